@@ -1,12 +1,15 @@
 """Values as people read them: configurations, their values, and quantities with their units."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from objectives.base import Metric
-    from spaces import Configuration, Space
+    from spaces import Configuration, Space, Value
+
+# From here on a number that is whole by chance is shorter with an exponent.
+_WHOLE = 1e12
 
 
 def shown(configuration: "Configuration") -> str:
@@ -24,12 +27,27 @@ def written(value: object) -> str:
     """Return a value for reading."""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:.0f}" if value.is_integer() and abs(value) < _WHOLE else f"{value:g}"
+    return str(value)
+
+
+def sized(value: "Value", name: str) -> str:
+    """Return a value of what is called `name` for reading: bytes in KiB, MiB or GiB where these are whole."""
+    if isinstance(value, int | float) and name.endswith("bytes") and value > 0 and value % 1024 == 0:
+        power = next((power for power in (3, 2, 1) if value % 1024**power == 0), 0)
+        return f"{value / 1024**power:.0f} {'KMG'[power - 1]}iB"
+    return written(value)
 
 
 def quantity(value: float, metric: "Metric") -> str:
     """Return a value of a metric for reading, with its unit if it has one."""
     return f"{value:.4g} {metric.unit}".rstrip()
+
+
+def listed(words: Sequence[str]) -> str:
+    """Return words as a person lists them: `a, b and c`."""
+    return ", ".join(words[:-1]) + " and " + words[-1] if len(words) > 1 else "".join(words)
 
 
 def output_folder(job: Mapping[str, Any]) -> str:

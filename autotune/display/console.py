@@ -12,6 +12,7 @@ from rich.text import Text
 
 from autotune.display.bar import Bar
 from autotune.formatting import quantity, shown
+from autotune.records.limit import breaks
 from autotune.statistics.standings import Standings
 from objectives.base import Progress
 from spaces import Configuration
@@ -39,8 +40,9 @@ class Running:
 class Status:
     """A study at one moment. An `open_ended` study may stop before its budget, at an unknown time.
 
-    `running` are those in flight that are shown, `more` is the number of the others. `subject` says what is worked on
-    where that is not the search for the best trial. The verdict is there after `left_s`, or `left_most_s` at most.
+    `running` are those in flight that are shown, `more` is the number of the others. `subject` says what is worked on,
+    or how far it is, where that is not the search for the best trial. The verdict is there after `left_s`, or
+    `left_most_s` at most.
     """
 
     standings: Standings
@@ -62,7 +64,7 @@ class Display(Protocol):
         """Show something that happened."""
 
     def waits(self, text: str) -> None:
-        """Show which session this one waits for."""
+        """Show what this session waits for: another one, or a quiet machine."""
 
     def update(self, status: Status) -> None:
         """Show how things are."""
@@ -122,8 +124,9 @@ class LiveDisplay:
         self._live.console.print(text, markup=False, highlight=False)
 
     def waits(self, text: str) -> None:
-        """Print a line above the panel."""
+        """Print a line above the panel, which has nothing else to tell until the wait is over."""
         self.line(text)
+        self._live.update(Text(text, style="bold"))
 
     def update(self, status: Status) -> None:
         """Redraw the panel."""
@@ -162,7 +165,7 @@ def time_left(status: Status) -> str:
     if status.left_s is None:
         return ""
     least, most = status.left_s, status.left_most_s or status.left_s
-    span = _duration(least) if most < least * _SURE else f"{_duration(least)} to {_duration(most)}"
+    span = duration(least) if most < least * _SURE else f"{duration(least)} to {duration(most)}"
     return f"about {span} left"
 
 
@@ -170,6 +173,11 @@ def best_line(status: Status) -> str:
     """Show the best value so far."""
     standings = status.standings
     best = standings.incumbent
+    if best is None and standings.nearest is not None:
+        nearest = standings.nearest
+        return (
+            f"nothing keeps the limits yet; trial {nearest.number} {breaks(standings.limits.breaches(nearest.number))}"
+        )
     if best is None:
         return "no measurement yet"
     speed_up = standings.speed_up(best)
@@ -181,7 +189,7 @@ def best_line(status: Status) -> str:
 
 def _running_line(run: Running) -> str:
     state = "waiting" if run.waits else "running"
-    text = f"{state}: {run.label or f'trial {run.number}'}  {_duration(run.elapsed_s)}  {shown(run.configuration)}"
+    text = f"{state}: {run.label or f'trial {run.number}'}  {duration(run.elapsed_s)}  {shown(run.configuration)}"
     if run.waits:
         return f"{text}  {run.waits}"
     if run.progress is not None:
@@ -190,5 +198,6 @@ def _running_line(run: Running) -> str:
     return text
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """Return a duration for reading: 1:05:00, 05:00."""
     return str(timedelta(seconds=round(seconds))).removeprefix("0:")

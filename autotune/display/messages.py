@@ -5,16 +5,26 @@ from dataclasses import dataclass
 
 from autotune.execution.segments import curve_of
 from autotune.formatting import output_folder, quantity, shown
+from autotune.records.limit import breaches, breaks, measured
 from autotune.records.outcome import Outcome
-from autotune.records.study import STOPPED, TrialRecord
+from autotune.records.series import SeriesKind
+from autotune.records.study import STOPPED, Run, TrialRecord
 from autotune.statistics.standings import Standings
+from objectives.base import Metric
+
+_WORTH_A_WORD = 0.05
 
 
 @dataclass(frozen=True)
 class Messages:
-    """Words for the trials of a study, which are as `standings` say."""
+    """Words for the trials of a study, which are as `standings` say; `compares`: with the default and one another.
+
+    Of a trade-off the `others` are told, too; no single speed-up is.
+    """
 
     standings: Standings
+    compares: bool = True
+    others: tuple[Metric, ...] = ()
 
     def ran(self, trial: TrialRecord, outcome: Outcome) -> str:
         """Say how the newest run of a trial ended."""
@@ -24,9 +34,20 @@ class Messages:
             text += " (the default configuration)"
         elif trial.complete:
             text += self._times(trial)
+        broken = breaches(self.standings.limits.limits, measured(outcome)) if outcome.complete else ()
+        if broken:
+            text += f", {breaks(broken)}"
+        if outcome.complete:
+            text += _disturbed(outcome)
         if len(trial.runs) == 1:
             text += f"  {shown(trial.configuration)}"
         return text if outcome.failure is None else _with_folder(text, trial)
+
+    def uncounted(self, run: Run) -> str:
+        """Say how a run ended that counts for no trial's value: a warm-up, or a short one."""
+        if run.series.kind is SeriesKind.SHORT:
+            return f"trial {run.trial}, short run: {self.said(run.outcome)}  {shown(run.configuration)}"
+        return f"{run.series}: {self.said(run.outcome)}, does not count"
 
     def said(self, outcome: Outcome) -> str:
         """Show the outcome of a run."""
@@ -38,7 +59,9 @@ class Messages:
         at = f" at step {curve[-1][0]}" if curve else ""
         stopped = ", stopped" if STOPPED in outcome.details else ""
         metric = self.standings.metric
-        return f"{quantity(outcome.metrics[metric.name], metric)}{at}{stopped}"
+        others = [other for other in self.others if other.name in outcome.metrics]
+        told = "".join(f", {other.name} {quantity(outcome.metrics[other.name], other)}" for other in others)
+        return f"{quantity(outcome.metrics[metric.name], metric)}{told}{at}{stopped}"
 
     def value(self, trial: TrialRecord) -> str:
         """Say what a complete trial is worth."""
@@ -48,8 +71,15 @@ class Messages:
         return value + (f", {standings.statistic} of {runs}" if runs > 1 else "") + self._times(trial)
 
     def _times(self, trial: TrialRecord) -> str:
-        speed_up = self.standings.speed_up(trial)
+        speed_up = self.standings.speed_up(trial) if self.compares and not self.others else None
         return "" if speed_up is None else f", {speed_up.text()}"
+
+
+def _disturbed(outcome: Outcome) -> str:
+    """Say what others took from a run, where that is worth a word."""
+    disturbance = outcome.disturbance
+    worth = disturbance.taken_share is not None and disturbance.taken_share >= _WORTH_A_WORD
+    return f" ({disturbance.words()})" if worth else ""
 
 
 def why_nothing_worked(ended: list[TrialRecord]) -> str:

@@ -12,6 +12,8 @@ from typing import Any
 
 from autotune.display.console import Display, Running, Status
 from autotune.files import replace_file
+from autotune.machines.boot import boot_id
+from launchers.process_tree import start_time
 
 STARTING, WAITING, ENDED = "starting", "waiting", "ended"
 """The phases of a session that are not those of its study: before it has what it needs, and after its end."""
@@ -35,6 +37,11 @@ class _Now:
     advanced: int = 0
 
 
+def _this_process() -> dict[str, Any]:
+    """Return what tells this process from all others, also from later ones with its number."""
+    return {"pid": os.getpid(), "started": start_time(os.getpid()), "boot": boot_id()}
+
+
 @dataclass
 class StatusDisplay:
     """Shows what `inner` shows, and writes how things stand to `path`: at most once a second, or for a new phase.
@@ -48,6 +55,7 @@ class StatusDisplay:
     _now: _Now = field(default_factory=_Now, init=False)
     _write_at: float = field(default=0.0, init=False)
     _seen: bool = field(default=False, init=False)
+    _process: dict[str, Any] = field(default_factory=_this_process, init=False)
 
     def __post_init__(self) -> None:
         self._write(self._now)
@@ -91,7 +99,8 @@ class StatusDisplay:
     def _write(self, now: _Now) -> None:
         self._now = now
         self._write_at = self.clock() + _EVERY_S
-        text = json.dumps({**vars(now), "pid": os.getpid(), "written": time.time()}, default=str)
+        by = {"pid": os.getpid(), "process": self._process, "written": time.time()}
+        text = json.dumps({**vars(now), **by}, default=str)
         with suppress(OSError):  # a full disk, a removed folder: the study continues
             replace_file(self.path, text, durable=False)
 

@@ -1,22 +1,73 @@
-"""What each option of the winner is worth, as bars."""
+"""What each option of the winner is worth, as bars: the default, each option alone, and all of them together."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
-from autotune.formatting import quantity
-from autotune.pictures.ablation_bars import Bar, bars
+from autotune.comparison.findings import Ablation, OptionEffect, alongside
+from autotune.formatting import listed, quantity
 from autotune.pictures.chart import Axis, Bars, Chart, Line, Mark, Panel, Role, Table
-from autotune.pictures.labels import better, counted, listed
+from autotune.pictures.labels import better, counted
 from autotune.pictures.scales import short
+from autotune.statistics.ratio_words import Interval
 from objectives.base import Metric
 
-if TYPE_CHECKING:
-    from autotune.comparison.findings import Ablation
-
 _LABEL = 34
+WIDTH = 32
+_BLOCKS = " ▏▎▍▌▋▊▉█"
 
 
-def ablation(result: "Ablation", metric: Metric) -> Chart | None:
+@dataclass(frozen=True)
+class Bar:
+    """A value of the metric with the ends of its interval, all in the metric's unit; the default's has none."""
+
+    label: str
+    value: float
+    low: float
+    high: float
+
+
+def bars(ablation: Ablation, metric: Metric) -> tuple[Bar, ...]:
+    """Return the bars of the measured variants: their speed-ups over the default, times its value."""
+    if ablation.baseline is None:
+        return ()
+    base = ablation.baseline
+    options = ((_label(effect), effect.alone) for effect in ablation.effects)
+    rows = [*options, (f"all {len(ablation.options)}: trial {ablation.winner}", ablation.combined)]
+    if ablation.simplified is not None and ablation.accepted:
+        rows.append((f"without {len(ablation.dropped)} of them", ablation.over_default))
+    measured = (_bar(label, interval, base, metric) for label, interval in rows if interval is not None)
+    return (Bar("default", base, base, base), *measured)
+
+
+def _label(effect: OptionEffect) -> str:
+    return " ".join(filter(None, (effect.values, alongside(effect.alone_with))))
+
+
+def _bar(label: str, speed_up: Interval, base: float, metric: Metric) -> Bar:
+    values = [base * factor if metric.direction == "maximize" else base / factor for factor in speed_up]
+    return Bar(label, values[0], min(values), max(values))
+
+
+def lines(rows: tuple[Bar, ...], metric: Metric) -> list[str]:
+    """Return the bars as lines of text, the longest `WIDTH` characters long, with value and interval."""
+    if not rows:
+        return []
+    longest = max(bar.value for bar in rows)
+    room = max(len(bar.label) for bar in rows)
+    return [f"{bar.label:<{room}}  {_drawn(bar.value / longest):<{WIDTH}}  {_figures(bar, metric)}" for bar in rows]
+
+
+def _drawn(share: float) -> str:
+    eighths = round(8 * WIDTH * share)
+    return (_BLOCKS[8] * (eighths // 8) + _BLOCKS[eighths % 8]).rstrip()
+
+
+def _figures(bar: Bar, metric: Metric) -> str:
+    interval = f" ({bar.low:.4g} to {bar.high:.4g})" if bar.low < bar.high else ""
+    return f"{quantity(bar.value, metric)}{interval}"
+
+
+def ablation(result: Ablation, metric: Metric) -> Chart | None:
     """Draw an ablation; None if it has no measured bar."""
     drawn = bars(result, metric)
     if not drawn:
@@ -26,7 +77,7 @@ def ablation(result: "Ablation", metric: Metric) -> Chart | None:
     text += f", with {result.confidence:.0%} intervals."
     helps = [effect.name for effect in result.effects if effect.alone is not None and effect.alone[1] > 1.0]
     text += f" Significantly better alone: {listed(helps)}." if helps else " No option is significantly better alone."
-    if result.dropped:
+    if result.accepted:
         text += f" {listed(result.dropped)} can be left out of the winner."
     return barred(drawn, metric, "What each option is worth", text)
 

@@ -4,8 +4,9 @@ All places are numbers. What is not a number (words, "unset", the names of bars)
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
+from typing import Any
 
 Cell = str | int | float | None
 """A cell of a table; None is empty."""
@@ -44,13 +45,17 @@ class Role(StrEnum):
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis; with `ticks`, (place, label), those and no others are written. `reverse`: the least is on top."""
+    """An axis; with `ticks`, (place, label), those and no others are written. `reverse`: the least is on top.
+
+    On a `whole` one things are counted: there is nothing between two of them.
+    """
 
     title: str = ""
     unit: str = ""
     log: bool = False
     ticks: tuple[tuple[float, str], ...] | None = None
     reverse: bool = False
+    whole: bool = False
 
     @property
     def text(self) -> str:
@@ -85,6 +90,8 @@ class Line:
     y: tuple[float | None, ...]
     steps: bool = False
     hover: tuple[str, ...] = ()
+    number: int = 0
+    """Which of the series it is."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +108,7 @@ class Band:
 
 @dataclass(frozen=True)
 class Bars:
-    """Horizontal bars at the places `y`, with the ends of their intervals where these are known."""
+    """Horizontal bars at the places `y`, from 0 or from their `starts`, with the ends of their intervals if known."""
 
     role: Role
     label: str
@@ -110,6 +117,7 @@ class Bars:
     hover: tuple[str, ...]
     low: tuple[float, ...] = ()
     high: tuple[float, ...] = ()
+    starts: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -174,6 +182,23 @@ class Chart:
     def roles(self) -> tuple[Role, ...]:
         """The roles of its marks, each once, in the order in which they are drawn."""
         return tuple(dict.fromkeys(mark.role for panel in self.panels for mark in panel.marks))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the panels with their axes and marks, JSON-able, for the page, which draws them.
+
+        Each mark has its `kind` (`points`, `line`, `band`, `bars` or `texts`) and its role; what is empty is left out.
+        """
+        return {"columns": self.columns, "panels": [_drawn(panel) for panel in self.panels]}
+
+
+def _drawn(panel: Panel) -> dict[str, Any]:
+    axes = {name: asdict(axis) | {"title": axis.text} for name, axis in (("x", panel.x), ("y", panel.y))}
+    marks = [
+        {"kind": type(mark).__name__.lower()}
+        | {name: value for name, value in vars(mark).items() if value not in ((), False)}
+        for mark in panel.marks
+    ]
+    return {"title": panel.title, **axes, "marks": marks}
 
 
 def stairs(x: Sequence[float], y: Sequence[float]) -> tuple[list[float], list[float]]:

@@ -7,17 +7,41 @@ from autotune.pictures.ablation import ablation
 from autotune.pictures.chart import Chart
 from autotune.pictures.counts import failures, ledger
 from autotune.pictures.curves import curves
+from autotune.pictures.decisions import decisions
+from autotune.pictures.over import over
+from autotune.pictures.parts import parts
 from autotune.pictures.predictions import Measured, predicted, started_with
 from autotune.pictures.progress import progress
 from autotune.pictures.slices import parallel, slices
-from autotune.pictures.tradeoff import tradeoff
+from autotune.pictures.tradeoff import front_growth, tradeoff
+from autotune.pictures.uncertainty import disturbance, noise, pairs
 
 if TYPE_CHECKING:
+    from autotune.decisions.table import DecisionTable
     from autotune.performance.regression.prediction import Prediction
     from autotune.results.summary import Summary
     from autotune.scheduling.hyperband import Bracket
 
-NAMES = ("progress", "tradeoff", "curves", "ablation", "slices", "parallel", "predicted", "failures", "ledger")
+NAMES = (
+    *(
+        "decisions",
+        "progress",
+        "pairs",
+        "tradeoff",
+        "hypervolume",
+        "curves",
+        "ablation",
+        "parts",
+        "slices",
+        "over",
+        "parallel",
+        "predicted",
+        "noise",
+        "disturbance",
+        "failures",
+    ),
+    "ledger",
+)
 """The names of all charts, in the order in which a study shows those that it has."""
 
 
@@ -26,13 +50,19 @@ def charts_of(
     brackets: "Sequence[Bracket]" = (),
     prediction: "Prediction | None" = None,
     measured: Measured = (),
+    table: "DecisionTable | None" = None,
 ) -> list[Chart]:
     """Return the charts that a study has, in the order of `NAMES`.
 
     `brackets` are Hyperband's (`autotune.scheduling.stored_brackets`). With a `prediction` the chart `predicted` is of
     that, beside `measured` values and those of the study; otherwise of what a warm start expected, if there was one.
+    A study that looks for a decision `table` has that, and nothing of one winner: its trials do not compete.
     """
     standings = summary.standings
+    if summary.decides:
+        plain = (noise, disturbance, failures)
+        drawn = [None if table is None else decisions(table), *(make(summary) for make in plain)]
+        return [chart for chart in (*drawn, ledger(summary.ledger)) if chart is not None]
     charts = {chart.name: chart for make in _PLAIN if (chart := make(summary)) is not None}
     others = [
         curves(summary, brackets),
@@ -44,12 +74,12 @@ def charts_of(
     return [charts[name] for name in NAMES if name in charts]
 
 
-_PLAIN = (progress, tradeoff, slices, parallel, failures)
+_PLAIN = (progress, pairs, noise, disturbance, tradeoff, front_growth, parts, slices, over, parallel, failures)
 
 
 def _predicted(summary: "Summary", prediction: "Prediction | None", measured: Measured) -> Chart | None:
     if prediction is None:
         return started_with(summary)
     standings = summary.standings
-    own = [(trial.configuration, standings.value(trial)) for trial in standings.ranking]
+    own = [(trial.configuration, standings.value(trial)) for trial in standings.measured]
     return predicted(prediction, [*measured, *own])

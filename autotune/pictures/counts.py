@@ -4,8 +4,9 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from autotune.formatting import listed
 from autotune.pictures.chart import Axis, Bars, Chart, Panel, Role, Table
-from autotune.pictures.labels import counted, listed
+from autotune.pictures.labels import counted
 from autotune.pictures.scales import short
 from autotune.records.study import State, TrialRecord
 from objectives.base import FailureKind
@@ -42,6 +43,8 @@ def ledger(account: "CostAccount") -> Chart | None:
     if any(saved.values()):
         kept = listed([f"{value:,.0f} {name}" for name, value in saved.items() if value > 0.0])
         text += f" Not spent: at least {kept}."
+    if account.busy_share is not None:
+        text += f" Cores were busy for {account.busy_share:.0%} of the time that they were held."
     if account.gpu_s:
         text += f" GPUs were held for {account.gpu_s:,.0f} GPU-seconds."
     if account.pays_after is not None:
@@ -63,7 +66,7 @@ def failures(summary: "Summary") -> Chart | None:
     kinds = sorted(counts, key=lambda kind: -counts[kind])
     examples = failed_as(summary.trials)
     rows = [(_role(kind), kind, float(counts[kind]), _example(kind, counts[kind], examples[kind][0])) for kind in kinds]
-    panel = _bars(rows, Axis("trials"), {})
+    panel = _bars(rows, Axis("trials", whole=True), {})
     text = f"Of {counted(len(summary.trials), 'trial')}, {sum(counts.values())} gave no value: "
     text += listed([f"{counts[kind]} {kind}" for kind in kinds]) + "."
     if State.CAPPED.value in counts:

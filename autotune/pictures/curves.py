@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from autotune.execution.segments import Curve, curve_of
-from autotune.formatting import quantity
+from autotune.formatting import listed, quantity
 from autotune.pictures.chart import Axis, Chart, Line, Mark, Panel, Points, Role, Table
 from autotune.pictures.downsampling import thinned, told
-from autotune.pictures.labels import axis_of, better, counted, listed, said
+from autotune.pictures.labels import axis_of, better, counted, said
 from autotune.records.study import State, TrialRecord
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def curves(summary: "Summary", brackets: "Sequence[Bracket]" = ()) -> Chart | No
     values = [value for _, _, trials in groups for trial in trials for _, value in _curve(trial)]
     axis = axis_of(summary.standings.metric, values)
     panels = [
-        Panel(Axis("step"), axis, tuple(_marks(trials, steps, summary, (min(values), max(values)))), title)
+        Panel(Axis("step", whole=True), axis, tuple(_marks(trials, steps, summary, (min(values), max(values)))), title)
         for title, steps, trials in groups
     ]
     drawn = sum(len(trials) for _, _, trials in groups)

@@ -9,8 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from autotune.errors import CannotRunHereError
-from autotune.pictures.ablation import barred
-from autotune.pictures.ablation_bars import Bar
+from autotune.pictures.ablation import Bar, barred
 from autotune.pictures.chart import Chart
 from autotune.pictures.matplotlib import to_matplotlib
 from autotune.pictures.palette import DARK

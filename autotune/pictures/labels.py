@@ -48,8 +48,3 @@ def brief(value: float) -> str:
         if abs(value) >= factor:
             return f"{value / factor:.3g}{prefix}"
     return f"{value:.3g}"
-
-
-def listed(words: Sequence[str]) -> str:
-    """Return words as a person lists them: `a, b and c`."""
-    return ", ".join(words[:-1]) + " and " + words[-1] if len(words) > 1 else "".join(words)

@@ -1,11 +1,12 @@
 """Charts as matplotlib figures: for files, and for the report."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from autotune.pictures.chart import Axis, Band, Bars, Chart, Line, Mark, Panel, Points, Role, Texts, stairs
-from autotune.pictures.palette import GRID, INK, LOOKS, PAPER, SERIES, Look
+from autotune.pictures.palette import GRID, INK, LOOKS, PAPER, SERIES, SERIES_MARKERS, Look
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -15,6 +16,7 @@ WIDTH_INCHES = 8.4
 _PANEL_INCHES = 3.9
 _ROW_INCHES = 2.25
 _BAR_INCHES = 0.3
+_THIN_BAR_INCHES = 0.19
 _SMALL = 7.5
 _TEXT = 9.0
 _BAR_HEIGHT = 0.65
@@ -44,9 +46,11 @@ def to_matplotlib(chart: Chart, *, title: bool = False) -> "Figure":
 
 
 def _height(chart: Chart, down: int) -> float:
-    bars = [sum(len(mark.y) for mark in panel.marks if isinstance(mark, Bars)) for panel in chart.panels]
+    bars = [len({y for mark in panel.marks if isinstance(mark, Bars) for y in mark.y}) for panel in chart.panels]
     if len(chart.panels) == 1:
         return 1.1 + _BAR_INCHES * bars[0] if bars[0] else _PANEL_INCHES
+    if any(bars):
+        return down * (1.1 + _THIN_BAR_INCHES * max(bars))
     return 0.5 + _ROW_INCHES * down if down > 1 else _PANEL_INCHES
 
 
@@ -115,7 +119,7 @@ def _numbered(axes: "Axes", axis: Axis, which: str) -> None:
         scale.set_major_formatter(EngFormatter())
     elif axis.log:
         scale.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    elif axis.text in {"trial", "step", "trials"}:
+    elif axis.whole:
         scale.set_major_locator(MaxNLocator(integer=True))
 
 
@@ -131,8 +135,9 @@ def _with_room(axes: "Axes", places: Sequence[float], which: str) -> None:
 
 def _look(mark: Mark) -> tuple[Look, str]:
     look = LOOKS[mark.role]
-    if isinstance(mark, Points) and mark.role is Role.SERIES:
-        return look, SERIES[mark.number % len(SERIES)]
+    if isinstance(mark, Points | Line) and mark.role is Role.SERIES:
+        number = mark.number % len(SERIES)
+        return replace(look, marker=SERIES_MARKERS[number]), SERIES[number]
     return look, look.colour
 
 
@@ -143,7 +148,7 @@ def _mark(axes: "Axes", mark: Mark) -> None:
         case Points():
             _points(axes, mark, look, colour, common)
         case Line():
-            _line(axes, mark, look, common)
+            _line(axes, mark, look, colour, common)
         case Band():
             x, low = stairs(mark.x, mark.low) if mark.steps else (list(mark.x), list(mark.low))
             _, high = stairs(mark.x, mark.high) if mark.steps else (list(mark.x), list(mark.high))
@@ -185,7 +190,7 @@ def _points(axes: "Axes", mark: Points, look: Look, colour: str, common: dict[st
     )
 
 
-def _line(axes: "Axes", mark: Line, look: Look, common: dict[str, Any]) -> None:
+def _line(axes: "Axes", mark: Line, look: Look, colour: str, common: dict[str, Any]) -> None:
     nan = float("nan")
     x = [nan if value is None else value for value in mark.x]
     y = [nan if value is None else value for value in mark.y]
@@ -195,13 +200,15 @@ def _line(axes: "Axes", mark: Line, look: Look, common: dict[str, Any]) -> None:
     dash = "-" if several and mark.role is Role.BASELINE else look.dash
     width = look.width if not several or mark.role is not Role.BEST else 1.2
     drawn = "steps-post" if mark.steps else "default"
-    axes.plot(x, y, color=look.colour, lw=width, ls=dash, alpha=alpha, drawstyle=drawn, **common)
+    axes.plot(x, y, color=colour, lw=width, ls=dash, alpha=alpha, drawstyle=drawn, **common)
 
 
 def _bars(axes: "Axes", mark: Bars, colour: str, common: dict[str, Any]) -> None:
     whiskers = _whiskers(mark.values, mark) if mark.low else None
     style = {"color": INK, "ecolor": INK, "capsize": 3, "lw": 1}
-    axes.barh(mark.y, mark.values, height=_BAR_HEIGHT, xerr=whiskers, color=colour, error_kw=style, **common)
+    starts = mark.starts or (0.0,) * len(mark.values)
+    lengths = [value - start for value, start in zip(mark.values, starts, strict=True)]
+    axes.barh(mark.y, lengths, left=starts, height=_BAR_HEIGHT, xerr=whiskers, color=colour, error_kw=style, **common)
 
 
 def _whiskers(values: Sequence[float], mark: Points | Bars) -> tuple[list[float], list[float]]:
@@ -215,11 +222,13 @@ def _legend(figure: "Figure", chart: Chart, title: str) -> None:
     for axes in figure.axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
-    if len(handles) < 2:
-        if title:
-            figure.suptitle(title, fontsize=_TEXT + 1, fontweight="bold", color=INK, x=0.01, ha="left")
-        return
     series = any(role is Role.SERIES for role in chart.roles)
+    if title and (series or len(handles) < 2):
+        # Beside a picture of series is only room for their names.
+        figure.suptitle(title, fontsize=_TEXT + 1, fontweight="bold", color=INK, x=0.01, ha="left")
+        title = ""
+    if len(handles) < 2:
+        return
     legend = figure.legend(
         list(handles.values()),
         list(handles),

@@ -48,6 +48,9 @@ LOOKS: Mapping[Role, Look] = {
 SERIES = ("#0072b4", "#d55e03", "#009e75", "#a8458e", "#8a6d4b", "#4d4d5d", "#57a0d4", "#b3125f")
 """The colours of the series, by turns."""
 
+SERIES_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p")
+"""Their shapes."""
+
 INK = "#222222"
 GRID = "#e3e3e3"
 PAPER = "#fefefe"

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from autotune.formatting import quantity, shown
+from autotune.formatting import listed, quantity, shown
 from autotune.pictures.chart import Axis, Cell, Chart, Line, Mark, Panel, Points, Role, Table
-from autotune.pictures.labels import axis_of, better, is_wide, listed
+from autotune.pictures.labels import axis_of, better, is_wide
 from autotune.statistics.ratio_words import ratio_title
 from spaces import Configuration
 

@@ -9,6 +9,7 @@ from autotune.formatting import quantity, shown
 from autotune.pictures.chart import Axis, Band, Chart, Line, Mark, Panel, Points, Role, Table
 from autotune.pictures.downsampling import thinned, told
 from autotune.pictures.labels import axis_of, better, counted, said
+from autotune.records.limit import breaks
 from autotune.records.study import State, TrialRecord
 from autotune.statistics.ratio_words import ratio_title
 from autotune.statistics.standings import Standings
@@ -47,7 +48,7 @@ def progress(summary: "Summary") -> Chart | None:
         "progress",
         "Best so far",
         _description(trials, best, summary) + told(len(drawn), len(trials)),
-        (Panel(Axis("trial"), axis, tuple(marks)),),
+        (Panel(Axis("trial", whole=True), axis, tuple(marks)),),
         _table(best, standings),
     )
 
@@ -73,13 +74,13 @@ def _edge(values: Sequence[float], standings: Standings) -> float:
 
 
 def _improvements(trials: Sequence[TrialRecord], standings: Standings) -> list[TrialRecord]:
-    """Return the complete trials that were better than all before."""
+    """Return the complete trials that keep the limits and were better than all such before."""
     improvements: list[TrialRecord] = []
     cost = standings.metric.cost
     for trial in trials:
-        if trial.complete and (
-            not improvements or cost(standings.value(trial)) < cost(standings.value(improvements[-1]))
-        ):
+        if not trial.complete or not standings.limits.keeps(trial.number):
+            continue
+        if not improvements or cost(standings.value(trial)) < cost(standings.value(improvements[-1])):
             improvements.append(trial)
     return improvements
 
@@ -111,16 +112,20 @@ class _Kind:
 _COMPLETE = _Kind(Role.TRIAL, "trial")
 _CAPPED = _Kind(Role.CAPPED, "capped, at its bound")
 _PAUSED = _Kind(Role.PAUSED, "left early, at its last step")
+# No study has both limits and trials that are left early.
+_BREAKS = _Kind(Role.PAUSED, "breaks a limit")
 _INVALID = _Kind(Role.INVALID, "invalid result, no value")
 _FAILED = _Kind(Role.FAILED, "failed, no value")
 _WINNER = _Kind(Role.WINNER, "winner")
 
 
-def _kind(trial: TrialRecord, winner: TrialRecord | None) -> _Kind:
+def _kind(trial: TrialRecord, winner: TrialRecord | None, standings: Standings) -> _Kind:
     if trial.failure is not None:
         return _INVALID if trial.failure.failure is FailureKind.INVALID_RESULT else _FAILED
     if trial is winner and trial.complete:
         return _WINNER
+    if not standings.limits.keeps(trial.number):
+        return _BREAKS
     return {State.CAPPED: _CAPPED, State.PAUSED: _PAUSED}.get(trial.state, _COMPLETE)
 
 
@@ -131,9 +136,9 @@ def _points(
     about: tuple[Standings, TrialRecord | None],
 ) -> list[Points]:
     standings, winner = about
-    kinds = [_kind(trial, winner) for trial in drawn]
+    kinds = [_kind(trial, winner, standings) for trial in drawn]
     points = []
-    for kind in (_CAPPED, _PAUSED, _COMPLETE, _INVALID, _FAILED, _WINNER):
+    for kind in (_CAPPED, _PAUSED, _BREAKS, _COMPLETE, _INVALID, _FAILED, _WINNER):
         mine = [trial for trial, its in zip(drawn, kinds, strict=True) if its is kind]
         if mine:
             x = tuple(float(trial.number) for trial in mine)
@@ -145,7 +150,9 @@ def _points(
 
 def _said(trial: TrialRecord, standings: Standings) -> str:
     if trial.complete:
-        return said(trial, standings)
+        broken = breaks(standings.limits.breaches(trial.number))
+        note = f"{quantity(standings.value(trial), standings.metric)}, {broken}" if broken else ""
+        return said(trial, standings, note)
     if trial.failure is not None and trial.failure.failure is not None:
         return said(trial, standings, f"{trial.failure.failure.value}: {trial.message[:160]}")
     if trial.state is State.CAPPED:
@@ -162,7 +169,8 @@ def _description(trials: Sequence[TrialRecord], best: Sequence[TrialRecord], sum
     without = ", ".join(f"{count} {kind}" for kind, count in standings.counts.items())
     after = f" Without a value: {without}." if without else ""
     if not best:
-        return f"{counted(len(trials), 'trial')}, none of which gave a valid measurement.{after}"
+        what = "keeps the limits" if standings.measured else "gave a valid measurement"
+        return f"{counted(len(trials), 'trial')}, none of which {what}.{after}"
     text = f"The best {metric.name} so far ({better(metric)}) over {counted(len(trials), 'trial')}"
     baseline, last = standings.baseline, best[-1]
     value = quantity(standings.value(last), metric)

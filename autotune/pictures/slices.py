@@ -11,8 +11,9 @@ from autotune.pictures.chart import Axis, Cell, Chart, Line, Mark, Panel, Points
 from autotune.pictures.downsampling import thinned, told
 from autotune.pictures.labels import axis_of, better, brief, counted, is_wide, said
 from autotune.pictures.scales import UNSET, Scale, scales_of, short, telling
-from autotune.records.study import TrialRecord
+from autotune.records.study import State, TrialRecord
 from autotune.statistics.standings import Standings
+from autotune.studyfile import SamplerSection
 
 if TYPE_CHECKING:
     from autotune.results.summary import Summary
@@ -23,20 +24,24 @@ PANELS = 12
 _POINTS = 1800
 _WHOLE = 400
 _LINES = 250
+_CAPPED_LINES = 100
 # What fits beside all axes of parallel coordinates together.
 _LETTERS = 90
 _BEST_SHARE = 10
 _COLUMNS = 3
 # A smaller share of the variance counts as none.
 _NOTHING = 0.01
+# The sampler that chooses every trial by chance.
+_RANDOM = "random"
 
 
 @dataclass(frozen=True)
 class _Measured:
-    """The complete trials of a study, and the parameters worth drawing with the share that each explains."""
+    """The complete and the capped trials of a study, and the parameters worth drawing with the share each explains."""
 
     summary: "Summary"
     trials: Sequence[TrialRecord]
+    capped: Sequence[TrialRecord]
     scales: Sequence[Scale]
     shares: dict[str, float]
     varied: int
@@ -54,6 +59,15 @@ class _Measured:
             roles[best.number] = Role.WINNER
         return roles
 
+    @property
+    def by_chance(self) -> bool:
+        """Whether the search chose every trial at random."""
+        return SamplerSection(**self.summary.definition.study.get("sampler", {})).name == _RANDOM
+
+    def level(self, trial: TrialRecord) -> float:
+        """Return the value of a complete trial, or the bound of a capped one."""
+        return self.standings.value(trial) if trial.complete else self.standings.bound(trial)
+
     def thinned(self, most: int) -> list[TrialRecord]:
         """Return at most `most` trials; the best, the winner and the default are among them."""
         best = {trial.number for trial in self.standings.ranking[: max(1, most // 4)]} | set(self.special)
@@ -68,7 +82,7 @@ class _Measured:
 
 def _measured(summary: "Summary") -> _Measured | None:
     standings = summary.standings
-    trials = sorted(standings.ranking, key=lambda trial: trial.number)
+    trials = sorted(standings.measured, key=lambda trial: trial.number)
     if len(trials) < 2:
         return None
     scales = scales_of(summary.definition.space)
@@ -77,7 +91,8 @@ def _measured(summary: "Summary") -> _Measured | None:
     chosen = sorted(shares, key=lambda name: -shares[name])[:PANELS]
     if not chosen:
         return None
-    return _Measured(summary, trials, [scale for scale in scales if scale.name in chosen], shares, len(shares))
+    capped = [trial for trial in summary.trials if trial.state is State.CAPPED]
+    return _Measured(summary, trials, capped, [scale for scale in scales if scale.name in chosen], shares, len(shares))
 
 
 def slices(summary: "Summary") -> Chart | None:
@@ -92,7 +107,7 @@ def slices(summary: "Summary") -> Chart | None:
     metric = measured.standings.metric
     description = (
         f"{metric.name} ({better(metric)}) of {counted(len(measured.trials), 'valid trial')} over each parameter."
-        f"{_most(measured.shares, first.name)}{measured.about()}"
+        f"{_most(measured.shares, first.name, by_chance=measured.by_chance)}{measured.about()}"
     )
     return Chart(
         "slices",
@@ -104,13 +119,13 @@ def slices(summary: "Summary") -> Chart | None:
     )
 
 
-def _most(shares: Mapping[str, float], name: str) -> str:
+def _most(shares: Mapping[str, float], name: str, *, by_chance: bool) -> str:
     if shares[name] < _NOTHING:
         return " No parameter alone explains the differences between these trials."
-    return (
+    text = (
         f" {name} alone explains most of the differences between these trials, {shares[name]:.0%} of the variance of "
-        "their logarithms; the search did not choose them at random."
     )
+    return f"{text}their logarithms{'' if by_chance else '; the search did not choose them at random'}."
 
 
 def _points(scale: Scale, drawn: Sequence[TrialRecord], measured: _Measured) -> list[Mark]:
@@ -141,7 +156,7 @@ def _table(measured: _Measured) -> Table:
     rows: list[tuple[str, str, int, float, int]] = []
     for scale in measured.scales:
         groups: dict[float, list[TrialRecord]] = {}
-        for trial in measured.standings.ranking:
+        for trial in measured.standings.measured:
             position = scale.place(trial.configuration)
             if position is not None:
                 groups.setdefault(position, []).append(trial)
@@ -163,19 +178,24 @@ def _figure(value: float) -> float:
 
 
 def parallel(summary: "Summary") -> Chart | None:
-    """Draw the complete trials as lines over all parameters and the value; None before two of either."""
+    """Draw the complete trials, and the capped ones at their bounds, as lines over all parameters and the value.
+
+    None before two complete trials or two parameters.
+    """
     measured = _measured(summary)
     if measured is None or len(measured.scales) < 2:
         return None
-    drawn = measured.thinned(_LINES)
+    drawn, capped = measured.thinned(_LINES), thinned(measured.capped, _CAPPED_LINES)
     metric = measured.standings.metric
-    values = [measured.standings.value(trial) for trial in drawn]
+    values = [measured.level(trial) for trial in (*drawn, *capped)]
     wide = is_wide(values)
     ends = (min(values), max(values))
     best = {trial.number for trial in measured.standings.ranking[: max(1, len(measured.trials) // _BEST_SHARE)]}
     last = len(measured.scales)
     letters = max(6, _LETTERS // last)
     marks: list[Mark] = [_rulers(last + 1)]
+    if capped:
+        marks.append(_lines(capped, measured, Role.CAPPED, "capped, at its bound", (ends, wide)))
     for role, label in _LABELS.items():
         mine = [trial for trial in drawn if _role(trial, best, measured) is role]
         if mine:
@@ -190,11 +210,19 @@ def parallel(summary: "Summary") -> Chart | None:
     about = "" if winner is None else f" The winner is trial {winner.number}: {shown(winner.configuration)}."
     description = (
         f"Every line is one of {counted(len(measured.trials), 'valid trial')}: its parameters and, on the right, its "
-        f"{metric.name} (better is higher up). {stressed}{about}{measured.about()}"
+        f"{metric.name} (better is higher up).{_of_capped(measured)} {stressed}{about}{measured.about()}"
     )
     panel = Panel(x, Axis(ticks=()), tuple(marks))
-    thinning = told(len(drawn), len(measured.trials))
+    thinning = told(len(drawn), len(measured.trials)) + told(len(capped), len(measured.capped), "capped trials")
     return Chart("parallel", "All parameters side by side", description + thinning, (panel,), _ranked(measured))
+
+
+def _of_capped(measured: _Measured) -> str:
+    if not measured.capped:
+        return ""
+    if len(measured.capped) == 1:
+        return " 1 capped trial ends at its bound: it was no better."
+    return f" {counted(len(measured.capped), 'capped trial')} end at their bounds: they were no better."
 
 
 _LABELS = {
@@ -226,11 +254,12 @@ def _lines(
     hover: list[str] = []
     for trial in trials:
         shares = [parameter_scale.share(trial.configuration) for parameter_scale in measured.scales]
-        shares.append(_share(measured.standings.value(trial), *scale, measured))
+        shares.append(_share(measured.level(trial), *scale, measured))
         x += [*(float(index) for index in range(len(shares))), None]
         y += [*shares, None]
         # The configuration is written on the axes: the whole of it at every corner would be most of the picture.
-        short_ = f"trial {trial.number}: {quantity(measured.standings.value(trial), measured.standings.metric)}"
+        short_ = f"trial {trial.number}: {'' if trial.complete else 'capped at '}"
+        short_ += quantity(measured.level(trial), measured.standings.metric)
         hover += [*([short_] * len(shares)), ""]
     return Line(role, label, tuple(x), tuple(y), hover=tuple(hover))
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from autotune.comparison.sweep import UNSET, Sweep, SweepPoint
 from autotune.formatting import quantity, shown, written
-from autotune.pictures.ablation_bars import Bar
+from autotune.pictures.ablation import Bar
 from autotune.pictures.chart import Axis, Chart, Line, Mark, Panel, Points, Role, Table
 from autotune.pictures.labels import axis_of, better, counted, is_wide
 from spaces import Value
@@ -67,8 +67,8 @@ def _curve(  # noqa: PLR0913, PLR0917  what a curve is
     low = tuple(value if point.low is None else point.low for _, point, value in known)
     high = tuple(value if point.high is None else point.high for _, point, value in known)
     hover = tuple(_said(point, sweep) for _, point, _ in known)
-    marks: list[Mark] = [Points(role, label or "one value", x, y, hover, low, high, number=number)]
-    return [Line(role, "", x, y), *marks] if role is Role.TRIAL else marks
+    marked = Points(role, label or "one value", x, y, hover, low, high, number=number)
+    return [Line(role, "", x, y, number=number), marked]
 
 
 def _places(values: Sequence[Value | None]) -> dict[Value | None, float]:

@@ -1,59 +1,85 @@
-"""The two metrics of a trade-off, with the front of what no other trial beats in both."""
+"""The metrics of a trade-off, two by two, with the front of what no other trial beats in all, and how that grew."""
 
-from statistics import median
+from itertools import combinations
 from typing import TYPE_CHECKING
 
-from autotune.formatting import quantity, shown
-from autotune.pictures.chart import Axis, Chart, Line, Mark, Panel, Points, Role, Table
+from autotune.formatting import listed, shown
+from autotune.pictures.chart import Axis, Cell, Chart, Line, Mark, Panel, Points, Role, Table
 from autotune.pictures.downsampling import thinned, told
 from autotune.pictures.labels import axis_of, better, counted
-from autotune.results.pareto import second_metric
+from autotune.results.growth import REFERENCE
+from autotune.results.pareto import ParetoFront, ParetoPoint, points_of
 
 if TYPE_CHECKING:
     from autotune.results.summary import Summary
 
 _MOST = 600
+_COLUMNS = 3
+_LABELS = {Role.TRIAL: "trial", Role.BEST: "front", Role.BASELINE: "default"}
 
 
 def tradeoff(summary: "Summary") -> Chart | None:
-    """Draw the complete trials in both metrics; None for studies of one metric."""
-    points, second = summary.front, second_metric(summary.definition)
-    if not points or second is None:
+    """Draw the complete trials in every pair of metrics; None for studies of one metric."""
+    front = summary.front
+    if front is None or not front.points:
         return None
-    first, baseline = summary.standings.metric, summary.standings.baseline
-    front = {point.trial for point in points}
-    trials = [trial for trial in summary.trials if trial.complete and trial.measured(second.name)]
-    keep = {number for number, trial in enumerate(trials) if trial.number in front or trial is baseline}
-    drawn = thinned(trials, _MOST, keep)
-    values = {trial.number: tuple(median(trial.measured(metric.name)) for metric in (first, second)) for trial in drawn}
-    marks: list[Mark] = []
-    labels = {Role.TRIAL: "trial", Role.BEST: "front", Role.BASELINE: "default"}
-    for role, label in labels.items():
-        mine = [
-            trial
-            for trial in drawn
-            if role is (Role.BASELINE if trial is baseline else Role.BEST if trial.number in front else Role.TRIAL)
-        ]
-        if mine:
-            x, y = (tuple(values[trial.number][index] for trial in mine) for index in (0, 1))
-            hover = tuple(
-                f"trial {trial.number}: {quantity(values[trial.number][0], first)}, "
-                f"{quantity(values[trial.number][1], second)}\n{shown(trial.configuration)}"
-                for trial in mine
-            )
-            marks.append(Points(role, label, x, y, hover))
-    marks.insert(
-        0, Line(Role.BEST, "", tuple(point.first for point in points), tuple(point.second for point in points))
-    )
-    axes = [axis_of(metric, [pair[index] for pair in values.values()]) for index, metric in enumerate((first, second))]
+    baseline, on_front = summary.standings.baseline, {point.trial for point in front.points}
+    roles = dict.fromkeys(on_front, Role.BEST) | ({} if baseline is None else {baseline.number: Role.BASELINE})
+    points = points_of(summary.trials, front.metrics)
+    drawn = thinned(points, _MOST, {index for index, point in enumerate(points) if point.trial in roles})
+    marks = {
+        point: f"trial {point.trial}: {front.quantities(point)}\n"
+        f"{shown(summary.standings.trials[point.trial].configuration)}"
+        for point in drawn
+    }
+    panels = tuple(_panel(front, (x, y), marks, roles) for x, y in combinations(range(len(front.metrics)), 2))
     text = (
-        f"{first.name} ({better(first)}) and {second.name} ({better(second)}) of {counted(len(trials), 'trial')}; "
-        f"no other trial beats the {len(points)} on the front in both.{told(len(drawn), len(trials))}"
+        f"{listed([f'{metric.name} ({better(metric)})' for metric in front.metrics])} of "
+        f"{counted(len(points), 'trial')}; {front.others} beats the {len(front.points)} on the front in "
+        f"{front.of_them}.{told(len(drawn), len(points))}"
     )
-    rows = tuple(
-        (point.trial, point.first, point.second, shown(summary.standings.trials[point.trial].configuration))
-        for point in points
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (point.trial, *point.values, shown(summary.standings.trials[point.trial].configuration))
+        for point in front.points
     )
-    units = [Axis(metric.name, metric.unit).text for metric in (first, second)]
+    units = [Axis(metric.name, metric.unit).text for metric in front.metrics]
     table = Table(("trial", *units, "configuration"), rows)
-    return Chart("tradeoff", "The trade-off", text, (Panel(axes[0], axes[1], tuple(marks)),), table)
+    return Chart("tradeoff", "The trade-off", text, panels, table, min(len(panels), _COLUMNS))
+
+
+def _panel(front: ParetoFront, pair: tuple[int, int], hover: dict[ParetoPoint, str], roles: dict[int, Role]) -> Panel:
+    """Draw what `hover` has words for, in a pair of metrics."""
+    marks: list[Mark] = []
+    if len(front.metrics) == 2:
+        # The front of more metrics is no line in two of them.
+        x, y = (tuple(point.values[index] for point in front.points) for index in pair)
+        marks.append(Line(Role.BEST, "", x, y))
+    for role, label in _LABELS.items():
+        mine = [point for point in hover if roles.get(point.trial, Role.TRIAL) is role]
+        if mine:
+            x, y = (tuple(point.values[index] for point in mine) for index in pair)
+            marks.append(Points(role, label, x, y, tuple(hover[point] for point in mine)))
+    across, up = (axis_of(front.metrics[index], [point.values[index] for point in hover]) for index in pair)
+    return Panel(across, up, tuple(marks))
+
+
+def front_growth(summary: "Summary") -> Chart | None:
+    """Draw the share of the final hypervolume after each trial; None for studies without a front."""
+    growth = summary.growth
+    if growth is None:
+        return None
+    budgets = [(Axis("trial", whole=True), tuple(map(float, growth.trials)))]
+    if growth.core_s[-1] > 0.0:
+        budgets.append((Axis("tuning", "core-s"), growth.core_s))
+    up = Axis("share of the final hypervolume")
+    panels = tuple(Panel(along, up, (Line(Role.BEST, "", x, growth.shares, steps=True),)) for along, x in budgets)
+    text = (
+        f"The hypervolume of the front after each trial, as a share of today's: {growth.sentence()}. Each metric "
+        f"goes from 0 to 1 over the front as it is now; the reference point is {REFERENCE:g} in each."
+    )
+    rows: list[tuple[Cell, ...]] = []
+    for row in zip(growth.trials, growth.core_s, growth.shares, strict=True):
+        if not rows or row[2] != rows[-1][2]:
+            rows.append(row)
+    table = Table(("trial", "core-seconds so far", "share"), tuple(rows))
+    return Chart("hypervolume", "How the front grew", text, panels, table, len(panels))

@@ -3,12 +3,15 @@
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from autotune.pictures.labels import counted, listed
+from autotune.decisions.table import DecisionTable
+from autotune.formatting import listed
+from autotune.pictures.labels import counted
 from autotune.records.study import REPLAY_NOTICE, TrialRecord
-from autotune.results.pareto import second_metric
+from autotune.results.noise import drift_span
+from autotune.results.pareto import ParetoFront
 from autotune.results.summary import Summary
 
-Kind = Literal["gain", "no gain", "not yet", "nothing", "trade-off"]
+Kind = Literal["gain", "no gain", "not yet", "nothing", "trade-off", "table"]
 """The kind of verdict. `nothing`: no run worked, or none has ended; `not yet`: not confirmed."""
 
 
@@ -25,25 +28,33 @@ class Headline:
         return asdict(self) | {"remarks": list(self.remarks)}
 
 
-def headline(summary: Summary) -> Headline:
-    """Say what a study found."""
-    kind, sentence = _verdict(summary)
+def headline(summary: Summary, table: DecisionTable | None = None) -> Headline:
+    """Say what a study found; of one that looks for a decision table, what that says."""
+    kind, sentence = _verdict(summary) if table is None else _table(table)
     if summary.definition.replay:
         sentence = f"Replay, nothing ran: {sentence}"
     return Headline(kind, sentence, tuple(_remarks(summary)))
 
 
+def _table(table: DecisionTable) -> tuple[Kind, str]:
+    first, *others = table.sentences()
+    return "table", " ".join(f"{said[0].upper()}{said[1:]}." for said in (f"a decision table: {first}", *others))
+
+
 def _verdict(summary: Summary) -> tuple[Kind, str]:
-    if summary.front is not None:
-        return _front(summary)
-    if summary.best is None:
-        return "nothing", _nothing(summary)
     sentence = summary.verdict_sentence()
+    if summary.nearest is not None:
+        return "nothing", f"{sentence}."
+    if summary.front is not None:
+        return _front(summary, summary.front)
+    if summary.best is None:
+        # Only a study that looks for a table has a sentence without a winner.
+        return ("nothing", _nothing(summary)) if sentence is None else ("not yet", sentence)
     if sentence is None:
         return "not yet", _unconfirmed(summary, summary.best)
     verdict, metric = summary.present_verdict, summary.standings.metric
     said = sentence if sentence.endswith(".") else f"{sentence}."
-    if verdict is not None and verdict.significant(metric):
+    if verdict is not None and verdict.known and (verdict.significant(metric) or summary.on_limits.default_breaks):
         return "gain", f"The winner, trial {verdict.winner}, is {said}"
     compared = summary.standings.baseline is not None and (verdict is None or verdict.known)
     return "no gain" if compared else "not yet", said
@@ -59,14 +70,14 @@ def _unconfirmed(summary: Summary, best: TrialRecord) -> str:
     )
 
 
-def _front(summary: Summary) -> tuple[Kind, str]:
-    first, second = summary.standings.metric, second_metric(summary.definition)
-    assert second is not None
-    if not summary.front:
+def _front(summary: Summary, front: ParetoFront) -> tuple[Kind, str]:
+    if not front.points:
         return "nothing", _nothing(summary)
+    sentence = summary.verdict_sentence()
+    preferred = "there is no single winner." if sentence is None else f"weights choose one. {sentence.rstrip('.')}."
     return "trade-off", (
-        f"A trade-off between {first.name} and {second.name}: no other trial is better in both than the "
-        f"{counted(len(summary.front), 'trial')} below, and there is no single winner."
+        f"A trade-off between {front.names}: {front.others} is better in {front.of_them} than the "
+        f"{counted(len(front.points), 'trial')} below, and {preferred}"
     )
 
 
@@ -79,11 +90,12 @@ def _remarks(summary: Summary) -> list[str]:
     standings = summary.standings
     remarks = [f"This is a {REPLAY_NOTICE}."] if summary.definition.replay else []
     verdict = summary.present_verdict
-    doubt = verdict.doubt(standings.metric) if verdict is not None else None
+    doubt = verdict.doubt(standings.metric, standings.tuned_default) if verdict is not None else None
     if doubt:
         remarks.append(f"Doubt: {doubt}.")
     if standings.effects.drifts:
-        remarks.append("The machine drifted during the study; comparisons are within blocks of time.")
+        span = drift_span(standings)
+        remarks.append(f"The machine drifted by {span:.0%} during the study; comparisons are within blocks of time.")
     running = sum(bool(trial.runs) and not trial.settled for trial in summary.trials)
     if running:
         remarks.append(f"The study is not at its end: {counted(running, 'trial')} may still be run again.")

@@ -2,8 +2,10 @@
 
 from typing import Any
 
+from autotune.formatting import listed
 from autotune.pictures.labels import counted
 from autotune.report.section import Part, Section, Words
+from autotune.results.pareto import ParetoFront
 from autotune.results.summary import Summary
 from autotune.statistics.ratio_words import ratio_title
 from autotune.studyfile import BudgetSection, RepeatsSection, SamplerSection, StoppingSection, VerdictSection
@@ -18,10 +20,14 @@ def method(summary: Summary) -> Section:
     texts = [
         _objective(summary),
         _search(study),
-        _steps(StoppingSection(**stopping)) if stopping else _repeats(repeats),
+        *(
+            [_table(study, verdict)]
+            if summary.decides
+            else [_steps(StoppingSection(**stopping)) if stopping else _repeats(repeats, summary.front)]
+        ),
         *(
             []
-            if summary.front is not None
+            if summary.front is not None or summary.decides
             else [_confirmation(summary, verdict), _interval(verdict, summary.standings.metric)]
         ),
     ]
@@ -59,21 +65,33 @@ def _search(study: Any) -> str:  # noqa: ANN401  JSON
     )
 
 
-def _repeats(repeats: RepeatsSection) -> str:
+def _repeats(repeats: RepeatsSection, front: ParetoFront | None) -> str:
     often = f"The default ran {_often(repeats.baseline_runs)} at first"
     if repeats.baseline_every:
         often += f", and again after every {counted(repeats.baseline_every, 'run')} of others, so that drift is noticed"
+    decision = "it beats the best so far" if front is None else f"another beats it in {front.of_them} metrics"
     text = (
         f"{often}. Another configuration ran {_often(repeats.min_runs)}, and again, up to "
-        f"{_often(repeats.max_runs)}, only while that could change whether it beats the best so far (error "
+        f"{_often(repeats.max_runs)}, only while that could change whether {decision} (error "
         f"rate {repeats.error_rate:g}). The value of a trial is the {repeats.statistic} of its runs."
     )
-    if repeats.caps:
+    if repeats.caps and front is None:
         text += (
             " A run that had lost was stopped by the clock or by its pace: it leaves a bound, which is never taken for "
             "a value."
         )
     return text
+
+
+def _table(study: Any, verdict: VerdictSection) -> str:  # noqa: ANN401  JSON
+    over = listed(study["decisions"]["over"])
+    return (
+        f"Looked for was the best setting for each value of {over}. One model of all runs guesses it, and each guess "
+        f"ran beside the default in {verdict.pairs} fresh, interleaved rounds, as far as the runs lasted. Where these "
+        f"were made, they alone decide: the default stays where the {verdict.confidence:.0%} interval holds 1. Of many "
+        "cells some look better by chance, so the intervals are wider the fewer of them are better (Benjamini & "
+        "Yekutieli 2005)."
+    )
 
 
 def _often(number: int) -> str:

@@ -13,14 +13,18 @@ from autotune.records.series import SeriesKind
 from autotune.records.study import Run
 from autotune.report.section import Code, Figures, Part, Section, Words
 from autotune.results.summary import Summary
+from launchers.secret import masked
 
 _MADE_FOR = {
+    SeriesKind.SHORT: "short runs",
     SeriesKind.SELECT: "choosing the winner",
     SeriesKind.VERDICT: "the verdict",
     SeriesKind.ABLATE: "ablation",
     SeriesKind.SIMPLIFY: "ablation",
     SeriesKind.WORKLOAD: "other workloads",
+    SeriesKind.CELL: "the decision table",
     SeriesKind.SIZE: "right-sizing",
+    SeriesKind.WATCH: "watching the winner",
     SeriesKind.ASIDE: "runs set aside",
 }
 _LETTERS = 300
@@ -42,7 +46,7 @@ def provenance(summary: Summary, runs: Sequence[Run], used: Run | None) -> Secti
             if job.get("argv"):
                 which = f"{about}, on input {job['name']}" if "name" in job else about
                 parts.append(Code(shlex.join(map(str, job["argv"])), f"The command of the {which}"))
-                parts += _facts(f"Environment of the {which}", job.get("environment", {}))
+                parts += _facts(f"Environment of the {which}", masked(job.get("environment", {}), job.get("tuned", ())))
     return Section("provenance", "With what it was measured", tuple(parts))
 
 

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from autotune import __version__
+from autotune.batch.hidden_folders import HiddenFolders
 from autotune.batch.script_forms import SHELL, script_forms
 from autotune.batch.winner_script import script_of
+from autotune.decisions.table import table_of
 from autotune.errors import AutotuneError
 from autotune.pictures.chart import Chart
 from autotune.pictures.charts import charts_of
@@ -19,7 +21,15 @@ from autotune.results.summary import Summary, run_to_use, summarise
 from autotune.scheduling.stored_brackets import stored_brackets
 from autotune.storage.study_store import StudyStore
 
-_OWN_PLACE = {"ablation": "ablation", "failures": "failures", "ledger": "cost", "tradeoff": "tradeoff"}
+_OWN_PLACE = {
+    "pairs": "winner",
+    "ablation": "ablation",
+    "parts": "winner",
+    "failures": "failures",
+    "ledger": "cost",
+    "tradeoff": "tradeoff",
+    "decisions": "decisions",
+}
 
 
 @dataclass(frozen=True)
@@ -32,6 +42,14 @@ class Report:
     sections: tuple[Section, ...]
     summary: Mapping[str, Any]
     description: str = ""
+
+    @property
+    def script(self) -> str:
+        """The job script; empty if there is none."""
+        codes = (
+            part.text for one in self.sections if one.key == "script" for part in one.parts if isinstance(part, Code)
+        )
+        return next(codes, "")
 
     @property
     def charts(self) -> list[Chart]:
@@ -52,24 +70,24 @@ class Report:
         }
 
 
-def report_of(store: StudyStore) -> Report:
-    """Read a study, in any state, and make its report.
+def report_of(store: StudyStore, hidden: HiddenFolders | None = None) -> Report:
+    """Read a study, in any state, and make its report; its job script names no folders that are to be `hidden`.
 
     Raises:
         StorageError: the storage cannot be read.
     """
-    summary, runs = summarise(store), store.runs()
-    charts = {chart.name: chart for chart in charts_of(summary, stored_brackets(store))}
-    sections = [_with(section, charts) for section in findings(summary)]
-    script = _script(store, summary)
+    summary, runs, table = summarise(store), store.runs(), table_of(store)
+    charts = {chart.name: chart for chart in charts_of(summary, stored_brackets(store), table=table)}
+    sections = [_with(section, charts) for section in findings(summary, table)]
+    script = _script(store, summary, hidden)
     if script is not None:
         sections.insert(1 if sections and sections[0].key == "winner" else 0, script)
     sections.append(_pictures(charts))
     sections += [_with(cost(summary), charts), method(summary), provenance(summary, runs, run_to_use(store, summary))]
     return Report(
         summary.name,
-        headline(summary),
-        figures(summary, len(runs)),
+        headline(summary, table),
+        figures(summary, runs),
         tuple(section for section in sections if section.parts),
         summary.to_dict(),
         str(summary.definition.study.get("description", "")),
@@ -87,7 +105,7 @@ def _pictures(charts: Mapping[str, Chart]) -> Section:
     return Section("pictures", "The search in pictures", tuple(parts))
 
 
-def _script(store: StudyStore, summary: Summary) -> Section | None:
+def _script(store: StudyStore, summary: Summary, hidden: HiddenFolders | None) -> Section | None:
     """Return the job script of the winner, for the batch system that the study ran with, else for a shell."""
     used = run_to_use(store, summary)
     if summary.front is not None or used is None or not used.job:
@@ -95,7 +113,7 @@ def _script(store: StudyStore, summary: Summary) -> Section | None:
     kind = summary.definition.study.get("launcher", {}).get("kind")
     form = kind if kind in script_forms() else SHELL
     try:
-        text = script_of(store, summary, form)
+        text = script_of(store, summary, form, hidden=hidden)
     except AutotuneError:
         # A replay: the top of the report says so.
         return None

@@ -1,17 +1,22 @@
 """What a study found, as tables: figures for the top, the winner beside the default, ablation, failures, cost."""
 
 from collections.abc import Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
 from statistics import median
 from typing import Any
 
 from autotune.comparison.findings import OptionEffect, alongside, changes
+from autotune.decisions.rows import columns_of, rows_of
+from autotune.decisions.table import DecisionTable
 from autotune.formatting import quantity, shown, written
 from autotune.pictures.chart import Axis, Cell, Table
 from autotune.pictures.counts import failed_as
 from autotune.pictures.labels import counted
-from autotune.records.study import State, TrialRecord
+from autotune.records.study import Run, State, TrialRecord
 from autotune.report.section import Figures, Part, Section, Words
-from autotune.results.pareto import second_metric
+from autotune.results.disturbed_runs import disturbance_sentence
+from autotune.results.noise import noise_sentence
 from autotune.results.summary import Summary
 from autotune.statistics.ratio_words import Interval, ratio_title
 from objectives.base import Metric
@@ -20,9 +25,10 @@ from spaces import Configuration
 _MESSAGES = 4
 _LETTERS = 400
 _UNSET = "unset"
+_BYTES = "B"
 
 
-def figures(summary: Summary, runs: int) -> tuple[tuple[str, str], ...]:
+def figures(summary: Summary, runs: Sequence[Run]) -> tuple[tuple[str, str], ...]:
     """Return the few figures at the top, as (label, value)."""
     standings, best = summary.standings, summary.best
     metric = standings.metric
@@ -37,9 +43,15 @@ def figures(summary: Summary, runs: int) -> tuple[tuple[str, str], ...]:
     if standings.baseline is not None:
         rows.append((f"default, {metric.name}", _value(standings.baseline, summary)))
     rows.append(("trials", _trials(summary)))
-    rows.append(("runs", f"{runs:,}"))
-    if any(len(trial.runs) > 1 for trial in summary.trials):
-        rows.append(("noise", f"runs of the same configuration differ by {standings.noise:.1%}"))
+    if summary.on_limits.limits:
+        rows.append(("limits", summary.limits_text()))
+    rows.append(("runs", f"{len(runs):,}"))
+    if when := _when(runs):
+        rows.append(("measured", when))
+    if noise := noise_sentence(standings):
+        rows.append(("noise", noise))
+    if disturbance := disturbance_sentence(summary.taken):
+        rows.append(("disturbance", disturbance))
     simulated = ", simulated" if summary.definition.replay else ""
     rows.append(("cost", f"{summary.ledger.spent / 3600.0:.3g} core-hours{simulated}"))
     if summary.ledger.pays_after is not None and not summary.definition.replay:
@@ -47,10 +59,25 @@ def figures(summary: Summary, runs: int) -> tuple[tuple[str, str], ...]:
     return tuple(rows)
 
 
+def _when(runs: Sequence[Run]) -> str:
+    """Say when the first run began and the last one did, and how long that was, idle times included."""
+    times = []
+    for run in runs:
+        with suppress(ValueError):  # stored by another program
+            times.append(datetime.fromisoformat(run.started).replace(tzinfo=UTC))
+    if not times:
+        return ""
+    first, last = min(times), max(times)
+    began, ended = (f"{time:%Y-%m-%d %H:%M}" for time in (first, last))
+    hours, minutes = divmod(round((last - first).total_seconds() / 60.0), 60)
+    lasted = f"{hours} h {minutes:02} min" if hours else f"{minutes} min"
+    return f"{began} to {ended} UTC ({lasted})" if began != ended else f"{began} UTC"
+
+
 def _trials(summary: Summary) -> str:
     standings = summary.standings
     paused = sum(trial.state is State.PAUSED for trial in summary.trials)
-    parts = [f"{len(standings.ranking)} valid", *([f"{paused} left early"] if paused else [])]
+    parts = [f"{len(standings.measured)} valid", *([f"{paused} left early"] if paused else [])]
     parts += [f"{count} {kind}" for kind, count in standings.counts.items()]
     return f"{len(summary.trials)} ({', '.join(parts)})"
 
@@ -62,16 +89,25 @@ def _value(trial: TrialRecord, summary: Summary) -> str:
     return f"{quantity(standings.value(trial), standings.metric)}{of}"
 
 
-def findings(summary: Summary) -> list[Section]:
+def findings(summary: Summary, table: DecisionTable | None = None) -> list[Section]:
     """Return the sections on the results; sections without contents have no parts."""
     return [
         _winner(summary),
+        _decisions(table),
         _tradeoff(summary),
         _ablation(summary),
         _inputs(summary),
         _workloads(summary),
         _failures(summary),
     ]
+
+
+def _decisions(table: DecisionTable | None) -> Section:
+    if table is None:
+        return Section("decisions", "", ())
+    about = "What to use where: neighbouring cells with the same decision are one line"
+    figure = Figures(about, Table(tuple(columns_of(table)), tuple(map(tuple, rows_of(table)))))
+    return Section("decisions", "The decision table", (figure,))
 
 
 def _winner(summary: Summary) -> Section:
@@ -97,7 +133,8 @@ def _winner(summary: Summary) -> Section:
     for metric in summary.definition.metrics:
         values = [_measured(trial, metric) for trial in (default, best)]
         if any(values):
-            rows.append((f"{Axis(metric.name, metric.unit).text}, median", *values, *[""] * (len(sides) - 1)))
+            unit = "MB" if metric.unit == _BYTES else metric.unit
+            rows.append((f"{Axis(metric.name, unit).text}, median", *values, *[""] * (len(sides) - 1)))
     title = "winner" if summary.present_verdict else "best so far"
     about = f"The {title} beside the default: what was changed, and what was measured in tuning"
     return Section("winner", "Winner and default", (Figures(about, Table(("", *sides, " "), tuple(rows))),))
@@ -105,7 +142,9 @@ def _winner(summary: Summary) -> Section:
 
 def _measured(trial: TrialRecord, metric: Metric) -> str:
     values = trial.measured(metric.name)
-    return f"{median(values):.4g}" if values else ""
+    if not values:
+        return ""
+    return f"{median(values) / (1e6 if metric.unit == _BYTES else 1.0):.4g}"
 
 
 def _word(value: object) -> str:
@@ -113,21 +152,21 @@ def _word(value: object) -> str:
 
 
 def _tradeoff(summary: Summary) -> Section:
-    second = second_metric(summary.definition)
-    if not summary.front or second is None:
+    front = summary.front
+    if front is None or not front.points:
         return Section("tradeoff", "", ())
-    metrics = (summary.standings.metric, second)
-    columns = ("trial", *(Axis(metric.name, metric.unit).text for metric in metrics), "configuration")
-    rows = tuple(
+    columns = ("trial", *(Axis(metric.name, metric.unit).text for metric in front.metrics), "configuration")
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
         (
             point.trial,
-            f"{point.first:.4g}",
-            f"{point.second:.4g}",
+            *(f"{value:.4g}" for value in point.values),
             shown(summary.standings.trials[point.trial].configuration),
         )
-        for point in summary.front
+        for point in front.points
     )
-    return Section("tradeoff", "The trade-off", (Figures("Trials that no other beats in both", Table(columns, rows)),))
+    about = f"Trials that no other beats in {front.of_them}"
+    confirmed = [Words(f"In fresh runs, {verdict.sentence()}.") for verdict in summary.confirmed]
+    return Section("tradeoff", "The trade-off", (Figures(about, Table(columns, rows)), *confirmed))
 
 
 def _ablation(summary: Summary) -> Section:
@@ -157,6 +196,7 @@ def _ablation(summary: Summary) -> Section:
             f"Without {', '.join(result.dropped)} it is {_factor(result.over_winner)} times as good as the winner, and "
         )
         text += f"{_factor(result.over_default)} times as good as the default: {shown(result.simplified)}"
+        text += f"; but it breaks {', '.join(result.breaks)}" if result.breaks else ""
         parts.append(Words(text))
     return Section("ablation", "What each option is worth", tuple(parts))
 

@@ -48,7 +48,7 @@ figcaption strong{color:var(--ink)}
 details{font-size:.92rem;margin-top:.35rem}
 summary{cursor:pointer;color:var(--link)}
 @media print{body{font-size:10.5pt}main{max-width:none;padding:0}nav,details{display:none}h2{break-after:avoid}
-figure,tr,.verdict{break-inside:avoid}figure svg{min-width:0}.scroll{overflow:visible}
+figure,tr,.verdict,pre{break-inside:avoid}.about{break-after:avoid}figure svg{min-width:0}.scroll{overflow:visible}
 pre{white-space:pre-wrap;overflow-wrap:anywhere;width:auto}}
 """
 )

@@ -17,12 +17,15 @@ _WHOLE = 99.95
 class CostAccount:
     """Core-seconds, by what they were spent on; a job's cores count for as long as it ran.
 
-    `saved_by_caps` is what capped runs would have cost on, as far as their own pace told; `spared_by_racing` is what
-    it would have cost to repeat every configuration as often as the most doubtful may be. `saved_per_run` is what one
-    production run costs less with the winner than with the default; None where that is unknown.
+    `short_runs` stood for long ones. `saved_by_caps` is what capped runs would have cost on, as far as their own pace
+    told; `spared_by_racing` is what it would have cost to repeat every configuration as often as the most doubtful may
+    be. `saved_per_run` is what one production run costs less with the winner than with the default; None where that is
+    unknown. `busy_share` is the share of the time for which they were held in which cores computed, or waited without
+    rest, as MPI does, of the jobs whose processor time is known; None where it is of none.
     """
 
     first_runs: float = 0.0
+    short_runs: float = 0.0
     repeats: float = 0.0
     baseline: float = 0.0
     capped: float = 0.0
@@ -32,18 +35,22 @@ class CostAccount:
     saved_by_caps: float = 0.0
     spared_by_racing: float = 0.0
     saved_per_run: float | None = None
+    busy_share: float | None = None
 
     @property
     def spent(self) -> float:
         """All core-seconds."""
-        return self.first_runs + self.repeats + self.baseline + self.capped + self.failed + self.comparisons
+        own = self.first_runs + self.short_runs + self.repeats + self.baseline
+        return own + self.capped + self.failed + self.comparisons
 
     @property
     def pays_after(self) -> int | None:
         """After how many production runs the study has paid for itself; None if it never does."""
         if self.saved_per_run is None or self.saved_per_run <= 0.0:
             return None
-        return ceil(self.spent / self.saved_per_run)
+        runs = ceil(self.spent / self.saved_per_run)
+        # 8.4 / 0.6 is a little more than 14.
+        return runs - 1 if runs and (runs - 1) * self.saved_per_run >= self.spent else runs
 
     @property
     def difference(self) -> str:
@@ -62,6 +69,7 @@ class CostAccount:
         """Describe it in a few lines."""
         parts = {
             "first runs": self.first_runs,
+            "short runs": self.short_runs,
             "repeats": self.repeats,
             "baseline": self.baseline,
             "capped runs": self.capped,
@@ -70,6 +78,8 @@ class CostAccount:
         }
         spent = ", ".join(f"{name} {value:.0f}" for name, value in parts.items() if value > 0.0)
         lines = [f"spent: {self.spent:.0f} core-seconds ({spent})"]
+        if self.busy_share is not None:
+            lines.append(f"busy: {self.busy_share:.0%} of the time that cores were held")
         if self.gpu_s:
             lines.append(f"GPUs: {self.gpu_s:.0f} GPU-seconds")
         saved = [
@@ -95,10 +105,11 @@ class CostAccount:
 def cost_account(runs: Sequence[Run], trials: Sequence[TrialRecord], winner: int | None, max_runs: int) -> CostAccount:
     """Add up the runs of a study whose first trial is the default configuration's.
 
-    `winner` is the trial that won; None while none did.
+    `winner` is the trial that won; None while none did. What a watch spends later is not the study's.
     """
+    runs = [run for run in runs if run.series.kind is not SeriesKind.WATCH]
     default = min((trial.number for trial in trials), default=0)
-    spent = dict.fromkeys(("first_runs", "repeats", "baseline", "capped", "failed", "comparisons"), 0.0)
+    spent = dict.fromkeys(("first_runs", "short_runs", "repeats", "baseline", "capped", "failed", "comparisons"), 0.0)
     seen: set[int | None] = set()
     for run in runs:
         spent[_entry(run, default, seen)] += run.core_s
@@ -110,12 +121,22 @@ def cost_account(runs: Sequence[Run], trials: Sequence[TrialRecord], winner: int
         saved_by_caps=sum(_saved(run) for run in runs),
         spared_by_racing=sum(_spared(trial, max_runs) for trial in trials if trial.number != default),
         saved_per_run=_saved_per_run(runs, default, winner),
+        busy_share=_busy_share(runs),
     )
+
+
+def _busy_share(runs: Sequence[Run]) -> float | None:
+    # Of a job on several nodes only the first one's processor time is known; a recorded run has none.
+    known = [run for run in runs if run.outcome.usage.cpu_s and run.job.get("resources", {}).get("nodes", 1) == 1]
+    held_s = sum(run.core_s for run in known)
+    return min(1.0, sum(run.outcome.usage.cpu_s for run in known) / held_s) if held_s else None
 
 
 def _entry(run: Run, default: int, seen: set[int | None]) -> str:
     if run.series.is_comparison:
         return "comparisons"
+    if run.series.kind is SeriesKind.SHORT:
+        return "short_runs"
     if run.outcome.capped:
         return "capped"
     if run.series.kind is SeriesKind.ASIDE or (run.outcome.failure is not None and run.series.is_tuning):
@@ -142,7 +163,7 @@ def _spared(trial: TrialRecord, max_runs: int) -> float:
 
 
 def _saved_per_run(runs: Sequence[Run], default: int, winner: int | None) -> float | None:
-    uncounted = {SeriesKind.WARM_UP, SeriesKind.ASIDE}
+    uncounted = {SeriesKind.WARM_UP, SeriesKind.SHORT, SeriesKind.ASIDE}
 
     def cost(number: int) -> float | None:
         costs = [

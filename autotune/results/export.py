@@ -13,7 +13,7 @@ from autotune.records.series import SeriesKind
 from autotune.records.study import Definition, Run
 from autotune.storage.address import storage_url
 from objectives.base import FailureKind
-from objectives.replay.options import ReplayOptions
+from objectives.replay.options import RecordedMetric, ReplayOptions
 from spaces import Space, SpaceError
 from spaces.parameters.problem import Problem
 
@@ -22,21 +22,26 @@ if TYPE_CHECKING:
 
 # Beside parameters and metrics a row has these.
 _TRIAL, _SERIES, _JOB_S, _CORES, _FAILURE, _BOUND = "trial", "series", "job_s", "cores", "failure", "bound"
-# Runs that measure something else than a configuration on the study's own workload.
-_OTHER_SERIES = frozenset({SeriesKind.WARM_UP, SeriesKind.WORKLOAD, SeriesKind.ASIDE})
+_TAKEN = "taken_share"
+# Runs that measure something else than a configuration on the study's own workload, or by another program.
+_OTHER_SERIES = frozenset(
+    {SeriesKind.WARM_UP, SeriesKind.SHORT, SeriesKind.WORKLOAD, SeriesKind.WATCH, SeriesKind.ASIDE}
+)
 
 
 def exported(store: "StudyStore") -> list[dict[str, Any]]:
     """Return every run of a study that counts, as a flat row; all rows have the same columns, None where nothing is.
 
     Columns: the trial, what the run was made for, the parameters, the metrics, `job_s` (how long the job took),
-    `cores`, `failure` (kind and words), `bound` (of a run that was stopped: its value was not better), and for
-    programs that work in steps `steps` and `of`. A column whose name a parameter or a metric has ends with `_`.
+    `cores`, `failure` (kind and words), `bound` (of a run that was stopped: its value was not better), for programs
+    that work in steps `steps` and `of`, and `taken_share` (how much of its time others took) where that is known. A
+    column whose name a parameter or a metric has ends with `_`.
     """
     definition, runs = store.definition, counting_runs(store)
     parameters = [parameter["name"] for parameter in definition.space["parameters"]]
     in_steps = any(run.steps is not None for run in runs)
-    return [_row(run, definition, parameters, in_steps=in_steps) for run in runs]
+    known = any(run.outcome.disturbance.taken_share is not None for run in runs)
+    return [_row(run, definition, parameters, in_steps=in_steps, taken=known) for run in runs]
 
 
 def counting_runs(store: "StudyStore") -> list[Run]:
@@ -85,6 +90,7 @@ def resolved(options: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         unit=target.unit,
         direction=target.direction,
         kind=target.kind,
+        metrics=_others(definition),
         parameters=[parameter["name"] for parameter in definition.space["parameters"]],
         elapsed=names[_JOB_S],
         failure=names[_FAILURE],
@@ -110,6 +116,12 @@ def _check(name: str, definition: Definition, rows: Sequence[Mapping[str, Any]])
         raise CannotRunHereError(msg)
 
 
+def _others(definition: Definition) -> list[RecordedMetric] | None:
+    """Return the metrics beside the optimised one."""
+    others = [metric for metric in definition.metrics if metric.name != definition.target.name]
+    return [RecordedMetric(name=other.name, unit=other.unit, direction=other.direction) for other in others] or None
+
+
 def _default(definition: Definition) -> dict[str, Any] | None:
     try:
         return dict(Space.from_dict(definition.space).default())
@@ -128,14 +140,14 @@ def _names(definition: Definition) -> dict[str, str]:
     taken = {parameter["name"] for parameter in definition.space["parameters"]}
     taken |= {metric.name for metric in definition.metrics}
     names = {}
-    for name in (_TRIAL, _SERIES, _JOB_S, _CORES, _FAILURE, _BOUND, "steps", "of"):
+    for name in (_TRIAL, _SERIES, _JOB_S, _CORES, _FAILURE, _BOUND, "steps", "of", _TAKEN):
         names[name] = name
         while names[name] in taken:
             names[name] += "_"
     return names
 
 
-def _row(run: Run, definition: Definition, parameters: Sequence[str], *, in_steps: bool) -> dict[str, Any]:
+def _row(run: Run, definition: Definition, parameters: Sequence[str], *, in_steps: bool, taken: bool) -> dict[str, Any]:
     names, outcome = _names(definition), run.outcome
     said = outcome.failure and f"{outcome.failure.value}: {' '.join(outcome.message.split())}"
     row: dict[str, Any] = {names[_TRIAL]: run.trial, names[_SERIES]: run.series.kind.label}
@@ -147,7 +159,8 @@ def _row(run: Run, definition: Definition, parameters: Sequence[str], *, in_step
         names[_FAILURE]: said,
         names[_BOUND]: outcome.bound,
     }
-    return row | ({names["steps"]: run.steps, names["of"]: run.of} if in_steps else {})
+    row |= {names["steps"]: run.steps, names["of"]: run.of} if in_steps else {}
+    return row | ({names[_TAKEN]: outcome.disturbance.taken_share} if taken else {})
 
 
 def _written(value: object) -> str:

@@ -117,7 +117,7 @@ def known_of(store: ReadableStudy, summary: Summary) -> KnownConfiguration | Non
         speed_up=None if speed_up is None else speed_up.ratio,
         interval=None if speed_up is None else speed_up.interval,
         confirmed=not is_default and verdict is not None and verdict.significant(metric),
-        doubt=(verdict.doubt(metric) or "") if verdict is not None and verdict.known else "",
+        doubt=(verdict.doubt(metric, standings.tuned_default) or "") if verdict is not None and verdict.known else "",
         study=store.name,
         studies=(store.name,),
         trials=summary.finished,

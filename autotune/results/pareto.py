@@ -1,43 +1,106 @@
-"""The front of a trade-off: the trials that no other beats in both metrics (Pareto)."""
+"""The front of a trade-off: the trials that no other beats in all metrics (Pareto)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import median
+from typing import Any
 
+from autotune.formatting import listed, quantity, shown
 from autotune.records.study import Definition, TrialRecord
+from autotune.statistics.standings import Standings
+from autotune.studyfile import TradeoffSection
 from objectives.base import Metric
 
 
 @dataclass(frozen=True)
 class ParetoPoint:
-    """A trial on the front, with the medians of both metrics."""
+    """A trial on the front, with the medians of the metrics in their order."""
 
     trial: int
-    first: float
-    second: float
+    values: tuple[float, ...]
 
 
-def second_metric(definition: Definition) -> Metric | None:
-    """Return the other metric of a study's trade-off; None if it has none."""
+@dataclass(frozen=True)
+class ParetoFront:
+    """The points that no other beats in all `metrics`, the best by the first metric first."""
+
+    metrics: tuple[Metric, ...]
+    points: tuple[ParetoPoint, ...]
+    limited: bool = False
+    """Whether only trials that keep limits compete."""
+
+    @property
+    def others(self) -> str:
+        """Who does not beat the points, for reading."""
+        return f"no other trial{' that keeps the limits' if self.limited else ''}"
+
+    @property
+    def names(self) -> str:
+        """The metrics for reading: `a, b and c`."""
+        return listed([metric.name for metric in self.metrics])
+
+    @property
+    def of_them(self) -> str:
+        """What a trial must be better in to beat another: `both`, or `all`."""
+        return "both" if len(self.metrics) == 2 else f"all {len(self.metrics)}"
+
+    @property
+    def equal_weights(self) -> str:
+        """What `--weights` takes, for an example: the same weight for all."""
+        return ",".join(f"{metric.name}=1" for metric in self.metrics)
+
+    def text(self, standings: Standings) -> str:
+        """Describe the front, a line for each point."""
+        if not self.points:
+            return "no valid measurement yet"
+        lines = [f"the trade-off between {self.names}: {self.others} is better in {self.of_them}"]
+        lines += [
+            f"trial {point.trial}: {self.quantities(point)}  {shown(standings.trials[point.trial].configuration)}"
+            for point in self.points
+        ]
+        return "\n".join(lines)
+
+    def costs(self, point: ParetoPoint) -> tuple[float, ...]:
+        """Return the values of a point so that a lower one is better."""
+        return _costs(point, self.metrics)
+
+    def quantities(self, point: ParetoPoint) -> str:
+        """Return the values of a point with their units."""
+        return ", ".join(quantity(value, metric) for value, metric in zip(point.values, self.metrics, strict=True))
+
+    def to_dict(self) -> list[dict[str, Any]]:
+        """Return the JSON-able form."""
+        names = [metric.name for metric in self.metrics]
+        return [{"trial": point.trial, "values": dict(zip(names, point.values, strict=True))} for point in self.points]
+
+
+def tradeoff_metrics(definition: Definition) -> tuple[Metric, ...]:
+    """Return the metrics of a study's trade-off, the optimised one first; none if it has no trade-off."""
     tradeoff = definition.study.get("tradeoff")
     if not tradeoff:
-        return None
-    return next(metric for metric in definition.metrics if metric.name == tradeoff["metric"])
+        return ()
+    known = {metric.name: metric for metric in definition.metrics}
+    return (definition.target, *(known[name] for name in TradeoffSection(**tradeoff).metric))
 
 
-def pareto_front(trials: Iterable[TrialRecord], first: Metric, second: Metric) -> list[ParetoPoint]:
-    """Return the front, the best by the first metric first; of equals the earlier trial."""
-    points = [
-        ParetoPoint(trial.number, median(trial.measured(first.name)), median(trial.measured(second.name)))
-        for trial in trials
-        if trial.complete and trial.measured(first.name) and trial.measured(second.name)
-    ]
-    front = [point for point in points if not any(_beats(other, point, first, second) for other in points)]
-    return sorted(front, key=lambda point: (first.cost(point.first), point.trial))
+def points_of(trials: Iterable[TrialRecord], metrics: tuple[Metric, ...]) -> list[ParetoPoint]:
+    """Return the complete trials of which all metrics were measured."""
+    measured = (
+        (trial.number, [trial.measured(metric.name) for metric in metrics]) for trial in trials if trial.complete
+    )
+    return [ParetoPoint(number, tuple(map(median, values))) for number, values in measured if all(values)]
 
 
-def _beats(point: ParetoPoint, other: ParetoPoint, first: Metric, second: Metric) -> bool:
-    mine, its = ((first.cost(each.first), second.cost(each.second)) for each in (point, other))
-    if mine[0] > its[0] or mine[1] > its[1]:
-        return False
-    return mine != its or point.trial < other.trial
+def pareto_front(trials: Iterable[TrialRecord], metrics: tuple[Metric, ...], *, limited: bool = False) -> ParetoFront:
+    """Return the front; of equals it has the earlier trial."""
+    front: list[tuple[tuple[float, ...], ParetoPoint]] = []
+    costed = [(_costs(point, metrics), point) for point in points_of(trials, metrics)]
+    # In this order none is beaten by a later one.
+    for costs, point in sorted(costed, key=lambda each: (each[0], each[1].trial)):
+        if not any(all(a <= b for a, b in zip(other, costs, strict=True)) for other, _ in front):
+            front.append((costs, point))
+    return ParetoFront(metrics, tuple(point for _, point in front), limited)
+
+
+def _costs(point: ParetoPoint, metrics: tuple[Metric, ...]) -> tuple[float, ...]:
+    return tuple(metric.cost(value) for metric, value in zip(metrics, point.values, strict=True))

@@ -1,7 +1,7 @@
 """A study in a few words: what `show`, `best` and `list` print, and what ends a session."""
 
-from collections import Counter
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from autotune.comparison.by_input import InputVerdict, input_lines, input_verdicts
@@ -10,25 +10,35 @@ from autotune.comparison.findings import (
     WorkloadComparison,
     changes,
     is_about,
+    standings_of,
     stored_ablation,
-    stored_verdict,
     stored_workload_comparisons,
 )
+from autotune.comparison.limit_verdict import NO_LIMITS, LimitVerdict, limit_verdict
+from autotune.comparison.point_verdict import PointVerdict, confirmed_points
 from autotune.execution.segments import curve_of
 from autotune.formatting import quantity, shown
 from autotune.performance.warm_start import WarmStart, stored_warm_start
+from autotune.records.limit import breaks
 from autotune.records.mix import mixed_inputs
 from autotune.records.series import SeriesKind
 from autotune.records.study import ENDED, REPLAY_NOTICE, Definition, Run, State, TrialRecord
 from autotune.results.cost import CostAccount, cost_account
-from autotune.results.pareto import ParetoPoint, pareto_front, second_metric
+from autotune.results.described import described, described_workload, table_sentence
+from autotune.results.disturbed_runs import Taken, taken_from
+from autotune.results.growth import FrontGrowth
+from autotune.results.noise import noise_sentence
+from autotune.results.pareto import ParetoFront, pareto_front, tradeoff_metrics
+from autotune.results.preference import Preference
+from autotune.results.short_runs import ShortRunFinding, short_run_finding
+from autotune.results.tradeoff import Tradeoff
+from autotune.results.trained import trained_text
 from autotune.scheduling.stopping import StoppingForecast, stored_stopping_forecast
 from autotune.statistics.speed_up import SpeedUp
 from autotune.statistics.standings import Standings
 from autotune.statistics.verdict import Verdict
 from autotune.storage.readable import ReadableStudy
-from autotune.studyfile import RepeatsSection
-from objectives.base import Metric
+from autotune.studyfile import RepeatsSection, VerdictSection
 from spaces import Configuration
 
 
@@ -44,6 +54,13 @@ class Summary:
     all_carried: tuple[WorkloadComparison, ...] = ()
     last_outlook: StoppingForecast | None = None
     warm: WarmStart | None = None
+    on_limits: LimitVerdict = NO_LIMITS
+    preference: Preference | None = None
+    """The point of a trade-off's front that was asked for."""
+    confirmed: tuple[PointVerdict, ...] = ()
+    """The verdicts on points of a trade-off's front."""
+    taken: tuple[Taken, ...] = ()
+    on_short_runs: ShortRunFinding | None = None
 
     @property
     def outlook(self) -> StoppingForecast | None:
@@ -84,13 +101,26 @@ class Summary:
 
     @property
     def best(self) -> TrialRecord | None:
-        """The winner of the verdict, unless it is slower than the default; before there is one, the best trial."""
+        """The winner of the verdict, unless it is slower than the default; before there is one, the best trial.
+
+        Whichever it is keeps the limits. Of a trade-off it is the point that was asked for, if one was. A decision
+        table has none.
+        """
+        if self.decides:
+            return None
+        if self.preference is not None:
+            return self.standings.trials[self.preference.point.trial]
         verdict = self.present_verdict
         if verdict is None:
             return self.standings.incumbent
-        return (
-            self.standings.baseline if verdict.slower(self.standings.metric) else self.standings.trials[verdict.winner]
-        )
+        if verdict.slower(self.standings.metric) and not self.on_limits.default_breaks:
+            return self.standings.baseline
+        return self.standings.trials[verdict.winner]
+
+    @property
+    def nearest(self) -> TrialRecord | None:
+        """The trial that is least beyond the limits, where none keeps them; else None."""
+        return None if self.standings.ranking else self.standings.nearest
 
     @property
     def speed_up(self) -> SpeedUp | None:
@@ -131,22 +161,41 @@ class Summary:
         return made, whole
 
     @property
-    def front(self) -> list[ParetoPoint] | None:
-        """The trials of a trade-off that no other beats in both metrics; None for other studies."""
-        second = second_metric(self.definition)
-        return None if second is None else pareto_front(self.trials, self.standings.metric, second)
+    def decides(self) -> bool:
+        """Whether the study looks for a decision table, where trials of different contexts do not compete."""
+        return bool(self.definition.study.get("decisions"))
+
+    @property
+    def front(self) -> ParetoFront | None:
+        """The trials of a trade-off that keep the limits and that no other beats in all metrics; None without one."""
+        metrics = tradeoff_metrics(self.definition)
+        limits = self.standings.limits
+        trials = (trial for trial in self.trials if limits.keeps(trial.number))
+        return pareto_front(trials, metrics, limited=bool(limits.limits)) if metrics else None
+
+    @property
+    def tradeoff(self) -> Tradeoff | None:
+        """The trade-off as it stands; None without one."""
+        front = self.front
+        return None if front is None else Tradeoff(self.name, front, self.standings, self.preference, self.confirmed)
 
     def verdict_sentence(self) -> str | None:
         """The verdict on the present winner in one sentence; None while there is none."""
         standings, best = self.standings, self.best
-        if best is None:
-            return None
+        if self.nearest is not None:
+            broken = breaks(standings.limits.breaches(self.nearest.number))
+            return f"No feasible configuration found; the nearest is trial {self.nearest.number}, which {broken}"
+        if best is None or self.tradeoff is not None:
+            table = table_sentence(self.name, self.definition) if standings.measured else None
+            return table if self.tradeoff is None else self.tradeoff.sentence()
         if standings.baseline is None:
             return "The default configuration failed: there is nothing to compare the winner with."
         if standings.ranking[0].number == standings.baseline.number:
+            if self.on_limits.limits:
+                return "No configuration that keeps the limits was better than the default."
             return "No configuration was better than the default."
         verdict = self.present_verdict
-        return verdict.sentence(standings.metric) if verdict else None
+        return self.on_limits.sentence(verdict, standings.metric) if verdict else None
 
     def best_text(self) -> str:
         """Describe the winner, or the front of a trade-off; a replay is never passed off as runs."""
@@ -155,10 +204,13 @@ class Summary:
 
     def _best_text(self) -> str:
         standings, best = self.standings, self.best
-        if self.front is not None:
-            return self._front_text(self.front)
+        if self.nearest is not None:
+            lines = [f"{self.verdict_sentence()}", f"configuration: {shown(self.nearest.configuration)}"]
+            return "\n".join([*lines, f"{standings.metric.name}: {self._value(self.nearest)}"])
+        if self.tradeoff is not None:
+            return self.tradeoff.text()
         if best is None:
-            return "no valid measurement yet"
+            return self.verdict_sentence() or "no valid measurement yet"
         metric = standings.metric
         lines = [
             f"trial {best.number}: {metric.name} {self._value(best)}",
@@ -166,14 +218,18 @@ class Summary:
         ]
         if standings.baseline is not None and standings.baseline.number != best.number:
             different = ", ".join(changes(best.configuration, standings.baseline.configuration))
-            lines.append(f"default: {self._value(standings.baseline)}  {shown(standings.baseline.configuration)}")
+            broken = f"; it {breaks(self.on_limits.default_breaks)}" if self.on_limits.default_breaks else ""
+            default = shown(standings.baseline.configuration)
+            lines.append(f"default: {self._value(standings.baseline)}  {default}{broken}")
             lines.append(f"changed: {different}")
-        if any(len(trial.runs) > 1 for trial in self.trials):
-            lines.append(f"noise: runs of the same configuration differ by {standings.noise:.1%}{self._drift()}")
+        if noise := noise_sentence(standings):
+            lines.append(f"noise: {noise}")
+        if self.on_limits.limits:
+            lines.append(f"limits: {self.limits_text()}")
         sentence = self.verdict_sentence()
         lines.append(f"verdict: {sentence or self.unconfirmed()}")
         verdict = self.present_verdict
-        doubt = verdict.doubt(metric) if verdict else None
+        doubt = verdict.doubt(metric, standings.tuned_default) if verdict else None
         if doubt:
             lines.append(f"doubt: {doubt}")
         lines += input_lines(self.on_inputs)
@@ -184,6 +240,11 @@ class Summary:
         if simplified is not None:
             lines += [f"simplified: {shown(self.configuration or {})}", f"simplified, measured: {simplified}"]
         return "\n".join(lines)
+
+    def limits_text(self) -> str:
+        """Say the limits, and how many trials keep them."""
+        measured, keep = len(self.standings.measured), len(self.standings.ranking)
+        return f"{', '.join(map(str, self.on_limits.limits))}; {keep} of {measured} trials with a value keep them"
 
     @property
     def simplified_speed_up(self) -> SpeedUp | None:
@@ -210,20 +271,9 @@ class Summary:
         looks = f"; it {speed_up.words(self.standings.metric)}" if speed_up and not speed_up.confirmed else ""
         return f"not confirmed yet{looks}; the same `autotune study` command confirms it"
 
-    def _front_text(self, points: list[ParetoPoint]) -> str:
-        first, second = self.standings.metric, second_metric(self.definition)
-        assert second is not None
-        if not points:
-            return "no valid measurement yet"
-        lines = [f"the trade-off between {first.name} and {second.name}: no other trial is better in both"]
-        for point in points:
-            values = f"{point.first:.4g} {first.unit}, {point.second:.4g} {second.unit}"
-            lines.append(f"trial {point.trial}: {values}  {shown(self.standings.trials[point.trial].configuration)}")
-        return "\n".join(lines)
-
     def text(self) -> str:
         """Describe the whole study."""
-        definition = self.definition
+        definition, growth = self.definition, self.growth
         facts = ", ".join(f"{name}={value}" for name, value in definition.facts.items())
         without = ", ".join(f"{count} {kind}" for kind, count in self.standings.counts.items()) or "none"
         machine = definition.machine
@@ -234,24 +284,24 @@ class Summary:
                 *(() if definition.replay else (f"machine: {where}",)),
                 f"workload: {facts or 'no facts'}",
                 self.best_text(),
-                *self._steps_text(),
+                *(() if self.preference is None or self.front is None else (self.front.text(self.standings),)),
+                *(() if growth is None else (f"the front: {growth.sentence()}",)),
+                *(() if self.steps is None else (trained_text(self.steps, self.trials),)),
+                *(() if self.on_short_runs is None else self.on_short_runs.sentences()),
                 *([f"warm start: {self.warm.sentence(self.standings)}"] if self.warm is not None else ()),
                 self.ledger.text(),
             ]
         )
 
-    def _steps_text(self) -> list[str]:
-        if self.steps is None:
-            return []
-        made, whole = self.steps
-        rungs = Counter(trial.runs[-1].steps for trial in self.trials if trial.state is State.PAUSED)
-        left = ", ".join(f"{count} at step {steps}" for steps, count in sorted(rungs.items(), key=str)) or "none"
-        share = f"{made / whole:.0%} of " if whole else ""
-        return [f"trained: {made} steps, {share}the {whole} of training every trial to its end; left early: {left}"]
+    @property
+    def growth(self) -> FrontGrowth | None:
+        """How the front of a trade-off came about; None without one."""
+        front = self.front
+        return FrontGrowth.of(front, self.standings) if front is not None and front.points else None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON-able form."""
-        metric = self.standings.metric
+        metric, growth = self.standings.metric, self.growth
         simplified = self.simplified.simplified if self.simplified else None
         return {
             "study": self.name,
@@ -267,14 +317,19 @@ class Summary:
             "best": self._trial(self.best),
             "default": self._trial(self.standings.baseline),
             "speed_up": self.speed_up.to_dict() if self.speed_up is not None else None,
-            "verdict": _described(self.present_verdict, metric),
+            "verdict": described(self.present_verdict, metric, self.on_limits, self.standings.tuned_default),
+            "limits": list(map(str, self.on_limits.limits)),
+            "nearest": self._trial(self.nearest),
             "inputs": {one.name: one.to_dict() for one in self.on_inputs},
-            "workloads": {comparison.workload: _carried(comparison, metric) for comparison in self.carried},
+            "workloads": {comparison.workload: described_workload(comparison, metric) for comparison in self.carried},
             "simplified": dict(simplified) if simplified is not None else None,
             "simplified_speed_up": self.simplified_speed_up.to_dict() if self.simplified_speed_up else None,
             "steps": None if self.steps is None else {"trained": self.steps[0], "whole": self.steps[1]},
-            "front": None if self.front is None else [asdict(point) for point in self.front],
-            "outlook": _expected(self.outlook),
+            "short_runs": None if self.on_short_runs is None else self.on_short_runs.to_dict(),
+            "front": None if self.front is None else self.front.to_dict(),
+            "point": None if self.tradeoff is None else self.tradeoff.to_dict(),
+            "hypervolume": None if growth is None else growth.to_dict(),
+            "outlook": self.outlook and self.outlook.to_dict() | {"sentence": self.outlook.sentence()},
             "warm_start": self.warm.to_dict() if self.warm is not None else None,
             "ledger": self.ledger.to_dict(),
         }
@@ -283,13 +338,6 @@ class Summary:
         runs = len(trial.measured(self.standings.metric.name))
         of = f" ({self.standings.statistic} of {runs} runs)" if runs > 1 else " (one run)"
         return f"{quantity(self.standings.value(trial), self.standings.metric)}{of}"
-
-    def _drift(self) -> str:
-        offsets = self.standings.effects.offsets.values()
-        if not self.standings.effects.drifts or not offsets:
-            return ""
-        span = max(offsets) - min(offsets)
-        return f"; the machine drifted by {span:.0%} during the study; comparisons are within blocks of time"
 
     def _trial(self, trial: TrialRecord | None) -> dict[str, Any] | None:
         if trial is None or trial.state is not State.COMPLETE:
@@ -300,33 +348,9 @@ class Summary:
             "configuration": dict(trial.configuration),
             "value": self.standings.value(trial),
             "runs": trial.measured(self.standings.metric.name),
+            "breaks": list(map(str, self.standings.limits.breaches(trial.number))),
             "command": trial.job.get("argv") or on_inputs or None,
         }
-
-
-def _described(verdict: Verdict | None, metric: Metric) -> dict[str, Any] | None:
-    if verdict is None:
-        return None
-    described = verdict.to_dict() | {"sentence": verdict.sentence(metric)}
-    if verdict.known:
-        speed, low, high = verdict.interval(metric)
-        described |= {
-            "speed_up": speed,
-            "low": low,
-            "high": high,
-            "significant": verdict.significant(metric),
-            "doubt": verdict.doubt(metric),
-        }
-    return described
-
-
-def _expected(outlook: StoppingForecast | None) -> dict[str, Any] | None:
-    return None if outlook is None else outlook.to_dict() | {"sentence": outlook.sentence()}
-
-
-def _carried(comparison: WorkloadComparison, metric: Metric) -> dict[str, Any]:
-    described = _described(comparison.verdict, metric) or {}
-    return described | {"sentence": comparison.sentence(metric), "facts": dict(comparison.facts)}
 
 
 def summarise(store: ReadableStudy) -> Summary:
@@ -336,20 +360,36 @@ def summarise(store: ReadableStudy) -> Summary:
     summary = Summary(
         store.name,
         definition,
-        Standings.of(store.trials(), definition.target, repeats.statistic, stored_verdict(store)),
+        standings_of(store, repeats.statistic),
         ablation=stored_ablation(store),
         all_carried=stored_workload_comparisons(store),
         last_outlook=stored_stopping_forecast(store),
         warm=stored_warm_start(store),
     )
-    # A model of better quality saves no cost in each run.
-    winner = summary.best.number if summary.best and not definition.target.is_quality else None
-    return replace(summary, ledger=cost_account(store.runs(), summary.trials, winner, repeats.max_runs))
+    on_limits = limit_verdict(store.runs(), summary.standings)
+    summary = replace(summary, on_limits=on_limits, on_short_runs=short_run_finding(store, summary.standings))
+    # A model of better quality saves no cost in each run, and a trade-off has no winner, nor has a decision table.
+    front = summary.front
+    winner = summary.best.number if summary.best and front is None and not definition.target.is_quality else None
+    most = repeats.min_runs if summary.decides else repeats.max_runs
+    ledger = cost_account(store.runs(), summary.trials, winner, most)
+    summary = replace(summary, ledger=ledger, taken=taken_from(store.runs()))
+    return summary if front is None else _with_points(summary, front, store.runs())
+
+
+def _with_points(summary: Summary, front: ParetoFront, runs: Sequence[Run]) -> Summary:
+    study, points = summary.definition.study, [point.trial for point in front.points]
+    confidence = VerdictSection(**study.get("verdict", {})).confidence
+    confirmed = confirmed_points(runs, summary.standings, front.metrics, points, confidence)
+    return replace(summary, preference=Preference.of_study(front, study), confirmed=confirmed)
 
 
 def run_to_use(store: ReadableStudy, summary: Summary) -> Run | None:
     """Return the newest complete run of the configuration to use, not on other workloads; None without one."""
-    wanted, elsewhere = dict(summary.configuration or {}), {SeriesKind.WORKLOAD, SeriesKind.ASIDE}
+    wanted, elsewhere = (
+        dict(summary.configuration or {}),
+        {SeriesKind.SHORT, SeriesKind.WORKLOAD, SeriesKind.WATCH, SeriesKind.ASIDE},
+    )
     runs = [
         run
         for run in store.runs()

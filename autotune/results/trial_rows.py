@@ -22,6 +22,7 @@ def trial_row(trial: TrialRecord, standings: Standings, definition: Definition) 
         values = trial.measured(metric.name)
         row[metric.name] = _middle(values) if values else None
     row["core_s"] = _figure(sum(run.core_s for run in (*trial.earlier, *trial.runs)))
+    row["breaks"] = ", ".join(map(str, standings.limits.breaches(trial.number)))
     row["confirmed"] = bool(speed_up and speed_up.confirmed)
     parameters = [parameter["name"] for parameter in definition.space["parameters"]]
     row |= {name: trial.configuration.get(name) for name in parameters}

@@ -1,9 +1,11 @@
 """What the live panel and the lines of a session say of trials."""
 
+from io import StringIO
+
 import pytest
 from rich.console import Console
 
-from autotune.display.console import Running, Status, panel
+from autotune.display.console import LiveDisplay, Running, Status, panel
 from autotune.display.messages import Messages
 from autotune.statistics.verdict import Verdict
 from objectives.base import Metric
@@ -58,3 +60,13 @@ def test_the_panel_says_why_the_job_of_a_run_waits():
         "waiting: trial 3  01:00  np=2  Not Running: no free nodes",
         "running: trial 4  01:01  np=4",
     ]
+
+
+def test_the_panel_says_what_is_waited_for_until_there_is_something_else():
+    console = Console(file=StringIO(), force_terminal=True, width=100)
+    display = LiveDisplay(console)
+    display.update(Status(stand(), 20, 3))
+    display.waits("waiting: others use 87% of the cores, process 788 python")
+    shown = display._live.get_renderable()
+    display.close()
+    assert str(shown) == "waiting: others use 87% of the cores, process 788 python"

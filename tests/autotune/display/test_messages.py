@@ -3,6 +3,7 @@
 import pytest
 
 from autotune.display.messages import Messages, why_nothing_worked
+from autotune.records.outcome import Outcome
 from autotune.records.study import Run, TrialRecord
 from autotune.statistics.standings import Standings
 from objectives.base import FailureKind
@@ -38,3 +39,12 @@ def test_when_nothing_worked_each_reason_names_the_folder_of_its_newest_run(tmp_
         trial(number, failed(FailureKind.APPLICATION_ERROR, "no omp.h"), tmp_path / str(number)) for number in (1, 2)
     ]
     assert why_nothing_worked(trials).splitlines()[1] == "  2 times: no omp.h  (output in 2)"
+
+
+@pytest.mark.parametrize(("taken", "said"), [(0.43, True), (0.01, False), (None, False)])
+def test_a_run_that_others_slowed_down_says_so(messages, tmp_path, taken, said):
+    conditions = {} if taken is None else {"taken_share": taken, "others_share": 0.5}
+    outcome = Outcome({"wall_s": 2.0}, conditions=conditions)
+    line = messages.ran(trial(1, outcome, tmp_path), outcome)
+    words = "(others kept it from running for 43% of its time, and used 50% of its cores)"
+    assert (words in line) is said

@@ -9,7 +9,9 @@ import pytest
 
 from autotune.display.console import Running, Status
 from autotune.display.status_file import StatusDisplay
+from autotune.machines.boot import boot_id
 from autotune.statistics.standings import Standings
+from launchers.process_tree import start_time
 from objectives.base import Progress
 from tests.support.fakes import SECONDS, ListDisplay
 
@@ -51,6 +53,7 @@ def test_it_says_how_things_stand(watched):
     assert watched.read()["phase"] == "starting"
     found = watched.update()
     assert found.pop("written") > 0
+    assert found.pop("process") == {"pid": os.getpid(), "started": start_time(os.getpid()), "boot": boot_id()}
     assert found == {
         "phase": "tuning",
         "message": "",

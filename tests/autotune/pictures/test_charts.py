@@ -10,18 +10,20 @@ from autotune.performance.regression.prediction import Interval, Prediction, Pro
 from autotune.performance.warm_start import WarmStart
 from autotune.pictures import charts_of
 from autotune.pictures.ablation import ablation
-from autotune.pictures.chart import Bars, Chart, Line, Points, Role, Table, stairs
+from autotune.pictures.chart import Band, Bars, Chart, Line, Points, Role, Table, stairs
 from autotune.pictures.charts import NAMES
 from autotune.pictures.counts import failures, ledger
 from autotune.pictures.curves import curves
-from autotune.pictures.plotly import to_plotly
 from autotune.pictures.predictions import predicted, started_with
 from autotune.pictures.progress import MOST, progress
 from autotune.pictures.slices import parallel, slices
 from autotune.pictures.tradeoff import tradeoff
+from autotune.pictures.uncertainty import disturbance, noise, pairs
 from autotune.records.outcome import Outcome
 from autotune.records.study import STOPPED
+from autotune.results.disturbed_runs import Taken
 from autotune.scheduling.hyperband import Bracket
+from autotune.statistics.verdict import Verdict
 from objectives.base import FailureKind, Metric
 from tests.autotune.pictures.studies import CONFIRMED, SCORE, legged, summary, trial, varied
 from tests.support.fakes import SECONDS, capped, failed, took
@@ -108,6 +110,49 @@ def test_slices_say_which_parameter_explains_most():
     assert "bind alone explains most" in slices(summary(*trials)).description
 
 
+def test_slices_claim_no_choice_of_a_search_that_made_none():
+    trials = [trial(k, took(1.0 + 10.0 * (k % 3 == 0))) for k in range(30)]
+    assert "did not choose them at random" in slices(summary(*trials)).description
+    by_chance = summary(*trials, study={"sampler": {"name": "random"}})
+    assert slices(by_chance).description.endswith("of the variance of their logarithms.")
+
+
+@pytest.mark.parametrize(
+    ("metric", "of"), [(SECONDS, lambda ratio: (4.0 * ratio, 4.0)), (RATE, lambda ratio: (4.0, 4.0 * ratio))]
+)
+def test_the_pairs_of_a_verdict_are_points_above_one_where_the_winner_was_better(metric, of):
+    make = took if metric is SECONDS else rated
+    found = tuple(of(ratio) for ratio in (2.0, 2.1, 1.9, 2.0, 0.9, 2.05, 2.0, 1.95))
+    verdict = Verdict(1, (1,), 1, 0.95, 0.05, found)
+    values = (4.0, 2.0) if metric is SECONDS else (2.0, 4.0)
+    chart = pairs(summary(*(trial(k, make(value)) for k, value in enumerate(values)), metric=metric, verdict=verdict))
+    assert [y for _, y in points(chart, Role.WINNER)] == pytest.approx([2.0, 2.1, 1.9, 2.0, 0.9, 2.05, 2.0, 1.95])
+    low, high = verdict.interval(metric)[1:]
+    (band,) = (mark for mark in chart.panels[0].marks if isinstance(mark, Band))
+    assert (band.low[0], band.high[0]) == (low, high)
+    assert "7 of 8 are above 1" in chart.description
+    assert pairs(summary(trial(0, make(1.0)), metric=metric)) is None
+
+
+def test_noise_is_drawn_over_time_with_what_the_machine_did():
+    slow = {0: 1.0, 1: 1.3, 2: 1.0, 3: 1.3}
+    runs = [
+        replace(trial(k, *(took((4.0 + k) * slow[block] * (1 + 0.001 * k)) for block in slow)), settled=True)
+        for k in range(6)
+    ]
+    blocked = [
+        replace(one, runs=tuple(replace(run, block=block) for block, run in zip(slow, one.runs, strict=True)))
+        for one in runs
+    ]
+    found = summary(*blocked)
+    chart = noise(found)
+    assert "the machine drifted by 26%" in chart.description
+    drift = dict(zip(line(chart, Role.BEST).x, line(chart, Role.BEST).y, strict=True))
+    assert drift[1.0] - drift[0.0] > 20.0
+    assert [row[:2] for row in chart.table.rows] == [(0, 6), (1, 6), (2, 6), (3, 6)]
+    assert noise(summary(trial(0, took(4.0)))) is None
+
+
 def test_parallel_coordinates_have_the_better_end_above():
     for metric, make in ((SECONDS, took), (RATE, rated)):
         found = summary(trial(0, make(4.0)), trial(1, make(2.0)), trial(3, make(8.0)), metric=metric)
@@ -117,6 +162,15 @@ def test_parallel_coordinates_have_the_better_end_above():
         ends = {mark.hover[0].split(":")[0]: mark.y[-2] for mark in lines}
         assert ends[f"trial {best}"] == 1.0
         assert min(ends.values()) == 0.0
+
+
+def test_parallel_coordinates_have_the_capped_trials_at_their_bounds():
+    found = summary(trial(0, took(4.0)), trial(1, took(2.0)), trial(2, capped(6.0)))
+    chart = parallel(found)
+    lost = line(chart, Role.CAPPED)
+    assert lost.hover[0] == "trial 2: capped at 6 s"
+    assert lost.y[-2] == 0.0, "the worst end"
+    assert "1 capped trial ends at its bound" in chart.description
 
 
 def test_curves_are_drawn_by_the_rungs_of_their_bracket():
@@ -193,12 +247,24 @@ def test_a_trade_off_shows_its_front():
     assert tradeoff(varied()) is None
 
 
+def test_a_trade_off_of_three_metrics_is_drawn_in_each_pair():
+    loss, memory = Metric("loss", ""), Metric("memory", "B")
+    places = [(3.0, 1.0, 2.0), (1.0, 3.0, 2.0), (2.0, 2.0, 1.0), (3.0, 3.0, 3.0)]
+    trials = [trial(k, Outcome(metrics={"wall_s": a, "loss": b, "memory": c})) for k, (a, b, c) in enumerate(places)]
+    found = summary(*trials, study={"tradeoff": {"metric": ["loss", "memory"]}})
+    chart = tradeoff(replace(found, definition=replace(found.definition, metrics=(SECONDS, loss, memory))))
+    pairs = [(panel.x.text, panel.y.text) for panel in chart.panels]
+    assert pairs == [("wall_s [s]", "loss"), ("wall_s [s]", "memory [B]"), ("loss", "memory [B]")]
+    assert [row[:-1] for row in chart.table.rows] == [(1, 1.0, 3.0, 2.0), (2, 2.0, 2.0, 1.0), (0, 3.0, 1.0, 2.0)]
+    assert "no other trial beats the 3 on the front in all 3" in chart.description
+
+
 @pytest.mark.slow
 def test_thousands_of_trials_make_a_small_picture_that_says_so():
     found = summary(*(trial(k, took(5.0 - k / 1500.0 + k % 7)) for k in range(5000)))
     charts = charts_of(found)
     for chart in charts:
-        assert len(json.dumps(to_plotly(chart))) < 400_000, chart.name
+        assert len(json.dumps(chart.to_dict())) < 400_000, chart.name
     chart = next(one for one in charts if one.name == "progress")
     assert len(points(chart, Role.TRIAL)) + 1 <= MOST
     assert f"{MOST} of 5,000 trials are drawn" in chart.description
@@ -223,7 +289,7 @@ def test_whatever_trials_there_are_the_charts_are_sound(found):
         assert chart.description.endswith(".")
         for panel in chart.panels:
             assert all(sound(mark) for mark in panel.marks)
-        json.dumps(to_plotly(chart), allow_nan=False)
+        json.dumps(chart.to_dict(), allow_nan=False)
 
 
 def sound(mark):
@@ -246,3 +312,19 @@ def test_stairs_stay_until_the_next_place():
 def test_a_table_refuses_rows_of_another_length():
     with pytest.raises(ValueError, match="2 columns"):
         Table(("a", "b"), ((1,),))
+
+
+def test_what_others_took_is_drawn_over_time_and_what_is_set_aside_stands_out():
+    taken = (
+        Taken(0.0, 0.01, 0, "tuning", False),
+        Taken(60.0, 0.4, 1, "tuning", True),
+        Taken(90.0, 0.02, 1, "verdict", False),
+    )
+    found = replace(summary(trial(0, took(2.0))), taken=taken)
+    chart = disturbance(found)
+    assert points(chart, Role.TRIAL) == [(0.0, 1.0), (1.5, 2.0)]
+    assert points(chart, Role.FAILED) == [(1.0, 40.0)]
+    said = "2.0% of their time (median), 40% at most; of 3 runs, 1 set aside for that"
+    assert said in chart.description
+    assert chart in charts_of(found)
+    assert disturbance(summary(trial(0, took(2.0)))) is None, "where nobody knows"

@@ -4,20 +4,17 @@ import json
 import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
-from itertools import pairwise
 
-import plotly.graph_objects as go
 import pytest
 
 from autotune.comparison.findings import Ablation, OptionEffect
 from autotune.errors import CannotRunHereError
 from autotune.performance.warm_start import WarmStart
 from autotune.pictures import FORMATS, charts_of, draw_calibration
-from autotune.pictures.chart import Chart, Role, Texts
+from autotune.pictures.chart import Chart, Role
 from autotune.pictures.files import save, to_svg, variable
 from autotune.pictures.matplotlib import to_matplotlib
 from autotune.pictures.palette import DARK, GRID, INK, LOOKS, PAPER, SERIES
-from autotune.pictures.plotly import to_plotly
 from autotune.pictures.predictions import calibration
 from autotune.scheduling.hyperband import Bracket
 from spaces import Choice, Integer, Space
@@ -43,31 +40,18 @@ CHARTS = {chart.name: chart for chart in all_charts()}
 
 
 @pytest.mark.parametrize("chart", CHARTS.values(), ids=list(CHARTS))
-def test_plotly_takes_the_figure_and_finds_a_role_in_every_trace_and_no_colour(chart):
-    found = to_plotly(chart)
+def test_the_page_gets_every_mark_with_its_role_and_no_colour(chart):
+    found = chart.to_dict()
     text = json.dumps(found, allow_nan=False)
-    go.Figure(found)
     assert "color" not in text
-    assert "<script" not in text
-    roles = {trace["meta"]["role"] for trace in found["data"]}
-    drawn = {mark.role.value for panel in chart.panels for mark in panel.marks if not isinstance(mark, Texts)}
-    assert roles == drawn
-    axes = [name for name in found["layout"] if name.startswith("xaxis")]
-    assert len(axes) == len(chart.panels)
-    for trace in found["data"]:
-        assert trace["xaxis"].replace("x", "xaxis") in found["layout"]
-        assert len(trace["x"]) == len(trace["y"]) == len(trace.get("text", trace["x"]))
-
-
-def test_panels_stand_below_each_other_on_a_phone():
-    chart = CHARTS["slices"]
-    assert to_plotly(chart)["layout"]["meta"] == {"panels": 4, "columns": 3, "rows": 2}
-    narrow = to_plotly(chart, columns=1)["layout"]
-    assert narrow["meta"] == {"panels": 4, "columns": 1, "rows": 4}
-    domains = [narrow[f"yaxis{key}"]["domain"] for key in ("", 2, 3, 4)]
-    assert all(low < high for low, high in domains)
-    assert all(lower[1] < upper[0] for upper, lower in pairwise(domains))
-    assert {tuple(narrow[f"xaxis{key}"]["domain"]) for key in ("", 2, 3, 4)} == {(0.0, 1.0)}
+    assert len(found["panels"]) == len(chart.panels)
+    for drawn, panel in zip(found["panels"], chart.panels, strict=True):
+        assert [mark["role"] for mark in drawn["marks"]] == [mark.role for mark in panel.marks]
+        assert drawn["x"]["title"] == panel.x.text
+        for mark in drawn["marks"]:
+            places = mark["y"] if "y" in mark else mark["x"]
+            sizes = {len(mark[name]) for name in ("x", "values", "hover", "words", "low") if name in mark}
+            assert sizes == {len(places)}
 
 
 @pytest.mark.parametrize("chart", CHARTS.values(), ids=list(CHARTS))

@@ -19,6 +19,7 @@ from autotune.report.headline import headline
 from autotune.report.markdown import _plain, to_markdown
 from autotune.report.method import method
 from autotune.report.page import to_html
+from autotune.report.results import findings
 from autotune.report.section import Picture
 from autotune.statistics.verdict import Verdict
 from autotune.storage.observation import Observation
@@ -41,6 +42,7 @@ def small():
 def steadied(text, study):
     """Return a report without what is another each time: the study's name in memory, dates, the version."""
     text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d", "DATE", text.replace(study, "small"))
+    text = text.replace("DATE to DATE UTC (1 min)", "DATE UTC")
     return text.replace(f"autotune {__version__}", "autotune VERSION").strip()
 
 
@@ -56,7 +58,15 @@ def test_the_report_of_a_small_study_as_json_and_markdown(small):
 def test_the_report_has_all_its_parts_in_order(small):
     keys = [section.key for section in small.sections]
     assert keys == ["winner", "script", "failures", "pictures", "cost", "method", "provenance"]
-    assert [chart.name for chart in small.charts] == ["failures", "progress", "slices", "parallel", "ledger"]
+    assert [chart.name for chart in small.charts] == [
+        "pairs",
+        "failures",
+        "progress",
+        "slices",
+        "parallel",
+        "noise",
+        "ledger",
+    ]
     assert small.headline.kind == "gain"
     assert dict(small.figures)["speed-up"].startswith("2.")
 
@@ -220,3 +230,29 @@ def test_the_report_of_a_loss_has_no_word_of_speed():
     said = " ".join(part.text for part in method(summary(*trials, metric=loss, verdict=verdict)).parts)
     assert "The gain is the pseudomedian" in said
     assert "speed" not in said
+
+
+def test_the_top_says_when_it_was_measured_and_how_long_that_took():
+    store = StudyStore.in_memory(definition(Space([Integer.range("np", 1, 4, default=1)])))
+    for np, started in ((1, "2026-11-22T20:51:07"), (2, "2026-11-22T23:10:02+00:00"), (3, "no date")):
+        number = add_trial(store, Space([Integer.range("np", 1, 4, default=1)]), {"np": np}).number
+        store.add_runs([Run({"np": np}, number, outcome=took(1.0), started=started)])
+    assert dict(report_of(store).figures)["measured"] == "2026-11-22 20:51 to 2026-11-22 23:10 UTC (2 h 19 min)"
+
+
+def test_the_report_says_by_how_much_the_machine_drifted():
+    slow = {0: 1.0, 1: 1.3, 2: 1.0, 3: 1.3}
+    trials = [trial(k, *(took((4.0 + k) * slow[block] * (1 + 0.001 * k)) for block in slow)) for k in range(6)]
+    blocked = [
+        replace(one, runs=tuple(replace(run, block=block) for block, run in zip(slow, one.runs, strict=True)))
+        for one in trials
+    ]
+    assert any("The machine drifted by 26%" in remark for remark in headline(summary(*blocked)).remarks)
+
+
+def test_memory_is_in_megabytes():
+    held = Metric("memory_bytes", "B", "minimize")
+    trials = [trial(k, Outcome(metrics={"memory_bytes": 124_700_000.0 - k * 1e6})) for k in range(2)]
+    section = findings(summary(*trials, metric=held))[0]
+    assert [row[0] for row in section.parts[0].table.rows][-1] == "memory_bytes [MB], median"
+    assert section.parts[0].table.rows[-1][1:3] == ("124.7", "123.7")

@@ -68,3 +68,13 @@ def test_a_full_disk_leaves_what_was_there_before_and_no_half_file(study, tmp_pa
     assert "No space left" in report("paper", code=2).output
     assert (tmp_path / "paper.html").read_text() == "before"
     assert [path.name for path in tmp_path.iterdir() if "autotune.db" not in path.name] == ["paper.html"]
+
+
+def test_a_pdf_is_all_that_is_written(study, tmp_path, monkeypatch):
+    monkeypatch.setattr("autotune.report.printing.to_pdf", lambda html: f"%PDF {html[:15]}".encode())
+    assert "report: paper.pdf" in report("paper", "--pdf", "paper.pdf").stderr
+    assert (tmp_path / "paper.pdf").read_bytes() == b"%PDF <!DOCTYPE html>"
+    assert not (tmp_path / "paper.html").exists()
+    report("paper", "--pdf", "paper.pdf", "-o", "both.html")
+    assert (tmp_path / "both.html").exists()
+    assert "name another file" in " ".join(report("paper", "--pdf", "none/paper.pdf", code=2).output.split())

@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from autotune.records.outcome import Outcome
@@ -10,8 +10,8 @@ from launchers import Usage
 from objectives.base import FailureKind
 
 
-def ran(seconds, *, trial=0, series=TUNING, cores=2, gpus=0, ends="complete", forecast_s=None):
-    usage = Usage(elapsed_s=seconds)
+def ran(seconds, *, trial=0, series=TUNING, cores=2, gpus=0, nodes=1, cpu_s=0.0, ends="complete", forecast_s=None):
+    usage = Usage(elapsed_s=seconds, cpu_s=cpu_s)
     if ends == "complete":
         outcome = Outcome(metrics={"wall_s": seconds}, usage=usage)
     elif ends == "capped":
@@ -19,7 +19,7 @@ def ran(seconds, *, trial=0, series=TUNING, cores=2, gpus=0, ends="complete", fo
         outcome = Outcome(bound=seconds, details=details, usage=usage)
     else:
         outcome = Outcome(failure=FailureKind.TIMED_OUT, usage=usage)
-    resources = {"cores": cores, "gpus": gpus}
+    resources = {"cores": cores, "gpus": gpus, "nodes": nodes}
     return Run({"n": trial or 0}, trial, series, outcome=outcome, job={"resources": resources})
 
 
@@ -47,6 +47,17 @@ runs = st.builds(
     ends=st.sampled_from(["complete", "capped", "failed"]),
     forecast_s=st.one_of(st.none(), st.floats(0, 5000)),
 )
+
+
+def test_the_share_in_which_cores_were_busy_is_of_the_jobs_whose_processor_time_is_known():
+    busy, idle = ran(10, cores=2, cpu_s=18.0), ran(10, cores=4, cpu_s=6.0)
+    assert book(busy, idle).busy_share == pytest.approx(24 / 60)
+    assert "busy: 40% of the time that cores were held" in book(busy, idle).text()
+    assert book(busy, ran(10), ran(10, cores=8, nodes=2, cpu_s=30.0)).busy_share == pytest.approx(0.9)
+    assert book(ran(10)).busy_share is None
+    assert "busy" not in book(ran(10)).text()
+    # Clocks are read one after the other.
+    assert book(ran(10, cores=1, cpu_s=10.01)).busy_share == 1.0
 
 
 @given(st.lists(runs, max_size=20))
@@ -140,6 +151,7 @@ def test_without_a_winner_nothing_is_said_of_paying():
 
 
 @given(st.floats(0, 1e6), st.floats(1e-3, 1e3))
+@example(8.4, 0.6)
 def test_after_that_many_runs_and_no_sooner_the_savings_exceed_the_cost(spent, saved):
     after = CostAccount(first_runs=spent, saved_per_run=saved).pays_after
     assert after * saved >= spent - 1e-6

@@ -8,7 +8,8 @@ from autotune.errors import StudyFileError
 from autotune.machines.this_machine import this_machine
 from autotune.records.outcome import Outcome
 from autotune.records.study import Run, TrialRecord
-from autotune.results.pareto import pareto_front
+from autotune.report.headline import headline
+from autotune.results.pareto import pareto_front, tradeoff_metrics
 from autotune.results.summary import summarise
 from autotune.search.asker import Asker
 from autotune.search.gp_sampler import ValidSetSampler
@@ -24,34 +25,42 @@ from tests.support.managers import managed
 
 LOSS = Metric("loss", "", "minimize")
 AUC = Metric("auc", "", "maximize")
+MEMORY, JOULES = Metric("memory", "B"), Metric("energy_j", "J")
 SPACE = Space([Integer.range("np", 1, 40, default=40)], [])
 STUDY = study_file(tradeoff={"metric": "loss"}, budget={"trials": 20})
 
 
-def trial(number, first, second):
-    outcome = Outcome(metrics={"wall_s": first, "loss": second, "auc": second})
+def trial(number, first, second, *others):
+    measured = dict(zip(("memory", "energy_j"), others, strict=False))
+    outcome = Outcome(metrics={"wall_s": first, "loss": second, "auc": second} | measured)
     return TrialRecord(number, {"np": number + 1}, (Run({}, number, outcome=outcome),), settled=True)
 
 
-values = st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), max_size=12)
+values = st.integers(2, 4).flatmap(lambda width: st.lists(st.tuples(*[st.integers(1, 9)] * width), max_size=12))
 
 
 @given(values)
-def test_nobody_on_the_front_is_beaten_and_everybody_else_is(pairs):
-    trials = [trial(number, *pair) for number, pair in enumerate(pairs)]
-    found = pareto_front(trials, SECONDS, LOSS)
-    places = {(place.first, place.second) for place in found}
-    for first, second in pairs:
-        beaten = any(a <= first and b <= second and (a, b) != (first, second) for a, b in pairs)
-        assert ((first, second) in places) is not beaten
-    assert len(places) == len(found)
-    assert [place.first for place in found] == sorted(place.first for place in found)
+def test_nobody_on_the_front_is_beaten_and_everybody_else_is(rows):
+    metrics = (SECONDS, LOSS, MEMORY, JOULES)[: len(rows[0]) if rows else 2]
+    trials = [trial(number, row[0], row[1], *row[2:]) for number, row in enumerate(rows)]
+    front = pareto_front(trials, metrics).points
+    places = {point.values for point in front}
+    for row in rows:
+        beaten = any(all(a <= b for a, b in zip(other, row, strict=True)) and other != row for other in rows)
+        assert (row in places) is not beaten
+    assert len(places) == len(front)
+    assert [point.values[0] for point in front] == sorted(point.values[0] for point in front)
 
 
 def test_directions_are_minded():
     trials = [trial(0, 1.0, 0.5), trial(1, 2.0, 0.9), trial(2, 3.0, 0.6)]
-    assert [place.trial for place in pareto_front(trials, SECONDS, AUC)] == [0, 1]
-    assert [place.trial for place in pareto_front(trials, SECONDS, LOSS)] == [0]
+    assert [point.trial for point in pareto_front(trials, (SECONDS, AUC)).points] == [0, 1]
+    assert [point.trial for point in pareto_front(trials, (SECONDS, LOSS)).points] == [0]
+
+
+def test_a_trial_without_one_of_the_metrics_is_not_on_the_front():
+    trials = [trial(0, 2.0, 2.0, 2.0), trial(1, 1.0, 1.0)]
+    assert [point.trial for point in pareto_front(trials, (SECONDS, LOSS, MEMORY)).points] == [0]
 
 
 def test_a_study_of_a_trade_off_finds_both_ends_and_races_nobody(tmp_path):
@@ -66,18 +75,47 @@ def test_a_study_of_a_trade_off_finds_both_ends_and_races_nobody(tmp_path):
     assert len(executor.launched) == len({tuple(c.items()) for _, c in executor.launched}) == 20
     summary = summarise(store)
     # Every configuration is on this front.
-    assert len(summary.front) == 20
+    assert len(summary.front.points) == 20
     tried = {configuration["np"] for _, configuration in executor.launched}
     assert min(tried) <= 3
     assert max(tried) == 40
     assert "trade-off between wall_s and loss" in summary.best_text()
-    assert summary.to_dict()["front"][0]["first"] == 1.0 + min(tried)
+    assert summary.to_dict()["front"][0]["values"] == {"wall_s": 1.0 + min(tried), "loss": 1.0 + 40 / min(tried)}
+
+
+def test_a_study_of_three_metrics_goes_to_all_three_ends(tmp_path):
+    """The first two are best at either end; the third, a rate that is negative, in the middle."""
+
+    def model(configuration):
+        ranks = configuration["np"]
+        return Outcome(metrics={"wall_s": 1.0 + ranks, "loss": 1.0 + 40 / ranks, "score": -((ranks - 21.0) ** 2)})
+
+    study = study_file(tradeoff={"metric": ["loss", "score"]}, budget={"trials": 14})
+    metrics = (SECONDS, LOSS, Metric("score", "", "maximize"))
+    known = definition(SPACE, metrics=metrics, study=study.model_dump(mode="json"))
+    store = StudyStore.create(f"sqlite:///{tmp_path / 'autotune.db'}", "paper", known)
+    executor = PaperExecutor(model)
+    TuningLoop(Asker(store, ValidSetSampler(SPACE, startup=4)), managed(executor, tmp_path / "runs"), study).tune()
+    tried = {configuration["np"] for _, configuration in executor.launched}
+    assert min(tried) <= 3
+    assert max(tried) == 40
+    assert len(tried & set(range(18, 25))) >= 3
+    summary = summarise(store)
+    assert "trade-off between wall_s, loss and score: no other trial is better in all 3" in summary.best_text()
+    assert headline(summary).kind == "trade-off"
+
+
+def test_a_stored_trade_off_of_one_name_is_read():
+    known = definition(SPACE, metrics=(SECONDS, LOSS), study={"tradeoff": {"metric": "loss"}})
+    assert tradeoff_metrics(known) == (SECONDS, LOSS)
 
 
 @pytest.mark.parametrize(
     ("sections", "words"),
     [
         ({"tradeoff": {"metric": "los"}}, "did you mean 'loss'"),
+        ({"tradeoff": {"metric": ["loss", "wall_s"]}}, "the other metrics are loss, got 'wall_s'"),
+        ({"tradeoff": {"metric": ["loss", "loss"]}}, "'loss' does 2 times"),
         ({"tradeoff": {"metric": "loss"}, "stopping": {"max_steps": 3}}, "no place in a trade-off"),
     ],
 )
@@ -90,9 +128,10 @@ def test_what_does_not_go_together_is_said(sections, words):
         joined(study_file(**sections), plan, this_machine().facts)
 
 
-def test_who_has_only_one_of_two_values_is_no_candidate():
+def test_who_has_only_some_of_the_values_is_no_candidate():
     rng = np.random.default_rng(0)
-    observations = [Observation(value=float(v), second=float(v)) for v in (1.0, 2.0, 3.0)]
-    found = evidence_of([*observations, Observation(value=0.001)], StudyDirection.MINIMIZE, rng)
-    assert np.isposinf(found.values[3])
+    observations = [Observation(value=float(v), others=(float(v), -float(v))) for v in (1.0, 2.0, 3.0)]
+    lacking = [Observation(value=0.001), Observation(value=0.001, others=(None, 1.0))]
+    found = evidence_of([*observations, *lacking], StudyDirection.MINIMIZE, rng)
+    assert np.isposinf(found.values[3:]).all()
     assert np.isfinite(found.values[:3]).all()

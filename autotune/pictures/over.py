@@ -1,0 +1,177 @@
+"""Any metric, or any part that a program times itself, over one parameter, with a line for each value of another."""
+
+from collections.abc import Mapping
+from math import log
+from statistics import median
+from typing import TYPE_CHECKING
+
+from autotune.errors import CannotRunHereError
+from autotune.formatting import listed, quantity, shown, written
+from autotune.pictures.chart import Axis, Cell, Chart, Line, Mark, Panel, Points, Role, Table
+from autotune.pictures.labels import axis_of, better
+from autotune.pictures.parts import parts_of
+from autotune.pictures.scales import UNSET, Scale, scales_of, telling
+from autotune.records.study import TrialRecord
+from objectives.base import Metric
+from spaces import Configuration, Float, Integer
+from spaces.parameters.errors import did_you_mean
+
+if TYPE_CHECKING:
+    from autotune.results.summary import Summary
+
+_LINES = 8
+# What is known of every job, also where the objective makes no metric of it.
+_USED = {"elapsed_s": "s", "cpu_s": "s", "peak_memory_bytes": "B"}
+_LEAST = 3
+
+
+def over(summary: "Summary") -> Chart | None:
+    """Draw the optimised metric over the number that explains most of it, with lines for what else explains most.
+
+    None where no number has three values, or nothing else varies.
+    """
+    trials = summary.standings.ranking
+    if len(trials) < 2:
+        return None
+    scales = scales_of(summary.definition.space)
+    logs = [log(summary.standings.value(trial)) for trial in trials]
+    shares = telling(scales, [trial.configuration for trial in trials], logs)
+    most = sorted(shares, key=lambda name: -shares[name])
+    values = {name: {trial.configuration[name] for trial in trials if name in trial.configuration} for name in most}
+    numbers = {scale.name for scale in scales if isinstance(scale.parameter, Integer | Float)}
+    first = next((name for name in most if name in numbers and len(values[name]) >= _LEAST), None)
+    second = next((name for name in most if name != first), None)
+    if first is None or second is None:
+        return None
+    return drawn_over(summary, summary.standings.metric.name, first, second)
+
+
+def drawn_over(summary: "Summary", what: str, parameter: str, lines: str | None = None) -> Chart | None:
+    """Draw a metric or a part of the best trial at each value of `parameter`, and of `lines`; None without any.
+
+    Raises:
+        CannotRunHereError: there is no such parameter, metric or part.
+    """
+    scales = {scale.name: scale for scale in scales_of(summary.definition.space)}
+    for name in (parameter, lines):
+        if name is not None and name not in scales:
+            msg = f"the study has no parameter {name!r}{did_you_mean(name, scales)}; known: {', '.join(scales)}"
+            raise CannotRunHereError(msg)
+    metric = _metric(summary, what)
+    scale, groups = scales[parameter], _groups(summary, metric, scales[parameter], lines)
+    if not groups:
+        return None
+    several = len(groups) > 1 or lines is not None
+    # Of many lines those are drawn that have most points.
+    kept = sorted(groups, key=lambda label: -len(groups[label]))[:_LINES]
+    marks: list[Mark] = []
+    for number, (label, points) in enumerate((label, groups[label]) for label in groups if label in kept):
+        role = Role.SERIES if several else Role.TRIAL
+        x, y = tuple(sorted(points)), tuple(points[place][1] for place in sorted(points))
+        hover = tuple(_said(*points[place], metric, summary) for place in sorted(points))
+        named = label or "best trial"
+        marks += [Line(role, "", x, y, number=number), Points(role, named, x, y, hover, number=number)]
+    values = [value for points in groups.values() for _, value in points.values()]
+    panel = Panel(scale.axis, axis_of(metric, values), tuple(marks))
+    about = f", a line for each value of {lines}" if lines is not None else ""
+    more = f" Drawn are {len(kept)} of {len(groups)} lines." if len(kept) < len(groups) else ""
+    text = (
+        f"{metric.name} over {parameter}{about}, of the trial with the best {summary.standings.metric.name} at each "
+        f"({better(summary.standings.metric)}).{_best(groups, scale, metric, summary)}{more} All else varies between "
+        "them: a sweep compares with the others fixed."
+    )
+    title = f"{metric.name} over {parameter}"
+    return Chart("over", title, text, (panel,), _table(groups, metric, parameter, lines))
+
+
+_Groups = Mapping[str, Mapping[float, tuple[TrialRecord, float]]]
+
+
+def _metric(summary: "Summary", what: str) -> Metric:
+    """Return the metric, or the part as one.
+
+    Raises:
+        CannotRunHereError: there is neither.
+    """
+    metrics = {metric.name: metric for metric in summary.definition.metrics}
+    if what in metrics:
+        return metrics[what]
+    recorded = {name for trial in summary.trials for outcome in trial.outcomes for name in outcome.metrics}
+    timed = {name for trial in summary.standings.ranking for name in parts_of(trial)}
+    if what in recorded:
+        return Metric(what, "", "minimize")
+    if what in timed:
+        return Metric(what, "s", "minimize")
+    if what in _USED:
+        return Metric(what, _USED[what], "minimize")
+    known = list(dict.fromkeys((*metrics, *sorted(recorded), *_USED, *sorted(timed))))
+    msg = f"the study has no metric or part {what!r}{did_you_mean(what, known)}; known: {', '.join(known)}"
+    raise CannotRunHereError(msg)
+
+
+def _groups(
+    summary: "Summary", metric: Metric, scale: Scale, lines: str | None
+) -> dict[str, dict[float, tuple[TrialRecord, float]]]:
+    """Return the points of each line, by their places: the best trial at each, and what it has."""
+    groups: dict[str, dict[float, tuple[TrialRecord, float]]] = {}
+    found: dict[str, Configuration] = {}
+    # The best come first.
+    for trial in summary.standings.ranking:
+        place, value = scale.place(trial.configuration), _value(trial, metric)
+        if place is None or value is None:
+            continue
+        label = "" if lines is None else f"{lines}={_word(trial.configuration.get(lines))}"
+        found.setdefault(label, trial.configuration)
+        groups.setdefault(label, {}).setdefault(place, (trial, value))
+    if lines is None:
+        return groups
+    other = next(one for one in scales_of(summary.definition.space) if one.name == lines)
+    order = sorted(groups, key=lambda label: other.place(found[label]) or 0.0)
+    return {label: groups[label] for label in order}
+
+
+def _value(trial: TrialRecord, metric: Metric) -> float | None:
+    values = trial.measured(metric.name)
+    if not values and metric.name in _USED:
+        values = [getattr(outcome.usage, metric.name) for outcome in trial.outcomes if outcome.complete]
+    return median(values) if values else parts_of(trial).get(metric.name)
+
+
+def _best(groups: _Groups, scale: Scale, metric: Metric, summary: "Summary") -> str:
+    """Say which line is best at each place, by the runs of tuning."""
+    if len(groups) < 2 or metric != summary.standings.metric:
+        return ""
+    sign = -1.0 if metric.direction == "maximize" else 1.0
+    places = sorted({place for points in groups.values() for place in points})
+    winners: dict[str, list[str]] = {}
+    for place in places:
+        there = [
+            (sign * points[place][1], label, points[place][0]) for label, points in groups.items() if place in points
+        ]
+        there.sort(key=lambda one: one[0])
+        if len(there) > 1 and there[0][0] < there[1][0]:
+            _, label, trial = there[0]
+            winners.setdefault(label, []).append(_word(trial.configuration.get(scale.name)))
+    said = "; ".join(f"{label} at {listed(values)}" for label, values in winners.items())
+    return f" Best by the runs of tuning, of {scale.name}: {said}." if said else ""
+
+
+def _table(groups: _Groups, metric: Metric, parameter: str, lines: str | None) -> Table:
+    columns = (*([lines] if lines is not None else []), parameter, Axis(metric.name, metric.unit).text, "of trial")
+    rows: list[tuple[Cell, ...]] = []
+    for label, points in groups.items():
+        for _, (trial, value) in sorted(points.items()):
+            mine = [label.partition("=")[2]] if lines is not None else []
+            figure = float(f"{value:.6g}")
+            rows.append((*mine, _word(trial.configuration.get(parameter)), figure, trial.number))
+    return Table(columns, tuple(rows))
+
+
+def _said(trial: TrialRecord, value: float, metric: Metric, summary: "Summary") -> str:
+    own = summary.standings.metric
+    best = "" if metric == own else f", {own.name} {quantity(summary.standings.value(trial), own)}"
+    return f"trial {trial.number}: {quantity(value, metric)}{best}\n{shown(trial.configuration)}"
+
+
+def _word(value: object) -> str:
+    return UNSET if value is None else written(value)

@@ -1,0 +1,162 @@
+"""When and where each run was made: a lane for each set of cores or cards of a host."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from autotune.formatting import listed, quantity, shown
+from autotune.pictures.chart import Axis, Bars, Cell, Chart, Panel, Role, Table
+from autotune.pictures.downsampling import thinned, told
+from autotune.pictures.labels import counted
+from autotune.records.study import Run
+
+if TYPE_CHECKING:
+    from autotune.results.summary import Summary
+
+MOST = 1500
+"""How many runs are drawn at most."""
+
+_LANES = 24
+_UNITS = (("s", 1.0, 600.0), ("min", 60.0, 7200.0), ("h", 3600.0, 48 * 3600.0), ("d", 86400.0, float("inf")))
+_LABELS = {
+    Role.TRIAL: "tuning",
+    Role.MEASURED: "comparison",
+    Role.CAPPED: "capped",
+    Role.FAILED: "failed",
+}
+
+
+@dataclass(frozen=True)
+class _Placed:
+    run: Run
+    lane: str
+    began_s: float
+
+    @property
+    def ended_s(self) -> float:
+        return self.began_s + self.run.outcome.usage.elapsed_s
+
+    @property
+    def role(self) -> Role:
+        if self.run.outcome.failure is not None:
+            return Role.FAILED
+        if self.run.outcome.capped:
+            return Role.CAPPED
+        return Role.MEASURED if self.run.series.is_comparison else Role.TRIAL
+
+
+def timeline(summary: "Summary", runs: Iterable[Run]) -> Chart | None:
+    """Draw each run from its start to its end, in the lane of what it held; None for replays, and before two runs."""
+    placed = [] if summary.definition.replay else [one for run in runs if (one := _placed(run)) is not None]
+    if len(placed) < 2:
+        return None
+    placed.sort(key=lambda one: one.began_s)
+    lanes = _lanes(placed)
+    known = [one for one in placed if one.lane in lanes]
+    drawn = thinned(known, MOST)
+    first, last = placed[0].began_s, max(one.ended_s for one in placed)
+    unit, length = next((name, size) for name, size, most in _UNITS if last - first <= most)
+    marks = []
+    for role, label in _LABELS.items():
+        mine = [one for one in drawn if one.role is role]
+        if mine:
+            y = tuple(float(lanes.index(one.lane)) for one in mine)
+            starts, ends = (
+                tuple((time - first) / length for time in times)
+                for times in zip(*((one.began_s, one.ended_s) for one in mine), strict=True)
+            )
+            hover = tuple(_said(one, summary) for one in mine)
+            marks.append(Bars(role, label, y, ends, hover, starts=starts))
+    axis = Axis(ticks=tuple((float(at), lane) for at, lane in enumerate(lanes)), reverse=True)
+    began = datetime.fromtimestamp(first, UTC)
+    panel = Panel(Axis(f"since {began:%Y-%m-%d %H:%M} UTC", unit), axis, tuple(marks))
+    left = len({one.lane for one in placed}) - len(lanes)
+    more = f" Drawn are the {len(lanes)} busiest of {len(lanes) + left} lanes." if left else ""
+    return Chart(
+        "timeline",
+        "When and where it ran",
+        f"{_description(placed, (first, last), unit, length)}{more}{told(len(drawn), len(known), 'runs')}",
+        (panel,),
+        _table(placed, lanes, (first, last)),
+    )
+
+
+def _placed(run: Run) -> _Placed | None:
+    try:
+        began = datetime.fromisoformat(run.started)
+    except ValueError:  # not known, or stored by another program
+        return None
+    began = began if began.tzinfo else began.replace(tzinfo=UTC)
+    return _Placed(run, _lane(run), began.timestamp())
+
+
+def _lane(run: Run) -> str:
+    """Return what a run held, in words: its cards, else its cores, else only its host."""
+    held = run.job.get("resources", {})
+    hosts = held.get("hosts") or [run.host]
+    host = f"{hosts[0]} and {len(hosts) - 1} more" if len(hosts) > 1 else str(hosts[0])
+    if held.get("cards"):
+        return f"{host}: card {listed([str(card.get('name', '?'))[:12] for card in held['cards']])}"
+    cpus = sorted(held.get("cpus", ()))
+    if not cpus:
+        return host or "not known"
+    whole = len(cpus) > 1 and cpus[-1] - cpus[0] == len(cpus) - 1
+    return f"{host}: {'cores' if len(cpus) > 1 else 'core'} {f'{cpus[0]} to {cpus[-1]}' if whole else _few(cpus)}"
+
+
+def _few(cpus: Sequence[int]) -> str:
+    return ", ".join(map(str, cpus)) if len(cpus) <= 4 else f"{cpus[0]}, {cpus[1]}, …, {cpus[-1]}"
+
+
+def _lanes(placed: Sequence[_Placed]) -> list[str]:
+    """Return the lanes that are drawn, by name: those in which most runs were."""
+    count: dict[str, int] = {}
+    for one in placed:
+        count[one.lane] = count.get(one.lane, 0) + 1
+    return sorted(sorted(count, key=lambda lane: -count[lane])[:_LANES])
+
+
+def _said(placed: _Placed, summary: "Summary") -> str:
+    run = placed.run
+    outcome, metric = run.outcome, summary.standings.metric
+    value = outcome.metrics.get(metric.name)
+    if outcome.failure is not None:
+        ended = f"{outcome.failure.value}: {outcome.message[:160]}"
+    elif outcome.capped:
+        ended = "capped"
+    else:
+        ended = "" if value is None else quantity(value, metric)
+    about = f"{run.series.kind.label}, {outcome.usage.elapsed_s:.4g} s, {counted(run.cores, 'core')}"
+    whose = f"trial {run.trial}" if run.trial is not None else run.series.kind.label
+    return f"{whose}: {ended}\n{about}\n{shown(run.configuration)}"
+
+
+def _description(placed: Sequence[_Placed], ends: tuple[float, float], unit: str, length: float) -> str:
+    whole = ends[1] - ends[0]
+    busy = _busy_s(placed)
+    share = f", {busy / whole:.0%} of that time something ran" if whole > 0.0 else ""
+    spent = sum(one.run.core_s for one in placed)
+    lost = sum(one.run.core_s for one in placed if one.role is Role.FAILED)
+    failed = f" Failed runs took {lost / spent:.0%} of the core-seconds." if lost else ""
+    return f"{counted(len(placed), 'run')} in {whole / length:.3g} {unit}{share}.{failed}"
+
+
+def _busy_s(placed: Sequence[_Placed]) -> float:
+    """Return for how long at least one run was on its way; they are sorted by their beginnings."""
+    busy, until = 0.0, float("-inf")
+    for one in placed:
+        busy += max(0.0, one.ended_s - max(one.began_s, until))
+        until = max(until, one.ended_s)
+    return busy
+
+
+def _table(placed: Sequence[_Placed], lanes: Sequence[str], ends: tuple[float, float]) -> Table:
+    """Return what each lane was busy with."""
+    rows: list[tuple[Cell, ...]] = []
+    for lane in lanes:
+        mine = [one for one in placed if one.lane == lane]
+        roles = [sum(one.role is role for one in mine) for role in _LABELS]
+        share = _busy_s(mine) / (ends[1] - ends[0]) if ends[1] > ends[0] else 1.0
+        rows.append((lane, *roles, float(f"{100.0 * share:.3g}")))
+    return Table(("where", *_LABELS.values(), "busy [%]"), tuple(rows))

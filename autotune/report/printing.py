@@ -1,0 +1,55 @@
+"""A report as PDF: printed by a browser of this machine."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from autotune.errors import CannotRunHereError
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "microsoft-edge")
+"""Browsers that print without a window; Firefox does not."""
+
+_PATIENCE_S = 120
+
+
+def to_pdf(html: str) -> bytes:
+    """Return a document as PDF.
+
+    Raises:
+        CannotRunHereError: there is no browser that prints without a window, or it did not print.
+    """
+    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if browser is None:
+        msg = (
+            f"--pdf: none of {', '.join(BROWSERS)} is here to print the report; install one, or open the HTML report "
+            "in any browser and print it"
+        )
+        raise CannotRunHereError(msg)
+    with TemporaryDirectory(prefix="autotune-report-", ignore_cleanup_errors=True) as folder:
+        page, printed = Path(folder, "report.html"), Path(folder, "report.pdf")
+        page.write_text(html, encoding="utf-8")
+        said = _print(browser, page, printed)
+        if not printed.is_file() or printed.stat().st_size == 0:
+            msg = f"--pdf: {browser} printed nothing{said}; open the HTML report in a browser and print it"
+            raise CannotRunHereError(msg)
+        return printed.read_bytes()
+
+
+def _print(browser: str, page: Path, printed: Path) -> str:
+    """Print a page into a file; return what the browser said at last."""
+    command = [browser, "--headless", "--disable-gpu", "--no-first-run", "--no-pdf-header-footer"]
+    # The browser's own sandbox does not start for root; the page is this report, which has no script.
+    command += ["--no-sandbox"] if os.geteuid() == 0 else []
+    command += [f"--user-data-dir={page.parent / 'profile'}", f"--print-to-pdf={printed}", page.as_uri()]
+    try:
+        ended = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", timeout=_PATIENCE_S, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return f" in {_PATIENCE_S} s"
+    except OSError as error:
+        return f" ({error.strerror})"
+    lines = ended.stderr.strip().splitlines()
+    return f" ({lines[-1]})" if lines else ""

@@ -1,0 +1,140 @@
+"""Preference: the point of a front that a user's weights of the metrics choose."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+import numpy as np
+
+from autotune.comparison.findings import changes
+from autotune.errors import AutotuneError, NothingWorkedError
+from autotune.formatting import quantity, shown
+from autotune.results.pareto import ParetoFront, ParetoPoint, points_of
+from autotune.statistics.chebyshev import chebyshev
+from autotune.statistics.standings import Standings
+from objectives.base import Metric
+from spaces.parameters.errors import did_you_mean
+
+
+@dataclass(frozen=True)
+class Preference:
+    """The `point` of a front for `weights`, which are in the order of the metrics and add up to 1."""
+
+    metrics: tuple[Metric, ...]
+    weights: tuple[float, ...]
+    point: ParetoPoint
+
+    @classmethod
+    def of(cls, front: ParetoFront, weights: tuple[float, ...]) -> "Preference":
+        """Return the point with the least augmented Chebyshev sum, of metrics that go from 0 to 1 over the front.
+
+        Of equals it is the one that is best in all metrics together, whatever their weights.
+        """
+        costs = np.array([front.costs(point) for point in front.points])
+        order = np.lexsort((chebyshev(costs, np.ones(len(weights))), chebyshev(costs, np.array(weights))))
+        return cls(front.metrics, weights, front.points[order[0]])
+
+    @classmethod
+    def of_study(cls, front: ParetoFront, study: Mapping[str, Any]) -> "Preference | None":
+        """Return the point for the weights of a study file as it is stored; None where either is missing."""
+        weights = (study.get("tradeoff") or {}).get("weights") or {}
+        if not front.points or not any(weights.values()):
+            return None
+        return cls.of(front, shares(weights, [metric.name for metric in front.metrics]))
+
+    @classmethod
+    def stated(cls, front: ParetoFront | None, weights: str, study: str) -> "Preference":
+        """Return the point for the weights that a user states, as METRIC=WEIGHT,...
+
+        Raises:
+            AutotuneError: the study has no trade-off, or the weights have errors.
+            NothingWorkedError: the front has no points.
+        """
+        if front is None:
+            msg = f"study {study!r} has no [tradeoff]: it has one winner, whatever the weights; leave --weights out"
+            raise AutotuneError(msg)
+        stated = stated_weights(weights, front)
+        if not front.points:
+            msg = f"no trial of study {study!r} has a value of each of {front.names}"
+            raise NothingWorkedError(msg)
+        return cls.of(front, stated)
+
+    def sentence(self) -> str:
+        """Say which point it is, and by what it was chosen."""
+        values = f"{self._values(self.point)} (medians of tuning)"
+        return f"trial {self.point.trial} of the front, for {self.weights_text}: {values}"
+
+    def text(self, standings: Standings) -> str:
+        """Describe the point, beside the default."""
+        configuration, default = standings.trials[self.point.trial].configuration, standings.baseline
+        lines = [
+            f"weights: {self._weights}",
+            f"trial {self.point.trial}: {self._values(self.point)}",
+            f"configuration: {shown(configuration)}",
+        ]
+        for point in points_of([] if default is None else [default], self.metrics):
+            if default is not None and default.number != self.point.trial:
+                lines.append(f"default: {self._values(point)}  {shown(default.configuration)}")
+                lines.append(f"changed: {', '.join(changes(configuration, default.configuration))}")
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, float]:
+        """Return the weights by the metrics' names."""
+        return {metric.name: weight for metric, weight in zip(self.metrics, self.weights, strict=True)}
+
+    @property
+    def weights_text(self) -> str:
+        """The weights for reading."""
+        return f"the weights {self._weights}"
+
+    @property
+    def _weights(self) -> str:
+        return ", ".join(f"{name} {weight:.3g}" for name, weight in self.to_dict().items())
+
+    def _values(self, point: ParetoPoint) -> str:
+        pairs = zip(self.metrics, point.values, strict=True)
+        return ", ".join(f"{metric.name} {quantity(value, metric)}" for metric, value in pairs)
+
+
+def stated_weights(text: str, front: ParetoFront) -> tuple[float, ...]:
+    """Return the weights that a user states as METRIC=WEIGHT,..., so that they add up to 1; others are 0.
+
+    Raises:
+        AutotuneError: a metric is unknown or stands there twice, or a weight is no number from 0 up, or all are 0.
+    """
+    known, weights = [metric.name for metric in front.metrics], dict[str, float]()
+    for part in text.split(","):
+        name, equals, number = (word.strip() for word in part.partition("="))
+        if not equals:
+            msg = f"--weights takes METRIC=WEIGHT,..., got {part!r}: write --weights {front.equal_weights}"
+            raise AutotuneError(msg)
+        if name not in known:
+            msg = f"{name!r} is no metric of this trade-off{did_you_mean(name, known)}; they are {', '.join(known)}"
+            raise AutotuneError(msg)
+        if name in weights:
+            msg = f"--weights states {name} twice; state it once"
+            raise AutotuneError(msg)
+        weights[name] = _number(name, number)
+    if not any(weights.values()):
+        msg = f"all weights are 0 in --weights {text}: give what matters more than 0"
+        raise AutotuneError(msg)
+    return shares(weights, known)
+
+
+def shares(weights: Mapping[str, float], names: Sequence[str]) -> tuple[float, ...]:
+    """Return the weights in the order of `names` so that they add up to 1; those that are left out are 0."""
+    most = max(weights.values())
+    parts = [weights.get(name, 0.0) / most for name in names]
+    return tuple(part / sum(parts) for part in parts)
+
+
+def _number(name: str, text: str) -> float:
+    try:
+        weight = float(text)
+    except ValueError:
+        weight = -1.0
+    if not isfinite(weight) or weight < 0.0:
+        msg = f"the weight of {name} is a number from 0 up, got {text!r}; a metric is better the way it is declared"
+        raise AutotuneError(msg)
+    return weight

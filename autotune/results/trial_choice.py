@@ -1,0 +1,149 @@
+"""Choices: which trials of a study are wanted, by their state, parameters and figures, and in which order."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from operator import eq, ge, gt, le, lt, ne
+from statistics import median
+from typing import Any, Self
+
+from autotune.errors import AutotuneError
+from autotune.formatting import written
+from autotune.records.study import State, TrialRecord
+from autotune.results.summary import Summary
+from autotune.results.trial_rows import state_of
+from spaces.parameters.errors import did_you_mean
+
+_TERM = re.compile(r"\s*(?P<name>[^<>=!]+?)\s*(?P<sign><=|>=|!=|==|=|<|>)\s*(?P<value>[^<>=!]+?)\s*")
+_SIGNS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "<=": le,
+    ">=": ge,
+    "!=": ne,
+    "==": eq,
+    "=": eq,
+    "<": lt,
+    ">": gt,
+}
+_UNSET = "unset"
+
+
+@dataclass(frozen=True)
+class Term:
+    """A comparison that a trial must keep: `np >= 8`, `blas = unset`."""
+
+    name: str
+    sign: str
+    value: str
+
+    def keeps(self, found: Any) -> bool:  # noqa: ANN401  whatever a parameter holds
+        """Whether a trial with this value is wanted; of what has none, only `= unset` is."""
+        compare = _SIGNS[self.sign]
+        if found is None or self.value == _UNSET:
+            return self.sign in {"=", "==", "!="} and compare(_UNSET if found is None else found, self.value)
+        if isinstance(found, int | float) and not isinstance(found, bool):
+            try:
+                return compare(found, float(self.value))
+            except ValueError:
+                return self.sign == "!="
+        asked = self.value.strip("'\"").lower()
+        if isinstance(found, bool):
+            # The page writes true and false, the command line yes and no.
+            asked = {"true": "yes", "false": "no"}.get(asked, asked)
+        return compare(written(found).lower(), asked)
+
+
+@dataclass(frozen=True)
+class TrialChoice:
+    """The trials of a `state`, or of all, that keep all terms, sorted by a parameter or a figure."""
+
+    state: str = ""
+    terms: tuple[Term, ...] = ()
+    sort: str = "trial"
+    down: bool = False
+
+    @classmethod
+    def of(cls, where: str, state: str = "", sort: str = "trial", *, down: bool = False) -> Self:
+        """Read terms with commas between them.
+
+        Raises:
+            AutotuneError: a term is none.
+        """
+        return cls(state, tuple(_term(text) for text in where.split(",") if text.strip()), sort, down)
+
+    def trials(self, summary: Summary) -> list[TrialRecord]:
+        """Return the trials that are wanted; what has no value to sort by comes last.
+
+        Raises:
+            AutotuneError: the study has no parameter or figure of a name.
+        """
+        figures = figures_of(summary)
+        names = [term.name for term in self.terms]
+        for field, name in (*(("where", name) for name in names), ("sort", self.sort)):
+            if name not in figures:
+                known = ", ".join(figures)
+                close = did_you_mean(name, figures)
+                msg = f"{field}: {name!r} is neither a parameter nor a figure{close}; known: {known}"
+                raise AutotuneError(msg)
+        wanted = [
+            trial
+            for trial in sorted(summary.trials, key=lambda trial: trial.number)
+            if (not self.state or state_of(trial) == self.state)
+            and all(term.keeps(figures[term.name](trial)) for term in self.terms)
+        ]
+        if self.sort == "trial":
+            return wanted[::-1] if self.down else wanted
+        return _sorted(wanted, figures[self.sort], down=self.down)
+
+
+def figures_of(summary: Summary) -> Mapping[str, Callable[[TrialRecord], Any]]:
+    """Return what trials can be chosen and sorted by, by name; a parameter's name comes before a figure's."""
+    standings, definition = summary.standings, summary.definition
+
+    def speed_up(trial: TrialRecord) -> float | None:
+        found = standings.speed_up(trial)
+        return found.ratio if found else None
+
+    def middle(name: str) -> Callable[[TrialRecord], float | None]:
+        return lambda trial: median(values) if (values := trial.measured(name)) else None
+
+    def parameter(name: str) -> Callable[[TrialRecord], Any]:
+        return lambda trial: trial.configuration.get(name)
+
+    return (
+        {
+            "trial": lambda trial: trial.number,
+            "state": state_of,
+            "runs": lambda trial: len(trial.runs),
+            "value": lambda trial: standings.value(trial) if trial.complete else None,
+            "bound": lambda trial: standings.bound(trial) if trial.state is State.CAPPED else None,
+            "speed_up": speed_up,
+            "core_s": lambda trial: sum(run.core_s for run in (*trial.earlier, *trial.runs)),
+            "message": lambda trial: trial.message or None,
+        }
+        | {metric.name: middle(metric.name) for metric in definition.metrics}
+        | {entry["name"]: parameter(entry["name"]) for entry in definition.space["parameters"]}
+    )
+
+
+def _term(text: str) -> Term:
+    found = _TERM.fullmatch(text)
+    if found is None:
+        msg = (
+            f"where: {text.strip()!r} is no comparison: write NAME, one of {' '.join(_SIGNS)}, and a value, "
+            "as in np >= 8"
+        )
+        raise AutotuneError(msg)
+    return Term(**found.groupdict())
+
+
+def _sorted(trials: Sequence[TrialRecord], figure: Callable[[TrialRecord], Any], *, down: bool) -> list[TrialRecord]:
+    known = [(found, trial) for trial in trials if (found := figure(trial)) is not None]
+    # Values of a parameter may be of several kinds.
+    known.sort(key=lambda pair: _key(pair[0]), reverse=down)
+    there = {trial.number for _, trial in known}
+    return [trial for _, trial in known] + [trial for trial in trials if trial.number not in there]
+
+
+def _key(found: object) -> tuple[bool, Any]:
+    number = isinstance(found, int | float)
+    return not number, found if number else str(found)

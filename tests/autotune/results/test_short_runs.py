@@ -1,0 +1,44 @@
+import pytest
+
+from autotune.records.series import TUNING, Series
+from autotune.records.study import Run, TrialRecord
+from autotune.results.short_runs import finding
+from autotune.statistics.standings import Standings
+from autotune.studyfile.fidelity import FidelitySection
+from tests.support.fakes import SECONDS, took
+
+SECTION = FidelitySection(parameter="steps", low=100, high=1000, production=100_000)
+# Short and whole: the quickest start is not the quickest pace.
+TIMES_S = {0: (3.0, 21.0), 1: (2.3, 14.0), 2: (5.5, 14.5), 3: (6.0, None)}
+
+
+def made(section=SECTION):
+    short = [
+        Run({"a": number}, number, Series.short(100), steps=100, of=1000, outcome=took(seconds))
+        for number, (seconds, _) in TIMES_S.items()
+    ]
+    trials = []
+    for number, (_, seconds) in TIMES_S.items():
+        runs = () if seconds is None else (Run({"a": number}, number, TUNING, outcome=took(seconds)),)
+        trials.append(TrialRecord(number, {"a": number}, runs, settled=True))
+    return finding(short, Standings.of(trials, SECONDS), section)
+
+
+def test_a_study_says_who_wins_longer_runs_and_from_when_on():
+    found = made()
+    line, gain = found.at_production
+    assert (found.lines[0].trial, line.trial) == (1, 2)
+    assert gain == pytest.approx(1301 / 1004.5 - 1.0, abs=1e-3)
+    assert "for steps = 100000 trial 2 is expected to be 29.5% faster, from about 1170 on" in found.sentences()[-1]
+
+
+def test_what_noise_may_have_made_is_not_said():
+    found = made(SECTION.model_copy(update={"production": 1200}))
+    assert found.at_production is None
+    assert "no other trial is surely better" in found.sentences()[-1]
+
+
+def test_trials_that_were_left_are_counted():
+    found = made()
+    assert (found.tried, found.left, found.without) == (4, 1, 0)
+    assert found.to_dict()["lines"][0]["startup"] == pytest.approx(1.0)
