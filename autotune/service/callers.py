@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import Enum
 
+from starlette.requests import Request
+
 
 class CallerKind(Enum):
     """How a request was let in. Requests of one kind cannot take the room of another."""
@@ -18,3 +20,9 @@ class Caller:
 
     kind: CallerKind
     key: str
+
+
+def is_own(request: Request) -> bool:
+    """Whether a request is this user's, who may see what the commands print."""
+    caller: Caller = request.scope["state"]["caller"]
+    return caller.kind is CallerKind.OWN

@@ -10,7 +10,7 @@ from typing import Any
 
 _TICK_S = 1.0
 _LEAST_S = 0.05
-_ALIVE_S = 15.0
+_ALIVE_S = 8.0
 _ALIVE = b": alive\n\n"
 # A storage that takes long to read is read less often: for no more than this share of the time.
 _SHARE = 0.25

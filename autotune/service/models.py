@@ -31,10 +31,13 @@ _BRIEF: dict[str, Any] = {
     "verdict": None,
     "machine": "node17",
     "replay": False,
+    "trouble": "",
 }
 
 
-class _Asked(BaseModel):
+class Given(BaseModel):
+    """What clients send: no other fields, and no other kinds of values."""
+
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
@@ -58,7 +61,7 @@ class CatalogueEntry(BaseModel):
     parameters: list[str] = Field(description="Those of the study file; an objective may bring more.")
 
 
-class NewStudy(_Asked):
+class NewStudy(Given):
     """A study to be started: one of the catalogue, and how much it may spend."""
 
     model_config = ConfigDict(
@@ -85,6 +88,7 @@ class StudyBrief(BaseModel):
     """How a study stands, in short.
 
     `speed_up` is that of the best trial: the verdict's, with its `interval`. Without an interval it only looks so.
+    `trouble` says that every trial failed, and why the first did.
     """
 
     model_config = ConfigDict(json_schema_extra={"examples": [_BRIEF]})
@@ -105,6 +109,7 @@ class StudyBrief(BaseModel):
     verdict: str | None
     machine: str
     replay: bool
+    trouble: str
 
 
 class Trial(BaseModel):
@@ -131,8 +136,18 @@ class RunningRun(BaseModel):
     metrics: Values = Field(default_factory=dict)
 
 
+class FirstError(BaseModel):
+    """Why the first trial failed that did."""
+
+    trial: int
+    message: str
+
+
 class StudyDetail(StudyBrief):
-    """How a study stands. `version` changes whenever something is stored."""
+    """How a study stands. `version` changes whenever something is stored.
+
+    `noise` says how much runs of one configuration differ, and whether the machine drifted.
+    """
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -149,6 +164,8 @@ class StudyDetail(StudyBrief):
                     "verdict_detail": None,
                     "ledger": {"spent": 310.0},
                     "workload": {"n_atoms": 6},
+                    "noise": "runs of the same configuration differ by 2.1%",
+                    "first_error": None,
                 }
             ]
         }
@@ -164,12 +181,15 @@ class StudyDetail(StudyBrief):
     verdict_detail: Values | None
     ledger: Values
     workload: Values
+    noise: str
+    first_error: FirstError | None
 
 
 class TrialRow(BaseModel):
     """A trial: `value` of a complete one, `bound` of one that was stopped since it had lost.
 
-    A `speed_up` that is not `confirmed` by a verdict only looks so.
+    A `speed_up` that is not `confirmed` by a verdict only looks so. `breaks` are the limits that it breaks, each with
+    its value: it cannot win.
     """
 
     trial: int
@@ -181,6 +201,7 @@ class TrialRow(BaseModel):
     confirmed: bool
     core_s: float
     configuration: Values
+    breaks: str
     message: str
 
 
@@ -189,6 +210,42 @@ class Trials(BaseModel):
 
     trials: list[TrialRow]
     next: int | None
+
+
+class TrialPage(BaseModel):
+    """A part of the chosen trials: how many there are in `total`, and the `states` of all trials of the study."""
+
+    trials: list[TrialRow]
+    total: int
+    states: dict[str, int]
+    parameters: list[str]
+
+
+class TrialRun(BaseModel):
+    """A run of a trial: its `purpose` (tuning, verdict, ...), how it ended, and the ends of what it printed."""
+
+    purpose: str
+    state: str
+    value: float | None
+    bound: float | None
+    metrics: Values
+    started: str
+    host: str
+    elapsed_s: float
+    core_s: float
+    memory_bytes: int
+    disturbance: str
+    message: str
+    commands: list[str] = Field(description="One; of a mix one for each input.")
+    stdout: str
+    stderr: str
+
+
+class TrialDetail(BaseModel):
+    """A trial with the runs that were made of it."""
+
+    trial: TrialRow
+    made: list[TrialRun]
 
 
 class Known(BaseModel):
@@ -234,7 +291,7 @@ class ScriptForm(BaseModel):
 
 
 class Picture(PictureBrief):
-    """A picture: a figure for plotly.js, and the same as a table."""
+    """A picture: its panels with their axes and marks, and the same as a table."""
 
     table: Values
     figure: Values
@@ -247,68 +304,19 @@ class MachineBrief(BaseModel):
     description: str
 
 
-class Question(_Asked):
-    """What is to be predicted: the best `k` configurations of a study on a machine.
-
-    `machine` is the name of a described one, null for the one that the service runs on, or the facts of one, with the
-    names that `autotune machine --json` gives them (`cores` is needed). `workload` is the name of one of the workloads
-    in the study's file, or facts of the problem that differ from the study's; null for the study's own.
-    """
-
-    model_config = ConfigDict(
-        extra="forbid",
-        strict=True,
-        json_schema_extra={"examples": [{"study": "qe", "machine": "gadi", "nodes": 1, "k": 5}]},
-    )
-
-    study: str = Field(max_length=200)
-    machine: Annotated[str, Field(max_length=100)] | Facts | None = None
-    nodes: int = Field(1, ge=1, le=10_000)
-    workload: Annotated[str, Field(max_length=100)] | Facts | None = None
-    k: int = Field(5, ge=1, le=100)
-    where: list[Annotated[str, Field(max_length=500)]] = Field(default_factory=list, max_length=20)
-
-
-class Proposal(BaseModel):
-    """A configuration with its predicted value and speed-up: the value, and the ends of its interval."""
-
-    configuration: Values
-    value: tuple[float, float, float] | None
-    speed_up: tuple[float, float, float] | None
-
-
-class MeasuredValue(BaseModel):
-    """A configuration with what was measured of it: the median of its runs."""
-
-    configuration: Values
-    value: float
-    runs: int
-
-
-class Predicted(BaseModel):
-    """The best configurations as the model sees them; `doubts` say in which respect it does not know."""
-
-    study: str
-    machine: str
-    metric: MetricModel
-    default: Proposal
-    proposals: list[Proposal]
-    promising: bool
-    grounds: list[str]
-    doubts: list[str]
-    reasons: list[tuple[str, float]]
-    measured: list[MeasuredValue] = Field(
-        description="What was measured there, the best first; empty where nothing was."
-    )
-
-
-class Ask(_Asked):
+class Ask(Given):
     """How long a lease is wanted, and how long to wait for one."""
 
     model_config = ConfigDict(extra="forbid", strict=True, json_schema_extra={"examples": [{"lease_s": 3600}]})
 
     lease_s: float = Field(600.0, gt=0, le=30 * 86400, description="After that the configuration is somebody else's.")
     wait_s: float = Field(0.0, ge=0, le=10, description="How long to wait for something to do.")
+    key: str = Field(
+        "",
+        max_length=200,
+        description="A word of your own for this request. Asking again with it, after an answer that was lost, gives "
+        "the same run while its lease lasts.",
+    )
 
 
 class Asked(BaseModel):
@@ -326,7 +334,7 @@ class Asked(BaseModel):
     expires_s: float = Field(description="In how many seconds the lease ends.")
 
 
-class Tell(_Asked):
+class Tell(Given):
     """What came of a run: exactly one of `value`, `metrics`, `failure` and `bound`."""
 
     model_config = ConfigDict(
@@ -359,7 +367,7 @@ class Told(BaseModel):
     best: bool
 
 
-class Renew(_Asked):
+class Renew(Given):
     """A lease that is to last longer."""
 
     model_config = ConfigDict(

@@ -1,16 +1,18 @@
 """Problems: what is answered when a request cannot be done (RFC 9457)."""
 
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from autotune.errors import AutotuneError, BusyError, CannotRunHereError, StorageError
+from autotune.service.invalid import field_errors
 from autotune.service.redact import scrubbed, without_paths
 
 MEDIA_TYPE = "application/problem+json"
@@ -23,6 +25,7 @@ class Problem(BaseModel):
     title: str
     status: int
     detail: str
+    fields: dict[str, str] = Field(default_factory=dict, description="What is wrong with which field of the request.")
 
 
 class ProblemError(Exception):
@@ -62,9 +65,13 @@ def answers(*codes: int) -> dict[int | str, dict[str, Any]]:
     return {code: {"description": _WHY[code], "content": {MEDIA_TYPE: schema}} for code in wanted}
 
 
-def problem(status: int, detail: str, headers: dict[str, str] | None = None) -> JSONResponse:
+def problem(
+    status: int, detail: str, headers: dict[str, str] | None = None, fields: Mapping[str, str] | None = None
+) -> JSONResponse:
     """Return a problem as an answer."""
-    body = Problem(title=HTTPStatus(status).phrase, status=status, detail=without_paths(detail))
+    body = Problem(
+        title=HTTPStatus(status).phrase, status=status, detail=without_paths(detail), fields=dict(fields or {})
+    )
     return JSONResponse(body.model_dump(), status, headers, MEDIA_TYPE)
 
 
@@ -85,8 +92,8 @@ def handle_problems(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     def _invalid(request: Request, error: RequestValidationError) -> JSONResponse:
         del request
-        lines = [f"{item['msg']} @ {'.'.join(map(str, item['loc']))}" for item in scrubbed(error.errors())]
-        return problem(422, "; ".join(lines))
+        fields = field_errors(scrubbed(error.errors()))
+        return problem(422, "; ".join(f"{name}: {text}" for name, text in fields.items()), fields=fields)
 
     @app.exception_handler(HTTPException)
     def _refused(request: Request, error: HTTPException) -> JSONResponse:

@@ -2,7 +2,7 @@
 
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -49,10 +49,15 @@ def known_folders() -> KnownFolders:
     return KnownFolders()
 
 
-def without_paths(text: str, before: str = _SHOWN) -> str:
-    """Return a text in which `before` replaces all of a path but its last part: `…/pw.x`."""
-    text = _QUOTED.sub(lambda match: f"{match[1]}{before}{match[2]}{match[1]}", known_folders().plain(text))
-    return _PATH.sub(lambda match: before + match[0].rstrip("/").rpartition("/")[2], text)
+def each_path(text: str, put: Callable[[str], str]) -> str:
+    """Return a text with what `put` makes of each path in it."""
+    text = _QUOTED.sub(lambda match: f"{match[1]}{put(match[0][1:-1])}{match[1]}", known_folders().plain(text))
+    return _PATH.sub(lambda match: put(match[0]), text)
+
+
+def without_paths(text: str) -> str:
+    """Return a text in which `…/` replaces all of a path but its last part: `…/pw.x`."""
+    return each_path(text, lambda path: _SHOWN + path.rstrip("/").rpartition("/")[2])
 
 
 def scrubbed(value: Any) -> Any:  # noqa: ANN401  whatever JSON holds
@@ -68,18 +73,18 @@ def scrubbed(value: Any) -> Any:  # noqa: ANN401  whatever JSON holds
     return value
 
 
-def without_paths_inside(value: _Value) -> _Value:
-    """Return a frozen value, and all values inside it, without paths in their texts."""
+def without_paths_inside(value: _Value, but: Collection[str] = ()) -> _Value:
+    """Return a frozen value, and all values inside it, without paths in their texts, `but` those stay as they are."""
     cleaned: Any = value
     if isinstance(value, str):
-        cleaned = without_paths(value)
+        cleaned = value if value in but else without_paths(value)
     elif isinstance(value, tuple) and type(value) is tuple:
-        cleaned = tuple(without_paths_inside(item) for item in value)
+        cleaned = tuple(without_paths_inside(item, but) for item in value)
     elif isinstance(value, Mapping):
-        cleaned = {without_paths_inside(key): without_paths_inside(item) for key, item in value.items()}
+        cleaned = {without_paths_inside(key, but): without_paths_inside(item, but) for key, item in value.items()}
     elif is_dataclass(value) and not isinstance(value, type):
         cleaned = replace(
-            value, **{field.name: without_paths_inside(getattr(value, field.name)) for field in fields(value)}
+            value, **{field.name: without_paths_inside(getattr(value, field.name), but) for field in fields(value)}
         )
     changed: _Value = cleaned
     return changed

@@ -5,7 +5,7 @@ from enum import StrEnum
 # What changes nothing, and what is asked with a body and changes nothing either.
 CHANGES_NOTHING = frozenset({"GET", "HEAD", "OPTIONS"})
 QUESTIONS = frozenset({"/predict"})
-_ASKING = ("/ask", "/tell", "/renew")
+_ASKING = ("/ask", "/tell", "/renew", "/hints")
 
 
 class Scope(StrEnum):

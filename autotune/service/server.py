@@ -1,6 +1,7 @@
 """Server: uvicorn, which waits for answers to end; answers that would never end are ended first."""
 
 import asyncio
+import logging
 import resource
 import socket
 from collections.abc import Awaitable, Callable
@@ -25,6 +26,15 @@ _BACKLOG = 4096
 _MOST_DESCRIPTORS = 65_536
 
 
+def _says_more(record: logging.LogRecord) -> bool:
+    """Whether a message of uvicorn is more than the traceback of an answer that was ended with the server.
+
+    It gives that of a request as an error, and that of the application's end as text.
+    """
+    ended = record.exc_info is not None and isinstance(record.exc_info[1], asyncio.CancelledError)
+    return not ended and not record.getMessage().rstrip().endswith("asyncio.exceptions.CancelledError")
+
+
 class Server(uvicorn.Server):
     """Calls `let_go` when it is to end, before it waits; a second signal to end stops the waiting."""
 
@@ -32,6 +42,7 @@ class Server(uvicorn.Server):
         """Serve nothing yet."""
         super().__init__(config)
         self._let_go = let_go
+        logging.getLogger("uvicorn.error").addFilter(_says_more)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to listen."""

@@ -7,6 +7,7 @@ from hashlib import blake2b
 from typing import Any
 
 from autotune.coordination.upkeep import unused
+from autotune.display.status_file import ENDED, STARTING
 from autotune.durations import parse_duration_s
 from autotune.errors import AutotuneError, BusyError, StorageError, StudyFileError
 from autotune.pictures import Chart
@@ -20,6 +21,8 @@ from autotune.service.problems import ProblemError
 from autotune.service.redact import scrubbed, without_paths
 from autotune.service.study_manager import StudyManager
 from autotune.service.summaries import StudySummaries, detail_of
+from autotune.storage.address import lock_path
+from autotune.storage.study_lock import works_here
 from autotune.storage.study_store import StudyStore
 from autotune.supervision import NameTakenError, Order, StateName, StudyState, StudySupervisor
 
@@ -31,12 +34,13 @@ class StudiesSnapshot:
     """All studies at one moment.
 
     `versions` are those in storage, `ordered` those that run as processes of their own, `open` those whose runs an
-    outside program makes.
+    outside program makes; `workers` says who else of this host works on the others.
     """
 
     versions: Mapping[str, int]
     ordered: Mapping[str, StudyState]
     open: Mapping[str, StudyState]
+    workers: Mapping[str, str]
 
     @property
     def names(self) -> list[str]:
@@ -44,8 +48,9 @@ class StudiesSnapshot:
         return sorted({*self.versions, *self.ordered, *self.open})
 
     def state(self, name: str) -> StudyState:
-        """Return the state of a study; a study that is only in storage is idle."""
-        return self.ordered.get(name) or self.open.get(name) or StudyState(name, StateName.IDLE)
+        """Return the state of a study; a study that is only in storage is idle, whoever works on it."""
+        known = self.ordered.get(name) or self.open.get(name)
+        return known or StudyState(name, StateName.IDLE, self.workers.get(name, ""))
 
 
 class Studies:
@@ -66,7 +71,13 @@ class Studies:
 
     def look(self) -> StudiesSnapshot:
         """Return all studies as they stand now."""
-        return StudiesSnapshot(self._reading.versions(), self._supervisor.states(), self._opened.states())
+        versions, ordered, opened = self._reading.versions(), self._supervisor.states(), self._opened.states()
+        workers = {}
+        for name in versions.keys() - ordered.keys() - opened.keys():
+            holder = works_here(lock_path(self._reading.shelf.url, name))
+            if holder is not None:
+                workers[name] = f"autotune (process {holder.pid}) works on it since {holder.since}"
+        return StudiesSnapshot(versions, ordered, opened, workers)
 
     def briefs(self) -> list[StudyBrief]:
         """Return all studies in short, by name."""
@@ -237,6 +248,7 @@ class Studies:
             **dict.fromkeys(("baseline", "best", "speed_up", "interval", "verdict")),
             "machine": "",
             "replay": False,
+            "trouble": "",
         }
         unread = ""
         if version is not None:
@@ -246,9 +258,11 @@ class Studies:
                 unread = str(error)  # the others can be listed all the same
         if state.order is not None and isinstance(state.order.trials, int):
             fields["budget"] = state.order.trials
+        # Whatever ended it: a study in which nothing worked has failed.
+        failed = state.state is StateName.FINISHED and fields["trouble"]
         return fields | {
             "name": name,
-            "state": state.state.value,
+            "state": (StateName.FAILED if failed else state.state).value,
             "message": without_paths("\n".join(filter(None, (state.message, unread)))),
             "ask_tell": name in look.open,
         }
@@ -264,8 +278,8 @@ class Studies:
         fields = self._brief_fields(look, name)
         version = look.versions.get(name)
         if version is None:
-            own: dict[str, Any] = {"ledger": {}, "workload": {}}
-            own |= dict.fromkeys(("incumbent", "default", "simplified", "verdict_detail"))
+            own: dict[str, Any] = {"ledger": {}, "workload": {}, "noise": ""}
+            own |= dict.fromkeys(("incumbent", "default", "simplified", "verdict_detail", "first_error"))
         else:
             own = detail_of(self._reading.summary(name, version))
         status = self._status(look, name)
@@ -280,7 +294,10 @@ class Studies:
 
     def _status(self, look: StudiesSnapshot, name: str) -> Mapping[str, Any]:
         manager = self._manager_in(look, name)
-        return manager.status(name) if manager is not None else {}
+        status = manager.status(name) if manager is not None else {}
+        # What runs again has not written anew yet how it stands.
+        starts = look.state(name).state is StateName.RUNNING and status.get("phase", ENDED) == ENDED
+        return {"phase": STARTING} if starts else status
 
 
 def _order(entry: CatalogueStudy, new: NewStudy, by: str) -> Order:

@@ -1,7 +1,7 @@
 """Summaries of stored studies, as the service answers them. A summary is kept until its study changes."""
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
@@ -9,13 +9,17 @@ from threading import Lock
 from time import monotonic
 from typing import Any
 
+from autotune.decisions.table import table_of
 from autotune.errors import StorageError
 from autotune.pictures import Chart, charts_of
+from autotune.pictures.timeline import timeline
+from autotune.records.study import State, TrialRecord
 from autotune.results.known import KnownConfiguration, best_of, known_of
+from autotune.results.noise import noise_sentence
 from autotune.results.summary import Summary, summarise
 from autotune.results.trial_rows import state_of, trial_row
 from autotune.scheduling.stored_brackets import stored_brackets
-from autotune.service.models import Known, MetricModel, Trial, TrialRow
+from autotune.service.models import FirstError, Known, MetricModel, Trial, TrialRow
 from autotune.service.redact import scrubbed, without_paths
 from autotune.storage.studies import StoredStudies
 from autotune.storage.study_store import StudyStore
@@ -23,6 +27,8 @@ from autotune.studyfile import BudgetSection
 from objectives.base import Metric
 
 _KEPT = 64
+# What a trial has of its row.
+_OF_ROW = ("trial", "runs", "value", "bound", "speed_up", "confirmed", "core_s", "breaks")
 # A summary that took longer than `_LONG_S` serves for a while, though there is news: many clients may ask at once,
 # and the search needs the processor, too.
 _LONG_S = 0.5
@@ -59,8 +65,12 @@ class StudySummaries:
         self._known = lru_cache(maxsize=_KEPT_BRIEFS)(self._known_at)
 
     def _drawn(self, name: str, version: int) -> Mapping[str, Chart]:
-        charts = charts_of(self.summary(name, version), stored_brackets(self._keep(name).store))
-        return {chart.name: chart for chart in charts}
+        kept, begun = self._keep(name), monotonic()
+        summary, store = self.summary(name, version), kept.store
+        charts = [*charts_of(summary, stored_brackets(store), table=table_of(store)), timeline(summary, store.runs())]
+        if (took_s := monotonic() - begun) > _LONG_S:
+            kept.until = max(kept.until, monotonic() + _SERVES * took_s)
+        return {chart.name: chart for chart in charts if chart is not None}
 
     def _in_short(self, name: str, version: int) -> Mapping[str, Any]:
         return brief_of(self.summary(name, version))
@@ -187,7 +197,22 @@ def brief_of(summary: Summary) -> dict[str, Any]:
         "verdict": scrubbed(summary.verdict_sentence()),
         "machine": scrubbed(str(definition.machine.get("host", ""))),
         "replay": definition.replay,
+        "trouble": trouble_of(summary),
     }
+
+
+def trouble_of(summary: Summary) -> str:
+    """Say that every trial failed, and why the first did; empty where one has worked."""
+    count, first = summary.standings.nothing_worked, first_error(summary)
+    if not count or first is None:
+        return ""
+    return f"every trial failed, {count} of {count}; trial {first.trial}: {first.message}"
+
+
+def first_error(summary: Summary) -> FirstError | None:
+    """Return why the first trial failed that did; None where none has."""
+    failed = next((trial for trial in summary.trials if trial.state is State.FAILED), None)
+    return None if failed is None else FirstError(trial=failed.number, message=without_paths(failed.message))
 
 
 def detail_of(summary: Summary) -> dict[str, Any]:
@@ -201,6 +226,8 @@ def detail_of(summary: Summary) -> dict[str, Any]:
         "verdict_detail": scrubbed(values["verdict"]),
         "ledger": scrubbed(values["ledger"]),
         "workload": scrubbed(values["facts"]),
+        "noise": noise_sentence(standings),
+        "first_error": first_error(summary),
     }
 
 
@@ -224,15 +251,21 @@ def trial_model(summary: Summary, trial: Any) -> Trial | None:  # noqa: ANN401  
 def rows_of(summary: Summary, after: int, limit: int) -> tuple[list[TrialRow], int | None]:
     """Return at most `limit` trials with numbers beyond `after`, and the `after` of the next call; None at the end."""
     later = sorted((trial for trial in summary.trials if trial.number > after), key=lambda trial: trial.number)
+    rows = row_models(summary, later[:limit])
+    return rows, rows[-1].trial if len(later) > limit else None
+
+
+def row_models(summary: Summary, trials: Sequence[TrialRecord]) -> list[TrialRow]:
+    """Return trials as the service lists them."""
     rows = []
-    for trial in later[:limit]:
+    for trial in trials:
         row: Mapping[str, Any] = trial_row(trial, summary.standings, summary.definition)
         rows.append(
             TrialRow(
-                **{key: row[key] for key in ("trial", "runs", "value", "bound", "speed_up", "confirmed", "core_s")},
+                **{key: row[key] for key in _OF_ROW},
                 state=state_of(trial),
                 configuration=scrubbed(dict(trial.configuration)),
                 message=without_paths(trial.message),
             )
         )
-    return rows, rows[-1].trial if len(later) > limit else None
+    return rows

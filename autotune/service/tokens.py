@@ -175,9 +175,11 @@ def _digest(token: str) -> str:
 
 
 def _parsed(text: str) -> Mapping[str, KeptToken]:
-    tokens = json.loads(text)
     try:
+        tokens = json.loads(text)
         return {name: KeptToken.read(record) for name, record in tokens.items()}
-    except (AttributeError, TypeError, KeyError, ValueError) as error:
+    except json.JSONDecodeError:
+        raise
+    except (AttributeError, TypeError, KeyError, ValueError, OverflowError, RecursionError) as error:
         msg = "it is not a list of tokens"
         raise ValueError(msg) from error

@@ -4,12 +4,13 @@ import { currentToken } from "./session.js";
 
 const ROOT = new URL("../", import.meta.url);
 
-/** An answer that is no success: `message` is what the service said. */
+/** An answer that is no success: `message` is what the service said, `fields` what of it is about which field. */
 export class Refused extends Error {
-  constructor(status, message, retry_s = null) {
+  constructor(status, message, retry_s = null, fields = {}) {
     super(message);
     this.status = status;
     this.retry_s = retry_s;
+    this.fields = fields;
   }
 }
 
@@ -41,7 +42,8 @@ export async function call(path, { method, body, signal, accept = "application/j
     throw new Refused(0, "The service does not answer. Is `autotune serve` still running?");
   }
   if (answer.ok) return answer;
-  const refused = new Refused(answer.status, await reason(answer), retryAfter(answer));
+  const { message, fields } = await reason(answer);
+  const refused = new Refused(answer.status, message, retryAfter(answer), fields);
   if (answer.status === 401) document.dispatchEvent(new CustomEvent("unauthorized", { detail: refused.message }));
   throw refused;
 }
@@ -65,17 +67,14 @@ export function post(path, body, options) {
 async function reason(answer) {
   const fallback = `The service answered ${answer.status} ${answer.statusText}`.trim();
   try {
-    const problem = await answer.json();
-    return detail(problem.detail) || problem.title || fallback;
+    const { detail, title, fields } = await answer.json();
+    // Some rules are looked at later, by what begins with the field's name.
+    const [, field, text] = /^([a-z]+): (.*)$/s.exec(detail ?? "") ?? [];
+    const known = fields && Object.keys(fields).length > 0;
+    return { message: detail || title || fallback, fields: known ? fields : field ? { [field]: text } : {} };
   } catch {
-    return fallback;
+    return { message: fallback, fields: {} };
   }
-}
-
-// A list of {loc, msg} is what a validation of several fields gives.
-function detail(found) {
-  if (!Array.isArray(found)) return typeof found === "string" ? found : "";
-  return found.map((one) => `${(one.loc ?? []).filter((part) => part !== "body").join(".")}: ${one.msg}`).join("; ");
 }
 
 function retryAfter(answer) {

@@ -5,6 +5,7 @@ import { address, call, get, post, studyPath } from "./api.js";
 import { freshId, h, setText } from "./dom.js";
 import { announce } from "./notices.js";
 import { errorLine } from "./parts.js";
+import { saveFile } from "./saving.js";
 import { currentToken } from "./session.js";
 
 const VERBS = {
@@ -23,6 +24,7 @@ export function controls(name) {
   const error = errorLine();
   let study = null;
   let deleting = false;
+  let unreachable = false;
   const buttons = new Map(
     Object.entries(VERBS).map(([verb, { title }]) => [
       verb,
@@ -54,8 +56,8 @@ export function controls(name) {
 
   function press(verb) {
     if (study === null) return;
-    if (!applies(verb, study.state)) {
-      announce(`${VERBS[verb].title}: not possible while the study is ${study.state}.`);
+    if (!applies(verb, study)) {
+      announce(`${VERBS[verb].title}: not possible while ${busy(study)}.`);
       return;
     }
     if (verb === "delete") confirm.open(study);
@@ -67,8 +69,13 @@ export function controls(name) {
     try {
       update(await post(studyPath(name, verb)));
     } catch (problem) {
-      error.show(problem.message);
+      refused(problem);
     }
+  }
+
+  function refused(problem) {
+    unreachable = problem.status === 0;
+    error.show(problem.message);
   }
 
   async function remove() {
@@ -80,17 +87,22 @@ export function controls(name) {
       location.hash = "#/";
     } catch (problem) {
       deleting = false;
-      error.show(problem.message);
+      refused(problem);
     }
   }
 
   function update(found) {
     study = found;
+    if (unreachable) {
+      // The service answers again.
+      unreachable = false;
+      error.show("");
+    }
     report.hidden = found.version === 0;
     for (const [verb, button] of buttons) {
-      const possible = applies(verb, found.state);
+      const possible = applies(verb, found);
       button.setAttribute("aria-disabled", String(!possible));
-      button.title = possible ? VERBS[verb].help : `not while the study is ${found.state}`;
+      button.title = possible ? VERBS[verb].help : `not while ${busy(found)}`;
       button.classList.toggle("primary", possible && verb === "resume");
     }
   }
@@ -98,8 +110,13 @@ export function controls(name) {
   return { element, dialog: confirm.element, update, deleting: () => deleting, close: () => confirm.element.close() };
 }
 
-function applies(verb, state) {
-  return VERBS[verb].in.includes(state);
+// What the command line works on is not this service's to resume or to delete.
+function applies(verb, { state, message }) {
+  return VERBS[verb].in.includes(state) && !(state === "idle" && message);
+}
+
+function busy({ state, message }) {
+  return state === "idle" && message ? message : `the study is ${state}`;
 }
 
 function confirmation(name, act) {
@@ -141,9 +158,7 @@ async function saveReport(event, name, error) {
   error.show("");
   try {
     const blob = await (await call(studyPath(name, "report"), { accept: "text/html" })).blob();
-    const url = URL.createObjectURL(blob);
-    h("a", { href: url, download: `autotune-${name.replace(/[^\w.-]+/g, "_")}.html` }).click();
-    setTimeout(() => URL.revokeObjectURL(url), 60_000);
+    saveFile(`autotune-${name}.html`, blob);
   } catch (problem) {
     error.show(problem.message);
   }

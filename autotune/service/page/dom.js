@@ -5,7 +5,15 @@
  * bare attribute; everything else is set as it is. `children`: elements, texts, or lists of them; null is left out.
  */
 export function h(tag, attributes = {}, ...children) {
-  const element = document.createElement(tag);
+  return made(document.createElement(tag), attributes, children);
+}
+
+/** The same for an element of SVG. */
+export function s(tag, attributes = {}, ...children) {
+  return made(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
+}
+
+function made(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
     if (name === "on") {

@@ -81,12 +81,6 @@ export function configuration(values) {
   return set.map(([name, value]) => `${name}=${plain(value)}`).join(" ") || "nothing set";
 }
 
-/** A key for a configuration that does not depend on the order of its parameters. */
-export function configurationKey(values) {
-  const set = Object.entries(values ?? {}).filter(([, value]) => value !== null && value !== undefined);
-  return JSON.stringify(set.sort(([one], [other]) => (one < other ? -1 : 1)));
-}
-
 /** A value of a parameter or a fact in words. */
 export function plain(value) {
   if (value === null || value === undefined) return "unset";

@@ -3,11 +3,20 @@
 import { fill, h, setText } from "./dom.js";
 import { failures, quantity, speedUp } from "./format.js";
 import { announce, setTitle, showConnection } from "./notices.js";
-import { badge, budgetBar } from "./parts.js";
+import { badge, budgetBar, field, options } from "./parts.js";
 import { startDialog } from "./start.js";
 import { follow } from "./stream.js";
 
 const COLUMNS = ["Study", "State", "Trials", "Best", "Over the default", "Verdict", "Failures"];
+
+const ORDERS = [
+  ["name", "name"],
+  ["state", "state"],
+  ["speed_up", "greatest gain first"],
+  ["trials", "most trials first"],
+  ["objective", "program"],
+  ["machine", "machine"],
+];
 
 /** Show the list in `root` and follow it until closed. */
 export function openList(root) {
@@ -26,13 +35,18 @@ export function openList(root) {
       COLUMNS.map((title) => h("th", { scope: "col", role: "columnheader" }, title)),
     ),
   );
-  const grid = h("table", { class: "studies", role: "table", "aria-label": "Studies" }, head, body);
+  const grid = h("table", { class: "studies cards", role: "table", "aria-label": "Studies" }, head, body);
   const region = h(
     "div",
     { class: "card scroll", role: "region", tabindex: "0", "aria-label": "Studies, table" },
     grid,
   );
   region.hidden = true;
+  const find = h("input", { type: "search", autocomplete: "off", spellcheck: "false", on: { input: choose } });
+  const order = h("select", { on: { change: choose } }, options(ORDERS));
+  const count = h("p", { class: "muted", role: "status" });
+  const tools = h("div", { class: "row end" }, field("Find", find), field("Sorted by", order), count);
+  tools.hidden = true;
   const empty = h("div", { class: "card empty" }, h("p", { class: "muted" }, "Loading the studies …"));
   fill(
     root,
@@ -42,15 +56,37 @@ export function openList(root) {
       h("h1", {}, "Studies"),
       h("button", { type: "button", class: "primary changes", on: { click: dialog.open } }, "Start a study"),
     ),
+    tools,
     region,
     empty,
     dialog.element,
   );
 
+  let known = [];
+
   function update(studies) {
+    known = studies;
+    draw();
+    announceStates(studies, states);
+  }
+
+  // What is wanted is in the address, so that it is there again after a look at a study.
+  function choose() {
+    const wanted = Object.entries({ find: find.value.trim(), sort: order.value }).filter(
+      ([key, value]) => value !== "" && !(key === "sort" && value === "name"),
+    );
+    history.replaceState(null, "", `#/${wanted.length > 0 ? `?${new URLSearchParams(wanted)}` : ""}`);
+    draw();
+  }
+
+  function draw() {
+    const words = find.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const studies = known.filter((study) => words.every((word) => said(study).includes(word))).sort(by(order.value));
+    tools.hidden = known.length === 0;
     region.hidden = studies.length === 0;
-    empty.hidden = studies.length > 0;
-    if (studies.length === 0) fill(empty, ...nothingYet());
+    empty.hidden = known.length > 0;
+    if (known.length === 0) fill(empty, ...nothingYet());
+    setText(count, words.length > 0 ? `${studies.length} of ${known.length} studies` : "");
     const names = new Set(studies.map((study) => study.name));
     for (const [name, row] of rows) {
       if (!names.has(name)) {
@@ -64,9 +100,11 @@ export function openList(root) {
       row.update(study);
       if (body.children[at] !== row.element) body.insertBefore(row.element, body.children[at] ?? null);
     });
-    announceStates(studies, states);
   }
 
+  const asked = new URLSearchParams(location.hash.split("?")[1]);
+  find.value = asked.get("find") ?? "";
+  if (ORDERS.some(([key]) => key === asked.get("sort"))) order.value = asked.get("sort");
   const stream = follow("events", {
     onEvent: (name, data) => name === "studies" && update(data),
     onState: showConnection,
@@ -120,7 +158,8 @@ function studyRow(name) {
     );
     setText(best, quantity(study.best, study.metric));
     setText(speed, speedUp(study.speed_up, study.interval));
-    setText(verdict, study.state === "failed" && study.message ? study.message : (study.verdict ?? "–"));
+    setText(verdict, study.trouble || (study.state === "failed" && study.message) || study.verdict || "–");
+    verdict.classList.toggle("error", Boolean(study.trouble));
     verdict.title = verdict.textContent;
     setText(failed, failures({ ...study.failures, capped: 0 }) || "none");
   };
@@ -132,4 +171,18 @@ function announceStates(studies, states) {
   const changed = studies.filter(({ name, state }) => states.has(name) && states.get(name) !== state);
   for (const { name, state } of studies) states.set(name, state);
   if (changed.length > 0) announce(changed.map(({ name, state }) => `${name} is ${state}`).join(", "));
+}
+
+function said({ name, objective, machine, state, verdict }) {
+  return [name, objective, machine, state, verdict].filter(Boolean).join(" ").toLowerCase();
+}
+
+// Figures begin with the greatest, words with A; what has none comes last.
+function by(key) {
+  return (one, other) => {
+    const [left, right] = [one[key] ?? null, other[key] ?? null];
+    if (left === right) return one.name.localeCompare(other.name);
+    if (left === null || right === null) return left === null ? 1 : -1;
+    return typeof left === "number" ? right - left : left.localeCompare(right);
+  };
 }

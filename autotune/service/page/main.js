@@ -1,6 +1,7 @@
 // Routes: the part of the address after # says what is shown, so that the back button and links work.
 
 import { get } from "./api.js";
+import { openCompare } from "./compare.js";
 import { fill, h } from "./dom.js";
 import { openKnown } from "./known.js";
 import { openList } from "./list.js";
@@ -19,6 +20,8 @@ let signingIn = false;
 function parts() {
   return location.hash
     .replace(/^#?\/?/, "")
+    // What is behind it is the view's own.
+    .replace(/\?.*$/, "")
     .split("/")
     .filter(Boolean)
     .map((part) => {
@@ -34,6 +37,7 @@ function chosen([page, name]) {
   if (page === undefined) return { key: "list", page: "studies", open: openList };
   if (page === "studies" && name !== undefined) return { key: `study ${name}`, page: "studies", open: openStudy };
   if (page === "studies") return { key: "list", page: "studies", open: openList };
+  if (page === "compare") return { key: "compare", page: "compare", open: openCompare };
   if (page === "known") return { key: "known", page: "known", open: openKnown };
   if (page === "predictions") return { key: "predictions", page: "predictions", open: openPredictions };
   return { key: "nothing", page: "", open: openNothing };

@@ -23,11 +23,13 @@ export function showConnection(state) {
   if (state === "lost") {
     clearTimeout(hiding);
     lost = true;
+    document.body.dataset.connection = state;
     connection.className = "connection lost";
     connection.hidden = false;
     setText(connection, "Connection lost, trying again. What you see may be old; studies go on without this page.");
   } else if (lost) {
     lost = false;
+    delete document.body.dataset.connection;
     connection.className = "connection";
     setText(connection, "Connected again.");
     hiding = setTimeout(() => {
@@ -40,6 +42,7 @@ export function showConnection(state) {
 export function clearConnection() {
   clearTimeout(hiding);
   lost = false;
+  delete document.body.dataset.connection;
   connection.hidden = true;
   connection.textContent = "";
 }

@@ -2,9 +2,10 @@
 
 import { h } from "./dom.js";
 import { counted, coreTime, duration, factor, looks, number, plain, quantity, range, ratioTitle } from "./format.js";
-import { facts, section, table } from "./parts.js";
+import { facts, section } from "./parts.js";
 import { pictureBox } from "./plot.js";
 import { runningSection } from "./running.js";
+import { winnerBox } from "./winner.js";
 
 const SPENT = [
   ["first_runs", "first runs of configurations"],
@@ -27,15 +28,17 @@ export function openOverview(root, { name, here }) {
     progress.element,
     h("p", {}, h("a", { href: `${here}/pictures` }, "All pictures")),
   );
-  const configuration = section("Configuration", drawConfiguration);
+  const pairs = pictureBox(name, "pairs");
+  const sure = h("section", { class: "card", "aria-label": "How sure" }, h("h2", {}, "How sure"), pairs.element);
+  const configuration = winnerBox(name, here);
   const failed = section("Without a value", drawFailures);
   const ledger = section("Ledger", drawLedger);
   const workload = section("Workload", drawWorkload);
   root.append(
-    verdict.element,
+    h("div", { class: "beside" }, verdict.element, configuration.element),
     running.element,
     pictures,
-    configuration.element,
+    sure,
     h("div", { class: "columns" }, failed.element, ledger.element, workload.element),
   );
 
@@ -54,23 +57,31 @@ export function openOverview(root, { name, here }) {
         "interval",
         "left_s",
         "trials",
+        "trouble",
+        "message",
+        "noise",
       ),
     );
     running.update(study);
     const measured = study.best !== null && study.best !== undefined;
     pictures.hidden = !measured;
     if (measured) progress.update(study.version);
-    configuration.update(pick(study, "incumbent", "default", "simplified", "metric"));
-    failed.update(study.failures ?? {});
-    ledger.update(study.ledger ?? {});
+    const compared = Boolean(study.interval) && study.interval[0] < study.interval[1];
+    sure.hidden = !compared;
+    if (compared) pairs.update(study.version);
+    configuration.update(study);
+    failed.update({ counts: study.failures ?? {}, first: study.first_error });
+    ledger.update({ ...study.ledger, confirmed: Boolean(study.interval) });
     workload.update(study.workload ?? {});
   }
 
   return {
     update,
     close() {
+      configuration.close();
       running.close();
       progress.close();
+      pairs.close();
     },
   };
 }
@@ -83,7 +94,7 @@ function drawVerdict(study) {
   const { metric, verdict_detail: detail } = study;
   const better = metric?.direction === "maximize" ? "more is better" : "less is better";
   return [
-    h("p", { class: "sentence" }, study.verdict ?? noVerdict(study)),
+    h("p", { class: study.trouble ? "sentence error" : "sentence" }, study.verdict ?? noVerdict(study)),
     detail?.doubt ? h("p", { class: "doubt" }, h("strong", {}, "Doubt: "), detail.doubt) : null,
     facts([
       ["Best", big(quantity(study.best, metric))],
@@ -94,6 +105,7 @@ function drawVerdict(study) {
           ? null
           : big(study.interval ? factor(study.speed_up) : looks(study.speed_up), ratioNote(study.interval)),
       ],
+      ["Noise", study.noise],
       ["Metric", metric ? `${metric.name}${metric.unit ? ` in ${metric.unit}` : ""}, ${better}` : null],
       ["Time left, about", study.left_s === null ? null : duration(study.left_s)],
     ]),
@@ -109,66 +121,26 @@ function big(value, note = null) {
   return [h("span", { class: "big" }, value), note ? h("span", { class: "muted small" }, ` ${note}`) : null];
 }
 
-function noVerdict({ state, ask_tell: askTell, trials, baseline }) {
+function noVerdict({ state, ask_tell: askTell, trials, baseline, trouble, message }) {
+  if (trouble) return `Nothing has worked: ${trouble}`;
   if (trials === 0 && state === "open")
     return "Nothing measured yet: ask for a configuration, run it, and tell what it gave.";
   if (trials === 0) return "Nothing measured yet.";
   if (baseline === null) return "No verdict: the default configuration has no valid measurement yet.";
   if (askTell) return "No verdict: the best so far was not compared with the default in fresh runs.";
   if (["paused", "stopped", "failed"].includes(state)) return "No verdict yet: resume the study, and it ends with one.";
-  if (state === "idle") return "No verdict yet: `autotune confirm` makes the comparison.";
+  if (state === "idle" && !message)
+    return ["No verdict yet: the same ", h("code", {}, "autotune study"), " command goes on, and confirms the best."];
   return "No verdict yet: when the budget is used, the best is compared with the default in fresh runs.";
 }
 
-function drawConfiguration({ incumbent, default: base, simplified, metric }) {
-  if (incumbent === null && base === null) return null;
-  const sides = [
-    ["Best", incumbent],
-    ["Default", base],
-  ].filter(([, one]) => one !== null);
-  const names = [...new Set(sides.flatMap(([, one]) => Object.keys(one.configuration)))];
-  const rows = names.map((name) => {
-    const differs = incumbent && base && plain(incumbent.configuration[name]) !== plain(base.configuration[name]);
-    return [
-      h("code", {}, name),
-      ...sides.map(([title, one]) => valueCell(one.configuration[name], differs && title === "Best")),
-      simplified ? valueCell(simplified[name], false) : null,
-    ].filter((cell) => cell !== null);
-  });
-  const columns = [
-    "Parameter",
-    ...sides.map(([title, one]) => sideTitle(title, one, metric)),
-    ...(simplified ? ["As good, simpler"] : []),
-  ];
-  return [
-    table(
-      "Best and default configuration",
-      columns.map((title) => ({ title })),
-      rows,
-      { className: "configuration" },
-    ),
-    h("p", { class: "muted small" }, "Marked values differ from the default."),
-  ];
-}
-
-function sideTitle(title, one, metric) {
-  const runs = Array.isArray(one.runs) ? one.runs.length : one.runs;
-  const about = [`trial ${one.trial}`, quantity(one.value, metric), runs ? counted(runs, "run") : ""]
-    .filter(Boolean)
-    .join(", ");
-  return [title, h("br"), h("span", { class: "muted small" }, about)];
-}
-
-function valueCell(value, differs) {
-  const unset = value === null || value === undefined;
-  const text = h("code", { class: unset ? "muted" : null }, plain(value));
-  return differs ? h("mark", {}, text) : text;
-}
-
-function drawFailures(counts) {
+function drawFailures({ counts, first }) {
   const kinds = Object.entries(counts).filter(([, count]) => count > 0);
   if (kinds.length === 0) return h("p", { class: "muted" }, "None so far.");
-  return facts(kinds.map(([kind, count]) => [kind === "capped" ? "capped: had lost" : kind, String(count)]));
+  return [
+    facts(kinds.map(([kind, count]) => [kind === "capped" ? "capped: had lost" : kind, String(count)])),
+    first ? h("p", { class: "error" }, `The first error, of trial ${first.trial}: ${first.message}`) : null,
+  ];
 }
 
 function drawLedger(ledger) {
@@ -179,13 +151,18 @@ function drawLedger(ledger) {
     facts([
       ["spent", h("strong", {}, coreTime(total))],
       ...spent,
+      ["cores busy", ledger.busy_share == null ? null : `${Math.round(100 * ledger.busy_share)} % of that`],
       ["on GPUs", ledger.gpu_s > 0 ? `${number(ledger.gpu_s, 3)} GPU-s` : null],
       ["not spent, by capping", ledger.saved_by_caps > 0 ? coreTime(ledger.saved_by_caps) : null],
       ["not spent, by not repeating", ledger.spared_by_racing > 0 ? coreTime(ledger.spared_by_racing) : null],
       ["a run saves", ledger.saved_per_run > 0 ? coreTime(ledger.saved_per_run) : null],
     ]),
     ledger.pays_after
-      ? h("p", {}, `Has paid for itself after ${counted(ledger.pays_after, "run")} with the winner.`)
+      ? h(
+          "p",
+          {},
+          `${ledger.confirmed ? "It" : "If a verdict confirms the best, it"} is paid for after ${counted(ledger.pays_after, "production run")} with the winner.`,
+        )
       : null,
   ];
 }

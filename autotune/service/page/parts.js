@@ -10,11 +10,22 @@ export const STATES = {
   paused: "nothing runs until it is resumed",
   stopping: "ends the runs in flight",
   stopped: "nothing runs until it is resumed",
-  finished: "the budget is used and the verdict is in",
+  finished: "it has ended",
   failed: "ended with an error",
   open: "outside programs ask for configurations and tell what they gave",
   idle: "made from the command line; this service does not look after it",
 };
+
+/** What the state of a study means for it. */
+export function standing(study) {
+  if (study.state === "running" && study.phase) return study.phase;
+  if (study.state === "failed" && study.trouble) return "ended, and nothing has worked";
+  if (study.state === "finished")
+    return study.verdict ? "the budget is used and the verdict is in" : "ended, without a verdict";
+  return study.state === "idle" && study.message
+    ? "made from the command line, which goes on with it"
+    : STATES[study.state];
+}
 
 /** A state as a word with a mark; `update(state)` changes it. */
 export function badge(state) {
@@ -102,8 +113,34 @@ export function options(choices) {
 
 /** An error, or nothing, in an element that is read out when it appears. */
 export function errorLine() {
-  const element = h("p", { class: "error", role: "alert" });
+  const element = h("p", { class: "error", role: "alert", id: freshId("error") });
   return { element, show: (text) => setText(element, text ?? "") };
+}
+
+/** Show what the service refused of a form: `inputs` by the names of their fields. The first wrong one gets the focus. */
+export function showRefused(problem, inputs, error) {
+  const known = Object.entries(problem.fields ?? {}).filter(([name]) => name in inputs);
+  const others = Object.keys(problem.fields ?? {}).length > known.length;
+  const lines = known.map(([name, text]) => `${titleOf(inputs[name])}: ${text}`);
+  error.show(lines.length === 0 || others ? problem.message : lines.join("\n"));
+  for (const [name] of known) {
+    inputs[name].setAttribute("aria-invalid", "true");
+    inputs[name].setAttribute("aria-errormessage", error.element.id);
+  }
+  if (known.length > 0) inputs[known[0][0]].focus();
+}
+
+/** Forget what was refused of a form. */
+export function clearRefused(inputs, error) {
+  error.show("");
+  for (const input of Object.values(inputs)) {
+    input.removeAttribute("aria-invalid");
+    input.removeAttribute("aria-errormessage");
+  }
+}
+
+function titleOf(input) {
+  return input.labels?.[0]?.textContent ?? input.name;
 }
 
 function dataCell(cell, column) {

@@ -1,28 +1,46 @@
-// A picture of a study: fetched, drawn with Plotly, kept up to date without flicker, with its figures as a table.
+// A picture of a study: fetched, drawn, kept up to date in place, with its figures as a table, and saved as a file.
 
-import { address, get, studyPath } from "./api.js";
-import { coloured, panelsAcross } from "./colours.js";
-import { fill, h, setText, throttled } from "./dom.js";
+import { get, studyPath } from "./api.js";
+import { draw, leastWidth } from "./chart.js";
+import { fill, h, s, setText, throttled } from "./dom.js";
 import { number } from "./format.js";
 import { errorLine, table } from "./parts.js";
+import { pointing } from "./pointing.js";
+import { savePng, saveSvg } from "./saving.js";
 
 const GAP_MS = 2000;
-const CONFIG = { responsive: true, displayModeBar: false, displaylogo: false, doubleClick: "reset" };
-let loading = null;
 
-/** Load plotly.js from the service, once, and only when a picture is to be drawn: it is large. */
-export function plotly() {
-  loading ??= new Promise((resolve, reject) => {
-    const script = h("script", { src: address("page/plotly.min.js") });
-    script.addEventListener("load", () => resolve(globalThis.Plotly));
-    script.addEventListener("error", () => {
-      loading = null;
-      script.remove();
-      reject(new Error("The program that draws the pictures could not be loaded; their tables are below."));
-    });
-    document.head.append(script);
-  });
-  return loading;
+/** A place for a picture; `draw(figure, label)` draws it, `open(trial)` is called for a trial that is pressed. */
+export function plotArea(title, open = () => {}) {
+  const svg = s("svg", { role: "img", "aria-label": "The picture is being drawn" });
+  const tip = h("div", { class: "tip", hidden: true, "aria-hidden": "true" });
+  const plot = h("div", { class: "plot" }, svg, tip);
+  const region = h("div", { class: "scroll plots", role: "region", tabindex: "0", "aria-label": title }, plot);
+  const pointer = pointing(plot, svg, tip, { redraw, open });
+  const resized = new ResizeObserver(() => region.clientWidth !== width && redraw());
+  resized.observe(region);
+  let figure = null;
+  let width = 0;
+
+  function redraw() {
+    width = region.clientWidth;
+    // What is hidden has no width: it is drawn when it is shown.
+    if (figure === null || width === 0) return;
+    const wide = Math.max(width, leastWidth(figure));
+    plot.style.width = `${wide}px`;
+    pointer.over(draw(svg, figure, wide, pointer.zooms));
+  }
+
+  return {
+    region,
+    svg,
+    draw(found, label) {
+      figure = found;
+      svg.setAttribute("aria-label", label);
+      redraw();
+    },
+    close: () => resized.disconnect(),
+  };
 }
 
 /**
@@ -31,8 +49,8 @@ export function plotly() {
  */
 export function pictureBox(study, picture, { brief = false } = {}) {
   const error = errorLine();
-  const plot = h("div", { class: "plot", role: "img", "aria-label": "The picture is being drawn" });
-  const region = h("div", { class: "scroll plots", role: "region", tabindex: "0", "aria-label": "Picture" }, plot);
+  const trials = `#/studies/${encodeURIComponent(study)}/trials`;
+  const area = plotArea("Picture", (trial) => (location.hash = `${trials}/${trial}`));
   const described = h("figcaption", { class: "muted" });
   const values = h("div", {});
   const details = h(
@@ -41,43 +59,45 @@ export function pictureBox(study, picture, { brief = false } = {}) {
     h("summary", {}, "The figures as a table"),
     values,
   );
-  const element = h("figure", { "aria-busy": "true" }, brief ? null : described, error.element, region, details);
+  const saves = h(
+    "p",
+    { class: "buttons saves" },
+    h("button", { type: "button", on: { click: () => saveSvg(area.svg, `${study}-${picture}`) } }, "Save as SVG"),
+    h("button", { type: "button", on: { click: () => savePng(area.svg, `${study}-${picture}`) } }, "Save as PNG"),
+  );
+  saves.hidden = true;
+  const element = h(
+    "figure",
+    { "aria-busy": "true" },
+    brief ? null : described,
+    error.element,
+    area.region,
+    h("div", { class: "below" }, details, brief ? null : saves),
+  );
   const controller = new AbortController();
   let found = null;
   let version = null;
-  let closed = false;
 
   const load = throttled(async () => {
     try {
-      const across = matchMedia("(max-width: 700px)").matches ? "?columns=1" : "";
-      found = await get(studyPath(study, `pictures/${picture}${across}`), { signal: controller.signal });
+      found = await get(studyPath(study, `pictures/${picture}`), { signal: controller.signal });
       error.show("");
       setText(described, found.description);
-      plot.setAttribute("aria-label", `${found.title}: ${found.description}`);
-      region.setAttribute("aria-label", `Picture: ${found.title}`);
+      area.region.setAttribute("aria-label", `Picture: ${found.title}`);
       if (details.open) drawTable();
-      await draw();
+      area.draw(found.figure, `${found.title}: ${found.description}`);
+      saves.hidden = false;
+      element.setAttribute("aria-busy", "false");
     } catch (problem) {
+      version = null; // so that the next event tries again
       if (problem.name !== "AbortError") error.show(problem.message);
     }
   }, GAP_MS);
-
-  async function draw() {
-    if (found === null) return;
-    const Plotly = await plotly();
-    if (closed) return;
-    const { data, layout } = coloured(found.figure);
-    plot.style.minWidth = `${Math.min(1200, 220 * panelsAcross(found.figure))}px`;
-    plot.style.height = `${layout.height ?? 380}px`;
-    await Plotly.react(plot, data, layout, CONFIG);
-    element.setAttribute("aria-busy", "false");
-  }
 
   function drawTable() {
     if (found !== null) fill(values, figuresTable(found));
   }
 
-  document.addEventListener("theme", draw);
   return {
     element,
     update(now) {
@@ -86,11 +106,9 @@ export function pictureBox(study, picture, { brief = false } = {}) {
       load();
     },
     close() {
-      closed = true;
+      area.close();
       load.cancel();
       controller.abort();
-      document.removeEventListener("theme", draw);
-      globalThis.Plotly?.purge(plot);
     },
   };
 }

@@ -2,9 +2,9 @@
 
 import { get, post } from "./api.js";
 import { fill, h, setText } from "./dom.js";
-import { configuration, configurationKey, counted, factor, quantity, ratioTitle } from "./format.js";
+import { configuration, counted, factor, quantity, ratioTitle } from "./format.js";
 import { announce, setTitle } from "./notices.js";
-import { errorLine, field, options, table } from "./parts.js";
+import { clearRefused, errorLine, field, options, showRefused, table } from "./parts.js";
 
 /** Show the form of predictions in `root`. */
 export function openPredictions(root) {
@@ -74,7 +74,7 @@ export function openPredictions(root) {
 
   async function ask(event) {
     event.preventDefault();
-    error.show("");
+    clearRefused(inputs, error);
     submit.disabled = true;
     setText(submit, "Predicting …");
     form.setAttribute("aria-busy", "true");
@@ -83,7 +83,7 @@ export function openPredictions(root) {
     } catch (problem) {
       if (problem.name === "AbortError") return;
       fill(result);
-      error.show(problem.message);
+      showRefused(problem, inputs, error);
     } finally {
       submit.disabled = false;
       setText(submit, "Predict");
@@ -106,11 +106,7 @@ export function openPredictions(root) {
               {},
               "What was measured so far does not say more about this machine than guessing would. Tune it there, or import measurements of it: a few trials are enough to begin with.",
             )
-          : h(
-              "p",
-              { class: "muted" },
-              "Predicted, not measured. Intervals hold as often as they say, as far as the past tells.",
-            ),
+          : h("p", { class: "muted" }, origin(found.proposals)),
         none ? null : proposals(found),
         words("On these grounds", found.grounds),
         words("Doubts", found.doubts),
@@ -127,6 +123,17 @@ export function openPredictions(root) {
   return { close: () => controller.abort() };
 }
 
+// What was measured counts; the model speaks only of the others.
+function origin(proposed) {
+  const measured = proposed.filter((one) => one.measured_runs > 0).length;
+  if (measured === proposed.length) return "Each of these was measured there.";
+  const how =
+    measured > 0
+      ? `${measured} of the ${proposed.length} were measured there, the others are predicted.`
+      : "Predicted, not measured.";
+  return `${how} Intervals of predictions are to hold as often as they say, as far as the past tells.`;
+}
+
 function question(inputs) {
   const body = { study: inputs.study.value, machine: inputs.machine.value || null };
   for (const name of ["nodes", "k"]) {
@@ -141,20 +148,17 @@ function question(inputs) {
 }
 
 function proposals({ metric, machine, proposals: proposed, default: base, measured }) {
-  const known = new Map(measured.map((one) => [configurationKey(one.configuration), one]));
   const columns = [
     { title: "", number: true },
     { title: "Configuration" },
-    { title: `Predicted ${metric.name}`, number: true },
+    { title: metric.name, number: true },
     { title: ratioTitle(metric), number: true },
-    { title: "Measured there", number: true },
   ];
   const row = (title, one) => [
     title,
     h("code", {}, configuration(one.configuration)),
-    interval(one.value, (value) => quantity(value, metric)),
-    one === base ? "" : interval(one.speed_up, (value) => factor(value)),
-    told(known.get(configurationKey(one.configuration)), metric),
+    value(one, metric),
+    one === base ? "" : interval(one.speed_up, (ratio) => factor(ratio)),
   ];
   const best = measured[0];
   return [
@@ -173,15 +177,20 @@ function proposals({ metric, machine, proposals: proposed, default: base, measur
 }
 
 function interval(found, shown) {
-  if (!found) return h("span", { class: "muted" }, "unknown");
+  if (!found) return h("span", { class: "muted" }, "not known");
   const [middle, low, high] = found;
   return h("span", {}, shown(middle), h("br"), h("span", { class: "muted small" }, `${shown(low)} to ${shown(high)}`));
 }
 
-function told(found, metric) {
-  if (!found) return h("span", { class: "muted" }, "not measured");
-  const runs = h("span", { class: "muted small" }, counted(found.runs, "run"));
-  return h("span", {}, quantity(found.value, metric), h("br"), runs);
+function value({ value: found, measured_runs: runs }, metric) {
+  if (!found || !runs) return interval(found, (one) => quantity(one, metric));
+  return h(
+    "span",
+    {},
+    quantity(found[0], metric),
+    h("br"),
+    h("span", { class: "muted small" }, `measured, ${counted(runs, "run")}`),
+  );
 }
 
 function words(title, lines) {

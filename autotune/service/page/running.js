@@ -40,6 +40,8 @@ export function runningSection() {
   }
 
   function tick() {
+    // Nobody knows what runs while the service cannot be heard.
+    if (document.body.dataset.connection === "lost") return;
     for (const line of lines.values()) line.tick();
   }
 

@@ -1,8 +1,8 @@
 // The winner as a job script, to copy.
 
 import { get, studyPath, text } from "./api.js";
-import { fill, h } from "./dom.js";
-import { announce } from "./notices.js";
+import { copyButton } from "./copying.js";
+import { fill, h, setText } from "./dom.js";
 import { errorLine, field, options } from "./parts.js";
 
 /** Show the winner's job script in `root`. */
@@ -10,8 +10,8 @@ export function openScript(root, { name }) {
   const form = h("select", { on: { change: load } });
   const error = errorLine();
   const script = h("pre", { class: "script", tabindex: "0", role: "region", "aria-label": "Job script" });
-  const copy = h("button", { type: "button", on: { click: onCopy } }, "Copy");
-  const hint = h("p", { class: "muted" }, "Set the project, the queue and the memory before you submit it.");
+  const copy = copyButton(script, "The job script");
+  const hint = h("p", { class: "muted" });
   const tools = h("div", { class: "row end" }, field("For", form), h("p", { class: "field" }, copy));
   const none = h(
     "p",
@@ -41,6 +41,7 @@ export function openScript(root, { name }) {
       show(found);
     } catch (problem) {
       if (problem.name === "AbortError") return;
+      winner = null; // so that the next event tries again
       show(null);
       error.show(problem.message);
     }
@@ -51,13 +52,8 @@ export function openScript(root, { name }) {
     hint.hidden = found === null;
     copy.disabled = found === null;
     fill(script, found ?? "");
-  }
-
-  async function onCopy() {
-    const done = await copied(script);
-    fill(copy, done ? "Copied" : "Selected: press Ctrl+C");
-    announce(done ? "The job script was copied." : "The job script is selected: press Control and C.");
-    setTimeout(() => fill(copy, "Copy"), 2500);
+    const folders = found?.includes("FOLDER_OF_") ? "the folders that it asks for, " : "";
+    setText(hint, `Set ${folders}the project, the queue and the memory before you submit it.`);
   }
 
   return {
@@ -72,15 +68,4 @@ export function openScript(root, { name }) {
     },
     close: () => controller?.abort(),
   };
-}
-
-// Only loopback and https may write to the clipboard; otherwise it is selected for the user.
-async function copied(element) {
-  try {
-    await navigator.clipboard.writeText(element.textContent);
-    return true;
-  } catch {
-    getSelection().selectAllChildren(element);
-    return false;
-  }
 }

@@ -3,7 +3,7 @@
 import { get, post } from "./api.js";
 import { fill, freshId, h } from "./dom.js";
 import { counted } from "./format.js";
-import { errorLine, field, options } from "./parts.js";
+import { clearRefused, errorLine, field, options, showRefused } from "./parts.js";
 
 /** Make the dialog; `open()` shows it, `element` belongs into the page. */
 export function startDialog() {
@@ -44,7 +44,7 @@ export function startDialog() {
   let catalogue = [];
 
   async function open() {
-    error.show("");
+    clearRefused(inputs, error);
     submit.disabled = false;
     element.showModal();
     choice.focus();
@@ -83,14 +83,14 @@ export function startDialog() {
 
   async function send(event) {
     event.preventDefault();
-    error.show("");
+    clearRefused(inputs, error);
     submit.disabled = true;
     try {
       const study = await post("studies", order(choice.value, inputs));
       element.close();
       location.hash = `#/studies/${encodeURIComponent(study.name)}`;
     } catch (problem) {
-      error.show(problem.message);
+      showRefused(problem, inputs, error);
     } finally {
       submit.disabled = false;
     }

@@ -4,8 +4,8 @@ import { call, Refused } from "./api.js";
 
 const FIRST_WAIT_S = 0.5;
 const LONGEST_WAIT_S = 15;
-// The service says something every 15 s; after that long a silence the connection is dead, whatever TCP says.
-const SILENCE_S = 40;
+// The service says something every 8 s; after that long a silence the connection is dead, whatever TCP says.
+const SILENCE_S = 20;
 // Connections to a host are few: a tab in the background gives its back after a while.
 const HIDDEN_S = 20;
 

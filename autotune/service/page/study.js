@@ -5,7 +5,7 @@ import { controls } from "./controls.js";
 import { openLog } from "./log.js";
 import { announce, setTitle, showConnection } from "./notices.js";
 import { openOverview } from "./overview.js";
-import { badge, budgetBar, STATES } from "./parts.js";
+import { badge, budgetBar, standing } from "./parts.js";
 import { openPictures } from "./pictures.js";
 import { openScript } from "./script.js";
 import { openTrials } from "./trials.js";
@@ -133,7 +133,7 @@ function header(name) {
   );
   const update = (study) => {
     state.update(study.state);
-    setText(meaning, (study.state === "running" && study.phase) || STATES[study.state]);
+    setText(meaning, standing(study));
     budget.update(study.trials, study.budget);
     setText(
       where,

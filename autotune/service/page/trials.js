@@ -1,11 +1,13 @@
-// The trials of a study: sorted, filtered, and a page at a time on the screen.
+// The trials of a study: the service chooses and sorts them, and gives as many as are on the screen. What is wanted is
+// in the address, so that it can be linked, and is there again after a look at a trial.
 
-import { get, studyPath } from "./api.js";
+import { call, get, studyPath } from "./api.js";
 import { fill, h, onChange, setText, throttled } from "./dom.js";
 import { configuration, coreTime, counted, factor, looks, number, ratioTitle } from "./format.js";
-import { errorLine, field, scrolling } from "./parts.js";
+import { clearRefused, errorLine, field, options, scrolling, showRefused } from "./parts.js";
+import { saveFile } from "./saving.js";
+import { trialBox } from "./trial.js";
 
-const FETCHED = 500;
 const SHOWN = 50;
 const COLUMNS = [
   { key: "trial", title: "Trial", number: true },
@@ -14,193 +16,273 @@ const COLUMNS = [
   { key: "value", title: "Value", number: true },
   { key: "speed_up", title: "Speed-up", number: true },
   { key: "core_s", title: "Cost", number: true },
-  { key: "configuration", title: "Configuration" },
-  { key: "message", title: "Message" },
+  { key: "configuration", title: "Configuration", unsorted: true },
+  { key: "message", title: "Message", unsorted: true },
 ];
+const ORDERS = [
+  ["trial down", "newest first"],
+  ["trial up", "oldest first"],
+  ["value up", "least value first"],
+  ["value down", "greatest value first"],
+  ["core_s down", "most expensive first"],
+];
+const NEWEST = { where: "", state: "", sort: "trial", way: "down", page: "1" };
 
 /** Show the trials of a study in `root`. */
-export function openTrials(root, { name }) {
+export function openTrials(root, { name, here, study: first }) {
   const error = errorLine();
-  const filter = h("select", { on: { change: () => turn(0) } }, h("option", { value: "" }, "all states"));
+  const states = h("select", { on: { change: () => want({ state: states.value }) } });
+  const sorting = h("select", { on: { change: () => sortAs(sorting.value) } }, options(ORDERS));
+  const where = h("input", {
+    autocomplete: "off",
+    spellcheck: "false",
+    on: { change: () => want({ where: where.value.trim() }) },
+  });
   const count = h("p", { class: "muted", role: "status" });
   const heads = new Map(COLUMNS.map((column) => [column.key, head(column)]));
-  const body = h("tbody");
+  // The roles are said, since the cards take a table's meaning away.
+  const body = h("tbody", { role: "rowgroup" });
   const grid = h(
     "table",
-    { class: "trials" },
+    { class: "trials cards", role: "table", "aria-label": "Trials" },
     h(
       "thead",
-      {},
+      { role: "rowgroup" },
       h(
         "tr",
-        {},
+        { role: "row" },
         [...heads.values()].map(({ element }) => element),
       ),
     ),
     body,
   );
-  const earlier = h("button", { type: "button", on: { click: () => turn(page - 1) } }, "Previous");
-  const later = h("button", { type: "button", on: { click: () => turn(page + 1) } }, "Next");
+  const earlier = h("button", { type: "button", on: { click: () => turn(-1) } }, "Previous");
+  const later = h("button", { type: "button", on: { click: () => turn(1) } }, "Next");
   const pages = h("nav", { class: "buttons pages", "aria-label": "Pages of trials" }, earlier, later);
-  fill(
-    root,
-    h(
-      "section",
-      { class: "card", "aria-labelledby": "trials-title" },
-      h("h2", { id: "trials-title" }, "Trials"),
-      h("div", { class: "row end" }, field("Show", filter), count),
-      error.element,
-      scrolling("Trials, table", grid),
-      pages,
+  const saves = h(
+    "div",
+    { class: "buttons", role: "group", "aria-label": "Save these trials" },
+    ["csv", "json"].map((form) =>
+      h("button", { type: "button", on: { click: () => save(form) } }, `Save as ${form.toUpperCase()}`),
     ),
   );
+  const single = trialBox(name, here);
+  const listing = h(
+    "section",
+    { class: "card", "aria-labelledby": "trials-title" },
+    h("h2", { id: "trials-title" }, "Trials"),
+    h(
+      "div",
+      { class: "row" },
+      field("Where", where, "Such as np >= 8, blas = unset, value < 3."),
+      field("Show", states),
+      field("Sorted by", sorting),
+    ),
+    error.element,
+    count,
+    scrolling("Trials, table", grid),
+    h("div", { class: "below" }, pages, saves),
+  );
+  fill(root, listing, single.element);
   const controller = new AbortController();
   const drawRows = onChange(({ rows, metric, best }) =>
     fill(
       body,
-      rows.map((row) => line(row, metric, best)),
+      rows.map((row) => line(row, metric, best, here)),
     ),
   );
-  let study = null;
-  let trials = [];
-  let order = { key: "trial", down: true };
-  let page = 0;
-  let version = null;
-
-  // The more there are, the more rarely all are fetched again: earlier ones change, too.
-  const load = throttled(
-    async () => {
-      try {
-        trials = await all(name, controller.signal);
-        error.show("");
-        draw();
-      } catch (problem) {
-        if (problem.name !== "AbortError") error.show(problem.message);
-      }
-    },
-    () => Math.max(2000, 4 * trials.length),
+  const drawStates = onChange((found) =>
+    fill(
+      states,
+      options([["", "all states"], ...Object.entries(found).map(([state, many]) => [state, `${state} (${many})`])]),
+    ),
   );
+  const drawOrders = onChange((parameters) =>
+    fill(
+      sorting,
+      options([
+        ...ORDERS,
+        ...parameters.flatMap((one) => [
+          [`${one} up`, `${one}, least first`],
+          [`${one} down`, `${one}, greatest first`],
+        ]),
+      ]),
+    ),
+  );
+  let study = first;
+  let wanted = { ...NEWEST };
+  let version = null;
+  let asked = 0;
+  let total = 0;
 
-  function head({ key, title, number: isNumber }) {
-    const button = h("button", { type: "button", class: "sort", on: { click: () => sortBy(key) } }, title);
-    const element = h("th", { scope: "col", class: isNumber ? "number" : null }, button);
+  // The more there are, the more work it is to choose and to sort them.
+  const follow = throttled(load, () => Math.max(2000, total / 5));
+
+  async function load() {
+    if (study.version === 0) {
+      // Nothing is stored yet, so there is nothing to ask for.
+      draw({ trials: [], total: 0, states: {}, parameters: [] });
+      return;
+    }
+    asked += 1;
+    const mine = asked;
+    try {
+      const query = new URLSearchParams({ ...choice(), offset: SHOWN * (Number(wanted.page) - 1), limit: SHOWN });
+      const found = await get(studyPath(name, `table?${query}`), { signal: controller.signal });
+      // An answer that was overtaken is of no use.
+      if (mine !== asked) return;
+      clearRefused({ where }, error);
+      draw(found);
+    } catch (problem) {
+      if (problem.name === "AbortError" || mine !== asked) return;
+      version = null; // so that the next event tries again
+      showRefused(problem, { where }, error);
+    }
+  }
+
+  function choice() {
+    return { where: wanted.where, state: wanted.state, sort: wanted.sort, down: wanted.way === "down" };
+  }
+
+  // Another choice begins at its first page.
+  function want(change) {
+    wanted = { ...wanted, page: "1", ...change };
+    history.replaceState(null, "", `${here}/trials${query()}`);
+    load();
+  }
+
+  function query() {
+    const changed = Object.entries(wanted).filter(([key, value]) => value !== NEWEST[key]);
+    return changed.length === 0 ? "" : `?${new URLSearchParams(changed)}`;
+  }
+
+  function head({ key, title, number: isNumber, unsorted }) {
+    const button = unsorted
+      ? h("span", {}, title)
+      : h("button", { type: "button", class: "sort", on: { click: () => sortBy(key) } }, title);
+    const element = h("th", { scope: "col", role: "columnheader", class: isNumber ? "number" : null }, button);
     return { element, button };
   }
 
   function sortBy(key) {
-    order = { key, down: order.key === key ? !order.down : false };
-    turn(0);
+    want({ sort: key, way: wanted.sort === key && wanted.way === "up" ? "down" : "up" });
   }
 
-  function turn(to) {
-    page = to;
-    draw();
+  function sortAs(words) {
+    const at = words.lastIndexOf(" ");
+    want({ sort: words.slice(0, at), way: words.slice(at + 1) });
   }
 
-  function draw() {
-    states();
-    const chosen = trials.filter((trial) => !filter.value || trial.state === filter.value).sort(by(order));
-    page = Math.max(0, Math.min(page, Math.ceil(chosen.length / SHOWN) - 1));
-    const first = page * SHOWN;
-    const rows = chosen.slice(first, first + SHOWN);
-    drawRows({ rows, metric: study?.metric, best: study?.incumbent?.trial ?? null });
+  function turn(by) {
+    want({ page: String(Number(wanted.page) + by) });
+  }
+
+  function draw({ trials, total: many, states: kinds, parameters }) {
+    total = many;
+    const start = SHOWN * (Number(wanted.page) - 1);
+    if (trials.length === 0 && total > 0) {
+      // There were more when the address was made.
+      want({ page: String(Math.ceil(total / SHOWN)) });
+      return;
+    }
+    drawStates(kinds);
+    drawOrders(parameters);
+    drawRows({ rows: trials, metric: study.metric, best: study.incumbent?.trial ?? null });
     setText(
       count,
-      rows.length === 0
-        ? "No trial yet."
-        : chosen.length > SHOWN
-          ? `${first + 1} to ${first + rows.length} of ${counted(chosen.length, "trial")}`
-          : counted(chosen.length, "trial"),
+      total === 0
+        ? Object.keys(kinds).length === 0
+          ? "No trial yet."
+          : "No such trial."
+        : total > SHOWN
+          ? `${start + 1} to ${start + trials.length} of ${counted(total, "trial")}`
+          : counted(total, "trial"),
     );
-    pages.hidden = chosen.length <= SHOWN;
-    earlier.disabled = page === 0;
-    later.disabled = first + SHOWN >= chosen.length;
+    pages.hidden = total <= SHOWN;
+    saves.hidden = total === 0;
+    earlier.disabled = start === 0;
+    later.disabled = start + trials.length >= total;
     for (const [key, { element }] of heads) {
-      if (key === order.key) element.setAttribute("aria-sort", order.down ? "descending" : "ascending");
+      if (key === wanted.sort) element.setAttribute("aria-sort", wanted.way === "down" ? "descending" : "ascending");
       else element.removeAttribute("aria-sort");
     }
-    const unit = study?.metric?.unit;
-    setText(heads.get("speed_up").button, ratioTitle(study?.metric));
-    setText(heads.get("value").button, study?.metric ? `${study.metric.name}${unit ? ` [${unit}]` : ""}` : "Value");
+    states.value = wanted.state;
+    sorting.value = `${wanted.sort} ${wanted.way}`;
+    if (document.activeElement !== where) where.value = wanted.where;
+    for (const key of ["speed_up", "value"]) setText(heads.get(key).button, titleOf(key, study.metric));
   }
 
-  function states() {
-    const found = [...new Set(trials.map((trial) => trial.state))].sort();
-    const known = [...filter.options].slice(1).map((option) => option.value);
-    if (found.join() === known.join()) return;
-    const before = filter.value;
-    fill(
-      filter,
-      h("option", { value: "" }, "all states"),
-      found.map((state) => h("option", { value: state }, state)),
-    );
-    filter.value = found.includes(before) ? before : "";
+  async function save(form) {
+    error.show("");
+    try {
+      // A link cannot send a token.
+      const answer = await call(studyPath(name, `table.${form}?${new URLSearchParams(choice())}`), { accept: "*/*" });
+      saveFile(`${name}-trials.${form}`, await answer.blob());
+    } catch (problem) {
+      error.show(problem.message);
+    }
   }
 
   return {
+    show([trial]) {
+      listing.hidden = trial !== undefined;
+      single.element.hidden = trial === undefined;
+      if (trial !== undefined) {
+        single.show(trial, study.metric, query());
+        return;
+      }
+      wanted = { ...NEWEST, ...Object.fromEntries(new URLSearchParams(location.hash.split("?")[1])) };
+      if (!/^[1-9]\d*$/.test(wanted.page)) wanted.page = "1";
+      where.value = wanted.where;
+      version = study.version;
+      load();
+    },
     update(now) {
       study = now;
-      if (now.version !== version) {
-        version = now.version;
-        // Version 0: nothing is stored yet, so there is nothing to ask for.
-        if (version === 0) draw();
-        else load();
-      }
+      if (now.version === version || listing.hidden) return;
+      version = now.version;
+      follow();
     },
     close() {
-      load.cancel();
+      follow.cancel();
       controller.abort();
+      single.close();
     },
   };
 }
-
-async function all(name, signal) {
-  const found = [];
-  let after = -1;
-  while (after !== null && after !== undefined) {
-    const { trials, next } = await get(studyPath(name, `trials?after=${after}&limit=${FETCHED}`), { signal });
-    found.push(...trials);
-    after = trials.length === 0 ? null : next;
-  }
-  return found;
+function titleOf(key, metric) {
+  if (key === "speed_up") return ratioTitle(metric);
+  if (key !== "value" || !metric) return COLUMNS.find((column) => column.key === key).title;
+  return `${metric.name}${metric.unit ? ` [${metric.unit}]` : ""}`;
 }
 
-// What has no value comes last in either order.
-function by({ key, down }) {
-  const sign = down ? -1 : 1;
-  return (one, other) => {
-    const [left, right] = [sorted(one, key), sorted(other, key)];
-    if (left === null || right === null) return (left === null) - (right === null) || one.trial - other.trial;
-    if (left === right) return one.trial - other.trial;
-    return left < right ? -sign : sign;
-  };
-}
-
-function sorted(trial, key) {
-  if (key === "configuration") return configuration(trial.configuration);
-  if (key === "value") return trial.value ?? null;
-  return trial[key] === undefined || trial[key] === "" ? null : trial[key];
-}
-
-function line(trial, metric, best) {
+function line(trial, metric, best, here) {
   const isBest = trial.trial === best;
+  const message = trial.message || (trial.breaks ? `breaks ${trial.breaks}` : "");
   const cells = {
-    trial: isBest ? [String(trial.trial), h("span", { class: "tag" }, "best")] : String(trial.trial),
+    trial: [
+      h("a", { href: `${here}/trials/${trial.trial}` }, String(trial.trial)),
+      isBest ? h("span", { class: "tag" }, "best") : null,
+    ],
     state: h("span", { class: "state", data: { state: trial.state } }, trial.state),
     runs: trial.runs === null ? "" : String(trial.runs),
     value: value(trial, metric),
     speed_up: ratio(trial),
     core_s: coreTime(trial.core_s),
     configuration: h("code", {}, configuration(trial.configuration)),
-    message: h("span", { class: "clamped" }, trial.message ?? ""),
+    message: message ? h("span", { class: "clamped" }, message) : "",
   };
   return h(
     "tr",
-    { class: isBest ? "best" : null },
+    { class: isBest ? "best" : null, role: "row" },
     COLUMNS.map(({ key, number: isNumber }) =>
       key === "trial"
-        ? h("th", { scope: "row", class: "number" }, cells[key])
-        : h("td", { class: isNumber ? "number" : null }, cells[key]),
+        ? h("th", { scope: "row", role: "rowheader", class: "number" }, cells[key])
+        : h(
+            "td",
+            { role: "cell", class: isNumber ? "number" : null, data: { label: titleOf(key, metric) } },
+            cells[key] === "" ? null : cells[key],
+          ),
     ),
   );
 }

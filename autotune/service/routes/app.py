@@ -22,7 +22,7 @@ from autotune.service.onlooker import Onlooker
 from autotune.service.peers.peer import PeerFinder
 from autotune.service.problems import Problem, handle_problems
 from autotune.service.redact import known_folders
-from autotune.service.routes import asking, found, known, live, page, pictures, predicting, studies
+from autotune.service.routes import asking, found, hints, known, live, page, pictures, predicting, studies, table, trial
 from autotune.service.settings import Settings
 from autotune.service.studies import Studies
 from autotune.service.summaries import StudySummaries
@@ -102,6 +102,9 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.finder, app.state.limits = PeerFinder(), settings.limits
     app.include_router(studies.routes(all_studies, catalogue, AuditLog(settings.audit)))
     app.include_router(found.routes(all_studies))
+    app.include_router(trial.routes(all_studies))
+    app.include_router(hints.routes(all_studies, read_only=settings.read_only))
+    app.include_router(table.routes(all_studies))
     app.include_router(live.routes(all_studies, hub))
     app.include_router(pictures.routes(all_studies))
     app.include_router(predicting.routes(predicting.Predictor(catalogue, settings.url, reading.shelf)))

@@ -29,7 +29,9 @@ def routes(opened: AskTellStudies) -> APIRouter:
         """Ask for a configuration to measure, which is the caller's until its lease ends."""
         session = opened.session(name, asks=True)
         with _problems():
-            leased = await wrap_future(session.asking(wanted.lease_s, wait_s=wanted.wait_s, who=by(request)))
+            leased = await wrap_future(
+                session.asking(wanted.lease_s, wait_s=wanted.wait_s, who=by(request), key=wanted.key)
+            )
         if leased is None:
             return Response(status_code=204, headers={"Retry-After": "1"})
         return Asked(

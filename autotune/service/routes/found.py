@@ -32,7 +32,10 @@ def routes(studies: Studies) -> APIRouter:
         summary = studies.summary(name)
         incumbent = trial_model(summary, summary.best)
         if incumbent is None:
-            raise ProblemError(404, f"study {name!r} has no valid measurement yet")
+            nothing = (
+                "has no configuration that keeps its limits" if summary.nearest else "has no valid measurement yet"
+            )
+            raise ProblemError(404, f"study {name!r} {nothing}")
         return incumbent
 
     @router.get("/studies/{name}/verdict", responses=answers(404))

@@ -17,7 +17,6 @@ _TYPES = {
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
-_PLOTLY = "plotly.min.js"
 
 
 class File(NamedTuple):
@@ -62,14 +61,12 @@ def _answer(name: str, request: Request) -> Response:
 def _types() -> dict[str, str]:
     """Return the files of the page, by name, with their types."""
     folder = importlib.resources.files("autotune.service") / "page"
-    names = [entry.name for entry in folder.iterdir()] + [_PLOTLY]
-    types = {name: _TYPES.get(f".{name.rpartition('.')[2]}") for name in names}
+    types = {entry.name: _TYPES.get(f".{entry.name.rpartition('.')[2]}") for entry in folder.iterdir()}
     return {name: kind for name, kind in types.items() if kind is not None}
 
 
 @functools.cache
 def _read(name: str) -> File:
-    package, folder = ("plotly", "package_data") if name == _PLOTLY else ("autotune.service", "page")
-    content = (importlib.resources.files(package) / folder / name).read_bytes()
+    content = (importlib.resources.files("autotune.service") / "page" / name).read_bytes()
     tag = f'"{hashlib.blake2b(content, digest_size=12).hexdigest()}"'
     return File(_types()[name], content, gzip.compress(content), tag)

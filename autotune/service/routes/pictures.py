@@ -2,17 +2,18 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import HTMLResponse, PlainTextResponse
 
+from autotune.batch.hidden_folders import HiddenFolders
 from autotune.batch.script_forms import script_forms, script_labels
-from autotune.batch.winner_script import script_of
-from autotune.pictures.plotly import to_plotly
+from autotune.batch.winner_script import script_of, site_of
 from autotune.report import report_of
 from autotune.report.page import to_html
+from autotune.service.callers import is_own
 from autotune.service.models import Picture, PictureBrief, ScriptForm
 from autotune.service.problems import ProblemError, answers
-from autotune.service.redact import scrubbed, without_paths, without_paths_inside
+from autotune.service.redact import each_path, scrubbed, without_paths_inside
 from autotune.service.routes.studies import StudyName
 from autotune.service.studies import Studies
 from autotune.studyfile.one_of import OneOf
@@ -33,12 +34,8 @@ def routes(studies: Studies) -> APIRouter:
         ]
 
     @router.get("/pictures/{picture}", responses=answers(404))
-    def show_picture(
-        name: StudyName,
-        picture: PictureName,
-        columns: Annotated[int | None, Query(ge=1, le=12, description="Panels side by side, at most.")] = None,
-    ) -> Picture:
-        """Show a picture as a figure of plotly.js, and as a table."""
+    def show_picture(name: StudyName, picture: PictureName) -> Picture:
+        """Show a picture: its panels with their axes and marks, and the same as a table."""
         charts = studies.charts(name)
         if picture not in charts:
             raise ProblemError(404, f"study {name!r} has no picture {picture!r}; it has: {', '.join(charts)}")
@@ -48,7 +45,7 @@ def routes(studies: Studies) -> APIRouter:
             title=scrubbed(chart.title),
             description=scrubbed(chart.description),
             table=scrubbed({"columns": chart.table.columns, "rows": chart.table.rows}),
-            figure=scrubbed(to_plotly(chart, columns)),
+            figure=scrubbed(chart.to_dict()),
         )
 
     @router.get("/script-forms", responses=answers(404))
@@ -58,15 +55,22 @@ def routes(studies: Studies) -> APIRouter:
         return [ScriptForm(name=form, title=label) for form, label in script_labels()]
 
     @router.get("/script", response_class=PlainTextResponse, responses=answers(404))
-    def show_script(name: StudyName, form: Annotated[str, OneOf(script_forms), Query()] = "slurm") -> str:
-        """Show the job script that runs the winner. Of paths the last part is left: of a program, its name."""
-        summary = studies.summary(name)
-        return without_paths(script_of(studies.store(name), summary, form), before="")
+    def show_script(
+        name: StudyName, request: Request, form: Annotated[str, OneOf(script_forms), Query()] = "slurm"
+    ) -> str:
+        """Show the job script that runs the winner. With a token, variables stand for the folders of the host."""
+        summary, store = studies.summary(name), studies.store(name)
+        if is_own(request):
+            return script_of(store, summary, form, site_of(summary.definition.study, form))
+        return script_of(store, summary, form, hidden=HiddenFolders(each_path))
 
     @router.get("/report", response_class=HTMLResponse, responses=answers(404))
-    def show_report(name: StudyName) -> str:
-        """Show the report on a study, one document with its pictures; without paths of the host."""
+    def show_report(name: StudyName, request: Request) -> str:
+        """Show the report on a study, one document with its pictures; with a token, without paths of the host."""
         studies.summary(name)
-        return to_html(without_paths_inside(report_of(studies.store(name))))
+        if is_own(request):
+            return to_html(report_of(studies.store(name)))
+        report = report_of(studies.store(name), HiddenFolders(each_path))
+        return to_html(without_paths_inside(report, but={report.script}))
 
     return router

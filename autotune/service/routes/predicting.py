@@ -13,8 +13,9 @@ from autotune.lockfile import temporary_folder
 from autotune.machines.catalogue import THIS, machine_files
 from autotune.machines.description import MachineError, load
 from autotune.machines.facts import flat_facts
-from autotune.service import models
 from autotune.service.catalogue import Catalogue, CatalogueStudy
+from autotune.service.models import MachineBrief
+from autotune.service.prediction_models import MeasuredValue, Predicted, Proposal, Question
 from autotune.service.problems import ProblemError, answers
 from autotune.service.redact import scrubbed, without_paths
 from autotune.service.summaries import metric_model
@@ -44,9 +45,9 @@ class Predictor:
         self._patience_s = patience_s
         self._turn = Lock()
         self._places = BoundedSemaphore(1 + _WAITING)
-        self._answers: OrderedDict[str, models.Predicted] = OrderedDict()
+        self._answers: OrderedDict[str, Predicted] = OrderedDict()
 
-    def answer(self, question: models.Question) -> models.Predicted:
+    def answer(self, question: Question) -> Predicted:
         """Return the best configurations that the model predicts."""
         entry = self._catalogue.find(question.study)
         if entry is None:
@@ -78,10 +79,10 @@ class Predictor:
         finally:
             self._places.release()
 
-    def _predicted(self, question: models.Question, entry: CatalogueStudy) -> models.Predicted:
+    def _predicted(self, question: Question, entry: CatalogueStudy) -> Predicted:
         # XGBoost takes a second to import.
         from autotune.performance.measurements.dataset import measurements  # noqa: PLC0415
-        from autotune.performance.predict import predict, restricted  # noqa: PLC0415
+        from autotune.performance.predict import installed, predict, restricted  # noqa: PLC0415
         from autotune.performance.predict import question as made_ready  # noqa: PLC0415
         from autotune.performance.recognition import recognised  # noqa: PLC0415
         from launchers.local import local_launcher  # noqa: PLC0415
@@ -89,13 +90,15 @@ class Predictor:
         target = _target(question)
         study = _with_workload(entry.study, question.workload)
         with temporary_folder("predict") as scratch:
-            prepared = restricted(made_ready(study, target, local_launcher(), scratch), question.where)
-            notes: tuple[str, ...] = prepared.plan.notes
+            asked = made_ready(study, target, local_launcher(), scratch)
+            remarks: tuple[str, ...] = ()
             if isinstance(question.workload, dict) and question.workload:
-                facts = {**prepared.setting.workload_facts, **question.workload}
-                prepared = replace(prepared, setting=replace(prepared.setting, workload_facts=facts))
-                notes = (*notes, "the facts of the workload are the question's, the space is that of the study's own")
+                facts = {**asked.setting.workload_facts, **question.workload}
+                asked = replace(asked, setting=replace(asked.setting, workload_facts=facts))
+                remarks = ("the facts of the workload are the question's, the space is that of the study's own",)
             known = measurements([self._url])
+            prepared = restricted(installed(asked, known), question.where, "where")
+            notes = (*prepared.plan.notes, *remarks)
             prediction = predict(prepared, known, question.k)
         setting = prediction.setting
         here = [row for row in recognised(known, setting) if row.setting.key == setting.key and row.value is not None]
@@ -107,23 +110,23 @@ def routes(oracle: Predictor) -> APIRouter:
     router = APIRouter(tags=["predictions"])
 
     @router.get("/machines", responses=answers())
-    def list_machines() -> list[models.MachineBrief]:
+    def list_machines() -> list[MachineBrief]:
         """List the machines that are described."""
         briefs = []
         for name, file in sorted(machine_files().items()):
             with suppress(MachineError):
-                briefs.append(models.MachineBrief(name=name, description=load(file).title))
+                briefs.append(MachineBrief(name=name, description=load(file).title))
         return briefs
 
     @router.post("/predict", responses=answers(404, 413, 415))
-    def predict_best(question: models.Question) -> models.Predicted:
+    def predict_best(question: Question) -> Predicted:
         """Predict the best configurations on a machine; nothing runs there."""
         return oracle.answer(question)
 
     return router
 
 
-def _target(question: models.Question) -> "Target":
+def _target(question: Question) -> "Target":
     from autotune.performance.predict import Target, target_of  # noqa: PLC0415
 
     machine = question.machine
@@ -151,21 +154,25 @@ def _with_workload(study: StudyFile, workload: str | dict[str, float | str | boo
 
 def _answer(
     name: str, target: "Target", prediction: "Prediction", here: "list[Measured]", notes: tuple[str, ...]
-) -> models.Predicted:
+) -> Predicted:
     metric = prediction.setting.metric
     values = sorted((row for row in here if row.value is not None), key=lambda row: metric.cost(row.value or 0.0))
-    return models.Predicted(
+    return Predicted(
         study=name,
         machine=without_paths(target.machine),
         metric=metric_model(metric),
-        default=models.Proposal(
-            configuration=scrubbed(dict(prediction.default)), value=_ends(prediction.default_value), speed_up=None
+        default=Proposal(
+            configuration=scrubbed(dict(prediction.default)),
+            value=_ends(prediction.default_value),
+            speed_up=None,
+            measured_runs=prediction.default_runs,
         ),
         proposals=[
-            models.Proposal(
+            Proposal(
                 configuration=scrubbed(dict(proposal.configuration)),
                 value=_ends(proposal.value),
                 speed_up=_ends(proposal.speed_up),
+                measured_runs=proposal.measured_runs,
             )
             for proposal in prediction.proposals
         ],
@@ -174,7 +181,7 @@ def _answer(
         doubts=scrubbed((*notes, *prediction.doubts)),
         reasons=list(prediction.reasons),
         measured=[
-            models.MeasuredValue(configuration=scrubbed(dict(row.configuration)), value=row.value, runs=row.runs)
+            MeasuredValue(configuration=scrubbed(dict(row.configuration)), value=row.value, runs=row.runs)
             for row in values[:_SHOWN]
             if row.value is not None
         ],

@@ -69,6 +69,28 @@ def trial(number, *, running=False):
     }
 
 
+def runs(trial):
+    """Return the runs of a trial."""
+    run = {
+        "purpose": "tuning",
+        "state": trial["state"],
+        "value": trial["value"],
+        "bound": trial["bound"],
+        "metrics": {"wall_s": trial["value"], "scf_steps": 11} if trial["value"] else {},
+        "started": "2026-11-23T10:00:00+00:00",
+        "host": "node17",
+        "elapsed_s": 2.7,
+        "core_s": trial["core_s"],
+        "memory_bytes": 124_700_000,
+        "disturbance": "others kept it from running for 3% of its time",
+        "message": trial["message"],
+        "commands": ["mpirun -np 24 pw.x -inp tio2.in"],
+        "stdout": "     convergence has been achieved in  11 iterations\n",
+        "stderr": "node17: killed\n" if trial["message"] else "",
+    }
+    return [run] * trial["runs"]
+
+
 def ledger(count):
     """Return what so many trials cost, in core-seconds."""
     return {
@@ -82,6 +104,7 @@ def ledger(count):
         "saved_by_caps": 31.0 * count,
         "spared_by_racing": 220.0 * count,
         "saved_per_run": 63.0,
+        "busy_share": 0.81,
         "spent": 480.0 + 202.0 * count,
         "pays_after": 8 + 4 * count,
     }
@@ -92,22 +115,31 @@ def pictures(trials):
     valid = [one for one in trials if one["value"] is not None]
     if not valid:
         return {}
-    drawn = [_progress(trials, valid), _slices(valid), _parallel(valid), _ablation(), _failures(trials)]
+    drawn = [_progress(trials, valid), _pairs(), _slices(valid), _parallel(valid), _ablation(), _failures(trials)]
     return {one["name"]: one for one in drawn}
 
 
-def _picture(name, title, description, columns, rows, data, layout):  # noqa: PLR0917  a record
+def _picture(name, title, description, columns, rows, *panels):
     table = {"columns": columns, "rows": rows}
-    figure = {"data": data, "layout": layout}
+    figure = {"columns": 3, "panels": list(panels)}
     return {"name": name, "title": title, "description": description, "table": table, "figure": figure}
 
 
-def _axis(title):
-    return {"title": {"text": title}}
+def _axis(title="", **more):
+    return {"title": title, "log": False, "ticks": None, "reverse": False, "whole": False, **more}
 
 
-def _scatter(role, x, y, **more):
-    return {"type": "scatter", "mode": "markers", "name": role, "meta": {"role": role}, "x": x, "y": y, **more}
+def _panel(x, y, *marks):
+    return {"title": "", "x": x, "y": y, "marks": list(marks)}
+
+
+def _mark(kind, role, x, y, **more):
+    return {"kind": kind, "role": role, "label": role, "x": x, "y": y, **more}
+
+
+def _points(role, trials, values):
+    hover = [f"trial {number}: {value} s\nnp=24" for number, value in zip(trials, values, strict=True)]
+    return _mark("points", role, trials, values, hover=hover)
 
 
 def _progress(trials, valid):
@@ -116,30 +148,50 @@ def _progress(trials, valid):
     failed = [one["trial"] for one in trials if one["state"] in {"out of memory", "timed out"}]
     ends = [0, max(1, len(trials) - 1)]
     high, low = 1.03 * BASELINE, 0.97 * BASELINE
-    data = [
-        _scatter("band", [*ends, *ends[::-1]], [high, high, low, low], mode="lines", fill="toself", hoverinfo="skip"),
-        _scatter("baseline", ends, [BASELINE, BASELINE], mode="lines"),
-        _scatter("best", numbers, list(accumulate(values, min)), mode="lines", line={"shape": "hv"}),
-        _scatter("trial", numbers, values),
-        _scatter("capped", capped, [2.26] * len(capped)),
-        _scatter("failed", failed, [high] * len(failed)),
-    ]
-    layout = {"xaxis": _axis("trial"), "yaxis": _axis("wall_s [s]")}
+    panel = _panel(
+        _axis("trial", whole=True),
+        _axis("wall_s [s]"),
+        {"kind": "band", "role": "band", "label": "range", "x": ends, "low": [low, low], "high": [high, high]},
+        _mark("line", "baseline", ends, [BASELINE, BASELINE]),
+        _mark("line", "best", numbers, list(accumulate(values, min)), steps=True),
+        _points("trial", numbers, values),
+        _points("capped", capped, [2.26] * len(capped)),
+        _points("failed", failed, [high] * len(failed)),
+    )
     rows = [[one["trial"], one["state"], one["value"]] for one in trials]
     text = "Every trial, the best so far, and the default with what its own runs differ by."
-    return _picture("progress", "Progress", text, ["trial", "state", "wall_s"], rows, data, layout)
+    return _picture("progress", "Progress", text, ["trial", "state", "wall_s"], rows, panel)
+
+
+def _pairs():
+    ratios = [1.71, 1.62, 1.69, 1.66, 1.58, 1.73, 1.67]
+    ends = [0.5, len(ratios) + 0.5]
+    panel = _panel(
+        _axis("pair", whole=True),
+        _axis("speed-up"),
+        {"kind": "band", "role": "band", "label": "range", "x": ends, "low": [1.57, 1.57], "high": [1.77, 1.77]},
+        _mark("line", "best", ends, [1.667, 1.667]),
+        _mark("points", "winner", list(range(1, len(ratios) + 1)), ratios),
+    )
+    rows = [[number, ratio] for number, ratio in enumerate(ratios, 1)]
+    text = "The speed-up in each of 7 fresh pairs of runs."
+    return _picture("pairs", "Fresh pairs of runs", text, ["pair", "speed-up"], rows, panel)
 
 
 def _slices(valid):
-    names = ["np", "npool", "threads"]
-    data, layout = [], {"showlegend": False, "grid": {"rows": 1, "columns": 3, "pattern": "independent"}}
-    for at, name in enumerate(names, start=1):
-        x, y = [one["configuration"][name] for one in valid], [one["value"] for one in valid]
-        data.append(_scatter("trial", x, y, xaxis=f"x{at}", yaxis=f"y{at}"))
-        layout[f"xaxis{at}".replace("xaxis1", "xaxis")] = _axis(name)
-    rows = [[one["trial"], one["value"], *(one["configuration"][name] for name in names)] for one in valid]
+    values = [one["value"] for one in valid]
+    numbers = [one["trial"] for one in valid]
+    panels = []
+    for name in ("np", "npool", "threads"):
+        points = _points("trial", numbers, values) | {"x": [one["configuration"][name] for one in valid]}
+        panels.append(_panel(_axis(name), _axis("wall_s [s]"), points))
+    words = ["unset", *BLAS[1:]]
+    places = [float(words.index(one["configuration"]["blas"] or "unset")) for one in valid]
+    axis = _axis("blas", ticks=[[float(at), word] for at, word in enumerate(words)])
+    panels.append(_panel(axis, _axis("wall_s [s]"), _points("trial", numbers, values) | {"x": places}))
+    rows = [[one["trial"], one["value"], one["configuration"]["np"]] for one in valid]
     text = "The value of every valid trial over each of its parameters."
-    return _picture("slices", "Slices", text, ["trial", "wall_s", *names], rows, data, layout)
+    return _picture("slices", "Slices", text, ["trial", "wall_s", "np"], rows, *panels)
 
 
 def _parallel(valid):
@@ -148,41 +200,42 @@ def _parallel(valid):
     for one in valid:
         x += [*range(len(names)), None]
         y += [*(one["configuration"][name] / 48 for name in names), None]
-    guides = [_scatter("guide", [at, at], [0, 1], mode="lines") for at in range(len(names))]
-    axis = {"tickmode": "array", "tickvals": list(range(len(names))), "ticktext": names}
-    layout = {"showlegend": False, "xaxis": axis, "yaxis": {"showticklabels": False}}
+    rulers = [_mark("line", "guide", [at, at], [0, 1], label="") for at in range(len(names))]
+    words = [_mark("texts", "guide", [at, at], [0, 1], words=["0", "48"]) for at in range(len(names))]
+    axes = _axis(ticks=[[at, name] for at, name in enumerate(names)]), _axis(ticks=[])
+    panel = _panel(*axes, *rulers, _mark("line", "trial", x, y), *words)
     rows = [[one["trial"], *(one["configuration"][name] for name in names), one["value"]] for one in valid]
     text = "A line a valid trial, through the values of its parameters."
-    columns = ["trial", *names, "wall_s"]
-    data = [*guides, _scatter("trial", x, y, mode="lines")]
-    return _picture("parallel", "Parallel coordinates", text, columns, rows, data, layout)
+    return _picture("parallel", "Parallel coordinates", text, ["trial", *names, "wall_s"], rows, panel)
+
+
+def _bars(role, words, values, title, **more):
+    places = [float(at) for at in range(len(words))]
+    y = _axis(ticks=[[at, word] for at, word in zip(places, words, strict=True)], reverse=True)
+    hover = [f"{word}: {value}" for word, value in zip(words, values, strict=True)]
+    return _panel(
+        _axis(title),
+        y,
+        {"kind": "bars", "role": role, "label": "", "y": places, "values": values, "hover": hover, **more},
+    )
 
 
 def _ablation():
     effects = [("blas", 1.31, 0.04), ("npool", 1.12, 0.03), ("ntg", 1.005, 0.02)]
-    names, middles, errors = (list(column) for column in zip(*effects, strict=True))
-    bars = {"type": "bar", "orientation": "h", "name": "alone", "meta": {"role": "bar"}}
-    data = [{**bars, "x": middles, "y": names, "error_x": {"type": "data", "array": errors}}]
-    layout = {"xaxis": _axis("speed-up alone on the default"), "yaxis": {"type": "category"}}
     rows = [[name, middle, middle - error, middle + error] for name, middle, error in effects]
-    return _picture(
-        "ablation",
-        "Ablation",
-        "What each changed option is worth alone on the default, with its interval.",
-        ["option", "speed-up", "low", "high"],
-        rows,
-        data,
-        layout,
-    )
+    names, middles, low, high = (list(column) for column in zip(*rows, strict=True))
+    panel = _bars("trial", names, middles, "speed-up alone on the default", low=low, high=high)
+    text = "What each changed option is worth alone on the default, with its interval."
+    return _picture("ablation", "Ablation", text, ["option", "speed-up", "low", "high"], rows, panel)
 
 
 def _failures(trials):
     kinds = ["capped", "out of memory", "timed out"]
     counts = [sum(one["state"] == kind for one in trials) for kind in kinds]
-    data = [{"type": "bar", "meta": {"role": "failed"}, "x": kinds, "y": counts}]
     rows = [list(row) for row in zip(kinds, counts, strict=True)]
     text = "How many trials ended without a value, by kind."
-    return _picture("failures", "Failures", text, ["kind", "trials"], rows, data, {"yaxis": _axis("trials")})
+    panel = _bars("failed", kinds, counts, "trials")
+    return _picture("failures", "Failures", text, ["kind", "trials"], rows, panel)
 
 
 def prediction(machine, k):
@@ -192,15 +245,18 @@ def prediction(machine, k):
             "configuration": configuration(number),
             "value": [2.0 + 0.05 * number, 1.6, 2.9],
             "speed_up": [1.6 - 0.05 * number, 1.1, 2.1],
+            "measured_runs": 0,
         }
         for number in range(1, k + 1)
     ]
+    proposals[0] |= {"value": [2.672, 2.6, 2.75], "measured_runs": 3}
+    proposals[-1] |= {"value": None, "speed_up": None}
     none = machine == "summit"
     return {
         "machine": machine or "node17",
         "metric": METRIC,
         "promising": not none,
-        "default": {"configuration": configuration(0), "value": [3.4, 2.6, 4.4], "speed_up": None},
+        "default": {"configuration": configuration(0), "value": [3.4, 2.6, 4.4], "speed_up": None, "measured_runs": 0},
         "proposals": [] if none else proposals,
         "grounds": ["51 runs of pw.x on 2 machines"],
         "doubts": ["nothing was measured on a machine with POWER9"] if none else ["one workload only"],

@@ -12,7 +12,6 @@ import traceback
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -20,7 +19,6 @@ from autotune.batch.script_forms import script_labels
 from tests.autotune.service import fakefigures as figures
 
 PAGE = Path(__file__).parents[3] / "autotune" / "service" / "page"
-PLOTLY = Path(find_spec("plotly").origin).parent / "package_data" / "plotly.min.js"
 TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 POLICY = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:"
 ALLOWED = {
@@ -54,6 +52,7 @@ class FakeStudy:
     waits: str = ""
     objective: str = "quantum-espresso"
     machine: str = figures.MACHINE
+    compared: bool = True
     began: float = field(default_factory=time.monotonic)
 
     def tick(self):
@@ -74,7 +73,7 @@ class FakeStudy:
         best = self.incumbent
         kinds = [one["state"] for one in self.trials if one["state"] not in {"complete", "running"}]
         gain = best["speed_up"] if best else None
-        done = self.state == "finished" and best is not None
+        done = self.state == "finished" and best is not None and self.compared
         return {
             "name": self.name,
             "state": self.state,
@@ -92,6 +91,7 @@ class FakeStudy:
             "verdict": _sentence(gain) if done else None,
             "machine": self.machine,
             "replay": False,
+            "trouble": "" if best or not self.trials else _trouble(self.trials),
         }
 
     def detail(self):
@@ -117,6 +117,10 @@ class FakeStudy:
             "verdict_detail": {"doubt": doubt} if self.state == "finished" else None,
             "ledger": figures.ledger(len(self.trials)) if self.trials else {},
             "workload": figures.FACTS,
+            "noise": "runs of the same configuration differ by 2.1%; the machine drifted by 8%" if best else "",
+            "first_error": next(
+                ({"trial": one["trial"], "message": one["message"]} for one in self.trials if one["message"]), None
+            ),
             "version": len(self.trials) * 10 + len(self.state) if self.trials else 0,
         }
 
@@ -124,6 +128,10 @@ class FakeStudy:
 def _sentence(gain):
     interval = f"95% interval {gain * 0.94:.3f} to {gain * 1.06:.3f}, 19 interleaved pairs of runs"
     return f"{gain:.3f} times as fast as the default configuration ({interval})"
+
+
+def _trouble(trials):
+    return f"every trial failed, {len(trials)} of {len(trials)}; trial 0: {trials[0]['message']}"
 
 
 def _winner(one):
@@ -149,6 +157,7 @@ class FakeService:
         self.port = port
         self.changed = threading.Condition()
         self.here = False
+        self.silent = False
 
     @property
     def url(self):
@@ -240,6 +249,22 @@ class FakeService:
             self.changed.notify_all()
 
 
+def _chosen(trials, query):
+    """Return the trials that a query wants, sorted; those without a value come last."""
+    found = [one for one in trials if query.get("state") in {None, one["state"]}]
+    if "where" in query:
+        wanted = re.fullmatch(r"(\w+) (=|>=) (\w+)", query["where"])
+        if wanted is None:
+            raise ProblemError(422, f"where: {query['where']!r} is no comparison")
+        name, sign, value = wanted.groups()
+        compare = {"=": lambda one: str(one) == value, ">=": lambda one: one is not None and one >= float(value)}[sign]
+        found = [one for one in found if compare((one["configuration"] | one)[name])]
+    key, down = query["sort"], query["down"] == "true"
+    known = [one for one in found if (one["configuration"] | one)[key] is not None]
+    known.sort(key=lambda one: (one["configuration"] | one)[key], reverse=down)
+    return known + [one for one in found if one not in known]
+
+
 class _Server(ThreadingHTTPServer):
     daemon_threads = False
     allow_reuse_address = True
@@ -315,7 +340,7 @@ def _handler(service):  # noqa: C901  a table of addresses
                 case _:
                     raise ProblemError(404, "there is nothing at this address")
 
-        def _study(self, study, rest, query):
+        def _study(self, study, rest, query):  # noqa: C901, PLR0912  likewise
             drawn = figures.pictures(study.trials)
             match rest:
                 case []:
@@ -327,6 +352,13 @@ def _handler(service):  # noqa: C901  a table of addresses
                     found = study.trials[first : first + limit]
                     more = first + limit < len(study.trials)
                     self._json({"trials": found, "next": found[-1]["trial"] if more else None})
+                case [("table" | "table.csv") as form]:
+                    self._table(form, study.trials, _chosen(study.trials, query), query)
+                case ["trials", number]:
+                    found = next((one for one in study.trials if str(one["trial"]) == number), None)
+                    if found is None:
+                        raise ProblemError(404, f"study {study.name!r} has no trial {number}")
+                    self._json({"trial": found, "made": figures.runs(found)})
                 case ["pictures"]:
                     self._json([{key: one[key] for key in ("name", "title", "description")} for one in drawn.values()])
                 case ["pictures", name] if name in drawn:
@@ -345,6 +377,17 @@ def _handler(service):  # noqa: C901  a table of addresses
                 case _:
                     raise ProblemError(404, "the study has none")
 
+        def _table(self, form, trials, chosen, query):
+            if form == "table.csv":
+                lines = [f"{one['trial']},{one['value'] or ''}\n" for one in chosen]
+                self._send(200, "text/csv", "".join(["trial,value\n", *lines]).encode())
+                return
+            first, limit = int(query["offset"]), int(query["limit"])
+            kinds = [one["state"] for one in trials]
+            states = {kind: kinds.count(kind) for kind in sorted(set(kinds))}
+            page = {"trials": chosen[first : first + limit], "total": len(chosen), "states": states}
+            self._json(page | {"parameters": list(figures.configuration(0))})
+
         def _predict(self, order):
             for rule in order.get("where", ()):
                 if not re.fullmatch(r"\w+ [<>=]+ \d+", rule):
@@ -352,6 +395,9 @@ def _handler(service):  # noqa: C901  a table of addresses
             self._json(figures.prediction(order["machine"], order["k"]))
 
         def _events(self, name, look):
+            with service.changed:
+                while service.here and service.silent:
+                    service.changed.wait(0.1)
             self.send_response(200)
             self.send_header("Content-Type", "text/event-stream")
             self.end_headers()
@@ -363,7 +409,7 @@ def _handler(service):  # noqa: C901  a table of addresses
                     if found is None:
                         self.wfile.write(b"event: gone\ndata: {}\n\n")
                         return
-                    if found != before:
+                    if found != before and not service.silent:
                         before = found
                         self.wfile.write(f"id: {number}\nevent: {name}\ndata: {json.dumps(found)}\n\n".encode())
                     service.changed.wait(0.5)
@@ -374,7 +420,7 @@ def _handler(service):  # noqa: C901  a table of addresses
             return json.loads(self.rfile.read(int(self.headers["Content-Length"])))
 
         def _file(self, name):
-            path = PLOTLY if name == PLOTLY.name else PAGE / name
+            path = PAGE / name
             if not path.is_file():
                 raise ProblemError(404, "there is no such file")
             self._send(200, TYPES[path.suffix], path.read_bytes())

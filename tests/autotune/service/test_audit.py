@@ -36,3 +36,15 @@ def test_what_cannot_be_written_down_is_not_done(tmp_path):
         AuditLog(tmp_path / "orders.jsonl").order("a", "b", "c"),
     ):
         pytest.fail("it was done")
+
+
+def test_a_long_log_is_put_aside_and_no_order_is_lost(tmp_path):
+    path = tmp_path / "orders.jsonl"
+    audit = AuditLog(path, most_bytes=200)
+    for number in range(9):
+        audit.note("ada", "start", f"study{number}")
+    files = sorted(tmp_path.iterdir())
+    assert [file.name for file in files][:2] == ["orders.1.jsonl", "orders.2.jsonl"]
+    assert {line["name"] for file in files for line in lines(file)} == {f"study{number}" for number in range(9)}
+    assert all(file.stat().st_size < 320 for file in files)
+    assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}

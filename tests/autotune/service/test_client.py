@@ -1,6 +1,7 @@
 """The client: against a service that says what the test wants, over real connections."""
 
 import json
+import socket
 import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -143,7 +144,8 @@ def test_the_token_is_the_given_one_or_that_of_the_environment(fake, monkeypatch
     assert shown == [None, "Bearer env", "Bearer own"]
 
 
-def test_what_is_sent_is_what_was_meant(fake):
+def test_what_is_sent_is_what_was_meant(fake, monkeypatch):
+    monkeypatch.setattr(clients.secrets, "token_hex", lambda _: "k")
     leased = {"lease": "l", "trial": 1, "run": 0, "series": "", "cap": None, "expires_s": 5.0}
     leased |= {"configuration": {"a": 1}}
     with client_of(fake, said(leased), (204, {}, b""), said({"trial": 1}), (204, {}, b"")) as client:
@@ -153,8 +155,8 @@ def test_what_is_sent_is_what_was_meant(fake):
         client.delete("a b/../c")
     sent = [(method, path, json.loads(body or b"null")) for method, path, _, body in fake.asked]
     assert sent == [
-        ("POST", "/studies/x/ask", {"lease_s": 5.0, "wait_s": 0.0}),
-        ("POST", "/studies/x/ask", {"lease_s": 600.0, "wait_s": 0.0}),
+        ("POST", "/studies/x/ask", {"lease_s": 5.0, "wait_s": 0.0, "key": "k"}),
+        ("POST", "/studies/x/ask", {"lease_s": 600.0, "wait_s": 0.0, "key": "k"}),
         ("POST", "/studies/x/tell", {"lease": "l", "value": 2.0}),
         ("DELETE", "/studies/a%20b%2F..%2Fc", None),
     ]
@@ -194,3 +196,42 @@ def test_events_are_followed_until_the_study_is_gone(fake):
 def test_what_is_no_address_is_said_at_once(address):
     with pytest.raises(ValueError, match="looks like http"):
         Client(address)
+
+
+def test_a_unix_socket_is_an_address(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    script = [(200, {}, b'[{"name": "qe"}]'), None, (200, {}, b"[]")]
+
+    class Server(ThreadingHTTPServer):
+        address_family = socket.AF_UNIX
+
+        def server_bind(self):
+            self.socket.bind(self.server_address)
+
+    class Quiet(Fake):
+        def address_string(self):
+            return "here"
+
+    with Server("s.sock", Quiet) as server:
+        server.script, server.asked = script, []
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        with Client("unix:s.sock", token="mine") as client:
+            assert client.studies() == [{"name": "qe"}]
+            assert client.studies() == []
+        server.shutdown()
+    assert {(path, headers["Authorization"]) for _, path, headers, _ in server.asked} == {("/studies", "Bearer mine")}
+    with pytest.raises(FileNotFoundError):
+        Client("unix:other.sock").studies()
+    with pytest.raises(ValueError, match="or unix:PATH"):
+        Client("unix:")
+
+
+def test_an_ask_that_got_no_answer_is_made_again_with_its_key(fake):
+    run = {"lease": "l", "trial": 1, "run": 0, "series": "", "configuration": {}, "cap": None, "expires_s": 5.0}
+    with client_of(fake, None, None, said(run), (204, {}, b""), said(run)) as client:
+        with pytest.raises(ConnectionError):
+            client.ask("mine")
+        assert [client.ask("mine") is None for _ in range(3)] == [False, True, False]
+    keys = [json.loads(content)["key"] for *_, content in fake.asked]
+    assert keys[0] == keys[1] == keys[2]
+    assert len(set(keys)) == 3

@@ -105,12 +105,12 @@ def test_stop_ends_the_run_and_a_stopped_study_is_deleted(service, client):
         ({"study": "nonsense"}, 404, "the catalogue has no study 'nonsense'; it has: outside, sleepy, unmeasured"),
         ({"study": "../../etc/passwd"}, 404, "the catalogue has no study"),
         ({"study": "/bin/sh"}, 404, "the catalogue has no study"),
-        ({"study": "sleepy", "name": "a/b"}, 422, "body.name"),
-        ({"study": "sleepy", "trials": 0}, 422, "body.trials"),
+        ({"study": "sleepy", "name": "a/b"}, 422, "name: 'a/b' was given; it must be a name of letters"),
+        ({"study": "sleepy", "trials": 0}, 422, "trials: 0 was given; it must be at least 1 or 'auto'"),
         ({"study": "sleepy", "timeout": "soon"}, 422, "timeout"),
-        ({"study": "sleepy", "options": {"argv": ["sh"]}}, 422, "body.options"),
-        ({"study": "sleepy", "argv": ["sh"]}, 422, "body.argv"),
-        ({}, 422, "body.study"),
+        ({"study": "sleepy", "options": {"argv": ["sh"]}}, 422, "options: there is no such field"),
+        ({"study": "sleepy", "argv": ["sh"]}, 422, "argv: there is no such field"),
+        ({}, 422, "study: it is missing"),
     ],
 )
 def test_nothing_but_a_study_of_the_catalogue_is_started(client, asked, status, words):

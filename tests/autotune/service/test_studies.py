@@ -2,6 +2,8 @@
 
 import shutil
 import sqlite3
+import subprocess
+import sys
 
 import pytest
 
@@ -17,8 +19,19 @@ from autotune.storage.studies import StoredStudies
 from autotune.storage.study_lock import StudyLock
 from autotune.storage.study_store import StudyStore
 from autotune.supervision import NameTakenError, StudySupervisor
+from objectives.base import FailureKind
 from tests.autotune.service.serving import OUTSIDE, SLEEPY
-from tests.support.fakes import definition, small_space
+from tests.support.fakes import definition, failed, small_space, took
+from tests.support.stored import add_trial
+
+HOLD = """
+import sys
+from pathlib import Path
+from autotune.storage.study_lock import StudyLock
+lock = StudyLock.acquire(Path(sys.argv[1]), "mine")
+print("held", flush=True)
+sys.stdin.read()
+"""
 
 
 @pytest.fixture
@@ -88,3 +101,32 @@ def test_without_its_catalogue_a_study_is_still_shown_and_let_go(studies, catalo
     assert studies.stop("mine", "").state == "stopped"
     studies.delete("mine")
     assert studies.briefs() == []
+
+
+def test_a_study_on_which_the_command_line_works_says_so(studies, sqlite):
+    StudyStore.create(sqlite, "mine", definition(small_space()))
+    assert studies.brief("mine").message == ""
+    path = lock_path(sqlite, "mine")
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as works:
+        assert works.stdout.readline() == "held\n"
+        before = studies.news({"mine": ""})["mine"].stamp
+        assert f"autotune (process {works.pid}) works on it since" in studies.brief("mine").message
+        works.communicate()
+    assert studies.brief("mine").message == ""
+    assert studies.news({"mine": before}), "that it ended is news"
+
+
+def test_a_study_in_which_nothing_worked_says_why(studies, sqlite):
+    space = small_space()
+    first, second, *_ = space.configurations()
+    for name, others in (("dead", []), ("half", [took(1.0)])):
+        store = StudyStore.create(sqlite, name, definition(space))
+        add_trial(store, space, first, failed(FailureKind.APPLICATION_ERROR, "no device in /opt/solver/lib"))
+        for outcome in others:
+            add_trial(store, space, second, outcome)
+    assert studies.brief("dead").trouble == "every trial failed, 1 of 1; trial 0: no device in …/lib"
+    half = studies.detail("half")
+    assert half.trouble == ""
+    assert (half.first_error.trial, half.first_error.message) == (0, "no device in …/lib")

@@ -23,12 +23,15 @@ VIEWS = {
     "slices": "#/studies/done/pictures/slices",
     "ablation": "#/studies/done/pictures/ablation",
     "trials": "#/studies/done/trials",
+    "trial": "#/studies/done/trials/4",
     "script": "#/studies/done/script",
     "log": "#/studies/done/log",
+    "compare": "#/compare?of=done&of=qe",
     "predictions": "#/predictions",
     "sign-in": "#/",
     "nothing": "#/no/such/page",
 }
+COUNTED = {"trials": ("tbody tr", 12), "compare": (".plot [data-role=series]", 2)}
 AXE = """async () => (await axe.run(document, {resultTypes: ['violations']})).violations
     .filter(one => ['serious', 'critical'].includes(one.impact))
     .map(one => [one.id, ...one.nodes.map(node => node.html + ' ' + node.failureSummary)])"""
@@ -49,10 +52,15 @@ def prepare(fake, page, view):
         page.get_by_role("button", name="Predict").click()
         expect(page.get_by_role("heading", name="Proposals for")).to_be_visible()
     elif "/pictures" in VIEWS[view] or view in {"study", "running"}:
-        expect(page.locator("figure")).to_have_attribute("aria-busy", "false")
-        page.get_by_text("The figures as a table").click()
-    elif view == "trials":
-        expect(page.locator("tbody tr")).to_have_count(12)
+        figures = page.locator("figure:visible")
+        expect(figures).to_have_count(2 if view == "study" else 1)
+        for figure in figures.all():
+            expect(figure).to_have_attribute("aria-busy", "false")
+            figure.get_by_text("The figures as a table").click()
+    elif view in COUNTED:
+        expect(page.locator(COUNTED[view][0])).to_have_count(COUNTED[view][1])
+    elif view == "trial":
+        expect(page.get_by_role("region", name="Command")).to_be_visible()
     elif view in {"script", "log"}:
         expect(page.locator("pre")).not_to_be_empty()
     elif view == "list":
@@ -145,10 +153,42 @@ def test_by_keyboard_alone(fake, new_page):  # noqa: PLR0915  one path through t
     press("Enter")
     expect(page.get_by_role("columnheader", name="Speed-up")).to_have_attribute("aria-sort", "ascending")
     table = page.get_by_role("region", name="Trials, table")
-    page.set_viewport_size(PHONE)
+    # Too wide for its table, not narrow enough for cards.
+    page.set_viewport_size({"width": 760, "height": 844})
     table.focus()
     press("ArrowRight")
     until(page, lambda: table.evaluate("one => one.scrollLeft") > 0)
+
+
+def test_on_a_phone_trials_are_cards_with_value_and_configuration_in_sight(fake, new_page):
+    fake.add("done", "finished", 12)
+    page, _ = new_page(fake.url, "#/studies/done/trials", PHONE)
+    table = page.get_by_role("table", name="Trials")
+    rows = table.get_by_role("row")
+    expect(rows).to_have_count(12)
+    best = rows.filter(has_text="best")
+    for cell in (best.get_by_role("rowheader"), best.get_by_text("2.004"), best.locator("code")):
+        box = cell.bounding_box()
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= PHONE["width"]
+    page.get_by_label("Sorted by").select_option("least value first")
+    expect(rows.first.get_by_role("rowheader")).to_contain_text("best")
+
+
+def test_on_paper_there_is_nothing_to_press_and_no_picture_is_cut(fake, new_page, keep):
+    fake.add("done", "finished", 12)
+    page, _ = new_page(fake.url, "#/studies/done", color_scheme="light")
+    figures = page.locator("figure:visible")
+    expect(figures).to_have_count(2)
+    for figure in figures.all():
+        expect(figure).to_have_attribute("aria-busy", "false")
+    page.emulate_media(media="print")
+    assert page.locator("button:visible, nav:visible, select:visible, summary:visible").count() == 0
+    expect(page.get_by_role("heading", name="Verdict")).to_be_visible()
+    page.evaluate("document.querySelector('main').style.width = '600px'")
+    # At once: a browser that prints does not wait for another drawing.
+    assert page.evaluate("document.querySelector('.plot svg').getBoundingClientRect().width") <= 600
+    keep(page, "study-print")
 
 
 def test_a_screen_reader_hears_of_states_and_not_of_every_trial(fake, new_page):

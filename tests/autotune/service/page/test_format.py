@@ -30,7 +30,6 @@ CASES = [
     ("counted", [0, "trial"], "0 trials"),
     ("configuration", [{"np": 2, "blas": None, "bind": "core"}], "np=2 bind=core"),
     ("configuration", [{}], "nothing set"),
-    ("configurationKey", [{"b": 1, "a": 2, "c": None}], '[["a",2],["b",1]]'),
     ("failures", [{"timed out": 2, "out of memory": 0}], "2 timed out"),
 ]
 

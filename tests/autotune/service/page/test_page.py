@@ -63,7 +63,6 @@ def test_the_list_follows_without_being_loaded_again(fake, new_page):
     fake.delete("done")
     expect(row).to_have_count(0)
     assert page.evaluate("globalThis.mark") == 1
-    assert not any("plotly" in path for _, path in fake.asked), "the list does not need the pictures' program"
 
 
 def test_a_run_whose_job_is_in_a_queue_says_why_it_waits(fake, new_page):
@@ -86,8 +85,10 @@ def test_the_service_s_errors_are_shown_beside_the_form(fake, new_page):
     expect(dialog.get_by_label("Study")).to_have_value("qe")
     dialog.get_by_label("Trials").fill("many")
     dialog.get_by_role("button", name="Start").click()
-    expect(dialog.get_by_role("alert")).to_have_text("trials: 'many' is neither a number of 1 or more nor 'auto'")
+    expect(dialog.get_by_role("alert")).to_have_text("Trials: 'many' is neither a number of 1 or more nor 'auto'")
     expect(dialog).to_be_visible()
+    expect(dialog.get_by_label("Trials")).to_have_attribute("aria-invalid", "true")
+    expect(dialog.get_by_label("Trials")).to_be_focused()
 
 
 def test_the_back_button_and_titles(fake, new_page):
@@ -119,6 +120,78 @@ def test_a_verdict_comes_first_and_says_its_doubt(fake, new_page):
     expect(page.get_by_role("region", name="Ledger")).to_contain_text("core-s")
     marked = page.get_by_role("region", name="Best and default configuration").locator("mark")
     assert "openblas" in " ".join(marked.all_inner_texts())
+
+
+def test_a_study_in_which_nothing_worked_has_failed_and_says_why(fake, new_page):
+    study = fake.add("dead", "failed", 6)
+    study.trials = [
+        one | {"state": "application error", "value": None, "speed_up": None, "message": "Segmentation fault"}
+        for one in study.trials
+    ]
+    page, _ = new_page(fake.url)
+    row = page.get_by_role("row", name="dead")
+    expect(row).to_contain_text("every trial failed, 6 of 6; trial 0: Segmentation fault")
+    row.get_by_role("link").click()
+    expect(page.get_by_text("ended, and nothing has worked")).to_be_visible()
+    expect(page.get_by_role("region", name="Verdict")).to_contain_text("Nothing has worked: every trial failed, 6 of 6")
+    without = page.get_by_role("region", name="Without a value")
+    expect(without).to_contain_text("The first error, of trial 0: Segmentation fault")
+
+
+def test_what_has_ended_without_a_verdict_does_not_claim_one(fake, new_page):
+    study = fake.add("old", "finished", 12)
+    study.compared = False
+    page, _ = new_page(fake.url, "#/studies/old")
+    expect(page.get_by_text("ended, without a verdict")).to_be_visible()
+    ledger = page.get_by_role("region", name="Ledger")
+    expect(ledger).to_contain_text("If a verdict confirms the best, it is paid for after 56 production runs")
+    expect(page.get_by_role("region", name="Verdict")).to_contain_text(
+        "runs of the same configuration differ by 2.1%; the machine drifted by 8%"
+    )
+
+
+def test_what_the_command_line_works_on_is_not_offered_to_be_resumed(fake, new_page):
+    study = fake.add("qe", "idle", 7, message="autotune (process 8731) works on it since 2026-11-23 10:00 UTC")
+    page, _ = new_page(fake.url, "#/studies/qe")
+    resume = page.get_by_role("button", name="Resume")
+    expect(page.get_by_text("made from the command line, which goes on with it")).to_be_visible()
+    expect(resume).to_have_attribute("aria-disabled", "true")
+    expect(page.get_by_role("button", name="Delete")).to_have_attribute("aria-disabled", "true")
+    with fake.changed:
+        study.message = ""
+    expect(resume).to_have_attribute("aria-disabled", "false")
+    expect(page.get_by_role("region", name="Verdict")).to_contain_text("the same autotune study command goes on")
+
+
+def test_an_error_of_the_connection_goes_with_it(fake, new_page):
+    fake.add("qe", "running", 3, budget=10_000)
+    page, guard = new_page(fake.url, "#/studies/qe")
+    guard.expected.append("ERR_")
+    pause = page.get_by_role("button", name="Pause")
+    expect(pause).to_have_attribute("aria-disabled", "false")
+    fake.go()
+    pause.click()
+    error = page.get_by_role("alert").filter(has_text="The service does not answer")
+    expect(error.first).to_be_visible()
+    fake.come()
+    expect(error).to_have_count(0)
+
+
+def test_a_silent_connection_is_noticed_within_twenty_seconds(fake, new_page):
+    study = fake.add("qe", "running", 3, budget=10_000)
+    study.held = True
+    page, guard = new_page(fake.url, "#/studies/qe")
+    guard.expected.append("ERR_")
+    page.clock.install()
+    page.reload()
+    clock = page.get_by_role("region", name="Running now").locator(".figures").first
+    expect(clock).to_be_visible()
+    fake.silent = True
+    page.clock.run_for(21_000)
+    expect(page.locator("#connection")).to_contain_text("Connection lost")
+    before = clock.text_content()
+    page.clock.run_for(3_000)
+    assert clock.text_content() == before, "nobody knows how long it runs"
 
 
 def test_a_study_that_is_not_there(fake, new_page):
@@ -185,3 +258,23 @@ def test_hostile_text_stays_text(fake, new_page):
     expect(page.get_by_role("dialog")).to_contain_text(evil)
     assert page.evaluate("globalThis.hit") is None
     assert page.locator("main img, main script").count() == 0
+
+
+def test_studies_are_found_and_sorted_and_the_address_says_so(fake, new_page):
+    fake.add("done", "finished", 12)
+    fake.add("large", "finished", 30, budget=30)
+    fake.add("waits", "waiting", 0, budget=10, held=True, objective="command", machine="another one")
+    page, _ = new_page(fake.url)
+    names = page.get_by_role("table", name="Studies").get_by_role("rowheader").get_by_role("link")
+    expect(names).to_have_text(["done", "large", "waits"])
+    page.get_by_label("Sorted by").select_option("most trials first")
+    expect(names).to_have_text(["large", "done", "waits"])
+    page.get_by_label("Find").fill("another comm")
+    expect(names).to_have_text(["waits"])
+    expect(page.get_by_text("1 of 3 studies")).to_be_visible()
+    assert page.url.endswith("#/?find=another+comm&sort=trials")
+    page.reload()
+    expect(names).to_have_text(["waits"])
+    page.get_by_label("Find").fill("nothing like it")
+    expect(page.get_by_text("0 of 3 studies")).to_be_visible()
+    expect(names).to_have_count(0)

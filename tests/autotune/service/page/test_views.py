@@ -1,6 +1,7 @@
 """The page's other views: pictures, trials, the job script, the log, predictions, and the form for the token."""
 
 import re
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
@@ -9,10 +10,10 @@ from tests.autotune.service.page.conftest import TIMES, until
 
 pytestmark = pytest.mark.slow
 
-COLOURS = """() => [...document.querySelectorAll('.plot .scatterlayer .trace')].map(trace => {
-    const point = trace.querySelector('.point');
-    return point ? point.style.fill : trace.querySelector('path').style.stroke;
-}).filter(Boolean)"""
+COLOURS = """() => [...document.querySelectorAll('.plot .panel .mark')].map(mark => {
+    const { fill, stroke } = getComputedStyle(mark);
+    return fill === 'none' ? stroke : fill;
+})"""
 
 
 def drawn(page):
@@ -27,7 +28,8 @@ def test_pictures_are_those_that_the_study_has(fake, new_page):
     fake.add("done", "finished", 12)
     page, _ = new_page(fake.url, "#/studies/done/pictures")
     nav = page.get_by_role("navigation", name="Pictures")
-    expect(nav.get_by_role("link")).to_have_text(["Progress", "Slices", "Parallel coordinates", "Ablation", "Failures"])
+    titles = ["Progress", "Fresh pairs of runs", "Slices", "Parallel coordinates", "Ablation", "Failures"]
+    expect(nav.get_by_role("link")).to_have_text(titles)
     for name in ("Slices", "Parallel coordinates", "Ablation", "Failures", "Progress"):
         nav.get_by_role("link", name=name).click()
         expect(page.get_by_role("img", name=re.compile(f"^{name}: "))).to_be_visible()
@@ -48,14 +50,23 @@ def test_a_picture_follows_in_place_and_keeps_what_was_zoomed(fake, new_page):
     fake.add("qe", "paused", 3)
     page, _ = new_page(fake.url, "#/studies/qe/pictures/progress")
     drawn(page)
-    points = page.locator(".plot .scatterlayer .point")
-    before = points.count()
-    page.evaluate("globalThis.kept = document.querySelector('.plot .svg-container')")
-    page.evaluate("Plotly.relayout(document.querySelector('.plot'), {'yaxis.range': [1, 9]})")
+    svg = page.locator(".plot svg")
+    points, words = svg.locator(".mark[data-role=trial]"), svg.locator(".panel text")
+    before, whole = points.get_attribute("d"), words.all_text_contents()
+    page.evaluate("globalThis.kept = document.querySelector('.plot svg')")
+    box = svg.bounding_box()
+    page.mouse.move(box["x"] + 0.3 * box["width"], box["y"] + 0.3 * box["height"])
+    page.mouse.down()
+    page.mouse.move(box["x"] + 0.7 * box["width"], box["y"] + 0.6 * box["height"])
+    page.mouse.up()
+    zoomed = words.all_text_contents()
+    assert zoomed != whole
     fake.act("qe", "resume")
-    expect(points).not_to_have_count(before)
-    assert page.evaluate("globalThis.kept === document.querySelector('.plot .svg-container')")
-    assert page.evaluate("document.querySelector('.plot').layout.yaxis.range") == [1, 9]
+    until(page, lambda: points.get_attribute("d").count("M") > before.count("M"))
+    assert page.evaluate("globalThis.kept === document.querySelector('.plot svg')")
+    assert words.all_text_contents() == zoomed
+    svg.dblclick(position={"x": 300, "y": 100})
+    assert words.all_text_contents() != zoomed
 
 
 def test_pictures_change_their_colours_with_the_page(fake, new_page):
@@ -97,16 +108,71 @@ def test_trials_are_sorted_filtered_and_paged(fake, new_page):
     page.get_by_label("Show").select_option("capped")
     expect(page.get_by_text("15 trials")).to_be_visible()
     expect(rows.first).to_contain_text("> 2.26")
-    asked = [path for _, path in fake.asked if "/trials?" in path]
-    assert asked[0].endswith("after=-1&limit=500")
+    asked = [path for _, path in fake.asked if "/table?" in path]
+    assert all(path.endswith("&limit=50") for path in asked), "only what is on the screen is asked for"
 
 
-def test_many_trials_are_fetched_page_by_page(fake, new_page):
-    fake.add("large", "finished", 1100, budget=1100)
-    page, _ = new_page(fake.url, "#/studies/large/trials")
-    expect(page.get_by_text("of 1100 trials")).to_be_visible()
-    asked = [path.partition("?")[2] for _, path in fake.asked if "/trials?" in path]
-    assert asked[:3] == ["after=-1&limit=500", "after=499&limit=500", "after=999&limit=500"]
+def test_what_trials_are_wanted_is_in_the_address(fake, new_page):
+    fake.add("done", "finished", 120)
+    page, guard = new_page(fake.url, "#/studies/done/trials")
+    rows = page.get_by_role("table", name="Trials").locator("tbody tr")
+    where = page.get_by_label("Where")
+    where.fill("blas = openblas-openmp")
+    where.press("Enter")
+    guard.expected.append("status of 422")
+    expect(page.get_by_role("alert").filter(has_text="is no comparison")).to_be_visible()
+    expect(where).to_have_attribute("aria-invalid", "true")
+    where.fill("np >= 24")
+    where.press("Enter")
+    expect(page.get_by_text("48 trials")).to_be_visible()
+    page.get_by_label("Sorted by").select_option("threads, greatest first")
+    expect(rows.first).to_contain_text("threads=2")
+    address = page.url
+    assert address.endswith("#/studies/done/trials?where=np+%3E%3D+24&sort=threads")
+    rows.first.get_by_role("link").click()
+    page.get_by_role("link", name="All trials").click()
+    expect(page.get_by_text("48 trials")).to_be_visible()
+    assert page.url == address
+    page.reload()
+    expect(page.get_by_text("48 trials")).to_be_visible()
+    expect(where).to_have_value("np >= 24")
+    expect(page.get_by_label("Sorted by")).to_have_value("threads down")
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Save as CSV").click()
+    assert saved.value.suggested_filename == "done-trials.csv"
+    assert Path(saved.value.path()).read_text().count("\n") == 49
+
+
+def test_the_best_stands_beside_the_verdict_with_its_command(fake, new_page):
+    fake.add("done", "finished", 12)
+    page, _ = new_page(fake.url, "#/studies/done", permissions=["clipboard-read", "clipboard-write"])
+    best = page.get_by_role("region", name="Configuration", exact=True)
+    command = best.get_by_role("region", name="Command of the best")
+    expect(command).to_have_text("mpirun -np 24 pw.x -inp tio2.in")
+    expect(command).to_be_in_viewport()
+    best.get_by_role("button", name="Copy").click()
+    expect(best.get_by_role("button", name="Copied")).to_be_visible()
+    assert page.evaluate("navigator.clipboard.readText()") == command.text_content()
+
+
+def test_a_row_leads_to_the_trial_s_runs_their_commands_and_what_they_printed(fake, new_page):
+    fake.add("done", "finished", 12)
+    page, guard = new_page(fake.url, "#/studies/done/trials")
+    table = page.get_by_role("table", name="Trials")
+    table.get_by_role("link", name="4", exact=True).click()
+    trial = page.get_by_role("region", name="Trial", exact=True)
+    expect(trial.get_by_role("heading", name="Trial 4")).to_be_focused()
+    expect(trial.get_by_text("node17: killed at 180 GB").first).to_be_visible()
+    expect(trial.get_by_role("region", name="Command")).to_have_text("mpirun -np 24 pw.x -inp tio2.in")
+    expect(trial.get_by_role("region", name="stderr")).to_contain_text("node17: killed")
+    expect(table).to_be_hidden()
+    page.reload()
+    expect(trial.get_by_role("region", name="stdout")).to_contain_text("convergence has been achieved")
+    trial.get_by_role("link", name="All trials").click()
+    expect(table).to_be_visible()
+    guard.expected.append("status of 404")
+    page.goto(f"{fake.url}#/studies/done/trials/99")
+    expect(trial.get_by_role("alert")).to_have_text("study 'done' has no trial 99")
 
 
 def test_the_job_script_is_copied(fake, new_page):
@@ -152,10 +218,11 @@ def test_predictions_stand_beside_what_was_measured(fake, new_page):
     page.get_by_role("button", name="Predict").click()
     table = page.get_by_role("region", name="Proposals")
     first = table.get_by_role("row").nth(1)
-    expect(first).to_contain_text("2.05 s1.6 s to 2.9 s")
+    expect(first).to_contain_text("2.672 smeasured, 3 runs")
     expect(first).to_contain_text(f"1.55{TIMES}1.10{TIMES} to 2.10{TIMES}")
-    expect(first).to_contain_text("2.672 s3 runs")
-    expect(table.get_by_role("row").nth(4)).to_contain_text("not measured")
+    expect(table.get_by_role("row").nth(2)).to_contain_text("2.1 s1.6 s to 2.9 s")
+    expect(table.get_by_role("row").nth(5)).to_contain_text("not known")
+    expect(page.get_by_text("1 of the 5 were measured there, the others are predicted.")).to_be_visible()
     expect(table.get_by_role("row").last).to_contain_text("default")
     expect(page.get_by_text("Best measured on gadi: 2.672 s with np=24")).to_be_visible()
     expect(page.get_by_role("heading", name="Proposals for gadi")).to_be_focused()
@@ -163,7 +230,10 @@ def test_predictions_stand_beside_what_was_measured(fake, new_page):
 
     page.get_by_label("Only configurations that keep to").fill("np is small")
     page.get_by_role("button", name="Predict").click()
-    expect(page.get_by_role("alert")).to_have_text("where: 'np is small' is no rule")
+    rules = page.get_by_label("Only configurations that keep to")
+    expect(page.get_by_role("alert")).to_have_text("Only configurations that keep to: 'np is small' is no rule")
+    expect(rules).to_have_attribute("aria-invalid", "true")
+    expect(rules).to_be_focused()
     page.get_by_label("Only configurations that keep to").fill("np <= 24\n\nnpool <= 3")
     page.get_by_label("Machine").select_option("summit")
     page.get_by_role("button", name="Predict").click()

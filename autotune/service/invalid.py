@@ -1,0 +1,69 @@
+"""Invalid fields of a request in words: what was given, and what it must be."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from autotune.studyfile import NAME
+
+_KINDS = {
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "finite_number": "a number",
+    "string_type": "a text",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "dict_type": "an object",
+    "model_attributes_type": "an object",
+    "greater_than_equal": "at least {ge}",
+    "greater_than": "more than {gt}",
+    "less_than_equal": "at most {le}",
+    "less_than": "less than {lt}",
+    "string_too_long": "at most {max_length} characters long",
+    "too_long": "at most {max_length} of them",
+    "literal_error": "{expected}",
+    "string_pattern_mismatch": "of the form {pattern}",
+}
+_NAME = "a name of letters, digits and . _ -, which begins with a letter or a digit"
+# Where in a request a field is: no part of its name.
+_PLACES = frozenset({"body", "path", "query", "header"})
+_LONGEST = 60
+
+
+def field_errors(errors: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Return what is wrong with each field, in the order of the request, from what pydantic says of them.
+
+    A field of several kinds has an error for each kind that it is not; the rule names them all.
+    """
+    by_field: dict[str, list[Mapping[str, Any]]] = {}
+    for error in errors:
+        place = [part for part in error["loc"] if isinstance(part, str) and part not in _PLACES]
+        by_field.setdefault(place[0] if place else "the request", []).append(error)
+    return {field: _sentence(found) for field, found in by_field.items()}
+
+
+def _sentence(errors: list[Mapping[str, Any]]) -> str:
+    kinds = {error["type"] for error in errors}
+    if "missing" in kinds:
+        return "it is missing"
+    if "extra_forbidden" in kinds:
+        return "there is no such field"
+    rules = [_rule(error) for error in errors]
+    if any(rule is None for rule in rules):
+        return "; ".join(str(error["msg"]) for error in errors)
+    return f"{_given(errors[0].get('input'))} was given; it must be {' or '.join(filter(None, rules))}"
+
+
+def _rule(error: Mapping[str, Any]) -> str | None:
+    context = error.get("ctx", {})
+    if context.get("pattern") == NAME:
+        return _NAME
+    kind = _KINDS.get(error["type"])
+    return None if kind is None else kind.format(**context)
+
+
+def _given(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"

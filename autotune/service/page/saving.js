@@ -1,0 +1,48 @@
+// Saves what the page has as a file.
+
+import { h } from "./dom.js";
+
+const SHARP = 2;
+const KEPT_MS = 60_000;
+
+/** Save a text or a blob under a name. */
+export function saveFile(name, content, type) {
+  const url = URL.createObjectURL(content instanceof Blob ? content : new Blob([content], { type }));
+  h("a", { href: url, download: name.replace(/[^\w.-]+/g, "_") }).click();
+  setTimeout(() => URL.revokeObjectURL(url), KEPT_MS);
+}
+
+/** Save a picture as SVG. */
+export function saveSvg(svg, name) {
+  saveFile(`${name}.svg`, alone(svg), "image/svg+xml");
+}
+
+/** Save a picture as PNG. */
+export async function savePng(svg, name) {
+  const { width, height } = svg.viewBox.baseVal;
+  const image = new Image(SHARP * width, SHARP * height);
+  image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(alone(svg))}`;
+  await image.decode();
+  const canvas = h("canvas", { width: SHARP * width, height: SHARP * height });
+  canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+  canvas.toBlob((blob) => saveFile(`${name}.png`, blob), "image/png");
+}
+
+// A picture by itself: outside the page no style sheet says what its colours and its font are.
+function alone(svg) {
+  const { width, height } = svg.viewBox.baseVal;
+  const copy = svg.cloneNode(true);
+  const style = getComputedStyle(document.documentElement);
+  const colour = (name) => style.getPropertyValue(name).trim();
+  const paper = document.createElementNS(copy.namespaceURI, "rect");
+  const about = { width: "100%", height: "100%", fill: colour("--surface") };
+  for (const [attribute, value] of Object.entries(about)) paper.setAttribute(attribute, value);
+  copy.prepend(paper);
+  copy.setAttribute("width", width);
+  copy.setAttribute("height", height);
+  copy.setAttribute("font-family", getComputedStyle(document.body).fontFamily);
+  copy.removeAttribute("class");
+  copy.removeAttribute("style");
+  const text = new XMLSerializer().serializeToString(copy);
+  return text.replace(/var\((--[\w-]+)(?:, *var\((--[\w-]+)\))?\)/g, (_, name, other) => colour(name) || colour(other));
+}

@@ -1,0 +1,136 @@
+"""Routes for those who propose configurations from outside: the space, the hints, and what became of each."""
+
+from collections.abc import Mapping
+from threading import Lock
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from autotune.records.hint import Hint
+from autotune.records.study import TrialRecord
+from autotune.search.guidance.hints import give_hint, hints_of
+from autotune.service.models import Given, Values
+from autotune.service.onlooker import READ_ONLY
+from autotune.service.problems import ProblemError, answers
+from autotune.service.redact import scrubbed
+from autotune.service.routes.studies import StudyName, by
+from autotune.service.studies import Studies
+from autotune.storage.study_store import StudyStore
+from autotune.supervision import StateName
+from spaces import Space
+from spaces.json_schema import json_schema
+
+MOST_WAITING = 100
+_MOST = 1000
+_OVER = frozenset({StateName.FINISHED, StateName.FAILED, StateName.STOPPING, StateName.STOPPED})
+_Value = bool | int | Annotated[float, Field(allow_inf_nan=False)] | Annotated[str, Field(max_length=500)]
+
+
+class SpaceDescription(BaseModel):
+    """The valid configurations of a study: a JSON schema, whose description has the rules that JSON cannot say."""
+
+    study: str
+    configuration: Values = Field(description="The JSON schema of a configuration.")
+    default: Values
+    rules: list[dict[str, str]] = Field(description="Each with its name, the rule, and its reason.")
+
+
+class NewHint(Given):
+    """A configuration that the study may try, and why."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        json_schema_extra={"examples": [{"configuration": {"np": 4, "npool": 2}, "why": "two k-points"}]},
+    )
+
+    configuration: dict[Annotated[str, Field(max_length=200)], _Value] = Field(max_length=500)
+    why: str = Field("", max_length=500)
+
+
+class HintState(BaseModel):
+    """A hint: who gave it, when and why; `trial` is the trial that has its configuration, None while it waits."""
+
+    configuration: Values
+    by: str
+    given: str
+    why: str
+    trial: int | None
+
+
+def routes(studies: Studies, *, read_only: bool) -> APIRouter:
+    """Return the routes."""
+    router = APIRouter(prefix="/studies/{name}", tags=["hints"])
+    turn = Lock()
+
+    @router.get("/space", responses=answers(404))
+    def show_space(name: StudyName) -> SpaceDescription:
+        """Show which configurations are valid."""
+        space = Space.from_dict(studies.store(name).definition.space)
+        return SpaceDescription(
+            study=name,
+            configuration=scrubbed(json_schema(space)),
+            default=scrubbed(dict(space.default())),
+            rules=[
+                {"name": rule.name, "rule": scrubbed(rule.rule), "reason": scrubbed(rule.reason)}
+                for rule in space.constraints
+            ],
+        )
+
+    @router.get("/hints", responses=answers(404))
+    def list_hints(name: StudyName) -> list[HintState]:
+        """List the hints that were given, and what became of each."""
+        store = studies.store(name)
+        trials = _by_configuration(store.trials())
+        return [_state_of(hint, trials.get(_key(hint.configuration))) for hint in hints_of(store)]
+
+    @router.post("/hints", status_code=201, responses=answers(404, 409, 413, 415))
+    def give(name: StudyName, new: NewHint, request: Request) -> HintState:
+        """Propose a configuration. What was measured of earlier hints decides when it is tried, and whether."""
+        if read_only:
+            raise ProblemError(403, READ_ONLY)
+        store = studies.store(name)
+        _check_goes_on(name, studies.look().state(name).state, store)
+        violations = Space.from_dict(store.definition.space).violations(new.configuration)
+        if violations:
+            raise ProblemError(422, f"this configuration is not valid: {'; '.join(violations)}")
+        with turn:
+            given, trials = hints_of(store), _by_configuration(store.trials())
+            trial = trials.get(_key(new.configuration))
+            if trial is not None:
+                raise ProblemError(409, f"study {name!r} has this configuration already: trial {trial}")
+            if any(_key(hint.configuration) == _key(new.configuration) for hint in given):
+                raise ProblemError(409, f"study {name!r} has this hint already; it waits")
+            waiting = sum(_key(hint.configuration) not in trials for hint in given)
+            if waiting >= MOST_WAITING or len(given) >= _MOST:
+                raise ProblemError(409, f"{waiting} hints wait; a study takes {MOST_WAITING} at once, {_MOST} in all")
+            writing = StudyStore.read(store.url, name, read_only=False)
+            return _state_of(give_hint(writing, new.configuration, by(request), new.why), None)
+
+    return router
+
+
+def _check_goes_on(name: str, state: StateName, store: StudyStore) -> None:
+    if state in _OVER:
+        raise ProblemError(409, f"study {name!r} is {state.value}: it tries no more configurations")
+    if store.definition.replay:
+        raise ProblemError(409, f"study {name!r} replays recorded runs: it takes no hints")
+
+
+def _by_configuration(trials: list[TrialRecord]) -> Mapping[frozenset[tuple[str, Any]], int]:
+    return {_key(trial.configuration): trial.number for trial in trials}
+
+
+def _key(configuration: Mapping[str, Any]) -> frozenset[tuple[str, Any]]:
+    return frozenset(configuration.items())
+
+
+def _state_of(hint: Hint, trial: int | None) -> HintState:
+    return HintState(
+        configuration=scrubbed(dict(hint.configuration)),
+        by=hint.by,
+        given=hint.given,
+        why=scrubbed(hint.why),
+        trial=trial,
+    )

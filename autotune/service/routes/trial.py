@@ -1,0 +1,90 @@
+"""The route of one trial: its runs, where and when they were made, by which command, and what they printed."""
+
+import os
+import shlex
+import stat
+from pathlib import Path as FilePath
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Request
+
+from autotune.batch.winner_script import commands_of
+from autotune.execution.run_folder import is_of
+from autotune.records.study import Run
+from autotune.service.callers import is_own
+from autotune.service.models import TrialDetail, TrialRun
+from autotune.service.problems import ProblemError, answers
+from autotune.service.redact import scrubbed
+from autotune.service.routes.studies import StudyName
+from autotune.service.studies import Studies
+from autotune.service.summaries import rows_of
+from launchers import STDERR, STDOUT
+from launchers.sequence import last_folder
+from objectives.base import Metric
+
+TrialNumber = Annotated[int, Path(ge=0, lt=2**31, description="A trial's number.", examples=[19])]
+_READ_BYTES = 16 * 1024
+
+
+def routes(studies: Studies) -> APIRouter:
+    """Return the route."""
+    router = APIRouter(tags=["studies"])
+
+    @router.get("/studies/{name}/trials/{trial}", responses=answers(404))
+    def show_trial(name: StudyName, trial: TrialNumber, request: Request) -> TrialDetail:
+        """Show a trial with its runs, and the end of what each printed; with a token, without paths of the host."""
+        summary = studies.summary(name)
+        rows, _ = rows_of(summary, trial - 1, 1)
+        if not rows or rows[0].trial != trial:
+            raise ProblemError(404, f"study {name!r} has no trial {trial}")
+        runs = [run for run in studies.store(name).runs() if run.trial == trial]
+        told = [_told(run, summary.standings.metric) for run in runs]
+        shown = told if is_own(request) else scrubbed(told)
+        return TrialDetail(trial=rows[0], made=[TrialRun(**run) for run in shown])
+
+    return router
+
+
+def _told(run: Run, metric: Metric) -> dict[str, Any]:
+    outcome = run.outcome
+    ended = outcome.failure.value if outcome.failure is not None else "capped" if outcome.capped else "complete"
+    return {
+        "purpose": run.series.kind.label,
+        "state": ended,
+        "value": outcome.metrics.get(metric.name),
+        "bound": outcome.bound,
+        "metrics": scrubbed(dict(outcome.metrics)),
+        "started": run.started,
+        "host": run.host,
+        "elapsed_s": outcome.usage.elapsed_s,
+        "core_s": run.core_s,
+        "memory_bytes": outcome.usage.peak_memory_bytes,
+        "disturbance": outcome.disturbance.words(),
+        "message": outcome.message,
+        "commands": [shlex.join(command) for command in commands_of(run.job)],
+        **printed(run),
+    }
+
+
+def printed(run: Run) -> dict[str, str]:
+    """Return the ends of what a run printed; empty where its folder is gone, or another run's."""
+    folder = FilePath(run.job.get("folder") or "")
+    if not folder.is_absolute() or not is_of(folder, run.outcome.usage):
+        return {"stdout": "", "stderr": ""}
+    ran = last_folder(folder, [FilePath(part["folder"]) for part in run.job.get("parts", ())])
+    return {"stdout": _end_of(ran / STDOUT), "stderr": _end_of(ran / STDERR)}
+
+
+def _end_of(path: FilePath) -> str:
+    """Return the end of a file; a program may have left a link or a pipe of that name."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return ""
+    with open(descriptor, "rb") as file:  # noqa: PTH123  a descriptor
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return ""
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - _READ_BYTES))
+        text = file.read(_READ_BYTES).decode("utf-8", errors="replace")
+    return text if size <= _READ_BYTES else "[...]\n" + text.partition("\n")[2]

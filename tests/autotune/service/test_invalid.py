@@ -1,0 +1,38 @@
+"""Invalid fields in words: what was given and the rule, under the field's own name."""
+
+import pytest
+from pydantic import ValidationError
+
+from autotune.service.invalid import field_errors
+from autotune.service.models import NewStudy
+from autotune.service.prediction_models import Question
+
+
+def errors_of(model, **fields):
+    with pytest.raises(ValidationError) as caught:
+        model(**fields)
+    return field_errors(caught.value.errors())
+
+
+def test_a_field_of_several_kinds_has_one_sentence():
+    assert errors_of(NewStudy, study="qe", trials="abc") == {
+        "trials": "'abc' was given; it must be a whole number or 'auto'"
+    }
+    assert errors_of(NewStudy, study="qe", workers=0) == {"workers": "0 was given; it must be at least 1"}
+
+
+def test_a_pattern_is_said_in_words():
+    assert errors_of(NewStudy, study="qe", name="my study") == {
+        "name": "'my study' was given; it must be a name of letters, digits and . _ -, which begins with a letter or a "
+        "digit"
+    }
+
+
+def test_what_is_missing_or_unknown_is_said():
+    assert errors_of(NewStudy, command="rm") == {"study": "it is missing", "command": "there is no such field"}
+
+
+def test_what_has_no_words_keeps_those_of_pydantic_and_long_values_are_cut():
+    found = field_errors([{"loc": ("body", 3), "type": "json_invalid", "msg": "JSON decode error", "input": {}}])
+    assert found == {"the request": "JSON decode error"}
+    assert len(errors_of(Question, study="x" * 5000)["study"]) < 150

@@ -1,0 +1,102 @@
+"""The winner's job script and the report, as the service gives them out: to its own user, and to others."""
+
+import os
+
+import pytest
+
+from autotune.batch.winner_script import script_of
+from autotune.records.study import Run
+from autotune.report import report_of
+from autotune.report.page import to_html
+from autotune.results.summary import summarise
+from autotune.service.routes import trial
+from autotune.service.routes.app import create_app
+from autotune.service.settings import Settings
+from autotune.service.tokens import TokenBook
+from autotune.storage.study_store import StudyStore
+from launchers import STDERR, STDOUT
+from tests.autotune.results.test_summary import JOB
+from tests.autotune.service.test_access import ask, come_from
+from tests.support.fakes import definition, small_space, took
+from tests.support.stored import add_trial
+
+SPACE = small_space()
+BLAS = "/home/jo/blas/openblas-pthread"
+MEASURED = JOB | {
+    "argv": ["/opt/qe/bin/pw.x", "-inp", "pw.in"],
+    "environment": {"LD_LIBRARY_PATH": BLAS},
+    "files": {"pw.in": "pseudo_dir = '/home/jo/espresso/pseudo/'\n"},
+}
+
+
+@pytest.fixture
+def settings(tmp_path):
+    url = f"sqlite:///{tmp_path / 'autotune.db'}"
+    store = StudyStore.create(url, "qe", definition(SPACE))
+    default, other = SPACE.default(), next(one for one in SPACE.configurations() if one != SPACE.default())
+    add_trial(store, SPACE, default, took(2.0))
+    number = add_trial(store, SPACE, other, took(1.0)).number
+    store.add_runs([Run(other, number, outcome=took(1.0), job=MEASURED)])
+    return Settings(url, tmp_path / "service", read_only=True)
+
+
+def test_a_trial_is_shown_with_its_runs_and_their_commands(settings, monkeypatch):
+    come_from(monkeypatch, os.geteuid())
+    app = create_app(settings)
+    found = ask(app, path="/studies/qe/trials/1").json()
+    assert found["trial"]["trial"] == 1
+    assert [run["value"] for run in found["made"]] == [1.0, 1.0]
+    assert [run["purpose"] for run in found["made"]] == ["tuning", "tuning"]
+    without, command = (run["commands"] for run in found["made"])
+    assert without == []
+    assert command[0].endswith(" /opt/qe/bin/pw.x -inp pw.in")
+    assert f"LD_LIBRARY_PATH={BLAS}" in command[0]
+    assert ask(app, path="/studies/qe/trials/7").status_code == 404
+
+
+def test_what_a_run_printed_is_shown_from_its_own_folder_only(settings, monkeypatch, tmp_path):
+    come_from(monkeypatch, os.geteuid())
+    folder, secret = tmp_path / "run", tmp_path / "secret"
+    folder.mkdir()
+    secret.write_text("nobody's business")
+    (folder / STDOUT).write_text("line\n" * 10_000 + "the end\n")
+    (folder / STDERR).symlink_to(secret)
+    run = Run({}, 0, outcome=took(1.0), job={"folder": str(folder)})
+    monkeypatch.setattr(trial, "is_of", lambda path, usage: usage == run.outcome.usage)
+    printed = trial.printed(run)
+    assert printed["stdout"].startswith("[...]\nline\n")
+    assert printed["stdout"].endswith("the end\n")
+    assert len(printed["stdout"]) < 20_000
+    assert printed["stderr"] == ""
+    monkeypatch.setattr(trial, "is_of", lambda path, usage: False)
+    assert trial.printed(run) == {"stdout": "", "stderr": ""}
+
+
+def test_the_own_user_gets_what_the_command_prints(settings, monkeypatch):
+    come_from(monkeypatch, os.geteuid())
+    app, store = create_app(settings), StudyStore.read(settings.url, "qe")
+    for form in ("slurm", "sh"):
+        text = ask(app, path=f"/studies/qe/script?form={form}").text
+        assert text == script_of(store, summarise(store), form)
+        assert f"LD_LIBRARY_PATH={BLAS}\n" in text
+    assert "pseudo_dir = '/home/jo/espresso/pseudo/'" in text
+    assert ask(app, path="/studies/qe/report").text == to_html(report_of(store))
+
+
+def test_who_shows_a_token_gets_a_script_that_stops_where_a_folder_was_left_out(settings, monkeypatch):
+    come_from(monkeypatch, os.geteuid() + 1)
+    settings.folder.mkdir()
+    shown = {"Authorization": f"Bearer {TokenBook(settings.tokens).add('ada')}"}
+    app = create_app(settings)
+    text = ask(app, path="/studies/qe/script?form=sh", headers=shown).text
+    assert 'export LD_LIBRARY_PATH="$FOLDER_OF_OPENBLAS_PTHREAD"/openblas-pthread' in text
+    assert ': "${FOLDER_OF_OPENBLAS_PTHREAD:?the folder of openblas-pthread}"' in text
+    assert "pseudo_dir = '${FOLDER_OF_PSEUDO}/pseudo/'" in text
+    commands = ask(app, path="/studies/qe/trials/1", headers=shown).json()["made"][1]["commands"]
+    assert "…/pw.x -inp pw.in" in commands[0]
+    assert "/home/jo" not in commands[0]
+    report = ask(app, path="/studies/qe/report", headers=shown).text
+    assert "$FOLDER_OF_PW_X" in report
+    for told in ("/home/jo", "/opt/qe", "espresso/"):
+        assert told not in text
+        assert told not in report

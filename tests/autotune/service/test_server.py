@@ -1,0 +1,49 @@
+"""The server: how it ends."""
+
+import asyncio
+import socket
+
+import pytest
+import uvicorn
+
+from autotune.service.server import Server
+
+
+async def never(scope, receive, send):
+    """Answer nothing, and end with an error of its own when it is told to end."""
+    await receive()
+    if scope["type"] == "lifespan":
+        await send({"type": "lifespan.startup.complete"})
+        try:
+            await receive()
+        except asyncio.CancelledError:
+            await send(
+                {"type": "lifespan.shutdown.failed", "message": "Traceback\nasyncio.exceptions.CancelledError\n"}
+            )
+            raise
+    await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize("forced", [False, True])
+def test_a_request_that_is_ended_with_the_server_leaves_no_traceback(caplog, forced):
+    async def serve():
+        with socket.socket() as listening:
+            listening.bind(("127.0.0.1", 0))
+            config = uvicorn.Config(never, log_config=None, loop="asyncio", timeout_graceful_shutdown=0)
+            server = Server(config, lambda: asyncio.sleep(0))
+            serving = asyncio.create_task(server.serve(sockets=[listening]))
+            while not server.started:
+                await asyncio.sleep(0.01)
+            _, out = await asyncio.open_connection(*listening.getsockname())
+            out.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            while not server.server_state.tasks:
+                await asyncio.sleep(0.01)
+            server.should_exit = True
+            server.force_exit = forced
+            await asyncio.wait_for(serving, 20) if forced else await asyncio.wait({serving}, timeout=1.0)
+            out.close()
+
+    asyncio.run(serve())
+    assert "Traceback" not in caplog.text
+    assert "CancelledError" not in caplog.text
+    assert "timeout graceful shutdown exceeded" in caplog.text  # what uvicorn says else is heard

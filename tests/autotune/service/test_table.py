@@ -1,0 +1,59 @@
+"""The table of a study's trials: chosen and sorted by the service, a part at a time, and as a file."""
+
+import asyncio
+import json
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from autotune.service.problems import handle_problems
+from autotune.service.routes.table import routes
+from tests.autotune.pictures.studies import summary, trial
+from tests.support.fakes import capped, took
+
+
+class Stored:
+    """A study of 70 trials."""
+
+    def summary(self, name):
+        trials = (trial(number, took(5.0 - number / 20.0), np=1 + number % 4) for number in range(69))
+        return summary(*trials, trial(69, capped(6.0), np=3))
+
+
+@pytest.fixture(scope="module")
+def asked():
+    app = FastAPI()
+    app.include_router(routes(Stored()))
+    handle_problems(app)
+
+    async def answer(path):
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://paper") as client:
+            return await client.get(f"/studies/paper/{path}")
+
+    return lambda path: asyncio.run(answer(path))
+
+
+def test_only_a_part_is_sent_and_the_whole_is_counted(asked):
+    found = asked("table?sort=value&offset=20&limit=5").json()
+    assert [one["trial"] for one in found["trials"]] == [48, 47, 46, 45, 44]
+    assert (found["total"], found["states"]) == (70, {"capped": 1, "complete": 69})
+    assert found["parameters"][0] == "np"
+    assert asked("table?offset=70").json()["trials"] == []
+
+
+def test_the_file_has_every_trial_that_is_wanted(asked):
+    file = asked("table.csv?where=np%20%3D%203&sort=value&down=true")
+    assert file.headers["Content-Disposition"] == 'attachment; filename="paper-trials.csv"'
+    lines = file.text.splitlines()
+    assert lines[0].startswith("trial,state,runs,value")
+    assert [line.split(",")[0] for line in lines[1:4]] == ["2", "6", "10"]
+    assert lines[-1].startswith("69,capped")
+    assert [one["trial"] for one in json.loads(asked("table.json?state=capped").text)] == [69]
+
+
+def test_a_mistake_names_its_field(asked):
+    refused = asked("table?where=np%20is%203")
+    assert refused.status_code == 422
+    assert refused.json()["detail"].startswith("where: 'np is 3' is no comparison")
+    assert asked("table?sort=nothing").json()["detail"].startswith("sort: 'nothing' is neither")
