@@ -1,0 +1,56 @@
+"""`autotune mcp`: studies for agents, by the Model Context Protocol."""
+
+from typing import Annotated, Literal
+
+import typer
+
+from autotune.durations import parse_duration_s
+from autotune.errors import AutotuneError, CannotRunHereError
+
+
+def mcp(
+    service: Annotated[
+        str, typer.Option("--service", help="Address of the service: http://HOST:PORT, or unix:PATH.")
+    ] = "http://127.0.0.1:8642",
+    scope: Annotated[
+        Literal["look", "ask", "operate"],
+        typer.Option(
+            "--scope",
+            metavar="look|ask|operate",
+            help="What the agent may do: look; also suggest, ask and tell; or also start studies.",
+        ),
+    ] = "ask",
+    studies: Annotated[int, typer.Option("--studies", min=0, help="How many studies the agent may start.")] = 1,
+    trials: Annotated[int, typer.Option("--trials", min=1, help="Most trials of each study that it starts.")] = 50,
+    timeout: Annotated[
+        str, typer.Option("--timeout", help="How long each study that it starts may go on: 90s, 15m, 1h30m.")
+    ] = "1h",
+    prefix: Annotated[
+        str, typer.Option("--prefix", help="What the names of the studies that it starts begin with.")
+    ] = "agent-",
+) -> None:
+    """Let an agent use studies, by the Model Context Protocol.
+
+    The agent's program starts this command, and talks to it on standard input and output. It needs a service, `autotune
+    serve`, which guards what is asked. AUTOTUNE_TOKEN has the token, if one is needed.
+    """
+    from autotune.client import Client
+
+    try:
+        from autotune.agents.budgets import AgentBudgets
+        from autotune.agents.server import Agent, serve
+        from autotune.service.scopes import Scope
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in {"mcp", "mcp_types"}:
+            raise
+        msg = "the package mcp is not installed: pip install 'autotune-hpc[agents]'"
+        raise CannotRunHereError(msg) from None
+    try:
+        time_s = parse_duration_s(timeout)
+        Client(service).close()
+    except ValueError as error:
+        raise AutotuneError(str(error)) from None
+    if not prefix:
+        msg = "--prefix is empty: without it nobody could tell which studies the agent has started"
+        raise AutotuneError(msg)
+    serve(Agent(service, None, Scope(scope), AgentBudgets(studies, trials, time_s, prefix)))
