@@ -1,18 +1,26 @@
-"""`--on-end COMMAND`: a command that runs when a session has ended, however it ended."""
+"""`--notify COMMAND|URL`: who is told when a session has ended, however it ended."""
 
+import json
 import os
 import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import Thread
 
 import typer
 
 from autotune.cli.common import errors
 from autotune.errors import AutotuneError, ExitCode, is_interrupt
+
+_PATIENCE_S = 10.0
+# A command that is late is ended in that.
+_GRACE_S = 1.0
+_LATE = f"not done within {_PATIENCE_S:.0f} s"
+_SCHEMES = ("http://", "https://")
 
 
 @dataclass
@@ -22,36 +30,95 @@ class SessionEnd:
     verdict: str = ""
 
 
-@contextmanager
-def at_end(command: str | None, study: str) -> Iterator[SessionEnd]:
-    """Run a command when the context ends: without a shell, with the result in environment variables.
+@dataclass(frozen=True)
+class Receiver:
+    """Who is told: a command without a shell, with the result in its environment, or a URL, to which JSON is posted."""
 
-    Its failure is told, and changes nothing else.
+    command: Sequence[str] = ()
+    url: str = ""
+
+    @classmethod
+    def of(cls, text: str | None) -> "Receiver | None":
+        """Read the value of the option; None if it is not given.
+
+        Raises:
+            typer.BadParameter: it is neither a URL nor a command that is there.
+        """
+        if text is None:
+            return None
+        if text.startswith(_SCHEMES):
+            return cls(url=_checked(text))
+        return cls(_words(text))
+
+    def tell(self, result: Mapping[str, str]) -> None:
+        """Tell the result. A failure of this is said, and changes nothing else."""
+        failures: list[str] = [_LATE]
+
+        def tell() -> None:
+            try:
+                _post(self.url, result) if self.url else _run(self.command, result)
+                failures.clear()
+            except Exception as error:  # noqa: BLE001  whatever it is, the session has ended as it has
+                failures[:] = [_why(error)]
+
+        # A name server that does not answer, or an answer that drips, takes no notice of a time limit.
+        teller = Thread(target=tell, daemon=True)
+        teller.start()
+        teller.join(_PATIENCE_S + _GRACE_S)
+        for failure in tuple(failures):
+            errors().print(f"--notify: {self._name}: {failure}", markup=False)
+
+    @property
+    def _name(self) -> str:
+        from urllib.parse import urlsplit
+
+        # The path of a web hook is often its secret.
+        return urlsplit(self.url).hostname or "" if self.url else self.command[0]
+
+
+@contextmanager
+def at_end(notify: str | None, study: str) -> Iterator[SessionEnd]:
+    """Tell a command or a URL how the context ended.
 
     Raises:
-        typer.BadParameter: it is no command, or not there; before anything runs.
+        typer.BadParameter: it is neither, before anything runs.
     """
-    words = _words(command)
+    receiver = Receiver.of(notify)
     end = SessionEnd()
+    code: int = ExitCode.OK
     try:
         yield end
     except BaseException as error:
-        _run(words, study, _exit_code(error), end.verdict)
+        code = _exit_code(error)
         raise
-    _run(words, study, ExitCode.OK, end.verdict)
+    finally:
+        if receiver is not None:
+            receiver.tell({"study": study, "exit_code": str(int(code)), "verdict": end.verdict})
 
 
-def _words(command: str | None) -> list[str]:
-    if command is None:
-        return []
+def _checked(url: str) -> str:
+    from urllib.parse import urlsplit
+
+    try:
+        parts = urlsplit(url)
+        known = bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        known = False
+    if not known:
+        msg = "the URL names no host: --notify takes a command, or https://HOST/PATH"
+        raise typer.BadParameter(msg, param_hint="--notify")
+    return url
+
+
+def _words(command: str) -> list[str]:
     try:
         words = shlex.split(command)
     except ValueError as error:
         msg = f"{command!r} is no command: {error}"
-        raise typer.BadParameter(msg, param_hint="--on-end") from None
+        raise typer.BadParameter(msg, param_hint="--notify") from None
     if not words or shutil.which(words[0]) is None:
         msg = f"{words[0] if words else command!r} is not there, or cannot be run"
-        raise typer.BadParameter(msg, param_hint="--on-end")
+        raise typer.BadParameter(msg, param_hint="--notify")
     return words
 
 
@@ -65,17 +132,38 @@ def _exit_code(error: BaseException) -> int:
     return ExitCode.STORAGE if isinstance(error, OSError) else 1
 
 
-def _run(words: Sequence[str], study: str, exit_code: int, verdict: str) -> None:
-    if not words:
-        return
-    result = {"AUTOTUNE_STUDY": study, "AUTOTUNE_EXIT_CODE": str(int(exit_code)), "AUTOTUNE_VERDICT": verdict}
-    try:
-        # Standard output is for the result of the command itself.
-        ended = subprocess.run(
-            words, env={**os.environ, **result}, stdin=subprocess.DEVNULL, stdout=sys.stderr, check=False
-        )
-    except OSError as error:
-        errors().print(f"--on-end: {words[0]}: {error.strerror}", markup=False)
-        return
+def _post(url: str, result: Mapping[str, str]) -> None:
+    from urllib.request import Request, urlopen
+
+    body = json.dumps({**result, "exit_code": int(result["exit_code"])}).encode()
+    request = Request(url, body, {"Content-Type": "application/json"}, method="POST")  # noqa: S310  http or https
+    with urlopen(request, timeout=_PATIENCE_S):  # noqa: S310
+        pass
+
+
+def _run(words: Sequence[str], result: Mapping[str, str]) -> None:
+    told = {f"AUTOTUNE_{name.upper()}": text for name, text in result.items()}
+    # Standard output is for the result of the session itself.
+    ended = subprocess.run(
+        words,
+        env={**os.environ, **told},
+        stdin=subprocess.DEVNULL,
+        stdout=sys.stderr,
+        timeout=_PATIENCE_S,
+        check=False,
+    )
     if ended.returncode:
-        errors().print(f"--on-end: {words[0]} ended with exit code {ended.returncode}", markup=False)
+        msg = f"it ended with exit code {ended.returncode}"
+        raise OSError(msg)
+
+
+def _why(error: Exception) -> str:
+    from urllib.error import HTTPError, URLError
+
+    if isinstance(error, subprocess.TimeoutExpired | TimeoutError):
+        return _LATE
+    if isinstance(error, HTTPError):
+        return f"it answered {error.code} {error.reason}"
+    if isinstance(error, URLError):
+        return str(error.reason)
+    return getattr(error, "strerror", None) or str(error)

@@ -27,7 +27,7 @@ def output() -> "Console":
     """Return the console for results. A pipe or a file has no width: nothing is cut or wrapped there."""
     from rich.console import Console
 
-    console = Console(soft_wrap=True, highlight=False)
+    console = Console(soft_wrap=True, highlight=False, emoji=False)
     if not console.is_terminal:
         console.width = _NO_WIDTH
     return console
@@ -37,7 +37,7 @@ def errors() -> "Console":
     """Return the console for errors and progress."""
     from rich.console import Console
 
-    return Console(stderr=True, soft_wrap=True, highlight=False)
+    return Console(stderr=True, soft_wrap=True, highlight=False, emoji=False)
 
 
 STOPPED = "stopped: every finished run is stored, the runs in flight were ended; the same command goes on from here"

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import MISSING, fields
+from enum import StrEnum
 from functools import wraps
 from inspect import Parameter, Signature
 from pathlib import Path
@@ -24,6 +25,14 @@ Storage = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for another program.")]
+WeightsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--weights",
+        metavar="METRIC=WEIGHT,...",
+        help="Of a trade-off: the point of its front for these weights, such as time_s=2,energy_j=1.",
+    ),
+]
 WaitOption = Annotated[
     bool, typer.Option("--wait", help="If another process holds the study or the cores, wait until it is done.")
 ]
@@ -33,14 +42,32 @@ TakeOverOption = Annotated[
         "--take-over", help="If another process holds the study, ask it to stop, and continue from what is stored."
     ),
 ]
+
+
+class Noise(StrEnum):
+    """What is done about disturbed runs."""
+
+    ACCEPT = "accept"
+    WAIT = "wait"
+    REFUSE = "refuse"
+
+
+NoiseOption = Annotated[
+    Noise | None,
+    typer.Option(
+        "--noise",
+        help="What is done about runs that others on the machine disturb: make them again, and wait until it is "
+        "quiet (wait); give up (refuse); let them count (accept).",
+    ),
+]
 QuietOption = Annotated[bool, typer.Option("--quiet", help="Print the result only, nothing on the way to it.")]
-OnEndOption = Annotated[
+NotifyOption = Annotated[
     str | None,
     typer.Option(
-        "--on-end",
-        metavar="COMMAND",
-        help="Run this command at the end, however that comes, without a shell; AUTOTUNE_STUDY, AUTOTUNE_EXIT_CODE and "
-        "AUTOTUNE_VERDICT say what came of it.",
+        "--notify",
+        metavar="COMMAND|URL",
+        help="At the end, however that comes, run this command without a shell (AUTOTUNE_STUDY, AUTOTUNE_EXIT_CODE and "
+        "AUTOTUNE_VERDICT say what came of it), or post that as JSON to this http or https address.",
     ),
 ]
 StudyName = Annotated[

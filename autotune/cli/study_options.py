@@ -11,7 +11,8 @@ from autotune.cli.options import (
     DEFAULT_STORAGE,
     AsJson,
     InputOption,
-    OnEndOption,
+    NoiseOption,
+    NotifyOption,
     QuietOption,
     RunsOption,
     SetOption,
@@ -57,7 +58,7 @@ class StudyOptions:
         typer.Option(
             "--sampler",
             metavar="NAME",
-            help="How to search: autotune, random, exhaustive, tpe, gp, cmaes, optuna:CLASS or optunahub:PACKAGE.",
+            help="How to search: autotune, random, exhaustive, tpe, gp, cmaes, optuna:CLASS, optunahub:PACKAGE@COMMIT.",
         ),
     ] = None
     seed: Annotated[int | None, typer.Option("--seed", min=0, help="Seed of the search.")] = None
@@ -78,8 +79,22 @@ class StudyOptions:
     cores: CoresOption = None
     launcher: LauncherOption = None
     site: SiteOption = None
+    noise: NoiseOption = None
+    nodes_at_least: Annotated[
+        int | None,
+        typer.Option(
+            "--nodes-at-least", min=1, metavar="N", help="The verdict speaks for so many nodes: pairs of runs on each."
+        ),
+    ] = None
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Run the trials that failed again; what they did stays in `runs`.")
+    ] = False
+    tune_again: Annotated[
+        bool,
+        typer.Option(
+            "--tune-again",
+            help="Make trials again that others disturbed, or that ran when the machine was slower or faster than now.",
+        ),
     ] = False
     wait: WaitOption = False
     take_over: TakeOverOption = False
@@ -106,7 +121,7 @@ class StudyOptions:
         ),
     ] = None
     quiet: QuietOption = False
-    on_end: OnEndOption = None
+    notify: NotifyOption = None
     dry_run: Annotated[
         bool,
         typer.Option(

@@ -50,6 +50,8 @@ def requested(options: StudyOptions) -> StudyRequest:
         "budget.trials": _trials(options.trials) if options.trials is not None else None,
         "budget.timeout_s": duration_s(options.timeout, "--timeout") if options.timeout else None,
         "budget.workers": options.workers,
+        "noise.mode": options.noise,
+        "verdict.nodes": options.nodes_at_least,
         "sampler.name": options.sampler,
         "sampler.seed": options.seed,
         # --launcher local overrides the study file's site, too.

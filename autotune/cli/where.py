@@ -1,5 +1,6 @@
 """Where runs are made, as options say: on this machine, on the nodes of a Ray cluster, as jobs of a batch system."""
 
+import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -103,14 +104,26 @@ def check_commands(cluster: "Cluster | None") -> None:
         check_site(cluster.site)
 
 
+def cautions(cluster: "Cluster | None") -> tuple[str, ...]:
+    """Return what the batch system says that a user should know before a study."""
+    from autotune.batch.site_probe import told
+
+    if cluster is None:
+        return ()
+    system = find_batch_system(cluster.site.scheduler)
+    return told(system, system.cautions(cluster.site), cluster.site.queue)
+
+
 def check_site(site: "Site") -> None:
     """Look for the command that submits jobs at a site, and for the project that they are charged to.
 
     Raises:
-        CannotRunHereError: this host does not have it, or there is none.
+        CannotRunHereError: this host does not have it, there is none, or nobody could follow jobs there.
     """
-    kind = site.scheduler
-    command = find_batch_system(kind).scheduler.submit(Path("job.sh"))[0]
+    from launchers.batch.commands import run_command
+
+    kind, system = site.scheduler, find_batch_system(site.scheduler)
+    command = system.scheduler.submit(Path("job.sh"))[0]
     if shutil.which(command) is None:
         msg = (
             f"{command}, which submits jobs to {kind}, is not on PATH here: call autotune on a host that can submit "
@@ -123,6 +136,9 @@ def check_site(site: "Site") -> None:
             f'~/.config/autotune/site.toml, `base = "{site.name}"` and `account = "..."`'
         )
         raise CannotRunHereError(msg)
+    variables = system.scheduler.variables
+    if problem := system.obstacle(os.environ, lambda argv: run_command(argv, variables=variables).stdout):
+        raise CannotRunHereError(problem)
 
 
 def cores_of(text: str) -> set[int]:

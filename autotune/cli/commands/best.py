@@ -1,6 +1,7 @@
 """The command that prints the winner of a study, or a job script of it."""
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -8,9 +9,9 @@ import typer
 
 from autotune.cli.choices import SCRIPT_FORM
 from autotune.cli.common import check_one_form, output, print_json, write_script
-from autotune.cli.options import DEFAULT_STORAGE, AsJson, Storage, StudyName
+from autotune.cli.options import DEFAULT_STORAGE, AsJson, Storage, StudyName, WeightsOption
 from autotune.cli.where import SiteOption
-from autotune.errors import NothingWorkedError
+from autotune.errors import NothingFeasibleError, NothingWorkedError
 from autotune.storage.address import storage_url
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from autotune.storage.readable import ReadableStudy
 
 # What JSON has of the study beside its best trial.
-_KEPT = ("replay", "speed_up", "verdict", "inputs", "simplified", "simplified_speed_up", "outlook")
+_KEPT = ("replay", "speed_up", "verdict", "front", "point", "inputs", "simplified", "simplified_speed_up", "outlook")
 
 
 def best(
@@ -26,6 +27,15 @@ def best(
     storage: Storage = DEFAULT_STORAGE,
     script: Annotated[
         str | None, typer.Option("--script", help="Print a job script of this kind.", **SCRIPT_FORM)
+    ] = None,
+    weights: WeightsOption = None,
+    rules: Annotated[
+        Path | None,
+        typer.Option(
+            "--rules",
+            metavar="FILE|FOLDER",
+            help="Of a decision table: write the files from which the program reads it; several into a folder.",
+        ),
     ] = None,
     site: SiteOption = None,
     account: Annotated[
@@ -36,17 +46,33 @@ def best(
 ) -> None:
     """Print the winner, its speed-up and its uncertainty.
 
-    The speed-up is that over the default configuration. --script makes a job script of the winner.
+    The speed-up is that over the default configuration. --script makes a job script of the winner. Of a trade-off
+    there is a front, and --weights chooses from it. Of a decision table there is a setting for each cell, and --rules
+    writes it for the program.
     """
     check_one_form(script, as_json=as_json)
+    from autotune.cli.decisions import check_table_options, print_table
+    from autotune.decisions.section import decisions_section
+    from autotune.results.preference import Preference
     from autotune.results.summary import summarise
     from autotune.storage.stored_study import stored_study
 
     store = stored_study(storage_url(storage), name)
+    if decisions_section(store.definition) is not None:
+        check_table_options({"--script": script, "--weights": weights, "--rules": rules}, as_json=as_json)
+        print_table(store, rules, as_json=as_json)
+        return
+    if rules is not None:
+        msg = f"study {name!r} has no [decisions]: it has one winner; leave it out"
+        raise typer.BadParameter(msg, param_hint="--rules")
     summary = summarise(store)
+    if summary.nearest is not None:
+        raise NothingFeasibleError(summary.best_text())
     if summary.best is None:
         msg = f"study {name!r} has no valid measurement yet"
         raise NothingWorkedError(msg)
+    if weights is not None:
+        summary = replace(summary, preference=Preference.stated(summary.front, weights, name))
     if script is not None:
         from autotune.batch.winner_script import script_of, site_of
 
@@ -55,11 +81,13 @@ def best(
     elif as_json:
         found = summary.to_dict()
         kept = {key: found[key] for key in _KEPT}
-        print_json(found["best"] | kept | {"to_use": _to_use(store, summary)})
+        preference = None if summary.preference is None else summary.preference.to_dict()
+        print_json(found["best"] | kept | {"weights": preference, "to_use": _to_use(store, summary)})
     else:
         output().print(summary.best_text(), markup=False)
         used = _to_use(store, summary)
-        if used["command"] is not None and summary.front is None:
+        has_choice = summary.front is not None and summary.preference is None
+        if used["command"] is not None and not has_choice:
             which = (
                 "the simplified configuration" if summary.simplified else f"the configuration of trial {used['trial']}"
             )
@@ -67,15 +95,20 @@ def best(
             on_inputs = command if isinstance(command, dict) else {"": command}
             for name_of_input, argv in on_inputs.items():
                 about = f"{which}, on input {name_of_input}" if name_of_input else which
-                output().print(f"to use: {about}: {shlex.join(argv)}", markup=False, soft_wrap=True)
+                line = " && ".join([*used["setup"], shlex.join(argv)])
+                output().print(f"to use: {about}: {line}", markup=False, soft_wrap=True)
 
 
 def _to_use(store: "ReadableStudy", summary: "Summary") -> dict[str, Any]:
-    """Return the configuration to use, and the command that runs it; `trial` is None for a simplified one."""
-    from autotune.batch.winner_script import command_to_use
+    """Return the configuration to use, and the command that runs it; `trial` is None for a simplified one.
+
+    `setup` are lines of shell that come before the command: they make its software available.
+    """
+    from autotune.batch.winner_script import command_to_use, setup_to_use
 
     return {
         "trial": None if summary.simplified or summary.best is None else summary.best.number,
         "configuration": dict(summary.configuration or {}),
         "command": command_to_use(store, summary),
+        "setup": setup_to_use(store, summary),
     }

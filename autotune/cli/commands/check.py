@@ -28,13 +28,20 @@ def check(
         bool,
         typer.Option("--run", help="Run the default configuration once, and show the values that are read."),
     ] = False,
+    static: Annotated[
+        bool,
+        typer.Option(
+            "--static", help="Only read the file: run and import nothing that it names, and say what that is."
+        ),
+    ] = False,
     wait: WaitOption = False,
     as_json: AsJson = False,
 ) -> None:
     """Check a study file, and say every mistake.
 
     Each mistake has its line. If there is none, `check` prints the size of the space and the command of the default
-    configuration, which --run runs once. Exit codes: 0 the study can be tuned, 2 the file has mistakes, 3 this machine
+    configuration, which --run runs once. For that it asks programs that the file names for their version; with --static
+    it only reads, for a file of others. Exit codes: 0 the study can be tuned, 2 the file has mistakes, 3 this machine
     lacks something, 4 the run of --run failed.
     """
     from autotune import studyfile
@@ -44,7 +51,9 @@ def check(
 
     path = studyfile.find(name)
     machine, launcher = restrict(this_machine(), cores), local_launcher()
-    report = examined(path, changes or (), machine, launcher, input_file)
+    if static and run:
+        raise typer.BadParameter("it runs nothing: leave out --run", param_hint="--static")
+    report = examined(path, changes or (), machine, launcher, input_file, static=static)
     tried = None
     if run and report.study and report.plan and report.space is not None and report.job and not report.missing:
         from autotune.execution.core_pool import CoreClaim, work_on
@@ -68,7 +77,8 @@ def check(
             _print_run(tried)
         if code is ExitCode.OK:
             own = "" if input_file is None else f" --input {shlex.quote(input_file)}"
-            output().print(f"right: autotune study {_quoted(name)}{own}", markup=False)
+            right = "read" if static else "right"
+            output().print(f"{right}: autotune study {_quoted(name)}{own}", markup=False)
     raise typer.Exit(code)
 
 
@@ -158,5 +168,6 @@ def _to_dict(path: Path, report: "CheckReport", tried: "TrialRun | None") -> dic
         "default": None if report.default is None else dict(report.default),
         "command": report.command or None,
         "metrics": [asdict(metric) for metric in report.metrics],
+        "notes": report.notes,
         "run": None if tried is None else asdict(tried),
     }

@@ -1,7 +1,7 @@
 """`autotune confirm`, `ablate` and `scaling`: compare the winner with the default, take it apart, and scale it."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,15 +12,19 @@ from autotune.cli.common import LEFT, STOPPED, displayed, drawable, if_held, out
 from autotune.cli.options import (
     DEFAULT_STORAGE,
     AsJson,
-    OnEndOption,
+    Noise,
+    NoiseOption,
+    NotifyOption,
     QuietOption,
     RunsOption,
     Storage,
     StudyName,
     TakeOverOption,
     WaitOption,
+    WeightsOption,
 )
 from autotune.cli.where import CoresOption, as_wide_as, check_commands, cluster_of, machine_and_launcher
+from autotune.errors import ExitCode
 from autotune.execution.signals import pausable
 from autotune.formatting import shown, written
 from autotune.storage.address import storage_url
@@ -44,25 +48,30 @@ def confirm(
         float | None,
         typer.Option("--precision", min=1e-4, help="Stop at this half-width of the interval, relative."),
     ] = None,
+    weights: WeightsOption = None,
     storage: Storage = DEFAULT_STORAGE,
     runs: RunsOption = None,
     cores: CoresOption = None,
+    noise: NoiseOption = None,
     wait: WaitOption = False,
     take_over: TakeOverOption = False,
     quiet: QuietOption = False,
-    on_end: OnEndOption = None,
+    notify: NotifyOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare the best trials with the default in fresh runs.
 
-    The runs are interleaved. Runs of earlier confirmations count.
+    The runs are interleaved. Runs of earlier confirmations count. Of a trade-off --weights choose the point that is
+    compared, in each of its metrics.
     """
     from autotune.tuning.session import confirm_study
 
     overrides = {"pairs": pairs, "max_pairs": max_pairs, "precision": precision}
     given = {key: value for key, value in overrides.items() if value is not None}
-    study, settings = stored(name, storage, runs, cores, if_held(wait, take_over), given)
-    with at_end(on_end, settings.name) as end:
+    study, settings = stored(name, Place(storage, runs, cores, if_held(wait, take_over), noise), given)
+    if weights is not None:
+        study = _weighted(study, settings, weights)
+    with at_end(notify, settings.name) as end:
         with pausable() as pause, displayed(when_stopped(settings), quiet=quiet) as display:
             summary = confirm_study(study, replace(settings, pause=pause), display)
             end.verdict = summary.verdict_sentence() or ""
@@ -70,6 +79,20 @@ def confirm(
             print_json(summary.to_dict())
         else:
             output().print(summary.best_text(), markup=False)
+        if summary.nearest is not None:
+            raise typer.Exit(ExitCode.NOTHING_FEASIBLE)
+
+
+def _weighted(study: "StudyFile", settings: "SessionSettings", weights: str) -> "StudyFile":
+    """Return the study with the weights that a user states, which say what its trade-off is judged by from now on."""
+    from autotune.results.preference import Preference
+    from autotune.results.summary import summarise
+    from autotune.storage.stored_study import stored_study
+
+    preference = Preference.stated(summarise(stored_study(settings.url, settings.name)).front, weights, settings.name)
+    assert study.tradeoff is not None
+    tradeoff = study.tradeoff.model_copy(update={"weights": preference.to_dict()})
+    return study.model_copy(update={"tradeoff": tradeoff})
 
 
 def ablate(
@@ -84,10 +107,11 @@ def ablate(
     storage: Storage = DEFAULT_STORAGE,
     runs: RunsOption = None,
     cores: CoresOption = None,
+    noise: NoiseOption = None,
     wait: WaitOption = False,
     take_over: TakeOverOption = False,
     quiet: QuietOption = False,
-    on_end: OnEndOption = None,
+    notify: NotifyOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Measure what each changed option of the winner is worth.
@@ -96,20 +120,22 @@ def ablate(
     tie it to. Options that do not help are dropped.
     """
     from autotune.pictures import draw_bars
-    from autotune.pictures.ablation_bars import bars, lines
+    from autotune.pictures.ablation import bars, lines
     from autotune.storage.study_store import StudyStore
     from autotune.tuning.session import ablate_study
 
-    study, settings = stored(name, storage, runs, cores, if_held(wait, take_over), {"pairs": rounds} if rounds else {})
-    with at_end(on_end, settings.name) as end:
+    study, settings = stored(
+        name, Place(storage, runs, cores, if_held(wait, take_over), noise), {"pairs": rounds} if rounds else {}
+    )
+    with at_end(notify, settings.name) as end:
         with pausable() as pause, displayed(when_stopped(settings), quiet=quiet) as display:
             ablation = ablate_study(study, replace(settings, pause=pause), display, study.verdict.pairs)
         end.verdict = conclusion(ablation) if ablation is not None else ""
         if as_json:
             print_json(_described(ablation) if ablation else None)
-            return
         if ablation is None:
-            output().print("no configuration of this study is better than the default: there is nothing to take apart")
+            _nothing_to_take_apart(settings, as_json=as_json)
+        if ablation is None or as_json:
             return
         metric = StudyStore.read(settings.url, name).definition.target
         drawn = bars(ablation, metric)
@@ -125,16 +151,31 @@ def ablate(
         output().print(f"picture: {path}", markup=False)
 
 
+def _nothing_to_take_apart(settings: "SessionSettings", *, as_json: bool) -> None:
+    """Say why a study has no winner; where nothing keeps the limits, end as the study did."""
+    from autotune.results.summary import summarise
+    from autotune.storage.stored_study import stored_study
+
+    summary = summarise(stored_study(settings.url, settings.name))
+    infeasible = summary.nearest is not None
+    why = summary.verdict_sentence() if infeasible else "no configuration of this study is better than the default"
+    if not as_json:
+        output().print(f"{why}: there is nothing to take apart", markup=False)
+    if infeasible:
+        raise typer.Exit(ExitCode.NOTHING_FEASIBLE)
+
+
 def scaling(
     name: StudyName,
     rounds: Annotated[int, typer.Option("--rounds", min=1, help="Number of runs for each number of processes.")] = 3,
     storage: Storage = DEFAULT_STORAGE,
     runs: RunsOption = None,
     cores: CoresOption = None,
+    noise: NoiseOption = None,
     wait: WaitOption = False,
     take_over: TakeOverOption = False,
     quiet: QuietOption = False,
-    on_end: OnEndOption = None,
+    notify: NotifyOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Measure strong and weak scaling of the winner.
@@ -143,8 +184,8 @@ def scaling(
     """
     from autotune.tuning.session import scale_study
 
-    study, settings = stored(name, storage, runs, cores, if_held(wait, take_over), {})
-    with at_end(on_end, settings.name):
+    study, settings = stored(name, Place(storage, runs, cores, if_held(wait, take_over), noise), {})
+    with at_end(notify, settings.name):
         with pausable() as pause, displayed(when_stopped(settings), quiet=quiet) as display:
             measured = scale_study(study, replace(settings, pause=pause), display, rounds)
         if as_json:
@@ -180,41 +221,45 @@ def when_stopped(settings: "SessionSettings") -> str:
     return STOPPED if settings.queue is None else LEFT.format(name=settings.name)
 
 
-def stored(
-    name: str, storage: str, runs: Path | None, cores: str | None, held: IfHeld, verdict: dict[str, Any]
-) -> "tuple[StudyFile, SessionSettings]":
+@dataclass(frozen=True)
+class Place:
+    """Where a comparison is kept and run, and what is done about noise there, as its options say."""
+
+    storage: str
+    runs: Path | None = None
+    cores: str | None = None
+    held: IfHeld = IfHeld.LEAVE
+    noise: Noise | None = None
+
+
+def stored(name: str, place: Place, verdict: dict[str, Any]) -> "tuple[StudyFile, SessionSettings]":
     """Return the stored study of that name, with changes of its `verdict`, and where it runs."""
     from autotune.studyfile import parse
     from autotune.tuning.session import stored_study
 
-    url = storage_url(storage)
-    table = stored_study(url, name).model_dump(mode="json")
+    table = stored_study(storage_url(place.storage), name).model_dump(mode="json")
     section = table["verdict"] | verdict
     # --pairs above the study's max_pairs raises it.
     section["max_pairs"] = (
         max(section["max_pairs"], section["pairs"]) if "max_pairs" not in verdict else verdict["max_pairs"]
     )
     study = parse(table | {"verdict": section}, source="the options")
-    return settings_of(study, url, name, runs, cores, held)
+    return settings_of(study, name, place)
 
 
 def settings_of(
-    study: "StudyFile",
-    url: str,
-    name: str,
-    runs: Path | None,
-    cores: str | None,
-    held: IfHeld,
-    file: Path | None = None,
+    study: "StudyFile", name: str, place: Place, file: Path | None = None
 ) -> "tuple[StudyFile, SessionSettings]":
     """Return a study as it runs where it runs, and where that is."""
     from autotune.coordination.session_settings import SessionSettings, default_runs
 
-    cluster = cluster_of(study)
+    if place.noise is not None:
+        study = study.model_copy(update={"noise": study.noise.model_copy(update={"mode": place.noise.value})})
+    url, cluster = storage_url(place.storage), cluster_of(study)
     check_commands(cluster)
-    machine, launcher, facts = machine_and_launcher(cluster, cores, name)
-    folder = runs or default_runs(url, name)
-    settings = SessionSettings(url, name, folder, machine, launcher, file, if_held=held, facts=facts)
+    machine, launcher, facts = machine_and_launcher(cluster, place.cores, name)
+    folder = place.runs or default_runs(url, name)
+    settings = SessionSettings(url, name, folder, machine, launcher, file, if_held=place.held, facts=facts)
     return as_wide_as(study, cluster), settings
 
 
@@ -272,6 +317,9 @@ def conclusion(ablation: "Ablation") -> str:
         whole = all(effect.worth is Worth.HELPS for effect in ablation.effects)
         says = "every option of the winner helps" if whole else "no option of the winner can be left out"
         return f"{said}\n{says}: trial {ablation.winner}"
+    if ablation.breaks:
+        names, they = ", ".join(ablation.dropped), "it stays" if len(ablation.dropped) == 1 else "they stay"
+        return f"{said}\nwithout {names} the winner breaks {', '.join(ablation.breaks)}: {they}"
     if not ablation.accepted:
         return f"{said}\n{_kept(ablation.dropped)}"
     gone = [effect for effect in ablation.effects if effect.dispensable and {*effect.without} <= {*ablation.dropped}]

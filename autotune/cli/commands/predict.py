@@ -69,19 +69,20 @@ def predict(
     _check_script(script, target, needs_input=facts_file is not None and input_file is None)
     from autotune.performance.measurements.dataset import measurements
     from autotune.performance.measurements.shipped import shipped
+    from autotune.performance.predict import installed, question, restricted, target_of
     from autotune.performance.predict import predict as predicted
-    from autotune.performance.predict import question, restricted, target_of
     from launchers.local import local_launcher
 
     chosen = choose(name, changes, input_file, facts_file=facts_file)
     target_machine = target_of(machine, nodes, installation or ())
     with temporary_folder("predict") as scratch:
-        prepared = restricted(question(chosen, target_machine, local_launcher(), scratch), where or ())
+        asked = question(chosen, target_machine, local_launcher(), scratch)
+        is_shipped = any(row.setting.program == asked.setting.program for row in shipped())
+        known = measurements(known_storages(storage, also or (), may_be_new=is_shipped))
+        prepared = restricted(installed(asked, known), where or ())
         for note in prepared.plan.notes:
             errors().print(note, markup=False)
-        is_shipped = any(row.setting.program == prepared.setting.program for row in shipped())
-        storages = known_storages(storage, also or (), may_be_new=is_shipped)
-        prediction = predicted(prepared, measurements(storages), top)
+        prediction = predicted(prepared, known, top)
         if script is not None:
             write_script(_script(prepared, target_machine, prediction, script, scratch), target)
             return

@@ -13,6 +13,7 @@ from autotune.formatting import output_folder, quantity, shown
 from autotune.storage.address import storage_url
 
 if TYPE_CHECKING:
+    from autotune.records.outcome import Outcome
     from autotune.records.study import Run, TrialRecord
     from autotune.results.summary import Summary
     from autotune.statistics.standings import Standings
@@ -52,11 +53,22 @@ def show(
 
     It also shows the machine, the workload and the failures.
     """
-    summary = _summary(name, storage)
+    from autotune.results.summary import summarise
+    from autotune.storage.stored_study import stored_study
+
+    store = stored_study(storage_url(storage), name)
+    summary, table = summarise(store), None
+    if summary.decides:
+        from autotune.decisions.table import table_of
+
+        table = table_of(store)
     if as_json:
-        print_json(summary.to_dict())
+        decisions = {} if table is None else {"decisions": table.to_dict()}
+        print_json(summary.to_dict() | decisions)
     else:
         output().print(summary.text(), markup=False)
+        for sentence in () if table is None else table.sentences():
+            output().print(f"the table: {sentence}", markup=False, soft_wrap=True)
 
 
 def trials(
@@ -104,6 +116,7 @@ def runs(
     With --json, each run has its whole command and environment. With --prune, old folders of runs are removed; what
     was measured stays in storage.
     """
+    from autotune.records.series import SeriesKind
     from autotune.results.shared_cores import sharing_cores
 
     if prune:
@@ -121,7 +134,13 @@ def runs(
         print_json(
             [
                 run.to_dict()
-                | {"trial": run.trial, "series": str(run.series), "round": run.round, "shared_cores": number in sharing}
+                | {
+                    "trial": run.trial,
+                    "series": str(run.series),
+                    "round": run.round,
+                    "shared_cores": number in sharing,
+                    "disturbed": run.outcome.disturbed,
+                }
                 for number, run in enumerate(found)
             ]
         )
@@ -137,15 +156,19 @@ def runs(
         Column("host", 4),
         Column("load", 2),
         Column("cpus", 2),
+        Column("taken", 2),
         Column("configuration"),
     )
     console = output()
     rows = [_run_row(run, target, shared=number in sharing) for number, run in enumerate(found)]
     console.print(fitted(columns, rows, console))
     if sharing:
+        counting = sum(found[number].series.kind is not SeriesKind.ASIDE for number in sharing)
+        counts = f"{counting} of them count nevertheless" if counting else "none of them counts (aside)"
         console.print(
-            f"{len(sharing)} runs shared cores with another run of this study at the same time, and measured each "
-            "other: ask for whole nodes (exclusive = true in the site file), or run one at a time (--workers 1)"
+            f"{len(sharing)} runs shared cores with another run of this study at the same time, and disturbed each "
+            f"other; {counts}: ask for whole nodes (exclusive = true in the site file), or run one at a time "
+            "(--workers 1)"
         )
 
 
@@ -164,8 +187,14 @@ def _run_row(run: "Run", target: "Metric", *, shared: bool) -> list[str]:
         run.host,
         f"{load:.2f}" if isinstance(load, float) else "",
         f"{outcome.conditions.get('cpus', '')}{' (shared)' if shared else ''}",
+        _taken(outcome),
         shown(run.configuration),
     ]
+
+
+def _taken(outcome: "Outcome") -> str:
+    share = outcome.disturbance.taken_share
+    return "" if share is None else f"{share:.0%}{' (disturbed)' if outcome.disturbed else ''}"
 
 
 def _store(name: str, storage: str) -> "ReadableStudy":
@@ -196,25 +225,33 @@ def _list_row(summary: "Summary") -> list[str]:
 
 
 def _print_trials(summary: "Summary") -> None:
+    from statistics import median
+
+    from autotune.records.limit import breaks
+    from autotune.results.pareto import tradeoff_metrics
     from autotune.results.trial_rows import state_of
     from autotune.statistics.ratio_words import ratio_title
 
     standings = summary.standings
-    metric = standings.metric
+    metric, others = standings.metric, tradeoff_metrics(summary.definition)[1:]
     columns = (
         Column("trial"),
         Column("state", 3),
         Column("runs", 1),
         Column(f"{metric.name} [{metric.unit}]"),
+        *(Column(f"{other.name} [{other.unit}]" if other.unit else other.name) for other in others),
         Column(ratio_title(metric), 2),
         Column("configuration"),
     )
     rows = []
     for trial in summary.trials:
         speed_up = standings.speed_up(trial)
-        message, folder = trial.message, output_folder(trial.job) if trial.failure is not None else ""
+        message = trial.message or breaks(standings.limits.breaches(trial.number))
+        folder = output_folder(trial.job) if trial.failure is not None else ""
         note = f"{shown(trial.configuration)}{': ' if message else ''}{message}{f' ({folder})' if folder else ''}"
-        figures = (_value_of(trial, standings), speed_up.text() if speed_up is not None else "")
+        measured = (trial.measured(other.name) for other in others)
+        costs = (f"{median(values):.4g}" if values else "" for values in measured)
+        figures = (_value_of(trial, standings), *costs, speed_up.text() if speed_up is not None else "")
         rows.append((str(trial.number), state_of(trial), _runs_of(trial), *figures, note))
     best = next((index for index, trial in enumerate(summary.trials) if trial is summary.best), None)
     console = output()

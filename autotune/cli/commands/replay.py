@@ -9,6 +9,7 @@ import typer
 from autotune.cli.common import displayed, errors, output, print_json
 from autotune.cli.options import DEFAULT_STORAGE, AsJson, SetOption, Storage
 from autotune.errors import StudyFileError
+from autotune.formatting import listed
 from autotune.lockfile import temporary_folder
 from autotune.storage.address import sqlite_path, storage_url
 
@@ -47,7 +48,7 @@ def replay(
     from autotune.machines.this_machine import this_machine
     from autotune.planning.prepare import prepare
     from autotune.records.study import REPLAY_NOTICE
-    from autotune.tuning.replay import budget_rows, table_of
+    from autotune.tuning.replay import best_recorded, budget_rows, limits_in, table_of
     from launchers.local import local_launcher
 
     numbers = _numbers(budgets)
@@ -60,14 +61,16 @@ def replay(
             errors().print(note, markup=False)
         with displayed(stopped="stopped: nothing of it is kept") as display:
             rows = budget_rows(chosen, prepared, numbers, seeds, display)
-    metric = prepared.definition.target
+    metric, limits = prepared.definition.target, limits_in(chosen, prepared)
+    best = best_recorded(table_of(prepared), limits)
     if as_json:
         print_json(
             {
                 "replay": True,
                 "metric": metric.name,
                 "unit": metric.unit,
-                "best_recorded": table_of(prepared).best,
+                "best_recorded": best,
+                "limits": [str(limit) for limit in limits],
                 "recorded": len(table_of(prepared).recordings),
                 "space": prepared.space.size.value,
                 "sampler": chosen.sampler.name,
@@ -77,9 +80,10 @@ def replay(
         )
         return
     output().print(_table(rows))
-    best = table_of(prepared).best
     value = "none" if best is None else f"{best:.4g} {metric.unit}"
-    output().print(f"best recorded: {value}; what was found is judged by the median of its recorded runs", markup=False)
+    of_those = f" of those that keep {listed([str(limit) for limit in limits])}" if limits else ""
+    judged = "what was found is judged by the medians of its recorded runs"
+    output().print(f"best recorded{of_those}: {value}; {judged}", markup=False)
 
 
 def _numbers(text: str) -> list[int]:
@@ -137,13 +141,16 @@ def _is_replay(path: Path) -> bool:
 
 
 def _settings(options: dict[str, Any]) -> dict[str, Any]:
-    """Return how a stored study was tuned: its sampler and its repeats."""
+    """Return how a stored study was tuned: its sampler, its repeats, and its limits on what its runs told."""
     if "study" not in options:
         return {}
     from autotune.storage.study_store import StudyStore
 
-    stored = StudyStore.read(storage_url(options["table"]), options["study"]).definition.study
-    return {key: stored[key] for key in ("sampler", "repeats") if key in stored}
+    definition = StudyStore.read(storage_url(options["table"]), options["study"]).definition
+    stored, told = definition.study, {metric.name for metric in definition.metrics}
+    limits = {name: limit for name, limit in stored.get("limits", {}).items() if name in told}
+    kept = {key: stored[key] for key in ("sampler", "repeats") if key in stored}
+    return kept | ({"limits": limits} if limits else {})
 
 
 def _partial(prepared: "Prepared") -> list[str]:

@@ -1,21 +1,29 @@
-"""`autotune report` and `export`: a study as one document to read, print and pass on; its runs as a table."""
+"""`autotune report`, `picture` and `export`: a study as a document, one picture of it, its runs as a table."""
 
 import json
 import os
+import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from autotune.cli.common import errors, print_json
-from autotune.cli.options import DEFAULT_STORAGE, Storage, StudyName
+from autotune.cli.common import drawable, errors, output, print_json
+from autotune.cli.options import DEFAULT_STORAGE, AsJson, Storage, StudyName
+from autotune.cli.tables import Column, fitted
 from autotune.errors import NothingWorkedError
 from autotune.files import replace_file
-from autotune.storage.address import storage_url
+from autotune.storage.address import shown, sqlite_path, storage_url
 
 if TYPE_CHECKING:
+    from autotune.pictures.chart import Chart
     from autotune.report import Report
+
+_OVER = (
+    "A parameter; with a second one there is a line for each of its values. Needed where there is no decision table."
+)
+_MOST_OVER = 2
 
 
 class ReportFormat(StrEnum):
@@ -44,6 +52,10 @@ def report(
     png: Annotated[
         Path | None, typer.Option("--png", metavar="FOLDER", help="Also draw the pictures as PNG files in this folder.")
     ] = None,
+    pdf: Annotated[
+        Path | None,
+        typer.Option("--pdf", metavar="FILE", help="Write it as PDF, by a Chromium or Chrome that is here."),
+    ] = None,
 ) -> None:
     """Write a report of a study: HTML, Markdown or JSON.
 
@@ -54,16 +66,124 @@ def report(
 
     document = report_of(StudyStore.read(storage_url(storage), name))
     drawn = _draw(document, png) if png is not None else {}
+    if pdf is not None:
+        _print(document, pdf)
+    if pdf is None or target is not None or form is not ReportFormat.HTML:
+        _give(document, form, drawn, target)
+    if png is not None:
+        errors().print(f"pictures: {len(drawn)} in {png}", markup=False)
+
+
+def picture(
+    name: StudyName,
+    over: Annotated[str | None, typer.Option("--over", metavar="NAME[,NAME]", help=_OVER)] = None,
+    of: Annotated[
+        str | None,
+        typer.Option(
+            "--of", metavar="NAME", help="A metric, or a part that the program times. Default: the optimised."
+        ),
+    ] = None,
+    target: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help=".png, .svg or .pdf; default: STUDY-OF-OVER.png.", callback=drawable
+        ),
+    ] = None,
+    storage: Storage = DEFAULT_STORAGE,
+    as_json: AsJson = False,
+) -> None:
+    """Draw a metric over parameters, or a decision table.
+
+    Without --over, the table of a study with [decisions] is drawn: the default beside what the table says. Else each
+    point is the best trial at that value: its time, its iterations, its seconds in a routine. With two parameters
+    there is a line for each value of the second. A sweep measures the same with all others fixed.
+    """
+    from autotune.pictures.files import save
+
+    chart, named = _chart(name, storage, over, of)
+    if as_json:
+        print_json({"description": chart.description, "columns": chart.table.columns, "rows": chart.table.rows})
+    else:
+        columns = [Column(title) for title in chart.table.columns]
+        rows = [["" if cell is None else str(cell) for cell in row] for row in chart.table.rows]
+        output().print(fitted(columns, rows, output()))
+        output().print(chart.description, markup=False, soft_wrap=True)
+    if target is not None or not as_json:
+        path = target or Path("-".join([name, *named]).replace(os.sep, "-").replace(" ", "-") + ".png")
+        save(chart, path, named_by="--output")
+        errors().print(f"picture: {path}", markup=False)
+
+
+def _give(document: "Report", form: ReportFormat, drawn: dict[str, Path], target: Path | None) -> None:
+    """Write a report to its file, or to the output."""
     if target is None and form is ReportFormat.HTML:
-        target = Path(f"{name.replace(os.sep, '-')}.html")
+        target = Path(f"{document.study.replace(os.sep, '-')}.html")
     text = _text(document, form, drawn, target)
     if target is None or str(target) == "-":
         typer.echo(text, nl=False)
     else:
         _write(text, target)
         errors().print(f"report: {target}", markup=False)
-    if png is not None:
-        errors().print(f"pictures: {len(drawn)} in {png}", markup=False)
+
+
+def _print(document: "Report", target: Path) -> None:
+    """Print a report as PDF.
+
+    Raises:
+        typer.BadParameter: the file cannot be written.
+        CannotRunHereError: no browser printed it.
+    """
+    from autotune.report.page import to_html
+    from autotune.report.printing import to_pdf
+
+    printed = to_pdf(to_html(document))
+    try:
+        target.write_bytes(printed)
+    except OSError as error:
+        msg = f"cannot write {target}: {error.strerror or error}; name another file"
+        raise typer.BadParameter(msg, param_hint="--pdf") from error
+    errors().print(f"report: {target}", markup=False)
+
+
+def _chart(name: str, storage: str, over: str | None, of: str | None) -> "tuple[Chart, list[str]]":
+    """Return the picture, and the words for its file's name.
+
+    Raises:
+        AutotuneError: there is nothing to draw, or no such parameter or metric.
+        typer.BadParameter: it is not said over what.
+    """
+    from autotune.pictures.over import drawn_over
+    from autotune.results.summary import summarise
+    from autotune.storage.stored_study import stored_study
+
+    store = stored_study(storage_url(storage), name)
+    summary = summarise(store)
+    if over is None:
+        if not summary.decides:
+            msg = f"study {name!r} has no [decisions]: name a parameter to draw it over"
+            raise typer.BadParameter(msg, param_hint="--over")
+        if of is not None:
+            msg = "is for a picture over a parameter: give --over too, or leave it out for the decision table"
+            raise typer.BadParameter(msg, param_hint="--of")
+        from autotune.decisions.table import table_of
+        from autotune.pictures.decisions import decisions
+
+        table = table_of(store)
+        chart = None if table is None else decisions(table)
+        if chart is None:
+            msg = f"study {name!r} has too few measurements for a table yet"
+            raise NothingWorkedError(msg)
+        return chart, ["decisions"]
+    names = [word.strip() for word in over.split(",") if word.strip()]
+    if not 1 <= len(dict.fromkeys(names)) == len(names) <= _MOST_OVER:
+        msg = f"{over!r}: give the name of one parameter, or of two with a comma between them"
+        raise typer.BadParameter(msg, param_hint="--over")
+    what = of or summary.standings.metric.name
+    chart = drawn_over(summary, what, *names)
+    if chart is None:
+        msg = f"study {name!r} has no valid trial with {what} and a value of {names[0]}"
+        raise NothingWorkedError(msg)
+    return chart, [what, *names]
 
 
 def _text(document: "Report", form: ReportFormat, drawn: dict[str, Path], target: Path | None) -> str:
@@ -130,18 +250,35 @@ def export(
         Form | None,
         typer.Option("--format", help="Print it as other tuners exchange it: a cache of Kernel Tuner, or T4 results."),
     ] = None,
+    reframe: Annotated[
+        bool, typer.Option("--reframe", help="Print a ReFrame test of whether the winner still wins, by the verdict.")
+    ] = False,
 ) -> None:
     """Print every measurement of a study as CSV or JSON.
 
     Each run is a row, with its parameters, metrics, time, failure or bound. With --format kernel-tuner it is a cache
     file for Kernel Tuner's simulation mode, with --format t4 results of the schema T4: a configuration is there once.
+    With --reframe it is no table: a test for ReFrame, which makes a few fresh pairs of winner and default.
     """
     from autotune.results.export import as_csv, exported
     from autotune.storage.study_store import StudyStore
 
-    if [as_json, csv, form is not None].count(True) > 1:
-        msg = "give one of --csv, --json and --format"
+    if [as_json, csv, form is not None, reframe].count(True) > 1:
+        msg = "give one of --csv, --json, --format and --reframe"
         raise typer.BadParameter(msg)
+    if reframe:
+        from autotune.results.reframe_test import reframe_test
+
+        url = storage_url(storage)
+        path = sqlite_path(url)
+        # A server's password is not written anywhere: the environment has it.
+        text = reframe_test(
+            StudyStore.read(url, name),
+            [sys.executable, "-m", "autotune"],
+            shown(url) if path is None else str(path.resolve()),
+        )
+        typer.echo(text, nl=False)
+        return
     if form is not None:
         from autotune.results.tuner_files import check_exchangeable, kernel_tuner_cache, t4_results
 

@@ -7,20 +7,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import typer
+
 from autotune.cli.at_end import SessionEnd, at_end
 from autotune.cli.choices import SCRIPT_FORM
 from autotune.cli.common import LEFT, STOPPED, displayed, errors, output, print_json
 from autotune.cli.options import DEFAULT_STORAGE, with_options
 from autotune.cli.study_options import StudyOptions
 from autotune.cli.study_request import ON_RAY, StudyRequest, requested
-from autotune.cli.where import as_wide_as, check_commands, cluster_of, machine_and_launcher
-from autotune.errors import StudyFileError
+from autotune.cli.where import as_wide_as, cautions, check_commands, cluster_of, machine_and_launcher
+from autotune.errors import ExitCode, StudyFileError
 from autotune.lockfile import temporary_folder
 
 if TYPE_CHECKING:
     from autotune.coordination.deadline import Deadline
     from autotune.display.console import Display
     from autotune.machines.this_machine import Machine
+    from autotune.results.summary import Summary
     from autotune.studyfile import StudyFile
     from launchers import Launcher
 
@@ -38,7 +41,7 @@ def study(options: StudyOptions) -> None:
     the process ends with exit code 8 when the runs in flight have ended.
     """
     request = requested(options)
-    with at_end(options.on_end, request.stored_name) as end:
+    with at_end(options.notify, request.stored_name) as end:
         _tune(options, request, end)
 
 
@@ -60,7 +63,6 @@ def _tune(options: StudyOptions, request: StudyRequest, end: SessionEnd) -> None
     # Ray and Optuna take a second to import: the errors above are reported before.
     from autotune.coordination.session_settings import SessionSettings, default_runs
     from autotune.execution.signals import pausable
-    from autotune.storage.address import shown as without_password
     from autotune.storage.address import storage_url
     from autotune.tuning.session import run_study
 
@@ -77,22 +79,35 @@ def _tune(options: StudyOptions, request: StudyRequest, end: SessionEnd) -> None
         ray_nodes=options.ray_nodes or 1,
         facts=facts,
         retry_failed=options.retry_failed,
+        tune_again=options.tune_again,
     )
     stopped = STOPPED if cluster is None else LEFT.format(name=stored_name)
     with pausable() as pause, displayed(stopped, options.status, quiet=options.quiet) as display:
         if options.input_file is not None and options.study_name is None:
             display.line(f"study: {stored_name} (its name is made from the input; --name gives another)")
+        for caution in cautions(cluster):
+            display.line(caution)
         settings = replace(settings, deadline=_deadline(request.ends_at, display), pause=pause)
         summary = run_study(chosen, settings, display)
     end.verdict = summary.verdict_sentence() or ""
     if options.as_json:
         print_json(summary.to_dict())
-        return
+    else:
+        _print_found(options, summary)
+    if summary.nearest is not None:
+        raise typer.Exit(ExitCode.NOTHING_FEASIBLE)
+
+
+def _print_found(options: StudyOptions, summary: "Summary") -> None:
     output().print(summary.best_text(), markup=False)
-    if summary.definition.replay:
+    if summary.definition.replay or summary.best is None:
         return
+    from autotune.storage.address import shown as without_password
+
     again = "" if options.storage == DEFAULT_STORAGE else f" --storage {shlex.quote(without_password(options.storage))}"
-    output().print(f"job script: autotune best {stored_name}{again} --script {SCRIPT_FORM['metavar']}", markup=False)
+    choice = "" if summary.front is None else f" --weights {summary.front.equal_weights}"
+    line = f"job script: autotune best {summary.name}{again}{choice} --script {SCRIPT_FORM['metavar']}"
+    output().print(line, markup=False)
 
 
 def _deadline(until: float | None, display: "Display") -> "Deadline | None":

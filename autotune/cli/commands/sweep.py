@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from autotune.cli.at_end import at_end
-from autotune.cli.commands.compare import settings_of, stored, when_stopped
+from autotune.cli.commands.compare import Place, settings_of, stored, when_stopped
 from autotune.cli.common import displayed, drawable, if_held, output, print_json
 from autotune.cli.completion import study_files, study_names
 from autotune.cli.options import (
     DEFAULT_STORAGE,
     AsJson,
     InputOption,
-    OnEndOption,
+    NoiseOption,
+    NotifyOption,
     QuietOption,
     RunsOption,
     Storage,
@@ -26,7 +27,6 @@ from autotune.cli.options import (
 from autotune.cli.where import CoresOption
 from autotune.execution.signals import pausable
 from autotune.storage.address import sqlite_path, storage_url
-from autotune.storage.study_lock import IfHeld
 
 if TYPE_CHECKING:
     from autotune.comparison.sweep import Sweep
@@ -81,10 +81,11 @@ def sweep(
     storage: Storage = DEFAULT_STORAGE,
     runs: RunsOption = None,
     cores: CoresOption = None,
+    noise: NoiseOption = None,
     wait: WaitOption = False,
     take_over: TakeOverOption = False,
     quiet: QuietOption = False,
-    on_end: OnEndOption = None,
+    notify: NotifyOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Measure one parameter, or two, over their values.
@@ -94,7 +95,7 @@ def sweep(
     sweep.
     """
     from autotune.comparison.sweep import Request, described
-    from autotune.pictures.ablation_bars import lines
+    from autotune.pictures.ablation import lines
     from autotune.pictures.files import save
     from autotune.pictures.sweep import sweep_bars, sweep_chart
     from autotune.tuning.session import sweep_study
@@ -102,8 +103,8 @@ def sweep(
     swept = _swept(over, values or [])
     base_name = "default" if at == "default" else "best" if at == "best" else f"trial {_trial(at)}"
     request = Request(swept, _fixed(fixed or []), repeats, base_name)
-    study, settings = _study(name, input_file, storage, runs, cores, if_held(wait, take_over))
-    with at_end(on_end, settings.name) as end:
+    study, settings = _study(name, input_file, Place(storage, runs, cores, if_held(wait, take_over), noise))
+    with at_end(notify, settings.name) as end:
 
         def drawn(result: "Sweep") -> str:
             return "\n".join(lines(sweep_bars(result), result.metric))
@@ -124,7 +125,8 @@ def sweep(
         if as_json:
             print_json({"study": settings.name, **result.to_dict()})
             return
-        for line in (drawn(result), *_left_out(result), end.verdict):
+        leading = [leader.sentence(result.metric) for leader in result.leaders]
+        for line in (drawn(result), *_left_out(result), *leading, end.verdict):
             output().print(line, markup=False)
         chart = sweep_chart(result, settings.name)
         if chart is not None:
@@ -185,18 +187,16 @@ def _base(at: str, summary: "Summary", space: "Space") -> "Configuration":
     return trial.configuration
 
 
-def _study(
-    name: str, input_file: str | None, storage: str, runs: Path | None, cores: str | None, held: IfHeld
-) -> "tuple[StudyFile, SessionSettings]":
+def _study(name: str, input_file: str | None, place: Place) -> "tuple[StudyFile, SessionSettings]":
     """Return the stored study of that name; where there is none, that of the study file."""
     from autotune import studyfile
     from autotune.cli.study_request import choose
     from autotune.storage.stored_study import stored_studies
 
-    url = storage_url(storage)
+    url = storage_url(place.storage)
     path = sqlite_path(url)
     is_new = path is not None and not path.exists()
     if input_file is None and not is_new and name in [store.name for store in stored_studies(url)]:
-        return stored(name, storage, runs, cores, held, {})
+        return stored(name, place, {})
     study = choose(name, None, input_file)
-    return settings_of(study, url, study.name, runs, cores, held, studyfile.find(name))
+    return settings_of(study, study.name, place, studyfile.find(name))

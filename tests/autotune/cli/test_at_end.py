@@ -1,6 +1,9 @@
-"""--on-end: what runs at the end of a session, and what it is told; --quiet."""
+"""--notify: who is told of the end of a session, and what; --quiet."""
 
+import json
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 import typer
@@ -42,13 +45,69 @@ def test_the_command_is_told_of_a_bad_end_too_and_the_error_goes_on(folder, erro
 def test_a_command_that_fails_is_told_and_changes_nothing(capfd):
     with at_end("false", "melt"):
         pass
-    assert capfd.readouterr().err == "--on-end: false ended with exit code 1\n"
+    assert capfd.readouterr().err == "--notify: false: it ended with exit code 1\n"
 
 
-@pytest.mark.parametrize("command", ["", "no-such-command x", "'unbalanced"])
+@pytest.mark.parametrize("command", ["", "no-such-command x", "'unbalanced", "http://", "https://[x"])
 def test_what_is_no_command_is_refused_before_anything_runs(command):
     with pytest.raises(typer.BadParameter), at_end(command, "melt"):
         pytest.fail("it began")
+
+
+@pytest.fixture
+def web():
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            posted.append((self.path, self.headers["Content-Type"], json.loads(body)))
+            self.send_response(404 if "gone" in self.path else 204)
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    posted = []
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}", posted
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_an_address_gets_the_result_as_json_and_nothing_else(web, monkeypatch, capfd):
+    monkeypatch.setenv("MY_API_TOKEN", "hidden")
+    address, posted = web
+
+    def session():
+        with at_end(f"{address}/hook", "melt") as end:
+            end.verdict = "the winner no longer wins"
+            raise typer.Exit(10)
+
+    with pytest.raises(typer.Exit):
+        session()
+    result = {"study": "melt", "exit_code": 10, "verdict": "the winner no longer wins"}
+    assert posted == [("/hook", "application/json", result)]
+    assert capfd.readouterr() == ("", "")
+
+
+def test_an_address_that_does_not_take_it_is_told_without_its_path_and_changes_nothing(web, capfd):
+    with at_end(f"{web[0]}/gone/my-secret", "melt"):
+        pass
+    with at_end("http://127.0.0.1:9/my-secret", "melt"):
+        pass
+    said = capfd.readouterr().err.splitlines()
+    assert said[0] == "--notify: 127.0.0.1: it answered 404 Not Found"
+    assert "refused" in said[1]
+    assert not any("secret" in line for line in said)
+
+
+def test_who_is_told_has_a_bounded_time(monkeypatch, capfd):
+    monkeypatch.setattr("autotune.cli.at_end._PATIENCE_S", 0.05)
+    with at_end("sleep 5", "melt"):
+        pass
+    assert "--notify: sleep: not done within" in capfd.readouterr().err
 
 
 def test_a_quiet_session_shows_nothing_but_how_it_was_stopped(capfd):

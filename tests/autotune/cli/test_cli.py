@@ -123,7 +123,8 @@ def test_every_run_says_where_when_and_how_it_was_made(tuned):
         assert run["job"]["argv"][0].endswith("awk")
         assert run["session"].keys() >= {"host", "system", "governor", "mpi", "autotune", "python", "study_commit"}
         assert run["session"]["study_file"] == "mine.toml"
-        assert run["outcome"]["conditions"].keys() >= {"load_1m", "node", "cpus", "node_cpus", "began_at"}
+        known = {"load_1m", "node", "cpus", "node_cpus", "began_at", "major_faults"}
+        assert run["outcome"]["conditions"].keys() >= known
         assert run["shared_cores"] is False
 
 
@@ -193,6 +194,7 @@ def test_a_dry_run_with_another_sampler_shows_what_that_would_try(tmp_path):
     [
         (["study", "qee"], 2, "did you mean 'qe'"),
         (["study", "./none.toml"], 2, "no study file at ./none.toml"),
+        (["study", "./:key:.toml"], 2, "no study file at ./:key:.toml"),
         (["study", "./mine.toml", "--trails", "3"], 2, "--trials"),
         (["study", "./mine.toml", "--trials", "0"], 2, "--trials"),
         (["study", "./mine.toml", "--timeout", "soon"], 2, "is not a duration"),

@@ -1,5 +1,6 @@
 """The worked examples that ship, with their real programs: one run each, and short studies of two of them."""
 
+import importlib.util
 import json
 import os
 import shutil
@@ -30,12 +31,20 @@ NWCHEM = pytest.mark.skipif(
     shutil.which("nwchem") is None or detect() is None,
     reason="no nwchem or no mpirun: apt-get install nwchem openmpi-bin",
 )
+ESPRESSO = pytest.mark.skipif(
+    shutil.which("ph.x") is None or not Path("/usr/share/espresso/pseudo/Si.pz-vbc.UPF").is_file() or detect() is None,
+    reason="apt-get install quantum-espresso quantum-espresso-data openmpi-bin",
+)
 FFTW = pytest.mark.skipif(
     shutil.which("gcc") is None or not Path("/usr/include/fftw3.h").is_file(), reason="apt-get install gcc libfftw3-dev"
 )
 POSTGRES = pytest.mark.skipif(
     not (shutil.which("postgres") or list(Path("/usr/lib/postgresql").glob("*/bin/postgres"))),
     reason="no PostgreSQL server: apt-get install postgresql",
+)
+ENGINES = pytest.mark.skipif(
+    any(importlib.util.find_spec(name) is None for name in ("onnx", "onnxruntime")),
+    reason="no ONNX Runtime: pip install onnx onnxruntime",
 )
 SHORT = (
     *("verdict.confidence=0.75", "verdict.pairs=3", "verdict.max_pairs=3", "verdict.rounds=2", "verdict.candidates=1"),
@@ -50,11 +59,15 @@ SHORT = (
         pytest.param("flags", "steps_s", marks=GCC),
         pytest.param("hpl", "gflops", marks=HPCC),
         pytest.param("pgbench", "tps", marks=POSTGRES),
+        pytest.param("checkpoint", "time_s"),
+        pytest.param("inference", "throughput", marks=ENGINES),
         pytest.param("gromacs", "ns_per_day", marks=GROMACS),
         pytest.param("lammps", "loop_s", marks=LAMMPS),
         pytest.param("cp2k", "cp2k_s", marks=CP2K),
         pytest.param("nwchem", "elapsed_s", marks=NWCHEM),
         pytest.param("fftw", "speed", marks=FFTW),
+        pytest.param("ph", "elapsed_s", marks=ESPRESSO),
+        pytest.param("cp", "elapsed_s", marks=ESPRESSO),
     ],
 )
 def test_the_default_of_an_example_runs_and_is_read(tmp_path, name, metric):

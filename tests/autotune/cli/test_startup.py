@@ -24,7 +24,7 @@ except SystemExit as ended:
 json.dump({"code": code, "modules": sorted(sys.modules)}, open(3, "w"))
 """
 # Seconds of the processor, all of them together.
-HEAVY = {"ray", "sklearn", "xgboost", "scipy", "matplotlib", "plotly", "fastapi", "starlette", "uvicorn", "pandas"}
+HEAVY = {"ray", "sklearn", "xgboost", "scipy", "matplotlib", "fastapi", "starlette", "uvicorn", "pandas"}
 # Optuna takes longer to open a storage than the rest of a command takes; runs are made by what nobody needs who reads.
 READING = HEAVY | {"optuna", "alembic", "sqlalchemy", "autotune.coordination.run_manager"}
 # What help and completion need none of.

@@ -10,7 +10,7 @@ import typer
 
 from autotune.cli.at_end import at_end
 from autotune.cli.choices import SCRIPT_FORM
-from autotune.cli.commands.compare import settings_of, when_stopped
+from autotune.cli.commands.compare import Place, settings_of, when_stopped
 from autotune.cli.common import (
     check_one_form,
     displayed,
@@ -29,7 +29,8 @@ from autotune.cli.options import (
     AsJson,
     InputOption,
     InstallationOption,
-    OnEndOption,
+    NoiseOption,
+    NotifyOption,
     QuietOption,
     RunsOption,
     SetOption,
@@ -97,13 +98,14 @@ def rightsize(
         str | None, typer.Option("--script", help="Print a job script of the chosen size.", **SCRIPT_FORM)
     ] = None,
     target: Annotated[Path | None, typer.Option("--output", "-o", help="Write the script to a file instead.")] = None,
+    noise: NoiseOption = None,
     wait: WaitOption = False,
     take_over: TakeOverOption = False,
     quiet: QuietOption = False,
-    on_end: OnEndOption = None,
+    notify: NotifyOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Find the nodes, ranks and threads for a deadline or a budget.
+    """Find nodes, ranks and threads for a deadline or a budget.
 
     The cheapest size that meets the deadline with a chance of 90%; without a deadline, the fastest within the budget. A
     few runs are made where they tell most for what they cost; with --probes 0 or a --machine it only predicts. The same
@@ -112,7 +114,7 @@ def rightsize(
     check_one_form(None if target is not None else script, as_json=as_json)
     limits = _limits(deadline, max_core_hours, max_energy)
     study = choose(name, changes, input_file)
-    held = if_held(wait, take_over)
+    place = Place(storage, runs, cores, if_held(wait, take_over), noise)
     if installation and machine is None:
         msg = "it is for a described machine: --machine NAME; here the program itself tells how it is installed"
         raise typer.BadParameter(msg, param_hint="--installation")
@@ -131,8 +133,8 @@ def rightsize(
     url = storage_url(storage)
     urls = (url, *(storage_url(other) for other in also or ()))
     request = SizingRequest(limits, probes, max_nodes, whole_nodes, urls)
-    study, settings = settings_of(study, url, study.name, runs, cores, held, studyfile.find(name))
-    with at_end(on_end, settings.name) as end:
+    study, settings = settings_of(study, study.name, place, studyfile.find(name))
+    with at_end(notify, settings.name) as end:
         with pausable() as pause, displayed(when_stopped(settings), quiet=quiet) as display:
             found, objective = rightsize_study(study, replace(settings, pause=pause), display, request)
         end.verdict = found.sentence()
@@ -175,7 +177,7 @@ def _predicted(
     """Return the right size on a described machine by what is known, and the objective that makes its jobs."""
     from autotune.comparison.sizing import check_is_sized
     from autotune.performance.measurements.dataset import measurements
-    from autotune.performance.predict import known_there, question, target_of
+    from autotune.performance.predict import installed, known_there, question, target_of
     from autotune.performance.rightsizing.right_size import Knowledge
     from autotune.performance.rightsizing.sizes import Sizes, measured_here, room_of, times_of
     from launchers.local import local_launcher
@@ -185,9 +187,11 @@ def _predicted(
         raise CannotRunHereError(msg)
     asked = question(study, target_of(machine, most_nodes or 1, installation), local_launcher(), scratch)
     check_is_sized(asked.setting.metric)
+    known = measurements(urls, asked.setting.program)
+    asked = installed(asked, known)
     for note in asked.plan.notes:
         errors().print(note, markup=False)
-    setting, measured, remarks = known_there(asked, measurements(urls, asked.setting.program))
+    setting, measured = known_there(asked, known)
     room = room_of(setting.machine_facts, most_nodes, whole_nodes)
     sizes = Sizes(asked.space, setting, asked.plan, room, scratch / "sizes")
     candidates, model = sizes.candidates(measured)
@@ -200,7 +204,7 @@ def _predicted(
         )
         raise CannotRunHereError("\n".join((msg, *(model.doubts if model is not None else ()))))
     found = found.by(model)
-    return replace(found, grounds=(*remarks, *found.grounds)), asked.plan.objective
+    return replace(found, grounds=(*asked.remarks, *found.grounds)), asked.plan.objective
 
 
 def _tell(

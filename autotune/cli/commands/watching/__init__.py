@@ -1,0 +1,1 @@
+"""The command that watches a winner after its study."""

@@ -1,0 +1,135 @@
+"""`autotune watch`: whether the winner of a study still wins, by a few fresh runs, from cron or a job."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from autotune.cli.at_end import SessionEnd, at_end
+from autotune.cli.commands.compare import Place, stored, when_stopped
+from autotune.cli.common import displayed, if_held, output, print_json
+from autotune.cli.options import (
+    DEFAULT_STORAGE,
+    AsJson,
+    NoiseOption,
+    NotifyOption,
+    RunsOption,
+    Storage,
+    StudyName,
+    TakeOverOption,
+    WaitOption,
+)
+from autotune.cli.where import CoresOption
+from autotune.errors import ExitCode
+from autotune.execution.signals import pausable
+from autotune.storage.address import storage_url
+
+if TYPE_CHECKING:
+    from autotune.comparison.watching.finding import Finding
+
+
+def watch(
+    name: StudyName,
+    pairs: Annotated[
+        int | None,
+        typer.Option("--pairs", min=1, help="Number of pairs of runs; by default as many as the noise needs."),
+    ] = None,
+    record: Annotated[bool, typer.Option("--record", help="Make no runs: print what the checks so far found.")] = False,
+    accept: Annotated[
+        bool,
+        typer.Option("--accept", help="Make no runs: compare with the state that a change has led to, from now on."),
+    ] = False,
+    junit: Annotated[
+        Path | None,
+        typer.Option("--junit", metavar="FILE", help="Write what was found to FILE as JUnit XML, for a CI server."),
+    ] = None,
+    storage: Storage = DEFAULT_STORAGE,
+    runs: RunsOption = None,
+    cores: CoresOption = None,
+    noise: NoiseOption = None,
+    wait: WaitOption = False,
+    take_over: TakeOverOption = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing unless something has changed.")] = False,
+    notify: NotifyOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check by a few runs that the winner still wins.
+
+    Winner and default run in fresh pairs, which are compared with the verdict's by all checks so far. Exit code 10: the
+    winner no longer wins or fails, or one of the two has become slower or faster.
+    """
+    if accept or record:
+        found = _accepted(storage, name) if accept else _so_far(storage, name)
+        _write_junit(found, junit)
+        _print(found, as_json=as_json, record=record)
+        _raise_hand(found)
+        return
+    from autotune.tuning.session import watch_study
+
+    study, settings = stored(name, Place(storage, runs, cores, if_held(wait, take_over), noise), {})
+    with at_end(notify, settings.name) as end:
+        with pausable() as pause, displayed(when_stopped(settings), quiet=quiet) as display:
+            found = watch_study(study, replace(settings, pause=pause), display, pairs)
+        _write_junit(found, junit)
+        _tell(found, end, quiet=quiet, as_json=as_json)
+
+
+def _tell(found: "Finding", end: SessionEnd, *, quiet: bool, as_json: bool) -> None:
+    # What a run that failed has printed is not sent anywhere.
+    failed = [f"trial {found.verdict.winner} or the default fails"] if found.failed else []
+    end.verdict = "; ".join([*failed, *found.said])
+    if found.alarms or as_json or not quiet:
+        _print(found, as_json=as_json)
+    _raise_hand(found)
+
+
+def _write_junit(found: "Finding", target: Path | None) -> None:
+    if target is None:
+        return
+    from autotune.comparison.watching.junit import junit
+    from autotune.files import replace_file
+
+    try:
+        replace_file(target, junit(found))
+    except OSError as error:
+        msg = f"cannot write {target}: {error.strerror}"
+        raise typer.BadParameter(msg, param_hint="--junit") from error
+
+
+def _raise_hand(found: "Finding") -> None:
+    if found.alarms:
+        raise typer.Exit(ExitCode.CHANGED)
+
+
+def _print(found: "Finding", *, as_json: bool, record: bool = False) -> None:
+    if as_json:
+        print_json(found.to_dict())
+        return
+    for line in [*(found.record() if record else []), *found.lines()]:
+        output().print(line, markup=False)
+
+
+def _so_far(storage: str, name: str) -> "Finding":
+    from autotune.comparison.watching.watch import Watch
+    from autotune.storage.stored_study import stored_study
+    from autotune.studyfile import parse
+
+    store = stored_study(storage_url(storage), name)
+    study = parse(store.definition.study, source=f"the stored study {name}")
+    return Watch.over(store, study.repeats.statistic).finding()
+
+
+def _accepted(storage: str, name: str) -> "Finding":
+    from autotune.comparison.watching.watch import Watch
+    from autotune.coordination.upkeep import unused
+    from autotune.storage.study_store import StudyStore
+    from autotune.studyfile import parse
+
+    url = storage_url(storage)
+    # A check that is being made would be compared with another state in the end than at its beginning.
+    with unused(url, name, "accepted as it is"):
+        store = StudyStore.read(url, name, read_only=False)
+        study = parse(store.definition.study, source=f"the stored study {name}")
+        Watch.over(store, study.repeats.statistic).accept(store)
+    return _so_far(storage, name)

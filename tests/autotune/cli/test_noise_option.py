@@ -1,0 +1,47 @@
+"""Every command that makes runs can be told what to do about noise; a change is accepted while nobody checks."""
+
+from dataclasses import replace
+
+import pytest
+import typer
+
+from autotune.cli.app import app
+from autotune.cli.commands.compare import Place, stored
+from autotune.cli.commands.watching.watch import _accepted
+from autotune.cli.options import Noise
+from autotune.errors import BusyError
+from autotune.storage.address import lock_path
+from autotune.storage.study_lock import StudyLock
+from autotune.storage.study_store import StudyStore
+from tests.support.fakes import definition, small_space, study_file
+
+
+@pytest.fixture
+def store(tmp_path):
+    study = study_file().model_dump(mode="json")
+    return StudyStore.create(
+        f"sqlite:///{tmp_path / 'autotune.db'}", "paper", replace(definition(small_space()), study=study)
+    )
+
+
+def test_every_command_that_may_take_a_study_over_has_the_option():
+    commands = typer.main.get_command(app).commands
+    options = {name: {flag for one in command.params for flag in one.opts} for name, command in commands.items()}
+    running = {name for name, its in options.items() if {"--take-over", "--cores"} <= its}
+    assert {"study", "confirm", "ablate", "scaling", "sweep", "rightsize", "watch"} <= running
+    assert [name for name in sorted(running) if "--noise" not in options[name]] == []
+
+
+@pytest.mark.parametrize(("given", "mode"), [(Noise.REFUSE, "refuse"), (None, None)])
+def test_a_comparison_runs_in_the_mode_that_was_given(store, given, mode):
+    study, _ = stored(store.name, Place(store.url, noise=given), {})
+    assert study.noise.mode == mode
+
+
+def test_nothing_is_accepted_while_somebody_works_on_the_study(store):
+    lock = StudyLock.acquire(lock_path(store.url, store.name), store.name)
+    try:
+        with pytest.raises(BusyError, match="is being worked on"):
+            _accepted(store.url, store.name)
+    finally:
+        lock.release()
