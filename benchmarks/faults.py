@@ -2,19 +2,39 @@
 
     python benchmarks/faults.py [--session local] [--fault crash] [--events 1000] [--seconds 600] [--json]
 
-Small sessions (`autotune study` on this machine, and with a batch system; a client that asks and tells; an upgrade of a
-storage) are run again and again, each with one fault at one system call: the process dies there, or the call fails, or
-the clock jumps. Then the same command is run once more, undisturbed, and everything is compared with a twin that was
-left alone. Without --events and --seconds every call of every session is struck, which takes hours. What went wrong is
-written to standard error, and is repeated by --session, --fault and --at.
+Small sessions (`autotune study` on this machine, with a batch system, and with its storage in PostgreSQL; a client that
+asks and tells, and one of `autotune serve`; an upgrade of a storage) are run again and again, each with one fault at
+one system call: the process dies there, or the call fails, or the clock jumps. Then the same command is run once more,
+undisturbed, and everything is compared with a twin that was left alone. Without --events and --seconds every call of
+every session is struck, which takes hours. An event takes about a second of one core; TMPDIR=/dev/shm spares it the
+waiting for the disk. What went wrong is written to standard error, and is repeated by --session, --fault and --at.
+
+So far 635 events were struck at random, 2,300 s and less at a time, in a tenth of a core each:
+
+    kind of event          events   lost  doubled   left  different  unsaid    3/n
+    crash                      89      1        0      1          1       0   3.4%
+    error, once               208      0        0      1          0       1   1.4%
+    error, for ever           180      0        0      2          0       7   1.7%
+    short write                56      0        0      0          0       2   5.4%
+    clock                     102      0        0      0          0       0   2.9%
+    all                       635      1        0      4          1      10   0.5%
+
+What these did was mended meanwhile, some of it here: a killed upgrade that could not be begun again (lost, left and
+different), leases and folders that stayed (left), files of the installation that a library could not read (3 unsaid),
+writes of one byte that were cut (2), and a client that waited too long for a service without a disk, which was taken
+for a service that hangs (5; one of them was struck again since). Of 53 events after that, of every kind, one session
+left something: the folder of a run of a comparison that could not be made, where the storage is a server's. That is
+mended, too. The 635 have not been run again as a whole: 3/n is the bound where none of them does harm.
 """
 
 import argparse
 import json
+import signal
 import sys
 import tempfile
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
@@ -48,7 +68,10 @@ def main() -> None:
     began_s = time.monotonic()
     events: Counter[str] = Counter()
     harms: Counter[tuple[str, str]] = Counter()
-    with tempfile.TemporaryDirectory(prefix="faults-") as folder:
+    # Whoever ends it sees what came of the events until then, also of one in the background.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
+    with tempfile.TemporaryDirectory(prefix="faults-") as folder, suppress(KeyboardInterrupt):
         for event, harm in start(request, Path(folder)):
             events[event.fault] += 1
             if not options.json and events.total() % 100 == 0:

@@ -1,4 +1,6 @@
-"""How well run times are predicted where nothing, or little, has run: `python -m benchmarks.run_times --data FOLDER`.
+"""How well run times are predicted where nothing, or little, has run.
+
+    python -m benchmarks.prediction.run_times --data FOLDER
 
 Runs of pw.x on two materials (a folder of the developer's, qe/) are held out by number of nodes, by build, by machine,
 by cut-off and by material, with 0, 1, 3 and 10 of them known after all; a table of Summit (ships with autotune) by
@@ -29,7 +31,7 @@ from autotune.performance.run_times.estimate import Estimate
 from autotune.performance.run_times.model import RunTimes
 from autotune.performance.run_times.novelty import installation
 from autotune.records.measurement import Measured, Setting
-from benchmarks.pwx_runs import MATERIALS, pwx_runs
+from benchmarks.prediction.pwx_runs import MATERIALS, pwx_runs
 
 By = Callable[[Setting], object]
 SPLITS: Mapping[str, By] = {

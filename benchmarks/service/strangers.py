@@ -1,8 +1,8 @@
 """What the owner of a service has to wait for while strangers do their worst to it.
 
-    python -m benchmarks.strangers                     # every attack, 15 s each; needs root, to be somebody else
-    python -m benchmarks.strangers --seconds 5 --attacks idle flood
-    python -m benchmarks.strangers --sockets 20000     # on a host with so many connections of others
+    python -m benchmarks.service.strangers                    # every attack, 15 s each; needs root, to be somebody else
+    python -m benchmarks.service.strangers --seconds 5 --attacks idle flood
+    python -m benchmarks.service.strangers --sockets 20000     # on a host with so many connections of others
 
 A real service in a process of its own. The strangers are processes of another user, who open up to 10,000 connections
 and open them again when they are closed. The owner asks for the list of studies ten times a second, half of the time
@@ -41,7 +41,7 @@ _SENDS = {
     "health": (b"POST /health HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n", b""),
     "flood": (_REFUSED, _REFUSED),
     "pipeline": (_REFUSED * 500, _REFUSED * 500),
-    "unread": (b"GET /page/plotly.min.js HTTP/1.1\r\nHost: localhost\r\n\r\n" * 20, b""),
+    "unread": (b"GET /page/style.css HTTP/1.1\r\nHost: localhost\r\n\r\n" * 2000, b""),
     "reconnect": (_REFUSED, b""),
 }
 
@@ -136,7 +136,7 @@ def _owner(port: int, seconds: float) -> tuple[list[float], int]:
 
 
 def _measure(attack: str, port: int, most: int, seconds: float) -> None:
-    command = [sys.executable, "-m", "benchmarks.strangers", "--as-stranger", attack, str(port), str(most)]
+    command = [sys.executable, "-m", "benchmarks.service.strangers", "--as-stranger", attack, str(port), str(most)]
     strangers = None
     if attack != "nobody":
         strangers = subprocess.Popen(

@@ -1,8 +1,10 @@
 """How well run times are predicted beyond what was measured, of programs that are not pw.x.
 
-`python -m benchmarks.shapes [--data FOLDER]`: with and without costs (docs/prediction.md), beside Amdahl's law with a
-communication term, a log-linear model, a random forest and XGBoost. The data: a published table of Summit, the recorded
-runs of UCX that ship, and, with a folder of the developer's, runs of pw.x as those of any command with ranks.
+    python -m benchmarks.prediction.shapes [--data FOLDER]
+
+With and without costs (docs/prediction.md), beside Amdahl's law with a communication term, a log-linear model, a random
+forest and XGBoost. The data: a published table of Summit, the recorded runs of UCX that ship, and, with a folder of the
+developer's, runs of pw.x as those of any command with ranks.
 """
 
 import argparse
@@ -25,14 +27,14 @@ from autotune.performance.regression.linear import LogLinear
 from autotune.performance.regression.table import Table
 from autotune.performance.run_times.model import RunTimes
 from autotune.records.measurement import Measured, Setting
-from benchmarks.pwx_runs import MATERIALS, pwx_runs
+from benchmarks.prediction.pwx_runs import MATERIALS, pwx_runs
 from objectives.base import Metric
 from objectives.shapes.scaling import strong_scaling
 from objectives.shapes.shape import Shape, Term
 from spaces.parameters.parameter import Value
 
 _LEAST = 4
-_UCX = Path(__file__).parents[1] / "studies" / "tables" / "ucx-tcp.csv"
+_UCX = Path(__file__).parents[2] / "studies" / "tables" / "ucx-tcp.csv"
 _THROUGHPUT = Metric("throughput_bytes_per_s", "B/s", "maximize", "rate")
 
 

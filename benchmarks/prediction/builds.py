@@ -1,6 +1,6 @@
 """Builds that differ as machines do: each predicted from the others, and what a warm start saves there.
 
-    python benchmarks/builds.py reference=reference.db prescott=prescott.db haswell=haswell.db ... [--seeds 10]
+    python -m benchmarks.prediction.builds reference=reference.db prescott=prescott.db ... [--seeds 10]
 
 Each storage holds one exhaustive study of the same program and input under another build (another BLAS library, another
 OPENBLAS_CORETYPE, other cores), for example
@@ -13,12 +13,8 @@ The studies are real; the searches on them are replays: a trial's value is drawn
 """
 
 import argparse
-import sys
 from dataclasses import replace
-from pathlib import Path
 from statistics import median
-
-sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import numpy as np
 import optuna

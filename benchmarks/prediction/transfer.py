@@ -1,6 +1,6 @@
 """Carrying measurements over to a machine that is not known: leave-one-machine-out on tables of one program.
 
-    python benchmarks/transfer.py [--data FOLDER] [--shares 1,0.33] [--seeds 3] [--no-search] [--budget 200]
+    python -m benchmarks.prediction.transfer [--data FOLDER] [--shares 1,0.33] [--seeds 3] [--no-search] [--budget 200]
 
 Two spaces: `benchmarks/loop_nest`, and `convolution/*.json.gz` in FOLDER (caches of Kernel Tuner, one a
 GPU; they are not part of this project). For each machine five proposals are made from the other machines' tables (or
@@ -19,7 +19,7 @@ from statistics import median
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-sys.path.insert(0, str(Path(__file__).parent.parent))
+
 
 import numpy as np
 import optuna

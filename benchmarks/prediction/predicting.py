@@ -1,18 +1,16 @@
 """How long a prediction takes: 10,000 measurements of five machines, 10^5 candidates.
 
-    python benchmarks/predicting.py [--measurements 10000]
+    python -m benchmarks.prediction.predicting [--measurements 10000]
 
 The space is that of `proposing.py`, the values are a smooth function of the configuration, the machine and noise.
 """
 
 import argparse
 import os
-import sys
 import time
-from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-sys.path.insert(0, str(Path(__file__).parent.parent))
+
 
 import numpy as np
 

@@ -1,4 +1,6 @@
-"""How many core-hours a right size takes beside the cheapest one: `python -m benchmarks.rightsize --data FOLDER`.
+"""How many core-hours a right size takes beside the cheapest one.
+
+    python -m benchmarks.prediction.rightsize --data FOLDER
 
 Recorded runs of pw.x (a folder of the developer's, qe/pwx_*.csv.gz) are the truth: a probe is one of the recorded runs
 of a configuration. A case is a series of runs and a deadline, 1.1 to 5 times the fastest median time. A configuration
@@ -25,7 +27,7 @@ from autotune.performance.rightsizing.limits import Limits
 from autotune.performance.rightsizing.right_size import Knowledge
 from autotune.performance.run_times.model import RunTimes
 from autotune.records.measurement import Measured, Setting
-from benchmarks.pwx_runs import GRID, MATERIALS, WALL, rows_of
+from benchmarks.prediction.pwx_runs import GRID, MATERIALS, WALL, rows_of
 
 DEADLINES = (1.1, 1.25, 1.5, 2.0, 3.0, 5.0)
 PROBES = 6

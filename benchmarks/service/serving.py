@@ -1,7 +1,7 @@
 """How a service bears many at once: 200 followers and 50 programs that ask and tell, for five minutes, on PostgreSQL.
 
-    python -m benchmarks.serving                  # five minutes
-    python -m benchmarks.serving --seconds 30 --storage sqlite
+    python -m benchmarks.service.serving                  # five minutes
+    python -m benchmarks.service.serving --seconds 30 --storage sqlite
 
 A real service in a process of its own, over a real PostgreSQL server, asked over HTTP from another process. Afterwards
 storage is compared with what the clients were answered: every run that was told is there once, and no other.

@@ -1,0 +1,227 @@
+"""Decision tables: how many right decisions by runs spent, against random runs, on tables that are known in full.
+
+    python benchmarks/decisions.py                    # synthetic tables that nothing was chosen on
+    python benchmarks/decisions.py --tables 8 --seeds 3 --choose
+
+A synthetic table has contexts (operation, ranks, size) and settings (algorithm, segment); the cost of each algorithm is
+that of Hockney's model, latency and bytes in other proportions, so that the best one changes with ranks and size; runs
+differ by 5 to 20 %. A method spends runs, then says for each cell what to use. "of the oracle" is the geometric mean
+over the cells of the true time of what it says over the least true time; "worst" is the greatest true time over the
+default's. What is said is the model's best `guess`; or only that of which it is `sure`, the default elsewhere; or the
+guesses that eight fresh `pairs` of runs bear out, each against the default, which take runs of their own.
+
+`--csv FILE --over COLUMN,... --settings COLUMN,... --value COLUMN` replays a recorded table.
+"""
+
+import argparse
+import csv
+import sys
+from collections import defaultdict
+from dataclasses import dataclass
+from itertools import product
+from math import exp, log
+from pathlib import Path
+from statistics import fmean, median
+
+import numpy as np
+from optuna.study import StudyDirection
+
+from autotune.search.base import History, Rows
+from autotune.search.decisions.belief import Kernels, belief_of
+from autotune.search.decisions.decide import GUESS, choices
+from autotune.search.decisions.sampler import DecisionSampler
+from autotune.statistics.false_coverage import intervals
+from autotune.storage.observation import Observation
+from spaces import Choice, Constraint, Integer, Parameter, Space, Value
+
+CONFIDENCE = 0.95
+PAIRS = 8
+RULES = ("guess", "sure", "pairs")
+CHOOSE, REPORT = 1000, 2000
+
+Key = tuple[Value, ...]
+
+Score = tuple[float, float, float, int]
+"""The share of right cells, the ratio to the oracle, the worst cell over the default, and fresh runs."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """The runs of every setting in every context, by the values of all parameters; `over` are the contexts."""
+
+    space: Space
+    over: tuple[str, ...]
+    runs: dict[Key, list[float]]
+    true: dict[Key, float]
+
+    def key(self, configuration: dict[str, Value]) -> Key:
+        """Return the values of a configuration, in the order of the parameters."""
+        return tuple(configuration[parameter.name] for parameter in self.space.parameters)
+
+
+def synthetic(seed: int) -> Table:
+    """Return a table whose best algorithm changes with size and ranks."""
+    rng = np.random.default_rng(seed)
+    noise = rng.uniform(0.05, 0.2)
+    operations, ranks = ("allreduce", "bcast"), (2, 4, 8, 16, 32)
+    sizes = tuple(2**power for power in range(3, 23))
+    algorithms = ("fixed", "linear", "binomial", "ring", "recursive", "segmented")
+    segments = (4096, 65536)
+    over = ("operation", "ranks", "bytes")
+    parameters: list[Parameter] = [
+        Choice("operation", operations, default=operations[0]),
+        Integer("ranks", ranks, default=ranks[0]),
+        Integer("bytes", sizes, default=sizes[0]),
+        Choice("algorithm", algorithms, default="fixed"),
+        Integer("segment", segments, default=segments[0]),
+    ]
+    rule = "algorithm in ['ring', 'segmented'] or segment == 4096"
+    space = Space(parameters, [Constraint("segments", rule, "no segments there")])
+    start, per_byte = rng.uniform(0.5, 3.0), 10.0 ** rng.uniform(-4.0, -3.0)
+    shares = {
+        (operation, name): (rng.lognormal(0.0, 0.3), rng.lognormal(0.0, 0.3))
+        for operation, name in product(operations, algorithms)
+    }
+    fixed = {(operation, many): sorted(rng.integers(3, 23, size=2)) for operation, many in product(operations, ranks)}
+    true, runs = {}, {}
+    for configuration in space.configurations():
+        operation, many, size, algorithm, segment = (configuration[one.name] for one in parameters)
+        name = algorithm
+        if algorithm == "fixed":
+            # The library's own decision: right at its ends, and wrong between.
+            low, high = fixed[operation, many]
+            name = "binomial" if size < 2**low else "recursive" if size < 2**high else "ring"
+        latency, bandwidth = shares[operation, name]
+        rounds, volume = _shape(name, int(many), int(size), int(segment))
+        value = start * latency * rounds + per_byte * bandwidth * volume
+        key = tuple(configuration[one.name] for one in parameters)
+        true[key] = value
+        runs[key] = [value * float(np.exp(noise * rng.standard_normal())) for _ in range(5)]
+    return Table(space, over, runs, true)
+
+
+def _shape(name: str, ranks: int, size: int, segment: int) -> tuple[float, float]:
+    """Return how many messages follow one another, and how many bytes: Thakur, Rabenseifner & Gropp (2005)."""
+    steps = log(ranks) / log(2)
+    match name:
+        case "linear":
+            return ranks - 1, (ranks - 1) * size
+        case "binomial":
+            return steps, steps * size
+        case "ring":
+            count = max(1.0, size / ranks / segment)
+            return 2 * (ranks - 1) + 0.2 * count, 2 * size * (ranks - 1) / ranks
+        case "recursive":
+            return 2 * steps, 2.2 * size * (ranks - 1) / ranks + 0.2 * size
+        case _:
+            count = max(1.0, size / segment)
+            return ranks - 1 + count, size + (ranks - 1) * min(size, segment)
+
+
+def recorded(path: Path, over: list[str], settings: list[str], value: str, defaults: dict[str, str]) -> Table:
+    """Return the table of a CSV file; of several runs the median is the truth."""
+    with path.open(newline="") as stream:
+        lines = list(csv.DictReader(stream))
+    parameters: list[Parameter] = []
+    for name in (*over, *settings):
+        texts = list(dict.fromkeys(line[name] for line in lines))
+        if all(text.isdigit() for text in texts):
+            values = tuple(sorted(map(int, texts)))
+            parameters.append(Integer(name, values, default=int(defaults.get(name, values[0]))))
+        else:
+            parameters.append(Choice(name, tuple(texts), default=defaults.get(name, texts[0])))
+    runs: dict[Key, list[float]] = defaultdict(list)
+    whole = [isinstance(parameter, Integer) for parameter in parameters]
+    for line in lines:
+        texts = [line[parameter.name] for parameter in parameters]
+        key = tuple(int(text) if number else text for text, number in zip(texts, whole, strict=True))
+        runs[key].append(float(line[value]))
+    space = Space(parameters, [])
+    return Table(space, tuple(over), dict(runs), {key: median(values) for key, values in runs.items()})
+
+
+def spend(table: Table, method: str, budgets: list[int], seed: int) -> dict[tuple[int, str], Score]:
+    """Spend runs; return how good the table is after each budget by each rule."""
+    sampler = DecisionSampler(table.space, table.over, seed=seed)
+    rng = np.random.default_rng([seed, 99])
+    draws = rng.permutation(table.space.all_indices())
+    draws = draws[[table.key(dict(one)) in table.runs for one in table.space.decode(draws)]]
+    default = table.space.indices([table.space.default()])
+    rows, seen, results = default[:0], [], {}
+    for spent in range(1, max(budgets) + 1):
+        history = History(rows, seen, StudyDirection.MINIMIZE)
+        row = draws[spent - 1 : spent] if method == "random" else table.space.indices([sampler.propose(history)])
+        values = table.runs.get(table.key(dict(table.space.decode(row)[0])))
+        rows = np.concatenate([rows, row])
+        seen.append(Observation(float(rng.choice(values))) if values else Observation())
+        for rule in RULES if spent in budgets else ():
+            results[spent, rule] = judged(table, sampler, rows, seen, (seed, rule))
+    return results
+
+
+def judged(table: Table, sampler: DecisionSampler, rows: Rows, seen: list[Observation], how: tuple[int, str]) -> Score:
+    """Return how good the table is: a cell is right within 1 % of the best."""
+    seed, rule = how
+    belief = belief_of(sampler.grid, rows, seen, 1.0, Kernels(seed))
+    if belief is None:
+        return 0.0, float("nan"), float("nan"), 0
+    cells: dict[Key, list[float]] = defaultdict(list)
+    for key, value in table.true.items():
+        cells[key[: len(table.over)]].append(value)
+    found = choices(belief, rows, CONFIDENCE if rule == "sure" else GUESS)
+    keys = [table.key(dict(table.space.decode(one.row[None, :])[0])) for one in found]
+    defaults = [table.key(dict(one)) for one in table.space.decode(sampler.grid.defaults)]
+    pairs = [(defaults[one.context], key) for one, key in zip(found, keys, strict=True)]
+    stays = [key in table.true for key in keys]
+    compared = [place for place, (default, key) in enumerate(pairs) if stays[place] and key != default]
+    if rule == "pairs":
+        rng = np.random.default_rng([seed, 7])
+        samples = [
+            [log(rng.choice(table.runs[a]) / rng.choice(table.runs[b])) for _ in range(PAIRS)]
+            for a, b in (pairs[place] for place in compared)
+        ]
+        for place, interval in zip(compared, intervals(samples, CONFIDENCE), strict=True):
+            stays[place] = interval is not None and interval[1] > 0.0
+    true = [table.true[key if there else default] for (default, key), there in zip(pairs, stays, strict=True)]
+    ratios = [value / min(cells[default[: len(table.over)]]) for value, (default, _) in zip(true, pairs, strict=True)]
+    worst = max(value / table.true[default] for value, (default, _) in zip(true, pairs, strict=True))
+    more = 2 * PAIRS * len(compared) if rule == "pairs" else 0
+    return fmean(ratio <= 1.01 for ratio in ratios), exp(fmean(map(log, ratios))), worst, more
+
+
+def main() -> None:
+    """Print a line for each method and number of runs."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tables", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--shares", default="0.02,0.05,0.1", help="of the runs that an exhaustive table takes")
+    parser.add_argument("--methods", default="ours,random")
+    parser.add_argument("--choose", action="store_true", help="the tables that the method was chosen on")
+    parser.add_argument("--csv", type=Path)
+    for name in ("--over", "--settings", "--value", "--default"):
+        parser.add_argument(name, default="")
+    given = parser.parse_args()
+    if given.csv is not None:
+        defaults = dict(pair.split("=") for pair in given.default.split(",") if pair)
+        tables = [recorded(given.csv, given.over.split(","), given.settings.split(","), given.value, defaults)]
+    else:
+        tables = [synthetic((CHOOSE if given.choose else REPORT) + number) for number in range(given.tables)]
+    head = f"{'method':8} {'rule':6} {'runs':>6} {'share':>6} {'right':>7} {'of the oracle':>14} {'worst/default':>14}"
+    print(f"{head} fresh")
+    for method in given.methods.split(","):
+        found = defaultdict(list)
+        for table, seed in product(tables, range(given.seeds)):
+            budgets = {round(float(part) * len(table.runs)): part for part in given.shares.split(",")}
+            for (spent, rule), result in spend(table, method, list(budgets), seed).items():
+                found[rule, budgets[spent]].append((spent, *result))
+        for (rule, part), results in found.items():
+            spent, right, ratio, worst, fresh = (np.array(column) for column in zip(*results, strict=True))
+            print(
+                f"{method:8} {rule:6} {spent.mean():6.0f} {part:>6} {right.mean():7.1%} "
+                f"{exp(np.log(ratio).mean()):14.3f} {worst.max():14.3f} {fresh.mean():.0f}",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

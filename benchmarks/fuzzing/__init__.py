@@ -1,0 +1,1 @@
+"""The parsers that `python -m benchmarks.fuzz` throws bytes at."""

@@ -1,0 +1,51 @@
+"""A parser that is fuzzed, and what one is made of."""
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+OUTPUTS = "tests/objectives/outputs/*"
+
+Read = Callable[[bytes], object]
+Made = tuple[Read, tuple[type[BaseException], ...]]
+"""What reads the bytes, and the errors that are an answer."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A parser: `make` returns what reads the bytes, and the errors that are an answer.
+
+    `seeds` are files of the project that it begins with, as patterns, and `words` are texts. No
+    input is longer than `most_bytes`.
+    """
+
+    name: str
+    make: Callable[[], Made]
+    seeds: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    most_bytes: int = 4096
+
+    def corpus(self) -> list[bytes]:
+        """Return what it begins with."""
+        files = [path for pattern in self.seeds for path in sorted(ROOT.glob(pattern)) if path.is_file()]
+        return [path.read_bytes()[: self.most_bytes] for path in files] + [word.encode() for word in self.words]
+
+
+def text_of(data: bytes) -> str:
+    return data.decode("utf-8", errors="replace")
+
+
+def of_text(read: Callable[[str], object], *errors: type[BaseException]) -> Made:
+    return lambda data: read(text_of(data)), errors
+
+
+def of_file(read: Callable[[Path], object], name: str, *errors: type[BaseException]) -> Made:
+    path = Path(tempfile.mkdtemp(prefix="fuzz-")) / name
+
+    def write_and_read(data: bytes) -> object:
+        path.write_bytes(data)
+        return read(path)
+
+    return write_and_read, errors

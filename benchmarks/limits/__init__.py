@@ -1,0 +1,1 @@
+"""The search under a limit, beside peers that know constraints."""
