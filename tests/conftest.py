@@ -1,6 +1,7 @@
 """What holds for every test: none depends on how fast the machine is, or on how the tests were started."""
 
 import itertools
+import os
 import signal
 from contextlib import contextmanager
 
@@ -16,6 +17,8 @@ from tests.support.real_slurm import RealSlurm
 
 # Started in the background of a script they would hand on that Ctrl-C is ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+# What else this machine does meanwhile changes no test.
+os.environ["AUTOTUNE_NOISE"] = "accept"
 
 settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any-machine")

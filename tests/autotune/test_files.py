@@ -1,11 +1,12 @@
-"""Files that are replaced whole."""
+"""Files and folders that change whole."""
 
 import os
 import stat
 
 import pytest
 
-from autotune.files import replace_file
+from autotune import files
+from autotune.files import discard, replace_file, sweep_discarded
 
 
 def mode(path):
@@ -59,3 +60,18 @@ def test_the_new_name_is_on_disk_too_when_it_is_to_be_durable(tmp_path, monkeypa
     assert synced == [(False, False), (True, True)]
     replace_file(tmp_path / "a", "y", durable=False)
     assert len(synced) == 2
+
+
+def test_what_could_not_be_removed_of_a_discarded_folder_is_removed_later(tmp_path, monkeypatch):
+    folder = tmp_path / "00001"
+    folder.mkdir()
+    (folder / "stdout").touch()
+    (tmp_path / ".00002.discarded").write_text("a file of that name is nobody's folder")
+    with monkeypatch.context() as patch:
+        patch.setattr(files.shutil, "rmtree", lambda *_, **__: None)
+        discard(folder)
+    assert not folder.exists()
+    assert len(list(tmp_path.iterdir())) == 2
+    sweep_discarded(tmp_path)
+    assert [entry.name for entry in tmp_path.iterdir()] == [".00002.discarded"]
+    sweep_discarded(tmp_path / "not there")

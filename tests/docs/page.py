@@ -22,7 +22,7 @@ _PROGRAMS = re.compile(
 )
 _OURS = ("autotune", "cd")
 # What a study that ships needs.
-_NEEDED = {"qe": "pw.x", "flags": "gcc"}
+_NEEDED = {"qe": "pw.x", "flags": "gcc", "collectives": "mpicc"}
 _NOT_RUN = re.compile(r"<!-- not run: (.+?) -->")
 _AFTER = re.compile(r"<!-- after: (.+?) -->")
 _EXIT_CODE = re.compile(r"#.*\bexit code (\d+)")

@@ -51,6 +51,7 @@ class Player:
             "PYTHONPATH": f"{ROOT}:{folder / _PACKAGES}",
             "XDG_CONFIG_HOME": os.fspath(folder / ".config"),
             "COLUMNS": "120",
+            "AUTOTUNE_NOISE": "accept",  # what else this machine does meanwhile changes no page
             "CURL_HOME": os.fspath(programs),
         }
         (programs / ".curlrc").write_text(_CURL, encoding="utf-8")

@@ -23,6 +23,7 @@ from autotune.errors import AutotuneError, ExitCode
 from autotune.studyfile.one_of import OneOf
 from objectives.commandoptions import CommandOptions
 from objectives.external import ExternalOptions
+from objectives.mpi.options import MpiOptions
 from objectives.qe.options import QeOptions
 from objectives.replay.options import ReplayOptions
 from objectives.training.ddp import DdpOptions
@@ -39,6 +40,7 @@ OBJECTIVES: dict[str, type[BaseModel]] = {
     "command": CommandOptions,
     "qe": QeOptions,
     "ucx": UcxOptions,
+    "mpi": MpiOptions,
     "training": TrainingOptions,
     "dna": DnaOptions,
     "ddp": DdpOptions,
@@ -50,6 +52,7 @@ _GENERATED = f"<!-- generated from the code by `{REGENERATE}`: do not edit -->\n
 # What no error class says.
 _OTHER_CODES = {
     ExitCode.OK: "Done.",
+    ExitCode.CHANGED: "A watch raises its hand: the winner no longer wins, or a run time has changed.",
     ExitCode.INTERRUPTED: "Interrupted (Ctrl-C, `kill`, `--take-over`): every finished run is stored.",
 }
 
@@ -72,7 +75,7 @@ _METHODS = {
     "Space": ("size", "default", "sample", "contains", "violations", "nearest", "neighbours", "encode", "to_dict"),
     "Client": (
         *("catalogue", "studies", "start", "study", "follow", "pause", "resume", "stop", "delete", "trials"),
-        *("verdict", "predict", "ask", "tell", "renew", "close"),
+        *("verdict", "predict", "ask", "tell", "renew", "space", "hint", "hints", "close"),
     ),
     "AskTell": ("open", "ask", "tell", "renew", "close", "ended", "status"),
 }

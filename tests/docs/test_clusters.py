@@ -88,7 +88,16 @@ def test_the_document_names_options_that_there_are():
     )
     named = set(re.findall(r"(?:^    autotune .*?|`)(--[a-z]+[a-z-]*)", CLUSTERS, re.MULTILINE))
     schedulers_own = set(re.findall(r"\| `(--[a-z-]+)` \|", CLUSTERS))
-    slurms = {"--no-kill", "--overlap", "--reservation", "--switches", "--clusters"}
+    slurms = {
+        "--no-kill",
+        "--overlap",
+        "--mem",
+        "--states",
+        "--cpus-per-task",
+        "--reservation",
+        "--switches",
+        "--clusters",
+    }
     ours = named - schedulers_own - slurms
     assert {"--launcher", "--site", "--until", "--ray-address", "--wait"} <= ours
     assert ours <= set(re.findall(r"--[a-z]+[a-z-]*", told))

@@ -86,6 +86,14 @@ def test_the_tutorial_ends_with_a_script_that_runs(played):
 
 
 @pytest.mark.timeout(1200)  # of a whole page, beside other work
+def test_a_study_of_two_builds_ends_with_a_script_that_runs_one_of_them(played):
+    said = played("docs/how-to/software.md").said
+    assert "sum 1.2581737000e+07" in said["./smooth.sh"]
+    sizes = said["autotune sweep builds --over block,software --values 16,4096 --repeats 6"].splitlines()
+    assert [line.split(":")[0] for line in sizes if line.startswith("at ")] == ["at block=16", "at block=4096"]
+
+
+@pytest.mark.timeout(1200)  # of a whole page, beside other work
 def test_the_guide_to_ones_own_program_reads_a_figure_and_an_answer(played):
     said = played("docs/own-program.md").said["autotune check ./table.toml --run"]
     assert "work: 163 steps" in said

@@ -24,6 +24,12 @@ Rules and values are parsed by a grammar
     docs/test_security.py::test_no_text_is_executed_and_nothing_is_unpickled
 Nothing is unpickled
     docs/test_security.py::test_no_text_is_executed_and_nothing_is_unpickled
+`autotune check --static` runs and imports nothing
+    autotune/planning/test_check.py::test_a_file_of_others_is_read_without_running_or_importing_anything_of_it
+checks the hashes of what autotune itself needs
+    docs/test_security.py::test_what_is_installed_has_hashes
+is that of one commit
+    autotune/search/test_registry.py::test_a_sampler_of_optunahub_is_loaded_by_its_package
 What a report or the page shows of a study is escaped
     autotune/report/test_report.py::test_hostile_words_are_only_words
 The secrets of the caller's environment
@@ -50,6 +56,20 @@ Sending a command, an option, a file or a path
     autotune/supervision/test_desired_state.py::test_no_value_of_an_order_is_taken_for_an_option_or_for_a_shell
 nothing: they need a token
     autotune/service/test_access.py::test_another_user_of_this_host_does
+a language model that `autotune mcp` connects
+    autotune/agents/test_mcp.py::test_the_command_speaks_the_protocol_and_its_token_is_no_more_than_its_scope
+what its scope says, by the service, as for the holder of a token
+    autotune/agents/test_mcp.py::test_the_tools_are_those_of_the_scope_and_the_space_is_in_the_schema
+Proposing what is not valid; running
+    autotune/agents/test_mcp.py::test_an_adversary_launches_nothing_and_learns_no_secret
+running, importing or opening what a study file of its own names
+    autotune/agents/test_mcp.py::test_a_study_file_of_a_model_is_only_read
+more studies, trials or time, however often it connects
+    autotune/agents/test_mcp.py::test_no_budget_is_overrun_however_often_and_at_once_it_is_tried
+Texts of programs and of others are marked as data
+    autotune/agents/test_answers.py::test_what_others_wrote_is_marked_as_data
+has no tool that pauses, stops or deletes a study
+    autotune/agents/test_mcp.py::test_an_adversary_launches_nothing_and_learns_no_secret
 listens on the loopback address unless told otherwise
     docs/test_security.py::test_the_service_listens_on_the_loopback_address
 With `--read-only` it opens the storage for reading
@@ -112,8 +132,12 @@ are never printed, nor handed to another process
     autotune/storage/test_postgresql.py::test_what_is_wrong_with_an_address_is_said_without_its_password
 `autotune pilot` refuses an address with a password
     autotune/cli/test_pilot_options.py::test_a_password_does_not_get_into_the_script
-The reports that the service gives out leave the paths out
-    autotune/service/test_redact.py::test_paths_are_removed_everywhere
+are neither stored nor shown
+    autotune/planning/test_check.py::test_a_secret_is_not_part_of_what_is_stored_and_is_asked_for_where_it_is_missing
+to a job of a batch system is for its user only
+    launchers/test_submitting.py::test_only_this_user_may_read_what_a_job_gets
+The reports and job scripts that the service gives to who shows a token leave the paths out
+    autotune/service/test_own_script.py::test_who_shows_a_token_gets_a_script_that_stops_where_a_folder_was_left_out
 So does Ray's traffic between nodes
     autotune/execution/test_hosts.py::test_nodes_that_encrypt_what_they_say_let_nobody_in_without_a_certificate
 """
@@ -123,7 +147,18 @@ SHOWN = dict(re.findall(r"^(\S.*)\n    (\S+)$", _PAIRS, re.MULTILINE))
 NO_PROMISE = (
     *("autotune runs programs", "So the question is never", "Report a weakness", "Say which version", "no release yet"),
     *("is trusted with", "is not trusted with", "the user who runs", "everything that this user may do"),
-    *("the author of a", "it names the programs that run", "Treat somebody else's", "are lines of a job script"),
+    *(
+        "the author of a",
+        "it names the programs that run",
+        "Treat somebody else's",
+        "start programs that it names",
+        "Three environments without hashes",
+        "need beside it",
+        "and its own dependencies",
+        "Your pip's settings",
+        "names a Python that you",
+        "are lines of a job script",
+    ),
     *("packages installed beside", "their entry points may add", "anybody who can", "run what is stored there"),
     *("`best --script` prints it", "all measurements, commands", "a measured program", "it is no sandbox"),
     *(
@@ -147,7 +182,7 @@ NO_PROMISE = (
         "Ray is not started",
         "joins a cluster that somebody else",
     ),
-    *("Files of runs have the permissions", "A study file is not signed"),
+    *("Files of runs, and a storage in a file", "keeps them for yourself", "A study file is not signed"),
 )
 
 
@@ -230,3 +265,11 @@ def test_a_study_does_not_import_from_its_folder(tmp_path):
     order = Order(study="mine", file=tmp_path / "mine.toml", name="mine")
     words = spawn.command(order, tmp_path / "status.json")
     assert "-P" in words[: words.index("-m")] or "-I" in words[: words.index("-m")]
+
+
+def test_what_is_installed_has_hashes():
+    assert '--require-hashes -r "$root/$lock"' in (ROOT / "run").read_text(encoding="utf-8")
+    for lock in ("run.lock", "test.lock"):
+        text = (ROOT / "requirements" / lock).read_text(encoding="utf-8").replace("\\\n", " ")
+        wanted = [line for line in text.splitlines() if re.match(r"\w", line)]
+        assert [line.split()[0] for line in wanted if "--hash=sha256:" not in line] == []

@@ -8,26 +8,55 @@ import textwrap
 import pytest
 
 from autotune.comparison.findings import WorkloadComparison, Worth
+from autotune.comparison.limit_verdict import LimitVerdict
+from autotune.comparison.point_verdict import MetricPairs, PointVerdict
 from autotune.performance.warm_start import WarmStart
+from autotune.records.limit import Breach, breaks
 from autotune.results.cost import CostAccount
+from autotune.results.growth import FrontGrowth
+from autotune.results.noise import noise_sentence
+from autotune.results.pareto import ParetoFront
+from autotune.results.preference import Preference
 from autotune.results.summary import Summary
+from autotune.results.tradeoff import Tradeoff
+from autotune.results.trained import trained_text
 from autotune.scheduling.stopping import StoppingForecast
+from autotune.statistics.node_spread import NodeSpread
 from autotune.statistics.ratio_words import times
 from autotune.statistics.verdict import Verdict
 from tests.docs.page import Page
 
 SPEAKERS = (
     Verdict.sentence,
+    Verdict.comparison,
+    LimitVerdict.sentence,
+    LimitVerdict.kept_text,
+    Breach.__str__,
+    breaks,
     Verdict.doubt,
+    Verdict._moved,
+    Verdict._imprecise,
+    Verdict._on_few_nodes,
+    NodeSpread.words,
     times,
     Summary.verdict_sentence,
     Summary._best_text,
     Summary.unconfirmed,
+    Summary.limits_text,
     Summary.simplified_sentence,
-    Summary._front_text,
-    Summary._drift,
+    ParetoFront.text,
+    ParetoFront.others.fget,
+    FrontGrowth.sentence,
+    Preference.text,
+    Preference.sentence,
+    noise_sentence,
+    PointVerdict.sentence,
+    PointVerdict._judgement,
+    MetricPairs.words,
+    Tradeoff.sentence,
+    Tradeoff._verdict_lines,
     Summary._value,
-    Summary._steps_text,
+    trained_text,
     Summary.text,
     StoppingForecast.sentence,
     WorkloadComparison.sentence,
