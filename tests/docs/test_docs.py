@@ -225,7 +225,8 @@ def test_the_python_of_the_document_on_prediction(tmp_path):
 
 
 def test_the_document_on_prediction_names_options_that_there_are():
-    told = "".join(CliRunner().invoke(app, [name, "--help"]).stdout for name in ("predict", "model", "study"))
+    commands = ("predict", "model", "study", "compare-machines")
+    told = "".join(CliRunner().invoke(app, [name, "--help"]).stdout for name in commands)
     named = set(re.findall(r"(?:^    autotune .*?|`)(--[a-z]+[a-z-]*)", PREDICTION, re.MULTILINE))
     assert {"--machine", "--also", "--script", "--warm-start"} <= named
     assert named <= set(re.findall(r"--[a-z]+[a-z-]*", told))

@@ -18,7 +18,8 @@ from mcp.client.stdio import StdioServerParameters  # noqa: E402
 
 from autotune.agents.server import Agent, server_of  # noqa: E402
 
-pytestmark = pytest.mark.slow
+# The studies that agents start claim a core.
+pytestmark = [pytest.mark.slow, pytest.mark.cores(1)]
 
 LOOK = ["list_studies", "list_catalogue", "study_status", "list_trials", "describe_space", "get_result", "explain"]
 SECRET = "3xtr3m3ly-s3cr3t"
