@@ -20,6 +20,7 @@ TEMPORARY = "autotune-"
 """The beginning of the names of all temporary folders."""
 
 _BEGIN = b"process "
+_MARK = ".autotune-folder"
 
 
 @dataclass(frozen=True)
@@ -111,9 +112,9 @@ class LockFile:
 def held_folder(base: Path, prefix: str, name: str | None = None) -> Iterator[Path]:
     """Provide a folder in `base` while the context lasts, which is removed when nobody holds it any more.
 
-    Folders of this user in `base` that begin with `prefix` and that nobody holds are removed: those of processes that
-    were killed. They are asked by their locks, since a process of another container has no number here. Several
-    processes may hold one that has a `name`.
+    Such folders in `base` that begin with `prefix` and that nobody holds are removed: those of processes that were
+    killed. They are known by a file in them, since users name folders, too, and asked by their locks, since a process
+    of another container has no number here. Several processes may hold one that has a `name`.
 
     Raises:
         OSError: it cannot be made.
@@ -135,7 +136,7 @@ def temporary_folder(purpose: str) -> Iterator[Path]:
 
 
 def abandoned_folders(base: Path, prefix: str) -> list[Path]:
-    """Return the folders of this user in `base` that begin with `prefix` and that no process holds."""
+    """Return the folders that `held_folder` made in `base` with this `prefix` and that no process holds."""
     try:
         names = sorted(entry.name for entry in os.scandir(base) if entry.name.startswith(prefix))
     except OSError:
@@ -144,7 +145,7 @@ def abandoned_folders(base: Path, prefix: str) -> list[Path]:
 
 
 def remove_abandoned(base: Path, prefix: str) -> None:
-    """Remove the folders of this user in `base` that begin with `prefix` and that no process holds."""
+    """Remove the folders that `held_folder` made in `base` with this `prefix` and that no process holds."""
     for folder in abandoned_folders(base, prefix):
         _remove_unless_held(folder)
 
@@ -163,8 +164,19 @@ def _made_and_held(base: Path, prefix: str, name: str | None) -> tuple[Path, int
         # Another process may have found it before it was held, and have removed it.
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(descriptor), folder.lstat()):
+                _mark(folder, descriptor)
                 return folder, descriptor
         os.close(descriptor)
+
+
+def _mark(folder: Path, descriptor: int) -> None:
+    try:
+        os.close(os.open(_MARK, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600, dir_fd=descriptor))
+    except OSError:
+        os.close(descriptor)
+        with suppress(OSError):
+            folder.rmdir()
+        raise
 
 
 def _opened(folder: Path) -> int:
@@ -178,6 +190,10 @@ def _is_abandoned(folder: Path, *, remove: bool = False) -> bool:
         return False
     try:
         if os.fstat(descriptor).st_uid != os.getuid():
+            return False
+        # Its process may have been killed before it marked the folder.
+        names = os.listdir(descriptor)  # noqa: PTH208  by its descriptor
+        if names and _MARK not in names:
             return False
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if remove:

@@ -69,6 +69,16 @@ def test_a_held_folder_stays_and_one_of_a_killed_process_goes(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "r-link"]
 
 
+def test_a_folder_that_a_user_named_alike_is_not_touched(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    mine = tmp_path / "autotune-check-2026"
+    mine.mkdir(mode=0o700)
+    (mine / "results.csv").write_text("a year's work")
+    with temporary_folder("check"):
+        assert abandoned_folders(tmp_path, "autotune-") == []
+    assert (mine / "results.csv").read_text() == "a year's work"
+
+
 def test_a_folder_with_a_name_goes_with_the_last_who_holds_it(tmp_path):
     with held_folder(tmp_path, "r-", "same") as first:
         with held_folder(tmp_path, "r-", "same") as second:
