@@ -153,15 +153,16 @@ class SqlLeaseBook:
             return frozenset(connection.scalars(sa.select(LEASES.c.place).where(*own)))
 
     def take_over(self, place: str, holder: str, older_than_s: float) -> bool:
-        """Take a run from a holder that has been silent for so long; False if it has not."""
-        silent = self._now_s - LEASES.c.heartbeat_s >= older_than_s
+        """Take a run from a holder that has been silent for so long, 0 if it is dead; False if it has not."""
+        # Who is known to be dead is not asked how long, by a clock that may have been put back since.
+        silent = [self._now_s - LEASES.c.heartbeat_s >= older_than_s] if older_than_s else []
         tries = count()
 
         def taken_over() -> bool:
             values = {"holder": self._holder, "heartbeat_s": self._now_s}
             # If only the answer was lost, it is an own one by now.
             again = next(tries) > 0 and self._changed(place, self._holder, heartbeat_s=self._now_s)
-            return again or self._changed(place, holder, silent, **values)
+            return again or self._changed(place, holder, *silent, **values)
 
         return self._patience(taken_over)
 
@@ -233,7 +234,9 @@ class MemoryLeaseBook:
 
     def take_over(self, place: str, holder: str, older_than_s: float) -> bool:
         """Take a run from a holder that has been silent for so long; False if it has not."""
-        if not self._holds(place, holder) or self._clock_s() - self._rows[place][1] < older_than_s:
+        if not self._holds(place, holder):
+            return False
+        if older_than_s and self._clock_s() - self._rows[place][1] < older_than_s:
             return False
         return self._put(replace(self._rows[place][0], holder=self._holder))
 

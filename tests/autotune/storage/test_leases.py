@@ -125,6 +125,15 @@ def test_one_of_those_who_try_takes_over_from_the_silent_and_gets_the_job(leases
     assert one.heartbeat() == {"a"}
 
 
+def test_what_the_dead_left_is_taken_over_though_the_clock_was_put_back(leases):
+    gone, one = leases.book("gone"), leases.book("one")
+    gone.take("a", RECORD)
+    leases.pass_s(-HOUR_S)
+    assert not one.take_over("a", "gone", 1.0)
+    assert one.take_over("a", "gone", 0.0)
+    assert one.heartbeat() == {"a"}
+
+
 def test_who_gives_a_sign_of_life_keeps_all_of_its_runs(leases):
     one, other = leases.book("one"), leases.book("other")
     for place in ("a", "b"):
