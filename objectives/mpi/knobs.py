@@ -8,6 +8,12 @@ from spaces import Configuration, Constraint, Parameter
 
 COLLECTIVE = "collective"
 RANKS = "ranks"
+BIND_TO = "bind_to"
+TESTS = "test_calls"
+PAUSE_US = "progress_thread_us"
+
+OURS = frozenset({COLLECTIVE, RANKS, BIND_TO, TESTS, PAUSE_US})
+"""Parameters that are no variables of a library: the start command or our program is told them."""
 
 
 def only_for(collective: Collective) -> str:

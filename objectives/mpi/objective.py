@@ -22,12 +22,16 @@ from objectives.base import (
 )
 from objectives.ending import check_disk, check_ending
 from objectives.jsonline import json_object
-from objectives.mpi.knobs import COLLECTIVE, RANKS
+from objectives.mpi.knobs import BIND_TO, COLLECTIVE, PAUSE_US, RANKS, TESTS
 from spaces import Configuration
 
 LATENCY = Metric("latency_s", "s")
 ELAPSED = Metric("elapsed_s", "s", kind="time")
-BIND_TO = "bind_to"
+
+EXPOSED = Metric("exposed_s", "s")
+HIDDEN = Metric("hidden_percent", "%", "maximize")
+OVERLAP_METRICS = (EXPOSED, HIDDEN, ELAPSED)
+"""Of nonblocking operations: what they cost a program that computes meanwhile, and what of them it does not notice."""
 
 _WORDS = 400  # characters of the program's words in a message
 _Size = tuple[Annotated[int, Field(ge=0)], Annotated[float, Field(gt=0, allow_inf_nan=False)]]
@@ -39,6 +43,7 @@ class _Result(BaseModel):
     collective: str
     ranks: int
     sizes: list[_Size] = Field(min_length=1)
+    hidden_percent: list[tuple[int, Annotated[float, Field(ge=0, le=100)]]] = []
 
 
 @dataclass(frozen=True)
@@ -46,7 +51,8 @@ class MpiObjective:
     """Runs our program with the variables of a configuration, which `variables` says.
 
     `program` is its path, `sizes` its messages' with commas between them; a run measures for `seconds`. More ranks than
-    `cores` share them.
+    `cores` share them. The first of the `metrics` is what it measures of each size; with `OVERLAP_METRICS` it is the
+    program of nonblocking operations.
     """
 
     program: str
@@ -61,7 +67,10 @@ class MpiObjective:
         collective, ranks = str(configuration[COLLECTIVE]), int(configuration[RANKS])
         bind_to = configuration.get(BIND_TO)
         return Job(
-            argv=(self.program, collective, f"{self.seconds:g}", "0" if collective == "barrier" else self.sizes),
+            argv=(
+                *(self.program, collective, f"{self.seconds:g}", "0" if collective == "barrier" else self.sizes),
+                *((str(configuration.get(TESTS, 0)), str(configuration.get(PAUSE_US, -1))) if self._overlap else ()),
+            ),
             folder=context.folder,
             environment=dict(self.variables(configuration)),
             mpi=MpiStart(ranks, bind_to=None if bind_to is None else str(bind_to)),
@@ -69,13 +78,17 @@ class MpiObjective:
             time_limit_s=context.time_limit_s,
         )
 
+    @property
+    def _overlap(self) -> bool:
+        return HIDDEN in self.metrics
+
     def progress_reader(self) -> ProgressReader:
         """Return a reader of sizes."""
 
         def read(line: str) -> Progress | None:
             found = json_object(line)
-            step, latency_s = found.get("step"), found.get("latency_s")
-            return Progress(step, {LATENCY.name: latency_s}) if type(step) is int and type(latency_s) is float else None
+            step, value = found.get("step"), found.get(self.metrics[0].name)
+            return Progress(step, {self.metrics[0].name: value}) if type(step) is int and type(value) is float else None
 
         return read
 
@@ -116,13 +129,18 @@ class MpiObjective:
                 "the MPI library that the benchmark was built with; load one MPI library only"
             )
             raise InvalidResult(msg, code="mpi.two-libraries")
-        mean = math.exp(math.fsum(math.log(latency_s) for _, latency_s in result.sizes) / len(result.sizes))
+        if self._overlap and [size for size, _ in result.hidden_percent] != [size for size, _ in result.sizes]:
+            raise InvalidResult("the result does not say what share is hidden of each size", code="mpi.bad-result")
+        mean = math.exp(math.fsum(math.log(value) for _, value in result.sizes) / len(result.sizes))
+        hidden = [share for _, share in result.hidden_percent]
+        shares = {HIDDEN.name: math.fsum(hidden) / len(hidden)} if self._overlap else {}
         return Measurement(
-            metrics={LATENCY.name: mean, ELAPSED.name: output.status.usage.elapsed_s},
+            metrics={self.metrics[0].name: mean, **shares, ELAPSED.name: output.status.usage.elapsed_s},
             # The program has compared every number of every result with the right one.
             answer=Answer("wrong numbers", 0.0, 0.5),
             details={
                 POINTS: [list(size) for size in result.sizes],
+                **({HIDDEN.name: [list(size) for size in result.hidden_percent]} if self._overlap else {}),
                 COLLECTIVE: result.collective,
                 RANKS: result.ranks,
                 "oversubscribed": result.ranks > self.cores,

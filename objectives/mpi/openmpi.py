@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from objectives.mpi.knobs import COLLECTIVE, RANKS, Knobs, only_for
-from objectives.mpi.options import Collective
+from objectives.mpi.knobs import OURS, RANKS, Knobs, only_for
+from objectives.mpi.options import NONBLOCKING, Collective
 from spaces import Choice, Configuration, Constraint, Integer, Parameter
 
 PREFIX = "OMPI_MCA_"
@@ -28,6 +28,7 @@ _TWO = "two_proc"  # the others refuse other numbers of ranks by falling back; t
 
 _EAGER_BYTES = (1024, 2048, 8192, 16_384, 32_768, 65_536)
 _FIRST = 100  # above the priority of all that ship
+_ADAPT = "coll_adapt_priority"
 _COMPONENTS = ("han", "adapt", "sm", "xhc", "acoll")
 _LINE = re.compile(r"mca:[^:]*:[^:]*:param:(\w+):(value|enumerator:value:-?\d+):(.*)")
 
@@ -57,7 +58,7 @@ def variables(text: str) -> dict[str, Variable]:
 
 def algorithm_variable(collective: Collective) -> str:
     """Return the variable that chooses the algorithm of a collective."""
-    return f"coll_tuned_{collective}_algorithm"
+    return f"coll_{'libnbc' if collective in NONBLOCKING else 'tuned'}_{collective}_algorithm"
 
 
 def algorithms(known: Mapping[str, Variable], collective: Collective) -> dict[str, int]:
@@ -76,9 +77,10 @@ def knobs(known: Mapping[str, Variable], collectives: Sequence[Collective], want
             parameters += own
             constraints += _of_two_ranks(own)
     if "components" in wanted:
-        ours = _components(known)
+        ours = _components(known, collectives)
         parameters += ours
         constraints += _one_first(ours)
+        constraints += _read_by_libnbc(parameters)
     if "transport" in wanted:
         parameters += _transport(known)
     return Knobs(tuple(parameters), tuple(constraints), environment)
@@ -110,7 +112,13 @@ def _of_two_ranks(parameters: Sequence[Parameter]) -> Iterator[Constraint]:
             yield Constraint(f"{parameter.name} of two ranks", rule, "this algorithm is for two ranks only")
 
 
-def _components(known: Mapping[str, Variable]) -> list[Parameter]:
+def _components(known: Mapping[str, Variable], collectives: Sequence[Collective]) -> list[Parameter]:
+    if collectives[0] in NONBLOCKING:
+        # Only one component beside libnbc has nonblocking operations, and of those here it has the broadcast.
+        if _ADAPT not in known or "ibcast" not in collectives:
+            return []
+        help_ = "the component `adapt` takes the place of `libnbc`"
+        return [Integer(_ADAPT, (_FIRST,), optional=True, when=only_for("ibcast"), help=help_)]
     names = [f"coll_{name}_priority" for name in _COMPONENTS if f"coll_{name}_priority" in known]
     help_ = "takes the place of the component `tuned` for the collectives that it has"
     return [Integer(name, (_FIRST,), optional=True, help=help_) for name in names]
@@ -122,6 +130,14 @@ def _one_first(parameters: Sequence[Parameter]) -> Iterator[Constraint]:
         for other in names[number + 1 :]:
             rule = f"not (is_set({name}) and is_set({other}))"
             yield Constraint(f"{name} or {other}", rule, "one component is the first")
+
+
+def _read_by_libnbc(parameters: Sequence[Parameter]) -> Iterator[Constraint]:
+    names = {parameter.name for parameter in parameters}
+    algorithm = algorithm_variable("ibcast")
+    if {_ADAPT, algorithm} <= names:
+        rule = f"not (is_set({_ADAPT}) and is_set({algorithm}))"
+        yield Constraint("algorithms of libnbc", rule, "adapt, which takes its place, does not read them")
 
 
 def _transport(known: Mapping[str, Variable]) -> Iterator[Parameter]:
@@ -145,9 +161,7 @@ def _transport(known: Mapping[str, Variable]) -> Iterator[Parameter]:
 
 def environment(configuration: Configuration) -> dict[str, str]:
     """Return the variables of a run: what is chosen, and the one without which no choice is read."""
-    chosen = {
-        PREFIX + name: str(value) for name, value in configuration.items() if name not in {COLLECTIVE, RANKS, "bind_to"}
-    }
+    chosen = {PREFIX + name: str(value) for name, value in configuration.items() if name not in OURS}
     if any(name.startswith("coll_tuned_") for name in configuration):
         chosen[PREFIX + DYNAMIC_RULES] = "1"  # without it the library does not read which algorithm is wanted
     return chosen

@@ -3,14 +3,17 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from objectives.options import read_options
 
-Collective = Literal["allreduce", "reduce", "bcast", "allgather", "alltoall", "reduce_scatter", "barrier"]
-Knobs = Literal["algorithms", "components", "transport", "placement"]
+Blocking = Literal["allreduce", "reduce", "bcast", "allgather", "alltoall", "reduce_scatter", "barrier"]
+Nonblocking = Literal["iallreduce", "ibcast", "iallgather", "ialltoall"]
+Collective = Blocking | Nonblocking
+Knobs = Literal["algorithms", "components", "transport", "placement", "progress"]
 
-COLLECTIVES: tuple[Collective, ...] = get_args(Collective)
+COLLECTIVES: tuple[Blocking, ...] = get_args(Blocking)
+NONBLOCKING: tuple[Nonblocking, ...] = get_args(Nonblocking)
 REDUCTIONS = frozenset({"allreduce", "reduce", "reduce_scatter"})
 
 NUMBER_BYTES = 4
@@ -23,12 +26,12 @@ class MpiOptions(BaseModel):
     """The `[options]` of a study of collective operations.
 
     Args:
-        collectives: Which ones; the parameter `collective` has these values.
+        collectives: Which ones, all blocking or all nonblocking; the parameter `collective` has these values.
         ranks: Numbers of ranks; the parameter `ranks` has these values.
         message_bytes: The sizes of the messages of a run, as the OSU micro-benchmarks count them.
         seconds: How long a run measures, all sizes together.
         knobs: What is tuned: `algorithms` of the collectives, `components` that may take their place, `transport`
-            of messages within a node, `placement` of ranks on cores.
+            of messages within a node, `placement` of ranks on cores, `progress` of nonblocking ones.
         compiler: The MPI library's compiler, by name or path.
     """
 
@@ -42,6 +45,27 @@ class MpiOptions(BaseModel):
     seconds: float = Field(default=2.0, gt=0, le=600, allow_inf_nan=False)
     knobs: list[Knobs] = Field(default=["algorithms"], min_length=1)
     compiler: str = "mpicc"
+
+    @field_validator("collectives")
+    @classmethod
+    def _of_one_kind(cls, collectives: list[Collective]) -> list[Collective]:
+        if 0 < sum(name in NONBLOCKING for name in collectives) < len(collectives):
+            msg = f"nonblocking ones ({', '.join(NONBLOCKING)}) have other figures than blocking ones; name one kind"
+            raise ValueError(msg)
+        return collectives
+
+    @field_validator("knobs")
+    @classmethod
+    def _of_these(cls, knobs: list[Knobs], given: ValidationInfo) -> list[Knobs]:
+        if "progress" in knobs and not set(given.data.get("collectives", NONBLOCKING)) & set(NONBLOCKING):
+            msg = f"'progress' is made while nonblocking ones run: {', '.join(NONBLOCKING)}; leave it out"
+            raise ValueError(msg)
+        return knobs
+
+    @property
+    def overlap(self) -> bool:
+        """Whether the collectives are nonblocking ones, behind computation."""
+        return self.collectives[0] in NONBLOCKING
 
     @classmethod
     def read(cls, options: Mapping[str, Any]) -> "MpiOptions":

@@ -9,16 +9,19 @@ from objectives.base import Plan, PlanError, RunJob
 from objectives.linking import libraries
 from objectives.linking.linked import linked_libraries
 from objectives.madefile import NotMadeError, made_once
-from objectives.mpi.knobs import COLLECTIVE, RANKS
+from objectives.mpi.knobs import BIND_TO, COLLECTIVE, PAUSE_US, RANKS, TESTS
 from objectives.mpi.library import Library, library
-from objectives.mpi.objective import BIND_TO, MpiObjective
+from objectives.mpi.objective import ELAPSED, LATENCY, OVERLAP_METRICS, MpiObjective
 from objectives.mpi.options import MpiOptions
 from objectives.probe import Probe
 from spaces import Choice, Constraint, Integer, Parameter
 from spaces.parameters.problem import Problem
 
 _LIMIT_S = 60.0
-_SOURCE = Path(__file__).with_name("programs") / "collectives.c"
+_PROGRAMS = Path(__file__).with_name("programs")
+_SHARED = _PROGRAMS / "checked.h"
+_TEST_CALLS = (1, 2, 4, 8, 16, 32, 64)
+_PAUSES_US = (10, 100, 1000)
 
 
 def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: RunJob, folder: Path) -> Plan:
@@ -29,15 +32,19 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     """
     checked = MpiOptions.read(options)
     found = library(checked, Probe(run_job, folder.resolve(), _LIMIT_S))
-    program = _built(found)
+    source = _PROGRAMS / ("overlap.c" if checked.overlap else "collectives.c")
+    program = _built(found, source)
     cores = int(machine["cores"])
     placement = _placement(checked, cores)
     sizes = sorted(set(checked.message_bytes))
-    objective = MpiObjective(str(program), ",".join(map(str, sizes)), checked.seconds, cores, found.knobs.variables)
+    metrics = OVERLAP_METRICS if checked.overlap else (LATENCY, ELAPSED)
+    words = ",".join(map(str, sizes))
+    objective = MpiObjective(str(program), words, checked.seconds, cores, found.knobs.variables, metrics)
+    progress = _progress(checked)
     return Plan(
         objective=objective,
-        parameters=(*_contexts(checked), *found.knobs.parameters, *placement[0]),
-        constraints=(*found.knobs.constraints, *placement[1]),
+        parameters=(*_contexts(checked), *found.knobs.parameters, *placement[0], *progress[0]),
+        constraints=(*found.knobs.constraints, *placement[1], *progress[1]),
         facts={
             "mpi_library": found.name,
             "mpi_version": found.version,
@@ -45,14 +52,15 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
             "largest_message_bytes": sizes[-1],
         },
         installation=("mpi_library", "mpi_version"),
-        identity=_identity(objective, found, program),
+        identity=_identity(objective, found, program, source),
         notes=_notes(checked, found, cores),
     )
 
 
-def _built(found: Library) -> Path:
+def _built(found: Library, source: Path) -> Path:
+    command = (found.compiler, "-O2", "-pthread", "-o", source.stem, source.name)
     try:
-        return made_once("collectives", ((found.compiler, "-O2", "-o", "collectives", _SOURCE.name),), (_SOURCE,))
+        return made_once(source.stem, (command,), (source, _SHARED))
     except (NotMadeError, OSError) as error:
         needs = "; a compiler of MPI needs mpi.h: apt-get install libopenmpi-dev" if "mpi.h" in str(error) else ""
         raise PlanError(Problem(f"the benchmark cannot be built: {error}{needs}", "options.compiler")) from error
@@ -74,10 +82,21 @@ def _placement(checked: MpiOptions, cores: int) -> tuple[tuple[Parameter, ...], 
     return (bind_to,), (Constraint("a core for each bound rank", rule, "ranks that share cores cannot be bound"),)
 
 
-def _identity(objective: MpiObjective, found: Library, program: Path) -> dict[str, str]:
+def _progress(checked: MpiOptions) -> tuple[tuple[Parameter, ...], tuple[Constraint, ...]]:
+    if "progress" not in checked.knobs:
+        return (), ()
+    help_ = "calls of MPI_Test within the computation, evenly spread; unset: none"
+    tests = Integer(TESTS, _TEST_CALLS, optional=True, help=help_)
+    help_ = "a thread of each rank makes progress, and waits so long in between; unset: there is none"
+    pause = Integer(PAUSE_US, _PAUSES_US, optional=True, help=help_)
+    rule = f"not (is_set({TESTS}) and is_set({PAUSE_US}))"
+    return (tests, pause), (Constraint("calls or a thread", rule, "one of them makes progress"),)
+
+
+def _identity(objective: MpiObjective, found: Library, program: Path, source: Path) -> dict[str, str]:
     return {
         "mpi": f"{found.name} {found.version}",
-        "benchmark": file_digest(_SOURCE),
+        "benchmark": f"{file_digest(source)} {file_digest(_SHARED)}",
         "workload": f"{objective.sizes} bytes, {objective.seconds:g} s",
         **libraries.identity(linked_libraries(program)),
     }

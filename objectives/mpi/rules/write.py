@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from objectives.base import PlanError
 from objectives.decisions.decision import Decision
+from objectives.mpi.knobs import COLLECTIVE
+from objectives.mpi.options import NONBLOCKING
 from objectives.mpi.rules import openmpi, variables
 from objectives.mpi.rules.spans import table
 from spaces import Value
@@ -15,6 +17,12 @@ def rules(decisions: Sequence[Decision], facts: Mapping[str, Value]) -> dict[str
     Raises:
         PlanError: the library has no form for these decisions.
     """
+    if any(decision.contexts.get(COLLECTIVE) in NONBLOCKING for decision in decisions):
+        msg = (
+            "the rules that MPI libraries read are of blocking collectives; what is best for nonblocking ones is in "
+            "`autotune best`: the program makes calls of MPI_Test itself, and is given variables for all sizes"
+        )
+        raise PlanError(msg)
     spans = table(decisions)
     match facts.get("mpi_library"):
         case "Open MPI":

@@ -1,5 +1,6 @@
 """What a run of the benchmark says, as a measurement or a failure."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from launchers import EndReason, Job, JobState, JobStatus, MpiStart, Usage
 from objectives.base import POINTS, ApplicationError, Context, InvalidResult, Output
 from objectives.mpi import openmpi
-from objectives.mpi.objective import MpiObjective
+from objectives.mpi.objective import OVERLAP_METRICS, MpiObjective
 
 OBJECTIVE = MpiObjective("/made/collectives", "8,1024", 2.0, 2, openmpi.environment)
 RESULT = '{"result": {"collective": "bcast", "ranks": %d, "sizes": [[8, 1e-06], [1024, 4e-06]]}}\n'
@@ -24,6 +25,29 @@ def test_a_run_measures_every_size_and_their_geometric_mean():
     assert measured.metrics == {"latency_s": pytest.approx(2e-6), "elapsed_s": 2.5}
     assert measured.details[POINTS] == [[8, 1e-6], [1024, 4e-6]]
     assert measured.details["oversubscribed"] is False
+
+
+OVERLAP = replace(OBJECTIVE, metrics=OVERLAP_METRICS)
+HIDDEN = '{"result": {"collective": "ibcast", "ranks": 2, "sizes": [[8, 1e-06], [1024, 4e-06]]%s}}\n'
+
+
+def test_a_nonblocking_operation_has_what_it_costs_beside_computation_and_what_is_hidden(tmp_path):
+    measured = OVERLAP.measure(output(HIDDEN % ', "hidden_percent": [[8, 0], [1024, 90.0]]'))
+    assert measured.metrics == {"exposed_s": pytest.approx(2e-6), "hidden_percent": 45.0, "elapsed_s": 2.5}
+    assert measured.details[POINTS] == [[8, 1e-6], [1024, 4e-6]]
+    assert measured.details["hidden_percent"] == [[8, 0.0], [1024, 90.0]]
+    with pytest.raises(InvalidResult, match="does not say what share is hidden"):
+        OVERLAP.measure(output(HIDDEN % ', "hidden_percent": [[8, 0]]'))
+
+
+def test_the_program_of_nonblocking_operations_is_told_what_makes_progress(tmp_path):
+    base = {"collective": "ibcast", "ranks": 2}
+    for chosen, told in (
+        ({}, ("0", "-1")),
+        ({"test_calls": 8}, ("8", "-1")),
+        ({"progress_thread_us": 10}, ("0", "10")),
+    ):
+        assert OVERLAP.job(base | chosen, Context(tmp_path)).argv[-2:] == told
 
 
 def test_ranks_that_share_cores_are_marked(tmp_path):

@@ -38,8 +38,8 @@ if words not in known:
 print(known[words])
 """
 COMPILER = """#!/bin/sh
-[ "$1 $2 $3 $4" = "-O2 -o collectives collectives.c" ] || exit 2
-cat collectives.c >collectives
+[ "$1 $2 $3 $4.c" = "-O2 -pthread -o $5" ] && [ -e checked.h ] || exit 2
+cat "$5" >"$4"
 """
 
 
@@ -122,6 +122,27 @@ def test_components_transport_and_placement_are_tuned_where_they_are_asked_for(t
     assert found.contains(base | {"btl_vader_single_copy_mechanism": "none"})
 
 
+def test_nonblocking_ones_have_their_own_program_figures_and_algorithms(tools, tmp_path):
+    open_mpi(tools)
+    collectives = ["iallreduce", "ibcast", "iallgather", "ialltoall"]
+    made = planned(tmp_path, collectives=collectives, knobs=["algorithms", "components", "progress"])
+    found = space(made)
+    assert dict(found.default()) == {"collective": "iallreduce", "ranks": 2}
+    assert [metric.name for metric in made.objective.metrics] == ["exposed_s", "hidden_percent", "elapsed_s"]
+    assert made.objective.program.endswith("/overlap")
+    bcast = {"collective": "ibcast", "ranks": 2}
+    assert found.contains(bcast | {"test_calls": 8, "coll_adapt_priority": 100})
+    assert found.contains(bcast | {"progress_thread_us": 100, "coll_libnbc_ibcast_algorithm": "chain"})
+    # One of them makes progress; the algorithm of a component that another takes the place of is not read.
+    assert not found.contains(bcast | {"test_calls": 8, "progress_thread_us": 100})
+    assert not found.contains(bcast | {"coll_adapt_priority": 100, "coll_libnbc_ibcast_algorithm": "chain"})
+    assert not found.contains({"collective": "ialltoall", "ranks": 2, "coll_adapt_priority": 100})
+    # Calls and threads are told to the program, and are no variables of the library.
+    assert made.objective.variables(bcast | {"test_calls": 8, "coll_libnbc_ibcast_algorithm": "chain"}) == {
+        "OMPI_MCA_coll_libnbc_ibcast_algorithm": "chain"
+    }
+
+
 def test_mpich_lists_its_own(tools, tmp_path):
     tool(tools, "mpivars", {"": MPIVARS})
     tool(tools, "mpichversion", {"": "MPICH Version:      5.0.2"})
@@ -164,6 +185,8 @@ def test_ranks_that_share_cores_are_said_to(tools, tmp_path):
     ("options", "words"),
     [
         ({"collectives": ["gossip"]}, "options.collectives"),
+        ({"collectives": ["bcast", "ibcast"]}, "name one kind"),
+        ({"collectives": ["bcast"], "knobs": ["progress"]}, "leave it out"),
         ({"ranks": [1]}, "options.ranks"),
         ({"message_bytes": [6]}, "options.message_bytes"),
         ({"compiler": "no-such-compiler"}, "apt-get install libopenmpi-dev"),

@@ -17,7 +17,7 @@ from launchers.local import local_launcher
 from objectives.base import POINTS, Context
 from objectives.decisions.decision import Decision
 from objectives.mpi import openmpi
-from objectives.mpi.options import COLLECTIVES
+from objectives.mpi.options import COLLECTIVES, NONBLOCKING
 from objectives.mpi.plan import plan
 from objectives.mpi.rules.openmpi import ALGORITHMS
 from objectives.mpi.rules.write import rules
@@ -44,6 +44,47 @@ def test_every_collective_is_measured(made, tmp_path, collective):
     measured = planned.objective.measure(run_job(job, launcher))
     sizes = [size for size, _ in measured.details[POINTS]]
     assert sizes == ([0] if collective == "barrier" else [8, 4096])
+
+
+@pytest.fixture(scope="module")
+def behind_computation(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("overlap")
+    launcher = local_launcher()
+    options = {"collectives": list(NONBLOCKING), "message_bytes": [8, 4096], "seconds": 0.01, "knobs": ["progress"]}
+    return plan(options, machine={"cores": 2}, run_job=lambda job: run_job(job, launcher), folder=folder), launcher
+
+
+@pytest.mark.parametrize("progress", [{}, {"test_calls": 4}, {"progress_thread_us": 100}])
+@pytest.mark.parametrize("collective", NONBLOCKING)
+def test_every_nonblocking_one_is_measured_behind_computation(behind_computation, tmp_path, collective, progress):
+    planned, launcher = behind_computation
+    job = planned.objective.job({"collective": collective, "ranks": 2} | progress, Context(tmp_path, time_limit_s=60))
+    measured = planned.objective.measure(run_job(job, launcher))
+    assert [size for size, _ in measured.details[POINTS]] == [8, 4096]
+    assert all(0 <= share < 100 for _, share in measured.details["hidden_percent"])
+    assert measured.details["collective"] == collective
+
+
+def test_a_wrong_number_of_a_nonblocking_one_is_noticed(behind_computation, tmp_path):
+    """What is received is spoilt when the operation has been started, before MPI_Wait says that it is there."""
+    source = tmp_path / "wrong.c"
+    source.write_text(
+        "#include <mpi.h>\n"
+        "static float *spoilt;\n"
+        "int MPI_Ialltoall(const void *from, int n, MPI_Datatype a, void *to, int m, MPI_Datatype b, MPI_Comm comm,\n"
+        "                  MPI_Request *request)\n"
+        "{ spoilt = n > 10 ? (float *)to + n : 0; return PMPI_Ialltoall(from, n, a, to, m, b, comm, request); }\n"
+        "int MPI_Wait(MPI_Request *request, MPI_Status *status)\n"
+        "{ int ended = PMPI_Wait(request, status); if (spoilt) spoilt[-1] += 1; return ended; }\n"
+    )
+    library = tmp_path / "wrong.so"
+    subprocess.run(["mpicc", "-shared", "-fPIC", "-o", library, source], check=True)
+    planned, launcher = behind_computation
+    (tmp_path / "run").mkdir()
+    job = planned.objective.job({"collective": "ialltoall", "ranks": 2}, Context(tmp_path / "run", time_limit_s=60))
+    job.environment["LD_PRELOAD"] = str(library)
+    with pytest.raises(Exception, match=r"wrong result.*'ialltoall'.*'bytes': 4096, 'numbers': 1"):
+        planned.objective.measure(run_job(job, launcher))
 
 
 def test_a_wrong_number_is_noticed(made, tmp_path):

@@ -47,6 +47,12 @@ def test_open_mpi_reads_collectives_ranks_and_sizes():
     ]
 
 
+def test_no_library_reads_rules_of_nonblocking_collectives():
+    chosen = {"test_calls": 8, "coll_libnbc_ibcast_algorithm": "chain"}
+    with pytest.raises(PlanError, match="blocking collectives"):
+        rules([decided("ibcast", 2, 4096, **chosen)], OPEN_MPI_4)
+
+
 def test_a_size_is_that_of_the_whole_buffer_where_open_mpi_takes_it_so():
     (text,) = rules([decided("allgather", 4, 8), ring("allgather", 4, 1024)], OPEN_MPI_4).values()
     # A rule for messages of more than 1023 bytes, that is of 4 * 1024; the next is for more than that.
