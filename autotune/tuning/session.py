@@ -39,9 +39,6 @@ from autotune.tuning.retry import retry
 from objectives.base import Context, Objective
 from spaces import Configuration, Space
 
-# So often a session makes trials again: a machine that never stays as it is has no ranking.
-_AGAIN_AT_MOST = 2
-
 
 def run_study(study: StudyFile, settings: SessionSettings, display: Display) -> Summary:
     """Tune until the budget is used, then confirm the winner; everything that ended is in storage whatever happens.
@@ -58,23 +55,24 @@ def run_study(study: StudyFile, settings: SessionSettings, display: Display) -> 
                 # What is no better than before would be no better if it ran again.
                 check_hope(standings_of(store, study.repeats.statistic), study.budget.give_up_after, launched=True)
             retry(store, everything=settings.retry_failed)
-        again = _AGAIN_AT_MOST if settings.tune_again and is_launched else 0
-        if again:
+        tune_again = settings.tune_again and is_launched
+        if tune_again:
             begin_doubtful_anew(store, display.line)
-        _until_done(opened)
-        # The machine may have become another one once more, or new runs were disturbed.
-        while again > 1 and is_done(store, study, prepared) and begin_doubtful_anew(store, display.line):
-            again -= 1
+        has_run = _until_done(opened)
+        # The machine may have become another one once more, or new runs were disturbed. A second time is the last: a
+        # machine that never stays as it is has no ranking.
+        if tune_again and has_run and is_done(store, study, prepared) and begin_doubtful_anew(store, display.line):
             _until_done(opened)
         summary = summarise(store)
         check_worked(summary.standings)
         return summary
 
 
-def _until_done(opened: Opened) -> None:
+def _until_done(opened: Opened) -> bool:
+    """Tune and judge what is left; return whether there was anything."""
     store, study, prepared, settings = opened.store, opened.study, opened.prepared, opened.settings
     if is_done(store, study, prepared):
-        return
+        return False
     waiting = settings.external.waiting if settings.external is not None else lambda: 0
     sampler = sampler_of_study(prepared.space, study, waiting)
     _warm_up(opened, sampler)
@@ -82,6 +80,7 @@ def _until_done(opened: Opened) -> None:
     apart = planned_apart(sampler) if settings.external is not None else nullcontext()
     with _says_what_remains(store, study), apart, runs_of(opened) as manager:
         _tune_and_judge(Asker(store, sampler), manager, study, prepared)
+    return True
 
 
 @contextmanager

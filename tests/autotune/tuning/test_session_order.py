@@ -1,5 +1,9 @@
 """What a session finds out before it waits for cores: a storage that cannot be used, a study about something else."""
 
+from contextlib import nullcontext
+from types import SimpleNamespace
+from unittest.mock import MagicMock
+
 import pytest
 
 from autotune.coordination.session_settings import SessionSettings
@@ -73,6 +77,23 @@ def test_how_ranks_are_started_is_said_for_programs_of_mpi_only(tmp_path, monkey
     with pytest.raises(BusyError):
         started(tmp_path, "{x}", display, options)
     assert any("ranks" in line for line in display.lines) is said
+
+
+def test_a_finished_study_is_looked_through_once_for_what_is_made_again(monkeypatch):
+    looked = []
+    study = SimpleNamespace(sampler=None)
+    settings = SimpleNamespace(tune_again=True, retry_failed=False)
+    prepared = SimpleNamespace(plan=SimpleNamespace(runs="launched"))
+    finished = SimpleNamespace(
+        store=None, study=study, settings=settings, prepared=prepared, display=ListDisplay(), read_again=False
+    )
+    for name in ("check_sampler", "retry", "summarise", "check_worked"):
+        monkeypatch.setattr(session, name, MagicMock())
+    monkeypatch.setattr(session, "opened_study", lambda *_: nullcontext(finished))
+    monkeypatch.setattr(session, "is_done", lambda *_: True)
+    monkeypatch.setattr(session, "begin_doubtful_anew", lambda *_: bool(looked.append("looked")))
+    run_study(study, settings, finished.display)
+    assert looked == ["looked"]
 
 
 def test_what_an_earlier_session_left_of_discarded_folders_is_removed(tmp_path, monkeypatch):
