@@ -19,8 +19,10 @@ _HOLDER = re.compile(r"process (\d+) on (\S+) since ([^\n]+?)(?:, (.+))?", re.DO
 TEMPORARY = "autotune-"
 """The beginning of the names of all temporary folders."""
 
+MARK = ".autotune-folder"
+"""The file that tells a folder that is removed with its processes from one that a user named alike."""
+
 _BEGIN = b"process "
-_MARK = ".autotune-folder"
 
 
 @dataclass(frozen=True)
@@ -171,7 +173,7 @@ def _made_and_held(base: Path, prefix: str, name: str | None) -> tuple[Path, int
 
 def _mark(folder: Path, descriptor: int) -> None:
     try:
-        os.close(os.open(_MARK, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600, dir_fd=descriptor))
+        os.close(os.open(MARK, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600, dir_fd=descriptor))
     except OSError:
         os.close(descriptor)
         with suppress(OSError):
@@ -193,7 +195,7 @@ def _is_abandoned(folder: Path, *, remove: bool = False) -> bool:
             return False
         # Its process may have been killed before it marked the folder.
         names = os.listdir(descriptor)  # noqa: PTH208  by its descriptor
-        if names and _MARK not in names:
+        if names and MARK not in names:
             return False
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if remove:

@@ -10,6 +10,7 @@ from autotune.coordination.session_settings import SessionSettings
 from autotune.errors import BusyError, StorageError
 from autotune.execution import core_pool
 from autotune.execution.core_pool import CoreClaim
+from autotune.lockfile import MARK
 from autotune.machines.this_machine import this_machine
 from autotune.records.study import Run
 from autotune.storage.study_store import StudyStore
@@ -110,6 +111,7 @@ def test_what_an_earlier_session_left_of_discarded_folders_is_removed(tmp_path, 
 def test_what_a_killed_session_left_of_its_ray_is_removed_though_no_ray_starts(tmp_path, monkeypatch):
     left = tmp_path / "r-left" / "r"
     left.mkdir(parents=True)
+    (left.parent / MARK).touch()
     for module in (core_pool, opening):
         monkeypatch.setattr(module, "user_folder", lambda: tmp_path)
     monkeypatch.setattr(session, "runs_of", lambda _: (_ for _ in ()).throw(BusyError("enough")))
