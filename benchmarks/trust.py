@@ -1,10 +1,11 @@
 """How far results can be trusted, and what they cost: simulated studies by the real runner and the real verdict.
 
-    python benchmarks/trust.py null planted coverage replay [--studies 200] [--seed 0] [--data FOLDER]
+    python benchmarks/trust.py null planted coverage pairs replay [--studies 200] [--seed 0] [--data FOLDER]
 
 null      a space whose knobs change nothing (A/A): how often a gain, or a loss, is claimed all the same
 planted   one knob value, or a pair of them, makes the program 2, 5 or 20 % faster: how often that is found and claimed
 coverage  verdicts on known speed-ups: how often the interval holds the truth (--verdicts of each noise)
+pairs     the pairs of such verdicts alone, which is quick: false gains, coverage and cost of stopping when they do
 replay    measured tables in FOLDER: simulated seconds of our racing and caps against five repeats of everything
 
 Runs take simulated time: nothing is measured here but our own decisions. --data is the developer's own folder with
@@ -28,11 +29,12 @@ from scipy.stats import binomtest
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from autotune import __version__
+from autotune.comparison.pairs import pairs_wanted
 from autotune.records.outcome import Outcome
 from autotune.records.study import Run
 from autotune.search.asker import Asker
 from autotune.statistics.standings import Standings
-from autotune.statistics.verdict import Verdict
+from autotune.statistics.verdict import Verdict, ratio_interval
 from autotune.storage.observation import Observation
 from autotune.studyfile import RepeatsSection, VerdictSection
 from benchmarks.measured_tables import MeasuredTable, load_tables
@@ -56,6 +58,8 @@ SPACE = Space([Integer.range(name, 1, 4, default=1) for name in ("a", "b", "c", 
 RECORDINGS = {"recorded, busy": "pwx_repeats_busy.csv", "recorded, quiet": "pwx_repeats.csv"}
 
 GAINS = (0.02, 0.05, 0.20)
+TRUTHS = (1.0, 1.1, 1.6)
+SETTINGS = VerdictSection()
 PLANTED: Mapping[str, Configuration] = {"one value": {"a": 4}, "a pair": {"a": 4, "b": 4}}
 
 FIXED = RepeatsSection(min_runs=5, max_runs=5, caps=False, baseline_runs=5, warm_up_runs=0, baseline_every=0)
@@ -167,6 +171,35 @@ def coverage(options: argparse.Namespace) -> Iterator[dict[str, str]]:
         }
 
 
+def pairs(options: argparse.Namespace) -> Iterator[dict[str, str]]:
+    for (name, noise), truth in product(chosen(noises(), options.noise).items(), TRUTHS):
+        told = [stopped(noise, options.seed + number, truth) for number in range(options.verdicts)]
+        held = [low <= truth <= high for _, low, high in told]
+        yield {
+            "noise": name,
+            "speed-up": f"{truth}",
+            "interval holds the truth": share(sum(held), len(held)),
+            "gain claimed": f"{fmean(low > 1.0 for _, low, _ in told):.1%}",
+            "half width": f"{median((high / low) ** 0.5 - 1 for _, low, high in told):.1%}",
+            "pairs": f"{fmean(count for count, _, _ in told):.1f}",
+            "cost [runs of the default]": f"{fmean(count for count, _, _ in told) * (1.0 + 1.0 / truth):.1f}",
+        }
+
+
+def stopped(noise: Noise, seed: int, speed_up: float) -> tuple[int, float, float]:
+    """Return how many pairs a comparison makes, and the ends of its interval."""
+    rng = np.random.default_rng(seed)
+    factors = noise(np.random.default_rng([seed, _NOISE_STREAM]))
+    made: list[tuple[float, float]] = []
+    while (wanted := pairs_wanted(made, SETTINGS, SECONDS)) > len(made):
+        for _ in range(wanted - len(made)):
+            first, second = next(factors), next(factors)
+            default, winner = (first, second) if rng.random() < 0.5 else (second, first)
+            made.append((default, winner / speed_up))
+    _, low, high = ratio_interval(made, SECONDS, SETTINGS.confidence)
+    return len(made), low, high
+
+
 def compared(noise: Noise, seed: int, speed_up: float) -> Verdict:
     """Compare the default with a known winner, whose tuning is made up; the runs of the verdict are simulated."""
     default = SPACE.default()
@@ -271,6 +304,7 @@ PARTS: Mapping[str, Callable[[argparse.Namespace], Iterator[dict[str, str]]]] = 
     "null": null,
     "planted": planted,
     "coverage": coverage,
+    "pairs": pairs,
     "replay": replay,
 }
 
@@ -288,7 +322,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; all of them unless named")
     parser.add_argument("--studies", type=int, default=200, help="simulated studies of each row of null and planted")
-    parser.add_argument("--verdicts", type=int, default=1_000, help="simulated verdicts of each row of coverage")
+    parser.add_argument("--verdicts", type=int, default=1_000, help="verdicts of each row of coverage and pairs")
     parser.add_argument("--seeds", type=int, default=20, help="pairs of studies of each table of replay")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--noise", help="only the noises with this in their name")

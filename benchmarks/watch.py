@@ -17,9 +17,9 @@ from math import log1p
 import numpy as np
 from numpy.typing import NDArray
 
+from autotune.comparison.pairs import pairs_wanted
 from autotune.comparison.watching.judgement import Quantity, pairs_of_a_check
 from autotune.statistics.change import likelihood_ratios
-from autotune.statistics.verdict import pairs_needed, ratio_interval
 from autotune.studyfile import VerdictSection
 from objectives.base import Metric
 
@@ -52,8 +52,7 @@ class Machine:
     def verdict(self, rng: np.random.Generator) -> Runs:
         """Return the pairs of a verdict, as many as its precision needs."""
         most = self.pairs(rng, SECTION.max_pairs)
-        first = ratio_interval(_pairs(most)[: SECTION.pairs], METRIC, SECTION.confidence)
-        return most[:, : min(SECTION.max_pairs, pairs_needed(first, SECTION.pairs, SECTION.precision))]
+        return most[:, : pairs_wanted(_pairs(most), SECTION, METRIC)]
 
 
 def alarms(history: Sequence[Runs]) -> NDArray[np.bool_]:

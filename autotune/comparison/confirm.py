@@ -123,7 +123,13 @@ def _judged(store: StudyStore, manager: RunManager, study: StudyFile, competitio
         winner, numbers = chosen, competition.numbers
     differences = len(changes(winner.configuration, competition.default.configuration))
     verdict = Verdict(
-        winner.number, numbers, differences, settings.confidence, settings.precision, nodes_asked=settings.nodes
+        winner.number,
+        numbers,
+        differences,
+        settings.confidence,
+        settings.precision,
+        nodes_asked=settings.nodes,
+        of_gain=settings.of_gain,
     )
     sides = (Side.of(competition.default, "default"), Side.of(winner, f"trial {winner.number}"))
     series, subject = Series.verdict(winner.number), f"trial {winner.number} against the default"
@@ -168,7 +174,7 @@ def compared(verdict: Verdict, rounds: Blocks, settings: VerdictSection, keep: C
             keep(verdict)
         if ended:
             return verdict
-        pairs = settings.max_pairs - settings.pairs if len(verdict.pairs) < settings.pairs else 0
+        pairs = settings.max_pairs - wanted
         default, winner = rounds.standings.baseline, rounds.standings.trials.get(verdict.winner)
         more = pairs_left(default, winner, 0, pairs) if default is not None and winner is not None else rounds.then
         table = replace(rounds, then=more).until(wanted + len(verdict.failures) + table.torn(0, 1))

@@ -166,7 +166,7 @@ def standings_of(store: ReadableStudy, statistic: Statistic) -> Standings:
 
 
 def asked_now(verdict: Verdict, study: Mapping[str, Any]) -> Verdict:
-    """Return a stored verdict with the confidence and the precision of `study`, the newest session's study file.
+    """Return a stored verdict with the confidence and the precisions of `study`, the newest session's study file.
 
     Its pairs are values, and the same whatever is asked of them.
     """
@@ -175,6 +175,7 @@ def asked_now(verdict: Verdict, study: Mapping[str, Any]) -> Verdict:
         verdict,
         confidence=asked.get("confidence", verdict.confidence),
         asked=asked.get("precision", verdict.asked),
+        of_gain=asked.get("of_gain", verdict.of_gain),
     )
 
 

@@ -53,7 +53,14 @@ class _Comparison:
         assert default is not None
         workload, settings = self.workload, self.study.verdict
         differences = len(changes(winner.configuration, default.configuration))
-        empty = Verdict(winner.number, (winner.number,), differences, settings.confidence, settings.precision)
+        empty = Verdict(
+            winner.number,
+            (winner.number,),
+            differences,
+            settings.confidence,
+            settings.precision,
+            of_gain=settings.of_gain,
+        )
         comparison = WorkloadComparison(workload.name, workload.digest, dict(workload.plan.facts), empty)
         for title, trial in (("the default", default), ("the winner", winner)):
             if broken := workload.space.violations(trial.configuration):

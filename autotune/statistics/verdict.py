@@ -32,8 +32,9 @@ class Verdict(Stored):
 
     `candidates` are the trials among which the winner was chosen, the best of tuning first; `changes` is in how many
     parameters the winner differs from the default configuration; `asked` is the requested precision, None in
-    a verdict that was stored without one. `inputs` are the pairs of each input of a mix, by its name; `nodes` are the
-    nodes of the pairs, where that can be chosen, and `nodes_asked` is for how many a verdict was asked.
+    a verdict that was stored without one, and `of_gain` the share of the gain that is precise enough. `inputs` are the
+    pairs of each input of a mix, by its name; `nodes` are the nodes of the pairs, where that can be chosen, and
+    `nodes_asked` is for how many a verdict was asked.
     """
 
     winner: int
@@ -46,6 +47,7 @@ class Verdict(Stored):
     inputs: Mapping[str, tuple[tuple[float, float], ...]] = field(default_factory=dict)
     nodes: tuple[str, ...] = ()
     nodes_asked: int | None = None
+    of_gain: float = 0.0
 
     @property
     def known(self) -> bool:
@@ -134,12 +136,15 @@ class Verdict(Stored):
         )
 
     def _imprecise(self, metric: Metric) -> str | None:
-        if not self.known or self.asked is None or precision(self.interval(metric)) <= self.asked:
+        if not self.known or self.asked is None:
             return None
-        reached = precision(self.interval(metric))
-        needed = ceil(len(self.pairs) * (reached / self.asked) ** 2)
+        interval = self.interval(metric)
+        reached, enough = precision(interval), precise_enough(interval, self.asked, self.of_gain)
+        if reached <= enough:
+            return None
+        needed = pairs_needed(interval, len(self.pairs), enough)
         noisy = "trainings differ too much" if metric.is_quality else "this machine is too noisy"
-        gave = f"{noisy} to say it to {self.asked:.1%}: {len(self.pairs)} pairs gave {reached:.1%}"
+        gave = f"{noisy} to say it to {enough:.1%}: {len(self.pairs)} pairs gave {reached:.1%}"
         if needed > _TOO_MANY:
             return f"{gave}, more than {_TOO_MANY} would be needed"
         return f"{gave}, about {needed} would be needed (autotune confirm --max-pairs {needed})"
@@ -180,10 +185,14 @@ def precision(interval: Interval) -> float:
     return sqrt(interval[2] / interval[1]) - 1.0
 
 
-def pairs_needed(first: Interval, pairs: int, asked: float) -> int:
-    """Return how many pairs are expected to reach the asked precision, given the interval of the first `pairs`.
+def precise_enough(interval: Interval, asked: float, of_gain: float) -> float:
+    """Return the precision that will do: what is asked, or the share `of_gain` of the gain where that is more.
 
-    The number is decided once, as in Stein's two-stage procedure (1945): to look after every pair, and stop at a lucky
-    moment, would make the interval too narrow.
+    Gain and precision are compared as logarithms of ratios: a quarter of 1.6 times is 12 % to either side.
     """
+    return max(asked, exp(of_gain * abs(log(interval[0]))) - 1.0)
+
+
+def pairs_needed(first: Interval, pairs: int, asked: float) -> int:
+    """Return how many pairs are expected to reach the asked precision, given the interval of the first `pairs`."""
     return max(pairs, ceil(pairs * (precision(first) / asked) ** 2))

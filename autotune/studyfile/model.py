@@ -22,7 +22,6 @@ from spaces.parameters.errors import did_you_mean
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 """What a study may be called: the name becomes that of files and of jobs."""
 
-
 AUTO = "auto"
 """The number of trials of a study that decides by itself when to stop."""
 
@@ -168,10 +167,10 @@ class RepeatsSection(Section):
 
 
 class VerdictSection(Section):
-    """How the winner is chosen among the best few `candidates`, in `rounds`, and compared with the baseline.
+    """How the winner is chosen among the best `candidates`, in `rounds`, and compared with the baseline.
 
-    The comparison takes `pairs` interleaved runs, and then as many more, up to `max_pairs`, as an interval needs that
-    reaches `precision` (relative) to either side. It speaks for at least so many `nodes`.
+    The comparison takes `pairs` to `max_pairs` interleaved runs, until the interval reaches `precision` (relative), or
+    `of_gain` of the gain where that is more, to either side. It speaks for at least so many `nodes`.
     """
 
     candidates: int = Field(default=3, ge=1)
@@ -179,6 +178,7 @@ class VerdictSection(Section):
     pairs: int = Field(default=8, ge=3)
     max_pairs: int = Field(default=20, ge=3)
     precision: float = Field(default=0.05, gt=0)
+    of_gain: float = Field(default=0.25, ge=0, lt=1)
     confidence: float = Field(default=0.95, gt=0.5, lt=1)
     nodes: int | None = Field(default=None, ge=1)
 

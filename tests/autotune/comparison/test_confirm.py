@@ -56,10 +56,10 @@ def test_no_gain_is_said_to_be_none(store, tmp_path):
 
 def test_a_noisy_machine_gets_more_pairs_and_a_doubt(store, tmp_path):
     add(store, (DEFAULT, 2.0), (SIMPLE, 0.8))
-    verdict = confirm(store, manager(tmp_path, PaperExecutor(noisy(0.2))), STUDY)
+    verdict = confirm(store, manager(tmp_path, PaperExecutor(noisy(0.5))), STUDY)
     assert len(verdict.pairs) == 12
     assert "too noisy" in summarise(store).best_text()
-    quiet = confirm(store, manager(tmp_path, PaperExecutor(noisy(0.2))), STUDY)
+    quiet = confirm(store, manager(tmp_path, PaperExecutor(noisy(0.5))), STUDY)
     assert quiet == verdict
 
 

@@ -31,7 +31,9 @@ NOTHING_ELSE = SimpleNamespace(workloads=())
 
 def study_with(weights, **sections):
     tradeoff = {"metric": ["memory", "margin"], "weights": weights}
-    return study_file(verdict={"pairs": 6, "max_pairs": 12, "precision": 0.02}, tradeoff=tradeoff, **sections)
+    return study_file(
+        verdict={"pairs": 6, "max_pairs": 12, "precision": 0.02, "of_gain": 0.0}, tradeoff=tradeoff, **sections
+    )
 
 
 def ran(ranks, noise=(1.0, 1.0)):
