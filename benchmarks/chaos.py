@@ -22,6 +22,7 @@ The target `training` is a study with Hyperband whose coordinator is killed: it 
 import argparse
 import json
 import random
+import signal
 import sys
 import tempfile
 import time
@@ -98,6 +99,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
+    # Whoever ends it sees what came of the events until then, also of one in the background.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     began_s = time.monotonic()
     wanted = options.target or targets()
     rows = []

@@ -1,10 +1,11 @@
 """CPU time that commands take to start, as a multiple of that of the imports which they cannot do without.
 
     python -m benchmarks.startup [--pairs 15] [--path FOLDER]
+    python -m benchmarks.startup --against FOLDER       # as a multiple of what another version takes
 
 Each command and its reference run in turn, so that other load touches both. CPU time (user and system, of the process
 and its children) is measured, not time that passes. A pair gives a ratio; printed are the medians
-and the quartiles of all pairs. `--path` names the folder of another version.
+and the quartiles of all pairs. `--path` names the folder of the version to measure.
 """
 
 import argparse
@@ -15,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 TYPER, OPTUNA = ("-c", "import typer"), ("-c", "import optuna")
@@ -42,21 +44,31 @@ def quartiles(values: Sequence[float]) -> tuple[float, float, float]:
     return lower, middle, upper
 
 
-def compare(
-    command: Sequence[str], reference: Sequence[str], pairs: int, folder: Path, environment: dict[str, str]
-) -> str:
+@dataclass(frozen=True)
+class Start:
+    """What is started, with which version of the project, and what a line calls it."""
+
+    said: str
+    argv: Sequence[str]
+    path: Path
+
+    def cpu_s(self, folder: Path) -> float:
+        """Return the CPU time that it takes in a folder."""
+        environment = os.environ | {"PYTHONPATH": str(self.path.resolve()), "COLUMNS": "80"}
+        environment.pop("AUTOTUNE_STORAGE", None)
+        return cpu_s([sys.executable, *self.argv], folder, environment)
+
+
+def compare(one: Start, other: Start, pairs: int, folder: Path) -> str:
     """Return a line with the CPU time of a command, of its reference, and their ratio."""
-    argv, other = [sys.executable, "-m", "autotune", *command], [sys.executable, *reference]
     # The first reads files that are in nobody's memory yet.
-    for one in (argv, other):
-        cpu_s(one, folder, environment)
-    found = [(cpu_s(argv, folder, environment), cpu_s(other, folder, environment)) for _ in range(pairs)]
-    own = statistics.median(one for one, _ in found)
-    others = statistics.median(one for _, one in found)
-    lower, middle, upper = quartiles([one / another for one, another in found])
-    name = f"autotune {' '.join(command)}"
+    for each in (one, other):
+        each.cpu_s(folder)
+    found = [(one.cpu_s(folder), other.cpu_s(folder)) for _ in range(pairs)]
+    own, others = (statistics.median(column) for column in zip(*found, strict=True))
+    lower, middle, upper = quartiles([first / second for first, second in found])
     return (
-        f"{name:24} {own * 1e3:6.0f} ms   python -c '{reference[1]}' {others * 1e3:6.0f} ms   "
+        f"{one.said:24} {own * 1e3:6.0f} ms   {other.said} {others * 1e3:6.0f} ms   "
         f"ratio {middle:5.2f} ({lower:.2f} to {upper:.2f})"
     )
 
@@ -65,17 +77,22 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--pairs", type=int, default=15)
     parser.add_argument("--path", type=Path, default=Path(__file__).parents[1], help="folder of the version to measure")
+    parser.add_argument("--against", type=Path, help="folder of another version, with which it is compared")
     given = parser.parse_args()
-    environment = os.environ | {"PYTHONPATH": str(given.path.resolve()), "COLUMNS": "80"}
-    environment.pop("AUTOTUNE_STORAGE", None)
     with tempfile.TemporaryDirectory(prefix="autotune-startup-") as name:
         folder = Path(name)
-        made = ["study", "replay", "--name", STUDY, "--trials", "20"]
-        subprocess.run(
-            [sys.executable, "-m", "autotune", *made], cwd=folder, env=environment, capture_output=True, check=True
-        )
-        for command, reference in CASES:
-            print(compare(command, reference, given.pairs, folder, environment), flush=True)
+        # The older version makes what both can read.
+        made = ("-m", "autotune", "study", "replay", "--name", STUDY, "--trials", "20")
+        Start("", made, given.against or given.path).cpu_s(folder)
+        for command, imported in CASES:
+            argv = ("-m", "autotune", *command)
+            other = Start(f"python -c '{imported[1]}'", imported, given.path)
+            if given.against is not None:
+                other = Start(str(given.against), argv, given.against)
+            print(
+                compare(Start(f"autotune {' '.join(command)}", argv, given.path), other, given.pairs, folder),
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """What must hold after a fault: compared with what was acknowledged, and with a twin that was left alone."""
 
 import json
+import re
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator
@@ -27,17 +28,18 @@ class Known:
     reason: str
 
     def covers(self, path: str, fault: Fault) -> bool:
-        """Whether it is about a path, relative to the session's folder, after a fault."""
-        return path.startswith(self.begins) and (fault.kills or not self.only_killed)
+        """Whether it is about a path, relative to the session's folder, after a fault; it `begins` like a pattern."""
+        return re.match(self.begins, path) is not None and (fault.kills or not self.only_killed)
 
 
 KNOWN = (
     Known("tmp/autotune-asktell-", False, "a disk that fails for ever lets nothing be removed; the next one sweeps it"),
+    Known(r"(tmp/)?[a-z0-9_]{8}$", False, "on such a disk, too: by such a file Python looks for a temporary folder"),
     Known("tmp/", True, "a temporary folder of a process that was killed: the system's own cleaning takes it"),
-    Known("autotune.db.v3.0.0.d.", False, "a copy of what an upgrade was to change: none is ever overwritten"),
+    Known(r"autotune\.db\.v3\.0\.0\.d\.", False, "a copy of what an upgrade was to change: none is ever overwritten"),
     Known("lease role:", False, "a study that is done is not written to; who plays the part next takes it over"),
     Known("lease tuner:", True, "as a part; the next tuner of a study that is not done removes it"),
-    Known("autotune.db-", False, "what SQLite keeps beside its file while a reader is there"),
+    Known(r"autotune\.db-", False, "what SQLite keeps beside its file while a reader is there"),
 )
 
 
