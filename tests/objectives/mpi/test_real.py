@@ -146,6 +146,39 @@ def test_a_rule_holds_from_the_size_on_that_was_decided(made, tmp_path, collecti
         assert "MPI_ERR_ARG" in output.stderr
 
 
+def messages_sent(folder, planned, launcher, environment):
+    """Return how many messages went from which rank to which in a run of a broadcast between three."""
+    (folder / "run").mkdir(parents=True)
+    objective = replace(planned.objective, sizes="64", seconds=1e-9)
+    job = objective.job({"collective": "bcast", "ranks": 3}, Context(folder / "run", time_limit_s=60))
+    counted = {f"OMPI_MCA_pml_monitoring_{name}": value for name, value in (("enable", "1"), ("enable_output", "3"))}
+    counted["OMPI_MCA_pml_monitoring_filename"] = str(folder / "sent")
+    objective.measure(run_job(replace(job, environment={**environment, **counted}), launcher))
+    text = "".join(path.read_text() for path in sorted(folder.glob("sent*")))
+    return {(int(a), int(b)): int(n) for a, b, n in re.findall(r"^E\s+(\d)\s+(\d)\s.*?(\d+) msgs", text, re.MULTILINE)}
+
+
+@pytest.mark.skipif(not shutil.which("ompi_info"), reason="rules files of Open MPI")
+def test_a_rule_changes_who_sends_to_whom(made, tmp_path):
+    """The library's own broadcast of a short message is a tree, whose root sends to both; a pipeline's sends to one."""
+    chosen = {"coll_tuned_bcast_algorithm": "pipeline"}
+    decided = [Decision({"collective": "bcast", "ranks": 3}, float(size), chosen, {}) for size in (8, 4096)]
+    (text,) = rules(decided, {"mpi_library": "Open MPI", "mpi_version": "4.1.4"}).values()
+    path = tmp_path / "rules.conf"
+    path.write_text(text)
+    read = {
+        "OMPI_MCA_coll_tuned_use_dynamic_rules": "1",
+        "OMPI_MCA_coll_tuned_dynamic_rules_filename": str(path),
+    }
+    tree = messages_sent(tmp_path / "tree", *made, {})
+    pipeline = messages_sent(tmp_path / "pipeline", *made, read)
+    assert tree[0, 1] == pipeline[0, 1]
+    moved = tree[0, 2] - pipeline[0, 2]
+    # Every call of it: warm-up, repetitions, and the checks before and after.
+    assert moved >= 15
+    assert pipeline[1, 2] == tree.get((1, 2), 0) + moved
+
+
 @pytest.mark.skipif(not shutil.which("ompi_info"), reason="rules files of Open MPI")
 def test_the_numbers_of_algorithms_are_those_of_the_installed_open_mpi():
     text = subprocess.run(
