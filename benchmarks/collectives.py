@@ -101,6 +101,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="every algorithm of MPI's collective operations")
     parser.add_argument("--table", type=Path, required=True)
     parser.add_argument("--ranks", default="2,4")
+    parser.add_argument("--bytes", default="", help="sizes of messages: 8,4096,262144")
     parser.add_argument("--seconds", type=float, default=1.0, help="how long a run measures")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--cores", type=int, default=2)
@@ -110,6 +111,8 @@ def main() -> None:
     if not given.summary:
         launcher = local_launcher()
         options = {"ranks": [int(word) for word in given.ranks.split(",")], "seconds": given.seconds}
+        if given.bytes:
+            options["message_bytes"] = [int(word) for word in given.bytes.split(",")]
         with tempfile.TemporaryDirectory() as folder:
             made = plan(
                 options,
