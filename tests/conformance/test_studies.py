@@ -50,6 +50,7 @@ def test_the_worked_examples_ship():
         "pgbench",
         "checkpoint",
         "inference",
+        "fusion",
         "gromacs",
         "lammps",
         "cp2k",

@@ -46,6 +46,7 @@ ENGINES = pytest.mark.skipif(
     any(importlib.util.find_spec(name) is None for name in ("onnx", "onnxruntime")),
     reason="no ONNX Runtime: pip install onnx onnxruntime",
 )
+TORCH = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="no PyTorch: pip install torch")
 SHORT = (
     *("verdict.confidence=0.75", "verdict.pairs=3", "verdict.max_pairs=3", "verdict.rounds=2", "verdict.candidates=1"),
     *("repeats.max_runs=1", "repeats.warm_up_runs=0", "repeats.baseline_runs=1"),
@@ -61,6 +62,7 @@ SHORT = (
         pytest.param("pgbench", "tps", marks=POSTGRES),
         pytest.param("checkpoint", "time_s"),
         pytest.param("inference", "throughput", marks=ENGINES),
+        pytest.param("fusion", "exchange_s", marks=TORCH),
         pytest.param("gromacs", "ns_per_day", marks=GROMACS),
         pytest.param("lammps", "loop_s", marks=LAMMPS),
         pytest.param("cp2k", "cp2k_s", marks=CP2K),

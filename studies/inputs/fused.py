@@ -1,0 +1,261 @@
+"""How long the gradients of a network take to be summed over workers, as data-parallel training does it in each step.
+
+    python3 fused.py --workers 2 --tensors small-cnn --bucket-mib 25 --compression none --seconds 2
+
+Tensors are taken from the last to the first, as backward passes make them, and are put together in buckets: a bucket is
+full when it has so many MiB; with 0 each tensor goes by itself. This is Horovod's fusion buffer (Sergeev and Del Balso,
+arXiv:1802.05799) and the bucket of torch's DistributedDataParallel, which without a size of one's own begins with a
+bucket of 1 MiB: so does --bucket-mib default. With --compression fp16 what is sent is rounded to 16 bits, summed in
+these, and widened again (Horovod's Compression.fp16).
+
+The workers are processes of this machine, over gloo, or over NCCL where each can have a GPU (written after torch's
+documentation, not run by us). All meet before each repetition, the slowest worker counts, and of the repetitions the
+median. Every number of every sum is compared with the right one before and after: the tensors hold small whole numbers,
+whose sums 16 bits hold exactly.
+"""
+
+# ruff: noqa: T201, ANN401, PLC0415  a program of its own: it prints; torch has no types, and is imported by the workers
+
+import argparse
+import datetime
+import importlib.util
+import multiprocessing
+import os
+import queue
+import socket
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+MIB = 2**20
+NUMBER_BYTES = 4
+FIRST_BUCKET_MIB, BUCKET_MIB = 1.0, 25.0  # torch's own
+LEAST, MOST, WARM_UP = 5, 5000, 2
+LIMIT_S = 120.0
+WRONG = 3
+VALUES = 13  # sums over up to 157 workers are whole numbers that 16 bits hold
+
+
+def small_cnn(channels: int = 12, classes: int = 19) -> list[int]:
+    """Return how many numbers each gradient of `study ddp`'s network has, in the order of its layers."""
+    sizes, at = [], channels
+    for out in (32, 64, 128):
+        sizes += [9 * at * out, out, out, out]
+        at = out
+    return [*sizes, 16 * at * 512, 512, 512 * classes, classes]
+
+
+def resnet50(channels: int = 12, classes: int = 19) -> list[int]:
+    """Return those of ResNet-50 (He et al., arXiv:1512.03385): each convolution has a norm with two vectors."""
+    sizes, at = [49 * channels * 64, 64, 64], 64
+    for width, blocks in ((64, 3), (128, 4), (256, 6), (512, 3)):
+        for block in range(blocks):
+            for numbers, out in ((at * width, width), (9 * width * width, width), (4 * width * width, 4 * width)):
+                sizes += [numbers, out, out]
+            if block == 0:
+                sizes += [4 * at * width, 4 * width, 4 * width]
+            at = 4 * width
+    return [*sizes, at * classes, classes]
+
+
+def sizes_of(tensors: str) -> list[int]:
+    """Return the sizes of a network by name, or of a file with a number a line.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    known = {"small-cnn": small_cnn, "resnet50": resnet50}
+    if tensors in known:
+        return known[tensors]()
+    try:
+        sizes = [int(line) for line in Path(tensors).read_text(encoding="utf-8").split()]
+    except (OSError, ValueError) as error:
+        msg = f"--tensors {tensors}: neither {' nor '.join(known)}, nor a file with a whole number a line ({error})"
+        raise ValueError(msg) from None
+    if not sizes or min(sizes) < 1:
+        raise ValueError(f"--tensors {tensors}: tensors have at least one number each, got {sizes[:5]}")
+    return sizes
+
+
+def buckets(sizes: Sequence[int], bucket_mib: float | None) -> list[list[int]]:
+    """Return the places of the tensors in each bucket, from the last tensor to the first; None is torch's default."""
+    made: list[list[int]] = [[]]
+    held = 0
+    for place in reversed(range(len(sizes))):
+        made[-1].append(place)
+        held += NUMBER_BYTES * sizes[place]
+        limit_mib = (FIRST_BUCKET_MIB if len(made) == 1 else BUCKET_MIB) if bucket_mib is None else bucket_mib
+        if held >= limit_mib * MIB:
+            made.append([])
+            held = 0
+    return made if made[-1] else made[:-1]
+
+
+def values(rank: int, place: int, count: int) -> Any:
+    """Return what a worker has in a tensor."""
+    import torch
+
+    return ((torch.arange(count) * 7 + rank * 31 + place) % VALUES).to(torch.float32)
+
+
+class Exchange:
+    """What one worker does in each step; `device` is where its tensors lie."""
+
+    def __init__(self, rank: int, given: argparse.Namespace, device: Any) -> None:
+        sizes = sizes_of(given.tensors)
+        self._rank, self._workers, self._halved = rank, given.workers, given.compression == "fp16"
+        self._tensors = [values(rank, place, count).to(device) for place, count in enumerate(sizes)]
+        self.buckets = buckets(sizes, given.bucket_mib)
+
+    def once(self) -> None:
+        """Sum all tensors over the workers, and divide by their number."""
+        import torch
+        import torch.distributed as dist
+
+        sent = []
+        for places in self.buckets:
+            ours = [self._tensors[place] for place in places]
+            flat = ours[0] if len(ours) == 1 else torch.cat(ours)
+            message = flat.half() if self._halved else flat
+            sent.append((ours, flat, message, dist.all_reduce(message, async_op=True)))
+        for ours, flat, message, work in sent:
+            work.wait()
+            if self._halved:
+                flat.copy_(message)
+            flat.div_(self._workers)
+            if len(ours) > 1:
+                for one, part in zip(ours, flat.split([len(one) for one in ours]), strict=True):
+                    one.copy_(part)
+
+    def wrong(self) -> int:
+        """Return how many numbers are not the mean over the workers after one exchange of fresh ones."""
+        for place, tensor in enumerate(self._tensors):
+            tensor.copy_(values(self._rank, place, len(tensor)))
+        self.once()
+        found = 0
+        for place, tensor in enumerate(self._tensors):
+            right = sum(values(of, place, len(tensor)) for of in range(self._workers)) / self._workers
+            found += int((tensor.cpu() != right).sum())
+        return found
+
+
+def times(exchange: Exchange, seconds: float, device: Any) -> list[float]:
+    """Return the seconds of each repetition, of the slowest worker, for about `seconds` in all."""
+    import torch
+    import torch.distributed as dist
+
+    def repeated(count: int) -> list[float]:
+        took = []
+        for _ in range(count):
+            dist.barrier()
+            start = time.perf_counter()
+            exchange.once()
+            if device.type == "cuda":
+                torch.cuda.synchronize(device)
+            took.append(time.perf_counter() - start)
+        slowest = torch.tensor(took, dtype=torch.float64, device=device)
+        dist.all_reduce(slowest, op=dist.ReduceOp.MAX)
+        return slowest.tolist()
+
+    repeated(WARM_UP)
+    first = repeated(LEAST)
+    # All see the same times, and so agree on how many more there are.
+    return first + repeated(max(1, min(MOST, int(seconds / statistics.median(first)))))
+
+
+def work(rank: int, given: argparse.Namespace, meeting: str, told: Any) -> None:
+    """Be one of the workers."""
+    import torch
+    import torch.distributed as dist
+
+    torch.set_num_threads(1)
+    on_gpu = torch.cuda.device_count() >= given.workers
+    device = torch.device("cuda", rank) if on_gpu else torch.device("cpu")
+    if on_gpu:
+        torch.cuda.set_device(device)
+    dist.init_process_group(
+        "nccl" if on_gpu else "gloo",
+        init_method=f"file://{meeting}",
+        rank=rank,
+        world_size=given.workers,
+        timeout=datetime.timedelta(seconds=LIMIT_S),
+    )
+    exchange = Exchange(rank, given, device)
+    wrong = exchange.wrong()
+    took = times(exchange, given.seconds, device)
+    wrong += exchange.wrong()
+    told.put((rank, wrong, took, len(exchange.buckets)))
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def lead(given: argparse.Namespace) -> int:
+    """Start the workers, and print what they found; return the exit code."""
+    loopback = next((name for _, name in socket.if_nameindex() if name.startswith("lo")), None)
+    for variable in ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"):
+        if loopback:
+            os.environ.setdefault(variable, loopback)
+    context = multiprocessing.get_context("spawn")
+    told = context.Queue()
+    with tempfile.TemporaryDirectory() as folder:
+        started = [
+            context.Process(target=work, args=(rank, given, f"{folder}/meeting", told), daemon=True)
+            for rank in range(given.workers)
+        ]
+        for process in started:
+            process.start()
+        found = sorted(_heard(started, told))
+        for process in started:
+            process.join()
+    if len(found) < given.workers:
+        print("error: a worker has ended without a result", file=sys.stderr)
+        return 1
+    wrong, took, count = sum(one[1] for one in found), found[0][2], found[0][3]
+    print(f"exchange {statistics.median(took):.9f} s, {len(took)} repetitions, {count} buckets")
+    print(f"wrong numbers {wrong}", flush=True)
+    return WRONG if wrong else 0
+
+
+def _heard(started: Sequence[Any], told: Any) -> Iterator[Any]:
+    """Return what each worker says, until all have said it or one has failed."""
+    left = len(started)
+    while left:
+        try:
+            yield told.get(timeout=0.2)
+            left -= 1
+        except queue.Empty:
+            if any(process.exitcode not in {None, 0} for process in started):
+                for process in started:
+                    process.kill()
+                return
+
+
+def _bucket(text: str) -> float | None:
+    return None if text == "default" else float(text)
+
+
+def main() -> int:
+    """Read the command line, and exchange."""
+    parser = argparse.ArgumentParser(description="the time that gradients take to be summed over workers")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--tensors", default="small-cnn", help="small-cnn, resnet50, or a file: a size a line")
+    parser.add_argument("--bucket-mib", type=_bucket, default=None, help="default: torch's; 0: each tensor by itself")
+    parser.add_argument("--compression", choices=("none", "fp16"), default="none")
+    parser.add_argument("--seconds", type=float, default=2.0)
+    given = parser.parse_args()
+    try:
+        sizes_of(given.tensors)
+    except ValueError as error:
+        parser.error(str(error))
+    if importlib.util.find_spec("torch") is None:
+        print(f"error: {sys.executable} has no torch: './run study fusion' has a python3 with it", file=sys.stderr)
+        return 1
+    return lead(given)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
