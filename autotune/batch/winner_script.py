@@ -74,7 +74,8 @@ def _command(job: dict[str, Any]) -> list[str]:
 def _figures(summary: Summary) -> list[str]:
     """Say what was measured of the configuration in the script: of a simplified one not what its winner gave."""
     if summary.preference is not None:
-        return [summary.preference.sentence(), *filter(None, [summary.verdict_sentence()])]
+        said = [summary.simplified_sentence(), summary.preference.sentence(), summary.verdict_sentence()]
+        return [sentence for sentence in said if sentence is not None]
     sentence = summary.verdict_sentence()
     if sentence is None:
         return [summary.unconfirmed()]

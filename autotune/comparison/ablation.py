@@ -3,6 +3,9 @@
 All variants run in interleaved rounds with the default and the winner. Options whose removal costs nothing are named
 and dropped, and the simplified winner is compared with both once more, since two options can each stand in for the
 other.
+
+A point of a trade-off's front is taken apart in the same way: every run is read in each metric of the trade-off, and
+only an option whose removal costs nothing in any of them is dropped.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,19 +34,40 @@ from autotune.storage.readable import ABLATION
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import StudyFile
 from launchers.software.digest import text_digest
+from objectives.base import Metric
 from spaces import Configuration, Space
 
 # All pairs of fifty options, or all fours of sixteen.
 _MOST_GROUPS = 2000
 
 
-def ablate(store: StudyStore, manager: RunManager, space: Space, study: StudyFile, rounds: int) -> Ablation | None:
-    """Take the winner apart in `rounds` rounds, those of an earlier call included; None if the default won."""
+@dataclass(frozen=True)
+class Point:
+    """A point of a trade-off's front, with the metrics of that: the optimised one first."""
+
+    trial: int
+    metrics: tuple[Metric, ...]
+
+
+def ablate(  # noqa: PLR0913, PLR0917  what is taken apart, by what, and how often
+    store: StudyStore,
+    manager: RunManager,
+    space: Space,
+    study: StudyFile,
+    rounds: int,
+    point: Point | None = None,
+) -> Ablation | None:
+    """Take the winner, or a `point`, apart in `rounds` rounds, those of an earlier call included.
+
+    None if that is the default, or there is nothing to compare it with.
+    """
     standings = standings_of(store, study.repeats.statistic)
-    winner, default = _winner(store, standings), standings.baseline
+    winner = _winner(store, standings) if point is None else standings.trials[point.trial]
+    default = standings.baseline
     if winner is None or default is None or winner.number == default.number:
         return None
-    comparison = _Comparison(store, manager, space, study, standings, default, winner)
+    metrics = (standings.metric,) if point is None else point.metrics
+    comparison = _Comparison(store, manager, space, study, standings, default, winner, metrics)
     result = comparison.taken_apart(rounds)
     store.set_attribute(ABLATION, result.to_dict())
     result = comparison.simplified(result)
@@ -83,57 +107,78 @@ class _Comparison:
     standings: Standings
     default: TrialRecord
     winner: TrialRecord
+    metrics: tuple[Metric, ...]
+
+    @property
+    def _name(self) -> str:
+        """What is taken apart, for reading: a point of a front is no winner."""
+        return "winner" if len(self.metrics) == 1 else f"trial {self.winner.number}"
 
     def taken_apart(self, rounds: int) -> Ablation:
         """Run every option alone, and the winner without it; options that the rules tie together, together."""
         moves = self._moves()
-        sides = [Side.of(self.default, "default"), Side.of(self.winner, "winner")]
+        sides = [Side.of(self.default, "default"), Side.of(self.winner, self._name)]
         for move in moves:
             if move.alone:
                 self._add(sides, Side(f"default with {', '.join(move.alone)}", self._with(move.alone)))
             if move.within:
-                self._add(sides, Side(f"winner without {', '.join(move.within)}", self._without(move.within)))
+                self._add(sides, Side(f"{self._name} without {', '.join(move.within)}", self._without(move.within)))
         subject = f"what each option of trial {self.winner.number} is worth"
         table = self._rounds(Series.ablate(self.winner.number), tuple(sides), subject).until(rounds)
+        first, *others = (
+            self._reading(metric, moves, replace(table, metric=metric.name), rounds) for metric in self.metrics
+        )
+        return replace(first, further=tuple(others))
+
+    def _reading(self, metric: Metric, moves: Sequence[_Move], table: BlockTable, rounds: int) -> Ablation:
         values = table.values(0).values()
         return Ablation(
             self.winner.number,
             self.study.verdict.confidence,
             rounds,
-            tuple(self._effect(move, table) for move in moves),
+            tuple(self._effect(move, table, metric) for move in moves),
             baseline=median(values) if values else None,
-            combined=self._ratio(table, 0, 1),
+            combined=self._ratio(table, metric, 0, 1),
+            metric=metric.name,
         )
 
     def simplified(self, result: Ablation) -> Ablation:
         """Drop the options that the winner is no worse without, and compare the configuration without them."""
         dispensable = [
-            effect for effect in result.effects if effect.dispensable and not self._broken_without(effect.without)
+            row
+            for row in result.rows
+            if all(effect.dispensable for effect in row) and not self._broken_without(row[0].without)
         ]
         # The least important option goes first, so that a constraint between two options keeps the more important.
-        dispensable.sort(key=lambda effect: (effect.within or effect.alone or (1.0,))[0])
+        dispensable.sort(key=lambda row: max((effect.within or effect.alone or (1.0,))[0] for effect in row))
         dropped: list[str] = []
-        for effect in dispensable:
+        for effect, *_ in dispensable:
             further = [name for name in effect.without if name not in dropped]
             if self.space.contains(self._without([*dropped, *further])):
                 dropped += further
         if not dropped:
             return result
         configuration = self._without(dropped)
-        sides = [Side.of(self.default, "default"), Side.of(self.winner, "winner")]
+        sides = [Side.of(self.default, "default"), Side.of(self.winner, self._name)]
         self._add(sides, Side("simplified", configuration))
         series = Series.simplify(self.winner.number, text_digest(",".join(dropped)))
         subject = f"trial {self.winner.number} without {', '.join(dropped)}"
         table = self._rounds(series, tuple(sides), subject).until(result.rounds)
-        side = self._place(table, configuration)
-        return replace(
-            result,
-            dropped=tuple(dropped),
-            simplified=dict(configuration),
-            over_default=self._ratio(table, 0, side),
-            over_winner=self._ratio(table, 1, side),
-            breaks=self._broken_without(dropped),
-        )
+        side, broken = self._place(table, configuration), self._broken_without(dropped)
+        readings = [
+            replace(
+                one,
+                dropped=tuple(dropped),
+                simplified=dict(configuration),
+                over_default=self._ratio(replace(table, metric=metric.name), metric, 0, side),
+                over_winner=self._ratio(replace(table, metric=metric.name), metric, 1, side),
+                breaks=broken,
+            )
+            for metric, one in zip(self.metrics, result.by_metric, strict=True)
+        ]
+        worse = tuple(one.metric for one in readings if one.over_winner is None or one.over_winner[2] < 1.0)
+        first, *others = (replace(one, worse=worse) for one in readings)
+        return replace(first, further=tuple(others))
 
     def _broken_without(self, options: Sequence[str]) -> tuple[str, ...]:
         """Say which limits the winner breaks without options."""
@@ -152,10 +197,10 @@ class _Comparison:
         # All options in one row are the winner itself.
         return [_Move(move.options, move.options, move.options) if len(moves) == 1 else move for move in moves.values()]
 
-    def _effect(self, move: _Move, table: BlockTable) -> OptionEffect:
+    def _effect(self, move: _Move, table: BlockTable, metric: Metric) -> OptionEffect:
         alone = self._place(table, self._with(move.alone)) if move.alone else None
         within = self._place(table, self._without(move.within)) if move.within else None
-        sides = {"alone": alone, "the winner without it": within}
+        sides = {"alone": alone, f"{self._name if self.metrics[1:] else 'the winner'} without it": within}
         missing = [
             f"{title}: {table.failures(side)[-1] if side else 'valid with all other options only'}"
             for title, side in sides.items()
@@ -163,14 +208,16 @@ class _Comparison:
         ]
         if broken := self._broken_without(move.within) if move.within else ():
             missing.append(f"without it the winner breaks {', '.join(broken)}")
+        if not _comparable(table):
+            missing.append(f"{metric.name} is not above 0 in every run, so there is no ratio")
         alongside = tuple(name for name in move.within if name not in move.options)
         ignored = all(option in run.outcome.unused for run in self.winner.runs for option in move.options)
         return OptionEffect(
             move.options,
             {name: value for name, value in self.default.configuration.items() if name in move.options},
             {name: value for name, value in self.winner.configuration.items() if name in move.options},
-            alone=self._ratio(table, 0, alone),
-            within=self._ratio(table, within, 1),
+            alone=self._ratio(table, metric, 0, alone),
+            within=self._ratio(table, metric, within, 1),
             alone_with=tuple(name for name in move.alone if name not in move.options),
             within_with=alongside,
             why="; ".join(missing),
@@ -178,8 +225,8 @@ class _Comparison:
             or (bool(move.within) and self._same(self._without(move.within)) == self.winner),
         )
 
-    def _ratio(self, table: BlockTable, slower: int | None, faster: int | None) -> Interval | None:
-        if slower is None or faster is None:
+    def _ratio(self, table: BlockTable, metric: Metric, slower: int | None, faster: int | None) -> Interval | None:
+        if slower is None or faster is None or not _comparable(table):
             return None
         if slower == faster:
             return (1.0, 1.0, 1.0)
@@ -187,7 +234,7 @@ class _Comparison:
         confidence = self.study.verdict.confidence
         if len(pairs) < signed_rank.least_pairs(confidence):
             return None
-        return ratio_interval(pairs, self.standings.metric, confidence)
+        return ratio_interval(pairs, metric, confidence)
 
     def _same(self, configuration: Configuration) -> TrialRecord | None:
         """Return the default or the winner if the configuration is the same in effect."""
@@ -211,6 +258,11 @@ class _Comparison:
 
     def _without(self, options: Sequence[str]) -> Configuration:
         return _moved(self.winner.configuration, options, self.default.configuration)
+
+
+def _comparable(table: BlockTable) -> bool:
+    """Whether the values may be compared by ratio."""
+    return all(value > 0.0 for side in range(len(table.sides)) for value in table.values(side).values())
 
 
 def _moved(onto: Configuration, options: Sequence[str], of: Configuration) -> Configuration:

@@ -67,7 +67,7 @@ class BlockTable:
         return {
             number: run.outcome.metrics[self.metric]
             for (number, other), run in sorted(self.runs.items())
-            if other == side and run.outcome.complete
+            if other == side and run.outcome.complete and self.metric in run.outcome.metrics
         }
 
     def place(self, configuration: Configuration) -> int | None:

@@ -104,6 +104,9 @@ class Ablation(Stored):
     `baseline` is the default's median value in the metric's unit, `combined` the winner's speed-up over it.
     `over_default` and `over_winner` are the simplified configuration's speed-ups; None while nothing was dropped.
     `breaks` are the limits that it breaks.
+
+    Of a point of a trade-off's front `further` is what the same runs say in the other metrics, and `worse` are all
+    metrics in which the simplified configuration is worse than the point.
     """
 
     winner: int
@@ -117,6 +120,29 @@ class Ablation(Stored):
     over_default: Interval | None = None
     over_winner: Interval | None = None
     breaks: tuple[str, ...] = ()
+    metric: str = ""
+    further: "tuple[Ablation, ...]" = ()
+    worse: tuple[str, ...] = ()
+
+    @property
+    def by_metric(self) -> "tuple[Ablation, ...]":
+        """What it says in each metric, the optimised one first."""
+        return (self, *self.further)
+
+    @property
+    def rows(self) -> list[tuple[OptionEffect, ...]]:
+        """The effects of each row of options, in each metric."""
+        return list(zip(*(one.effects for one in self.by_metric), strict=True))
+
+    @property
+    def subject(self) -> str:
+        """What was taken apart, for reading: a point of a front is no winner."""
+        return f"trial {self.winner}" if self.further else "the winner"
+
+    def readings(self, target: Metric, metrics: Sequence[Metric]) -> "list[tuple[Metric, Ablation]]":
+        """Return what it says in each metric, with that metric; `target` is the optimised one."""
+        known = {metric.name: metric for metric in metrics}
+        return [(target, self), *((known[one.metric], one) for one in self.further)]
 
     @property
     def options(self) -> list[str]:
@@ -125,8 +151,8 @@ class Ablation(Stored):
 
     @property
     def accepted(self) -> bool:
-        """Whether the simplified configuration is no significantly worse than the winner, and keeps the limits."""
-        return self.over_winner is not None and self.over_winner[2] >= 1.0 and not self.breaks
+        """Whether the simplified configuration is in no metric significantly worse, and keeps the limits."""
+        return self.over_winner is not None and self.over_winner[2] >= 1.0 and not self.breaks and not self.worse
 
 
 @dataclass(frozen=True)
@@ -201,7 +227,9 @@ def stored_ablation(store: ReadableStudy) -> Ablation | None:
         return None
     ablation = Ablation.from_dict(stored)
     statistic = store.definition.study.get("repeats", {}).get("statistic", "median")
-    return replace(ablation, breaks=broken_by_variant(store, kept_limits(store, statistic), ablation.simplified))
+    broken = broken_by_variant(store, kept_limits(store, statistic), ablation.simplified)
+    first, *others = (replace(one, breaks=broken) for one in ablation.by_metric)
+    return replace(first, further=tuple(others))
 
 
 def broken_by_variant(store: ReadableStudy, limits: KeptLimits, configuration: Configuration | None) -> tuple[str, ...]:

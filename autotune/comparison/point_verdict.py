@@ -17,7 +17,7 @@ from autotune.records.outcome import Outcome
 from autotune.records.series import Series
 from autotune.records.study import Run, TrialRecord
 from autotune.statistics import signed_rank
-from autotune.statistics.ratio_words import Interval
+from autotune.statistics.ratio_words import Interval, moved
 from autotune.statistics.standings import Standings
 from autotune.statistics.verdict import ratio_interval
 from autotune.studyfile import VerdictSection
@@ -52,18 +52,15 @@ class MetricPairs:
     def words(self, confidence: float) -> str:
         """Say it: `memory_bytes 1.204 times higher (1.188 to 1.220)`."""
         middle, low, high = self.interval(confidence)
-        same = 1.0 if self.has_ratio else 0.0
-        if low == high == same:
+        if self.has_ratio:
+            return moved((middle, low, high), self.metric)
+        if low == high == 0.0:
             return f"{self.metric.name} the same in every pair"
-        lower = (self.metric.direction == "minimize") == (middle >= same)
-        way = "lower" if lower else "higher"
+        way = "lower" if (self.metric.direction == "minimize") == (middle >= 0.0) else "higher"
         doubt = "" if self.direction(confidence) else ", no significant difference"
-        if not self.has_ratio:
-            size, *ends = (middle, low, high) if middle >= same else (-middle, -high, -low)
-            first, last = (quantity(end, self.metric) for end in ends)
-            return f"{self.metric.name} {way} by {quantity(size, self.metric)} ({first} to {last}{doubt})"
-        size, *ends = (middle, low, high) if middle >= same else (1.0 / middle, 1.0 / high, 1.0 / low)
-        return f"{self.metric.name} {size:.3f} times {way} ({ends[0]:.3f} to {ends[1]:.3f}{doubt})"
+        size, *ends = (middle, low, high) if middle >= 0.0 else (-middle, -high, -low)
+        first, last = (quantity(end, self.metric) for end in ends)
+        return f"{self.metric.name} {way} by {quantity(size, self.metric)} ({first} to {last}{doubt})"
 
     def wanted(self, settings: VerdictSection) -> int:
         """Return the number of pairs needed for the precision that is set, which is relative."""

@@ -2,7 +2,7 @@
 
 from autotune.pictures.chart import Chart
 from autotune.pictures.charts import charts_of
-from autotune.pictures.files import FORMATS, draw_bars, draw_calibration
+from autotune.pictures.files import FORMATS, draw_calibration
 from autotune.pictures.predictions import Point
 
-__all__ = ["FORMATS", "Chart", "Point", "charts_of", "draw_bars", "draw_calibration"]
+__all__ = ["FORMATS", "Chart", "Point", "charts_of", "draw_calibration"]

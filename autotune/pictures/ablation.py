@@ -67,22 +67,36 @@ def _figures(bar: Bar, metric: Metric) -> str:
     return f"{quantity(bar.value, metric)}{interval}"
 
 
-def ablation(result: Ablation, metric: Metric) -> Chart | None:
-    """Draw an ablation; None if it has no measured bar."""
-    drawn = bars(result, metric)
-    if not drawn:
+def ablation(result: Ablation, target: Metric, metrics: Sequence[Metric] = ()) -> Chart | None:
+    """Draw an ablation, a panel for each metric that it was read in; None if it has no measured bar."""
+    readings = [(metric, one, bars(one, metric)) for metric, one in result.readings(target, metrics)]
+    readings = [reading for reading in readings if reading[2]]
+    if not readings:
         return None
-    text = f"{metric.name} ({better(metric)}) of the default, of it with each option of the winner alone, and with all"
+    names = listed([f"{metric.name} ({better(metric)})" for metric, *_ in readings])
+    text = f"{names} of the default, of it with each option of {result.subject} alone, and with all"
     text += f" {counted(len(result.options), 'option')}, from {counted(result.rounds, 'interleaved round')}"
     text += f", with {result.confidence:.0%} intervals."
-    helps = [effect.name for effect in result.effects if effect.alone is not None and effect.alone[1] > 1.0]
-    text += f" Significantly better alone: {listed(helps)}." if helps else " No option is significantly better alone."
+    for metric, one, _ in readings:
+        helps = [effect.name for effect in one.effects if effect.alone is not None and effect.alone[1] > 1.0]
+        where = f" in {metric.name}" if result.further else ""
+        text += f" Significantly better alone{where}: {listed(helps)}." * bool(helps)
+        text += f" No option is significantly better alone{where}." * (not helps)
     if result.accepted:
-        text += f" {listed(result.dropped)} can be left out of the winner."
-    return barred(drawn, metric, "What each option is worth", text)
+        text += f" {listed(result.dropped)} can be left out of {result.subject}."
+    panels = tuple(_panel(drawn, metric) for metric, _, drawn in readings)
+    tables = [_table(drawn, metric) for metric, _, drawn in readings]
+    table = tables[0] if len(tables) == 1 else _joined(tables)
+    return Chart("ablation", "What each option is worth", text, panels, table)
 
 
-def barred(drawn: Sequence[Bar], metric: Metric, title: str, description: str) -> Chart:
+def _joined(tables: Sequence[Table]) -> Table:
+    """Return the tables of several metrics as one, with a column for the metric."""
+    rows = tuple((label, table.columns[1], *figures) for table in tables for label, *figures in table.rows)
+    return Table(("configuration", "metric", "value", "from", "to"), rows)
+
+
+def _panel(drawn: Sequence[Bar], metric: Metric) -> Panel:
     """Draw bars; the first is the default's."""
     marks: list[Mark] = []
     for role, label in ((Role.BASELINE, "default"), (Role.TRIAL, "one option"), (Role.WINNER, "all options")):
@@ -103,10 +117,12 @@ def barred(drawn: Sequence[Bar], metric: Metric, title: str, description: str) -
     level = drawn[0].value
     marks.append(Line(Role.BASELINE, "", (level, level), (-0.5, len(drawn) - 0.5)))
     ticks = tuple((float(index), short(bar.label, _LABEL)) for index, bar in enumerate(drawn))
-    panel = Panel(Axis(metric.name, metric.unit), Axis(ticks=ticks, reverse=True), tuple(marks))
+    return Panel(Axis(metric.name, metric.unit), Axis(ticks=ticks, reverse=True), tuple(marks))
+
+
+def _table(drawn: Sequence[Bar], metric: Metric) -> Table:
     rows = tuple((bar.label, _figure(bar.value), _figure(bar.low), _figure(bar.high)) for bar in drawn)
-    columns = ("configuration", Axis(metric.name, metric.unit).text, "from", "to")
-    return Chart("ablation", title, description, (panel,), Table(columns, rows))
+    return Table(("configuration", Axis(metric.name, metric.unit).text, "from", "to"), rows)
 
 
 def _figure(value: float) -> float:

@@ -67,7 +67,7 @@ def charts_of(
     others = [
         curves(summary, brackets),
         ledger(summary.ledger),
-        ablation(summary.ablation, standings.metric) if summary.ablation is not None else None,
+        ablation(summary.ablation, standings.metric, summary.definition.metrics) if summary.ablation else None,
         _predicted(summary, prediction, measured),
     ]
     charts |= {chart.name: chart for chart in others if chart is not None}

@@ -9,12 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from autotune.errors import CannotRunHereError
-from autotune.pictures.ablation import Bar, barred
 from autotune.pictures.chart import Chart
 from autotune.pictures.matplotlib import to_matplotlib
 from autotune.pictures.palette import DARK
 from autotune.pictures.predictions import Point, calibration
-from objectives.base import Metric
 
 FORMATS = (".png", ".svg", ".pdf")
 _DPI = 150
@@ -24,16 +22,6 @@ _DIGITS = re.compile(r"(\.[0-9]{2})[0-9]+")
 _STYLE = re.compile(r'style="([^"]*)"')
 _OFTEN = 4
 _COLOUR = re.compile("|".join(DARK))
-
-
-def draw_bars(rows: Sequence[Bar], metric: Metric, title: str, path: Path) -> None:
-    """Draw an ablation: a bar for each row with its interval, and a line at the default's value; nothing without bars.
-
-    Raises:
-        CannotRunHereError: the file cannot be written.
-    """
-    if rows:
-        save(barred(rows, metric, title, ""), path)
 
 
 def draw_calibration(settings_by_title: Mapping[str, Mapping[str, Sequence[Point]]], path: Path) -> None:

@@ -100,6 +100,6 @@ def _remarks(summary: Summary) -> list[str]:
     if running:
         remarks.append(f"The study is not at its end: {counted(running, 'trial')} may still be run again.")
     if summary.simplified is not None:
-        dropped = listed(summary.simplified.dropped)
-        remarks.append(f"The ablation found the winner as good without {dropped}: use the simplified configuration.")
+        dropped, subject = listed(summary.simplified.dropped), summary.simplified.subject
+        remarks.append(f"The ablation found {subject} as good without {dropped}: use the simplified configuration.")
     return remarks

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from statistics import median
 from typing import Any
 
-from autotune.comparison.findings import OptionEffect, alongside, changes
+from autotune.comparison.findings import Ablation, OptionEffect, alongside, changes
 from autotune.decisions.rows import columns_of, rows_of
 from autotune.decisions.table import DecisionTable
 from autotune.formatting import quantity, shown, written
@@ -173,7 +173,29 @@ def _ablation(summary: Summary) -> Section:
     result, best = summary.ablation, summary.best
     if result is None or best is None or not result.effects:
         return Section("ablation", "", ())
-    columns = ("option", "default", "winner", "alone on the default", "in the winner", "remark")
+    readings = result.readings(summary.standings.metric, summary.definition.metrics)
+    parts: list[Part] = [_options(metric, one, named=bool(result.further)) for metric, one in readings]
+    if result.winner != best.number:
+        now = "is no more the winner" if not result.further else "the weights do not choose any more"
+        parts.insert(0, Words(f"This ablation is of trial {result.winner}, which {now}."))
+    if result.simplified is not None and result.over_winner is not None:
+        text = "; ".join(_without(metric, one, named=bool(result.further)) for metric, one in readings)
+        text = f"Without {', '.join(result.dropped)} it is {text}: {shown(result.simplified)}"
+        text += f"; but it breaks {', '.join(result.breaks)}" if result.breaks else ""
+        parts.append(Words(text))
+    return Section("ablation", "What each option is worth", tuple(parts))
+
+
+def _options(metric: Metric, result: Ablation, *, named: bool) -> Figures:
+    """Return a row for each option; of several metrics the one is `named`."""
+    columns = (
+        "option",
+        "default",
+        result.subject.removeprefix("the "),
+        "alone on the default",
+        f"in {result.subject}",
+        "remark",
+    )
     rows = tuple(
         (
             effect.name,
@@ -186,19 +208,15 @@ def _ablation(summary: Summary) -> Section:
         for effect in result.effects
     )
     rounds = counted(result.rounds, "interleaved round")
-    ratios = f"{ratio_title(summary.standings.metric)}s"
+    ratios = f"in {metric.name}, ratios" if named else f"{ratio_title(metric)}s"
     about = f"What each option of trial {result.winner} is worth: {ratios}, {result.confidence:.0%} intervals, {rounds}"
-    parts: list[Part] = [Figures(about, Table(columns, rows))]
-    if result.winner != best.number:
-        parts.insert(0, Words(f"This ablation is of trial {result.winner}, which is no more the winner."))
-    if result.simplified is not None and result.over_winner is not None:
-        text = (
-            f"Without {', '.join(result.dropped)} it is {_factor(result.over_winner)} times as good as the winner, and "
-        )
-        text += f"{_factor(result.over_default)} times as good as the default: {shown(result.simplified)}"
-        text += f"; but it breaks {', '.join(result.breaks)}" if result.breaks else ""
-        parts.append(Words(text))
-    return Section("ablation", "What each option is worth", tuple(parts))
+    return Figures(about, Table(columns, rows))
+
+
+def _without(metric: Metric, result: Ablation, *, named: bool) -> str:
+    text = f"{_factor(result.over_winner)} times as good as {result.subject}, and "
+    text += f"{_factor(result.over_default)} times as good as the default"
+    return f"in {metric.name} {text}" if named else text
 
 
 def _factor(interval: Interval | None) -> str:

@@ -31,6 +31,7 @@ from autotune.results.noise import noise_sentence
 from autotune.results.pareto import ParetoFront, pareto_front, tradeoff_metrics
 from autotune.results.preference import Preference
 from autotune.results.short_runs import ShortRunFinding, short_run_finding
+from autotune.results.simplified import simplified_sentence, simplified_speed_up
 from autotune.results.tradeoff import Tradeoff
 from autotune.results.trained import trained_text
 from autotune.scheduling.stopping import StoppingForecast, stored_stopping_forecast
@@ -208,7 +209,7 @@ class Summary:
             lines = [f"{self.verdict_sentence()}", f"configuration: {shown(self.nearest.configuration)}"]
             return "\n".join([*lines, f"{standings.metric.name}: {self._value(self.nearest)}"])
         if self.tradeoff is not None:
-            return self.tradeoff.text()
+            return "\n".join([self.tradeoff.text(), *self._simplified_lines()])
         if best is None:
             return self.verdict_sentence() or "no valid measurement yet"
         metric = standings.metric
@@ -236,10 +237,13 @@ class Summary:
         if self.outlook is not None:
             lines.append(f"search: {self.outlook.sentence()}")
         lines += [f"on workload {comparison.workload}: {comparison.sentence(metric)}" for comparison in self.carried]
-        simplified = self.simplified_sentence()
-        if simplified is not None:
-            lines += [f"simplified: {shown(self.configuration or {})}", f"simplified, measured: {simplified}"]
-        return "\n".join(lines)
+        return "\n".join([*lines, *self._simplified_lines()])
+
+    def _simplified_lines(self) -> list[str]:
+        said = self.simplified_sentence()
+        if said is None:
+            return []
+        return [f"simplified: {shown(self.configuration or {})}", f"simplified, measured: {said}"]
 
     def limits_text(self) -> str:
         """Say the limits, and how many trials keep them."""
@@ -249,21 +253,13 @@ class Summary:
     @property
     def simplified_speed_up(self) -> SpeedUp | None:
         """What was measured of the simplified configuration; the verdict is on the winner with all its options."""
-        if self.simplified is None or self.simplified.over_default is None:
-            return None
-        ratio, low, high = self.simplified.over_default
-        return SpeedUp(ratio, (low, high))
+        return simplified_speed_up(self.simplified)
 
     def simplified_sentence(self) -> str | None:
         """Say what was measured of the simplified configuration; None if that is not the one to use."""
-        ablation = self.simplified
-        if ablation is None:
+        if self.simplified is None:
             return None
-        without = f"trial {ablation.winner} without {', '.join(ablation.dropped)}"
-        speed_up = self.simplified_speed_up
-        if speed_up is None:
-            return f"{without} is as good as with them"
-        return f"{without} is {speed_up.words(self.standings.metric)}, {ablation.rounds} interleaved rounds"
+        return simplified_sentence(self.simplified, self.standings.metric, self.definition.metrics)
 
     def unconfirmed(self) -> str:
         """Say that there is no verdict on the present winner yet, and what it looks like."""

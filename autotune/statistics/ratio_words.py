@@ -26,6 +26,20 @@ def ends(interval: Interval, metric: Metric) -> str:
     return f"{low:.3f} to {high:.3f}"
 
 
+def moved(interval: Interval, metric: Metric) -> str:
+    """Say how much lower or higher a metric is: `memory_bytes 1.204 times higher (1.188 to 1.220)`.
+
+    The interval is that of a ratio, above 1 where it is better.
+    """
+    middle, low, high = interval
+    if low == high == 1.0:
+        return f"{metric.name} the same in every pair"
+    way = "lower" if (metric.direction == "minimize") == (middle >= 1.0) else "higher"
+    doubt = "" if low > 1.0 or high < 1.0 else ", no significant difference"
+    size, *limits = (middle, low, high) if middle >= 1.0 else (1.0 / middle, 1.0 / high, 1.0 / low)
+    return f"{metric.name} {size:.3f} times {way} ({limits[0]:.3f} to {limits[1]:.3f}{doubt})"
+
+
 def ratio_title(metric: Metric) -> str:
     """Return the title of a column, or an axis, of ratios to the default."""
     return "gain" if metric.is_quality else "speed-up"

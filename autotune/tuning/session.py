@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 
-from autotune.comparison.ablation import ablate
+from autotune.comparison.ablation import Point, ablate
 from autotune.comparison.findings import Ablation, standings_of
 from autotune.comparison.scaling import ScalingPoint, scale
 from autotune.comparison.sizing import SizingRequest, check_is_sized
@@ -145,9 +145,7 @@ def confirm_study(study: StudyFile, settings: SessionSettings, display: Display)
     Raises:
         AutotuneError: the study is busy or cannot run here, or is a trade-off without weights.
     """
-    if study.tradeoff is not None and not study.tradeoff.weights:
-        msg = f"study {study.name!r} looks for a trade-off: --weights say which point of its front is compared"
-        raise StudyFileError(msg)
+    _check_weights(study, "compared")
     with opened_study(study, settings, display) as opened:
         if study.decisions is not None or not is_judged(summarise(opened.store), study, opened.prepared):
             with runs_of(opened) as manager:
@@ -179,14 +177,27 @@ def watch_study(study: StudyFile, settings: SessionSettings, display: Display, p
 
 
 def ablate_study(study: StudyFile, settings: SessionSettings, display: Display, rounds: int) -> Ablation | None:
-    """Take the winner of a study apart; None if nothing beat the default.
+    """Take the winner of a study apart, or the point that weights choose; None if that is no better than the default.
 
     Raises:
-        AutotuneError: the study is busy or cannot run here, or has no single winner.
+        AutotuneError: the study is busy or cannot run here, is a trade-off without weights, or a decision table.
     """
-    _check_winner(study)
-    with opened_study(study, settings, display) as opened, runs_of(opened) as manager:
-        return ablate(opened.store, manager, opened.prepared.space, study, rounds)
+    if study.tradeoff is None:
+        _check_winner(study)
+    _check_weights(study, "taken apart")
+    with opened_study(study, settings, display) as opened:
+        point = _preferred(opened.store)
+        if study.tradeoff is not None and point is None:
+            return None
+        with runs_of(opened) as manager:
+            return ablate(opened.store, manager, opened.prepared.space, study, rounds, point)
+
+
+def _preferred(store: StudyStore) -> Point | None:
+    summary = summarise(store)
+    if summary.preference is None or summary.front is None:
+        return None
+    return Point(summary.preference.point.trial, summary.front.metrics)
 
 
 def scale_study(study: StudyFile, settings: SessionSettings, display: Display, rounds: int) -> list[ScalingPoint]:
@@ -254,6 +265,12 @@ def stored_study(url: str, name: str) -> StudyFile:
         msg = f"study {name!r} does not hold its study file; use `autotune study`"
         raise StorageError(msg)
     return parse(stored, source=f"the stored study {name}")
+
+
+def _check_weights(study: StudyFile, what: str) -> None:
+    if study.tradeoff is not None and not study.tradeoff.weights:
+        msg = f"study {study.name!r} looks for a trade-off: --weights say which point of its front is {what}"
+        raise StudyFileError(msg)
 
 
 def _check_winner(study: StudyFile) -> None:

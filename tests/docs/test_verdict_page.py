@@ -17,12 +17,13 @@ from autotune.results.growth import FrontGrowth
 from autotune.results.noise import noise_sentence
 from autotune.results.pareto import ParetoFront
 from autotune.results.preference import Preference
+from autotune.results.simplified import simplified_sentence
 from autotune.results.summary import Summary
 from autotune.results.tradeoff import Tradeoff
 from autotune.results.trained import trained_text
 from autotune.scheduling.stopping import StoppingForecast
 from autotune.statistics.node_spread import NodeSpread
-from autotune.statistics.ratio_words import times
+from autotune.statistics.ratio_words import moved, times
 from autotune.statistics.verdict import Verdict
 from tests.docs.page import Page
 
@@ -39,11 +40,12 @@ SPEAKERS = (
     Verdict._on_few_nodes,
     NodeSpread.words,
     times,
+    moved,
     Summary.verdict_sentence,
     Summary._best_text,
     Summary.unconfirmed,
     Summary.limits_text,
-    Summary.simplified_sentence,
+    simplified_sentence,
     ParetoFront.text,
     ParetoFront.others.fget,
     FrontGrowth.sentence,

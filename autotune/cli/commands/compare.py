@@ -1,6 +1,5 @@
 """`autotune confirm`, `ablate` and `scaling`: compare the winner with the default, take it apart, and scale it."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -26,17 +25,15 @@ from autotune.cli.options import (
 from autotune.cli.where import CoresOption, as_wide_as, check_commands, cluster_of, machine_and_launcher
 from autotune.errors import ExitCode
 from autotune.execution.signals import pausable
-from autotune.formatting import shown, written
+from autotune.formatting import shown
 from autotune.storage.address import storage_url
 from autotune.storage.study_lock import IfHeld
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from autotune.comparison.findings import Ablation, OptionEffect
     from autotune.comparison.scaling import ScalingPoint
     from autotune.coordination.session_settings import SessionSettings
-    from autotune.statistics.ratio_words import Interval
     from autotune.studyfile import StudyFile
 
 
@@ -105,6 +102,7 @@ def ablate(
             "--picture", help="File for the picture (.png, .svg, .pdf); by default beside the runs.", callback=drawable
         ),
     ] = None,
+    weights: WeightsOption = None,
     storage: Storage = DEFAULT_STORAGE,
     runs: RunsOption = None,
     cores: CoresOption = None,
@@ -118,37 +116,45 @@ def ablate(
     """Measure what each changed option of the winner is worth.
 
     Each option is measured alone on the default, and by its absence from the winner, with the options that the rules
-    tie it to. Options that do not help are dropped.
+    tie it to. Options that do not help are dropped. Of a trade-off --weights choose the point that is taken apart, and
+    only what helps in none of its metrics is dropped.
     """
-    from autotune.pictures import draw_bars
+    from autotune.cli.ablations import conclusion, described, table_of
+    from autotune.pictures.ablation import ablation as chart_of
     from autotune.pictures.ablation import bars, lines
+    from autotune.pictures.files import save
     from autotune.storage.study_store import StudyStore
     from autotune.tuning.session import ablate_study
 
     study, settings = stored(
         name, Place(storage, runs, cores, if_held(wait, take_over), noise), {"pairs": rounds} if rounds else {}
     )
+    if weights is not None:
+        study = _weighted(study, settings, weights)
     with at_end(notify, settings.name) as end:
         with pausable() as pause, displayed(when_stopped(settings), quiet=quiet) as display:
             ablation = ablate_study(study, replace(settings, pause=pause), display, study.verdict.pairs)
         end.verdict = conclusion(ablation) if ablation is not None else ""
         if as_json:
-            print_json(_described(ablation) if ablation else None)
+            print_json(described(ablation) if ablation else None)
         if ablation is None:
             _nothing_to_take_apart(settings, as_json=as_json)
         if ablation is None or as_json:
             return
-        metric = StudyStore.read(settings.url, name).definition.target
-        drawn = bars(ablation, metric)
-        output().print(_table(ablation))
-        reasons = [f"{effect.name}: {effect.why}" for effect in ablation.effects if effect.why]
-        for line in (*reasons, *lines(drawn, metric)):
-            output().print(line, markup=False)
+        definition = StudyStore.read(settings.url, name).definition
+        for metric, one in ablation.readings(definition.target, definition.metrics):
+            output().print(table_of(one, metric.name if ablation.further else None))
+            for effect in one.effects:
+                if effect.why:
+                    output().print(f"{effect.name}: {effect.why}", markup=False)
+            for line in lines(bars(one, metric), metric):
+                output().print(line, markup=False)
         output().print(end.verdict, markup=False)
-        if not drawn:
+        chart = chart_of(ablation, definition.target, definition.metrics)
+        if chart is None:
             return
         path = picture or settings.runs / "ablation.png"
-        draw_bars(drawn, metric, f"study {name}: what each option is worth", path)
+        save(replace(chart, title=f"study {name}: what each option is worth"), path)
         output().print(f"picture: {path}", markup=False)
 
 
@@ -159,7 +165,8 @@ def _nothing_to_take_apart(settings: "SessionSettings", *, as_json: bool) -> Non
 
     summary = summarise(stored_study(settings.url, settings.name))
     infeasible = summary.nearest is not None
-    why = summary.verdict_sentence() if infeasible else "no configuration of this study is better than the default"
+    said = summary.verdict_sentence() if infeasible or summary.tradeoff is not None else None
+    why = (said or "no configuration of this study is better than the default").rstrip(".")
     if not as_json:
         output().print(f"{why}: there is nothing to take apart", markup=False)
     if infeasible:
@@ -262,76 +269,3 @@ def settings_of(
     folder = place.runs or default_runs(url, name)
     settings = SessionSettings(url, name, folder, machine, launcher, file, if_held=place.held, facts=facts)
     return as_wide_as(study, cluster), settings
-
-
-def _described(ablation: "Ablation") -> dict[str, Any]:
-    described = ablation.to_dict() | {"accepted": ablation.accepted}
-    rows = zip(described["effects"], ablation.effects, strict=True)
-    return described | {"effects": [row | {"worth": effect.worth.value} for row, effect in rows]}
-
-
-def _table(ablation: "Ablation") -> "Table":
-    from rich.table import Column, Table
-
-    measured = (Column(title, min_width=16) for title in ("alone on the default", "in the winner"))
-    table = Table(Column("option", overflow="fold"), *measured, "")
-    for effect in ablation.effects:
-        table.add_row(
-            "\n".join(_change(effect, name) for name in effect.parameters).replace("[", r"\["),
-            _measured(effect.alone, effect.alone_with),
-            _measured(effect.within, effect.within_with),
-            effect.worth.value,
-        )
-    return table
-
-
-def _change(effect: "OptionEffect", name: str) -> str:
-    before, after = (_shown(values.get(name)) for values in (effect.default, effect.value))
-    return f"{name}: {before} -> {after}"
-
-
-def _shown(value: object) -> str:
-    return "unset" if value is None else written(value)
-
-
-def _measured(interval: "Interval | None", others: Sequence[str]) -> str:
-    """Return a figure on lines of its own: a line with both would not leave room for the others at 80 columns."""
-    from autotune.comparison.findings import alongside
-
-    lines = ["not measured"] if interval is None else [f"{interval[0]:.3f}x", f"{interval[1]:.3f} to {interval[2]:.3f}"]
-    return "\n".join(filter(None, (*lines, alongside(others)))).replace("[", r"\[")
-
-
-def _interval(interval: "Interval") -> str:
-    return f"{interval[0]:.3f}x ({interval[1]:.3f} to {interval[2]:.3f})"
-
-
-def conclusion(ablation: "Ablation") -> str:
-    """Return the conclusion of an ablation in words."""
-    from autotune.comparison.findings import Worth
-
-    said = (
-        f"{ablation.confidence:.0%} intervals, {ablation.rounds} interleaved rounds; "
-        "above 1: the option makes it better"
-    )
-    if not ablation.dropped or ablation.simplified is None:
-        whole = all(effect.worth is Worth.HELPS for effect in ablation.effects)
-        says = "every option of the winner helps" if whole else "no option of the winner can be left out"
-        return f"{said}\n{says}: trial {ablation.winner}"
-    if ablation.breaks:
-        names, they = ", ".join(ablation.dropped), "it stays" if len(ablation.dropped) == 1 else "they stay"
-        return f"{said}\nwithout {names} the winner breaks {', '.join(ablation.breaks)}: {they}"
-    if not ablation.accepted:
-        return f"{said}\n{_kept(ablation.dropped)}"
-    gone = [effect for effect in ablation.effects if effect.dispensable and {*effect.without} <= {*ablation.dropped}]
-    dropped = "; ".join(f"{effect.name} ({effect.worth})" for effect in gone)
-    gain = f", {_interval(ablation.over_default)} over the default" if ablation.over_default else ""
-    return f"{said}\ndropped: {dropped}\nsimplified: {shown(ablation.simplified)}{gain}"
-
-
-def _kept(options: Sequence[str]) -> str:
-    if len(options) == 1:
-        return f"{options[0]} seems to be worth nothing, but without it the winner is worse: it stays"
-    return (
-        f"each of {', '.join(options)} alone is worth nothing, but without all of them the winner is worse: they stay"
-    )

@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from autotune.cli.commands.compare import _table, conclusion
+from autotune.cli.ablations import conclusion, table_of
 from autotune.comparison.ablation import ablate, smallest_group
 from autotune.comparison.confirm import confirm
 from autotune.comparison.findings import Ablation, OptionEffect, Worth, alongside
 from autotune.errors import CannotRunHereError
-from autotune.pictures import FORMATS, draw_bars
-from autotune.pictures.ablation import WIDTH, bars, lines
+from autotune.pictures import FORMATS
+from autotune.pictures.ablation import WIDTH, ablation, bars, lines
+from autotune.pictures.files import save
 from autotune.results.summary import run_to_use, summarise
 from autotune.storage.observation import Observation
 from autotune.storage.study_store import StudyStore
@@ -135,7 +136,7 @@ def test_the_table_can_be_read_at_80_columns():
     )
     console = Console(width=80)
     with console.capture() as capture:
-        console.print(_table(Ablation(1, 0.95, 6, effects)))
+        console.print(table_of(Ablation(1, 0.95, 6, effects)))
     text = capture.get()
     assert all(len(line) <= 80 for line in text.splitlines())
     for words in ("blas: unset ->", "openblas-pthread", "pz: unset -> 1", "0.912 to 1.134", "with np", "does harm"):
@@ -271,7 +272,7 @@ def test_the_longest_bar_fills_the_width_and_the_others_are_in_proportion(store,
 @pytest.mark.parametrize("ending", FORMATS)
 def test_the_picture_is_a_file_of_its_kind(store, tmp_path, ending):
     path = tmp_path / "new" / f"picture{ending}"
-    draw_bars(bars(taken_apart(store, tmp_path), SECONDS), SECONDS, "title", path)
+    save(ablation(taken_apart(store, tmp_path), SECONDS), path)
     starts = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
     assert path.read_bytes().startswith(starts[ending])
 
@@ -279,4 +280,4 @@ def test_the_picture_is_a_file_of_its_kind(store, tmp_path, ending):
 def test_a_picture_that_cannot_be_written_is_said(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(CannotRunHereError, match="--picture"):
-        draw_bars(bars(Ablation(1, 0.95, 6, (), baseline=1.0), SECONDS), SECONDS, "t", tmp_path / "file" / "a.png")
+        save(ablation(Ablation(1, 0.95, 6, (), baseline=1.0), SECONDS), tmp_path / "file" / "a.png")

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from autotune.cli.ablations import conclusion
 from autotune.cli.app import app
 from autotune.cli.commands import compare
-from autotune.cli.commands.compare import conclusion
 from autotune.comparison.ablation import ablate
 from autotune.comparison.confirm import confirm
 from autotune.comparison.findings import stored_ablation
