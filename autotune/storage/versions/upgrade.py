@@ -8,7 +8,7 @@ import logging
 import os
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from itertools import count
@@ -65,14 +65,17 @@ def upgrade(url: str) -> Upgrade | None:
             msg = f"no studies in {shown(url)}: nothing to bring up to date"
             raise StorageError(msg)
         prepare_sqlite(url)
+        path = sqlite_path(url)
         with set_up_alone(url):
             version, revisions = check_version(url, older=True), optuna_revisions(url)
             versions = (version, VERSION) if version is not None and version != VERSION else None
             revisions = None if revisions is None or revisions[0] == revisions[1] else revisions
             if versions is None and revisions is None:
+                if path is not None:
+                    # Of who was killed when the draft had just taken the file's place.
+                    _remove(_draft_files(path))
                 return None
             check_idle(url)
-            path = sqlite_path(url)
             copy = _copied(path, revisions[0] if revisions else f"version-{version}") if path is not None else None
             with nullcontext(url) if path is None else _draft_of(path) as changed:
                 if versions is not None:
@@ -89,18 +92,26 @@ def upgrade(url: str) -> Upgrade | None:
 @contextmanager
 def _draft_of(path: Path) -> Iterator[str]:
     """Provide the address of a copy of a SQLite file; what is changed there then takes the file's place, at once."""
-    draft = path.with_name(f"{path.name}.draft")
-    files = [draft.with_name(f"{draft.name}{suffix}") for suffix in ("", "-journal", "-wal", "-shm")]
+    files = _draft_files(path)
     try:
         for left in files:
             left.unlink(missing_ok=True)
-        _back_up(path, draft)
-        yield storage_url(str(draft))
-        _back_up(draft, path)
+        _back_up(path, files[0])
+        yield storage_url(str(files[0]))
+        _back_up(files[0], path)
     finally:
-        for left in files:
-            with suppress(OSError):
-                left.unlink(missing_ok=True)
+        _remove(files)
+
+
+def _draft_files(path: Path) -> list[Path]:
+    """Return the draft of a SQLite file, and what SQLite may keep beside that."""
+    return [path.with_name(f"{path.name}.draft{suffix}") for suffix in ("", "-journal", "-wal", "-shm")]
+
+
+def _remove(files: Sequence[Path]) -> None:
+    for path in files:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
 
 
 def _back_up(source: Path, target: Path) -> None:
@@ -158,9 +169,7 @@ def _copied(path: Path, before: str) -> Path:
         part.replace(copy)
         sync_folder(copy.parent)
     except (OSError, sqlite3.Error) as error:
-        for left in (part, part.with_name(f"{part.name}-journal")):
-            with suppress(OSError):
-                left.unlink(missing_ok=True)
+        _remove([part, part.with_name(f"{part.name}-journal")])
         msg = (
             f"{path} has older tables ({before}), and is copied before they are brought up to date; "
             f"that failed: {error}; "

@@ -194,3 +194,29 @@ def test_killed_while_it_brings_tables_up_to_date_they_are_as_they_were(address,
         assert storages.rows(address) == before
     assert upgrade(address).revisions is not None
     assert upgrade(address) is None
+
+
+KILLED_WHEN_DONE = """
+import os, signal, sys
+from pathlib import Path
+from autotune.storage.versions import upgrade
+
+def back_up(source, target, really=upgrade._back_up):
+    really(source, target)
+    if target == Path(sys.argv[2]):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+upgrade._back_up = back_up
+upgrade.upgrade(sys.argv[1])
+"""
+
+
+def test_who_was_killed_when_the_file_was_up_to_date_leaves_nothing_beside_it(tmp_path):
+    address = f"sqlite:///{tmp_path / 'autotune.db'}"
+    older(address)
+    command = [sys.executable, "-c", KILLED_WHEN_DONE, address, str(tmp_path / "autotune.db")]
+    ended = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert ended.returncode == -9, ended.stderr
+    assert (tmp_path / "autotune.db.draft").exists()
+    assert upgrade(address) is None
+    assert sorted(path.name for path in tmp_path.glob("*.draft*")) == []
