@@ -10,15 +10,18 @@ over the cells of the true time of what it says over the least true time; "worst
 default's. What is said is the model's best `guess`; or only that of which it is `sure`, the default elsewhere; or the
 guesses that eight fresh `pairs` of runs bear out, each against the default, which take runs of their own.
 
-`--csv FILE --over COLUMN,... --settings COLUMN,... --value COLUMN` replays a recorded table.
+`--csv FILE --over COLUMN,... --settings COLUMN,... --value COLUMN` replays a recorded table, such as the one that
+`python -m benchmarks.collectives` measures: `--csv all.csv --over collective,ranks,bytes --settings algorithm --value
+latency_s --default algorithm=default,bytes=8`. Combinations that are not in it are not tried.
 """
 
 import argparse
 import csv
 import sys
 from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import product
+from itertools import combinations, product
 from math import exp, log
 from pathlib import Path
 from statistics import fmean, median
@@ -136,8 +139,24 @@ def recorded(path: Path, over: list[str], settings: list[str], value: str, defau
         texts = [line[parameter.name] for parameter in parameters]
         key = tuple(int(text) if number else text for text, number in zip(texts, whole, strict=True))
         runs[key].append(float(line[value]))
-    space = Space(parameters, [])
+    space = Space(parameters, list(_never_together(parameters, runs)))
     return Table(space, tuple(over), dict(runs), {key: median(values) for key, values in runs.items()})
+
+
+def _never_together(parameters: list[Parameter], keys: Iterable[Key]) -> Iterator[Constraint]:
+    """Return for each value which ones another column has beside it, where it does not have all of them.
+
+    An algorithm of one collective is none of another one, and a barrier has no size: no run is to be spent on it.
+    """
+    met: dict[tuple[int, Value, int], set[Value]] = defaultdict(set)
+    for key in keys:
+        for place, other in combinations(range(len(parameters)), 2):
+            met[place, key[place], other].add(key[other])
+    for (place, value, other), seen in met.items():
+        first, second = parameters[place], parameters[other]
+        if len(seen) < len(second.values):
+            rule = f"{first.name} != {value!r} or {second.name} in {[one for one in second.values if one in seen]!r}"
+            yield Constraint(f"{second.name} where {first.name} is {value}", rule, "not in the table")
 
 
 def spend(table: Table, method: str, budgets: list[int], seed: int) -> dict[tuple[int, str], Score]:
@@ -168,9 +187,11 @@ def judged(table: Table, sampler: DecisionSampler, rows: Rows, seen: list[Observ
     cells: dict[Key, list[float]] = defaultdict(list)
     for key, value in table.true.items():
         cells[key[: len(table.over)]].append(value)
-    found = choices(belief, rows, CONFIDENCE if rule == "sure" else GUESS)
-    keys = [table.key(dict(table.space.decode(one.row[None, :])[0])) for one in found]
     defaults = [table.key(dict(one)) for one in table.space.decode(sampler.grid.defaults)]
+    guessed = choices(belief, rows, CONFIDENCE if rule == "sure" else GUESS)
+    # What was recorded need not have every combination of the contexts.
+    found = [one for one in guessed if defaults[one.context] in table.true]
+    keys = [table.key(dict(table.space.decode(one.row[None, :])[0])) for one in found]
     pairs = [(defaults[one.context], key) for one, key in zip(found, keys, strict=True)]
     stays = [key in table.true for key in keys]
     compared = [place for place, (default, key) in enumerate(pairs) if stays[place] and key != default]
