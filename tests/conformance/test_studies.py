@@ -58,6 +58,7 @@ def test_the_worked_examples_ship():
         "fftw",
         "ph",
         "cp",
+        "rules",
     }
 
 

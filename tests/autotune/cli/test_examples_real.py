@@ -70,6 +70,7 @@ SHORT = (
         pytest.param("fftw", "speed", marks=FFTW),
         pytest.param("ph", "elapsed_s", marks=ESPRESSO),
         pytest.param("cp", "elapsed_s", marks=ESPRESSO),
+        pytest.param("rules", "elapsed_s", marks=ESPRESSO),
     ],
 )
 def test_the_default_of_an_example_runs_and_is_read(tmp_path, name, metric):

@@ -7,6 +7,7 @@ import pytest
 from objectives.base import PlanError
 from objectives.decisions.decision import Decision
 from objectives.mpi.rules.write import rules
+from tests.docs.page import ROOT
 
 OPEN_MPI_4 = {"mpi_library": "Open MPI", "mpi_version": "4.1.4"}
 OPEN_MPI_6 = {"mpi_library": "Open MPI", "mpi_version": "6.0.0"}
@@ -79,6 +80,17 @@ def test_a_barrier_has_one_rule():
 def test_where_nothing_was_better_there_are_no_rules():
     (text,) = rules([decided("allreduce", 2, 8), decided("bcast", 2, 8)], OPEN_MPI_4).values()
     assert numbers(text) == [["0"]]
+
+
+def test_the_file_that_ships_has_the_algorithms_made_for_two_ranks():
+    made = [
+        decided(collective, 2, point, **{f"coll_tuned_{collective}_algorithm": "two_proc"})
+        for collective, points in (("alltoall", (8, 1_048_576)), ("allgather", (8, 1_048_576)), ("barrier", (0,)))
+        for point in points
+    ]
+    shipped = (ROOT / "studies" / "inputs" / "openmpi-rules.conf").read_text()
+    (text,) = rules(made, OPEN_MPI_4).values()
+    assert shipped.partition("\n")[2] == text
 
 
 def test_open_mpi_6_reads_json():
