@@ -15,7 +15,8 @@ from autotune.results.summary import Summary
 from autotune.service.asktell_studies import AskTellStudies
 from autotune.service.catalogue import Catalogue, CatalogueStudy
 from autotune.service.hub import LIST, News
-from autotune.service.models import NewStudy, RunningRun, StudyBrief, StudyDetail
+from autotune.service.models.orders import NewStudy
+from autotune.service.models.studies import RunningRun, StudyBrief, StudyDetail
 from autotune.service.onlooker import Onlooker
 from autotune.service.problems import ProblemError
 from autotune.service.redact import scrubbed, without_paths

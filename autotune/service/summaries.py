@@ -19,7 +19,9 @@ from autotune.results.noise import noise_sentence
 from autotune.results.summary import Summary, summarise
 from autotune.results.trial_rows import state_of, trial_row
 from autotune.scheduling.stored_brackets import stored_brackets
-from autotune.service.models import FirstError, Known, MetricModel, Trial, TrialRow
+from autotune.service.models.studies import FirstError, Known, Trial
+from autotune.service.models.trials import TrialRow
+from autotune.service.models.values import MetricModel
 from autotune.service.redact import scrubbed, without_paths
 from autotune.storage.studies import StoredStudies
 from autotune.storage.study_store import StudyStore

@@ -48,7 +48,7 @@ def _body() -> Made:
     from pydantic import ValidationError
 
     from autotune.service import models
-    from autotune.service.prediction_models import Question
+    from autotune.service.models.predictions import Question
 
     kinds = (models.Ask, models.Tell, models.Renew, models.NewStudy, Question)
 

@@ -17,7 +17,7 @@ from autotune.service.audit import AuditLog
 from autotune.service.catalogue import Catalogue
 from autotune.service.hub import Hub
 from autotune.service.limiter import Limiter
-from autotune.service.models import Health
+from autotune.service.models.values import Health
 from autotune.service.onlooker import Onlooker
 from autotune.service.peers.peer import PeerFinder
 from autotune.service.problems import Problem, handle_problems

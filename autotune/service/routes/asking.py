@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from autotune import asktell
 from autotune.asktell.errors import LaterError
 from autotune.service.asktell_studies import AskTellStudies
-from autotune.service.models import Ask, Asked, Renew, Renewed, Tell, Told
+from autotune.service.models.asking import Ask, Asked, Renew, Renewed, Tell, Told
 from autotune.service.problems import ProblemError, answers
 from autotune.service.routes.studies import StudyName, by
 

@@ -4,7 +4,9 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
-from autotune.service.models import Trial, Trials, Values
+from autotune.service.models.studies import Trial
+from autotune.service.models.trials import Trials
+from autotune.service.models.values import Values
 from autotune.service.problems import ProblemError, answers
 from autotune.service.redact import scrubbed
 from autotune.service.routes.studies import StudyName

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from autotune.records.hint import Hint
 from autotune.records.study import TrialRecord
 from autotune.search.guidance.hints import give_hint, hints_of
-from autotune.service.models import Given, Values
+from autotune.service.models.values import Given, Values
 from autotune.service.onlooker import READ_ONLY
 from autotune.service.problems import ProblemError, answers
 from autotune.service.redact import scrubbed

@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter
 
-from autotune.service.models import Known
+from autotune.service.models.studies import Known
 from autotune.service.problems import answers
 from autotune.service.summaries import StudySummaries
 

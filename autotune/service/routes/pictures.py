@@ -11,7 +11,7 @@ from autotune.batch.winner_script import script_of, site_of
 from autotune.report import report_of
 from autotune.report.page import to_html
 from autotune.service.callers import is_own
-from autotune.service.models import Picture, PictureBrief, ScriptForm
+from autotune.service.models.pictures import Picture, PictureBrief, ScriptForm
 from autotune.service.problems import ProblemError, answers
 from autotune.service.redact import each_path, scrubbed, without_paths_inside
 from autotune.service.routes.studies import StudyName

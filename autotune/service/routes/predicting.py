@@ -14,8 +14,7 @@ from autotune.machines.catalogue import THIS, machine_files
 from autotune.machines.description import MachineError, load
 from autotune.machines.facts import flat_facts
 from autotune.service.catalogue import Catalogue, CatalogueStudy
-from autotune.service.models import MachineBrief
-from autotune.service.prediction_models import MeasuredValue, Predicted, Proposal, Question
+from autotune.service.models.predictions import MachineBrief, MeasuredValue, Predicted, Proposal, Question
 from autotune.service.problems import ProblemError, answers
 from autotune.service.redact import scrubbed, without_paths
 from autotune.service.summaries import metric_model

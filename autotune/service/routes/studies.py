@@ -6,7 +6,8 @@ from fastapi import APIRouter, Path, Request, Response
 
 from autotune.service.audit import AuditLog
 from autotune.service.catalogue import Catalogue
-from autotune.service.models import CatalogueEntry, NewStudy, StudyBrief, StudyDetail
+from autotune.service.models.orders import CatalogueEntry, NewStudy
+from autotune.service.models.studies import StudyBrief, StudyDetail
 from autotune.service.problems import answers
 from autotune.service.studies import Studies
 from autotune.studyfile import NAME

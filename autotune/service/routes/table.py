@@ -10,7 +10,7 @@ from fastapi.responses import Response
 from autotune.results.export import as_csv
 from autotune.results.trial_choice import TrialChoice
 from autotune.results.trial_rows import state_of, trial_row
-from autotune.service.models import TrialPage
+from autotune.service.models.trials import TrialPage
 from autotune.service.problems import answers
 from autotune.service.redact import scrubbed
 from autotune.service.routes.studies import StudyName

@@ -12,7 +12,7 @@ from autotune.batch.winner_script import commands_of
 from autotune.execution.run_folder import is_of
 from autotune.records.study import Run
 from autotune.service.callers import is_own
-from autotune.service.models import TrialDetail, TrialRun
+from autotune.service.models.trials import TrialDetail, TrialRun
 from autotune.service.problems import ProblemError, answers
 from autotune.service.redact import scrubbed
 from autotune.service.routes.studies import StudyName

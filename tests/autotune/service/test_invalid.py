@@ -4,8 +4,8 @@ import pytest
 from pydantic import ValidationError
 
 from autotune.service.invalid import field_errors
-from autotune.service.models import NewStudy
-from autotune.service.prediction_models import Question
+from autotune.service.models.orders import NewStudy
+from autotune.service.models.predictions import Question
 
 
 def errors_of(model, **fields):

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from autotune.service.catalogue import Catalogue
-from autotune.service.prediction_models import Question
+from autotune.service.models.predictions import Question
 from autotune.service.problems import ProblemError
 from autotune.service.routes.predicting import Predictor
 from autotune.storage.studies import StoredStudies

@@ -11,7 +11,7 @@ from autotune.errors import BusyError
 from autotune.service.asktell_studies import AskTellStudies
 from autotune.service.catalogue import Catalogue
 from autotune.service.hub import LIST
-from autotune.service.models import NewStudy
+from autotune.service.models.orders import NewStudy
 from autotune.service.studies import Studies
 from autotune.service.summaries import StudySummaries
 from autotune.storage.address import lock_path

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from autotune.service.models import Facts, Given, MetricModel, Values
+from autotune.service.models.values import Facts, Given, MetricModel, Values
 
 
 class Question(Given):
@@ -64,3 +64,10 @@ class Predicted(BaseModel):
     measured: list[MeasuredValue] = Field(
         description="What was measured there, the best first; empty where nothing was."
     )
+
+
+class MachineBrief(BaseModel):
+    """A described machine."""
+
+    name: str
+    description: str

@@ -1,0 +1,42 @@
+"""What clients send to start a study, and what they may choose from, as JSON."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from autotune.service.models.values import Given
+from autotune.studyfile import NAME
+
+
+class CatalogueEntry(BaseModel):
+    """A study that may be started. The runs of an `ask_tell` one are made by other programs."""
+
+    name: str
+    objective: str
+    description: str
+    trials: int | Literal["auto"]
+    ask_tell: bool
+    parameters: list[str] = Field(description="Those of the study file; an objective may bring more.")
+
+
+class NewStudy(Given):
+    """A study to be started: one of the catalogue, and how much it may spend."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        json_schema_extra={"examples": [{"study": "qe", "name": "qe-monday", "trials": 50}]},
+    )
+
+    study: str = Field(description="The name of a study of the catalogue.", max_length=200)
+    name: Annotated[str, Field(pattern=NAME, max_length=100)] | None = Field(
+        None, description="What it is called in storage; the catalogue's name unless given."
+    )
+    trials: Annotated[int, Field(ge=1, le=100_000)] | Literal["auto"] | None = Field(
+        None, description="The total number of trials."
+    )
+    timeout: Annotated[str, Field(max_length=20)] | None = Field(
+        None, description="No new trial after that: 90s, 15m, 1h30m.", examples=["1h30m"]
+    )
+    workers: Annotated[int, Field(ge=1, le=10_000)] | None = Field(None, description="Trials side by side.")
+    seed: Annotated[int, Field(ge=0, lt=2**32)] | None = Field(None, description="Seed of the search.")

@@ -1,0 +1,158 @@
+"""Studies as the service answers them, as JSON. Times are in seconds; values are in their metric's unit."""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from autotune.service.models.values import MetricModel, Values
+
+StudyState = Literal[
+    "running", "waiting", "pausing", "paused", "stopping", "stopped", "finished", "failed", "open", "idle"
+]
+_BRIEF: dict[str, Any] = {
+    "name": "qe",
+    "state": "running",
+    "message": "",
+    "objective": "qe",
+    "ask_tell": False,
+    "metric": {"name": "wall_s", "unit": "s", "direction": "minimize", "quality": False},
+    "trials": 24,
+    "budget": 50,
+    "failures": {"capped": 7},
+    "baseline": 3.34,
+    "best": 2.01,
+    "speed_up": 1.66,
+    "interval": None,
+    "verdict": None,
+    "machine": "node17",
+    "replay": False,
+    "trouble": "",
+}
+
+
+class StudyBrief(BaseModel):
+    """How a study stands, in short.
+
+    `speed_up` is that of the best trial: the verdict's, with its `interval`. Without an interval it only looks so.
+    `trouble` says that every trial failed, and why the first did.
+    """
+
+    model_config = ConfigDict(json_schema_extra={"examples": [_BRIEF]})
+
+    name: str
+    state: StudyState
+    message: str
+    objective: str
+    ask_tell: bool
+    metric: MetricModel | None
+    trials: int
+    budget: int | None
+    failures: dict[str, int]
+    baseline: float | None
+    best: float | None
+    speed_up: float | None
+    interval: tuple[float, float] | None
+    verdict: str | None
+    machine: str
+    replay: bool
+    trouble: str
+
+
+class Trial(BaseModel):
+    """A configuration with its value: the statistic of its runs."""
+
+    trial: int
+    configuration: Values
+    value: float
+    runs: list[float]
+
+
+class RunningRun(BaseModel):
+    """A run in flight; `label` says what it is for, if not for tuning: then it may be of no trial.
+
+    `waits` says why its job has not started yet, empty where it has.
+    """
+
+    trial: int | None
+    label: str = ""
+    configuration: Values
+    elapsed_s: float
+    step: int | None = None
+    waits: str = ""
+    metrics: Values = Field(default_factory=dict)
+
+
+class FirstError(BaseModel):
+    """Why the first trial failed that did."""
+
+    trial: int
+    message: str
+
+
+class StudyDetail(StudyBrief):
+    """How a study stands. `version` changes whenever something is stored.
+
+    `noise` says how much runs of one configuration differ, and whether the machine drifted.
+    """
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                _BRIEF
+                | {
+                    "version": 81273,
+                    "phase": "tuning",
+                    "left_s": 240.0,
+                    "running": [{"trial": 25, "configuration": {"np": 2}, "elapsed_s": 1.2, "step": 4, "metrics": {}}],
+                    "incumbent": {"trial": 19, "configuration": {"np": 2}, "value": 2.01, "runs": [2.0, 2.02]},
+                    "default": {"trial": 0, "configuration": {"np": 2}, "value": 3.34, "runs": [3.34]},
+                    "simplified": None,
+                    "verdict_detail": None,
+                    "ledger": {"spent": 310.0},
+                    "workload": {"n_atoms": 6},
+                    "noise": "runs of the same configuration differ by 2.1%",
+                    "first_error": None,
+                }
+            ]
+        }
+    )
+
+    version: int
+    phase: str
+    left_s: float | None
+    running: list[RunningRun]
+    incumbent: Trial | None
+    default: Trial | None
+    simplified: Values | None
+    verdict_detail: Values | None
+    ledger: Values
+    workload: Values
+    noise: str
+    first_error: FirstError | None
+
+
+class Known(BaseModel):
+    """The best configuration of a program on a machine with one workload, of all the `studies` of it.
+
+    It is `confirmed` if a verdict says that it beats the default; then `speed_up` is the verdict's, with its
+    `interval`. The newest of its `runs` was made at `when`, by the user `who` on `host`, where these are known.
+    """
+
+    program: str
+    machine: str
+    workload: str
+    facts: Values
+    configuration: Values
+    metric: MetricModel
+    value: float
+    speed_up: float | None
+    interval: tuple[float, float] | None
+    confirmed: bool
+    doubt: str
+    study: str
+    studies: list[str]
+    trials: int
+    runs: int
+    when: str
+    who: str
+    host: str
