@@ -91,8 +91,27 @@ class Client:
         return list(self._call("GET", "/known"))
 
     def start(self, study: str, **options: Json) -> Json:
-        """Start a study of the catalogue; options are `name`, `trials`, `timeout`, `workers` and `seed`."""
+        """Start a study of the catalogue.
+
+        Options are `name`, `trials`, `timeout`, `workers`, `seed`, `cores` and `launcher`.
+        """
         return self._call("POST", "/studies", {"study": study} | options)
+
+    def estimate(self, study: str, **options: Json) -> Json:
+        """Return what `start` with the same options would cost; None where nothing like it was measured."""
+        return self._call("POST", "/estimate", {"study": study} | options)
+
+    def extend(self, name: str, trials: int) -> Json:
+        """Make so many more trials of a study that does not run."""
+        return self._call("POST", _path(name, "extend"), {"trials": trials})
+
+    def confirm(self, name: str) -> Json:
+        """Compare the winner of a study that does not run with the default, in fresh runs."""
+        return self._call("POST", _path(name, "confirm"))
+
+    def ablate(self, name: str) -> Json:
+        """Measure what each changed option of the winner is worth; `ablation` returns what came of it."""
+        return self._call("POST", _path(name, "ablate"))
 
     def study(self, name: str) -> Json:
         """Return how a study stands."""

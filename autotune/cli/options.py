@@ -60,6 +60,10 @@ NoiseOption = Annotated[
         "quiet (wait); give up (refuse); let them count (accept).",
     ),
 ]
+StatusOption = Annotated[
+    Path | None,
+    typer.Option("--status", metavar="FILE", help="Write the study's progress to FILE as JSON, at most once a second."),
+]
 QuietOption = Annotated[bool, typer.Option("--quiet", help="Print the result only, nothing on the way to it.")]
 NotifyOption = Annotated[
     str | None,

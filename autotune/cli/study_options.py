@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -16,6 +15,7 @@ from autotune.cli.options import (
     QuietOption,
     RunsOption,
     SetOption,
+    StatusOption,
     Storage,
     StudyArgument,
     TakeOverOption,
@@ -114,12 +114,7 @@ class StudyOptions:
             "Inside a job of a batch system, the default is the job's end.",
         ),
     ] = None
-    status: Annotated[
-        Path | None,
-        typer.Option(
-            "--status", metavar="FILE", help="Write the study's progress to FILE as JSON, at most once a second."
-        ),
-    ] = None
+    status: StatusOption = None
     quiet: QuietOption = False
     notify: NotifyOption = None
     dry_run: Annotated[

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from autotune.batch.launchers_here import LOCAL
 from autotune.cli.common import duration_s, if_held
 from autotune.cli.study_options import StudyOptions, Switch
-from autotune.cli.where import LOCAL
 from autotune.errors import StudyFileError
 from autotune.storage.study_lock import IfHeld
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from autotune.batch.launchers_here import LOCAL, launcher_names
 from autotune.cli.choices import choice
 from autotune.errors import CannotRunHereError, StudyFileError
-from launchers.batch_systems.registry import BATCH_SYSTEMS, EXPERIMENTAL, find_batch_system, names
+from launchers.batch_systems.registry import BATCH_SYSTEMS, EXPERIMENTAL, find_batch_system
 
 if TYPE_CHECKING:
     from autotune.batch.site_file import Cluster
@@ -19,15 +20,6 @@ if TYPE_CHECKING:
     from autotune.studyfile import StudyFile
     from launchers import Launcher
     from launchers.site import Site
-
-LOCAL = "local"
-"""The launcher that starts runs on this machine."""
-
-
-def launcher_names() -> list[str]:
-    """Return what may start runs: this machine, or a batch system."""
-    return [LOCAL, *names()]
-
 
 LauncherOption = Annotated[
     str | None,

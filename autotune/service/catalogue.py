@@ -54,6 +54,10 @@ class Catalogue:
                 continue  # `check` tells the operator
         return studies
 
+    def has(self, name: str) -> bool:
+        """Whether there is a file of that name, whatever is in it."""
+        return name in self._files()
+
     def find(self, name: str) -> CatalogueStudy | None:
         """Return the study of that name; None if there is none, or it has errors."""
         file = self._files().get(name)

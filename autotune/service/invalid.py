@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from autotune.studyfile import NAME
+from autotune.supervision import CORES
 
 _KINDS = {
     "int_type": "a whole number",
@@ -26,7 +27,10 @@ _KINDS = {
     "literal_error": "{expected}",
     "string_pattern_mismatch": "of the form {pattern}",
 }
-_NAME = "a name of letters, digits and . _ -, which begins with a letter or a digit"
+_FORMS = {
+    NAME: "a name of letters, digits and . _ -, which begins with a letter or a digit",
+    CORES: "a list of cores, such as 0-3,8",
+}
 # Where in a request a field is: no part of its name.
 _PLACES = frozenset({"body", "path", "query", "header"})
 _LONGEST = 60
@@ -58,8 +62,8 @@ def _sentence(errors: list[Mapping[str, Any]]) -> str:
 
 def _rule(error: Mapping[str, Any]) -> str | None:
     context = error.get("ctx", {})
-    if context.get("pattern") == NAME:
-        return _NAME
+    if context.get("pattern") in _FORMS:
+        return _FORMS[context["pattern"]]
     kind = _KINDS.get(error["type"])
     return None if kind is None else kind.format(**context)
 

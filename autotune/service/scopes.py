@@ -4,7 +4,7 @@ from enum import StrEnum
 
 # What changes nothing, and what is asked with a body and changes nothing either.
 CHANGES_NOTHING = frozenset({"GET", "HEAD", "OPTIONS"})
-QUESTIONS = frozenset({"/predict"})
+QUESTIONS = frozenset({"/predict", "/estimate"})
 _ASKING = ("/ask", "/tell", "/renew", "/hints")
 
 

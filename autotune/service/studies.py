@@ -1,5 +1,6 @@
 """Studies: those in storage and those that were started here, and the actions that each allows."""
 
+import socket
 from collections.abc import Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
@@ -8,9 +9,9 @@ from typing import Any
 
 from autotune.coordination.upkeep import unused
 from autotune.display.status_file import ENDED, STARTING
-from autotune.durations import parse_duration_s
-from autotune.errors import AutotuneError, BusyError, StorageError, StudyFileError
+from autotune.errors import BusyError, StorageError, StudyFileError
 from autotune.pictures import Chart
+from autotune.results.estimate import Estimate, estimate
 from autotune.results.summary import Summary
 from autotune.service.asktell_studies import AskTellStudies
 from autotune.service.catalogue import Catalogue, CatalogueStudy
@@ -18,16 +19,18 @@ from autotune.service.hub import LIST, News
 from autotune.service.models.orders import NewStudy
 from autotune.service.models.studies import RunningRun, StudyBrief, StudyDetail
 from autotune.service.onlooker import Onlooker
+from autotune.service.ordering import again_of, free_name, order_of
 from autotune.service.problems import ProblemError
 from autotune.service.redact import scrubbed, without_paths
 from autotune.service.study_manager import StudyManager
-from autotune.service.summaries import StudySummaries, detail_of
+from autotune.service.summaries import StudySummaries, detail_of, own_name
 from autotune.storage.address import lock_path
 from autotune.storage.study_lock import works_here
 from autotune.storage.study_store import StudyStore
-from autotune.supervision import NameTakenError, Order, StateName, StudyState, StudySupervisor
+from autotune.supervision import NameTakenError, Order, StateName, StudyState, StudySupervisor, Task
 
 _RESUMABLE_IDLE = "it was not started from a study in the catalogue, so it cannot be resumed here"
+_TOLD = "other programs make its runs; those that compare the winner with the default are handed out to them, too"
 
 
 @dataclass(frozen=True)
@@ -103,11 +106,8 @@ class Studies:
 
     def start(self, new: NewStudy, by: str) -> StudyBrief:
         """Start a study of the catalogue."""
-        entry = self._catalogue.find(new.study)
-        if entry is None:
-            known = ", ".join(study.name for study in self._catalogue.entries()) or "nothing"
-            raise ProblemError(404, f"the catalogue has no study {new.study!r}; it has: {known}")
-        order = _order(entry, new, by)
+        entry = self._entry_of(new.study)
+        order = order_of(entry, new, by)
         look = self.look()
         before = look.state(order.name)
         if before.order is not None and before.order.study != entry.name:
@@ -129,15 +129,51 @@ class Studies:
 
     def resume(self, name: str, by: str) -> StudyBrief:
         """Resume a study; also one that was made from the command line, if the catalogue knows it."""
-        manager = self._manager_in(self._found(name), name)
+        look = self._found(name)
+        manager = self._manager_in(look, name)
         if manager is not None:
             manager.resume(name, by)
         else:
-            entry = self._origin(name)
-            if entry is None:
-                raise ProblemError(409, f"study {name!r} is idle: {_RESUMABLE_IDLE}")
-            self._manager_for(entry).submit(Order(study=entry.name, file=entry.file, name=name, by=by))
+            order = self._ordered(look, name)
+            self._manager_for(self._entry_of(order.study)).submit(order.model_copy(update={"by": by}))
         return self.brief(name)
+
+    def extend(self, name: str, trials: int, by: str) -> StudyBrief:
+        """Make `trials` more trials of a study that does not run, and confirm the best anew."""
+        look = self._found(name)
+        order = self._ordered(look, name)
+        made = self._brief(look, name).trials
+        manager = self._manager_in(look, name) or self._manager_for(self._entry_of(order.study))
+        manager.submit(order.tasked(Task.TUNE, by, made + trials))
+        return self.brief(name)
+
+    def compare(self, name: str, task: Task, by: str) -> StudyBrief:
+        """Compare the winner of a study that does not run with the default in fresh runs, or take it apart."""
+        look = self._found(name)
+        order, summary = self._ordered(look, name), self.summary(name)
+        if name in look.open or self._entry_of(order.study).ask_tell:
+            raise ProblemError(409, f"study {name!r}: {_TOLD}")
+        if summary.definition.replay:
+            raise ProblemError(409, f"study {name!r} is a replay of recorded runs: no other runs can be made of it")
+        if summary.best is None or not summary.best.complete:
+            raise ProblemError(409, f"study {name!r} has no winner yet: no valid trial is complete")
+        self._supervisor.submit(order.tasked(task, by))
+        return self.brief(name)
+
+    def estimate(self, new: NewStudy) -> Estimate | None:
+        """Return what a study would still cost, by what was measured of its study file; None where nothing was."""
+        entry, look = self._entry_of(new.study), self.look()
+        name, budget = new.name or entry.study.name, entry.study.budget
+        briefs = [self._brief(look, one) for one in look.versions]
+        like = [brief for brief in briefs if brief.study == entry.study.name and brief.trials and not brief.replay]
+        made = next((brief.trials for brief in like if brief.name == name), 0)
+        wanted = new.trials if isinstance(new.trials, int) else budget.most
+        # Of the same study first, then of this machine, then of the one that knows most.
+        here = socket.gethostname()
+        like.sort(key=lambda brief: (brief.name == name, brief.machine == here, brief.trials), reverse=True)
+        workers = new.workers or budget.workers
+        found = (estimate(self.summary(brief.name), max(0, wanted - made), workers) for brief in like)
+        return next(filter(None, found), None)
 
     def delete(self, name: str) -> None:
         """Delete a study that does not run; the folders of its runs stay where they are."""
@@ -219,11 +255,28 @@ class Studies:
         """Return the manager that starts a study of the catalogue."""
         return self._opened if entry.ask_tell else self._supervisor
 
+    def _entry_of(self, study: str) -> CatalogueStudy:
+        """Return a study of the catalogue; a problem if it has none of that name."""
+        entry = self._catalogue.find(study)
+        if entry is None:
+            known = ", ".join(one.name for one in self._catalogue.entries()) or "nothing"
+            raise ProblemError(404, f"the catalogue has no study {study!r}; it has: {known}")
+        return entry
+
+    def _ordered(self, look: StudiesSnapshot, name: str) -> Order:
+        """Return the order of a study, or one as resumes it; a problem if it is from no study of the catalogue."""
+        order = look.state(name).order
+        if order is not None:
+            return order
+        entry = self._origin(name)
+        if entry is None:
+            raise ProblemError(409, f"study {name!r} is idle: {_RESUMABLE_IDLE}")
+        return Order(study=entry.name, file=entry.file, name=name)
+
     def _origin(self, name: str) -> CatalogueStudy | None:
         """Return the study of the catalogue from which a stored study was made."""
         summary = self._reading.get(name)
-        own = summary.definition.study.get("name") if summary is not None else None
-        return self._catalogue.find(own) if isinstance(own, str) else None
+        return None if summary is None else self._catalogue.find(own_name(summary))
 
     def _check_same(self, name: str, entry: CatalogueStudy) -> None:
         summary = self._reading.get(name)
@@ -241,6 +294,7 @@ class Studies:
         version = look.versions.get(name)
         entry = self._entry(state.order) if version is None else None
         fields: dict[str, Any] = {
+            "study": state.order.study if state.order is not None else "",
             "objective": entry.study.objective if entry is not None else "",
             "metric": None,
             "trials": 0,
@@ -287,11 +341,22 @@ class Studies:
         return StudyDetail(
             **fields,
             **own,
+            again=self._again(look, name, fields),
             version=version or 0,
             phase=str(status.get("phase", "")),
             left_s=status.get("left_s"),
             running=[RunningRun(**scrubbed(run)) for run in status.get("running", ())],
         )
+
+    def _again(self, look: StudiesSnapshot, name: str, fields: Mapping[str, Any]) -> NewStudy | None:
+        order, study = look.state(name).order, fields["study"]
+        if not self._catalogue.has(order.study if order is not None else study):
+            return None
+        # Of a study from the command line it is known what it was made of, and how large it is.
+        if order is None:
+            new = {"study": study, "name": free_name(name, look.names), "trials": fields["budget"]}
+            return NewStudy.model_validate(new)
+        return again_of(order, look.names)
 
     def _status(self, look: StudiesSnapshot, name: str) -> Mapping[str, Any]:
         manager = self._manager_in(look, name)
@@ -299,21 +364,3 @@ class Studies:
         # What runs again has not written anew yet how it stands.
         starts = look.state(name).state is StateName.RUNNING and status.get("phase", ENDED) == ENDED
         return {"phase": STARTING} if starts else status
-
-
-def _order(entry: CatalogueStudy, new: NewStudy, by: str) -> Order:
-    try:
-        timeout_s = None if new.timeout is None else parse_duration_s(new.timeout)
-    except ValueError as error:
-        msg = f"timeout: {error}"
-        raise AutotuneError(msg) from None
-    return Order(
-        study=entry.name,
-        file=entry.file,
-        name=new.name or entry.study.name,
-        trials=new.trials,
-        timeout_s=timeout_s,
-        workers=new.workers,
-        seed=new.seed,
-        by=by,
-    )

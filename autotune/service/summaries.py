@@ -187,6 +187,7 @@ def brief_of(summary: Summary) -> dict[str, Any]:
     definition, standings = summary.definition, summary.standings
     best, baseline, speed_up = summary.best, standings.baseline, summary.speed_up
     return {
+        "study": own_name(summary),
         "objective": definition.objective,
         "metric": metric_model(standings.metric),
         "trials": summary.finished,
@@ -201,6 +202,11 @@ def brief_of(summary: Summary) -> dict[str, Any]:
         "replay": definition.replay,
         "trouble": trouble_of(summary),
     }
+
+
+def own_name(summary: Summary) -> str:
+    """Return the name that a stored study's file has."""
+    return str(summary.definition.study.get("name", ""))
 
 
 def trouble_of(summary: Summary) -> str:

@@ -5,13 +5,14 @@ ended. A `StudySupervisor` compares desired with observed states once a second, 
 Everything that it needs to know is in files, so a service that was killed loses nothing.
 """
 
-from autotune.supervision.desired_state import DesiredState, Order
+from autotune.supervision.desired_state import CORES, DesiredState, Order, Task
 from autotune.supervision.problems import BrokenOrderError, NameTakenError, NotAllowedError, UnknownStudyError
 from autotune.supervision.reconcile import StateName
 from autotune.supervision.supervisor import ALLOWED, StudyState, StudySupervisor, SupervisorSettings
 
 __all__ = [
     "ALLOWED",
+    "CORES",
     "BrokenOrderError",
     "DesiredState",
     "NameTakenError",
@@ -21,5 +22,6 @@ __all__ = [
     "StudyState",
     "StudySupervisor",
     "SupervisorSettings",
+    "Task",
     "UnknownStudyError",
 ]

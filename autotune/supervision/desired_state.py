@@ -10,6 +10,9 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, field_validato
 from autotune.machines.boot import Moment
 from autotune.studyfile import NAME
 
+CORES = r"^[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*$"
+"""A list of cores: 0-3,8."""
+
 
 class DesiredState(StrEnum):
     """What a study is to do."""
@@ -19,11 +22,20 @@ class DesiredState(StrEnum):
     STOP = "stop"
 
 
+class Task(StrEnum):
+    """What is done with a study: it is tuned, its winner is compared with the default, or taken apart."""
+
+    TUNE = "study"
+    CONFIRM = "confirm"
+    ABLATE = "ablate"
+
+
 class Order(BaseModel):
     """A study of the catalogue, how much of it is wanted, and the newest wish.
 
     `study` is its name in the catalogue, `file` its study file (an absolute path), `name` its name in storage.
-    Fields that are None are as in the study file; `timeout_s` is for each session. `by` is the author of the wish,
+    Fields that are None are as in the study file; `timeout_s` is for each session. `cores` is a list as of `--cores`,
+    `launcher` what starts runs. `by` is the author of the wish,
     `since` its time, and `wished` the same by a clock that nobody can set. Each wish to run that follows another wish
     has a new `serial`: it is the supervisor's.
     """
@@ -37,6 +49,9 @@ class Order(BaseModel):
     timeout_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     workers: Annotated[int, Field(ge=1)] | None = None
     seed: Annotated[int, Field(ge=0)] | None = None
+    cores: Annotated[str, Field(pattern=CORES, max_length=200)] | None = None
+    launcher: Annotated[str, Field(pattern=NAME, max_length=50)] | None = None
+    task: Task = Task.TUNE
     wish: DesiredState = DesiredState.RUN
     since: AwareDatetime = Field(default_factory=lambda: datetime.now(UTC))
     wished: Moment = Field(default_factory=Moment.now)
@@ -50,6 +65,11 @@ class Order(BaseModel):
             msg = f"{file} is not absolute: the study may run in any folder"
             raise ValueError(msg)
         return file
+
+    def tasked(self, task: Task, by: str, trials: int | None = None) -> "Order":
+        """Return the order to run now with another task, and another total of trials if one is given."""
+        more = {"task": task} if trials is None else {"task": task, "trials": trials}
+        return self.model_copy(update=more).wishing(DesiredState.RUN, by)
 
     def wishing(self, wish: DesiredState, by: str) -> "Order":
         """Return the order with another wish, dated now."""

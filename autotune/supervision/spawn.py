@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from autotune.supervision import shim
-from autotune.supervision.desired_state import Order
+from autotune.supervision.desired_state import Order, Task
 from autotune.supervision.reconcile import Action
 from autotune.supervision.study_folder import STATUS, Process
 
@@ -73,17 +73,20 @@ class Starter:
 
 def command(order: Order, status: Path) -> list[str]:
     """Return the command line of a study."""
-    options = {
+    tunes = {
         "--name": order.name,
         "--trials": order.trials,
         "--timeout": None if order.timeout_s is None else f"{order.timeout_s:f}s",
         "--workers": order.workers,
         "--seed": order.seed,
-        "--status": os.fspath(status),
+        "--launcher": order.launcher,
     }
+    # A study that is compared or taken apart is the stored one: only where it runs can be said anew.
+    subject = os.fspath(order.file) if order.task is Task.TUNE else order.name
+    options = (tunes if order.task is Task.TUNE else {}) | {"--cores": order.cores, "--status": os.fspath(status)}
     given = [word for name, value in options.items() if value is not None for word in (name, str(value))]
     # -P: what lies in the current folder must not be taken for a module of ours.
-    return [sys.executable, "-P", "-m", "autotune", "study", os.fspath(order.file), *given, "--wait"]
+    return [sys.executable, "-P", "-m", "autotune", order.task.value, subject, *given, "--wait"]
 
 
 def send(action: Action, process: Process) -> None:

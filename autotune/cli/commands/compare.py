@@ -16,6 +16,7 @@ from autotune.cli.options import (
     NotifyOption,
     QuietOption,
     RunsOption,
+    StatusOption,
     Storage,
     StudyName,
     TakeOverOption,
@@ -52,6 +53,7 @@ def confirm(
     noise: NoiseOption = None,
     wait: WaitOption = False,
     take_over: TakeOverOption = False,
+    status: StatusOption = None,
     quiet: QuietOption = False,
     notify: NotifyOption = None,
     as_json: AsJson = False,
@@ -70,7 +72,7 @@ def confirm(
     if weights is not None:
         study = _weighted(study, settings, weights)
     with at_end(notify, settings.name) as end:
-        with pausable() as pause, displayed(when_stopped(settings), quiet=quiet) as display:
+        with pausable() as pause, displayed(when_stopped(settings), status, quiet=quiet) as display:
             summary = confirm_study(study, replace(settings, pause=pause), display)
             end.verdict = summary.verdict_sentence() or ""
         if as_json:
@@ -109,6 +111,7 @@ def ablate(
     noise: NoiseOption = None,
     wait: WaitOption = False,
     take_over: TakeOverOption = False,
+    status: StatusOption = None,
     quiet: QuietOption = False,
     notify: NotifyOption = None,
     as_json: AsJson = False,
@@ -132,7 +135,7 @@ def ablate(
     if weights is not None:
         study = _weighted(study, settings, weights)
     with at_end(notify, settings.name) as end:
-        with pausable() as pause, displayed(when_stopped(settings), quiet=quiet) as display:
+        with pausable() as pause, displayed(when_stopped(settings), status, quiet=quiet) as display:
             ablation = ablate_study(study, replace(settings, pause=pause), display, study.verdict.pairs)
         end.verdict = conclusion(ablation) if ablation is not None else ""
         if as_json:

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from autotune.batch.launchers_here import LOCAL
 from autotune.cli.common import duration_s, output, print_json
 from autotune.cli.options import AsJson
 from autotune.cli.removal import YesOption
-from autotune.cli.where import LOCAL, LauncherOption, SiteOption
+from autotune.cli.where import LauncherOption, SiteOption
 from autotune.errors import ExitCode
 from autotune.lockfile import TEMPORARY, abandoned_folders
 from launchers.shared_memory import abandoned

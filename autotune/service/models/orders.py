@@ -6,6 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from autotune.service.models.values import Given
 from autotune.studyfile import NAME
+from autotune.supervision import CORES
 
 
 class CatalogueEntry(BaseModel):
@@ -40,3 +41,45 @@ class NewStudy(Given):
     )
     workers: Annotated[int, Field(ge=1, le=10_000)] | None = Field(None, description="Trials side by side.")
     seed: Annotated[int, Field(ge=0, lt=2**32)] | None = Field(None, description="Seed of the search.")
+    cores: Annotated[str, Field(pattern=CORES, max_length=200)] | None = Field(
+        None, description="Use only these cores of the service's host.", examples=["0-3,8"]
+    )
+    launcher: Annotated[str, Field(max_length=50)] | None = Field(
+        None, description="What starts runs, one of `/launchers`; the study file's unless given."
+    )
+
+
+class MoreTrials(Given):
+    """How many trials are to be made beyond those that there are."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, json_schema_extra={"examples": [{"trials": 20}]})
+
+    trials: int = Field(ge=1, le=100_000)
+
+
+class LauncherBrief(BaseModel):
+    """What can start runs from the service's host: `local`, or a batch system."""
+
+    name: str
+
+
+class RangeModel(BaseModel):
+    """A sum that is expected, and the range in which it lies in nine cases of ten."""
+
+    about: float
+    low: float
+    high: float
+
+
+class CostEstimate(BaseModel):
+    """What a study would still cost, its verdict included: `core_s` core-seconds, and `elapsed_s` of wall time.
+
+    It is worked out for `trials` trials from the `measured` ones of `study`, which was tuned on `machine`.
+    """
+
+    trials: int
+    study: str
+    machine: str
+    measured: int
+    core_s: RangeModel
+    elapsed_s: RangeModel

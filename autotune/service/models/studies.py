@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from autotune.service.models.orders import NewStudy
 from autotune.service.models.values import MetricModel, Values
 
 StudyState = Literal[
@@ -11,6 +12,7 @@ StudyState = Literal[
 ]
 _BRIEF: dict[str, Any] = {
     "name": "qe",
+    "study": "qe",
     "state": "running",
     "message": "",
     "objective": "qe",
@@ -34,12 +36,13 @@ class StudyBrief(BaseModel):
     """How a study stands, in short.
 
     `speed_up` is that of the best trial: the verdict's, with its `interval`. Without an interval it only looks so.
-    `trouble` says that every trial failed, and why the first did.
+    `study` is the name that its study file has. `trouble` says that every trial failed, and why the first did.
     """
 
     model_config = ConfigDict(json_schema_extra={"examples": [_BRIEF]})
 
     name: str
+    study: str
     state: StudyState
     message: str
     objective: str
@@ -92,7 +95,8 @@ class FirstError(BaseModel):
 class StudyDetail(StudyBrief):
     """How a study stands. `version` changes whenever something is stored.
 
-    `noise` says how much runs of one configuration differ, and whether the machine drifted.
+    `noise` says how much runs of one configuration differ, and whether the machine drifted. `again` is what
+    `POST /studies` takes to start another study like it; None where the catalogue does not have it.
     """
 
     model_config = ConfigDict(
@@ -112,6 +116,7 @@ class StudyDetail(StudyBrief):
                     "workload": {"n_atoms": 6},
                     "noise": "runs of the same configuration differ by 2.1%",
                     "first_error": None,
+                    "again": {"study": "qe", "name": "qe-2", "trials": 50},
                 }
             ]
         }
@@ -129,6 +134,7 @@ class StudyDetail(StudyBrief):
     workload: Values
     noise: str
     first_error: FirstError | None
+    again: NewStudy | None
 
 
 class Known(BaseModel):

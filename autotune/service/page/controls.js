@@ -1,25 +1,34 @@
-// Pause, resume, stop, delete. The buttons stay where they are: one that does not apply says so instead of vanishing
+// Pause, resume, stop, go on, compare, delete. The buttons stay where they are: one that does not apply says so instead of vanishing
 // from under the focus.
 
 import { address, call, get, post, studyPath } from "./api.js";
 import { freshId, h, setText } from "./dom.js";
 import { announce } from "./notices.js";
+import { extendDialog } from "./extending.js";
 import { errorLine } from "./parts.js";
 import { saveFile } from "./saving.js";
 import { currentToken } from "./session.js";
+import { startDialog } from "./start.js";
 
+const ENDED = ["paused", "stopped", "finished", "failed", "idle"];
 const VERBS = {
   pause: { title: "Pause", in: ["running", "waiting", "open"], help: "no new run starts; those in flight end" },
   resume: { title: "Resume", in: ["paused", "stopped", "failed", "idle"], help: "goes on from every finished trial" },
   stop: { title: "Stop", in: ["running", "waiting", "pausing", "open"], help: "ends the runs in flight" },
+  extend: { title: "More trials …", in: ENDED, help: "goes on with the search" },
+  confirm: { title: "Confirm now", in: ENDED, help: "compares the best with the default in fresh runs" },
+  ablate: { title: "Ablate", in: ENDED, help: "measures what each changed option of the winner is worth" },
+  again: { title: "Start another …", in: null, help: "a new study with the options of this one" },
   delete: {
     title: "Delete …",
-    in: ["paused", "stopped", "finished", "failed", "idle"],
+    in: ENDED,
     help: "takes the study and its measurements out of the storage",
   },
 };
 
-/** The buttons of a study; `dialog` belongs into the page, `deleting()` tells whether this page deletes the study. */
+const FROM_CATALOGUE = ["extend", "confirm", "ablate", "again"];
+
+/** The buttons of a study; `dialogs` belong into the page, `deleting()` tells whether this page deletes the study. */
 export function controls(name) {
   const error = errorLine();
   let study = null;
@@ -53,14 +62,18 @@ export function controls(name) {
     error.element,
   );
   const confirm = confirmation(name, remove);
+  const extend = extendDialog(name, update);
+  const start = startDialog();
 
   function press(verb) {
     if (study === null) return;
     if (!applies(verb, study)) {
-      announce(`${VERBS[verb].title}: not possible while ${busy(study)}.`);
+      announce(`${VERBS[verb].title}: not possible ${reason(verb, study)}.`);
       return;
     }
     if (verb === "delete") confirm.open(study);
+    else if (verb === "extend") extend.open();
+    else if (verb === "again") start.open(study.again);
     else act(verb);
   }
 
@@ -92,7 +105,8 @@ export function controls(name) {
   }
 
   function update(found) {
-    study = found;
+    // What answers a verb is the study in short.
+    study = { ...study, ...found };
     if (unreachable) {
       // The service answers again.
       unreachable = false;
@@ -100,23 +114,37 @@ export function controls(name) {
     }
     report.hidden = found.version === 0;
     for (const [verb, button] of buttons) {
-      const possible = applies(verb, found);
+      const possible = applies(verb, study);
       button.setAttribute("aria-disabled", String(!possible));
-      button.title = possible ? VERBS[verb].help : `not while ${busy(found)}`;
+      button.title = possible ? VERBS[verb].help : `not possible ${reason(verb, study)}`;
       button.classList.toggle("primary", possible && verb === "resume");
     }
   }
 
-  return { element, dialog: confirm.element, update, deleting: () => deleting, close: () => confirm.element.close() };
+  function close() {
+    for (const one of [confirm, extend]) one.element.close();
+    start.close();
+  }
+
+  const dialogs = [confirm.element, extend.element, start.element];
+  return { element, dialogs, update, deleting: () => deleting, close };
 }
 
-// What the command line works on is not this service's to resume or to delete.
-function applies(verb, { state, message }) {
-  return VERBS[verb].in.includes(state) && !(state === "idle" && message);
+function applies(verb, study) {
+  return reason(verb, study) === "";
 }
 
-function busy({ state, message }) {
-  return state === "idle" && message ? message : `the study is ${state}`;
+// Why a verb cannot be used now; empty where it can.
+function reason(verb, { state, message, again, ask_tell: told, replay, best }) {
+  if (!again && FROM_CATALOGUE.includes(verb)) return "since its study file is not in the catalogue";
+  if (verb === "again") return "";
+  // What the command line works on is not this service's to resume or to delete.
+  if (state === "idle" && message) return `while ${message}`;
+  if (!VERBS[verb].in.includes(state)) return `while the study is ${state}`;
+  if (verb !== "confirm" && verb !== "ablate") return "";
+  if (told) return "since other programs make its runs";
+  if (replay) return "since it is a replay of recorded runs";
+  return best === null ? "before there is a winner" : "";
 }
 
 function confirmation(name, act) {

@@ -54,7 +54,7 @@ export function openList(root) {
       "div",
       { class: "heading" },
       h("h1", {}, "Studies"),
-      h("button", { type: "button", class: "primary changes", on: { click: dialog.open } }, "Start a study"),
+      h("button", { type: "button", class: "primary changes", on: { click: () => dialog.open() } }, "Start a study"),
     ),
     tools,
     region,

@@ -1,26 +1,36 @@
 // The dialog that starts a study of the operator's catalogue.
 
 import { get, post } from "./api.js";
-import { fill, freshId, h } from "./dom.js";
-import { counted } from "./format.js";
+import { fill, freshId, h, setText } from "./dom.js";
+import { coreTime, counted, duration } from "./format.js";
 import { clearRefused, errorLine, field, options, showRefused } from "./parts.js";
 
-/** Make the dialog; `open()` shows it, `element` belongs into the page. */
+const NUMBERS = ["trials", "workers", "seed"];
+const UNKNOWN = "What it will cost is not known yet: nothing of this study file was measured.";
+
+/** Make the dialog; `open(like)` shows it, filled with what another study was started with; `element` is its place. */
 export function startDialog() {
   const title = freshId("start");
   const choice = h("select", { name: "study", required: true, on: { change: describe } });
   const about = h("div", { class: "about muted" });
+  const cost = h("p", { class: "muted small", role: "status" });
   const error = errorLine();
   const submit = h("button", { type: "submit", class: "primary" }, "Start");
+  const plain = (name, more) => h("input", { name, autocomplete: "off", spellcheck: "false", ...more });
+  const whole = (name, min) => h("input", { name, type: "number", min, step: "1", inputmode: "numeric" });
   const inputs = {
-    name: h("input", { name: "name", autocomplete: "off", spellcheck: "false" }),
-    trials: h("input", { name: "trials", autocomplete: "off", spellcheck: "false" }),
-    timeout: h("input", { name: "timeout", autocomplete: "off", spellcheck: "false", placeholder: "1h30m" }),
-    workers: h("input", { name: "workers", type: "number", min: "1", step: "1", inputmode: "numeric" }),
+    name: plain("name"),
+    trials: plain("trials"),
+    timeout: plain("timeout", { placeholder: "1h30m" }),
+    workers: whole("workers", "1"),
+    seed: whole("seed", "0"),
+    cores: plain("cores", { placeholder: "all" }),
+    launcher: h("select", { name: "launcher" }),
   };
+  const launched = [field("Cores", inputs.cores, "Such as 0-3,8."), field("Launcher", inputs.launcher)];
   const form = h(
     "form",
-    { class: "form", novalidate: true, on: { submit: send } },
+    { class: "form", novalidate: true, on: { submit: send, change: estimate } },
     h("h2", { id: title }, "Start a study"),
     field("Study", choice),
     about,
@@ -32,6 +42,8 @@ export function startDialog() {
       field("Time limit", inputs.timeout, "Such as 45m or 1h30m."),
       field("Workers", inputs.workers, "Runs at a time."),
     ),
+    h("div", { class: "row" }, field("Seed", inputs.seed, "Of the search."), launched),
+    cost,
     error.element,
     h(
       "p",
@@ -42,19 +54,25 @@ export function startDialog() {
   );
   const element = h("dialog", { "aria-labelledby": title }, form);
   let catalogue = [];
+  let controller = null;
 
-  async function open() {
+  async function open(like = null) {
     clearRefused(inputs, error);
+    setText(cost, "");
     submit.disabled = false;
     element.showModal();
     choice.focus();
     try {
-      const before = choice.value;
-      catalogue = await get("catalogue");
+      const before = like?.study ?? choice.value;
+      const [studies, launchers] = await Promise.all([get("catalogue"), get("launchers")]);
+      catalogue = studies;
       fill(choice, options(catalogue.map(({ name }) => [name, name])));
+      fill(inputs.launcher, options([["", "study's own"], ...launchers.map(({ name }) => [name, launcher(name)])]));
       if (catalogue.some(({ name }) => name === before)) choice.value = before;
+      if (like) for (const [name, input] of Object.entries(inputs)) input.value = like[name] ?? "";
       submit.disabled = catalogue.length === 0;
       describe();
+      estimate();
     } catch (problem) {
       error.show(problem.message);
     }
@@ -62,6 +80,7 @@ export function startDialog() {
 
   function describe() {
     const study = catalogue.find(({ name }) => name === choice.value);
+    for (const part of launched) part.hidden = !study || study.ask_tell;
     if (!study) {
       fill(about, "The catalogue is empty: put study files into the folder that autotune serve was started with.");
       return;
@@ -81,6 +100,18 @@ export function startDialog() {
     );
   }
 
+  // What is not right yet has no estimate; the service says so when it is sent.
+  async function estimate() {
+    controller?.abort();
+    controller = new AbortController();
+    try {
+      const found = await post("estimate", order(choice.value, inputs), { signal: controller.signal });
+      setText(cost, found ? inWords(found) : UNKNOWN);
+    } catch (problem) {
+      if (problem.name !== "AbortError") setText(cost, "");
+    }
+  }
+
   async function send(event) {
     event.preventDefault();
     clearRefused(inputs, error);
@@ -96,7 +127,22 @@ export function startDialog() {
     }
   }
 
-  return { element, open, close: () => element.close() };
+  function close() {
+    controller?.abort();
+    element.close();
+  }
+
+  return { element, open, close };
+}
+
+function launcher(name) {
+  return name === "local" ? "this machine" : name;
+}
+
+function inWords({ trials, study, machine, measured, core_s: cores, elapsed_s: elapsed }) {
+  const made = `${counted(trials, "more trial")} and the verdict: about ${duration(elapsed.about)}, ${coreTime(cores.about)}`;
+  const sure = `in nine cases of ten ${duration(elapsed.low)} to ${duration(elapsed.high)}`;
+  return `${made}; ${sure}, by ${counted(measured, "trial")} of ${study}${machine ? ` on ${machine}` : ""}.`;
 }
 
 // What was left empty is left to the service.
@@ -104,8 +150,7 @@ function order(study, inputs) {
   const body = { study };
   for (const [name, input] of Object.entries(inputs)) {
     const typed = input.value.trim();
-    if (typed !== "")
-      body[name] = (name === "trials" || name === "workers") && /^\d+$/.test(typed) ? Number(typed) : typed;
+    if (typed !== "") body[name] = NUMBERS.includes(name) && /^\d+$/.test(typed) ? Number(typed) : typed;
   }
   return body;
 }

@@ -38,7 +38,7 @@ export function openStudy(root, path) {
     buttons.element,
     h("nav", { class: "tabs", "aria-label": "About this study" }, [...links.values()]),
     content,
-    buttons.dialog,
+    buttons.dialogs,
   );
   mark();
   setTitle(name);

@@ -22,7 +22,20 @@ from autotune.service.onlooker import Onlooker
 from autotune.service.peers.peer import PeerFinder
 from autotune.service.problems import Problem, handle_problems
 from autotune.service.redact import known_folders
-from autotune.service.routes import asking, found, hints, known, live, page, pictures, predicting, studies, table, trial
+from autotune.service.routes import (
+    asking,
+    found,
+    hints,
+    known,
+    live,
+    page,
+    pictures,
+    predicting,
+    starting,
+    studies,
+    table,
+    trial,
+)
 from autotune.service.settings import Settings
 from autotune.service.studies import Studies
 from autotune.service.summaries import StudySummaries
@@ -90,6 +103,7 @@ def create_app(settings: Settings) -> FastAPI:
             if managers is not None:
                 managers.supervisor.close()
 
+    audit = AuditLog(settings.audit)
     app = Described(
         title="autotune",
         version=__version__,
@@ -100,7 +114,8 @@ def create_app(settings: Settings) -> FastAPI:
     )
     app.state.let_go = let_go
     app.state.finder, app.state.limits = PeerFinder(), settings.limits
-    app.include_router(studies.routes(all_studies, catalogue, AuditLog(settings.audit)))
+    app.include_router(starting.routes(all_studies, catalogue, audit))
+    app.include_router(studies.routes(all_studies, audit))
     app.include_router(found.routes(all_studies))
     app.include_router(trial.routes(all_studies))
     app.include_router(hints.routes(all_studies, read_only=settings.read_only))

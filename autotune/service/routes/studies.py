@@ -2,15 +2,15 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Request, Response
+from fastapi import APIRouter, Path, Request
 
 from autotune.service.audit import AuditLog
-from autotune.service.catalogue import Catalogue
-from autotune.service.models.orders import CatalogueEntry, NewStudy
+from autotune.service.models.orders import MoreTrials
 from autotune.service.models.studies import StudyBrief, StudyDetail
 from autotune.service.problems import answers
 from autotune.service.studies import Studies
 from autotune.studyfile import NAME
+from autotune.supervision import Task
 
 StudyName = Annotated[str, Path(pattern=NAME, max_length=200, description="A study's name.", examples=["qe"])]
 
@@ -20,38 +20,14 @@ def by(request: Request) -> str:
     return str(request.scope["state"]["by"])
 
 
-def routes(studies: Studies, catalogue: Catalogue, audit: AuditLog) -> APIRouter:
+def routes(studies: Studies, audit: AuditLog) -> APIRouter:
     """Return the routes; what is ordered is written down."""
     router = APIRouter(tags=["studies"])
-
-    @router.get("/catalogue", responses=answers())
-    def list_catalogue() -> list[CatalogueEntry]:
-        """List the studies that may be started."""
-        return [
-            CatalogueEntry(
-                name=entry.name,
-                objective=entry.study.objective,
-                description=entry.study.description,
-                trials=entry.study.budget.trials,
-                ask_tell=entry.ask_tell,
-                parameters=list(entry.study.space.parameters),
-            )
-            for entry in catalogue.entries()
-        ]
 
     @router.get("/studies", responses=answers())
     def list_studies() -> list[StudyBrief]:
         """List the studies in storage, and those that were started here."""
         return studies.briefs()
-
-    @router.post("/studies", status_code=201, responses=answers(404, 409, 413, 415))
-    def start_study(new: NewStudy, request: Request, response: Response) -> StudyBrief:
-        """Start a study of the catalogue, or go on with it."""
-        details = new.model_dump(mode="json", exclude_none=True)
-        with audit.order(by(request), "start", new.name or new.study, details):
-            brief = studies.start(new, by(request))
-        response.headers["Location"] = f"/studies/{brief.name}"
-        return brief
 
     @router.get("/studies/{name}", responses=answers(404))
     def show_study(name: StudyName) -> StudyDetail:
@@ -81,5 +57,23 @@ def routes(studies: Studies, catalogue: Catalogue, audit: AuditLog) -> APIRouter
         """End a study now; runs in flight are ended and will be made again."""
         with audit.order(by(request), "stop", name):
             return studies.stop(name, by(request))
+
+    @router.post("/studies/{name}/extend", status_code=202, responses=answers(404, 409, 413, 415))
+    def extend_study(name: StudyName, more: MoreTrials, request: Request) -> StudyBrief:
+        """Make more trials of a study that does not run, and compare its winner with the default anew."""
+        with audit.order(by(request), "extend", name, {"trials": more.trials}):
+            return studies.extend(name, more.trials, by(request))
+
+    @router.post("/studies/{name}/confirm", status_code=202, responses=answers(404, 409))
+    def confirm_study(name: StudyName, request: Request) -> StudyBrief:
+        """Compare the best trials of a study that does not run with the default, in fresh runs."""
+        with audit.order(by(request), "confirm", name):
+            return studies.compare(name, Task.CONFIRM, by(request))
+
+    @router.post("/studies/{name}/ablate", status_code=202, responses=answers(404, 409))
+    def ablate_study(name: StudyName, request: Request) -> StudyBrief:
+        """Measure what each changed option of the winner is worth, in fresh runs."""
+        with audit.order(by(request), "ablate", name):
+            return studies.compare(name, Task.ABLATE, by(request))
 
     return router

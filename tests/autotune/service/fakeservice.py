@@ -26,6 +26,8 @@ ALLOWED = {
     "resume": {"paused", "stopped", "failed", "idle"},
     "stop": {"running", "waiting", "pausing", "open"},
 }
+ADDRESSES = {"catalogue", "estimate", "events", "known", "launchers", "machines", "predict", "studies"}
+RUNNING = {"running", "waiting", "pausing", "stopping", "open"}
 NEXT = {"pause": "pausing", "resume": "running", "stop": "stopping"}
 
 
@@ -53,6 +55,7 @@ class FakeStudy:
     objective: str = "quantum-espresso"
     machine: str = figures.MACHINE
     compared: bool = True
+    doing: str = ""
     began: float = field(default_factory=time.monotonic)
 
     def tick(self):
@@ -76,6 +79,7 @@ class FakeStudy:
         done = self.state == "finished" and best is not None and self.compared
         return {
             "name": self.name,
+            "study": "qe",
             "state": self.state,
             "message": self.message,
             "objective": self.objective,
@@ -121,6 +125,7 @@ class FakeStudy:
             "first_error": next(
                 ({"trial": one["trial"], "message": one["message"]} for one in self.trials if one["message"]), None
             ),
+            "again": figures.AGAIN | {"name": f"{self.name}-2"},
             "version": len(self.trials) * 10 + len(self.state) if self.trials else 0,
         }
 
@@ -154,6 +159,7 @@ class FakeService:
         self.pace_s = pace_s
         self.studies = {}
         self.asked = []
+        self.orders = []
         self.port = port
         self.changed = threading.Condition()
         self.here = False
@@ -216,16 +222,22 @@ class FakeService:
 
     def start(self, order):
         """Start a study of the catalogue."""
+        self.orders.append(order)
         entry = next((one for one in figures.CATALOGUE if one["name"] == order["study"]), None)
         if entry is None:
             raise ProblemError(404, f"{order['study']!r} is not in the catalogue")
-        trials = order.get("trials", entry["trials"])
-        if trials != "auto" and not isinstance(trials, int):
-            raise ProblemError(422, f"trials: {trials!r} is neither a number of 1 or more nor 'auto'")
+        trials = self.check(order) or entry["trials"]
         state = "open" if entry["ask_tell"] else "running"
         budget = None if trials == "auto" else trials
         more = {"budget": budget or 12, "objective": entry["objective"], "ask_tell": entry["ask_tell"]}
         return self.add(order.get("name", order["study"]), state, **more)
+
+    def check(self, order):
+        """Return how many trials an order wants."""
+        trials = order.get("trials")
+        if trials not in {None, "auto"} and not isinstance(trials, int):
+            raise ProblemError(422, f"trials: {trials!r} is neither a number of 1 or more nor 'auto'")
+        return trials
 
     def act(self, name, verb):
         """Pause, resume or stop a study."""
@@ -240,9 +252,20 @@ class FakeService:
             self.changed.notify_all()
         return study
 
+    def go_on(self, name, verb, more):
+        """Make more trials of a study, or other runs, as soon as it does not run."""
+        study = self.study(name)
+        if study.state in RUNNING:
+            raise ProblemError(409, f"study {name!r} is {study.state}: another order needs one that is stopped")
+        with self.changed:
+            study.budget = len(study.trials) + more.get("trials", 0)
+            study.state, study.began, study.doing = "running", time.monotonic(), verb
+            self.changed.notify_all()
+        return study
+
     def delete(self, name):
         study = self.study(name)
-        if study.state in {"running", "waiting", "pausing", "stopping", "open"}:
+        if study.state in RUNNING:
             raise ProblemError(409, f"{name!r} is {study.state}: stop it first")
         with self.changed:
             del self.studies[name]
@@ -296,7 +319,7 @@ def _handler(service):  # noqa: C901  a table of addresses
             path = [unquote(part) for part in url.path.strip("/").split("/")]
             service.asked.append((method, self.path))
             try:
-                if path[0] in {"catalogue", "events", "known", "machines", "predict", "studies"}:
+                if path[0] in ADDRESSES:
                     self._may()
                     self._api(method, path, {key: found[0] for key, found in parse_qs(url.query).items()})
                 elif path == ["health"]:
@@ -311,10 +334,16 @@ def _handler(service):  # noqa: C901  a table of addresses
             if service.token and self.headers["Authorization"] != f"Bearer {service.token}":
                 raise ProblemError(401, "this service wants a token: make one with `autotune token`")
 
-        def _api(self, method, path, query):  # noqa: C901  likewise
+        def _api(self, method, path, query):  # noqa: C901, PLR0912  likewise
             match [method, *path]:
                 case ["GET", "catalogue"]:
                     self._json(figures.CATALOGUE)
+                case ["GET", "launchers"]:
+                    self._json([{"name": "local"}, {"name": "slurm"}])
+                case ["POST", "estimate"]:
+                    order = self._body()
+                    service.check(order)
+                    self._json(figures.estimate(order))
                 case ["GET", "machines"]:
                     self._json(figures.MACHINES)
                 case ["GET", "known"]:
@@ -334,6 +363,8 @@ def _handler(service):  # noqa: C901  a table of addresses
                     self._study(service.study(name), rest, query)
                 case ["POST", "studies", name, verb] if verb in ALLOWED:
                     self._json(service.act(name, verb).brief(), 202)
+                case ["POST", "studies", name, ("extend" | "confirm" | "ablate") as verb]:
+                    self._json(service.go_on(name, verb, self._body() if verb == "extend" else {}).brief(), 202)
                 case ["DELETE", "studies", name]:
                     service.delete(name)
                     self._send(204, "text/plain", b"")

@@ -285,3 +285,14 @@ def test_a_token_is_needed_elsewhere_and_taken_away(tmp_path):
         assert token("ada", "--remove").returncode == 0
         assert status(word) == 401
         service.token = token("eve").stdout.strip()
+
+
+def test_a_finished_study_is_extended_and_confirmed_anew(service, client):
+    client.start("sleepy", name="more", trials=4, cores="0")
+    before = service.until("more", "finished")
+    assert client.extend("more", 2)["budget"] == 6
+    after = service.until("more", "finished")
+    assert (before["trials"], after["trials"]) == (4, 6)
+    client.confirm("more")
+    assert service.until("more", "finished")["ledger"]["comparisons"] > after["ledger"]["comparisons"]
+    assert client.estimate("sleepy", trials=10)["measured"] >= 3

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from autotune.errors import StorageError
-from autotune.supervision import BrokenOrderError, DesiredState, Order, StateName
+from autotune.supervision import BrokenOrderError, DesiredState, Order, StateName, Task
 from autotune.supervision.spawn import command
 from autotune.supervision.study_folder import StudyFolder
 from tests.autotune.supervision.services import until
@@ -25,6 +25,9 @@ orders = st.builds(
     timeout_s=st.none() | st.floats(1e-3, 1e7),
     workers=st.none() | st.integers(1, 10**4),
     seed=st.none() | st.integers(0, 2**32),
+    cores=st.none() | st.from_regex(r"[0-9]{1,3}(-[0-9]{1,3})?(,[0-9]{1,3})?", fullmatch=True),
+    launcher=st.none() | names,
+    task=st.sampled_from(Task),
     wish=st.sampled_from(DesiredState),
     by=st.text(),
     serial=st.integers(1, 10**9),
@@ -42,11 +45,16 @@ def test_what_is_stored_is_read_back(tmp_path, order):
 @given(orders)
 def test_no_value_of_an_order_is_taken_for_an_option_or_for_a_shell(order):
     words = command(order, Path("/service/status.json"))
-    assert words[1:5] == ["-P", "-m", "autotune", "study"]
-    assert words[5] == "/catalogue/mine.toml"
+    assert words[1:5] == ["-P", "-m", "autotune", order.task.value]
     options = dict(zip(words[6:-1:2], words[7:-1:2], strict=True))
-    assert options["--name"] == order.name
-    assert set(options) <= {"--name", "--trials", "--timeout", "--workers", "--seed", "--status"}
+    place = {"--cores", "--status"}
+    if order.task is Task.TUNE:
+        assert words[5] == "/catalogue/mine.toml"
+        assert options["--name"] == order.name
+        assert set(options) <= place | {"--name", "--trials", "--timeout", "--workers", "--seed", "--launcher"}
+    else:
+        assert words[5] == order.name
+        assert set(options) <= place
     assert all(name.startswith("--") and not value.startswith("-") for name, value in options.items())
 
 
@@ -64,6 +72,10 @@ def test_no_value_of_an_order_is_taken_for_an_option_or_for_a_shell(order):
         {"timeout_s": float("inf")},
         {"workers": 0},
         {"seed": -1},
+        {"cores": "--help"},
+        {"cores": ""},
+        {"launcher": "--site"},
+        {"task": "watch"},
         {"wish": "fly"},
         {"since": "2026-11-22T06:00:00"},
         {"command": ["rm"]},

@@ -15,6 +15,7 @@ VIEWS = {
     "list": "#/",
     "empty": "#/",
     "start": "#/",
+    "extend": "#/studies/done",
     "delete": "#/studies/done",
     "study": "#/studies/done",
     "running": "#/studies/qe",
@@ -31,6 +32,7 @@ VIEWS = {
     "sign-in": "#/",
     "nothing": "#/no/such/page",
 }
+DIALOGS = {"extend": "More trials", "delete": "Delete"}
 COUNTED = {"trials": ("tbody tr", 12), "compare": (".plot [data-role=series]", 2)}
 AXE = """async () => (await axe.run(document, {resultTypes: ['violations']})).violations
     .filter(one => ['serious', 'critical'].includes(one.impact))
@@ -45,8 +47,8 @@ def prepare(fake, page, view):
     if view == "start":
         page.get_by_role("button", name="Start a study").click()
         expect(page.get_by_role("dialog").get_by_text("5 parameters")).to_be_visible()
-    elif view == "delete":
-        page.get_by_role("button", name="Delete").click()
+    elif view in DIALOGS:
+        page.get_by_role("button", name=DIALOGS[view]).click()
     elif view == "predictions":
         expect(page.get_by_label("Machine").locator("option")).to_have_count(3)
         page.get_by_role("button", name="Predict").click()

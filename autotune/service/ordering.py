@@ -1,0 +1,77 @@
+"""What clients send to start a study becomes an order, and an order what would start another one like it."""
+
+from collections.abc import Collection
+from itertools import count
+
+from autotune.batch.launchers_here import launcher_names
+from autotune.durations import parse_duration_s
+from autotune.errors import AutotuneError
+from autotune.service.catalogue import CatalogueStudy
+from autotune.service.models.orders import NewStudy
+from autotune.supervision import Order
+from launchers.cpus import parse_cpu_list
+
+_LONGEST_NAME = 100
+
+
+def order_of(entry: CatalogueStudy, new: NewStudy, by: str) -> Order:
+    """Return the order to start a study of the catalogue.
+
+    Raises:
+        AutotuneError: a field breaks a rule; the message begins with its name.
+    """
+    try:
+        timeout_s = None if new.timeout is None else parse_duration_s(new.timeout)
+    except ValueError as error:
+        msg = f"timeout: {error}"
+        raise AutotuneError(msg) from None
+    _check_place(entry, new)
+    return Order(
+        study=entry.name,
+        file=entry.file,
+        name=new.name or entry.study.name,
+        trials=new.trials,
+        timeout_s=timeout_s,
+        workers=new.workers,
+        seed=new.seed,
+        cores=new.cores,
+        launcher=new.launcher,
+        by=by,
+    )
+
+
+def again_of(order: Order, taken: Collection[str]) -> NewStudy:
+    """Return what starts another study as this one was, under a name that is not `taken`."""
+    return NewStudy(
+        study=order.study,
+        name=free_name(order.name, taken),
+        trials=order.trials,
+        timeout=None if order.timeout_s is None else f"{order.timeout_s:g}s",
+        workers=order.workers,
+        seed=order.seed,
+        cores=order.cores,
+        launcher=order.launcher,
+    )
+
+
+def free_name(name: str, taken: Collection[str]) -> str:
+    """Return the name with the first number behind it with which it is not `taken`: qe-2."""
+    ends = (f"-{number}" for number in count(2))
+    return next(free for end in ends if (free := name[: _LONGEST_NAME - len(end)] + end) not in taken)
+
+
+def _check_place(entry: CatalogueStudy, new: NewStudy) -> None:
+    """Check where the runs are to be made."""
+    for field in ("cores", "launcher"):
+        if entry.ask_tell and getattr(new, field) is not None:
+            msg = f"{field}: other programs make the runs of {entry.name!r}, so none is started here: leave it out"
+            raise AutotuneError(msg)
+    if new.cores is not None:
+        try:
+            parse_cpu_list(new.cores)
+        except ValueError as error:
+            msg = f"cores: {error}"
+            raise AutotuneError(msg) from None
+    if new.launcher is not None and new.launcher not in (known := launcher_names()):
+        msg = f"launcher: {new.launcher!r} was given; it must be one of {', '.join(known)}"
+        raise AutotuneError(msg)

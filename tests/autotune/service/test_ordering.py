@@ -1,0 +1,104 @@
+"""Studies that go on after their end: more trials, fresh comparisons, another one like it, and what it would cost."""
+
+import pytest
+
+from autotune.errors import AutotuneError
+from autotune.service.models.orders import NewStudy
+from autotune.service.ordering import free_name
+from autotune.service.problems import ProblemError
+from autotune.storage.observation import Observation
+from autotune.storage.study_store import StudyStore
+from autotune.supervision import Task
+from objectives.base import FailureKind
+from tests.autotune.service.test_studies import catalogue, studies  # noqa: F401  fixtures
+from tests.support.fakes import definition, failed, small_space, took
+from tests.support.stored import add_trial
+
+
+def new(**fields):
+    return NewStudy.model_validate(fields)
+
+
+def stored(sqlite, name, *outcomes, study="sleepy"):
+    made_of = {"name": study, "budget": {"trials": 6}}
+    space = small_space()
+    store = StudyStore.create(sqlite, name, definition(space, study=made_of))
+    for configuration, outcome in zip(space.configurations(), outcomes, strict=False):
+        worth = Observation(value=outcome.metrics["wall_s"]) if outcome.complete else Observation()
+        add_trial(store, space, configuration, outcome, worth=worth)
+
+
+@pytest.fixture
+def ordered(studies, monkeypatch):  # noqa: F811
+    """What the supervisor was asked to do; nothing is started."""
+    orders = []
+    monkeypatch.setattr(studies._supervisor, "submit", orders.append)
+    return orders
+
+
+def test_more_trials_come_on_top_of_those_that_there_are(studies, sqlite, ordered):  # noqa: F811
+    stored(sqlite, "mine", took(3.0), took(2.0))
+    studies.extend("mine", 5, "ada")
+    (order,) = ordered
+    assert (order.name, order.study, order.trials, order.task, order.by) == ("mine", "sleepy", 7, Task.TUNE, "ada")
+
+
+def test_a_stored_study_is_compared_and_taken_apart_as_the_catalogue_knows_it(studies, sqlite, ordered):  # noqa: F811
+    stored(sqlite, "mine", took(3.0), took(2.0))
+    for task in (Task.CONFIRM, Task.ABLATE):
+        studies.compare("mine", task, "ada")
+    assert [(order.task, order.name) for order in ordered] == [(Task.CONFIRM, "mine"), (Task.ABLATE, "mine")]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"outcomes": [took(3.0)], "study": "elsewhere"}, "not started from a study in the catalogue"),
+        ({"outcomes": [failed(FailureKind.APPLICATION_ERROR)]}, "has no winner yet"),
+        ({"outcomes": [took(3.0)], "study": "outside"}, "other programs make its runs"),
+    ],
+)
+def test_what_cannot_be_compared_says_why(studies, sqlite, ordered, given, words):  # noqa: F811
+    stored(sqlite, "mine", *given["outcomes"], study=given.get("study", "sleepy"))
+    with pytest.raises(ProblemError, match=words):
+        studies.compare("mine", Task.CONFIRM, "ada")
+    assert ordered == []
+
+
+def test_another_like_it_has_the_same_options_and_a_free_name(studies, sqlite):  # noqa: F811
+    stored(sqlite, "sleepy", took(3.0))
+    again = studies.detail("sleepy").again
+    assert (again.study, again.name, again.trials) == ("sleepy", "sleepy-2", 6)
+    stored(sqlite, "foreign", took(3.0), study="elsewhere")
+    assert studies.detail("foreign").again is None
+
+
+def test_a_free_name_is_no_longer_than_a_name_may_be():
+    assert free_name("a", {"a", "a-2"}) == "a-3"
+    assert len(free_name("x" * 100, {"x" * 98 + "-2"})) == 100
+
+
+def test_the_cost_is_that_of_trials_of_the_same_study_file(studies, sqlite):  # noqa: F811
+    assert studies.estimate(new(study="sleepy")) is None
+    stored(sqlite, "mine", took(3.0), took(3.0), took(3.0))
+    found = studies.estimate(new(study="sleepy", trials=10))
+    assert (found.study, found.trials) == ("mine", 10)
+    assert found.elapsed_s.about == pytest.approx(30.0)
+    assert studies.estimate(new(study="sleepy", name="mine", trials=10)).trials == 7, "three of them are made"
+    assert studies.estimate(new(study="outside")) is None
+    with pytest.raises(ProblemError, match="the catalogue has no study 'nonsense'"):
+        studies.estimate(new(study="nonsense"))
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"study": "sleepy", "launcher": "magic"}, "launcher: 'magic' was given; it must be one of local, slurm"),
+        ({"study": "sleepy", "cores": "0-99999999"}, "cores: "),
+        ({"study": "outside", "cores": "0"}, "cores: other programs make the runs of 'outside'"),
+    ],
+)
+def test_where_it_runs_is_checked_before_anything_is_kept(studies, fields, words):  # noqa: F811
+    with pytest.raises(AutotuneError, match=words):
+        studies.start(new(**fields), "ada")
+    assert studies.briefs() == []
