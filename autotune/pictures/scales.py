@@ -6,6 +6,7 @@ domain, in its order, and "unset" stands before the first.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import log
 from statistics import fmean
 from typing import Any
@@ -41,13 +42,13 @@ class Scale:
         """The parameter's name."""
         return self.parameter.name
 
-    @property
+    @cached_property
     def numeric(self) -> bool:
         """Whether values lie where they are as numbers."""
         number = isinstance(self.parameter, Integer | Float)
         return number and len(self.values) > _FEW and not self.parameter.may_be_missing
 
-    @property
+    @cached_property
     def log(self) -> bool:
         """Whether the values are spread by their logarithm."""
         if not self.numeric:
@@ -155,13 +156,17 @@ def _grouped(positions: Sequence[tuple[float, float]]) -> list[list[float]]:
 
 def _adjusted(groups: Sequence[Sequence[float]]) -> float:
     values = [value for group in groups for value in group]
-    middle = fmean(values)
-    whole = sum((value - middle) ** 2 for value in values)
+    whole = _squares(values)
     free = len(values) - len(groups)
     if whole <= 0.0 or free <= 0:
         return 0.0
-    within = sum((value - fmean(group)) ** 2 for group in groups for value in group) / free
+    within = sum(_squares(group) for group in groups) / free
     return max(0.0, 1.0 - within / (whole / (len(values) - 1)))
+
+
+def _squares(values: Sequence[float]) -> float:
+    middle = fmean(values)
+    return sum((value - middle) ** 2 for value in values)
 
 
 def _spread(count: int, most: int) -> list[int]:

@@ -2,7 +2,7 @@
 
 from autotune.scheduling.hyperband import Bracket
 from autotune.scheduling.successive_halving import extended
-from autotune.storage.readable import BRACKETS
+from autotune.storage.readable import BRACKETS, ReadableStudy
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import StoppingSection, StudyFile
 
@@ -17,7 +17,7 @@ def brackets_of(store: StudyStore, study: StudyFile, rules: StoppingSection) -> 
     return brackets
 
 
-def stored_brackets(store: StudyStore) -> tuple[Bracket, ...]:
+def stored_brackets(store: ReadableStudy) -> tuple[Bracket, ...]:
     """Return the brackets that a study has so far; none for programs that do not work in steps."""
     stored = store.attribute(BRACKETS) or {}
     return tuple(Bracket(tuple(bracket["sizes"]), tuple(bracket["steps"])) for bracket in stored.get("brackets", ()))

@@ -23,8 +23,8 @@ from autotune.service.models.studies import FirstError, Known, Trial
 from autotune.service.models.trials import TrialRow
 from autotune.service.models.values import MetricModel
 from autotune.service.redact import scrubbed, without_paths
+from autotune.storage.readable import ReadableStudy
 from autotune.storage.studies import StoredStudies
-from autotune.storage.study_store import StudyStore
 from autotune.studyfile import BudgetSection
 from objectives.base import Metric
 
@@ -40,16 +40,12 @@ _KEPT_BRIEFS = 4096
 
 @dataclass
 class _Kept:
-    """A summary, its version, and a lock so that it is worked out once.
+    """A summary, the study that it is of as it was read, its version, and a lock so that it is worked out once."""
 
-    The store is kept, too: it reads each settled trial only once, in each `epoch` of the study.
-    """
-
-    store: StudyStore
     lock: Lock = field(default_factory=Lock)
     version: int | None = None
+    study: ReadableStudy | None = None
     summary: Summary | None = None
-    epoch: str | None = None
     until: float = 0.0
 
 
@@ -67,8 +63,9 @@ class StudySummaries:
         self._known = lru_cache(maxsize=_KEPT_BRIEFS)(self._known_at)
 
     def _drawn(self, name: str, version: int) -> Mapping[str, Chart]:
-        kept, begun = self._keep(name), monotonic()
-        summary, store = self.summary(name, version), kept.store
+        kept = self._keep(name)
+        store, summary = self._as_read(name, version)
+        begun = monotonic()
         charts = [*charts_of(summary, stored_brackets(store), table=table_of(store)), timeline(summary, store.runs())]
         if (took_s := monotonic() - begun) > _LONG_S:
             kept.until = max(kept.until, monotonic() + _SERVES * took_s)
@@ -87,26 +84,26 @@ class StudySummaries:
         Raises:
             StorageError: there is none of that name, or the storage cannot be read.
         """
+        return self._as_read(name, version)[1]
+
+    def _as_read(self, name: str, version: int) -> tuple[ReadableStudy, Summary]:
+        """Return a study at `version` or later, as it was read then, and its summary."""
         kept = self._keep(name)
         with kept.lock:
-            begun = monotonic()
-            if kept.summary is None or kept.version != version:
-                epoch = self.shelf.epoch(name)
-                if (self.shelf.read_only and kept.summary is not None) or kept.epoch not in {None, epoch}:
-                    # Where nobody can write here, it reads a copy; and what it has in memory of trials that had ended
-                    # is no more true when their runs were changed.
-                    kept.store = self.shelf.open(name)
-                kept.epoch = epoch
-                kept.summary, kept.version = self._read(name, kept.store), version
+            if kept.study is None or kept.summary is None or kept.version != version:
+                begun = monotonic()
+                study = self.shelf.snapshot(name)
+                summary = self._read(name, study)
+                kept.study, kept.summary, kept.version = study, summary, version
                 took_s = monotonic() - begun
                 kept.until = monotonic() + (_SERVES * took_s if took_s > _LONG_S else 0.0)
-            return kept.summary
+            return kept.study, kept.summary
 
     def _keep(self, name: str) -> _Kept:
         with self._lock:
             kept = self._kept.get(name)
             if kept is None:
-                kept = self._kept[name] = _Kept(self.shelf.open(name))
+                kept = self._kept[name] = _Kept()
             self._kept.move_to_end(name)
             while len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)
@@ -134,7 +131,7 @@ class StudySummaries:
         kept = self._kept.get(name)
         return newest if kept is None or kept.version is None or monotonic() >= kept.until else kept.version
 
-    def _read(self, name: str, store: StudyStore) -> Summary:
+    def _read(self, name: str, store: ReadableStudy) -> Summary:
         try:
             return summarise(store)
         except (KeyError, TypeError, ValueError) as error:
@@ -155,7 +152,7 @@ class StudySummaries:
         return [Known(**scrubbed(asdict(known)) | {"metric": metric_model(known.metric)}) for known in best]
 
     def _known_at(self, name: str, version: int) -> KnownConfiguration | None:
-        return known_of(self._keep(name).store, self.summary(name, version))
+        return known_of(*self._as_read(name, version))
 
     def version(self, name: str) -> int | None:
         """Return the version of a study; None if there is none."""

@@ -31,6 +31,7 @@ _VERSION_OF = "SELECT version FROM autotune_schema WHERE id = 1"
 _REVISION_OF = "SELECT version_num FROM alembic_version"
 _NAMES = "SELECT study_name, study_id FROM studies ORDER BY study_id"
 _ATTRIBUTES = "SELECT study_id, key, value_json FROM study_user_attributes"
+_ATTRIBUTES_OF = "SELECT key, value_json FROM study_user_attributes WHERE study_id = :study"
 _RUNS = "SELECT record, trial, series, round FROM autotune_runs WHERE study = :study ORDER BY id"
 _TRIALS = "SELECT trial_id, number, CAST(state AS VARCHAR) FROM trials WHERE study_id = :study ORDER BY number"
 _ABANDONED = """
@@ -44,7 +45,9 @@ _PARAMETERS = """
 
 
 class StoredStudy:
-    """One study in tables that are known. Its definition and attributes are those at the time when it was opened."""
+    """One study in tables that are known, as it was: its definition and attributes when it was opened, its runs when
+    they were first asked for. They are read once, since whoever sums a study up asks for them several times.
+    """
 
     def __init__(self, tables: Tables, key: int, name: str, attributes: Mapping[str, Any]) -> None:
         """Wrap a study and its attributes; use `stored_study` or `stored_studies`."""
@@ -52,6 +55,7 @@ class StoredStudy:
         self._key = key
         self._name = name
         self._attributes = attributes
+        self._runs: list[Run] | None = None
 
     @property
     def name(self) -> str:
@@ -70,8 +74,10 @@ class StoredStudy:
 
     def runs(self) -> list[Run]:
         """Return every run of the study, in the order in which they ended."""
-        rows = self._tables.rows(_RUNS, study=study_key(self._key, self._attributes.get(MARK)))
-        return [stored_run(json.loads(record), *places) for record, *places in rows]
+        if self._runs is None:
+            rows = self._tables.rows(_RUNS, study=study_key(self._key, self._attributes.get(MARK)))
+            self._runs = [stored_run(json.loads(record), *places) for record, *places in rows]
+        return list(self._runs)
 
     def trials(self) -> list[TrialRecord]:
         """Return every trial that was proposed, by number, with those of its runs that count."""
@@ -94,16 +100,21 @@ def stored_study(url: str, name: str) -> ReadableStudy:
     Raises:
         StorageError: storage cannot be read, or there is no such study.
     """
-    tables = _known_tables(url)
+    tables = known_tables(url)
     if tables is None:
         from autotune.storage.study_store import StudyStore  # noqa: PLC0415  importing Optuna takes a while
 
         return StudyStore.read(url, name)
-    keys, attributes = _studies(tables)
+    return study_in(tables, url, name)
+
+
+def study_in(tables: Tables, url: str, name: str) -> StoredStudy:
+    """Open the study called `name` in known tables, those at `url`. Raises the errors of `stored_study`."""
+    keys = dict(tables.rows(_NAMES))
     if name not in keys:
         msg = f"no study {name!r} in {shown(url)}; there: {', '.join(keys) or 'none'}"
         raise StorageError(msg)
-    found = attributes[keys[name]]
+    found = dict(tables.rows(_ATTRIBUTES_OF, study=keys[name]))
     if DEFINITION not in found:
         msg = f"study {name!r} in {shown(url)} was not made by autotune, or was interrupted while it was made"
         raise StorageError(msg)
@@ -116,7 +127,7 @@ def check_continues(url: str, name: str, definition: Definition) -> None:
     Raises:
         StorageError: storage cannot be read, or the study there is about something else.
     """
-    tables = _known_tables(url)
+    tables = known_tables(url)
     if tables is None:
         return  # whatever is there is looked at when the study is opened
     keys, attributes = _studies(tables)
@@ -131,7 +142,7 @@ def stored_studies(url: str) -> list[ReadableStudy]:
     Raises:
         StorageError: storage cannot be read.
     """
-    tables = _known_tables(url)
+    tables = known_tables(url)
     if tables is None:
         from autotune.storage.study_store import StudyStore, study_names  # noqa: PLC0415  as above
 
@@ -145,8 +156,12 @@ def stored_studies(url: str) -> list[ReadableStudy]:
     ]
 
 
-def _known_tables(url: str) -> Tables | None:
-    """Return the tables of a storage; None if they are not those that are known here, or there are none."""
+def known_tables(url: str) -> Tables | None:
+    """Return the tables of a storage; None if they are not those that are known here, or there are none.
+
+    Raises:
+        StorageError: storage cannot be read.
+    """
     path = sqlite_path(url)
     if path is None:
         from autotune.storage.server_tables import ServerTables  # noqa: PLC0415  SQLAlchemy is for servers only

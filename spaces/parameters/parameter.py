@@ -5,6 +5,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Self, TypeAlias
 
 from spaces.parameters.errors import SpaceError
@@ -121,7 +122,7 @@ class Float(_Common):
         _refuse(errors)
         _refuse(_default_errors(self))
 
-    @property
+    @cached_property
     def values(self) -> tuple[float, ...]:
         """The grid, increasing."""
         last = self.points - 1
@@ -214,7 +215,8 @@ def _is_of_kind(parameter: Parameter, value: object) -> bool:
 
 def _grid_index(parameter: Float, value: float) -> int | None:
     values = parameter.values
-    nearest = min(range(len(values)), key=lambda k: abs(values[k] - value))
+    above = bisect_left(values, value)
+    nearest = min(range(max(0, above - 1), min(above + 1, len(values))), key=lambda k: abs(values[k] - value))
     return nearest if math.isclose(values[nearest], value, rel_tol=1e-9) else None
 
 

@@ -49,6 +49,24 @@ def test_the_version_is_another_with_every_change_and_with_nothing_else(address)
     assert 0 <= seen[-1] < 2**53
 
 
+def test_a_snapshot_is_what_the_study_was_and_the_next_one_what_it_is(address):
+    shelf = StoredStudies(address)
+    store = made(address)
+    configurations = list(SPACE.configurations())
+    add_trial(store, SPACE, configurations[0], took(2.0), worth=Observation(value=2.0))
+    before = shelf.snapshot("mine")
+    assert before.definition == store.definition
+    assert (before.runs(), before.trials()) == (store.runs(), store.trials())
+    add_trial(store, SPACE, configurations[1], took(3.0))
+    store.set_attribute("note", {"said": 1})
+    after = shelf.snapshot("mine")
+    assert (len(before.runs()), len(after.runs())) == (1, 2)
+    assert after.attribute("note") == {"said": 1}
+    assert (after.runs(), after.trials()) == (store.runs(), store.trials())
+    with pytest.raises(StorageError, match="no study 'another'"):
+        shelf.snapshot("another")
+
+
 def test_what_is_thrown_away_is_gone_and_nothing_else(address):
     shelf = StoredStudies(address)
     for name in ("mine", "another"):
