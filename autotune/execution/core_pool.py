@@ -76,8 +76,13 @@ class CorePool:
     def take(self, wanted: Resources, near: Collection[int] = ()) -> Resources | None:
         """Return the resources with cores of their own, or all there are for a job that wants more; None: not now.
 
-        Cores that are `near` what the job uses beside them go first.
+        A job that names its cores gets these. Cores that are `near` what the job uses beside them go first.
         """
+        if wanted.cpus:
+            if not set(wanted.cpus) <= set(self._free):
+                return None
+            self._free = sorted(set(self._free) - set(wanted.cpus))
+            return wanted
         count = min(wanted.cores, self._size)
         if count > len(self._free):
             return None

@@ -21,6 +21,16 @@ def test_two_jobs_never_share_a_core():
     assert pool.take(Resources(2)) == Resources(2, cpus=(0, 2))
 
 
+def test_a_job_that_names_its_cores_gets_these_and_no_other():
+    pool = CorePool([0, 2, 4, 6])
+    named = Resources(2, cpus=(4, 6))
+    assert pool.take(named) == named
+    assert pool.take(Resources(1, cpus=(6,))) is None
+    assert pool.take(Resources(2)) == Resources(2, cpus=(0, 2))
+    pool.give_back(named)
+    assert pool.take(named) == named
+
+
 def test_a_job_larger_than_the_machine_gets_all_of_it():
     pool = CorePool([0, 1])
     assert pool.take(Resources(8)).cpus == (0, 1)
