@@ -99,6 +99,10 @@ class BlockTable:
         rounds = [number for number in self.values(first) if number in both]
         return [n for n in rounds if not self.over_nodes or self.runs[n, first].host == self.runs[n, second].host]
 
+    def abreast(self) -> float | None:
+        """Return for which share of the longer run's time both runs of a pair ran; None where they run in turns."""
+        return None
+
     def failures(self, side: int) -> list[str]:
         """Return the messages of one side's runs without a value: failed runs, and runs with only a bound."""
         return [
@@ -207,6 +211,11 @@ class Blocks:
         """Return how many runs may be in flight: 1 until the reference answer is known."""
         return self.manager.gate.width if self._reference(table) is not None or not self.other_workload else 1
 
+    @property
+    def _abreast(self) -> int:
+        """How many runs go on side by side."""
+        return self.manager.gate.width
+
     def _order(self, number: int) -> list[int]:
         if self.other_workload and number == 0:
             return list(range(len(self.sides)))
@@ -235,15 +244,20 @@ class Blocks:
         table: BlockTable,
         in_flight: Iterable[tuple[tuple[int, int], RunInFlight]],
     ) -> RunInFlight:
+        return self._start(placed(self._planned(slot, table), self._node(slot[0], table, in_flight)))
+
+    def _planned(self, slot: tuple[int, int], table: BlockTable) -> PlannedRun:
         number, side = slot
         chosen = self.sides[side]
         name = str(RunId(self.series, round=number, side=side))
         purpose = Purpose(chosen.configuration, chosen.trial, self.series, number)
         reference, seed = self._reference(table), self._seed(number)
-        planned = self.manager.prepare(self._key(slot), purpose, name, reference=reference, seed=seed)
-        return self._start(placed(planned, self._node(number, table, in_flight)))
+        return self.manager.prepare(self._key(slot), purpose, name, reference=reference, seed=seed)
 
     def _again(self, ended: RunInFlight, outcome: Outcome, slot: tuple[int, int], table: BlockTable) -> RunInFlight:
+        return self._start(placed(self._planned_again(ended, outcome), self._node(slot[0], table)))
+
+    def _planned_again(self, ended: RunInFlight, outcome: Outcome) -> PlannedRun:
         again = self.manager.again(ended, outcome)
         if again is None:
             # Else the next session would go on with this job, and end as this one does.
@@ -252,7 +266,7 @@ class Blocks:
                 f"{self.phase} cannot go on: {outcome.message}\n{what_to_do(outcome)}, then use the same command again"
             )
             raise CannotRunHereError(msg)
-        return self._start(placed(again, self._node(slot[0], table)))
+        return again
 
     def _start(self, planned: PlannedRun) -> RunInFlight:
         if planned.inherited is None:
@@ -316,7 +330,7 @@ class Blocks:
             subject = self.live(table) or self.subject
         waiting = [side for _, side in todo] + [side for _, side, *_ in runs]
         left = rounds_left(((side, run) for (_, side), run in table.runs.items()), waiting)
-        left = None if left is None else left.shared(self.manager.gate.width) + self.then
+        left = None if left is None else left.shared(self._abreast) + self.then
         return Status(
             self.standings,
             budget=count,

@@ -12,6 +12,7 @@ from math import log
 
 from autotune.comparison.blocks import Blocks, BlockTable, Side
 from autotune.comparison.findings import changes, present_verdict, standings_of
+from autotune.comparison.mode import chosen
 from autotune.comparison.pairs import pairs_wanted
 from autotune.comparison.point_verdict import point_verdict
 from autotune.comparison.time_left import pairs_left
@@ -117,10 +118,10 @@ def _judged(store: StudyStore, manager: RunManager, study: StudyFile, competitio
     if stored is not None:
         winner, numbers = standings.trials[stored.winner], stored.candidates
     else:
-        chosen = _winner(store, manager, study, competition)
-        if chosen is None:
+        best = _winner(store, manager, study, competition)
+        if best is None:
             return None
-        winner, numbers = chosen, competition.numbers
+        winner, numbers = best, competition.numbers
     differences = len(changes(winner.configuration, competition.default.configuration))
     verdict = Verdict(
         winner.number,
@@ -135,7 +136,9 @@ def _judged(store: StudyStore, manager: RunManager, study: StudyFile, competitio
     series, subject = Series.verdict(winner.number), f"trial {winner.number} against the default"
     used = {run.host for run in store.runs() if run.series.kind is SeriesKind.SELECT}
     rounds = Blocks(store, manager, standings, series, sides, seed, "confirming", subject, over_nodes=True, used=used)
-    return compared(verdict, rounds, settings, lambda verdict: store.set_attribute(VERDICT, verdict.to_dict()))
+    mode = chosen(rounds, settings, competition.default, winner)
+    verdict = mode.told(verdict, settings)
+    return compared(verdict, mode.rounds, settings, lambda verdict: store.set_attribute(VERDICT, verdict.to_dict()))
 
 
 def confirm_point(
@@ -186,7 +189,8 @@ def _with_pairs(verdict: Verdict, table: BlockTable, inputs: Sequence[MixedInput
     failures += [f"default: {text}" for text in table.failures(0)]
     by_input = {one.name: tuple(replace(table, metric=one.target.name).pairs(0, 1)) for one in inputs}
     nodes = tuple(table.nodes(0, 1)) if table.over_nodes else ()
-    return replace(verdict, pairs=tuple(table.pairs(0, 1)), failures=tuple(failures), inputs=by_input, nodes=nodes)
+    pairs, abreast = tuple(table.pairs(0, 1)), table.abreast()
+    return replace(verdict, pairs=pairs, failures=tuple(failures), inputs=by_input, nodes=nodes, abreast=abreast)
 
 
 def _winner(store: StudyStore, manager: RunManager, study: StudyFile, competition: Contest) -> TrialRecord | None:

@@ -52,7 +52,7 @@ def limit_verdict(runs: Sequence[Run], standings: Standings) -> LimitVerdict:
     default_breaks = standings.limits.breaches(default.number) if default is not None else ()
     if verdict is None or not is_about(verdict, standings):
         return LimitVerdict(limits, default_breaks=default_breaks)
-    return limits_in_pairs(runs, standings, Series.verdict(verdict.winner), verdict.winner)
+    return limits_in_pairs(runs, standings, verdict.series, verdict.winner)
 
 
 def limits_in_pairs(runs: Sequence[Run], standings: Standings, series: Series, trial: int) -> LimitVerdict:

@@ -1,7 +1,7 @@
 """Disturbances: which runs others have disturbed so much that they do not count, and how often those are made again."""
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from math import inf, log
 from typing import Self
@@ -109,6 +109,34 @@ class Disturbances:
             "this study, and this run does not count"
         )
         return outcome.set_aside(DISTURBED, message)
+
+    def judge_together(self, ended: Sequence[tuple[RunInFlight, Outcome]]) -> list[tuple[RunInFlight, Outcome]]:
+        """Return the outcomes of runs that were made side by side to be compared, all or none of which count.
+
+        What others took from all alike does not count: only what they took from one beyond what they took from another.
+        They are one block, and are counted as one.
+        """
+        for run, outcome in ended:
+            self._observe(run.purpose, outcome)
+        shares = [outcome.disturbance.taken_share for _, outcome in ended]
+        known = [share for share in shares if share is not None]
+        measured = len(known) == len(ended) and all(is_measured(run, outcome) for run, outcome in ended)
+        if self.mode == "accept" or not self.metric.is_pace or not measured:
+            return list(ended)
+        limit, apart = self.sensitivity.threshold, max(known) - min(known)
+        longest_s = max(outcome.usage.elapsed_s for _, outcome in ended)
+        if apart <= limit or apart * longest_s <= _LEAST_LOST_S:
+            self._counted[False] += 1
+            return list(ended)
+        self.suspects = True
+        self._aside[False] += 1
+        self.lose(longest_s)
+        message = (
+            f"was disturbed: others took {max(known):.0%} of the time of one of two runs side by side, and "
+            f"{min(known):.0%} of the other's; where they differ by more than {limit:.1%}, that moves the ratio by "
+            "more than the noise of this study, and the two do not count"
+        )
+        return [(run, outcome.set_aside(DISTURBED, message)) for run, outcome in ended]
 
     @property
     def patience_s(self) -> float:

@@ -20,6 +20,7 @@ from autotune.errors import BusyError, CannotRunHereError
 from autotune.execution.capping import Cap
 from autotune.execution.core_pool import Pool
 from autotune.execution.executor import Executor
+from autotune.execution.halves import Halves
 from autotune.execution.segments import Segment
 from autotune.execution.task import PREEMPTED, REFUSED, REFUSED_ALL, describe_job
 from autotune.records.outcome import DISTURBED, Outcome
@@ -40,7 +41,8 @@ class RunManager:
     `pool` gives each the cores that it needs; `flavour` is what starts ranks, and `session` are facts of this session:
     both are stored with each run. `cleaner` removes the scratch data of runs that are stored; None where there is none.
     `neighbours` knows which runs disturbed each other, `disturbances` which others have disturbed; without, all count.
-    `quiet` is the machine that comparisons wait for, if they do; `nodes` are those on which they can be made.
+    `quiet` is the machine that comparisons wait for, if they do; `nodes` are those on which they can be made, `halves`
+    the cores of two runs side by side.
     By the study's `mark` results are kept that its storage does not take; `in_flight` are the started runs, by name.
     """
 
@@ -57,6 +59,7 @@ class RunManager:
     disturbances: Disturbances | None = None
     quiet: QuietMachine | None = None
     nodes: Nodes = field(default_factory=Nodes)
+    halves: Halves = field(default_factory=Halves)
     mark: str = ""
     in_flight: dict[str, RunInFlight] = field(default_factory=dict)
 
@@ -116,12 +119,37 @@ class RunManager:
 
         None stands for one that another coordinator has started, or made meanwhile.
         """
+        return self._started(self._all_placed(planned))
+
+    def start_together(self, planned: Sequence[PlannedRun]) -> list[RunInFlight]:
+        """Start all of these runs, side by side; none of them if one may not start now.
+
+        Raises:
+            TakenError: another coordinator has started one of them, or made it meanwhile.
+            CannotRunHereError: others have cost this session too much time.
+        """
+        placed = self._all_placed(planned)
+        if len(placed) < len(planned):
+            for run in placed:
+                self.pool.give_back(run.task.job.resources)
+            return []
+        started = [run for run in self._started(placed) if run is not None]
+        if len(started) < len(planned):
+            names = " and ".join(one.name for one in planned)
+            msg = f"runs {names} are being made by another process that works on the study; try again later"
+            raise TakenError(msg)
+        return started
+
+    def _all_placed(self, planned: Sequence[PlannedRun]) -> list[RunInFlight]:
         runs: list[RunInFlight] = []
         for one in planned:
             placed = self._placed(one)
             if placed is None:
                 break
             runs.append(placed)
+        return runs
+
+    def _started(self, runs: Sequence[RunInFlight]) -> list[RunInFlight | None]:
         new = [run for run in runs if run.planned.inherited is None]
         own = self.registry.take_all(new)
         started = [self._begun(run) if run.planned.inherited or run.name in own else None for run in runs]
@@ -178,6 +206,19 @@ class RunManager:
         outcome = self.neighbours.end(run, outcome, self.registry.elsewhere)
         if self.disturbances is not None and not outcome.disturbed:
             outcome = self.disturbances.judge(run, outcome)
+        return self._taken_back(run, outcome)
+
+    def ended_together(self, ended: Sequence[tuple[RunInFlight, Outcome]]) -> list[Run]:
+        """Take back the cores of runs side by side, which are judged together: what disturbs all alike does not count.
+
+        Where one does not count, none does: the others ran beside it.
+        """
+        ended = [(run, self.neighbours.end(run, outcome, self.registry.elsewhere)) for run, outcome in ended]
+        if self.disturbances is not None and not any(outcome.disturbed for _, outcome in ended):
+            ended = self.disturbances.judge_together(ended)
+        return [self._taken_back(run, outcome) for run, outcome in ended]
+
+    def _taken_back(self, run: RunInFlight, outcome: Outcome) -> Run:
         self.in_flight.pop(run.name, None)
         self.gate.learn(outcome)
         self.pool.give_back(run.task.job.resources)

@@ -14,6 +14,7 @@ from autotune.errors import AutotuneError, CannotRunHereError, StudyFileError
 from autotune.execution.task import run_job
 from autotune.lockfile import temporary_folder
 from autotune.machines.this_machine import Machine
+from autotune.planning.duets import fallback, halves_of, no_duet, refusal
 from autotune.planning.idle_rules import idle_rules
 from autotune.planning.left_behind import left_behind
 from autotune.planning.typed import blamed, changed_keys, input_keys
@@ -26,7 +27,7 @@ from autotune.studyfile.software import plan_with_software
 from autotune.studyfile.space import joined
 from autotune.tomlfiles.lines import lines_of
 from autotune.tomlfiles.located import located
-from launchers import Job, Launcher, LaunchError
+from launchers import Job, Launcher, LaunchError, Resources
 from objectives import registry
 from objectives.base import STEPS_VARIABLE, Context, Metric, Plan, PlanError
 from objectives.command import CommandObjective, CommandOptions, planned
@@ -278,8 +279,17 @@ class _Examination:
         self.report.space = space
         return ready
 
+    def _duet(self, study: StudyFile, plan: Plan, job: Job | None) -> None:
+        wanted = job.resources if job is not None else Resources()
+        why = no_duet(study, halves_of(plan, self.machine, self.launcher), lambda: wanted)
+        if why and study.verdict.mode == "duet":
+            self._missing([Problem(refusal(why), "verdict.mode")])
+        elif why:
+            self.report.notes.append(fallback(why))
+
     def _job(self, study: StudyFile, plan: Plan) -> None:
         if plan.recorded is not None or self.report.space is None:
+            self._duet(study, plan, None)
             return
         with temporary_folder("plan") as scratch:
             folder = scratch / "run"
@@ -288,6 +298,7 @@ class _Examination:
             cpus = self.machine.cpus[: job.resources.cores]
             job = replace(job, resources=replace(job.resources, cpus=cpus))
             self.report.job = job
+            self._duet(study, plan, job)
             if plan.runs == "launched":
                 self.report.warnings += left_behind(job, self.folders)
             try:

@@ -21,6 +21,7 @@ class SeriesKind(StrEnum):
     SHORT = "short"
     SELECT = "select"
     VERDICT = "verdict"
+    DUET = "duet"
     ABLATE = "ablate"
     SIMPLIFY = "simplify"
     WORKLOAD = "workload"
@@ -78,6 +79,11 @@ class Series:
     def verdict(cls, winner: int) -> Self:
         """Return the series that compares the winner with the default configuration."""
         return cls(SeriesKind.VERDICT, (str(winner),))
+
+    @classmethod
+    def duet(cls, winner: int) -> Self:
+        """Return the series that compares the winner with the default configuration side by side."""
+        return cls(SeriesKind.DUET, (str(winner),))
 
     @classmethod
     def ablate(cls, winner: int) -> Self:

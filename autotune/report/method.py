@@ -113,10 +113,16 @@ def _confirmation(summary: Summary, verdict: VerdictSection) -> str:
         f"The best {verdict.candidates} of tuning compete" if verdict.candidates > 1 else "The best of tuning competes"
     )
     share = f", or of {verdict.of_gain:.0%} of the gain where that is more" if verdict.of_gain else ""
+    duet = present_verdict.mode == "duet" if present_verdict is not None else verdict.mode == "duet"
+    made = (
+        "duets: pairs side by side, on halves of the cores that are swapped each time"
+        if duet
+        else "interleaved pairs, in random order"
+    )
     text = (
         f"{best} with the default in {verdict.rounds} interleaved rounds; of "
         "those that cannot be told apart the one with the fewest changes wins. Then winner and default run again in "
-        f"{pairs} interleaved pairs, in random order, as many as a precision of {verdict.precision:.1%} needs{share}. "
+        f"{pairs} {made}, as many as a precision of {verdict.precision:.1%} needs{share}. "
         "Only these fresh runs count for the verdict, since the best of many noisy runs looks better than it is"
     )
     return (

@@ -19,6 +19,7 @@ _MADE_FOR = {
     SeriesKind.SHORT: "short runs",
     SeriesKind.SELECT: "choosing the winner",
     SeriesKind.VERDICT: "the verdict",
+    SeriesKind.DUET: "the verdict, side by side",
     SeriesKind.ABLATE: "ablation",
     SeriesKind.SIMPLIFY: "ablation",
     SeriesKind.WORKLOAD: "other workloads",

@@ -23,9 +23,16 @@ if TYPE_CHECKING:
 # Beside parameters and metrics a row has these.
 _TRIAL, _SERIES, _JOB_S, _CORES, _FAILURE, _BOUND = "trial", "series", "job_s", "cores", "failure", "bound"
 _TAKEN = "taken_share"
-# Runs that measure something else than a configuration on the study's own workload, or by another program.
+# Runs that measure something else than a configuration alone on the study's own workload, or by another program.
 _OTHER_SERIES = frozenset(
-    {SeriesKind.WARM_UP, SeriesKind.SHORT, SeriesKind.WORKLOAD, SeriesKind.WATCH, SeriesKind.ASIDE}
+    {
+        SeriesKind.WARM_UP,
+        SeriesKind.SHORT,
+        SeriesKind.WORKLOAD,
+        SeriesKind.WATCH,
+        SeriesKind.ASIDE,
+        SeriesKind.DUET,
+    }
 )
 
 

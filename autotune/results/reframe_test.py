@@ -12,7 +12,6 @@ from math import exp, hypot, log, sqrt
 from autotune import __version__
 from autotune.comparison.watching.judgement import Quantity
 from autotune.comparison.watching.watch import Watch
-from autotune.records.series import Series
 from autotune.storage.readable import ReadableStudy
 
 _NORMAL_95 = 1.96
@@ -91,7 +90,7 @@ def reframe_test(store: ReadableStudy, command: Sequence[str], storage: str) -> 
     ratio, low, high = verdict.interval(metric)
     half = log(high / low) / 2.0
     tolerance = hypot(half * sqrt(1.0 + len(verdict.pairs) / pairs), _NORMAL_95 * Quantity.GAIN.check_effect)
-    series = Series.verdict(verdict.winner)
+    series = verdict.series
     watched = ["watch", store.name, "--storage", storage, "--pairs", str(pairs), "--wait", "--json"]
     sentence = verdict.sentence(metric)
     return _TEST.format(

@@ -14,7 +14,7 @@ from autotune.statistics.mixed_model import MeasuredRun, MixedModel, Statistic, 
 from autotune.statistics.racing import RaceRules, Standing, still_open
 from autotune.statistics.samples import Samples
 
-_FRESH = frozenset({SeriesKind.SELECT, SeriesKind.VERDICT})
+_FRESH = frozenset({SeriesKind.SELECT, SeriesKind.VERDICT, SeriesKind.DUET})
 # With fewer fresh runs than that, those of tuning count as well.
 _LEAST_FRESH = 3
 

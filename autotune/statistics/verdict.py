@@ -1,4 +1,4 @@
-"""The verdict: the winner against the baseline, in interleaved pairs of fresh runs.
+"""The verdict: the winner against the baseline, in pairs of fresh runs: in turns, or side by side.
 
 The runs that chose the winner are not used: the best of many noisy runs looks better than it is. Each pair is compared
 by the logarithm of its ratio; the estimate and its interval are those of `signedrank`. An outlier does not move the
@@ -10,8 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil, exp, log, sqrt
 from statistics import fmean, median
+from typing import Literal
 
 from autotune.formatting import quantity
+from autotune.records.series import Series
 from autotune.records.stored import Stored
 from autotune.statistics import signed_rank
 from autotune.statistics.node_spread import NodeSpread
@@ -24,6 +26,12 @@ _TOO_MANY = 200
 _SURE = 3.0
 _WORTH_SAYING = 1.1
 _PRIOR_NOISE = 0.02
+# Runs that end nearly together need no word of it.
+_ALONE = 0.95
+
+
+PairsMode = Literal["interleaved", "duet"]
+"""How the two runs of a pair are made: in turns, or side by side."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +42,9 @@ class Verdict(Stored):
     parameters the winner differs from the default configuration; `asked` is the requested precision, None in
     a verdict that was stored without one, and `of_gain` the share of the gain that is precise enough. `inputs` are the
     pairs of each input of a mix, by its name; `nodes` are the nodes of the pairs, where that can be chosen, and
-    `nodes_asked` is for how many a verdict was asked.
+    `nodes_asked` is for how many a verdict was asked. The pairs were made in this `mode`, for the reason `mode_why`
+    where another one was possible, too, or was asked for (`mode_asked`); of a duet, both ran for the share `abreast` of
+    the longer one's time.
     """
 
     winner: int
@@ -48,6 +58,15 @@ class Verdict(Stored):
     nodes: tuple[str, ...] = ()
     nodes_asked: int | None = None
     of_gain: float = 0.0
+    mode: PairsMode = "interleaved"
+    mode_asked: str = "interleaved"
+    mode_why: str = ""
+    abreast: float | None = None
+
+    @property
+    def series(self) -> Series:
+        """The series of its runs."""
+        return Series.duet(self.winner) if self.mode == "duet" else Series.verdict(self.winner)
 
     @property
     def known(self) -> bool:
@@ -91,13 +110,20 @@ class Verdict(Stored):
     def comparison(self, metric: Metric, default: str = "the default configuration") -> str:
         """Say the ratio and its interval, without a judgement."""
         speed_up = self.interval(metric)
-        interval = (
-            f"{self.confidence:.0%} interval {ends(speed_up, metric)}, {len(self.pairs)} interleaved pairs of runs"
-        )
+        interval = f"{self.confidence:.0%} interval {ends(speed_up, metric)}, {self.pairs_text()}"
         spread = self.spread(metric)
         if spread is not None:
             interval += f"; {spread.words()}, and its mean is {quantity(self.value(), metric)}"
         return f"{times(speed_up[0], metric, '.3f')} {default} ({interval})"
+
+    def pairs_text(self) -> str:
+        """Say how many pairs there are and how they were made, as in `20 interleaved pairs of runs`."""
+        text = f"{len(self.pairs)} interleaved pairs of runs"
+        if self.mode == "duet":
+            text = f"{len(self.pairs)} duets: pairs of runs side by side"
+        if self.abreast is not None and self.abreast < _ALONE:
+            text += f" for {self.abreast:.0%} of the longer run"
+        return f"{text}; {self.mode_why}" if self.mode_why else text
 
     def doubt(self, metric: Metric, tuned: Sequence[float] = ()) -> str | None:
         """Say why the interval may mislead, or is wider than was asked for; None if neither.
@@ -130,6 +156,11 @@ class Verdict(Stored):
         moved = metric.cost(shift([default for default, _ in self.pairs], tuned))
         if moved == 0.0:
             return None
+        if self.mode == "duet" and self.mode_asked == "duet":
+            return (
+                f"alone, while tuning, the default was {pace(moved)} than in the duets: the two slow each other, or "
+                "the machine is another one now; `verdict.mode = 'auto'` tells these apart"
+            )
         return (
             f"the machine was {pace(moved)} while tuning: the ranking of the trials is in doubt, and another one may "
             "be better; `autotune study` with --tune-again makes them again"

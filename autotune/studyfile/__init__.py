@@ -18,9 +18,9 @@ from autotune.studyfile.model import (
     SpaceSection,
     StudyFile,
     TradeoffSection,
-    VerdictSection,
 )
 from autotune.studyfile.stopping import StoppingSection
+from autotune.studyfile.verdict import VerdictMode, VerdictSection
 from autotune.studyfile.weights import COUNT
 
 __all__ = [
@@ -42,6 +42,7 @@ __all__ = [
     "StoppingSection",
     "StudyFile",
     "TradeoffSection",
+    "VerdictMode",
     "VerdictSection",
     "catalogue",
     "changed",

@@ -8,12 +8,12 @@ from pydantic import AfterValidator, BeforeValidator, Field, field_validator, mo
 
 from autotune.statistics.mixed_model import Statistic
 from autotune.statistics.racing import RaceRules
-from autotune.statistics.signed_rank import least_pairs
 from autotune.studyfile.decisions import DecisionsSection
 from autotune.studyfile.fidelity import FidelitySection
 from autotune.studyfile.one_of import OneOf
 from autotune.studyfile.section import Section
 from autotune.studyfile.stopping import StoppingSection
+from autotune.studyfile.verdict import VerdictSection
 from launchers.batch_systems.registry import names
 from launchers.software.containers import RUNTIMES
 from objectives.mentions.words import VariableName
@@ -164,37 +164,6 @@ class RepeatsSection(Section):
     def rules(self) -> RaceRules:
         """When a configuration is run again."""
         return RaceRules(self.min_runs, self.max_runs, self.error_rate, self.min_gain)
-
-
-class VerdictSection(Section):
-    """How the winner is chosen among the best `candidates`, in `rounds`, and compared with the baseline.
-
-    The comparison takes `pairs` to `max_pairs` interleaved runs, until the interval reaches `precision` (relative), or
-    `of_gain` of the gain where that is more, to either side. It speaks for at least so many `nodes`.
-    """
-
-    candidates: int = Field(default=3, ge=1)
-    rounds: int = Field(default=4, ge=2)
-    pairs: int = Field(default=8, ge=3)
-    max_pairs: int = Field(default=20, ge=3)
-    precision: float = Field(default=0.05, gt=0)
-    of_gain: float = Field(default=0.25, ge=0, lt=1)
-    confidence: float = Field(default=0.95, gt=0.5, lt=1)
-    nodes: int | None = Field(default=None, ge=1)
-
-    @model_validator(mode="after")
-    def _enough(self) -> Self:
-        least = least_pairs(self.confidence)
-        if self.pairs < least:
-            msg = f"a {self.confidence:.0%} interval needs at least {least} pairs, pairs is {self.pairs}"
-            raise ValueError(msg)
-        if self.max_pairs < self.pairs:
-            msg = f"max_pairs is {self.max_pairs}, less than pairs, {self.pairs}"
-            raise ValueError(msg)
-        if self.nodes is not None and self.nodes > self.pairs:
-            msg = f"{self.pairs} pairs are on {self.pairs} nodes at most, nodes is {self.nodes}; ask for more pairs"
-            raise ValueError(msg)
-        return self
 
 
 def _several(names: object) -> object:

@@ -58,7 +58,7 @@ def _is_confirmed(summary: Summary, study: StudyFile) -> bool:
     best = standings.ranking[0] if standings.ranking else None
     if standings.baseline is None or best is None or best.number == standings.baseline.number:
         return True
-    if verdict is None:
+    if verdict is None or study.verdict.mode not in {verdict.mode, verdict.mode_asked}:
         return False
     return _has_enough(verdict, study, standings.metric)
 

@@ -21,10 +21,12 @@ from autotune.coordination.session_settings import SessionSettings, storage_pati
 from autotune.coordination.unlaunched import sweep_unlaunched
 from autotune.display.console import Display
 from autotune.errors import CannotRunHereError, StorageError, StudyFileError
+from autotune.execution.halves import Halves
 from autotune.execution.user_folder import RAY_FOLDER, user_folder
 from autotune.files import sweep_discarded
 from autotune.lockfile import remove_abandoned, temporary_folder
 from autotune.machines.provenance import SessionFacts, session_facts
+from autotune.planning.duets import fallback, halves_of, no_duet, refusal
 from autotune.planning.prepare import Prepared, prepare
 from autotune.records.study import REPLAY_NOTICE
 from autotune.storage.connection import Patience
@@ -34,6 +36,7 @@ from autotune.studyfile import StudyFile
 from autotune.tuning.anew import begin_anew
 from autotune.tuning.rereading import reread
 from autotune.tuning.simulated import simulated_runs
+from launchers import Resources
 from launchers.local import sweep as end_left_over
 from objectives import registry
 from objectives.base import Context, Plan
@@ -96,6 +99,7 @@ def opened_study(
             check_continues(settings.url, settings.name, prepared.definition)
         check(prepared)
         nodes_of(settings, prepared.plan).check([prepared.space.default()], study.verdict.nodes)
+        _check_duet(study, settings, prepared, display)
         cores.claim()
         around = _around_runs(settings)
         _tidy(settings, around)
@@ -194,7 +198,7 @@ def runs_of(opened: Opened) -> Iterator[RunManager]:
         manager.cleaner = cleaning if settings.external is None else None
         judge = Disturbances.of(study.noise, opened.store.definition.target, stored, display.line, expected_runs(study))
         manager.disturbances = judge
-        manager.nodes = nodes_of(settings, plan)
+        manager.nodes, manager.halves = nodes_of(settings, plan), _halves(settings, plan)
         if settings.queue is None and settings.external is None and settings.ray_address is None:
             manager.quiet = QuietMachine.of(settings.machine.cpus, study.noise, judge.mode)
         try:
@@ -213,6 +217,28 @@ def nodes_of(settings: SessionSettings, plan: Plan) -> Nodes:
     if plan.recorded is not None or cluster is None:
         return Nodes(plan.workers)
     return Nodes(lambda _: [node.name for node in cluster.pool.nodes])
+
+
+def _halves(settings: SessionSettings, plan: Plan) -> Halves:
+    return halves_of(plan, settings.machine, settings.launcher, "ray" if settings.ray_address is not None else "here")
+
+
+def _check_duet(study: StudyFile, settings: SessionSettings, prepared: Prepared, display: Display) -> None:
+    """Check that the verdict can be made as the study asks.
+
+    Raises:
+        CannotRunHereError: it asks for duets, and no two runs can be made side by side.
+    """
+
+    def wanted() -> Resources:
+        with temporary_folder("plan") as folder:
+            return prepared.plan.objective.job(prepared.space.default(), Context(folder)).resources
+
+    why = no_duet(study, _halves(settings, prepared.plan), wanted)
+    if why and study.verdict.mode == "duet":
+        raise CannotRunHereError(refusal(why))
+    if why:
+        display.line(fallback(why))
 
 
 def _slowest_s(store: StudyStore) -> float | None:

@@ -10,6 +10,7 @@ from autotune.coordination.run_manager import RunManager
 from autotune.coordination.run_registry import RunRegistry
 from autotune.display.console import Display
 from autotune.execution.core_pool import CorePool
+from autotune.execution.halves import Halves
 from autotune.execution.signals import Pause
 from autotune.execution.simulated_executor import SimulatedExecutor
 from autotune.lockfile import temporary_folder
@@ -36,4 +37,5 @@ def simulated_runs(plan: Plan, study: StudyFile, display: Display, pause: Pause 
             display,
             session={"host": _HOST},
             nodes=Nodes(plan.workers),
+            halves=Halves(why="recorded runs have no cores"),
         )

@@ -9,6 +9,7 @@ import pytest
 
 from autotune.comparison.findings import WorkloadComparison, Worth
 from autotune.comparison.limit_verdict import LimitVerdict
+from autotune.comparison.mode import why_mode
 from autotune.comparison.point_verdict import MetricPairs, PointVerdict
 from autotune.performance.warm_start import WarmStart
 from autotune.records.limit import Breach, breaks
@@ -30,6 +31,8 @@ from tests.docs.page import Page
 SPEAKERS = (
     Verdict.sentence,
     Verdict.comparison,
+    Verdict.pairs_text,
+    why_mode,
     LimitVerdict.sentence,
     LimitVerdict.kept_text,
     Breach.__str__,

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from autotune.comparison.blocks import Blocks, Side
 from autotune.comparison.findings import present_verdict, standings_of
+from autotune.comparison.mode import as_judged
 from autotune.comparison.watching.check import Check, checks_of, next_number, surroundings
 from autotune.comparison.watching.finding import Finding
 from autotune.comparison.watching.judgement import judgement, pairs_of_a_check
@@ -81,6 +82,7 @@ class Watch:
             f"check {number}",
             f"trial {winner} against the default",
         )
+        rounds = as_judged(rounds, self.verdict, [side.configuration for side in self._sides])
         table, wanted = rounds.table(), pairs
         while len(table.pairs(0, 1)) < pairs and table.is_reliable(0) and table.is_reliable(1):
             table = rounds.until(wanted)
@@ -89,7 +91,7 @@ class Watch:
     def finding(self) -> Finding:
         """Return what all checks so far say."""
         checks, accepted = self.checks, self._accepted
-        at_verdict = [run for run in self.store.runs() if run.series == Series.verdict(self.verdict.winner)]
+        at_verdict = [run for run in self.store.runs() if run.series == self.verdict.series]
         measured = [check for check in checks if check.pairs and check.number > accepted]
         reference = next((check.pairs for check in checks if check.number == accepted), self.verdict.pairs)
         judged = judgement(reference, [check.pairs for check in measured], self.standings.metric) if measured else None

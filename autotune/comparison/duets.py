@@ -1,0 +1,169 @@
+"""Duets: the two runs of a round go on at the same time, on halves of the cores that are alike, swapped each round.
+
+What disturbs one disturbs the other, so that most of it leaves their ratio (Bulej et al., Duet Benchmarking: Improving
+Measurement Accuracy in the Cloud, ICPE 2020). The runs of a duet are one block: they are stored together, and where one
+has to be made again, both are. When one has ended the other goes on alone, and what disturbs it then is not shared:
+how much of the time was is told with the verdict, and a run that lost more to others than its partner does not count.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import count, islice
+from statistics import median
+from typing import Self
+
+from autotune.comparison.blocks import Blocks, BlockTable
+from autotune.coordination.runs import PlannedRun, RunInFlight
+from autotune.errors import CannotRunHereError
+from autotune.execution.segments import continued
+from autotune.records.outcome import Outcome
+from autotune.records.series import Series
+
+# Of the shorter run's time: with less in common, the two were made one after the other in effect.
+_LEAST_SHARED = 0.5
+# A program's first start takes longer than later ones; what goes on so is no accident.
+_MANY_APART = 3
+
+
+class TooShortError(CannotRunHereError):
+    """Runs that are started together hardly overlap."""
+
+
+@dataclass(frozen=True)
+class DuetTable(BlockTable):
+    """The duets so far. Two runs that hardly overlapped are none."""
+
+    def abreast(self) -> float | None:
+        """Return for which share of the longer run's time both ran, in the median duet; None where nobody knows."""
+        shares = [shared_s(*both) / max(map(_elapsed_s, both)) for both in self._both(self._together(0, 1))]
+        return median(shares) if shares else None
+
+    def _together(self, first: int, second: int) -> list[int]:
+        numbers = super()._together(first, second)
+        return [number for number, both in zip(numbers, self._both(numbers), strict=True) if _overlaps(*both)]
+
+    def _both(self, numbers: Sequence[int]) -> list[tuple[Outcome, Outcome]]:
+        return [(self.runs[number, 0].outcome, self.runs[number, 1].outcome) for number in numbers]
+
+
+def shared_s(first: Outcome, second: Outcome) -> float:
+    """Return for how long two runs went on at the same time; where nobody knows, as long as the shorter one."""
+    shorter_s = min(_elapsed_s(first), _elapsed_s(second))
+    begins = [float(at) for one in (first, second) if (at := one.conditions.get("began_at")) is not None]
+    if len(begins) < 2:
+        return shorter_s
+    until = min(at + _elapsed_s(one) for at, one in zip(begins, (first, second), strict=True))
+    return min(max(0.0, until - max(begins)), shorter_s)
+
+
+def _overlaps(first: Outcome, second: Outcome) -> bool:
+    return shared_s(first, second) >= _LEAST_SHARED * min(_elapsed_s(first), _elapsed_s(second))
+
+
+def _elapsed_s(outcome: Outcome) -> float:
+    return outcome.usage.elapsed_s
+
+
+@dataclass(frozen=True)
+class Duets(Blocks):
+    """Rounds of two sides that run at the same time."""
+
+    @classmethod
+    def of(cls, rounds: Blocks, series: Series) -> Self:
+        """Return duets of the sides of interleaved `rounds`."""
+        return cls(**{**vars(rounds), "series": series, "over_nodes": False})
+
+    def table(self) -> DuetTable:
+        """Return the stored runs of this series."""
+        return DuetTable(**vars(super().table()))
+
+    @property
+    def _abreast(self) -> int:
+        return 2
+
+    def _slots(self, rounds: int) -> list[tuple[int, int]]:
+        """Return those of whole rounds: one that has a single run was no duet, and will be none."""
+        ran = [number for number, _ in self.table().runs]
+        half = {number for number in ran if ran.count(number) == 1}
+        numbers = islice((number for number in count() if number not in half), rounds)
+        return [(number, side) for number in numbers for side in self._order(number)]
+
+    def _until_done(self, slots: Sequence[tuple[int, int]], rounds: int) -> DuetTable:
+        table = self.table()
+        todo = [slot for slot in slots if slot not in table.runs]
+        while todo and table.is_reliable(0) and table.is_reliable(1):
+            if not self.manager.gate.at_most(2):
+                self.manager.check(idle=True)
+            slots, todo = todo[:2], todo[2:]
+            table = self._played(slots, table, todo, rounds)
+            self._check_overlap(table)
+        return table
+
+    def _played(
+        self, slots: Sequence[tuple[int, int]], table: DuetTable, todo: Sequence[tuple[int, int]], rounds: int
+    ) -> DuetTable:
+        """Make a duet, again if it must be, and store it as a whole."""
+        planned = [self._planned(slot, table) for slot in slots]
+        while True:
+            begun = self._begun([self._on_half(one, slot) for one, slot in zip(planned, slots, strict=True)])
+            playing = list(zip(slots, begun, strict=True))
+            ended = self.manager.ended_together(self._ended(playing, table, todo, rounds))
+            if not any(run.outcome.retryable for run in ended):
+                break
+            if aside := [(run, stored) for run, stored in zip(begun, ended, strict=True) if stored.outcome.disturbed]:
+                self.manager.store(self.store, aside)
+            planned = [
+                self._planned_again(one, run.outcome) if run.outcome.retryable else self._planned(slot, table)
+                for (slot, one), run in zip(playing, ended, strict=True)
+            ]
+            self.manager.wait_until_quiet()
+        if self.manager.store(self.store, list(zip(begun, ended, strict=True))):
+            return self.table()
+        table = replace(table, runs={**table.runs, **dict(zip(slots, ended, strict=True))})
+        number = slots[0][0]
+        self.manager.display.line(f"{self.phase}, duet {number + 1}: {self._said(number, table)}")
+        return table
+
+    def _on_half(self, planned: PlannedRun, slot: tuple[int, int]) -> PlannedRun:
+        number, side = slot
+        resources = planned.task.job.resources
+        cores = self.manager.halves.cores((number + side) % 2, resources)
+        job = replace(planned.task.job, resources=replace(resources, cpus=cores))
+        return replace(planned, task=replace(planned.task, job=job))
+
+    def _begun(self, planned: Sequence[PlannedRun]) -> list[RunInFlight]:
+        if begun := self.manager.start_together(planned):
+            return begun
+        self.manager.check(idle=True)
+        msg = "nothing else runs while configurations are compared, yet the cores are taken"
+        raise RuntimeError(msg)
+
+    def _ended(
+        self,
+        playing: Sequence[tuple[tuple[int, int], RunInFlight]],
+        table: DuetTable,
+        todo: Sequence[tuple[int, int]],
+        rounds: int,
+    ) -> list[tuple[RunInFlight, Outcome]]:
+        outcomes: dict[int, Outcome] = {}
+        while len(outcomes) < len(playing):
+            going = [(slot, run) for slot, run in playing if run.task.key not in outcomes]
+            for task, outcome in self._wait(partial(self._status, going, todo, rounds, table)):
+                outcomes[task.key] = continued(None, outcome, task.segment) if task.segment else outcome
+        return [(run, outcomes[run.task.key]) for _, run in playing]
+
+    def _check_overlap(self, table: DuetTable) -> None:
+        """Refuse to go on where runs that are started together do not run together.
+
+        Raises:
+            TooShortError: it is so.
+        """
+        apart = table.torn(0, 1)
+        if apart > _MANY_APART + len(table.pairs(0, 1)):
+            msg = (
+                f"{self.phase} cannot go on: of {apart} pairs of runs that were started together, each was over before "
+                "the other was under way: they are too short for a duet\n"
+                "use verdict.mode = 'interleaved', or longer runs, then use the same command again"
+            )
+            raise TooShortError(msg)

@@ -1,0 +1,175 @@
+"""Duets: both runs of a pair at the same time, on halves that are swapped; one block, which is stored as a whole."""
+
+from dataclasses import replace
+
+import pytest
+
+from autotune.comparison.blocks import Blocks, Side
+from autotune.comparison.duets import Duets, TooShortError, shared_s
+from autotune.coordination.disturbances import Disturbances
+from autotune.coordination.run_gate import RunGate
+from autotune.errors import CannotRunHereError, PausedError
+from autotune.execution.core_pool import CorePool
+from autotune.execution.halves import Halves
+from autotune.execution.signals import Pause
+from autotune.records.outcome import DISTURBED
+from autotune.records.series import Series, SeriesKind
+from autotune.records.study import Run
+from autotune.statistics.standings import Standings
+from autotune.storage.study_store import StudyStore
+from launchers import Usage
+from objectives.base import FailureKind
+from tests.support.fakes import SECONDS, ListDisplay, PaperExecutor, definition, failed, small_space, took
+from tests.support.managers import managed
+
+DEFAULT, WINNER = {"np": 8}, {"np": 4}
+
+
+class Beside(PaperExecutor):
+    """Keeps what was in flight together; `outcomes` are answered in the order in which runs are submitted."""
+
+    def __init__(self, outcomes=(), at_most=10**9):
+        self._outcomes = iter(outcomes)
+        super().__init__(lambda _: next(self._outcomes, took(2.0)), at_most)
+        self.together = []
+        self._in_flight = []
+
+    def submit(self, task):
+        self._in_flight.append((task.job.name, task.job.resources.cpus))
+        super().submit(task)
+
+    def wait(self, timeout_s):
+        if self._ended:
+            self.together.append(sorted(self._in_flight))
+            self._in_flight = []
+        return super().wait(timeout_s)
+
+
+def duets_of(folder, executor, store=None, **more):
+    store = store or StudyStore.create(f"sqlite:///{folder / 'autotune.db'}", "paper", definition(small_space()))
+    manager = managed(executor, folder / "runs", pool=CorePool(range(128)), display=ListDisplay(), **more)
+    manager.halves = Halves((tuple(range(64)), tuple(range(64, 128))))
+    sides = (Side("default", DEFAULT, 0), Side("trial 1", WINNER, 1))
+    standings = Standings({}, SECONDS, "median")
+    rounds = Blocks(store, manager, standings, Series.verdict(1), sides, 0, "confirming", "x")
+    return Duets.of(rounds, Series.duet(1))
+
+
+def told(outcome, began_at=0.0, elapsed_s=2.0, taken=None):
+    conditions = {"began_at": began_at} | ({} if taken is None else {"taken_share": taken})
+    return replace(outcome, usage=Usage(elapsed_s), conditions=conditions)
+
+
+def test_both_sides_run_at_the_same_time_on_halves_that_are_swapped(tmp_path):
+    executor = Beside()
+    table = duets_of(tmp_path, executor).until(4)
+    assert len(table.pairs(0, 1)) == 4
+    assert [[name for name, _ in both] for both in executor.together] == [
+        [f"duet-1-0{number}-0", f"duet-1-0{number}-1"] for number in range(4)
+    ]
+    halves = [[cpus[0] // 64 for _, cpus in both] for both in executor.together]
+    assert halves == [[0, 1], [1, 0], [0, 1], [1, 0]]
+
+
+def test_an_interrupted_duet_leaves_nothing_and_is_made_again(tmp_path):
+    executor = Beside(at_most=5)
+    duets = duets_of(tmp_path, executor)
+    with pytest.raises(KeyboardInterrupt):
+        duets.until(4)
+    assert len(duets.store.runs()) == 4
+    resumed = Beside()
+    assert len(duets_of(tmp_path, resumed, duets.store).until(4).pairs(0, 1)) == 4
+    assert [both[0][0] for both in resumed.together] == ["duet-1-02-0", "duet-1-03-0"]
+
+
+def test_a_pause_waits_for_both_and_starts_no_other(tmp_path):
+    pause = Pause()
+
+    class Pausing(Beside):
+        def wait(self, timeout_s):
+            pause.ask()
+            return super().wait(timeout_s)
+
+    duets = duets_of(tmp_path, Pausing(), gate=RunGate(pause=pause))
+    with pytest.raises(PausedError):
+        duets.until(4)
+    assert len(duets.store.runs()) == 2
+
+
+def test_a_single_run_was_no_duet_and_will_be_none(tmp_path):
+    duets = duets_of(tmp_path, Beside())
+    duets.store.add_runs([Run(DEFAULT, 0, Series.duet(1), 1, outcome=took(2.0))])
+    table = duets.until(3)
+    assert len(table.pairs(0, 1)) == 3
+    assert sorted({number for number, side in table.runs if side == 1}) == [0, 2, 3]
+
+
+def test_a_side_that_fails_ends_its_pair_and_after_three_the_comparison(tmp_path):
+    def outcome(configuration):
+        return failed(FailureKind.APPLICATION_ERROR) if configuration == WINNER else took(2.0)
+
+    executor = Beside()
+    executor._model = outcome
+    table = duets_of(tmp_path, executor).until(8)
+    assert (len(table.failures(1)), table.pairs(0, 1)) == (3, [])
+    assert not table.is_reliable(1)
+    assert len(executor.together) == 3
+
+
+def test_both_are_made_again_where_the_machine_failed_one(tmp_path):
+    executor = Beside([failed(FailureKind.INFRASTRUCTURE_ERROR), took(1.0)])
+    duets = duets_of(tmp_path, executor)
+    assert duets.until(1).pairs(0, 1) == [(2.0, 2.0)]
+    assert len(executor.together) == 2
+    assert len(duets.store.runs()) == 2
+
+
+@pytest.mark.parametrize(
+    ("taken", "made"),
+    [((0.4, 0.4), 1), ((0.4, 0.0), 2), ((0.0, 0.4), 2), ((None, 0.4), 1)],
+)
+def test_what_disturbs_both_alike_counts_and_what_disturbs_one_does_not(tmp_path, taken, made):
+    executor = Beside([told(took(2.0), taken=share) for share in taken])
+    duets = duets_of(tmp_path, executor)
+    duets.manager.disturbances = Disturbances(SECONDS, "wait")
+    assert len(duets.until(1).pairs(0, 1)) == 1
+    assert len(executor.together) == made
+    aside = [run for run in duets.store.runs() if run.series.kind is SeriesKind.ASIDE]
+    assert [run.outcome.code for run in aside] == [DISTURBED] * 2 * (made - 1)
+    message = "40% of the time of one of two runs side by side, and 0% of the other's"
+    assert all(message in run.outcome.message for run in aside)
+
+
+def test_a_neighbour_on_one_half_who_never_leaves_ends_the_comparison(tmp_path):
+    executor = Beside([told(took(2.0), taken=share) for share in (0.5, 0.0) * 20])
+    duets = duets_of(tmp_path, executor)
+    duets.manager.disturbances = Disturbances(SECONDS, "wait")
+    with pytest.raises(CannotRunHereError, match="confirming cannot go on: was disturbed"):
+        duets.until(6)
+    accepting = duets_of(tmp_path, Beside([told(took(2.0), taken=share) for share in (0.5, 0.0) * 20]), duets.store)
+    accepting.manager.disturbances = Disturbances(SECONDS, "accept")
+    assert len(accepting.until(6).pairs(0, 1)) == 6
+
+
+def test_for_how_long_both_ran_is_told_and_runs_apart_are_no_pair(tmp_path):
+    long, short = told(took(4.0), 0.0, 4.0), told(took(2.0), 0.0, 2.0)
+    assert shared_s(long, short) == 2.0
+    assert shared_s(long, told(took(2.0), 3.5, 2.0)) == 0.5
+    assert shared_s(long, took(2.0)) == took(2.0).usage.elapsed_s
+    order = [*[long, short] * 6]
+    table = duets_of(tmp_path, Beside(order)).until(6)
+    assert len(table.pairs(0, 1)) == 6
+    assert table.abreast() == 0.5
+
+
+def test_runs_that_are_over_before_the_other_begins_end_the_comparison(tmp_path):
+    apart = [told(took(0.1), 10.0 * number, 0.1) for number in range(100)]
+    duets = duets_of(tmp_path, Beside(apart))
+    with pytest.raises(TooShortError, match="too short for a duet"):
+        duets.until(8)
+
+
+def test_a_first_start_that_takes_longer_is_no_reason_to_give_up(tmp_path):
+    first = [told(took(0.1), 0.0, 0.1), told(took(0.1), 5.0, 0.1)]
+    table = duets_of(tmp_path, Beside(first)).until(3)
+    assert (len(table.pairs(0, 1)), table.torn(0, 1)) == (2, 1)

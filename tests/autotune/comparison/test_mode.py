@@ -1,0 +1,155 @@
+"""In which mode a verdict is made, and that it says so; `auto` uses duets only where the two do not slow each other."""
+
+from dataclasses import dataclass, field, replace
+from math import exp
+from pathlib import Path
+
+import pytest
+
+from autotune.coordination.run_manager import RunManager
+from autotune.execution.core_pool import CorePool
+from autotune.execution.halves import Halves
+from autotune.records.series import SeriesKind
+from autotune.results.summary import summarise
+from autotune.statistics.verdict import Verdict
+from autotune.studyfile import VerdictSection
+from autotune.tuning.done import _is_confirmed
+from spaces import Integer, Space
+from tests.support.fakes import SECONDS, ListDisplay
+from tests.support.managers import managed
+from tests.support.simulated import SimulatedExecutor, Simulation, objective, study_file
+
+SPACE = Space([Integer.range("a", 1, 2, default=1)])
+HALVES = Halves(((0,), (1,)))
+
+
+class TwoCores(SimulatedExecutor):
+    """The winner is `gain` times as fast; in a duet the runs of `slowed` configurations take longer."""
+
+    def __init__(self, gain=1.2, slowed=None, noise=0.01):
+        def drawn(configuration, rng):
+            seconds = 10.0 * exp(noise * rng.standard_normal()) / (gain if configuration["a"] == 2 else 1.0)
+            return seconds * ((slowed or {}).get(configuration["a"], 1.0) if self.is_duet else 1.0)
+
+        self.is_duet = False
+        super().__init__(drawn, 3)
+
+    def submit(self, task):
+        self.is_duet = task.job.name.startswith("duet-")
+        super().submit(task)
+
+
+@dataclass(frozen=True)
+class Study(Simulation):
+    halves: Halves = HALVES
+    display: ListDisplay = field(default_factory=ListDisplay)
+
+    def _manager(self, folder: str) -> RunManager:
+        pool = CorePool(range(2))
+        manager = managed(self.executor, Path(folder), objective=objective(), pool=pool, display=self.display)
+        manager.halves = self.halves
+        return manager
+
+    def asked(self, mode) -> "Study":
+        section = self.study.verdict.model_copy(update={"mode": mode})
+        return replace(self, study=self.study.model_copy(update={"verdict": section}))
+
+
+def tuned(mode, halves=HALVES, **more) -> Study:
+    section = VerdictSection(mode=mode, candidates=1, precision=0.02)
+    study = Study.of(SPACE, TwoCores(**more), study_file(trials=2, verdict=section))
+    study.tune()
+    return Study(study.executor, study.study, study.asker, halves)
+
+
+def kinds(study) -> set[SeriesKind]:
+    return {run.series.kind for run in study.store.runs() if run.series.is_comparison}
+
+
+def test_turns_are_what_nobody_has_to_ask_for():
+    study = tuned("interleaved")
+    verdict = study.confirm()
+    assert (verdict.mode, verdict.mode_why, verdict.abreast) == ("interleaved", "", None)
+    assert kinds(study) == {SeriesKind.VERDICT}
+    assert "8 interleaved pairs of runs)" in verdict.sentence(SECONDS)
+
+
+def test_a_verdict_by_duets_says_so_and_for_how_long_both_ran():
+    study = tuned("duet")
+    verdict = study.confirm()
+    assert (verdict.mode, verdict.mode_asked) == ("duet", "duet")
+    assert kinds(study) == {SeriesKind.DUET}
+    # The winner ends before the default does.
+    assert verdict.abreast == pytest.approx(1 / 1.2, rel=0.05)
+    assert f"8 duets: pairs of runs side by side for {verdict.abreast:.0%} of the longer run)" in verdict.sentence(
+        SECONDS
+    )
+    assert Verdict.from_dict(verdict.to_dict()) == verdict
+    assert f"verdict: {verdict.sentence(SECONDS)}" in summarise(study.store).text()
+
+
+@pytest.mark.parametrize(
+    ("slowed", "mode", "why"),
+    [
+        (None, "duet", "side by side the two do not slow each other beyond the noise: default "),
+        ({1: 1.3, 2: 1.3}, "interleaved", "side by side the two slow each other: default 1."),
+        ({1: 1.1}, "interleaved", "side by side the two slow each other: default "),
+        ({2: 1.1}, "interleaved", "side by side the two slow each other: default "),
+    ],
+)
+def test_auto_measures_whether_the_two_slow_each_other(slowed, mode, why):
+    study = tuned("auto", slowed=slowed)
+    verdict = study.confirm()
+    assert verdict.mode == mode
+    assert why in verdict.sentence(SECONDS)
+    assert "times as slow as alone" in verdict.mode_why
+    low, high = verdict.interval(SECONDS)[1:]
+    assert low < 1.2 < high
+    # What was tried in this mode counts.
+    made = sum(run.series == verdict.series for run in study.store.runs())
+    assert made == 2 * len(verdict.pairs)
+
+
+def test_the_same_command_once_more_makes_no_run_and_says_the_same():
+    study = tuned("auto", slowed={1: 1.3})
+    verdict, runs = study.confirm(), study.executor.runs
+    assert study.confirm() == verdict
+    assert study.executor.runs == runs
+
+
+@pytest.mark.parametrize("mode", ["duet", "auto"])
+def test_runs_that_need_more_than_half_of_the_cores_are_made_in_turns(mode):
+    study = tuned(mode, halves=Halves(((), ())))
+    verdict = study.confirm()
+    assert (verdict.mode, kinds(study)) == ("interleaved", {SeriesKind.VERDICT})
+    assert verdict.mode_why == "a run needs 1 core, and half of this machine's are none"
+    assert _is_confirmed(summarise(study.store), study.study)
+
+
+def test_auto_leaves_a_run_that_would_be_alone_for_long():
+    study = tuned("auto", gain=2.5)
+    verdict = study.confirm()
+    assert verdict.mode == "interleaved"
+    assert "alone for most of its time in a duet" in verdict.sentence(SECONDS)
+
+
+def test_a_verdict_in_another_mode_than_is_asked_for_is_made_anew():
+    study = tuned("interleaved")
+    study.confirm()
+    summary = summarise(study.store)
+    assert [_is_confirmed(summary, study.asked(mode).study) for mode in ("interleaved", "duet", "auto")] == [
+        True,
+        False,
+        False,
+    ]
+    verdict = study.asked("duet").confirm()
+    assert (verdict.mode, len(verdict.pairs)) == ("duet", 8)
+    assert _is_confirmed(summarise(study.store), study.asked("duet").study)
+
+
+def test_duets_in_which_the_default_is_slower_than_while_tuning_are_doubted():
+    study = tuned("duet", slowed={1: 1.4, 2: 1.4})
+    verdict = study.confirm()
+    doubt = verdict.doubt(SECONDS, summarise(study.store).standings.tuned_default)
+    assert "alone, while tuning, the default was 1.4" in doubt
+    assert "times faster than in the duets: the two slow each other, or the machine is another one now" in doubt

@@ -1,0 +1,54 @@
+"""Where the winner and the default cannot run side by side, a study that asks for it is told why before it begins."""
+
+from types import SimpleNamespace
+
+import pytest
+from pydantic import ValidationError
+
+from autotune.machines.this_machine import this_machine
+from autotune.planning.duets import fallback, halves_of, no_duet, refusal
+from autotune.studyfile import VerdictSection
+from launchers import Resources
+from launchers.local import local_launcher
+from tests.support.fakes import study_file
+
+LOCAL = local_launcher()
+QUEUE = SimpleNamespace(queue=object())
+
+
+@pytest.mark.parametrize(
+    ("runs", "launcher", "place", "why"),
+    [
+        ("recorded", LOCAL, "here", "recorded runs have no cores"),
+        ("told", LOCAL, "here", "another program makes the runs"),
+        ("launched", QUEUE, "here", "each run is a job that a batch system places by itself"),
+        ("launched", LOCAL, "ray", "runs are spread over the nodes of a Ray cluster"),
+        ("launched", LOCAL, "here", ""),
+    ],
+)
+def test_only_where_this_machine_makes_the_runs_there_are_halves(runs, launcher, place, why):
+    assert halves_of(SimpleNamespace(runs=runs), this_machine(), launcher, place).why == why
+
+
+def test_a_study_hears_of_it_if_it_asks_for_duets():
+    halves = halves_of(SimpleNamespace(runs="recorded"), this_machine(), LOCAL)
+    said = {
+        mode: no_duet(study_file(verdict={"mode": mode}), halves, Resources) for mode in ("interleaved", "duet", "auto")
+    }
+    assert said == {"interleaved": "", "duet": halves.why, "auto": halves.why}
+    assert refusal(said["duet"]).startswith("verdict.mode is 'duet', but recorded runs have no cores: ")
+    assert (
+        fallback(said["auto"]) == "verdict.mode is 'auto': pairs are made in turns, since recorded runs have no cores"
+    )
+
+
+def test_a_study_without_a_single_winner_has_no_duets():
+    study = study_file(verdict={"mode": "duet"}, tradeoff={"metric": "memory_bytes"})
+    halves = halves_of(SimpleNamespace(runs="launched"), this_machine(), LOCAL)
+    assert "without a single winner" in no_duet(study, halves, Resources)
+
+
+def test_a_verdict_over_several_nodes_is_not_made_by_duets():
+    with pytest.raises(ValidationError, match="a duet is on one node, nodes is 3"):
+        VerdictSection(mode="duet", nodes=3)
+    assert VerdictSection(mode="auto", nodes=3).nodes == 3

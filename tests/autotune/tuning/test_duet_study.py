@@ -1,0 +1,106 @@
+"""A real study whose verdict is made by duets: cores, overlap, a session that is killed, and what is refused."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from itertools import groupby
+
+import pytest
+
+from tests.support.warm import autotune
+
+pytestmark = [pytest.mark.cores, pytest.mark.slow, pytest.mark.timeout(600)]
+
+STUDY = """
+objective = "command"
+
+[options]
+argv = ["sh", "-c", "sleep 1.{x}; echo took 1.{x}"]
+metrics = [{ name = "took_s", unit = "s", pattern = 'took (\\S+)', kind = "time" }]
+
+[space.parameters.x]
+type = "integer"
+values = [3, 4]
+default = 4
+
+[budget]
+trials = 2
+
+[repeats]
+baseline_runs = 1
+
+[verdict]
+candidates = 1
+pairs = 6
+max_pairs = 6
+mode = "duet"
+
+[noise]
+mode = "accept"
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("a duet needs two cores")
+    (tmp_path / "naps.toml").write_text(STUDY)
+    return tmp_path
+
+
+def told(folder, *words):
+    ended = autotune(folder, *words, "--json")
+    return json.loads(ended.stdout)
+
+
+def duets(folder):
+    runs = sorted((run for run in told(folder, "runs", "naps") if run["series"] == "duet:1"), key=lambda r: r["round"])
+    return [sorted(both, key=lambda run: run["trial"]) for _, both in groupby(runs, key=lambda run: run["round"])]
+
+
+def test_the_two_overlap_on_cores_of_their_own_that_are_swapped(folder):
+    ended = autotune(folder, "study", "naps.toml", "--quiet")
+    assert ended.returncode == 0, ended.stderr
+    verdict = told(folder, "show", "naps")["verdict"]
+    assert (verdict["mode"], verdict["significant"], len(verdict["pairs"])) == ("duet", True, 6)
+    assert "6 duets: pairs of runs side by side" in verdict["sentence"]
+    assert 0.0 < verdict["abreast"] <= 1.0
+    made = duets(folder)
+    cores = [[run["outcome"]["conditions"]["cpus"] for run in both] for both in made]
+    assert all(first != second for first, second in cores)
+    assert cores[0] == cores[1][::-1] == cores[2]
+
+
+def test_a_killed_session_leaves_no_half_of_a_duet(folder):
+    command = [sys.executable, "-m", "autotune", "study", "naps.toml"]
+    with (folder / "said.log").open("wb") as log:
+        session = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    while "duet 2" not in (folder / "said.log").read_text() and session.poll() is None:
+        time.sleep(0.02)
+    time.sleep(0.1)
+    session.send_signal(signal.SIGKILL)
+    session.wait()
+    before = duets(folder)
+    assert [len(both) for both in before] == [2] * len(before)
+    ended = autotune(folder, "study", "naps.toml", "--wait", "--quiet")
+    assert ended.returncode == 0, ended.stderr
+    made = duets(folder)
+    assert [len(both) for both in made] == [2] * len(made)
+    assert len(told(folder, "show", "naps")["verdict"]["pairs"]) == 6
+
+
+def test_runs_that_need_more_than_half_of_the_cores_are_refused_before_anything_runs(folder):
+    cores = len(os.sched_getaffinity(0))
+    whole = f"options.threads={cores}"
+    ended = autotune(folder, "study", "naps.toml", "--set", whole)
+    assert ended.returncode == 3
+    assert f"verdict.mode is 'duet', but a run needs {cores} cores" in ended.stderr
+    assert "use 'interleaved', or 'auto'" in " ".join(ended.stderr.split())
+    checked = told(folder, "check", "naps.toml", "--set", whole)
+    assert [problem["path"] for problem in checked["missing"]] == ["verdict.mode"]
+    automatic = told(folder, "check", "naps.toml", "--set", whole, "--set", "verdict.mode=auto")
+    assert automatic["missing"] == []
+    assert any("pairs are made in turns, since a run needs" in note for note in automatic["notes"])
