@@ -110,7 +110,11 @@ class SharedMachine(SimulatedExecutor):
 
     def _drawn(self, configuration: Configuration, rng: np.random.Generator) -> float:
         del configuration, rng
-        left_s, now_s, taken_s = RUN_S * exp(NOISE * self._rng.standard_normal()), self.clock(), 0.0
+        return self.run_s(RUN_S, NOISE)
+
+    def run_s(self, quiet_s: float, noise: float) -> float:
+        """Return how long a run takes that begins now, and would take so long alone."""
+        left_s, now_s, taken_s = quiet_s * exp(noise * self._rng.standard_normal()), self.clock(), 0.0
         while True:
             level = self._level(now_s)
             rate = (1.0 - level) ** self._neighbour.power

@@ -1,0 +1,266 @@
+"""Verdicts by duets against interleaved ones: width, false gains and cost, beside neighbours who use the cores.
+
+    python benchmarks/duet.py [--studies 100] [--pairs 12] [--seed 0] [--only NAME]
+    python benchmarks/duet.py --real [--studies 6] [--load 0.5]
+
+Winner and default are compared in `--pairs` pairs, so in as much core time in each mode. They are equally fast in half
+of the studies, where every gain that is claimed is false; in the others the winner is 1.25 times as fast. Simulated
+studies have the real verdict, modes and judge of disturbed runs; runs and neighbours take simulated time. A neighbour
+may use both halves of the cores alike, or a half of his own choice; programs may slow each other, the default more than
+the winner. With `--real` single-core programs run on the cores of this machine, beside the neighbours of
+`real_neighbour.py`, and nothing else should run.
+"""
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from math import inf
+from pathlib import Path
+from statistics import fmean, median
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from autotune import __version__
+from autotune.coordination.disturbances import Disturbances
+from autotune.coordination.patience import expected_runs
+from autotune.coordination.quiet import QuietMachine
+from autotune.coordination.run_manager import RunManager
+from autotune.errors import CannotRunHereError
+from autotune.execution.core_pool import CorePool
+from autotune.execution.halves import Halves
+from autotune.execution.task import Task
+from autotune.statistics.verdict import Verdict
+from autotune.studyfile import NoiseMode, NoiseSection, VerdictMode, VerdictSection
+from benchmarks.neighbour import Neighbour, SharedMachine
+from benchmarks.real_neighbour import neighbour
+from benchmarks.trust import share
+from spaces import Configuration, Integer, Space
+from tests.support.fakes import SECONDS
+from tests.support.managers import managed
+from tests.support.simulated import Simulation, objective, study_file
+
+SPACE = Space([Integer.range("a", 1, 2, default=1)])
+MODES: tuple[VerdictMode, ...] = ("interleaved", "duet", "auto")
+_NOISES: tuple[NoiseMode, ...] = ("accept", "wait")
+GAIN = 1.25
+_RUN_S, _NOISE = 20.0, 0.02
+_NAMED = re.compile(r"(duet|verdict)-")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A neighbour, who is on both halves `alike`; runs in a duet take so many times as long: default, winner."""
+
+    neighbour: Neighbour
+    alike: bool = True
+    contention: tuple[float, float] = (1.0, 1.0)
+
+
+SETTINGS = {
+    "nobody": Setting(Neighbour(0.0, 0.0, inf)),
+    "bursts, 1 in 2": Setting(Neighbour(0.5, 40.0, 40.0)),
+    "short bursts, 1 in 2": Setting(Neighbour(0.5, 4.0, 4.0)),
+    "always, half": Setting(Neighbour(0.5, inf, 0.0)),
+    "bursts, on one half": Setting(Neighbour(0.5, 40.0, 40.0), alike=False),
+    "nobody, both slowed alike": Setting(Neighbour(0.0, 0.0, inf), contention=(1.3, 1.3)),
+    "nobody, default slowed": Setting(Neighbour(0.0, 0.0, inf), contention=(1.1, 1.0)),
+}
+
+
+class TwoHalves(SharedMachine):
+    """A machine of two cores beside neighbours; only while tuning is the winner faster, unless it has a `gain`."""
+
+    def __init__(self, setting: Setting, gain: float, seed: int) -> None:
+        super().__init__(setting.neighbour, seed)
+        self._setting, self._gain = setting, gain
+        self._others = SharedMachine(setting.neighbour, seed + 10**7)
+        self._name, self._cpu = "", 0
+
+    def submit(self, task: Task) -> None:
+        self._name, self._cpu = task.job.name, task.job.resources.cpus[0]
+        super().submit(task)
+
+    def _level(self, at_s: float) -> float:
+        return super()._level(at_s) if self._setting.alike or self._cpu == 0 else self._others._level(at_s)
+
+    def _drawn(self, configuration: Configuration, rng: np.random.Generator) -> float:
+        del rng
+        is_winner = configuration["a"] == 2
+        gain = self._gain if _NAMED.match(self._name) else GAIN
+        slowed = self._setting.contention[is_winner] if self._name.startswith("duet-") else 1.0
+        return self.run_s(_RUN_S * slowed / (gain if is_winner else 1.0), _NOISE)
+
+
+@dataclass(frozen=True)
+class Compared(Simulation):
+    """A study on a machine of two cores."""
+
+    mode: NoiseMode = "wait"
+
+    def _manager(self, folder: str) -> RunManager:
+        machine, section = self.executor, NoiseSection(mode=self.mode)
+        assert isinstance(machine, SharedMachine)
+        manager = managed(machine, Path(folder), objective=objective(), pool=CorePool(range(2)))
+        manager.halves = Halves(((0,), (1,)))
+        manager.disturbances = Disturbances.of(
+            section, SECONDS, self.store.runs(), lambda _: None, expected_runs(self.study)
+        )
+        manager.quiet = QuietMachine.of((0, 1), section, self.mode)
+        if manager.quiet is not None:
+            manager.quiet.look, manager.quiet.pause = lambda _: machine.use(), machine.pass_time
+        return manager
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a verdict is asked for; `gain` is what there is to be found."""
+
+    mode: VerdictMode
+    noise: NoiseMode
+    gain: float
+    pairs: int
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What a study's verdict says, None where it was refused, and what the verdict cost."""
+
+    verdict: tuple[float, float, float] | None
+    mode: str
+    core_s: float
+    wall_s: float
+
+
+def ended(setting: Setting, asked: Asked, seed: int) -> Ended:
+    """Tune on a quiet machine, then make the verdict beside the neighbour."""
+    machine = TwoHalves(replace(setting, neighbour=SETTINGS["nobody"].neighbour), asked.gain, seed)
+    section = VerdictSection(candidates=1, pairs=asked.pairs, max_pairs=asked.pairs, mode=asked.mode)
+    study = Compared.of(SPACE, machine, study_file(trials=2, seed=seed, verdict=section))
+    study.tune()
+    beside = TwoHalves(setting, asked.gain, seed)
+    verdict: Verdict | None = None
+    with suppress(CannotRunHereError):
+        verdict = Compared(beside, study.study, study.asker, asked.noise).confirm()
+    known = verdict.interval(SECONDS) if verdict is not None and verdict.known else None
+    return Ended(known, verdict.mode if verdict is not None else "", beside.spent_s, beside.clock())
+
+
+def row(name: str, mode: str, noise: str, same: Sequence[Ended], faster: Sequence[Ended]) -> dict[str, str]:
+    """Return what is told of studies in one mode: those of equally fast configurations, and of a true gain."""
+    told = [one.verdict for one in same if one.verdict is not None]
+    right = [one.verdict for one in faster if one.verdict is not None]
+    widths = [[(high / low) ** 0.5 - 1.0 for _, low, high in some] for some in (told, right)]
+    every = [*same, *faster]
+    return {
+        "neighbour": name,
+        "noise": noise,
+        "mode": mode,
+        "duets": f"{sum(one.mode == 'duet' for one in every)} of {len(every)}",
+        "refused": f"{len(every) - len(told) - len(right)}",
+        "false gains": share(sum(low > 1.0 for _, low, _ in told), len(told)) if told else "none",
+        "half width": f"{median(widths[0]):.2%}" if told else "none",
+        "of a gain": f"{median(widths[1]):.2%}" if right else "none",
+        "holds the gain": share(sum(low <= GAIN <= high for _, low, high in right), len(right)) if right else "none",
+        "core-seconds": f"{fmean(one.core_s for one in every):.0f}",
+        "wall time": f"{fmean(one.wall_s for one in every):.0f} s",
+    }
+
+
+def simulated(options: argparse.Namespace) -> Iterator[dict[str, str]]:
+    """Yield the rows of simulated studies."""
+    for name, setting in SETTINGS.items():
+        if options.only and options.only not in name:
+            continue
+        for noise in _NOISES:
+            for mode in MODES:
+                asked = [Asked(mode, noise, gain, options.pairs) for gain in (1.0, GAIN)]
+                seeds = range(options.seed, options.seed + options.studies)
+                found = [[ended(setting, one, seed) for seed in seeds] for one in asked]
+                yield row(name, mode, noise, *found)
+
+
+_PROGRAM = """
+import sys, time
+rounds = {1: 40, 2: round(40 / float(sys.argv[2]))}[int(sys.argv[1])]
+begin = time.monotonic()
+for _ in range(rounds):
+    sum(range(400_000))
+print("seconds", time.monotonic() - begin)
+"""
+
+
+def measured(kind: str, load: float, asked: Asked, seed: int) -> Ended:
+    """Run a study as a user does, beside a neighbour of this `kind` who works for the share `load` of the time."""
+    with TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        (folder / "program.py").write_text(_PROGRAM, encoding="ascii")
+        (folder / "loop.toml").write_text(
+            f"""objective = "command"
+[options]
+argv = [{json.dumps(sys.executable)}, "-S", {json.dumps(str(folder / "program.py"))}, "{{a}}", "{asked.gain}"]
+metrics = [{{ name = "seconds", unit = "s", pattern = 'seconds ([0-9.]+)', kind = "time" }}]
+[space.parameters]
+a = {{ type = "integer", values = [1, 2], default = 1 }}
+[budget]
+trials = 2
+[sampler]
+seed = {seed}
+[repeats]
+baseline_runs = 1
+[verdict]
+candidates = 1
+pairs = {asked.pairs}
+max_pairs = {asked.pairs}
+mode = "{asked.mode}"
+[noise]
+mode = "{asked.noise}"
+""",
+            encoding="ascii",
+        )
+        autotune, start = [sys.executable, "-m", "autotune"], time.monotonic()
+        with neighbour(kind, load, folder):
+            subprocess.run([*autotune, "study", "loop.toml", "--quiet"], cwd=folder, capture_output=True, check=False)
+        wall_s = time.monotonic() - start
+        told = subprocess.run([*autotune, "show", "loop", "--json"], cwd=folder, capture_output=True, check=False)
+        listed = subprocess.run([*autotune, "runs", "loop", "--json"], cwd=folder, capture_output=True, check=False)
+    verdict = json.loads(told.stdout or b"{}").get("verdict") or {}
+    known = (verdict["speed_up"], verdict["low"], verdict["high"]) if verdict.get("low") else None
+    runs = [one for one in json.loads(listed.stdout or b"[]") if _NAMED.match(one["series"].replace(":", "-"))]
+    return Ended(known, verdict.get("mode", ""), sum(one["outcome"]["usage"]["elapsed_s"] for one in runs), wall_s)
+
+
+def real(options: argparse.Namespace) -> Iterator[dict[str, str]]:
+    """Yield the rows of real studies; equally fast configurations whose second one does not look better say nothing."""
+    for kind in ("nobody", "cpu"):
+        for mode in MODES[:2]:
+            asked = [Asked(mode, "accept", gain, options.pairs) for gain in (1.0, GAIN)]
+            seeds = range(options.seed, options.seed + options.studies)
+            found = [[measured(kind, options.load, one, seed) for seed in seeds] for one in asked]
+            yield row(kind, mode, "accept", *found)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--studies", type=int, default=100, help="of each row, and as many with a true gain")
+    parser.add_argument("--pairs", type=int, default=12)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", help="only the neighbours with this in their name")
+    parser.add_argument("--real", action="store_true", help="real programs on the cores of this machine")
+    parser.add_argument("--load", type=float, default=0.5, help="the share of the time in which a real neighbour works")
+    options = parser.parse_args()
+    print(f"autotune {__version__}, {options.studies} studies a row, {options.pairs} pairs, seed {options.seed}")
+    for told in real(options) if options.real else simulated(options):
+        print("  " + "; ".join(f"{key}: {value}" for key, value in told.items()), flush=True)
+
+
+if __name__ == "__main__":
+    main()
