@@ -11,8 +11,9 @@ RANKS = "ranks"
 BIND_TO = "bind_to"
 TESTS = "test_calls"
 PAUSE_US = "progress_thread_us"
+BACKEND = "backend"
 
-OURS = frozenset({COLLECTIVE, RANKS, BIND_TO, TESTS, PAUSE_US})
+OURS = frozenset({COLLECTIVE, RANKS, BIND_TO, TESTS, PAUSE_US, BACKEND})
 """Parameters that are no variables of a library: the start command or our program is told them."""
 
 

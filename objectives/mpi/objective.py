@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -22,7 +22,8 @@ from objectives.base import (
 )
 from objectives.ending import check_disk, check_ending
 from objectives.jsonline import json_object
-from objectives.mpi.knobs import BIND_TO, COLLECTIVE, PAUSE_US, RANKS, TESTS
+from objectives.mpi.backends import NCCL
+from objectives.mpi.knobs import BACKEND, BIND_TO, COLLECTIVE, PAUSE_US, RANKS, TESTS
 from spaces import Configuration
 
 LATENCY = Metric("latency_s", "s")
@@ -52,7 +53,7 @@ class MpiObjective:
 
     `program` is its path, `sizes` its messages' with commas between them; a run measures for `seconds`. More ranks than
     `cores` share them. The first of the `metrics` is what it measures of each size; with `OVERLAP_METRICS` it is the
-    program of nonblocking operations.
+    program of nonblocking operations. `torch` is the command of the program that does them by a backend of torch.
     """
 
     program: str
@@ -61,20 +62,30 @@ class MpiObjective:
     cores: int
     variables: Callable[[Configuration], Mapping[str, str]]
     metrics: tuple[Metric, ...] = (LATENCY, ELAPSED)
+    torch: tuple[str, ...] = ()
 
     def job(self, configuration: Configuration, context: Context) -> Job:
         """Return the run of a configuration."""
         collective, ranks = str(configuration[COLLECTIVE]), int(configuration[RANKS])
-        bind_to = configuration.get(BIND_TO)
+        bind_to, backend = configuration.get(BIND_TO), configuration.get(BACKEND)
+        what = (collective, f"{self.seconds:g}", "0" if collective == "barrier" else self.sizes)
+        resources = Resources(cores=min(ranks, self.cores), cpus=context.cpus)
+        if backend is not None:
+            return Job(
+                argv=(*self.torch, str(backend), str(ranks), *what),
+                folder=context.folder,
+                resources=replace(resources, gpus=ranks if backend == NCCL else 0),
+                time_limit_s=context.time_limit_s,
+            )
         return Job(
             argv=(
-                *(self.program, collective, f"{self.seconds:g}", "0" if collective == "barrier" else self.sizes),
+                *(self.program, *what),
                 *((str(configuration.get(TESTS, 0)), str(configuration.get(PAUSE_US, -1))) if self._overlap else ()),
             ),
             folder=context.folder,
             environment=dict(self.variables(configuration)),
             mpi=MpiStart(ranks, bind_to=None if bind_to is None else str(bind_to)),
-            resources=Resources(cores=min(ranks, self.cores), cpus=context.cpus),
+            resources=resources,
             time_limit_s=context.time_limit_s,
         )
 

@@ -10,7 +10,7 @@ from objectives.options import read_options
 Blocking = Literal["allreduce", "reduce", "bcast", "allgather", "alltoall", "reduce_scatter", "barrier"]
 Nonblocking = Literal["iallreduce", "ibcast", "iallgather", "ialltoall"]
 Collective = Blocking | Nonblocking
-Knobs = Literal["algorithms", "components", "transport", "placement", "progress"]
+Knobs = Literal["algorithms", "components", "transport", "placement", "progress", "backends"]
 
 COLLECTIVES: tuple[Blocking, ...] = get_args(Blocking)
 NONBLOCKING: tuple[Nonblocking, ...] = get_args(Nonblocking)
@@ -31,8 +31,10 @@ class MpiOptions(BaseModel):
         message_bytes: The sizes of the messages of a run, as the OSU micro-benchmarks count them.
         seconds: How long a run measures, all sizes together.
         knobs: What is tuned: `algorithms` of the collectives, `components` that may take their place, `transport`
-            of messages within a node, `placement` of ranks on cores, `progress` of nonblocking ones.
+            of messages within a node, `placement` of ranks on cores, `progress` of nonblocking ones; or
+            `backends`, other libraries in place of MPI.
         compiler: The MPI library's compiler, by name or path.
+        python: The interpreter that has PyTorch, for `backends`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -45,6 +47,7 @@ class MpiOptions(BaseModel):
     seconds: float = Field(default=2.0, gt=0, le=600, allow_inf_nan=False)
     knobs: list[Knobs] = Field(default=["algorithms"], min_length=1)
     compiler: str = "mpicc"
+    python: str | None = None
 
     @field_validator("collectives")
     @classmethod
@@ -59,6 +62,9 @@ class MpiOptions(BaseModel):
     def _of_these(cls, knobs: list[Knobs], given: ValidationInfo) -> list[Knobs]:
         if "progress" in knobs and not set(given.data.get("collectives", NONBLOCKING)) & set(NONBLOCKING):
             msg = f"'progress' is made while nonblocking ones run: {', '.join(NONBLOCKING)}; leave it out"
+            raise ValueError(msg)
+        if "backends" in knobs and (len(knobs) > 1 or set(given.data.get("collectives", ())) & set(NONBLOCKING)):
+            msg = "'backends' stands alone, for blocking collectives: what is tuned of MPI means nothing to the others"
             raise ValueError(msg)
         return knobs
 

@@ -1,6 +1,7 @@
 """Making an MPI library ready to be tuned: its variables, the benchmark built with its compiler, and the space."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,14 @@ from objectives.base import Plan, PlanError, RunJob
 from objectives.linking import libraries
 from objectives.linking.linked import linked_libraries
 from objectives.madefile import NotMadeError, made_once
+from objectives.mpi import backends
 from objectives.mpi.knobs import BIND_TO, COLLECTIVE, PAUSE_US, RANKS, TESTS
 from objectives.mpi.library import Library, library
 from objectives.mpi.objective import ELAPSED, LATENCY, OVERLAP_METRICS, MpiObjective
 from objectives.mpi.options import MpiOptions
 from objectives.probe import Probe
+from objectives.training import torch
+from objectives.training.torch import TorchPython
 from spaces import Choice, Constraint, Integer, Parameter
 from spaces.parameters.problem import Problem
 
@@ -32,15 +36,20 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     """
     checked = MpiOptions.read(options)
     found = library(checked, Probe(run_job, folder.resolve(), _LIMIT_S))
+    python = torch.find(checked.python, run_job, folder.resolve()) if "backends" in checked.knobs else None
+    if python is not None:
+        # Others do not read what is tuned of the library.
+        found = replace(found, knobs=backends.knobs(python, checked))
     source = _PROGRAMS / ("overlap.c" if checked.overlap else "collectives.c")
     program = _built(found, source)
     cores = int(machine["cores"])
-    placement = _placement(checked, cores)
     sizes = sorted(set(checked.message_bytes))
     metrics = OVERLAP_METRICS if checked.overlap else (LATENCY, ELAPSED)
     words = ",".join(map(str, sizes))
     objective = MpiObjective(str(program), words, checked.seconds, cores, found.knobs.variables, metrics)
-    progress = _progress(checked)
+    if python is not None:
+        objective = replace(objective, torch=backends.command(python))
+    placement, progress = _placement(checked, cores), _progress(checked)
     return Plan(
         objective=objective,
         parameters=(*_contexts(checked), *found.knobs.parameters, *placement[0], *progress[0]),
@@ -52,8 +61,8 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
             "largest_message_bytes": sizes[-1],
         },
         installation=("mpi_library", "mpi_version"),
-        identity=_identity(objective, found, program, source),
-        notes=_notes(checked, found, cores),
+        identity=_identity(objective, found, program, source) | (backends.identity(python) if python else {}),
+        notes=_notes(checked, found, cores, python),
     )
 
 
@@ -102,16 +111,20 @@ def _identity(objective: MpiObjective, found: Library, program: Path, source: Pa
     }
 
 
-def _notes(checked: MpiOptions, found: Library, cores: int) -> tuple[str, ...]:
+def _notes(checked: MpiOptions, found: Library, cores: int, python: TorchPython | None) -> tuple[str, ...]:
     shared = sorted({ranks for ranks in checked.ranks if ranks > cores})
     return (
         f"{found.name} {found.version}, its benchmark built with {found.compiler}",
-        f"{len(found.knobs.parameters)} of its variables are tuned: "
-        + (", ".join(parameter.name for parameter in found.knobs.parameters[:4]) or "none")
-        + (" ..." if len(found.knobs.parameters) > 4 else ""),
+        f"PyTorch {python.torch} at {python.path}, {python.gpus or 'no'} GPUs" if python else _tuned(found),
         *(
             f"{', '.join(map(str, shared))} ranks share {cores} cores: they are oversubscribed, and take turns; what "
             "is fastest there need not be where each rank has a core"
             for _ in shared[:1]
         ),
     )
+
+
+def _tuned(found: Library) -> str:
+    names = [parameter.name for parameter in found.knobs.parameters]
+    shown = ", ".join(names[:4]) or "none"
+    return f"{len(names)} of its variables are tuned: {shown}{' ...' if len(names) > 4 else ''}"

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from objectives.base import PlanError
 from objectives.decisions.decision import Decision
-from objectives.mpi.knobs import COLLECTIVE
+from objectives.mpi.knobs import BACKEND, COLLECTIVE
 from objectives.mpi.options import NONBLOCKING
 from objectives.mpi.rules import openmpi, variables
 from objectives.mpi.rules.spans import table
@@ -23,6 +23,8 @@ def rules(decisions: Sequence[Decision], facts: Mapping[str, Value]) -> dict[str
             "`autotune best`: the program makes calls of MPI_Test itself, and is given variables for all sizes"
         )
         raise PlanError(msg)
+    if any(BACKEND in decision.chosen for decision in decisions):
+        raise PlanError("no rule makes an MPI library use another one; what is best where is in `autotune best`")
     spans = table(decisions)
     match facts.get("mpi_library"):
         case "Open MPI":

@@ -50,6 +50,17 @@ def test_the_program_of_nonblocking_operations_is_told_what_makes_progress(tmp_p
         assert OVERLAP.job(base | chosen, Context(tmp_path)).argv[-2:] == told
 
 
+def test_a_backend_of_torch_is_a_job_of_its_own_program(tmp_path):
+    objective = replace(OBJECTIVE, torch=("python", "-P", "backends.py"))
+    gloo = objective.job({"collective": "bcast", "ranks": 2, "backend": "gloo"}, Context(tmp_path))
+    assert gloo.argv == ("python", "-P", "backends.py", "gloo", "2", "bcast", "2", "8,1024")
+    assert (gloo.mpi, gloo.resources.cores, gloo.resources.gpus) == (None, 2, 0)
+    nccl = objective.job({"collective": "barrier", "ranks": 2, "backend": "nccl"}, Context(tmp_path))
+    assert (nccl.argv[-1], nccl.resources.gpus) == ("0", 2)
+    mpi = objective.job({"collective": "bcast", "ranks": 2}, Context(tmp_path))
+    assert (mpi.argv[0], mpi.mpi.ranks) == ("/made/collectives", 2)
+
+
 def test_ranks_that_share_cores_are_marked(tmp_path):
     job = OBJECTIVE.job({"collective": "bcast", "ranks": 4}, Context(tmp_path))
     assert (job.mpi.ranks, job.resources.cores) == (4, 2)

@@ -143,6 +143,29 @@ def test_nonblocking_ones_have_their_own_program_figures_and_algorithms(tools, t
     }
 
 
+TORCH = '#!/bin/sh\necho \'{"torch": "2.13.0", "numpy": "2.4.6", "gpus": %d, "gpu": ""}\'\n'
+
+
+def with_torch(tools, gpus):
+    (tools / "python-torch").write_text(TORCH % gpus)
+    (tools / "python-torch").chmod(0o755)
+    return {"knobs": ["backends"], "python": "python-torch"}
+
+
+def test_torch_takes_the_place_of_mpi_by_the_backends_that_it_has_here(tools, tmp_path):
+    open_mpi(tools)
+    made = planned(tmp_path, ranks=[2, 4], **with_torch(tools, gpus=0))
+    assert [(parameter.name, parameter.values) for parameter in made.parameters[2:]] == [("backend", ("gloo",))]
+    assert dict(space(made).default()) == {"collective": "allreduce", "ranks": 2}
+    assert made.objective.torch[0] == str(tools / "python-torch")
+    assert made.identity["torch"] == "2.13.0"
+    on_gpus = space(planned(tmp_path, ranks=[2, 4], **with_torch(tools, gpus=2)))
+    assert on_gpus.contains({"collective": "bcast", "ranks": 2, "backend": "nccl"})
+    # A GPU for each rank.
+    assert not on_gpus.contains({"collective": "bcast", "ranks": 4, "backend": "nccl"})
+    assert on_gpus.contains({"collective": "bcast", "ranks": 4, "backend": "gloo"})
+
+
 def test_mpich_lists_its_own(tools, tmp_path):
     tool(tools, "mpivars", {"": MPIVARS})
     tool(tools, "mpichversion", {"": "MPICH Version:      5.0.2"})
@@ -187,6 +210,9 @@ def test_ranks_that_share_cores_are_said_to(tools, tmp_path):
         ({"collectives": ["gossip"]}, "options.collectives"),
         ({"collectives": ["bcast", "ibcast"]}, "name one kind"),
         ({"collectives": ["bcast"], "knobs": ["progress"]}, "leave it out"),
+        ({"knobs": ["backends", "algorithms"]}, "stands alone"),
+        ({"collectives": ["ibcast"], "knobs": ["backends"]}, "stands alone"),
+        ({"knobs": ["backends"], "python": "no-such-python"}, "has no PyTorch that works"),
         ({"ranks": [1]}, "options.ranks"),
         ({"message_bytes": [6]}, "options.message_bytes"),
         ({"compiler": "no-such-compiler"}, "apt-get install libopenmpi-dev"),

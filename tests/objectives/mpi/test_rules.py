@@ -54,6 +54,11 @@ def test_no_library_reads_rules_of_nonblocking_collectives():
         rules([decided("ibcast", 2, 4096, **chosen)], OPEN_MPI_4)
 
 
+def test_no_rule_makes_a_library_use_another_one():
+    with pytest.raises(PlanError, match="use another one"):
+        rules([decided("bcast", 2, 4096, backend="gloo")], OPEN_MPI_4)
+
+
 def test_a_size_is_that_of_the_whole_buffer_where_open_mpi_takes_it_so():
     (text,) = rules([decided("allgather", 4, 8), ring("allgather", 4, 1024)], OPEN_MPI_4).values()
     # A rule for messages of more than 1023 bytes, that is of 4 * 1024; the next is for more than that.

@@ -1,0 +1,39 @@
+"""Backends of torch.distributed in place of the MPI library: gloo, and NCCL where each rank can have a GPU."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from launchers.software.digest import file_digest
+from objectives.mpi.knobs import BACKEND, RANKS, Knobs
+from objectives.mpi.options import MpiOptions
+from objectives.training.torch import TorchPython
+from spaces import Choice, Configuration, Constraint
+
+GLOO, NCCL = "gloo", "nccl"
+
+_PROGRAM = Path(__file__).with_name("programs") / "backends.py"
+
+
+def command(python: TorchPython) -> tuple[str, ...]:
+    """Return the command of the program that measures them."""
+    return (python.path, "-P", str(_PROGRAM))
+
+
+def identity(python: TorchPython) -> dict[str, str]:
+    """Return what makes measurements comparable."""
+    return {**python.identity, "backends": file_digest(_PROGRAM)}
+
+
+def knobs(python: TorchPython, options: MpiOptions) -> Knobs:
+    """Return the choice of the backend; unset is the library itself, as it is."""
+    on_gpus = python.gpus >= min(options.ranks)
+    names = (GLOO, NCCL) if on_gpus else (GLOO,)
+    help_ = "the backend of torch.distributed that does it; unset: the MPI library"
+    rule = f"{BACKEND} != '{NCCL}' or {RANKS} <= {python.gpus}"
+    rules = (Constraint("a GPU for each rank", rule, "NCCL gives each rank one"),) if on_gpus else ()
+    return Knobs((Choice(BACKEND, names, optional=True, help=help_),), rules, _nothing)
+
+
+def _nothing(configuration: Configuration) -> Mapping[str, str]:
+    del configuration
+    return {}
