@@ -116,6 +116,8 @@ def decision_table(store: ReadableStudy, section: DecisionsSection) -> DecisionT
     space = Space.from_dict(definition.space)
     seed = SamplerSection(**definition.study.get("sampler", {})).seed
     believed, sure = _by_model(Grid(space, over), store.trials(), metric, seed, (GUESS, verdict.confidence))
+    if not believed:
+        return table
     runs = store.runs()
     fresh = FreshPairs(believed, sure, [run for run in runs if run.series.kind is CELL_KIND], metric)
     defaults = default_values(believed, runs, metric)

@@ -80,6 +80,14 @@ def test_every_cell_has_a_decision_that_fresh_pairs_bear_out(folder):
     assert 1.0 < told["overall"]["low"] < told["overall"]["ratio"]
 
 
+def test_a_study_with_too_few_runs_for_a_table_says_so(folder):
+    ended = autotune(folder, "study", "./t.toml", "--name", "few", "--trials", "1")
+    assert "Traceback" not in ended.stderr
+    asked = autotune(folder, "best", "few")
+    assert asked.returncode != 0
+    assert "too few measurements for a table yet" in asked.stderr
+
+
 def test_equal_neighbours_are_one_line(folder):
     printed = autotune(folder, "best", "t").stdout
     assert "default" in printed
