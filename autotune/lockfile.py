@@ -160,10 +160,13 @@ def _made_and_held(base: Path, prefix: str, name: str | None) -> tuple[Path, int
             folder = base / f"{prefix}{name}"
             with suppress(FileExistsError):
                 folder.mkdir(mode=0o700)
-        descriptor = _opened(folder)
+        # Another process may have found it before it was held, and have removed it: before it is opened, or after.
+        try:
+            descriptor = _opened(folder)
+        except FileNotFoundError:
+            continue
         with suppress(OSError):  # a file system without locks: nobody takes it for abandoned there
             fcntl.flock(descriptor, fcntl.LOCK_SH)
-        # Another process may have found it before it was held, and have removed it.
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(descriptor), folder.lstat()):
                 _mark(folder, descriptor)

@@ -7,6 +7,7 @@ import tempfile
 
 import pytest
 
+from autotune import lockfile
 from autotune.lockfile import Holder, LockFile, abandoned_folders, held_folder, temporary_folder
 
 
@@ -52,6 +53,21 @@ def test_a_lock_file_that_was_signed_in_part_is_used(tmp_path):
     file.sign()
     assert file.holder() == Holder.this()
     file.close()
+
+
+def test_a_folder_that_another_process_removes_before_it_is_held_is_made_again(tmp_path, monkeypatch):
+    opened, removed = lockfile._opened, []
+
+    def raced(folder):
+        if not removed:
+            removed.append(folder)
+            folder.rmdir()
+        return opened(folder)
+
+    monkeypatch.setattr(lockfile, "_opened", raced)
+    with held_folder(tmp_path, "r-") as folder:
+        assert folder.is_dir()
+        assert folder != removed[0]
 
 
 def test_a_held_folder_stays_and_one_of_a_killed_process_goes(tmp_path):
