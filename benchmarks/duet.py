@@ -240,7 +240,7 @@ mode = "{asked.noise}"
 
 def real(options: argparse.Namespace) -> Iterator[dict[str, str]]:
     """Yield the rows of real studies; equally fast configurations whose second one does not look better say nothing."""
-    for kind in ("nobody", "cpu"):
+    for kind in (options.only,) if options.only else ("nobody", "cpu"):
         for mode in MODES[:2]:
             asked = [Asked(mode, "accept", gain, options.pairs) for gain in (1.0, GAIN)]
             seeds = range(options.seed, options.seed + options.studies)
