@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from autotune.comparison.watching.watch import Watch
 from autotune.coordination.run_manager import RunManager
 from autotune.execution.core_pool import CorePool
 from autotune.execution.halves import Halves
@@ -32,9 +33,11 @@ class TwoCores(SimulatedExecutor):
             return seconds * ((slowed or {}).get(configuration["a"], 1.0) if self.is_duet else 1.0)
 
         self.is_duet = False
+        self.placed = {}
         super().__init__(drawn, 3)
 
     def submit(self, task):
+        self.placed[task.job.name] = task.job.resources.cpus
         self.is_duet = task.job.name.startswith("duet-")
         super().submit(task)
 
@@ -153,3 +156,15 @@ def test_duets_in_which_the_default_is_slower_than_while_tuning_are_doubted():
     doubt = verdict.doubt(SECONDS, summarise(study.store).standings.tuned_default)
     assert "alone, while tuning, the default was 1.4" in doubt
     assert "times faster than in the duets: the two slow each other, or the machine is another one now" in doubt
+
+
+def test_a_watch_makes_its_pairs_as_the_verdict_did_while_it_can(tmp_path):
+    study = tuned("duet")
+    study.confirm()
+    Watch.over(study.store, "median").check(study.store, study._manager(str(tmp_path)), study.study, 3)
+    placed = [study.executor.placed[f"watch-1-1-0{number}-{side}"] for number in range(3) for side in range(2)]
+    assert placed == [(0,), (1,), (1,), (0,), (0,), (1,)]
+    alone = replace(study, halves=Halves(((), ())))
+    Watch.over(study.store, "median").check(study.store, alone._manager(str(tmp_path)), study.study, 3)
+    assert study.executor.placed["watch-1-2-00-0"] == study.executor.placed["watch-1-2-00-1"] == (0,)
+    assert [len(check.pairs) for check in Watch.over(study.store, "median").checks] == [3, 3]
