@@ -1,6 +1,7 @@
 """A point of a trade-off's front, taken apart in every metric of the trade-off."""
 
 import json
+from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -164,3 +165,23 @@ def test_the_command_asks_for_weights_and_shows_every_metric(tmp_path, monkeypat
     told = json.loads(CliRunner().invoke(app, [*ask, "--json"]).stdout)
     assert [one["metric"] for one in (told, *told["further"])] == ["wall_s", "memory"]
     assert {effect["worth"] for effect in told["further"][0]["effects"]} >= {"helps", "does harm"}
+
+
+def test_a_session_takes_the_point_of_the_weights_apart(store, study, tmp_path, monkeypatch):
+    prepared = SimpleNamespace(space=SPACE)
+    opened = SimpleNamespace(store=store, prepared=prepared)
+    monkeypatch.setattr(tuning_session, "opened_study", lambda *_: nullcontext(opened))
+    monkeypatch.setattr(tuning_session, "runs_of", lambda _: nullcontext(machine(tmp_path)))
+    found = tuning_session.ablate_study(study, None, None, 6)
+    assert (found.winner, [one.metric for one in found.by_metric]) == (1, ["wall_s", "memory"])
+
+
+def test_where_the_weights_choose_the_default_nothing_runs_and_it_is_said(tmp_path, monkeypatch):
+    study, executor = study_of("memory", memory=1), PaperExecutor(ran)
+    store = store_of(tmp_path, study, DEFAULT, {"np": 4, "blas": "fast"})
+    opened = SimpleNamespace(store=store, prepared=SimpleNamespace(space=SPACE))
+    monkeypatch.setattr(tuning_session, "opened_study", lambda *_: nullcontext(opened))
+    monkeypatch.setattr(tuning_session, "runs_of", lambda _: nullcontext(manager(tmp_path, executor)))
+    said = CliRunner().invoke(app, ["ablate", "paper", "--storage", store.url]).stdout
+    assert "the default is the point of the front: there is nothing to change" in " ".join(said.split())
+    assert executor.launched == []
