@@ -1,0 +1,194 @@
+"""A storage on a real NFS: which journal it has, what is said of it, and whether a study ends as on a local disk.
+
+    apt-get install user-mode-linux nfs-kernel-server rpcbind kmod     # Debian
+    python benchmarks/network_storage.py [--folder FOLDER]
+
+Linux's own server and client (NFS 4.2) run in a User-Mode Linux: a kernel that is a process of this machine, sees its
+files, and may change none but those of FOLDER. The programs are looked for in PATH, the kernel's modules beside it. The
+exit code is 1 if something is not as it should be.
+
+So it was, on 23 November 2026 (Linux 6.1 in the guest): a rollback journal, said once; winner and verdict as on a local
+disk; a file with a log was converted. By hand: after six kills a study was completed, its file intact, and of two
+coordinators, each on a mount of its own that shared no cache with the other's, one was refused.
+"""
+
+import argparse
+import ctypes
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import traceback
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+STUDY = "replay"
+SAID = "rollback journal"
+# In the guest, whose own files are in memory.
+_EXPORT, _HERE, _OUT = (Path("/srv", name) for name in ("export", "here", "out"))
+_NEEDED = ("linux.uml", "modprobe", "rpcbind", "rpc.mountd", "exportfs", "rpc.nfsd")
+_POWER_OFF = 0x4321FEDC  # linux/reboot.h
+
+
+def main() -> int:
+    """Start the guest, and print what it found."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--folder", type=Path, help="what the guest writes; a temporary one by default")
+    given = parser.parse_args()
+    if missing := [name for name in _NEEDED if shutil.which(name) is None]:
+        sys.exit(f"{', '.join(missing)}: not in PATH; apt-get install user-mode-linux nfs-kernel-server rpcbind kmod")
+    folder = (given.folder or Path(tempfile.mkdtemp(prefix="autotune-nfs-"))).absolute()
+    _modules(folder)
+    out = folder / "out"
+    out.mkdir(exist_ok=True)
+    kernel = [
+        *("linux.uml", "mem=1024M", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro", "quiet"),
+        *("con=null", "con0=null,fd:2", f"init={sys.executable}"),
+        *("--", str(Path(__file__).resolve()), str(folder), os.environ["PATH"]),
+        *filter(None, [os.environ.get("LD_LIBRARY_PATH")]),
+    ]
+    with (folder / "kernel.log").open("w") as log:
+        subprocess.run(kernel, stdin=subprocess.DEVNULL, stderr=log, stdout=log, check=False)
+    found = (out / "found").read_text() if (out / "found").exists() else "the guest did not begin\n"
+    print(found, end="")
+    print(f"(what the guest said is in {folder})")
+    return "WRONG" in found or not found.endswith("end\n")
+
+
+def _modules(folder: Path) -> None:
+    """Put the kernel's modules where modprobe looks for them."""
+    beside = Path(shutil.which("linux.uml") or "").resolve().parents[1] / "lib" / "uml" / "modules"
+    target = folder / "lib" / "modules"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if not target.is_symlink():
+        target.symlink_to(beside)
+
+
+def inside(folder: Path) -> None:
+    """Be the first process of the guest: make the mounts, try everything, and end the guest."""
+    try:
+        _mount(folder)
+        with (_OUT / "found").open("w", buffering=1) as found:
+            for what, is_so in _trials():
+                print(f"{'' if is_so else 'WRONG: '}{what}", file=found)
+            print("end", file=found)
+    except Exception:
+        traceback.print_exc()
+        raise
+    finally:
+        os.sync()
+        ctypes.CDLL(None).reboot(_POWER_OFF)
+
+
+def _mount(folder: Path) -> None:
+    for kind, where in (("proc", "/proc"), ("sysfs", "/sys"), ("tmpfs", "/run"), ("tmpfs", "/srv"), ("tmpfs", "/var")):
+        _do("mount", "-t", kind, kind, where)
+    for path in (_EXPORT, _HERE, _OUT):
+        path.mkdir()
+    _do("mount", "-t", "hostfs", "none", str(_OUT), "-o", str(folder / "out"))
+    log = os.open(_OUT / "log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    # Temporary files and locks are the guest's, and the paths of this machine stay what they are.
+    os.environ |= {"TMPDIR": "/run", "XDG_RUNTIME_DIR": "/run", "HOME": "/run", "PYTHONDONTWRITEBYTECODE": "1"}
+    os.environ |= {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    _do("mount", "-t", "tmpfs", "tmpfs", str(_EXPORT))
+    for name in ("nfs/sm", "nfs/v4recovery", "nfs/rpc_pipefs", "nfs/nfsdcltrack", "nfs/nfsdcld"):
+        Path("/var/lib", name).mkdir(parents=True)
+    for name in ("etab", "rmtab"):
+        Path("/var/lib/nfs", name).touch()
+    Path("/run/rpcbind").mkdir()
+    _do("ip", "link", "set", "lo", "up")
+    for module in ("nfsd", "nfsv4"):
+        _do("modprobe", "-d", str(folder), module)
+    _do("mount", "-t", "nfsd", "nfsd", "/proc/fs/nfsd")
+    _do("rpcbind", "-w")
+    _do("rpc.mountd", "-N", "3")
+    _do("exportfs", "-i", "-o", "rw,sync,no_root_squash,insecure,fsid=0,no_subtree_check", f"*:{_EXPORT}")
+    _do("rpc.nfsd", "-N", "3", "-G", "10", "-L", "10", "2")
+    options = "vers=4.2,addr=127.0.0.1,clientaddr=127.0.0.1"
+    _do("mount", "-i", "-t", "nfs4", "127.0.0.1:/", str(_HERE), "-o", options)
+    for line in Path("/proc/mounts").read_text().splitlines():
+        if " nfs4 " in line:
+            print(line, flush=True)
+
+
+def _do(*argv: str) -> None:
+    subprocess.run(argv, check=True)
+
+
+def _trials() -> Iterator[tuple[str, bool]]:
+    """Yield what was found, and whether it should be so."""
+    yield from _alone()
+    yield from _converted()
+
+
+def _alone() -> Iterator[tuple[str, bool]]:
+    here, twin = _folder("alone"), Path("/run/twin")
+    twin.mkdir()
+    first, again, local = _tune(here, 12), _tune(here, 14), _tune(twin, 12)
+    _tune(twin, 14)
+    yield f"a study ended with {first.returncode}, its twin on a local disk with {local.returncode}", _is_well(first)
+    yield (
+        f"it spoke of the journal: {SAID in first.stderr}, the next command: {SAID in again.stderr}",
+        (SAID in first.stderr and SAID not in again.stderr),
+    )
+    yield f"journal and integrity: {_journal(here)}, twin {_journal(twin)}", _journal(here) == ("delete", "ok")
+    beside = sorted(path.name for path in here.iterdir() if path.name.startswith("autotune.db-"))
+    yield f"left beside the file: {beside}", not beside
+    same = _best(here) == _best(twin) != ""
+    yield f"winner and verdict are the twin's: {same}", same
+
+
+def _converted() -> Iterator[tuple[str, bool]]:
+    here = _folder("log")
+    with closing(sqlite3.connect("/run/twin/autotune.db")) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    shutil.copy("/run/twin/autotune.db", here)
+    ended = _tune(here, 16)
+    yield (
+        f"a file with a log is converted: {_journal(here)}, and it is said: {SAID in ended.stderr}",
+        (_is_well(ended) and _journal(here) == ("delete", "ok") and SAID in ended.stderr),
+    )
+
+
+def _folder(name: str) -> Path:
+    path = _HERE / name
+    path.mkdir()
+    return path
+
+
+def _tune(folder: Path, trials: int) -> subprocess.CompletedProcess[str]:
+    words = (sys.executable, "-m", "autotune", "study", STUDY, "--trials", str(trials))
+    return subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def _is_well(ended: subprocess.CompletedProcess[str]) -> bool:
+    if ended.returncode:
+        print(ended.stdout, ended.stderr, flush=True)
+    return ended.returncode == 0
+
+
+def _best(folder: Path) -> str:
+    words = (sys.executable, "-m", "autotune", "best", STUDY, "--json")
+    return subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False).stdout
+
+
+def _journal(folder: Path) -> tuple[str, str]:
+    with closing(sqlite3.connect(folder / "autotune.db")) as connection:
+        (journal,) = connection.execute("PRAGMA journal_mode").fetchone()
+        (whole,) = connection.execute("PRAGMA integrity_check").fetchone()
+    return journal, whole
+
+
+if __name__ == "__main__":
+    if os.getpid() == 1:
+        os.environ["PATH"] = sys.argv[2]
+        if sys.argv[3:]:
+            os.environ["LD_LIBRARY_PATH"] = sys.argv[3]
+        inside(Path(sys.argv[1]))
+    sys.exit(main())
