@@ -117,7 +117,6 @@ class Duets(Blocks):
                 self._planned_again(one, run.outcome) if run.outcome.retryable else self._planned(slot, table)
                 for (slot, one), run in zip(playing, ended, strict=True)
             ]
-            self.manager.wait_until_quiet()
         if self.manager.store(self.store, list(zip(begun, ended, strict=True))):
             return self.table()
         table = replace(table, runs={**table.runs, **dict(zip(slots, ended, strict=True))})

@@ -114,7 +114,8 @@ class Disturbances:
         """Return the outcomes of runs that were made side by side to be compared, all or none of which count.
 
         What others took from all alike does not count: only what they took from one beyond what they took from another.
-        They are one block, and are counted as one.
+        They are one block, and are counted as one. Beyond the budget they count: the sides swap their cores each time,
+        so what others take from one half widens the interval, and favours nobody.
         """
         for run, outcome in ended:
             self._observe(run.purpose, outcome)
@@ -125,10 +126,13 @@ class Disturbances:
             return list(ended)
         limit, apart = self.sensitivity.threshold, max(known) - min(known)
         longest_s = max(outcome.usage.elapsed_s for _, outcome in ended)
-        if apart <= limit or apart * longest_s <= _LEAST_LOST_S:
+        even = apart <= limit or apart * longest_s <= _LEAST_LOST_S
+        if even or (self.mode != "refuse" and not self._within_budget(tuning=False, more=1)):
             self._counted[False] += 1
+            if not even and not self._spent:
+                self._spent = True
+                self.line("others take more from one half of the cores again and again: from here on, such pairs count")
             return list(ended)
-        self.suspects = True
         self._aside[False] += 1
         self.lose(longest_s)
         message = (
@@ -171,8 +175,8 @@ class Disturbances:
         """How much the runs so far were moved by others."""
         return sensitivity(self._observed)
 
-    def _within_budget(self, *, tuning: bool) -> bool:
-        return self._aside[tuning] < _FREE + self.again * self._counted[tuning]
+    def _within_budget(self, *, tuning: bool, more: int = 0) -> bool:
+        return self._aside[tuning] + more < _FREE + self.again * self._counted[tuning]
 
     def _observe(self, purpose: Purpose, outcome: Outcome) -> None:
         value, taken = outcome.measured.get(self.metric.name), outcome.disturbance.taken_share

@@ -140,15 +140,22 @@ def test_what_disturbs_both_alike_counts_and_what_disturbs_one_does_not(tmp_path
     assert all(message in run.outcome.message for run in aside)
 
 
-def test_a_neighbour_on_one_half_who_never_leaves_ends_the_comparison(tmp_path):
-    executor = Beside([told(took(2.0), taken=share) for share in (0.5, 0.0) * 20])
+@pytest.mark.parametrize(("mode", "made"), [("accept", 6), ("wait", 11)])
+def test_with_a_neighbour_on_one_half_who_never_leaves_pairs_count_once_the_budget_is_used_up(tmp_path, mode, made):
+    executor, lines = Beside([told(took(2.0), taken=share) for share in (0.5, 0.0) * 40]), []
     duets = duets_of(tmp_path, executor)
-    duets.manager.disturbances = Disturbances(SECONDS, "wait")
+    duets.manager.disturbances = Disturbances(SECONDS, mode, line=lines.append)
+    assert len(duets.until(6).pairs(0, 1)) == 6
+    assert len(executor.together) == made
+    said = "others take more from one half of the cores again and again: from here on, such pairs count"
+    assert lines == ([said] if mode == "wait" else [])
+
+
+def test_who_refuses_noise_has_no_disturbed_duet(tmp_path):
+    duets = duets_of(tmp_path, Beside([told(took(2.0), taken=share) for share in (0.5, 0.0)]))
+    duets.manager.disturbances = Disturbances(SECONDS, "refuse")
     with pytest.raises(CannotRunHereError, match="confirming cannot go on: was disturbed"):
         duets.until(6)
-    accepting = duets_of(tmp_path, Beside([told(took(2.0), taken=share) for share in (0.5, 0.0) * 20]), duets.store)
-    accepting.manager.disturbances = Disturbances(SECONDS, "accept")
-    assert len(accepting.until(6).pairs(0, 1)) == 6
 
 
 def test_for_how_long_both_ran_is_told_and_runs_apart_are_no_pair(tmp_path):
