@@ -133,6 +133,10 @@ class Client:
         """Throw a study away."""
         self._call("DELETE", _path(name))
 
+    def label(self, name: str, tags: Sequence[str] = (), note: str = "", *, archived: bool = False) -> Json:
+        """Note tags and a text of a study, and whether lists leave it out, instead of what was noted before."""
+        return self._call("PUT", _path(name, "labels"), {"tags": list(tags), "note": note, "archived": archived})
+
     def trials(self, name: str) -> Iterator[Json]:
         """Yield every trial of a study, by number."""
         after: int | None = -1

@@ -11,6 +11,7 @@ from autotune.coordination.upkeep import unused
 from autotune.display.status_file import ENDED, STARTING
 from autotune.errors import BusyError, StorageError, StudyFileError
 from autotune.pictures import Chart
+from autotune.records.labels import Labels
 from autotune.results.estimate import Estimate, estimate
 from autotune.results.summary import Summary
 from autotune.service.asktell_studies import AskTellStudies
@@ -175,6 +176,13 @@ class Studies:
         found = (estimate(self.summary(brief.name), max(0, wanted - made), workers) for brief in like)
         return next(filter(None, found), None)
 
+    def label(self, name: str, labels: Labels) -> StudyBrief:
+        """Note tags, a text, and whether a stored study is archived."""
+        if name not in self._found(name).versions:
+            raise ProblemError(409, f"study {name!r} has not measured anything yet: there is nothing to note of it")
+        self._reading.note(name, labels)
+        return self.brief(name)
+
     def delete(self, name: str) -> None:
         """Delete a study that does not run; the folders of its runs stay where they are."""
         look = self._found(name)
@@ -304,6 +312,10 @@ class Studies:
             "machine": "",
             "replay": False,
             "trouble": "",
+            "started": "",
+            "newest": "",
+            "by": "",
+            **Labels().to_dict(),
         }
         unread = ""
         if version is not None:
@@ -311,6 +323,8 @@ class Studies:
                 fields |= self._reading.brief(name, version)
             except StorageError as error:
                 unread = str(error)  # the others can be listed all the same
+        if state.order is not None:
+            fields["by"] = state.order.by or fields["by"]
         if state.order is not None and isinstance(state.order.trials, int):
             fields["budget"] = state.order.trials
         # Whatever ended it: a study in which nothing worked has failed.

@@ -13,6 +13,7 @@ from autotune.decisions.table import table_of
 from autotune.errors import StorageError
 from autotune.pictures import Chart, charts_of
 from autotune.pictures.timeline import timeline
+from autotune.records.labels import Labels
 from autotune.records.study import State, TrialRecord
 from autotune.results.known import KnownConfiguration, best_of, known_of
 from autotune.results.noise import noise_sentence
@@ -23,7 +24,7 @@ from autotune.service.models.studies import FirstError, Known, Trial
 from autotune.service.models.trials import TrialRow
 from autotune.service.models.values import MetricModel
 from autotune.service.redact import scrubbed, without_paths
-from autotune.storage.readable import ReadableStudy
+from autotune.storage.readable import LABELS, ReadableStudy
 from autotune.storage.studies import StoredStudies
 from autotune.studyfile import BudgetSection
 from objectives.base import Metric
@@ -72,7 +73,8 @@ class StudySummaries:
         return {chart.name: chart for chart in charts if chart is not None}
 
     def _in_short(self, name: str, version: int) -> Mapping[str, Any]:
-        return brief_of(self.summary(name, version))
+        study, summary = self._as_read(name, version)
+        return brief_of(summary) | _noted(study)
 
     def brief(self, name: str, version: int) -> Mapping[str, Any]:
         """Return a stored study in short, at `version` or later; raises the errors of `summary`."""
@@ -116,6 +118,16 @@ class StudySummaries:
             StorageError: there is none of that name, or the storage cannot be written.
         """
         self.shelf.remove(name)
+        with self._lock:
+            self._kept.pop(name, None)
+
+    def note(self, name: str, labels: Labels) -> None:
+        """Store what users note of a study.
+
+        Raises:
+            StorageError: there is none of that name, or the storage cannot be written.
+        """
+        self.shelf.note(name, labels)
         with self._lock:
             self._kept.pop(name, None)
 
@@ -198,6 +210,18 @@ def brief_of(summary: Summary) -> dict[str, Any]:
         "machine": scrubbed(str(definition.machine.get("host", ""))),
         "replay": definition.replay,
         "trouble": trouble_of(summary),
+    }
+
+
+def _noted(study: ReadableStudy) -> dict[str, Any]:
+    """Return when the first and the newest run of a study began, whose it is, and what its users have noted."""
+    runs = [run for run in study.runs() if run.started]
+    first, last = (ends(runs, key=lambda run: run.started, default=None) for ends in (min, max))
+    return {
+        "started": first.started[:19] if first is not None else "",
+        "newest": last.started[:19] if last is not None else "",
+        "by": first.session.get("user", "") if first is not None else "",
+        **Labels.of(study.attribute(LABELS)).to_dict(),
     }
 
 

@@ -32,6 +32,9 @@ HOME = "home"
 AMENDED = "amended"
 """The attribute of a study with a token for each time that runs of it that had ended were changed."""
 
+LABELS = "labels"
+"""The attribute of a study with its tags, its note, and whether it is archived."""
+
 HOLDER = "holder"
 """The attribute of a trial that names the coordinator that made it, where coordinators have names."""
 

@@ -10,12 +10,13 @@ from optuna.storages import RDBStorage
 from sqlalchemy import Engine, String, case, cast, column, delete, func, select, table, update
 
 from autotune.errors import StorageError
+from autotune.records.labels import Labels
 from autotune.storage.address import shown, sqlite_path
 from autotune.storage.connection import storage_errors, tables_engine
 from autotune.storage.leases import LEASES
 from autotune.storage.opening import opened
 from autotune.storage.optuna_storage import connect
-from autotune.storage.readable import DEFINITION, ReadableStudy
+from autotune.storage.readable import DEFINITION, LABELS, ReadableStudy
 from autotune.storage.run_log import RUNS, SqlRunLog, stored_keys
 from autotune.storage.stored_study import known_tables, study_in
 from autotune.storage.study_store import StudyStore
@@ -99,6 +100,14 @@ class StoredStudies:
         if self._tables is None:
             self._tables = known_tables(self._url)
         return self.open(name) if self._tables is None else study_in(self._tables, self._url, name)
+
+    def note(self, name: str, labels: Labels) -> None:
+        """Store the labels of a study, in place of those that it had; whoever works on it is not disturbed.
+
+        Raises:
+            StorageError: there is none of that name, or the storage cannot be written.
+        """
+        StudyStore.read(self._url, name, read_only=False).set_attribute(LABELS, labels.to_dict())
 
     def rename(self, old: str, new: str, moved: tuple[Path, Path] | None = None) -> None:
         """Give a study another name; if its runs have `moved` from one folder to another, their records say so.

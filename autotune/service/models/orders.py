@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from autotune.records.labels import MOST_TAGS, NOTE_LETTERS, TAG, TAG_LETTERS
 from autotune.service.models.values import Given
 from autotune.studyfile import NAME
 from autotune.supervision import CORES
@@ -55,6 +56,22 @@ class MoreTrials(Given):
     model_config = ConfigDict(extra="forbid", strict=True, json_schema_extra={"examples": [{"trials": 20}]})
 
     trials: int = Field(ge=1, le=100_000)
+
+
+class NewLabels(Given):
+    """What is noted of a study from now on, instead of what was."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        json_schema_extra={"examples": [{"tags": ["paper"], "note": "with the new BLAS", "archived": False}]},
+    )
+
+    tags: list[Annotated[str, Field(pattern=TAG, max_length=TAG_LETTERS)]] = Field(
+        default_factory=list, max_length=MOST_TAGS
+    )
+    note: str = Field("", max_length=NOTE_LETTERS)
+    archived: bool = Field(False, description="Whether lists leave it out.")
 
 
 class LauncherBrief(BaseModel):

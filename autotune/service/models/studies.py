@@ -29,6 +29,12 @@ _BRIEF: dict[str, Any] = {
     "machine": "node17",
     "replay": False,
     "trouble": "",
+    "started": "2026-11-22T09:00:00",
+    "newest": "2026-11-22T09:12:30",
+    "by": "ada",
+    "tags": ["paper"],
+    "note": "with the new BLAS",
+    "archived": False,
 }
 
 
@@ -37,6 +43,8 @@ class StudyBrief(BaseModel):
 
     `speed_up` is that of the best trial: the verdict's, with its `interval`. Without an interval it only looks so.
     `study` is the name that its study file has. `trouble` says that every trial failed, and why the first did.
+    The first run began at `started`, the `newest` one then, in UTC; it was started `by` that user. `tags`, `note` and
+    `archived` are what users have noted.
     """
 
     model_config = ConfigDict(json_schema_extra={"examples": [_BRIEF]})
@@ -59,6 +67,12 @@ class StudyBrief(BaseModel):
     machine: str
     replay: bool
     trouble: str
+    started: str
+    newest: str
+    by: str
+    tags: list[str]
+    note: str
+    archived: bool
 
 
 class Trial(BaseModel):

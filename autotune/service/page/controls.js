@@ -5,6 +5,7 @@ import { address, call, get, post, studyPath } from "./api.js";
 import { freshId, h, setText } from "./dom.js";
 import { announce } from "./notices.js";
 import { extendDialog } from "./extending.js";
+import { labelDialog } from "./labels.js";
 import { errorLine } from "./parts.js";
 import { saveFile } from "./saving.js";
 import { currentToken } from "./session.js";
@@ -18,6 +19,7 @@ const VERBS = {
   extend: { title: "More trials …", in: ENDED, help: "goes on with the search" },
   confirm: { title: "Confirm now", in: ENDED, help: "compares the best with the default in fresh runs" },
   ablate: { title: "Ablate", in: ENDED, help: "measures what each changed option of the winner is worth" },
+  label: { title: "Notes …", in: null, help: "tags, a note, and whether the list has it" },
   again: { title: "Start another …", in: null, help: "a new study with the options of this one" },
   delete: {
     title: "Delete …",
@@ -63,6 +65,7 @@ export function controls(name) {
   );
   const confirm = confirmation(name, remove);
   const extend = extendDialog(name, update);
+  const label = labelDialog(name, update);
   const start = startDialog();
 
   function press(verb) {
@@ -73,6 +76,7 @@ export function controls(name) {
     }
     if (verb === "delete") confirm.open(study);
     else if (verb === "extend") extend.open();
+    else if (verb === "label") label.open(study);
     else if (verb === "again") start.open(study.again);
     else act(verb);
   }
@@ -122,11 +126,11 @@ export function controls(name) {
   }
 
   function close() {
-    for (const one of [confirm, extend]) one.element.close();
+    for (const one of [confirm, extend, label]) one.element.close();
     start.close();
   }
 
-  const dialogs = [confirm.element, extend.element, start.element];
+  const dialogs = [confirm.element, extend.element, label.element, start.element];
   return { element, dialogs, update, deleting: () => deleting, close };
 }
 
@@ -135,9 +139,10 @@ function applies(verb, study) {
 }
 
 // Why a verb cannot be used now; empty where it can.
-function reason(verb, { state, message, again, ask_tell: told, replay, best }) {
+function reason(verb, { state, message, again, ask_tell: told, replay, best, version }) {
   if (!again && FROM_CATALOGUE.includes(verb)) return "since its study file is not in the catalogue";
   if (verb === "again") return "";
+  if (verb === "label") return version ? "" : "before anything was measured";
   // What the command line works on is not this service's to resume or to delete.
   if (state === "idle" && message) return `while ${message}`;
   if (!VERBS[verb].in.includes(state)) return `while the study is ${state}`;

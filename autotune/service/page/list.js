@@ -1,16 +1,18 @@
 // The list of studies, live.
 
-import { fill, h, setText } from "./dom.js";
+import { fill, h, onChange, setText } from "./dom.js";
 import { failures, quantity, speedUp } from "./format.js";
+import { tagList } from "./labels.js";
 import { announce, setTitle, showConnection } from "./notices.js";
 import { badge, budgetBar, field, options } from "./parts.js";
 import { startDialog } from "./start.js";
 import { follow } from "./stream.js";
 
-const COLUMNS = ["Study", "State", "Trials", "Best", "Over the default", "Verdict", "Failures"];
+const COLUMNS = ["Study", "State", "Trials", "Best", "Over the default", "Verdict", "Failures", "Began"];
 
 const ORDERS = [
   ["name", "name"],
+  ["started", "newest first"],
   ["state", "state"],
   ["speed_up", "greatest gain first"],
   ["trials", "most trials first"],
@@ -44,8 +46,10 @@ export function openList(root) {
   region.hidden = true;
   const find = h("input", { type: "search", autocomplete: "off", spellcheck: "false", on: { input: choose } });
   const order = h("select", { on: { change: choose } }, options(ORDERS));
+  const archived = h("input", { type: "checkbox", on: { change: choose } });
+  const old = h("p", {}, h("label", {}, archived, " Archived, too"));
   const count = h("p", { class: "muted", role: "status" });
-  const tools = h("div", { class: "row end" }, field("Find", find), field("Sorted by", order), count);
+  const tools = h("div", { class: "row end" }, field("Find", find), field("Sorted by", order), old, count);
   tools.hidden = true;
   const empty = h("div", { class: "card empty" }, h("p", { class: "muted" }, "Loading the studies …"));
   fill(
@@ -72,7 +76,8 @@ export function openList(root) {
 
   // What is wanted is in the address, so that it is there again after a look at a study.
   function choose() {
-    const wanted = Object.entries({ find: find.value.trim(), sort: order.value }).filter(
+    const chosen = { find: find.value.trim(), sort: order.value, archived: archived.checked ? "yes" : "" };
+    const wanted = Object.entries(chosen).filter(
       ([key, value]) => value !== "" && !(key === "sort" && value === "name"),
     );
     history.replaceState(null, "", `#/${wanted.length > 0 ? `?${new URLSearchParams(wanted)}` : ""}`);
@@ -81,12 +86,14 @@ export function openList(root) {
 
   function draw() {
     const words = find.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const studies = known.filter((study) => words.every((word) => said(study).includes(word))).sort(by(order.value));
+    const shown = known.filter((study) => archived.checked || !study.archived);
+    const studies = shown.filter((study) => words.every((word) => said(study).includes(word))).sort(by(order.value));
     tools.hidden = known.length === 0;
     region.hidden = studies.length === 0;
     empty.hidden = known.length > 0;
     if (known.length === 0) fill(empty, ...nothingYet());
-    setText(count, words.length > 0 ? `${studies.length} of ${known.length} studies` : "");
+    old.hidden = known.every((study) => !study.archived);
+    setText(count, studies.length < known.length ? `${studies.length} of ${known.length} studies` : "");
     const names = new Set(studies.map((study) => study.name));
     for (const [name, row] of rows) {
       if (!names.has(name)) {
@@ -105,6 +112,7 @@ export function openList(root) {
   const asked = new URLSearchParams(location.hash.split("?")[1]);
   find.value = asked.get("find") ?? "";
   if (ORDERS.some(([key]) => key === asked.get("sort"))) order.value = asked.get("sort");
+  archived.checked = asked.has("archived");
   const stream = follow("events", {
     onEvent: (name, data) => name === "studies" && update(data),
     onState: showConnection,
@@ -134,10 +142,12 @@ function studyRow(name) {
   const link = h("a", { href: `#/studies/${encodeURIComponent(name)}` }, name);
   const state = badge("");
   const budget = budgetBar();
-  const [note, best, speed, verdict, failed] = Array.from({ length: 5 }, () => h("span", {}));
+  const [note, best, speed, verdict, failed, began] = Array.from({ length: 6 }, () => h("span", {}));
+  const tags = h("span", { class: "tags" });
   note.className = "muted small";
+  began.className = "small began";
   verdict.className = "clamped";
-  const cells = [[link, note], state.element, budget.element, best, speed, verdict, failed];
+  const cells = [[link, note, tags], state.element, budget.element, best, speed, verdict, failed, began];
   const element = h(
     "tr",
     { role: "row" },
@@ -147,6 +157,7 @@ function studyRow(name) {
         : h("td", { role: "cell", data: { label: COLUMNS[at] }, class: at === 3 || at === 4 ? "figures" : null }, cell),
     ),
   );
+  const redrawTags = onChange((names) => fill(tags, tagList(names)));
   const update = (study) => {
     state.update(study.state);
     budget.update(study.trials, study.budget);
@@ -156,6 +167,9 @@ function studyRow(name) {
         .filter(Boolean)
         .join(", "),
     );
+    link.title = study.note;
+    redrawTags(study.tags);
+    setText(began, [study.started.replace("T", " ").slice(0, 16), study.by].filter(Boolean).join("\n") || "–");
     setText(best, quantity(study.best, study.metric));
     setText(speed, speedUp(study.speed_up, study.interval));
     setText(verdict, study.trouble || (study.state === "failed" && study.message) || study.verdict || "–");
@@ -173,8 +187,8 @@ function announceStates(studies, states) {
   if (changed.length > 0) announce(changed.map(({ name, state }) => `${name} is ${state}`).join(", "));
 }
 
-function said({ name, objective, machine, state, verdict }) {
-  return [name, objective, machine, state, verdict].filter(Boolean).join(" ").toLowerCase();
+function said({ name, objective, machine, state, verdict, by: who, tags, note }) {
+  return [name, objective, machine, state, verdict, who, ...tags, note].filter(Boolean).join(" ").toLowerCase();
 }
 
 // Figures begin with the greatest, words with A; what has none comes last.
@@ -183,6 +197,7 @@ function by(key) {
     const [left, right] = [one[key] ?? null, other[key] ?? null];
     if (left === right) return one.name.localeCompare(other.name);
     if (left === null || right === null) return left === null ? 1 : -1;
+    if (key === "started") return right.localeCompare(left);
     return typeof left === "number" ? right - left : left.localeCompare(right);
   };
 }

@@ -1,7 +1,8 @@
 // One study: its head, and the section that the address names. The stream stays open while sections change.
 
-import { fill, h, setText } from "./dom.js";
+import { fill, h, onChange, setText } from "./dom.js";
 import { controls } from "./controls.js";
+import { tagList } from "./labels.js";
 import { openLog } from "./log.js";
 import { announce, setTitle, showConnection } from "./notices.js";
 import { openOverview } from "./overview.js";
@@ -116,6 +117,7 @@ function header(name) {
   const meaning = h("span", { class: "muted" });
   const budget = budgetBar();
   const where = h("p", { class: "muted" });
+  const noted = h("p", { class: "noted" });
   const message = h("p", { class: "error" });
   const element = h(
     "div",
@@ -129,19 +131,34 @@ function header(name) {
       h("span", { class: "pair" }, h("span", { class: "muted" }, "trials"), budget.element),
     ),
     where,
+    noted,
     message,
   );
+  const redrawNotes = onChange(({ tags, note, archived }) => {
+    noted.hidden = tags.length === 0 && !note && !archived;
+    fill(noted, archived ? h("strong", {}, "archived ") : null, tagList(tags), note);
+  });
   const update = (study) => {
     state.update(study.state);
     setText(meaning, standing(study));
     budget.update(study.trials, study.budget);
     setText(
       where,
-      [study.replay ? "a replay of recorded runs" : "", study.objective, study.machine].filter(Boolean).join(" · "),
+      [study.replay ? "a replay of recorded runs" : "", study.objective, study.machine, began(study)]
+        .filter(Boolean)
+        .join(" · "),
     );
+    redrawNotes({ tags: study.tags, note: study.note, archived: study.archived });
     message.hidden = !study.message;
     message.className = study.state === "failed" ? "error" : "muted";
     setText(message, study.message);
   };
   return { element, update };
+}
+
+// When the first and the newest run began, in UTC, and who started the study.
+function began({ started, newest, by }) {
+  const [first, last] = [started, newest].map((time) => time.replace("T", " ").slice(0, 16));
+  if (!first) return by;
+  return `began ${first}${last === first ? "" : `, newest run ${last}`} UTC${by ? `, ${by}` : ""}`;
 }

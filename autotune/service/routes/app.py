@@ -27,6 +27,7 @@ from autotune.service.routes import (
     found,
     hints,
     known,
+    labels,
     live,
     page,
     pictures,
@@ -116,6 +117,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.finder, app.state.limits = PeerFinder(), settings.limits
     app.include_router(starting.routes(all_studies, catalogue, audit))
     app.include_router(studies.routes(all_studies, audit))
+    app.include_router(labels.routes(all_studies, audit))
     app.include_router(found.routes(all_studies))
     app.include_router(trial.routes(all_studies))
     app.include_router(hints.routes(all_studies, read_only=settings.read_only))

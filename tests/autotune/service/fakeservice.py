@@ -56,6 +56,7 @@ class FakeStudy:
     machine: str = figures.MACHINE
     compared: bool = True
     doing: str = ""
+    labels: dict = field(default_factory=lambda: {"tags": [], "note": "", "archived": False})
     began: float = field(default_factory=time.monotonic)
 
     def tick(self):
@@ -95,6 +96,10 @@ class FakeStudy:
             "verdict": _sentence(gain) if done else None,
             "machine": self.machine,
             "replay": False,
+            "started": f"2026-11-22T09:{len(self.name):02}:00",
+            "newest": f"2026-11-22T10:{len(self.name):02}:00",
+            "by": "ada",
+            **self.labels,
             "trouble": "" if best or not self.trials else _trouble(self.trials),
         }
 
@@ -263,6 +268,16 @@ class FakeService:
             self.changed.notify_all()
         return study
 
+    def label(self, name, labels):
+        """Note what users say of a study."""
+        for tag in labels["tags"]:
+            if not re.fullmatch(r"[\w.-]+", tag):
+                raise ProblemError(422, f"tags: {tag!r} was given; it must be a word")
+        with self.changed:
+            self.study(name).labels = labels
+            self.changed.notify_all()
+        return self.study(name)
+
     def delete(self, name):
         study = self.study(name)
         if study.state in RUNNING:
@@ -310,6 +325,9 @@ def _handler(service):  # noqa: C901  a table of addresses
 
         def do_POST(self):
             self._answer("POST")
+
+        def do_PUT(self):
+            self._answer("PUT")
 
         def do_DELETE(self):
             self._answer("DELETE")
@@ -365,6 +383,8 @@ def _handler(service):  # noqa: C901  a table of addresses
                     self._json(service.act(name, verb).brief(), 202)
                 case ["POST", "studies", name, ("extend" | "confirm" | "ablate") as verb]:
                     self._json(service.go_on(name, verb, self._body() if verb == "extend" else {}).brief(), 202)
+                case ["PUT", "studies", name, "labels"]:
+                    self._json(service.label(name, self._body()).brief())
                 case ["DELETE", "studies", name]:
                     service.delete(name)
                     self._send(204, "text/plain", b"")

@@ -1,0 +1,46 @@
+"""Labels: what people note of a study for each other. They change nothing of what is measured."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+TAG = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
+"""A tag is one word."""
+
+MOST_TAGS, TAG_LETTERS, NOTE_LETTERS = 20, 40, 2000
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The tags and the note of a study; one that is `archived` is left out of lists unless it is asked for.
+
+    Raises:
+        ValueError: a tag is not one word, or there is too much of something.
+    """
+
+    tags: tuple[str, ...] = ()
+    note: str = ""
+    archived: bool = False
+
+    def __post_init__(self) -> None:
+        for tag in self.tags:
+            if not re.fullmatch(TAG, tag) or len(tag) > TAG_LETTERS:
+                msg = f"tags: {tag!r} was given; a tag is a word of letters, digits and . _ -, of at most {TAG_LETTERS}"
+                raise ValueError(msg)
+        if len(self.tags) > MOST_TAGS:
+            msg = f"tags: {len(self.tags)} were given; a study has at most {MOST_TAGS}"
+            raise ValueError(msg)
+        if len(self.note) > NOTE_LETTERS:
+            msg = f"note: it has {len(self.note)} letters; at most {NOTE_LETTERS} are kept"
+            raise ValueError(msg)
+
+    @classmethod
+    def of(cls, stored: Mapping[str, Any] | None) -> Self:
+        """Return what storage has; nothing where nothing was noted."""
+        found = stored or {}
+        return cls(tuple(found.get("tags", ())), found.get("note", ""), found.get("archived", False))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON-able form that is stored."""
+        return asdict(self) | {"tags": list(self.tags)}
