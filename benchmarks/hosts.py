@@ -128,7 +128,7 @@ def _told_to_open_mpi(found: dict[str, int], slots: int, folder: Path) -> Path:
         f'#!/bin/sh\ncase $1 in\n{cases}esac\nshift\nexec nsenter --target="$process" --net --uts sh -c "$*"\n'
     )
     agent.chmod(0o700)
-    told = {"plm_rsh_agent": agent, "orte_default_hostfile": listed}
+    told = {"plm_rsh_agent": agent, "orte_default_hostfile": listed, "orte_tmpdir_base": folder}
     told |= dict.fromkeys(("btl_tcp_if_include", "oob_tcp_if_include"), Path("eth0"))
     parameters.write_text("".join(f"{name} = {value}\n" for name, value in told.items()))
     return parameters

@@ -55,6 +55,9 @@ def test_nothing_is_left_of_the_hosts(tmp_path):
         done = subprocess.run([*begin, "hostname"], capture_output=True, text=True, check=True)
         assert done.stdout == "node1\n"
         assert Path(f"/proc/{target}").exists()
+        told = Path(begin[-1].partition("=")[2]).read_text()
+        # What a killed mpirun leaves goes with the folder.
+        assert f"orte_tmpdir_base = {tmp_path}\n" in told
     assert not Path(f"/proc/{target}").exists()
 
 
