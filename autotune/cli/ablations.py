@@ -25,7 +25,8 @@ def table_of(ablation: Ablation, metric: str | None = None) -> "Table":
     """Return a row for each option; the title names the `metric`, where there are several."""
     from rich.table import Column, Table
 
-    measured = (Column(name, min_width=16) for name in ("alone on the default", f"in {ablation.subject}"))
+    place = "in the winner" if metric is None else f"in trial {ablation.winner}"
+    measured = (Column(name, min_width=16) for name in ("alone on the default", place))
     title = None if metric is None else f"trial {ablation.winner}, by {metric}"
     table = Table(Column("option", overflow="fold"), *measured, "", title=title)
     for effect in ablation.effects:

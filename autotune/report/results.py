@@ -188,14 +188,9 @@ def _ablation(summary: Summary) -> Section:
 
 def _options(metric: Metric, result: Ablation, *, named: bool) -> Figures:
     """Return a row for each option; of several metrics the one is `named`."""
-    columns = (
-        "option",
-        "default",
-        result.subject.removeprefix("the "),
-        "alone on the default",
-        f"in {result.subject}",
-        "remark",
-    )
+    subject = f"trial {result.winner}" if named else "winner"
+    within = f"in {subject}" if named else "in the winner"
+    columns = ("option", "default", subject, "alone on the default", within, "remark")
     rows = tuple(
         (
             effect.name,
@@ -214,7 +209,7 @@ def _options(metric: Metric, result: Ablation, *, named: bool) -> Figures:
 
 
 def _without(metric: Metric, result: Ablation, *, named: bool) -> str:
-    text = f"{_factor(result.over_winner)} times as good as {result.subject}, and "
+    text = f"{_factor(result.over_winner)} times as good as {f'trial {result.winner}' if named else 'the winner'}, and "
     text += f"{_factor(result.over_default)} times as good as the default"
     return f"in {metric.name} {text}" if named else text
 

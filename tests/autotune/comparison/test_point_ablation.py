@@ -161,6 +161,7 @@ def test_the_command_asks_for_weights_and_shows_every_metric(tmp_path, monkeypat
     assert asked.weights == {"wall_s": 1.0, "memory": 0.0}
     assert "trial 1, by wall_s" in shown.stdout
     assert "trial 1, by memory" in shown.stdout
+    assert "in the winner" not in shown.stdout
     assert (tmp_path / "a.svg").is_file()
     told = json.loads(CliRunner().invoke(app, [*ask, "--json"]).stdout)
     assert [one["metric"] for one in (told, *told["further"])] == ["wall_s", "memory"]
