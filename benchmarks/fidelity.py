@@ -5,8 +5,9 @@
 The runner, the search and the races are the real ones; runs take simulated time. Most programs are made to fool short
 runs: by a start that is slow or fast, by tuning themselves, by a number of iterations that depends on the
 configuration, by a machine that drifts. `tuning` is the median of what a study takes until tuning ends, in runs of the
-default; in brackets the quartiles. A winner is wrong if it takes over 2 % longer than the best configuration that
-this study has proposed: that is what short runs may spoil; over the best of the space it is the search's part, too.
+default; in brackets the quartiles; `all` is that with the rounds and pairs at the end. The winner is the one that the
+study names, after these. It is wrong if it takes over 2 % longer than the best configuration that this study has
+proposed: that is what short runs may spoil; over the best of the space it is the search's part, too.
 """
 
 import argparse
@@ -95,9 +96,10 @@ PROGRAMS: dict[str, Program] = {
 
 @dataclass(frozen=True)
 class Ended:
-    """What a study cost until tuning ended, in runs of the default, and how much slower its winner is than the best."""
+    """What a study cost until tuning ended, and in `all`, in runs of the default, and how slow its winner is."""
 
     cost: float
+    all: float
     beside_proposed: float
     beside_all: float
     whole: int
@@ -121,10 +123,11 @@ def study(program: Program, trials: int, seed: int, *, short: bool) -> Ended:
         file = file.model_copy(update={"fidelity": section})
     told = LengthSimulation.of(program.space, executor, file)
     told.tune()
-    store = told.store
+    tuned_s = executor.spent_s
+    verdict, store = told.confirm(), told.store
     standings = Standings.of(store.trials(), SECONDS, "median")
-    best = standings.incumbent
-    assert best is not None
+    winner = standings.trials[verdict.winner] if verdict is not None else standings.baseline
+    assert winner is not None
 
     def true_s(configuration: Configuration) -> float:
         return program.seconds(configuration, HIGH)
@@ -132,9 +135,11 @@ def study(program: Program, trials: int, seed: int, *, short: bool) -> Ended:
     everything = program.space.decode(program.space.all_indices())
     proposed = [true_s(trial.configuration) for trial in store.trials()]
     runs = store.runs()
-    winner_s = true_s(best.configuration)
+    winner_s = true_s(winner.configuration)
+    default_s = true_s(program.space.default())
     return Ended(
-        executor.spent_s / true_s(program.space.default()),
+        tuned_s / default_s,
+        executor.spent_s / default_s,
         winner_s / min(proposed),
         winner_s / min(map(true_s, everything)),
         sum(run.series.is_tuning for run in runs),
@@ -148,7 +153,7 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=50)
     parser.add_argument("--only", choices=PROGRAMS)
     chosen = parser.parse_args()
-    print(f"{'program':26} {'':7} {'tuning':>20}  wrong of proposed  over best of space  whole  short")
+    print(f"{'program':26} {'':7} {'tuning':>20}    all  wrong of proposed  over best of space  whole  short")
     for name, program in PROGRAMS.items():
         if chosen.only not in {None, name}:
             continue
@@ -160,6 +165,7 @@ def main() -> None:
             over = sum(one.beside_all > WRONG for one in ended)
             print(
                 f"{name:26} {'short' if short else 'whole':7} {cost[1]:6.1f} ({cost[0]:5.1f} to {cost[2]:5.1f})"
+                f"  {median(one.all for one in ended):5.1f}"
                 f"  {wrong:3} (worst {worst - 1:5.1%})   {over:3} of {len(ended):3}"
                 f"     {median(one.whole for one in ended):6.0f} {median(one.short for one in ended):6.0f}",
                 flush=True,

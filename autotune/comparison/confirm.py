@@ -3,7 +3,8 @@
 First the candidates and the baseline run in interleaved rounds. Of those that are not significantly slower than the
 best of them, nor look slower by a gain that matters, the one with the fewest changes from the default wins. It then
 runs against the baseline in fresh pairs, which are all that the verdict counts. Where there are nodes to choose from,
-rounds and pairs are spread over them, and twice as many compete: who looks best may have been on a good node.
+rounds and pairs are spread over them, and twice as many compete: who looks best may have been on a good node. So it is
+where the machine drifted while tuning: who looks best may have run at a good time.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,6 +29,11 @@ from autotune.storage.readable import VERDICT
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import StudyFile, VerdictSection
 from objectives.base import Metric
+
+# Standard deviation of the drift, of logarithms: a ranking may be wrong by that.
+_DRIFTS = 0.02
+# The ratio of drift to noise is one of a grid, and not exact.
+_AS_MUCH = 0.99
 
 
 @dataclass(frozen=True)
@@ -60,6 +66,12 @@ def contest(standings: Standings, count: int) -> Contest | None:
     return Contest(standings, default, tuple(before[:count])) if before else None
 
 
+def competitors(standings: Standings, settings: VerdictSection) -> int:
+    """Return how many trials compete at most: twice as many where the machine drifted as much as runs differ."""
+    drift, noise = standings.effects.drift, standings.effects.noise
+    return settings.candidates * (2 if drift > _DRIFTS and drift >= noise * _AS_MUCH else 1)
+
+
 def confirm(store: StudyStore, manager: RunManager, study: StudyFile) -> Verdict | None:
     """Find the winner and compare it with the baseline; None when there is nothing to compare.
 
@@ -84,7 +96,7 @@ def _contest(standings: Standings, manager: RunManager, settings: VerdictSection
     names, least = manager.nodes.names, settings.nodes or 1
     manager.nodes.check([default.configuration], settings.nodes)
     several = len(names([default.configuration])) > 1
-    competition = contest(standings, len(standings.ranking) if several else settings.candidates)
+    competition = contest(standings, len(standings.ranking) if several else competitors(standings, settings))
     if competition is None or not several:
         return competition
     able: list[TrialRecord] = []

@@ -154,7 +154,8 @@ class RunId:
     """Which run of its study it is. Its text names the run's folder, its job and its lease.
 
     A run of tuning is one of a `trial`; its `number` counts the trial's runs before it, or is the step that it goes to.
-    A run of a comparison is that of a `side` in a `round`; the `round` of a short run is its trial.
+    A run of a comparison is that of a `side` in a `round`; the `round` of a short run is its trial, and
+    its `side` counts the trial's short runs before it.
     A warm-up has a `coordinator` where each makes its own.
     """
 

@@ -1,5 +1,6 @@
 """The short runs among the runs of a study."""
 
+from collections import defaultdict
 from collections.abc import Iterable
 
 from autotune.records.series import Series
@@ -8,6 +9,13 @@ from autotune.records.study import Run
 
 def short_runs(runs: Iterable[Run], low: int, high: int) -> dict[int, Run]:
     """Return the newest short run of each trial, by its number: those of `low` steps where whole ones have `high`."""
-    series = Series.short(low)
-    mine = (run for run in runs if run.series == series and (run.steps, run.of) == (low, high))
-    return {run.trial: run for run in mine if run.trial is not None}
+    return {trial: of_trial[-1] for trial, of_trial in all_short_runs(runs, low, high).items()}
+
+
+def all_short_runs(runs: Iterable[Run], low: int, high: int) -> dict[int, list[Run]]:
+    """Return the short runs of each trial in the order in which they ended; the default has several."""
+    series, found = Series.short(low), defaultdict[int, list[Run]](list)
+    for run in runs:
+        if run.trial is not None and run.series == series and (run.steps, run.of) == (low, high):
+            found[run.trial].append(run)
+    return dict(found)

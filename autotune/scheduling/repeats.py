@@ -35,12 +35,14 @@ class Step:
     """One run to be made: of tuning, or a warm-up or a short run, which do not count; `segment` is how far it goes.
 
     A short run goes `until` this number of steps, of those of a whole one; its answer is not that of a whole one.
+    `before` counts the short runs of its trial that were made already.
     """
 
     trial: TrialRecord
     series: Series = TUNING
     segment: Segment | None = None
     until: tuple[int, int] | tuple[None, None] = (None, None)
+    before: int = 0
 
     @property
     def reaches(self) -> tuple[int, int] | tuple[None, None]:
@@ -53,7 +55,7 @@ class Step:
         if self.series == WARM_UP:
             return ""
         if not self.series.is_tuning:
-            return str(RunId(self.series, round=self.trial.number))
+            return str(RunId(self.series, round=self.trial.number, side=self.before))
         return str(RunId(trial=self.trial.number, number=self.segment.steps if self.segment else len(self.trial.runs)))
 
 

@@ -5,22 +5,27 @@ Every trial but the default begins with a short run. Some are run whole in any c
 have a start of its own. From then on a trial is run whole at once if it will probably beat the incumbent. The others
 wait until there are no more new trials; then those that may beat it are run whole, the greatest expected improvement
 first, until none of the rest has a chance beyond the error rate of races. So a bad forecast costs time, and a
-winner only as often as that. As long as the interval of their rank correlation does not show that short runs rank as
-whole ones do, every trial is run whole. Where short runs would save nothing, since they do not rank, or too many trials
-need a whole one as well, no more are made. Values, races, caps and comparisons are those of whole runs alone.
+winner only as often as that. A trial that would beat the incumbent if one of its values had a start of its own is run
+whole as well, since a forecast may not know of that. As long as the interval of their rank correlation does not show
+that short runs rank as whole ones do, every trial is run whole. Where short runs would save nothing, since they do not
+rank, or too many trials need a whole one as well, no more are made.
+
+The default has a short run now and then: how these differ says how far the machine drifts, which short runs apart in
+time are off by. Where it does, they also bring the next baseline nearer, and nothing is capped. Values, races, caps and
+comparisons are those of whole runs alone.
 """
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
-from math import log, sqrt
-from statistics import median
+from math import exp, hypot, log, sqrt
+from statistics import median, stdev
 from typing import ClassVar
 
 import numpy as np
 
 from autotune.execution.capping import Cap
 from autotune.records.series import Series
-from autotune.records.short_runs import short_runs
+from autotune.records.short_runs import all_short_runs, short_runs
 from autotune.records.study import Purpose, Run, State, TrialRecord
 from autotune.scheduling.repeats import RepeatScheduler, Step
 from autotune.statistics.rank_correlation import rank_correlation
@@ -39,6 +44,10 @@ _PROBABLE = 0.5
 # That many trials beside the pairs tell how many need a whole run as well.
 _TELLING = 5
 _LEAST_WEIGHT = 0.01
+# What is foretold from one pair may be off by so many standard errors.
+_UNSURE = 2.0
+# Short runs of the default that differ by so many times the noise of a run show a drift.
+_DRIFTING = 2.0
 # Of a parameter with more values than that, parts of its range take the place of values.
 _VALUES = 6
 _PARTS = 4
@@ -52,7 +61,8 @@ class Hopes:
 
     `short` are their values; those in `failed` gave none. Once that can be said, there is the `chance` to beat the
     incumbent, the expected improvement (`gain`), and what the sampler is `told`. All trials in `tried` had a short run;
-    that many `pairs` have both. `unknown` are the values that no pair has.
+    that many `pairs` have both. `unknown` are the values that no pair has. The default had `repeats` short runs, and
+    `since` the last of them were others; they differ by `drift` (standard deviation of logarithms).
     """
 
     short: dict[int, float] = field(default_factory=dict)
@@ -60,6 +70,9 @@ class Hopes:
     tried: frozenset[int] = frozenset()
     pairs: int = 0
     unknown: dict[int, Values] = field(default_factory=dict)
+    repeats: int = 0
+    since: int = 0
+    drift: float = 0.0
     pays: bool = True
     known: bool = False
     chance: dict[int, float] = field(default_factory=dict)
@@ -129,8 +142,10 @@ class ShortRunScheduler:
 
     def ended(self, purpose: Purpose, standings: Standings) -> None:
         """Take note of a run that ended."""
+        # Where the machine drifts, a short run takes the time of a whole one nearer to the next baseline.
+        drifting = purpose.trial in standings.trials and self._drifts(self._hopes(standings), standings)
         self._runs = None
-        if purpose.steps is None:
+        if purpose.steps is None or drifting:
             self.repeats.ended(purpose, standings)
 
     def leave_alone(self, trial: TrialRecord) -> None:
@@ -139,10 +154,13 @@ class ShortRunScheduler:
         self.repeats.leave_alone(trial)
 
     def cap(self, trial: TrialRecord, standings: Standings) -> Cap | None:
-        """Return from where on the next whole run of a trial has lost; those that are learnt from are not stopped."""
+        """Return from where on the next whole run of a trial has lost; those that are learnt from are not stopped.
+
+        Nor is any where the machine drifts: there are too few whole runs for races to know that.
+        """
         hopes = self._hopes(standings)
         is_pair = hopes.pairs < _PAIRS or bool(hopes.unknown.get(trial.number))
-        return None if is_pair else self.repeats.cap(trial, standings)
+        return None if is_pair or self._drifts(hopes, standings) else self.repeats.cap(trial, standings)
 
     def is_settled(self, trial: TrialRecord, standings: Standings, busy: Collection[int]) -> bool:
         """Whether no further run could change what a trial is worth."""
@@ -165,9 +183,13 @@ class ShortRunScheduler:
             return None
         default = standings.default
         lacking = [*([default] if default is not None else []), *self._without(standings).values()]
+        every = self.repeats.repeats.baseline_every
+        again = 0 < every <= hopes.since and any(trial.number not in hopes.tried for trial in lacking)
         for trial in lacking:
-            if trial.number not in hopes.tried and self._may_run(trial.number, busy):
-                return Step(trial, Series.short(self.section.low), until=(self.section.low, self.section.high))
+            is_due = trial is default and again
+            if (is_due or trial.number not in hopes.tried) and self._may_run(trial.number, busy):
+                reach = self.section.low, self.section.high
+                return Step(trial, Series.short(reach[0]), until=reach, before=hopes.repeats if is_due else 0)
         return None
 
     def _goes_on(self, number: int, hopes: Hopes, busy: Collection[int]) -> bool:
@@ -229,8 +251,26 @@ class ShortRunScheduler:
         having = self._values([*bare, *pairs], standings)
         covered: Values = frozenset().union(*(having[number] for number in pairs))
         unknown = {number: having[number] - covered for number in bare}
-        hopes = Hopes(bare, failed, frozenset(made), len(pairs), unknown)
+        hopes = Hopes(bare, failed, frozenset(made), len(pairs), unknown, *self._drift(runs, standings))
         return self._judged(hopes, pairs, values, made, standings)
+
+    def _drift(self, runs: Sequence[Run], standings: Standings) -> tuple[int, int, float]:
+        """Return how many short runs the default had, how many others had one since, and how far its own differ."""
+        default = standings.default
+        every = all_short_runs(runs, self.section.low, self.section.high)
+        mine = every.get(default.number, []) if default is not None else []
+        if not mine:
+            return 0, 0, 0.0
+        since = sum(
+            run.trial != mine[-1].trial for run in runs[runs.index(mine[-1]) :] if run.series == mine[-1].series
+        )
+        name = standings.metric.name
+        values = [standings.to_log(run.outcome.metrics[name]) for run in mine if run.outcome.complete]
+        return len(mine), since, stdev(values) if len(values) > 1 else 0.0
+
+    def _drifts(self, hopes: Hopes, standings: Standings) -> bool:
+        """Whether short runs of the default differ by more than whole runs explain."""
+        return hopes.drift > max(_DRIFTING * standings.effects.noise, standings.effects.drift)
 
     def _values(self, numbers: Sequence[int], standings: Standings) -> dict[int, Values]:
         """Return the values of trials: places of parameters, and of their values or parts of their ranges."""
@@ -272,22 +312,54 @@ class ShortRunScheduler:
         model = WholeRuns.of(self._traits(pairs, standings), np.array([values[number] for number in pairs]), whole)
         forecast = model.forecast(self._traits(numbers, standings), np.array([values[number] for number in numbers]))
         # Short and whole runs of a trial may be far apart in time, and the incumbent's value is not exact either.
-        around = effects.drift**2 + effects.variance(effects.count(incumbent.number))
+        around = 2.0 * max(effects.drift, hopes.drift) ** 2 + effects.variance(effects.count(incumbent.number))
         spread = np.sqrt(forecast.spread**2 + around)
         ahead = effects.center(incumbent.number) - log(1.0 + self.repeats.rules.min_gain) - forecast.mean
         z = ahead / spread
         chance = dict(zip(numbers, stdtr(forecast.degrees, z).tolist(), strict=True))
+        own = self._with_own_start(hopes, pairs, values, standings)
+        pays = self._pays(chance, pairs, made, standings)
+        chance |= {number: max(chance[number], self.repeats.rules.error_rate) for number in own}
         gain = ahead * ndtr(z) + spread * np.exp(-0.5 * z * z) / sqrt(2 * np.pi)
         weight = np.clip(effects.noise**2 / forecast.spread**2, _LEAST_WEIGHT, 1.0)
         told = zip(forecast.mean.tolist(), weight.tolist(), strict=True)
         return replace(
             hopes,
-            pays=self._pays(chance, pairs, made, standings),
+            pays=pays,
             known=True,
             chance=chance,
             gain=dict(zip(numbers, gain.tolist(), strict=True)),
             told=dict(zip(numbers, told, strict=True)),
         )
+
+    def _with_own_start(
+        self, hopes: Hopes, pairs: Sequence[int], values: dict[int, float], standings: Standings
+    ) -> set[int]:
+        """Return the trials that would beat the incumbent if one of their values had a start of its own.
+
+        Of two trials with that value short runs would then differ by their pace alone, and whole ones by as many times
+        that as they are longer; a rate is of a step already. The pair with that value and the most similar short run
+        tells the rest.
+        """
+        best = standings.incumbent
+        if best is None:
+            return set()
+        effects, metric = standings.effects, standings.metric
+        longer = self.section.high / self.section.low if metric.direction == "minimize" else 1.0
+        least = exp(effects.center(best.number)) / (1.0 + self.repeats.rules.min_gain)
+        having = self._values([*hopes.short, *pairs], standings)
+        noise = hypot(effects.noise, hopes.drift)
+        found = set()
+        for number, short in hopes.short.items():
+            for value in having[number]:
+                near = min((p for p in pairs if value in having[p]), key=lambda p: abs(values[p] - short), default=None)
+                if near is None:
+                    continue
+                foretold = exp(effects.center(near)) - longer * (exp(values[near]) - exp(short))
+                error = noise * hypot(exp(effects.center(near)), longer * exp(values[near]), longer * exp(short))
+                if foretold - _UNSURE * error < least:
+                    found.add(number)
+        return found
 
     def _pays(self, chance: dict[int, float], pairs: Sequence[int], made: dict[int, Run], standings: Standings) -> bool:
         """Whether a short run of every trial, and whole ones of those that need one, take less than whole ones."""

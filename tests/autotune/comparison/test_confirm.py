@@ -1,14 +1,17 @@
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from autotune.comparison.confirm import confirm
+from autotune.comparison.confirm import competitors, confirm
 from autotune.comparison.findings import changes
 from autotune.comparison.pairs import pairs_wanted
 from autotune.coordination.coordinators import Coordinators
 from autotune.errors import CannotRunHereError
 from autotune.execution.core_pool import CorePool
+from autotune.records.study import Run, TrialRecord
 from autotune.results.summary import summarise
+from autotune.statistics.standings import Standings
 from autotune.storage.leases import MemoryLeaseBook
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import VerdictSection
@@ -207,3 +210,15 @@ def test_the_panel_names_what_is_compared(store, tmp_path):
     assert display.status.subject.startswith(
         "trial 1 against the default, trial 1 looks 2.5 times as fast as the default"
     )
+
+
+@pytest.mark.parametrize(("step", "count"), [(0.0, 3), (0.1, 6)])
+def test_where_the_machine_drifted_while_tuning_twice_as_many_compete(step, count):
+    rng = np.random.default_rng(0)
+
+    def run(number, block):
+        outcome = took(float(np.exp(step * (block % 2) + rng.normal(0.0, 0.005))))
+        return Run({"np": number + 1}, number, block=block, outcome=outcome)
+
+    trials = [TrialRecord(n, {"np": n + 1}, tuple(run(n, block) for block in range(6)), settled=True) for n in range(4)]
+    assert competitors(Standings.of(trials, SECONDS), VerdictSection()) == count

@@ -78,7 +78,7 @@ def test_a_session_that_goes_on_makes_no_short_run_again():
     before = len(simulation.store.runs())
     simulation.tune(9)
     runs = simulation.store.runs()
-    short = [run.trial for run in runs if run.series.kind is SeriesKind.SHORT]
+    short = [run.trial for run in runs if run.series.kind is SeriesKind.SHORT and run.trial != 0]
     assert len(runs) > before
     assert len(short) == len(set(short))
 
@@ -92,3 +92,30 @@ def test_what_fails_when_it_is_short_is_run_whole():
     _, standings = tuned(too_short)
     assert steady(standings.incumbent.configuration, SECTION.high) == best_of(steady, standings)
     assert "application-error" not in standings.counts
+
+
+def test_the_default_has_short_runs_now_and_then_each_with_a_name_of_its_own():
+    simulation, _ = tuned(steady)
+    runs = [run for run in simulation.store.runs() if run.series.kind is SeriesKind.SHORT]
+    trials = [run.trial for run in runs]
+    assert trials.count(0) == 1 + (len(trials) - trials.count(0) - 1) // 10
+    assert [place for place, number in enumerate(trials) if number == 0][:2] == [0, 11]
+
+
+def test_where_the_machine_drifts_the_default_runs_more_often_and_nothing_is_capped():
+    def drifting(simulation):
+        def seconds(configuration, steps):
+            return steady(configuration, steps) * (1.3 if int(simulation[0].executor.spent_s / 60) % 2 else 1.0)
+
+        return seconds
+
+    def made(seconds, holder=None):
+        simulation = simulated(seconds)
+        if holder is not None:
+            holder.append(simulation)
+        simulation.tune()
+        return simulation.store.trials()
+
+    holder = []
+    moved, still = made(drifting(holder), holder), made(steady)
+    assert len(moved[0].runs) > len(still[0].runs)

@@ -29,3 +29,11 @@ def test_what_no_pair_is_near_to_is_unsure():
     told = WholeRuns.of(x, short, short + 1.0).forecast(np.array([[0.05], [1.0]]), np.array([0.5, 0.5]))
     assert told.spread[0] < 0.05
     assert told.spread[1] > 0.14
+
+
+def test_no_whole_run_is_foretold_to_take_no_time():
+    x, short = np.zeros((6, 1)), np.log([10.0, 11.0, 12.0, 13.0, 14.0, 15.0])
+    whole = np.log([1.0, 11.0, 21.0, 31.0, 41.0, 51.0])
+    told = WholeRuns.of(x, short, whole).forecast(x[:1], np.log([5.0]))
+    assert np.isfinite(told.mean).all()
+    assert np.isfinite(told.spread).all()
