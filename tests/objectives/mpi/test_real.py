@@ -134,17 +134,21 @@ def test_a_rule_holds_from_the_size_on_that_was_decided(made, tmp_path, collecti
     planned, launcher = made
     objective = replace(planned.objective, sizes=f"{RULE_BYTES // 2},{RULE_BYTES - 4},{RULE_BYTES}", seconds=1e-5)
     environment = rules_file(tmp_path, collective)
-    (tmp_path / "run").mkdir()
-    job = objective.job({"collective": collective, "ranks": ranks}, Context(tmp_path / "run", time_limit_s=60))
-    output = run_job(replace(job, environment=environment), launcher)
+    for number in range(10):
+        folder = tmp_path / f"run{number}"
+        folder.mkdir()
+        job = objective.job({"collective": collective, "ranks": ranks}, Context(folder, time_limit_s=60))
+        output = run_job(replace(job, environment=environment), launcher)
+        # mpirun spoils the message of two ranks that end at once now and then, and says that instead.
+        if "ORTE_ERROR_LOG" not in output.stderr:
+            break
     measured = [json.loads(line)["bytes"] for line in output.stdout.splitlines() if '"step"' in line]
     if ranks != 2:
         # Another number of ranks than was measured is the library's own.
         assert measured == [RULE_BYTES // 2, RULE_BYTES - 4, RULE_BYTES]
     else:
         assert measured == ([] if collective == "barrier" else [RULE_BYTES // 2, RULE_BYTES - 4])
-        # What the library says of it comes from all ranks at once, and is not always readable.
-        assert output.status.exit_code != 0
+        assert "MPI_ERR_ARG" in output.stderr
 
 
 def messages_sent(folder, planned, launcher, environment):
