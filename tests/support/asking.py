@@ -1,6 +1,8 @@
 """Studies to ask and tell, and clients of them."""
 
-from autotune.asktell import AskTell, FinishedError, LeasedRun, RunReport
+from typing import Any
+
+from autotune.asktell import AskTell, FinishedError, LeasedRun, Reply, RunReport
 from autotune.studyfile import StudyFile
 
 ONCE = {"max_runs": 1, "baseline_runs": 1, "baseline_every": 0}
@@ -32,6 +34,17 @@ def external(**sections) -> StudyFile:
 def seconds(configuration) -> float:
     """Return how long a run takes: the best is x = 4, y = 4."""
     return 10.0 + (configuration["x"] - 4) ** 2 + (configuration["y"] - 4) ** 2
+
+
+def told(study: AskTell, **what: Any) -> tuple[LeasedRun | None, Reply]:
+    """Ask, and tell `what` came of the run."""
+    asked = study.ask()
+    return asked, study.tell(asked.lease, RunReport(**what))
+
+
+def started(study: AskTell) -> tuple[LeasedRun | None, Reply]:
+    """Measure the default configuration, which comes alone."""
+    return told(study, value=80.0)
 
 
 def work(study: AskTell, most: int = 10**6, who: str = "") -> list[LeasedRun]:

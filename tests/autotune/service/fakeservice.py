@@ -9,7 +9,6 @@ import sys
 import threading
 import time
 import traceback
-from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -17,6 +16,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from autotune.batch.script_forms import script_labels
 from tests.autotune.service import fakefigures as figures
+from tests.autotune.service.fakestudy import FakeStudy
 
 PAGE = Path(__file__).parents[3] / "autotune" / "service" / "page"
 TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
@@ -38,121 +38,6 @@ class ProblemError(Exception):
         super().__init__(detail)
         self.status = status
         self.detail = detail
-
-
-@dataclass
-class FakeStudy:
-    """A study: `trials` are done, one more runs while it is running; one that is `held` stays as it is."""
-
-    name: str
-    state: str = "running"
-    budget: int = 12
-    trials: list = field(default_factory=list)
-    message: str = ""
-    ask_tell: bool = False
-    held: bool = False
-    waits: str = ""
-    objective: str = "quantum-espresso"
-    machine: str = figures.MACHINE
-    compared: bool = True
-    doing: str = ""
-    labels: dict = field(default_factory=lambda: {"tags": [], "note": "", "archived": False})
-    began: float = field(default_factory=time.monotonic)
-
-    def tick(self):
-        """Go on by one trial, or to the state that was asked for."""
-        self.began = time.monotonic()
-        if self.state in {"running", "pausing"}:
-            self.trials.append(figures.trial(len(self.trials)))
-        if self.state in {"pausing", "stopping"}:
-            self.state = {"pausing": "paused", "stopping": "stopped"}[self.state]
-        elif self.state == "running" and len(self.trials) >= self.budget:
-            self.state = "finished"
-
-    @property
-    def incumbent(self):
-        return min((one for one in self.trials if one["value"]), key=lambda one: one["value"], default=None)
-
-    def brief(self):
-        best = self.incumbent
-        kinds = [one["state"] for one in self.trials if one["state"] not in {"complete", "running"}]
-        gain = best["speed_up"] if best else None
-        done = self.state == "finished" and best is not None and self.compared
-        return {
-            "name": self.name,
-            "study": "qe",
-            "state": self.state,
-            "message": self.message,
-            "objective": self.objective,
-            "ask_tell": self.ask_tell,
-            "metric": figures.METRIC,
-            "trials": len(self.trials),
-            "budget": self.budget,
-            "failures": {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)},
-            "baseline": figures.BASELINE if best else None,
-            "best": best["value"] if best else None,
-            "speed_up": gain,
-            "interval": [gain * 0.94, gain * 1.06] if done else None,
-            "verdict": _sentence(gain) if done else None,
-            "machine": self.machine,
-            "replay": False,
-            "started": f"2026-11-22T09:{len(self.name):02}:00",
-            "newest": f"2026-11-22T10:{len(self.name):02}:00",
-            "by": "ada",
-            **self.labels,
-            "trouble": "" if best or not self.trials else _trouble(self.trials),
-        }
-
-    def detail(self):
-        best = self.incumbent
-        active = self.state in {"running", "pausing"}
-        run = {
-            "trial": len(self.trials),
-            "label": "",
-            "configuration": figures.configuration(len(self.trials)),
-            "elapsed_s": time.monotonic() - self.began,
-            "step": 4,
-            "metrics": {"scf_accuracy": 0.00123},
-            "waits": self.waits,
-        }
-        doubt = "this machine is too noisy to say it to 5.0%: 19 pairs gave 6.8%, about 35 would be needed"
-        return self.brief() | {
-            "running": [run] if active else [],
-            "left_s": 95.0 * (self.budget - len(self.trials)) if active else None,
-            "phase": "tuning" if active else "",
-            "incumbent": _winner(best),
-            "default": _winner(self.trials[0]) if self.trials else None,
-            "simplified": None,
-            "verdict_detail": {"doubt": doubt} if self.state == "finished" else None,
-            "ledger": figures.ledger(len(self.trials)) if self.trials else {},
-            "workload": figures.FACTS,
-            "noise": "runs of the same configuration differ by 2.1%; the machine drifted by 8%" if best else "",
-            "first_error": next(
-                ({"trial": one["trial"], "message": one["message"]} for one in self.trials if one["message"]), None
-            ),
-            "again": figures.AGAIN | {"name": f"{self.name}-2"},
-            "version": len(self.trials) * 10 + len(self.state) if self.trials else 0,
-        }
-
-
-def _sentence(gain):
-    interval = f"95% interval {gain * 0.94:.3f} to {gain * 1.06:.3f}, 19 interleaved pairs of runs"
-    return f"{gain:.3f} times as fast as the default configuration ({interval})"
-
-
-def _trouble(trials):
-    return f"every trial failed, {len(trials)} of {len(trials)}; trial 0: {trials[0]['message']}"
-
-
-def _winner(one):
-    if one is None:
-        return None
-    return {
-        "trial": one["trial"],
-        "configuration": one["configuration"],
-        "value": one["value"],
-        "runs": [one["value"]] * one["runs"],
-    }
 
 
 class FakeService:

@@ -1,7 +1,6 @@
 import csv
 import io
 import json
-import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 from autotune.coordination import resources
 from autotune.coordination.session_settings import SessionSettings
 from autotune.display.console import Display
-from autotune.errors import AutotuneError, CannotRunHereError, StorageError
+from autotune.errors import CannotRunHereError, StorageError
 from autotune.execution.capping import Cap
 from autotune.execution.simulated_executor import SimulatedExecutor, answered
 from autotune.execution.task import Task
@@ -26,7 +25,7 @@ from autotune.search.registry import sampler_of
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import StudyFile
 from autotune.tuning import session
-from autotune.tuning.replay import best_recorded, budget_rows, known_within, limits_in, table_of
+from autotune.tuning.replay import budget_rows, known_within, table_of
 from autotune.tuning.session import run_study
 from autotune.tuning.simulated import simulated_runs
 from launchers import Job
@@ -290,51 +289,6 @@ def test_what_cannot_be_replayed_says_why(tmp_path):
     )
     with pytest.raises(CannotRunHereError, match="works in steps"):
         resolved({"table": f"{tmp_path}/autotune.db", "study": "steps"}, tmp_path)
-
-
-def with_memory(folder: Path, **sections) -> StudyFile:
-    """Return a study of a table in which the best of each metric is the worst of the other."""
-    path = folder / "memory.csv"
-    rows = (f"{n},{60 / n + repeat / 50},{100 * n + repeat}\n" for n in range(1, 9) for repeat in range(3))
-    path.write_text("n,wall_s,memory_mib\n" + "".join(rows))
-    options = {"table": str(path), "metric": "wall_s", "parameters": ["n"], "metrics": ["memory_mib"]}
-    values = {"name": "again", "objective": "replay", "options": options, "verdict": QUICK}
-    return StudyFile.model_validate(values | sections)
-
-
-def test_a_limit_on_a_second_column_is_kept_by_the_winner(tmp_path):
-    limits = {"memory_mib": {"max": "0.5 GiB"}}
-    summary = run_study(with_memory(tmp_path, limits=limits), settings(tmp_path), ListDisplay())
-    assert summary.best.configuration == {"n": 5}
-    assert "the winner kept memory_mib <= 512 MiB in 6 of 6 pairs" in summary.text()
-    assert exported(stored(tmp_path))[0]["memory_mib"] in {100, 101, 102}
-
-
-def test_budgets_are_judged_by_what_keeps_the_limits(tmp_path):
-    study = with_memory(tmp_path, limits={"memory_mib": {"max": 510}})
-    prepared = prepare(study, this_machine(), local_launcher(), tmp_path / "plan")
-    assert best_recorded(table_of(prepared), limits_in(study, prepared)) == pytest.approx(12.02)
-    (row,) = budget_rows(study, prepared, [8], 2, ListDisplay())
-    assert (row.median, row.found) == (pytest.approx(1.0), 2)
-
-
-def test_a_tradeoff_with_a_second_column_has_a_front_and_no_budget(tmp_path):
-    study = with_memory(tmp_path, tradeoff={"metric": "memory_mib"})
-    display = ListDisplay()
-    summary = run_study(study, settings(tmp_path), display)
-    assert not [line for line in display.lines if "best so far" in line or "looks" in line]
-    first = next(line for line in display.lines if line.startswith("trial 0:"))
-    assert re.match(r"trial 0: \S+ s, memory_mib \S+ MiB ", first)
-    grown = [line for line in display.lines if line.startswith("front: ")]
-    assert re.match(r"front: 2 points; new: trial \d+ \(\S+ s, \S+ MiB\)$", grown[0])
-    assert grown[-1].startswith("front: 8 points; ")
-    assert [point.values[1] for point in summary.front.points][::7] == [801, 101]
-    # A replay of the stored study knows both metrics.
-    again = StudyFile(name="b", objective="replay", options={"table": f"{tmp_path}/autotune.db", "study": "again"})
-    replayed_again = prepare(again, this_machine(), local_launcher(), tmp_path / "plan")
-    assert [metric.name for metric in replayed_again.plan.objective.metrics] == ["wall_s", "memory_mib"]
-    with pytest.raises(AutotuneError, match=r"no best configuration .* take \[tradeoff\] out"):
-        budget_rows(study, replayed_again, [8], 1, ListDisplay())
 
 
 def test_another_table_does_not_continue_a_study(tmp_path):
