@@ -8,28 +8,36 @@ files, and may change none but those of FOLDER. The programs are looked for in P
 exit code is 1 if something is not as it should be.
 
 So it was, on 23 November 2026 (Linux 6.1 in the guest): a rollback journal, said once; winner and verdict as on a local
-disk; a file with a log was converted. By hand: after six kills a study was completed, its file intact, and of two
-coordinators, each on a mount of its own that shared no cache with the other's, one was refused.
+disk; a file with a log was converted. Nothing was lost while the server was away for a minute, and who reads on a mount
+of its own, which shares no cache with the study's, sees whole states that only grow. By hand: after six kills a study
+was completed, its file intact, and of two coordinators, each on a mount of its own, one was refused.
 """
 
 import argparse
 import ctypes
+import json
 import os
 import shutil
 import sqlite3
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 STUDY = "replay"
 SAID = "rollback journal"
 # In the guest, whose own files are in memory.
-_EXPORT, _HERE, _OUT = (Path("/srv", name) for name in ("export", "here", "out"))
+_EXPORT, _HERE, _THERE, _OUT = (Path("/srv", name) for name in ("export", "here", "there", "out"))
+_SERVER = ("rpc.nfsd", "-N", "3", "-G", "10", "-L", "10")
+_AWAY_S = 60.0
+# Trials of a study that is not over before something happens.
+_LONG = 40
+_SHORT_S = 0.2
 _NEEDED = ("linux.uml", "modprobe", "rpcbind", "rpc.mountd", "exportfs", "rpc.nfsd")
 _POWER_OFF = 0x4321FEDC  # linux/reboot.h
 
@@ -87,7 +95,7 @@ def inside(folder: Path) -> None:
 def _mount(folder: Path) -> None:
     for kind, where in (("proc", "/proc"), ("sysfs", "/sys"), ("tmpfs", "/run"), ("tmpfs", "/srv"), ("tmpfs", "/var")):
         _do("mount", "-t", kind, kind, where)
-    for path in (_EXPORT, _HERE, _OUT):
+    for path in (_EXPORT, _HERE, _THERE, _OUT):
         path.mkdir()
     _do("mount", "-t", "hostfs", "none", str(_OUT), "-o", str(folder / "out"))
     log = os.open(_OUT / "log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
@@ -109,9 +117,11 @@ def _mount(folder: Path) -> None:
     _do("rpcbind", "-w")
     _do("rpc.mountd", "-N", "3")
     _do("exportfs", "-i", "-o", "rw,sync,no_root_squash,insecure,fsid=0,no_subtree_check", f"*:{_EXPORT}")
-    _do("rpc.nfsd", "-N", "3", "-G", "10", "-L", "10", "2")
+    _do(*_SERVER, "2")
     options = "vers=4.2,addr=127.0.0.1,clientaddr=127.0.0.1"
     _do("mount", "-i", "-t", "nfs4", "127.0.0.1:/", str(_HERE), "-o", options)
+    # A second machine, as far as the client's caches and locks go.
+    _do("mount", "-i", "-t", "nfs4", "127.0.0.1:/", str(_THERE), "-o", f"{options},nosharecache")
     for line in Path("/proc/mounts").read_text().splitlines():
         if " nfs4 " in line:
             print(line, flush=True)
@@ -125,6 +135,8 @@ def _trials() -> Iterator[tuple[str, bool]]:
     """Yield what was found, and whether it should be so."""
     yield from _alone()
     yield from _converted()
+    yield from _away()
+    yield from _read_elsewhere()
 
 
 def _alone() -> Iterator[tuple[str, bool]]:
@@ -156,15 +168,72 @@ def _converted() -> Iterator[tuple[str, bool]]:
     )
 
 
+def _away() -> Iterator[tuple[str, bool]]:
+    """The server stops in the middle of a study, and comes back a minute later."""
+    here, twin = _folder("away"), Path("/run/undisturbed")
+    twin.mkdir()
+    _tune(twin, _LONG)
+    study = _begin(here, _LONG)
+    known = _trials_known(here, at_least=3)
+    _do("rpc.nfsd", "0")
+    with suppress(subprocess.TimeoutExpired):
+        study.wait(_AWAY_S)
+    waited = study.poll() is None
+    _do(*_SERVER, "2")
+    yield f"with {known} trials stored the server went away for {_AWAY_S:.0f} s, and the study waited: {waited}", waited
+    study.wait()
+    yield (
+        f"it ended with {study.returncode}; journal and integrity: {_journal(here)}",
+        (study.returncode == 0 and _journal(here) == ("delete", "ok")),
+    )
+    same = _best(here) == _best(twin) != ""
+    yield f"winner and verdict are those of a twin whose disk was always there: {same}", same
+
+
+def _read_elsewhere() -> Iterator[tuple[str, bool]]:
+    """Another mount reads while a study is being made here."""
+    here, there = _folder("read"), _THERE / "read"
+    study = _begin(here, _LONG)
+    _trials_known(here, at_least=1)
+    seen: list[int] = []
+    failed = 0
+    while study.poll() is None:
+        answer = _ask("trials", there)
+        failed += answer.returncode != 0
+        if not answer.returncode:
+            seen.append(len(json.loads(answer.stdout)))
+    grows = seen == sorted(seen) and len(set(seen)) > 1
+    yield f"read {len(seen)} times elsewhere meanwhile, {failed} times in vain; trials: {seen}", grows and not failed
+    same = _best(here) == _best(there) != ""
+    yield f"winner and verdict are the same there: {same}", same
+
+
+def _begin(folder: Path, trials: int) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(_study(trials), cwd=folder)
+
+
+def _trials_known(folder: Path, at_least: int) -> int:
+    """Wait until that many trials are stored; return how many there are."""
+    while True:
+        time.sleep(_SHORT_S)
+        answer = _ask("trials", folder)
+        known = len(json.loads(answer.stdout)) if answer.returncode == 0 else 0
+        if known >= at_least:
+            return known
+
+
 def _folder(name: str) -> Path:
     path = _HERE / name
     path.mkdir()
     return path
 
 
+def _study(trials: int) -> tuple[str, ...]:
+    return sys.executable, "-m", "autotune", "study", STUDY, "--trials", str(trials)
+
+
 def _tune(folder: Path, trials: int) -> subprocess.CompletedProcess[str]:
-    words = (sys.executable, "-m", "autotune", "study", STUDY, "--trials", str(trials))
-    return subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+    return subprocess.run(_study(trials), cwd=folder, capture_output=True, text=True, check=False)
 
 
 def _is_well(ended: subprocess.CompletedProcess[str]) -> bool:
@@ -173,9 +242,13 @@ def _is_well(ended: subprocess.CompletedProcess[str]) -> bool:
     return ended.returncode == 0
 
 
+def _ask(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    words = (sys.executable, "-m", "autotune", command, STUDY, "--json")
+    return subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+
+
 def _best(folder: Path) -> str:
-    words = (sys.executable, "-m", "autotune", "best", STUDY, "--json")
-    return subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False).stdout
+    return _ask("best", folder).stdout
 
 
 def _journal(folder: Path) -> tuple[str, str]:
