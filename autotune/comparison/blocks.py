@@ -70,6 +70,10 @@ class BlockTable:
             if other == side and run.outcome.complete and self.metric in run.outcome.metrics
         }
 
+    def runs_of(self, side: int) -> list[Run]:
+        """Return the runs of one side, by round."""
+        return [run for (_, other), run in sorted(self.runs.items(), key=lambda item: item[0]) if other == side]
+
     def place(self, configuration: Configuration) -> int | None:
         """Return the side of a configuration; None if it is not compared here."""
         wanted = dict(configuration)

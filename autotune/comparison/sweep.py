@@ -55,6 +55,7 @@ class SweepPoint:
 
     `value` is free of the machine's drift: the base's, times the ratio. `low` and `high` are the ends of its interval,
     None with too few runs for one. `why` says why nothing was measured: a rule that the values break, or a failure.
+    `broken` are the study's limits that the runs break, with what was measured.
     """
 
     values: Mapping[str, Value | None]
@@ -65,6 +66,7 @@ class SweepPoint:
     speed_up: Interval | None = None
     is_base: bool = False
     why: str = ""
+    broken: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
@@ -73,14 +75,16 @@ class SweepPoint:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON-able form."""
-        return {**vars(self), "values": dict(self.values), "speed_up": self.speed_up and list(self.speed_up)}
+        speed_up = self.speed_up and list(self.speed_up)
+        return {**vars(self), "values": dict(self.values), "speed_up": speed_up, "broken": list(self.broken)}
 
 
 @dataclass(frozen=True)
 class Sweep:
     """The points of a sweep, in the order of the values; `base` is the configuration that the others are fixed at.
 
-    `leaders` are, of two parameters, the best value of the second at each of the first.
+    `leaders` are, of two parameters, the best value of the second at each of the first. `base_broken` are the limits
+    that the base's runs break.
     """
 
     over: tuple[str, ...]
@@ -92,6 +96,7 @@ class Sweep:
     rounds: int
     points: tuple[SweepPoint, ...]
     leaders: tuple[Leader, ...] = ()
+    base_broken: tuple[str, ...] = ()
 
     @property
     def measured(self) -> tuple[SweepPoint, ...]:
@@ -100,8 +105,12 @@ class Sweep:
 
     @property
     def best(self) -> SweepPoint | None:
-        """The best point that is better than the base beyond the noise; None if none is."""
-        better = [point for point in self.measured if point.speed_up is not None and point.speed_up[1] > 1.0]
+        """The best point that keeps the limits and is better than the base beyond the noise; None if none is.
+
+        Whatever keeps limits that the base breaks is better than that.
+        """
+        keeping = [point for point in self.measured if point.speed_up is not None and not point.broken]
+        better = [point for point in keeping if self.base_broken or (point.speed_up and point.speed_up[1] > 1.0)]
         return max(better, key=lambda point: (point.speed_up or (0.0,))[0], default=None)
 
     def to_dict(self) -> dict[str, Any]:
@@ -111,6 +120,7 @@ class Sweep:
             "base": dict(self.base),
             "base_name": self.base_name,
             "base_value": self.base_value,
+            "base_broken": list(self.base_broken),
             "metric": self.metric.name,
             "unit": self.metric.unit,
             "confidence": self.confidence,
@@ -137,8 +147,9 @@ def sweep(  # noqa: PLR0913  by keyword
     series = Series.sweep(text_digest(repr(both)))
 
     def result(table: BlockTable) -> Sweep:
+        broken = [tuple(map(str, standings.limits.broken_in(table.runs_of(side)))) for side in range(len(table.sides))]
         points = tuple(
-            _point(table, point, configuration, standings.metric, study.verdict.confidence)
+            _point(table, point, configuration, standings.metric, study.verdict.confidence, broken)
             for point, configuration in variants.points
         )
         values = table.values(0).values()
@@ -151,7 +162,8 @@ def sweep(  # noqa: PLR0913  by keyword
             study.verdict.confidence,
             request.repeats,
             points,
-            leaders(table, variants.rivals(table), standings.metric, study.verdict.confidence),
+            leaders(table, variants.rivals(table, broken), standings.metric, study.verdict.confidence),
+            broken[0],
         )
 
     blocks = Blocks(
@@ -213,13 +225,16 @@ class Variants:
         )
         return (Side(label, self.base), *others)
 
-    def rivals(self, table: BlockTable) -> dict[str, list[tuple[str, int]]]:
-        """Return the sides that have the same value of the first parameter, by it: those of a second compete there."""
+    def rivals(self, table: BlockTable, broken: Sequence[Sequence[str]]) -> dict[str, list[tuple[str, int]]]:
+        """Return the sides that have the same value of the first parameter, by it: those of a second compete there.
+
+        Those that break limits do not compete; `broken` names these, by side.
+        """
         groups: dict[str, list[tuple[str, int]]] = {}
         for point, configuration in self.points:
             first, *others = ({name: value} for name, value in point.values.items())
             side = None if configuration is None else table.place(configuration)
-            if others and side is not None:
+            if others and side is not None and not broken[side]:
                 groups.setdefault(labelled(first), []).append((labelled(others[0]), side))
         return {place: rivals for place, rivals in groups.items() if len(rivals) > 1}
 
@@ -229,14 +244,20 @@ def labelled(values: Mapping[str, Value | None]) -> str:
     return " ".join(f"{name}={UNSET if value is None else written(value)}" for name, value in values.items())
 
 
-def _point(
-    table: BlockTable, point: SweepPoint, configuration: Configuration | None, metric: Metric, confidence: float
+def _point(  # noqa: PLR0913, PLR0917  what a point is read from
+    table: BlockTable,
+    point: SweepPoint,
+    configuration: Configuration | None,
+    metric: Metric,
+    confidence: float,
+    broken: Sequence[tuple[str, ...]],
 ) -> SweepPoint:
     side = None if configuration is None else table.place(configuration)
     if side is None:
         return point
     runs, failures, reference = len(table.values(side)), table.failures(side), table.values(0)
-    known = {**vars(point), "runs": runs, "why": failures[-1] if failures and not runs else ""}
+    why = failures[-1] if failures and not runs else ""
+    known = {**vars(point), "runs": runs, "why": why, "broken": broken[side]}
     pairs = table.pairs(0, side)
     if not pairs:
         return SweepPoint(**known)
@@ -302,7 +323,11 @@ def described(sweep: Sweep) -> str:
     least = signed_rank.least_pairs(sweep.confidence)
     if sweep.rounds < least:
         return f"without intervals: {least} rounds are needed for them (--repeats {least})"
+    keeps = " that keeps the limits" if any(point.broken for point in sweep.measured) else ""
     if best is None or best.speed_up is None:
-        return f"no value is better than the {sweep.base_name} beyond the noise ({shown(sweep.base)}; {of})"
+        if sweep.base_broken:
+            return f"no value keeps the limits ({of})"
+        return f"no value{keeps} is better than the {sweep.base_name} beyond the noise ({shown(sweep.base)}; {of})"
     ratio = f"{times(best.speed_up[0], metric, '.3f')} the {sweep.base_name}"
-    return f"best: {best.label}, {ratio} ({ends(best.speed_up, metric)}; {of})"
+    breaks = f", which breaks {'; '.join(sweep.base_broken)}" if sweep.base_broken else ""
+    return f"best{keeps}: {best.label}, {ratio} ({ends(best.speed_up, metric)}; {of}){breaks}"

@@ -43,6 +43,8 @@ def sweep_chart(sweep: Sweep, study: str) -> Chart | None:
         f"{shown(sweep.base)}: {counted(len(sweep.measured), 'configuration')}, "
         f"{counted(sweep.rounds, 'interleaved round')}, {sweep.confidence:.0%} intervals."
     )
+    broken = [point.label for point in sweep.measured if point.broken]
+    text += f" These break limits: {', '.join(broken)}." * bool(broken)
     columns = (*sweep.over, Axis(sweep.metric.name, sweep.metric.unit).text, "from", "to")
     rows = tuple(
         (*(_word(value) for value in point.values.values()), point.value, point.low, point.high)
@@ -91,4 +93,5 @@ def _word(value: Value | None) -> str:
 def _said(point: SweepPoint, sweep: Sweep) -> str:
     assert point.value is not None
     interval = f" ({point.low:.4g} to {point.high:.4g})" if point.low is not None and point.high is not None else ""
-    return f"{point.label}\n{quantity(point.value, sweep.metric)}{interval}, {counted(point.runs, 'run')}"
+    breaks = f"\nbreaks {'; '.join(point.broken)}" if point.broken else ""
+    return f"{point.label}\n{quantity(point.value, sweep.metric)}{interval}, {counted(point.runs, 'run')}{breaks}"

@@ -136,7 +136,8 @@ def sweep(
 
 
 def _left_out(result: "Sweep") -> list[str]:
-    return [f"not measured, {point.label}: {point.why}" for point in result.points if point.why]
+    missing = [f"not measured, {point.label}: {point.why}" for point in result.points if point.why]
+    return missing + [f"breaks {'; '.join(point.broken)}, {point.label}" for point in result.points if point.broken]
 
 
 def _swept(over: str, values: Sequence[str]) -> dict[str, list[str] | None]:

@@ -13,10 +13,10 @@ from autotune.errors import StudyFileError
 from autotune.pictures.chart import Line
 from autotune.pictures.sweep import sweep_bars, sweep_chart
 from autotune.storage.study_store import StudyStore
-from objectives.base import Answer
+from objectives.base import Answer, Metric
 from spaces import Choice, Constraint, Integer, Space
 from tests.support.contests import manager
-from tests.support.fakes import ListDisplay, PaperExecutor, definition, study_file, took
+from tests.support.fakes import SECONDS, ListDisplay, PaperExecutor, definition, study_file, took
 
 SPACE = Space(
     [
@@ -118,6 +118,42 @@ def test_of_two_parameters_the_best_of_the_second_is_said_at_each_value_of_the_f
     assert lines == [(0, (8.0, 4.0, 2.0)), (1, pytest.approx((5.0, 4.0, 3.0)))]
     assert swept(store, tmp_path, PaperExecutor(timed), repeats=2, **over).leaders == result.leaders
     assert swept(store, tmp_path, PaperExecutor(timed), repeats=1, np=["1", "2"], blas=["fast"]).leaders == ()
+
+
+P99 = Metric("p99", "ms")
+LIMITED = study_file(limits={"p99": {"max": "20 ms"}})
+
+
+@pytest.mark.parametrize(
+    ("slow", "said"),
+    [
+        ([], "best: work=12, 2.000 times"),
+        ([12], "best that keeps the limits: work=15, 1.600 times"),
+        ([12, 15], "no value that keeps the limits is better than the default"),
+        ([12, 15, 24], "best that keeps the limits: work=30, 0.800 times"),
+        ([12, 15, 24], "which breaks p99 <= 20 ms: 30 ms"),
+        ([12, 15, 24, 30], "no value keeps the limits"),
+    ],
+)
+def test_a_value_that_breaks_a_limit_is_named_and_is_never_the_best(tmp_path, slow, said):
+    space = Space([Integer("work", (12, 15, 24, 30), default=24)], [])
+    known = definition(space, metrics=(SECONDS, P99), study=LIMITED.model_dump(mode="json"))
+    store = StudyStore.create(f"sqlite:///{tmp_path / 'autotune.db'}", "paper", known)
+
+    def run(configuration):
+        work = configuration["work"]
+        return replace(took(float(work)), metrics={"wall_s": float(work), "p99": 30.0 if work in slow else 9.0})
+
+    request = Request({"work": None}, {}, 6)
+    variants = Variants.of(space, request, space.default())
+    found = manager(tmp_path, PaperExecutor(run))
+    result = sweep(store, found, LIMITED, request=request, variants=variants, live=lambda result: "")
+    broken = [point for point in result.points if point.broken]
+    assert [point.label for point in broken] == [f"work={work}" for work in slow]
+    assert all(point.to_dict()["broken"] == ["p99 <= 20 ms: 30 ms"] for point in broken)
+    assert said in described(result)
+    drawn = sweep_chart(result, "paper").description.partition("break limits: ")[2]
+    assert all(point.label in drawn for point in broken)
 
 
 def test_without_a_measured_default_the_others_must_agree_with_the_answer_of_the_first_run(store, tmp_path):
