@@ -119,6 +119,9 @@ StepsTold = Literal["placeholder", "variable", "unclear"]
 number; by the variable, as its own code says; or nobody knows.
 """
 
+REMARK = "remark"
+"""The detail of a run that has something to tell the person who watches: a sentence that is shown with its value."""
+
 CURVE = "curve"
 """The detail of a program that works in steps that holds the values of the target metric, a list of (step, value)."""
 

@@ -115,6 +115,11 @@ class BlockTable:
             if other == side and not run.outcome.complete
         ]
 
+    def remarks(self, side: int) -> list[str]:
+        """Return what one side's runs have to tell beside their values, each remark once."""
+        runs = (run for (_, other), run in sorted(self.runs.items()) if other == side and run.outcome.complete)
+        return list(dict.fromkeys(run.outcome.remark for run in runs if run.outcome.remark))
+
     def is_reliable(self, side: int) -> bool:
         """Whether a side has not failed too often to be run again."""
         return len(self.failures(side)) < FAILED_OFTEN

@@ -112,6 +112,8 @@ def scale(  # noqa: PLR0913  by keyword
     for index, side in enumerate(sides):
         for failure in table.failures(index)[:1]:
             manager.display.line(f"not in the tables, {shown(side.configuration)}: {failure}")
+        for remark in table.remarks(index):
+            manager.display.line(f"{shown(side.configuration)}: {remark}")
     metrics = store.definition.metrics
     return [
         point

@@ -61,7 +61,8 @@ class Messages:
         metric = self.standings.metric
         others = [other for other in self.others if other.name in outcome.metrics]
         told = "".join(f", {other.name} {quantity(outcome.metrics[other.name], other)}" for other in others)
-        return f"{quantity(outcome.metrics[metric.name], metric)}{told}{at}{stopped}"
+        remark = f" ({outcome.remark})" if outcome.remark else ""
+        return f"{quantity(outcome.metrics[metric.name], metric)}{told}{at}{stopped}{remark}"
 
     def value(self, trial: TrialRecord) -> str:
         """Say what a complete trial is worth."""

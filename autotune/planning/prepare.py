@@ -24,6 +24,7 @@ from launchers import Job, Launcher
 from launchers.secret import masked_names, masked_tables
 from objectives import registry
 from objectives.base import Output, Plan, PlanError
+from objectives.efficiency.plan import made_ready
 from spaces import Space
 
 
@@ -100,6 +101,7 @@ def prepare(  # noqa: PLR0913, PLR0917  they have little in common
             errors.append(f"workload {name!r}: {error}")
     if errors:
         raise CannotRunHereError("\n".join(errors))
+    plan = made_ready(plan)
     definition = Definition(
         objective=study.objective,
         options=masked_tables(study.options),

@@ -7,7 +7,7 @@ from typing import Any, Self
 from autotune.records.stored import Stored
 from launchers import Usage
 from launchers.noise.disturbance import Disturbance
-from objectives.base import Answer, FailureKind
+from objectives.base import REMARK, Answer, FailureKind
 
 SHARED_CORES = "shared-cores"
 """The code of a run that was bound to the same cores as another one: it measured that one, too."""
@@ -64,6 +64,11 @@ class Outcome(Stored):
     def disturbance(self) -> Disturbance:
         """What else the machine did during the run, as far as that is known."""
         return Disturbance.of(self.conditions)
+
+    @property
+    def remark(self) -> str:
+        """What the run has to tell the person who watches, beside its value; empty if that is nothing."""
+        return str(self.details.get(REMARK, ""))
 
     @property
     def capped(self) -> bool:

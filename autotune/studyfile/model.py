@@ -217,6 +217,15 @@ class ScalingSection(Section):
     work: str | None = None
 
 
+class EfficiencySection(Section):
+    """Whether the ranks of each run tell how long they were in MPI, by a library that they load first (`mpi`).
+
+    Parallel efficiency, load balance and communication efficiency are metrics then.
+    """
+
+    mpi: bool = False
+
+
 class LauncherSection(Section):
     """Where the runs are made: on this machine, or as jobs of a batch system at a `site`, by default the user's own.
 
@@ -315,6 +324,7 @@ class StudyFile(Section):
     fidelity: FidelitySection | None = None
     model: ModelSection | None = None
     scaling: ScalingSection | None = None
+    efficiency: EfficiencySection = EfficiencySection()
     tradeoff: TradeoffSection | None = None
     decisions: DecisionsSection | None = None
     limits: dict[str, LimitSection] = Field(default_factory=dict)

@@ -8,8 +8,9 @@ from autotune.studyfile.lengths import derived_values, fidelity_errors, shorter_
 from autotune.studyfile.limits import limit_errors
 from autotune.studyfile.model import AUTO, OWN_SAMPLER, StudyFile
 from autotune.studyfile.shape import mentioned_terms, shape_of, term_errors
-from objectives.base import Plan
+from objectives.base import Plan, PlanError
 from objectives.computing import ComputingObjective
+from objectives.efficiency.plan import timed
 from spaces import (
     Constraint,
     Parameter,
@@ -36,6 +37,11 @@ def joined(study: StudyFile, plan: Plan, machine: Mapping[str, Value]) -> tuple[
     """
     facts = {**machine, **plan.facts}
     errors: list[Problem] = []
+    if study.efficiency.mpi:
+        try:
+            plan = timed(plan, "efficiency.mpi")
+        except PlanError as error:
+            errors.extend(error.problems)
     parameters: tuple[Parameter, ...] = ()
     constraints: tuple[Constraint, ...] = ()
     try:

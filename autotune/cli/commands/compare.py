@@ -211,7 +211,7 @@ def scaling(
 def _scaling_table(points: "list[ScalingPoint]", title: str) -> "Table":
     from rich.table import Column, Table
 
-    others = list(points[0].others)
+    others = list(dict.fromkeys(name for point in points for name in point.others))
     fixed = (Column(name, no_wrap=True) for name in ("processes", "runs", "value", "speed-up", "efficiency"))
     table = Table(*fixed, *(Column(name.replace("_", " ")) for name in others), title=title)
     table.caption = f"the first: {shown(points[0].configuration)}".replace("[", r"\[")

@@ -2,6 +2,7 @@
 
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +16,7 @@ from autotune.statistics.standings import Standings
 from launchers import Usage
 from launchers.batch_systems.registry import BATCH_SYSTEMS
 from launchers.mpi import script_flavour
+from objectives.efficiency import library
 from tests.autotune.results.test_summary import JOB, script, trial, verdict_on
 from tests.support.fakes import SECONDS, definition, small_space, took
 
@@ -72,6 +74,15 @@ def test_a_command_is_that_of_the_configuration_to_use_if_autotune_has_started_i
     assert winner_script.command_to_use(store, summary(ablation=ABLATION))[-3:] == ["pw.x", "-nk", "1"]
     told = replace(summary(), definition=replace(definition(small_space()), objective="replay"))
     assert winner_script.command_to_use(store, told) is None
+
+
+def test_a_script_is_without_the_library_that_timed_the_measured_run():
+    timed = library.timed(JOB["environment"], Path("/cache") / library.NAME, Path(JOB["folder"]))
+    winner = replace(TRIALS[1].runs[0], job=JOB | {"environment": timed})
+    assert "LD_PRELOAD" not in " ".join(winner_script.command_to_use(Stored(winner), summary()))
+    text = winner_script.script_of(Stored(winner), summary(), "slurm")
+    assert library.PRELOAD not in text
+    assert library.FOLDER_VARIABLE not in text
 
 
 def test_the_command_to_use_comes_after_what_makes_its_own_build_available():

@@ -1,12 +1,19 @@
+from dataclasses import replace
+from io import StringIO
+
 import numpy as np
 import pytest
+from rich.console import Console
 
+from autotune.cli.commands.compare import _scaling_table
 from autotune.comparison.scaling import scale, variants
 from autotune.errors import CannotRunHereError, StudyFileError
+from autotune.formatting import shown
 from autotune.results.summary import summarise
 from autotune.storage.observation import Observation
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import ScalingSection
+from objectives.base import REMARK, Metric
 from spaces import Constraint, Integer, Space
 from tests.support.contests import manager
 from tests.support.fakes import SECONDS, PaperExecutor, definition, study_file, took
@@ -92,3 +99,25 @@ def test_the_numbers_are_medians(store, tmp_path):
         if run.series.is_comparison and run.configuration["np"] == 1
     ]
     assert found[0].value == float(np.median(runs))
+
+
+def test_what_some_runs_did_not_tell_is_said_and_the_others_stand_in_the_tables(tmp_path):
+    balance = Metric("load_balance", "", "maximize")
+    made = StudyStore.create(f"sqlite:///{tmp_path / 'b.db'}", "paper", definition(SPACE, metrics=(SECONDS, balance)))
+    measured(made)
+
+    def told(configuration):
+        ended = amdahl(configuration)
+        if configuration["np"] == 1:
+            return replace(ended, details={REMARK: "no efficiencies: no rank wrote"})
+        return replace(ended, metrics={**ended.metrics, balance.name: 0.5})
+
+    working = manager(tmp_path, PaperExecutor(told))
+    base = summarise(made).configuration
+    found = scale(made, working, SPACE, study(scaling={"processes": "np"}), base=base, rounds=2)
+    assert [dict(point.others) for point in found] == [{}, *[{"load_balance": 0.5}] * 3]
+    said = [line for line in working.display.lines if "no efficiencies" in line]
+    assert said == [f"{shown({**base, 'np': 1})}: no efficiencies: no rank wrote"]
+    table = Console(width=200, file=StringIO())
+    table.print(_scaling_table(found, "strong scaling"))
+    assert "load balance" in table.file.getvalue()

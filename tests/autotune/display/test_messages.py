@@ -6,7 +6,7 @@ from autotune.display.messages import Messages, why_nothing_worked
 from autotune.records.outcome import Outcome
 from autotune.records.study import Run, TrialRecord
 from autotune.statistics.standings import Standings
-from objectives.base import FailureKind
+from objectives.base import REMARK, FailureKind
 from tests.support.fakes import SECONDS, failed, took
 
 
@@ -48,3 +48,10 @@ def test_a_run_that_others_slowed_down_says_so(messages, tmp_path, taken, said):
     line = messages.ran(trial(1, outcome, tmp_path), outcome)
     words = "(others kept it from running for 43% of its time, and used 50% of its cores)"
     assert (words in line) is said
+
+
+def test_what_a_run_has_to_tell_stands_behind_its_value(messages, tmp_path):
+    outcome = Outcome({"wall_s": 2.0}, details={REMARK: "no efficiencies: no rank wrote"})
+    assert messages.ran(trial(1, outcome, tmp_path), outcome).startswith(
+        "trial 1: 2 s (no efficiencies: no rank wrote)"
+    )

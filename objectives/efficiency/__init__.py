@@ -1,0 +1,1 @@
+"""How well an MPI program uses its ranks: measured of any program, by a library that its processes load."""

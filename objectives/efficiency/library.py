@@ -1,0 +1,63 @@
+"""The library that times a run's calls of MPI: made once on this machine, by whatever C compiler there is."""
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from launchers.software.digest import file_digest
+from objectives.madefile import NotMadeError, made_once, made_path
+
+SOURCE = Path(__file__).with_name("mpitime.c")
+NAME = "autotune-mpitime.so"
+FOLDER_VARIABLE = "AUTOTUNE_MPI_TIMES"
+PRELOAD = "LD_PRELOAD"
+
+_COMPILERS = ("cc", "gcc", "clang", "mpicc")
+
+
+def made() -> Path:
+    """Return the library, made if it is not there yet.
+
+    Raises:
+        NotMadeError: there is no compiler, it fails, or nothing can be written.
+    """
+    command = _command()
+    if command is None:
+        msg = f"there is no C compiler: none of {', '.join(_COMPILERS)} is on the search path"
+        raise NotMadeError(msg)
+    try:
+        return made_once(NAME, (command,), (SOURCE,))
+    except OSError as error:
+        msg = f"{error.filename or NAME}: {error.strerror or error}"
+        raise NotMadeError(msg) from error
+
+
+def place() -> Path | None:
+    """Return where the library is when it is made; None where nothing could make it."""
+    command = _command()
+    return None if command is None else made_path(NAME, (command,), (SOURCE,))
+
+
+def identity() -> str:
+    """Return what tells runs with this library from others."""
+    return f"timed by a library that is loaded first, {file_digest(SOURCE)}"
+
+
+def timed(environment: Mapping[str, str], library: Path, folder: Path) -> dict[str, str]:
+    """Return the variables of a job with the library loaded after what the job loads first anyway."""
+    loaded = [environment[PRELOAD]] if environment.get(PRELOAD) else []
+    return {**environment, PRELOAD: ":".join([*loaded, str(library)]), FOLDER_VARIABLE: str(folder.resolve())}
+
+
+def without(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of a job without the library, as it is when nothing is measured of it."""
+    others = {name: value for name, value in environment.items() if name not in {PRELOAD, FOLDER_VARIABLE}}
+    if PRELOAD not in environment:
+        return others
+    loaded = [path for path in environment[PRELOAD].split(":") if Path(path).name != NAME]
+    return others | ({PRELOAD: ":".join(loaded)} if loaded else {})
+
+
+def _command() -> tuple[str, ...] | None:
+    compiler = next((name for name in _COMPILERS if shutil.which(name)), None)
+    return None if compiler is None else (compiler, "-O2", "-shared", "-fPIC", "-o", NAME, SOURCE.name, "-ldl")

@@ -1,0 +1,102 @@
+"""An objective whose runs tell how long each rank was in MPI, beside what they measure anyway."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from launchers import Job
+from objectives.base import REMARK, Context, Measurement, Metric, Objective, Output, ProgressReader
+from objectives.efficiency.library import timed
+from objectives.efficiency.times import Execution, MissingTimesError, efficiencies, executions, runtime_s, times_in
+from spaces import Configuration
+
+EFFICIENCIES = (
+    Metric("parallel_efficiency", "", "maximize"),
+    Metric("load_balance", "", "maximize"),
+    Metric("communication_efficiency", "", "maximize"),
+)
+"""What is measured of every run whose ranks all tell; absent of the others."""
+
+MPI_TIMES = "mpi_times"
+"""The detail that says what the efficiencies are of."""
+
+
+@dataclass(frozen=True)
+class TimedObjective:
+    """Runs the jobs of an objective with `library` loaded, where that is there, and adds the efficiencies to the rest.
+
+    A job inside an image is left alone: the library was made outside of it.
+    """
+
+    objective: Objective
+    library: Path | None
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """Those of the objective, and the efficiencies."""
+        return (*self.objective.metrics, *EFFICIENCIES)
+
+    def job(self, configuration: Configuration, context: Context) -> Job:
+        """Return the objective's job, whose ranks write into its folder; those of a part write into the part's."""
+        job = self.objective.job(configuration, context)
+        if self.library is None or not self.library.is_file():
+            return job
+        if job.parts:
+            return replace(job, parts=tuple(_with_library(part, self.library) for part in job.parts))
+        return _with_library(job, self.library)
+
+    def progress_reader(self) -> ProgressReader:
+        """Return the objective's reader."""
+        return self.objective.progress_reader()
+
+    def measure(self, output: Output) -> Measurement:
+        """Return what the objective measures and the efficiencies; where ranks did not tell, a remark says so."""
+        measured = self.objective.measure(output)
+        try:
+            found = executions(times_in(output.folder))
+            _check_ranks(found, output.job)
+        except (MissingTimesError, OSError) as error:
+            return replace(measured, details={**measured.details, REMARK: f"no efficiencies: {error}"})
+        efficiency = efficiencies(found)
+        return replace(
+            measured,
+            metrics={**measured.metrics, **{metric.name: getattr(efficiency, metric.name) for metric in EFFICIENCIES}},
+            details={**measured.details, **_details(found)},
+        )
+
+
+def _with_library(job: Job, library: Path) -> Job:
+    if job.software is not None and job.software.container is not None:
+        return job
+    return replace(job, environment=timed(job.environment, library, job.folder))
+
+
+def _check_ranks(found: Sequence[Execution], job: Job | None) -> None:
+    """Check that ranks knew of one another.
+
+    Raises:
+        MissingTimesError: no execution has as many ranks as were started.
+    """
+    most = max(map(len, found))
+    if job is not None and job.ranks > 1 and most < job.ranks:
+        msg = f"{job.ranks} ranks were started, and each found {most}"
+        raise MissingTimesError(msg)
+
+
+def _details(found: Sequence[Execution]) -> dict[str, object]:
+    ranks = [rank for execution in found for rank in execution]
+    computing = [rank.computing_s for rank in ranks]
+    elsewhere = sum(rank.calls_elsewhere for rank in ranks)
+    calls = sum(rank.calls for rank in ranks) + elsewhere
+    said = f"{elsewhere} of {calls} calls of MPI are of other threads than the one that called MPI_Init: not timed"
+    return {
+        MPI_TIMES: {
+            "executions": len(found),
+            "ranks": max(map(len, found)),
+            "runtime_s": runtime_s(found),
+            "least_computing_s": min(computing),
+            "most_computing_s": max(computing),
+            "calls": calls,
+        },
+        **({REMARK: said} if elsewhere else {}),
+    }

@@ -1,0 +1,130 @@
+"""The time that ranks were in MPI, and the efficiencies that follow from it.
+
+They are those of the POP Centre of Excellence (POP Standard Metrics for Parallel Performance Analysis; Wagner, Mohr,
+Giménez, Labarta, A structured approach to performance analysis, 2019). A rank computes while it is not in MPI. Over the
+ranks of a run, load balance is the average computing time by the longest, communication efficiency the longest by the
+time of the run, and parallel efficiency their product: the share of all ranks' time that is computing.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import fsum
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from objectives.figure import text_of
+
+PREFIX = ".autotune-mpi-times."
+"""How the files begin that the ranks of a run write into its folder: one for each host, a line for each rank."""
+
+_MOST_RANKS = 2**24  # more than any machine has
+_NONE_WROTE = (
+    "no rank wrote how long it was in MPI: the program calls no MPI, has it built in, ended without MPI_Finalize, or "
+    "did not load the library"
+)
+
+
+class MissingTimesError(Exception):
+    """The ranks of a run did not tell how long they were in MPI, or not all of them did; the text says what is so."""
+
+
+class RankTimes(BaseModel):
+    """What one rank wrote when it ended: from MPI_Init on, in ns of its own clock."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    rank: int = Field(ge=0)
+    ranks: int = Field(ge=1, le=_MOST_RANKS)
+    elapsed_ns: int = Field(gt=0)
+    mpi_ns: int = Field(ge=0)
+    calls: int = Field(ge=0)
+    calls_elsewhere: int = Field(ge=0)
+
+    @model_validator(mode="after")
+    def _is_possible(self) -> "RankTimes":
+        if self.rank >= self.ranks or self.mpi_ns > self.elapsed_ns:
+            msg = "a rank is below the number of ranks, and in MPI for no longer than it runs"
+            raise ValueError(msg)
+        return self
+
+    @property
+    def computing_s(self) -> float:
+        """For how long it was not in MPI."""
+        return (self.elapsed_ns - self.mpi_ns) * 1e-9
+
+
+@dataclass(frozen=True)
+class Efficiencies:
+    """The efficiencies of a run, each from 0 to 1."""
+
+    load_balance: float
+    communication_efficiency: float
+
+    @property
+    def parallel_efficiency(self) -> float:
+        """The share of all ranks' time that is computing."""
+        return self.load_balance * self.communication_efficiency
+
+
+Execution = Sequence[RankTimes]
+"""One start of an MPI program: the times of all of its ranks, in their order."""
+
+
+def times_in(folder: Path) -> list[RankTimes]:
+    """Return what ranks wrote into a run's folder, and into those of its parts; other lines do not count.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    files = sorted([*folder.glob(f"{PREFIX}*"), *folder.glob(f"*/{PREFIX}*")])
+    lines = (line for file in files for line in (text_of(file) or "").splitlines())
+    return [times for line in lines if (times := _read(line)) is not None]
+
+
+def executions(times: Iterable[RankTimes]) -> list[Execution]:
+    """Return the executions that all ranks wrote of. A rank that wrote several times was in one after the other.
+
+    Raises:
+        MissingTimesError: no rank wrote, or some did not.
+    """
+    by_size: dict[int, dict[int, list[RankTimes]]] = defaultdict(lambda: defaultdict(list))
+    for one in times:
+        by_size[one.ranks][one.rank].append(one)
+    if not by_size:
+        raise MissingTimesError(_NONE_WROTE)
+    found: list[Execution] = []
+    for size, by_rank in sorted(by_size.items()):
+        whole = max(map(len, by_rank.values()))
+        lacking = size - sum(len(told) == whole for told in by_rank.values())
+        if lacking:
+            msg = f"{lacking} of {size} ranks did not write how long they were in MPI"
+            raise MissingTimesError(msg)
+        found += zip(*(by_rank[rank] for rank in range(size)), strict=True)
+    return found
+
+
+def efficiencies(executions: Sequence[Execution]) -> Efficiencies:
+    """Return the efficiencies of executions, of which there is one at least; several are added up.
+
+    Where no rank computes, none does more than another.
+    """
+    average = fsum(fsum(rank.computing_s for rank in ranks) / len(ranks) for ranks in executions)
+    longest = fsum(max(rank.computing_s for rank in ranks) for ranks in executions)
+    return Efficiencies(
+        load_balance=min(1.0, average / longest) if longest else 1.0,
+        communication_efficiency=min(1.0, longest / runtime_s(executions)),
+    )
+
+
+def runtime_s(executions: Sequence[Execution]) -> float:
+    """Return for how long MPI programs ran, from MPI_Init to MPI_Finalize."""
+    return fsum(max(rank.elapsed_ns for rank in ranks) * 1e-9 for ranks in executions)
+
+
+def _read(line: str) -> RankTimes | None:
+    try:
+        return RankTimes.model_validate_json(line)
+    except ValidationError:
+        return None
