@@ -33,6 +33,29 @@ WeightsOption = Annotated[
         help="Of a trade-off: the point of its front for these weights, such as time_s=2,energy_j=1.",
     ),
 ]
+TrialsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--trials",
+        metavar="NUMBER|auto",
+        help="Total number of trials, earlier sessions included; auto: until more search no longer pays.",
+    ),
+]
+TimeoutOption = Annotated[
+    str | None,
+    typer.Option(
+        "--timeout", metavar="DURATION", help="Start no new trial after this time (15m, 1h30m); then confirm."
+    ),
+]
+UntilOption = Annotated[
+    str | None,
+    typer.Option(
+        "--until",
+        metavar="TIME",
+        help="Stop cleanly before this time (17:30, 2026-11-22T17:30). Exit code 7: there is more to do. "
+        "Inside a job of a batch system, the default is the job's end.",
+    ),
+]
 WaitOption = Annotated[
     bool, typer.Option("--wait", help="If another process holds the study or the cores, wait until it is done.")
 ]

@@ -19,6 +19,9 @@ from autotune.cli.options import (
     Storage,
     StudyArgument,
     TakeOverOption,
+    TimeoutOption,
+    TrialsOption,
+    UntilOption,
     WaitOption,
 )
 from autotune.cli.where import CoresOption, LauncherOption, SiteOption
@@ -36,20 +39,8 @@ class StudyOptions:
     """What the user asked of `autotune study`; None where an option was not given."""
 
     name: StudyArgument
-    trials: Annotated[
-        str | None,
-        typer.Option(
-            "--trials",
-            metavar="NUMBER|auto",
-            help="Total number of trials, earlier sessions included; auto: until more search no longer pays.",
-        ),
-    ] = None
-    timeout: Annotated[
-        str | None,
-        typer.Option(
-            "--timeout", metavar="DURATION", help="Start no new trial after this time (15m, 1h30m); then confirm."
-        ),
-    ] = None
+    trials: TrialsOption = None
+    timeout: TimeoutOption = None
     workers: Annotated[
         int | None, typer.Option("--workers", min=1, help="Number of trials side by side, each on its own cores.")
     ] = None
@@ -105,15 +96,7 @@ class StudyOptions:
     ray_nodes: Annotated[
         int | None, typer.Option("--ray-nodes", min=1, help="Wait until the Ray cluster has this number of nodes.")
     ] = None
-    until: Annotated[
-        str | None,
-        typer.Option(
-            "--until",
-            metavar="TIME",
-            help="Stop cleanly before this time (17:30, 2026-11-22T17:30). Exit code 7: there is more to do. "
-            "Inside a job of a batch system, the default is the job's end.",
-        ),
-    ] = None
+    until: UntilOption = None
     status: StatusOption = None
     quiet: QuietOption = False
     notify: NotifyOption = None

@@ -2,7 +2,6 @@
 
 import os
 import shlex
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,17 +10,17 @@ import typer
 
 from autotune.cli.at_end import SessionEnd, at_end
 from autotune.cli.choices import SCRIPT_FORM
-from autotune.cli.common import LEFT, STOPPED, displayed, errors, output, print_json
+from autotune.cli.common import displayed, errors, output, print_json
 from autotune.cli.options import DEFAULT_STORAGE, with_options
 from autotune.cli.study_options import StudyOptions
-from autotune.cli.study_request import ON_RAY, StudyRequest, requested
-from autotune.cli.where import as_wide_as, cautions, check_commands, cluster_of, machine_and_launcher
-from autotune.errors import ExitCode, StudyFileError
+from autotune.cli.study_request import StudyRequest, requested
+from autotune.cli.study_session import placed, tuned
+from autotune.cli.where import check_commands
+from autotune.errors import ExitCode
+from autotune.execution.signals import pausable
 from autotune.lockfile import temporary_folder
 
 if TYPE_CHECKING:
-    from autotune.coordination.deadline import Deadline
-    from autotune.display.console import Display
     from autotune.machines.this_machine import Machine
     from autotune.results.summary import Summary
     from autotune.studyfile import StudyFile
@@ -46,49 +45,14 @@ def study(options: StudyOptions) -> None:
 
 
 def _tune(options: StudyOptions, request: StudyRequest, end: SessionEnd) -> None:
-    from autotune import studyfile
-
-    chosen, stored_name = request.study, request.stored_name
-    cluster = cluster_of(chosen)
-    if options.ray_address is not None and cluster is not None:
-        raise StudyFileError(ON_RAY)
-    if not options.workers_given:
-        chosen = as_wide_as(chosen, cluster)
-    machine, starter, facts = machine_and_launcher(cluster, options.cores, stored_name)
-    file = studyfile.find(options.name)
+    there = placed(options, request)
     if options.dry_run:
-        _dry_run(chosen, machine, starter, options.runs)
+        _dry_run(there.study, there.machine, there.launcher, options.runs)
         return
-    check_commands(cluster)
-    # Ray and Optuna take a second to import: the errors above are reported before.
-    from autotune.coordination.session_settings import SessionSettings, default_runs
-    from autotune.execution.signals import pausable
-    from autotune.storage.address import storage_url
-    from autotune.tuning.session import run_study
-
-    url = storage_url(options.storage)
-    settings = SessionSettings(
-        url,
-        stored_name,
-        options.runs or default_runs(url, stored_name),
-        machine,
-        starter,
-        file,
-        request.if_held,
-        ray_address=options.ray_address,
-        ray_nodes=options.ray_nodes or 1,
-        facts=facts,
-        retry_failed=options.retry_failed,
-        tune_again=options.tune_again,
-    )
-    stopped = STOPPED if cluster is None else LEFT.format(name=stored_name)
-    with pausable() as pause, displayed(stopped, options.status, quiet=options.quiet) as display:
-        if options.input_file is not None and options.study_name is None:
-            display.line(f"study: {stored_name} (its name is made from the input; --name gives another)")
-        for caution in cautions(cluster):
-            display.line(caution)
-        settings = replace(settings, deadline=_deadline(request.ends_at, display), pause=pause)
-        summary = run_study(chosen, settings, display)
+    # Ray and Optuna take a second to import: what is missing is reported before.
+    check_commands(there.cluster)
+    with pausable() as pause, displayed(there.stopped, options.status, quiet=options.quiet) as display:
+        summary = tuned(options, there, pause, display)
     end.verdict = summary.verdict_sentence() or ""
     if options.as_json:
         print_json(summary.to_dict())
@@ -108,28 +72,6 @@ def _print_found(options: StudyOptions, summary: "Summary") -> None:
     choice = "" if summary.front is None else f" --weights {summary.front.equal_weights}"
     line = f"job script: autotune best {summary.name}{again}{choice} --script {SCRIPT_FORM['metavar']}"
     output().print(line, markup=False)
-
-
-def _deadline(until: float | None, display: "Display") -> "Deadline | None":
-    """Return the deadline of the study: `until`, or the end of the job that this process is in; None without either."""
-    from autotune.batch import allocation
-    from autotune.coordination.deadline import Deadline
-
-    if until is not None:
-        return Deadline(until)
-    job = allocation.read(os.environ)
-    if job is None:
-        return None
-    now = time.time()
-    ends_at = allocation.find_end(job, now)
-    if ends_at is None:
-        past = job.ends_at is not None and job.ends_at <= now
-        known = "is past, if its environment is right, and so not known" if past else "is not known"
-        display.line(f"inside {job.system} job {job.id}, whose end {known}: --until TIME says it")
-        return None
-    deadline = Deadline(ends_at)
-    display.line(f"inside {job.system} job {job.id}: runs end within the next {deadline.left_s / 60:.0f} minutes")
-    return deadline
 
 
 def _dry_run(chosen: "StudyFile", machine: "Machine", starter: "Launcher", runs: Path | None) -> None:
