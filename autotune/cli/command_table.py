@@ -28,6 +28,7 @@ class CommandEntry:
 
 COMMANDS = (
     CommandEntry("study", TUNE, "study", "study", "Tune a program. The same command again resumes."),
+    CommandEntry("suite", TUNE, "suites.suite", "suite", "Tune several studies, and say one figure of them all."),
     CommandEntry("pilot", TUNE, "pilot", "pilot", "Write a job script that tunes inside one job.", settings=_PASS_ON),
     CommandEntry("cancel", TUNE, "cancel", "cancel", "Cancel a study's queued jobs, and stop its process."),
     CommandEntry("confirm", TUNE, "compare", "confirm", "Compare the best trials with the default in fresh runs."),

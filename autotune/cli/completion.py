@@ -26,8 +26,18 @@ def study_names(ctx: typer.Context, incomplete: str) -> list[str]:
 
 def study_files(incomplete: str) -> list[str]:
     """Return the studies that ship with autotune, and the study files in the folder, that begin so."""
+    return _files("", incomplete)
+
+
+def suite_files(incomplete: str) -> list[str]:
+    """Return the suites that ship with autotune, and the files in the folder that may be some, that begin so."""
+    return _files("suites", incomplete)
+
+
+def _files(shipped_in: str, incomplete: str) -> list[str]:
     with suppress(Exception):
-        shipped = sorted(entry.name.removesuffix(_TOML) for entry in files("studies").iterdir() if _is_toml(entry.name))
+        studies = files("studies") / shipped_in if shipped_in else files("studies")
+        shipped = sorted(entry.name.removesuffix(_TOML) for entry in studies.iterdir() if _is_toml(entry.name))
         folder, slash, _ = incomplete.rpartition("/")
         there = Path(folder + slash).expanduser().iterdir()
         own = sorted(f"{folder}{slash}{path.name}" for path in there if _is_toml(path.name) and path.is_file())

@@ -3,6 +3,7 @@
 import importlib.resources
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,11 @@ from spaces.parameters.problem import OptionProblem
 
 def catalogue() -> dict[str, Path]:
     """Return the studies that ship with autotune: name -> file."""
-    folder = importlib.resources.files("studies")
+    return toml_files(importlib.resources.files("studies"))
+
+
+def toml_files(folder: Traversable) -> dict[str, Path]:
+    """Return the TOML files of a folder that ships: name -> file."""
     files = (Path(str(entry)) for entry in folder.iterdir() if entry.name.endswith(".toml"))
     return {file.stem: file for file in sorted(files)}
 
@@ -29,20 +34,28 @@ def find(name_or_path: str) -> Path:
     Raises:
         StudyFileError: there is neither.
     """
-    known = catalogue()
+    return found(name_or_path, catalogue(), "study")
+
+
+def found(name_or_path: str, known: Mapping[str, Path], noun: str) -> Path:
+    """Return the file of one of the `known` names, or of a path; `noun` is what messages call it.
+
+    Raises:
+        StudyFileError: there is neither.
+    """
     if name_or_path in known:
         return known[name_or_path]
     path = Path(name_or_path)
     if path.is_file():
         return path
     if path.is_dir():
-        msg = f"{name_or_path} is a folder: give the path of a study file in it, or one of: {', '.join(known)}"
+        msg = f"{name_or_path} is a folder: give the path of a {noun} file in it, or one of: {', '.join(known)}"
         raise StudyFileError(msg)
     if path.suffix == ".toml" or "/" in name_or_path:
-        msg = f"no study file at {name_or_path}"
+        msg = f"no {noun} file at {name_or_path}"
         raise StudyFileError(msg)
     msg = (
-        f"no study is called {name_or_path!r}{did_you_mean(name_or_path, known)}; "
+        f"no {noun} is called {name_or_path!r}{did_you_mean(name_or_path, known)}; "
         f"known: {', '.join(known)}; a file of your own is given by its path, ./{name_or_path}.toml"
     )
     raise StudyFileError(msg)

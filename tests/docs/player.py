@@ -19,7 +19,7 @@ from tests.docs.test_docs import QUICK
 from tests.support import warm
 
 _SHIM = f'#!/bin/sh\nexec {sys.executable} -m autotune "$@"\n'
-_STUDY = r"((?:^|&& )(?:[A-Z_]+=\S+ )*(?:autotune|\./run) study \S+)"
+_STUDY = r"((?:^|&& )(?:[A-Z_]+=\S+ )*(?:autotune|\./run) (?:study|suite) \S+)"
 # A page says the port that the service has unless told otherwise; somebody may be using that.
 _PORT = "8642"
 _SERVE = r"(\bautotune serve\b)"

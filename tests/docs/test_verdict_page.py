@@ -1,4 +1,4 @@
-"""The page on the verdict explains every sentence that a verdict can be made of."""
+"""The pages on the verdict and on suites explain every sentence that a verdict, or a figure, can be made of."""
 
 import ast
 import inspect
@@ -19,6 +19,7 @@ from autotune.results.noise import noise_sentence
 from autotune.results.pareto import ParetoFront
 from autotune.results.preference import Preference
 from autotune.results.simplified import simplified_sentence
+from autotune.results.suite import Suite, SuiteMember
 from autotune.results.summary import Summary
 from autotune.results.tradeoff import Tradeoff
 from autotune.results.trained import trained_text
@@ -67,8 +68,12 @@ SPEAKERS = (
     WorkloadComparison.sentence,
     CostAccount.text,
     WarmStart.sentence,
+    Suite.sentence,
+    Suite.score_sentence,
+    SuiteMember.obstacle.fget,
+    SuiteMember.sentence.fget,
 )
-TOLD = " ".join(Page.read("docs/how-to/verdict.md").text.split())
+TOLD = " ".join(word for name in ("verdict", "suite") for word in Page.read(f"docs/how-to/{name}.md").text.split())
 
 
 def said(function) -> set[str]:
@@ -89,7 +94,9 @@ def said(function) -> set[str]:
 def test_every_sentence_is_explained(function):
     sentences = said(function)
     missing = sorted(text for text in sentences if text.strip(" .,;:()") not in TOLD)
-    assert not missing, f"docs/how-to/verdict.md does not explain what {function.__qualname__} may print: {missing}"
+    assert not missing, (
+        f"verdict.md and suite.md of docs/how-to do not explain {function.__qualname__} may print: {missing}"
+    )
 
 
 @pytest.mark.parametrize("worth", Worth)
