@@ -1,7 +1,7 @@
 """How a job is started on a machine."""
 
 from launchers.base import BatchQueue, Launcher, LaunchError, LineReader
-from launchers.job import STDERR, STDOUT, EndReason, Job, JobState, JobStatus, Resources, Usage
+from launchers.job import STDERR, STDOUT, EndReason, Job, JobState, JobStatus, Place, Resources, Usage
 from launchers.mpi.start_command import MpiStart
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "Launcher",
     "LineReader",
     "MpiStart",
+    "Place",
     "Resources",
     "Usage",
 ]

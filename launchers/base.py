@@ -1,11 +1,11 @@
 """The launcher seam: how a job gets onto a machine."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
-from launchers.job import Job, JobStatus
+from launchers.job import Job, JobStatus, Place
 from launchers.mpi import MpiFlavour
 from launchers.site import Site
 
@@ -49,6 +49,17 @@ class Launcher(Protocol):
         """Return what a user should know about how jobs are started here, which have `ranks` or not."""
 
 
+class HostChoice(Protocol):
+    """How jobs are told on which host to start."""
+
+    @property
+    def is_free(self) -> bool:
+        """Whether a job can be told its host."""
+
+    def another(self, cores: int, known: Collection[str]) -> Place | None:
+        """Return where a job of so many cores starts on a host that is not `known`; None: there is no such host."""
+
+
 class BatchQueue(Launcher, Protocol):
     """A launcher whose jobs wait in the queue of a batch system, and outlive the process that submitted them."""
 
@@ -62,6 +73,10 @@ class BatchQueue(Launcher, Protocol):
 
     def submitted(self, folder: Path) -> str | None:
         """Return the job that was submitted last in a folder, by whatever process; None if there is none."""
+
+    @property
+    def hosts(self) -> HostChoice:
+        """How jobs are told on which host to start."""
 
     def forget(self, ids: Iterable[str]) -> None:
         """Follow jobs no longer: their ends are known."""

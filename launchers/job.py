@@ -1,7 +1,7 @@
 """A job: one run of a program, as a value. Launchers start jobs; nothing here touches the machine."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -36,6 +36,24 @@ class Resources:
 
 
 @dataclass(frozen=True)
+class Place:
+    """Where a batch system is to start a job of one node: on `host`, on any but those to `avoid`, or anywhere."""
+
+    host: str = ""
+    avoid: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        """Whether it matters."""
+        return bool(self.host or self.avoid)
+
+    def __str__(self) -> str:
+        """Say it."""
+        if self.host:
+            return f"on {self.host}"
+        return f"on another node than {', '.join(self.avoid)}" if self.avoid else "anywhere"
+
+
+@dataclass(frozen=True)
 class Job:
     """One run of a program.
 
@@ -54,7 +72,8 @@ class Job:
     A job of `parts` has no command of its own: they run one after the other, each in its own folder, on the job's
     cores (see `launchers.sequence`). A part that has run for `lost_after_s` is stopped, and none runs after it.
 
-    A job that is seen to use more than `memory_limit_bytes`, all its processes on a node together, is stopped.
+    A job that is seen to use more than `memory_limit_bytes`, all its processes on a node together, is stopped. Its
+    `place` is for batch systems.
     """
 
     argv: tuple[str, ...]
@@ -72,6 +91,7 @@ class Job:
     lost_after_s: float | None = None
     memory_limit_bytes: int | None = None
     tuned: frozenset[str] = frozenset()
+    place: Place = Place()
 
     @property
     def ranks(self) -> int:
@@ -124,7 +144,8 @@ class Affinity:
     """Which CPUs of its node a job's program could use when it began, as Linux lists them (`0-3,8`).
 
     The node has `node_cpus` of them. `began_at` are seconds since 1970, by the node's clock. `threads` are all hardware
-    threads of the cores of these CPUs; empty for a job that may use the whole node.
+    threads of the cores of these CPUs; empty for a job that may use the whole node. `host` is what the batch system
+    calls the node; empty without one.
     """
 
     node: str
@@ -132,6 +153,11 @@ class Affinity:
     node_cpus: int
     began_at: float
     threads: str = ""
+    host: str = ""
+
+    def known(self) -> dict[str, str | int | float]:
+        """Return what is known, by name."""
+        return {name: value for name, value in asdict(self).items() if name != "host" or value}
 
 
 @dataclass(frozen=True)

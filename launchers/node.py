@@ -13,6 +13,7 @@ import json
 import os
 import shutil
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -36,13 +37,25 @@ def main() -> int:
     confined = spec.pop("confined_argv")
     if _is_confined():
         spec["argv"] = confined
-    spec |= {"launcher_pid": None, "environment": dict(os.environ) | spec["environment"]}
+    spec |= {
+        "launcher_pid": None,
+        "host": _host(spec.pop("host_variable", "")),
+        "environment": dict(os.environ) | spec["environment"],
+    }
     return supervise(folder, spec)
 
 
 def _is_confined() -> bool:
     """Whether the batch system keeps this job to a part of the node's cores, which then nobody else has."""
     return len(os.sched_getaffinity(0)) < (os.cpu_count() or 1)
+
+
+def _host(variable: str) -> str:
+    """Return what the batch system calls this node: the first word of a variable, or of the file that it names."""
+    said = os.environ.get(variable, "")
+    with suppress(OSError):
+        said = Path(said).read_text(encoding="utf-8", errors="replace") if said.startswith(os.sep) else said
+    return (said.split() or [os.uname().nodename])[0]
 
 
 def supervise(folder: Path, spec: dict[str, Any]) -> int:

@@ -108,7 +108,7 @@ class Supervisor:
         signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
         self._outputs = [os.open(self._spec[name], flags, 0o644) for name in ("stdout", "stderr")]
-        self._affinity = affinity()
+        self._affinity = affinity() | ({"host": self._spec["host"]} if self._spec.get("host") else {})
         self._write_affinity()
         self._meter.begin(os.sched_getaffinity(0))
         self._started = time.monotonic()

@@ -19,7 +19,7 @@ from autotune.comparison.pairs import FAILED_OFTEN
 from autotune.comparison.strata import node_of
 from autotune.comparison.time_left import TimeLeft, rounds_left
 from autotune.coordination.neighbours import what_to_do
-from autotune.coordination.nodes import placed
+from autotune.coordination.nodes import given_node
 from autotune.coordination.run_manager import RunManager
 from autotune.coordination.runs import PlannedRun, RunInFlight
 from autotune.display.console import Running, Status
@@ -130,7 +130,8 @@ class Blocks:
     """A series of rounds of a study; `subject` says what they are about, or `live` draws what they have shown so far.
 
     `then` is how long what follows them takes. With `over_nodes` rounds are spread over the nodes of the session, and
-    the runs of each are made on one of them, and first on those that were not `used` to choose the sides.
+    the runs of each are made on one of them, and first on those that were not `used` to choose the sides. While more
+    nodes are looked for, one run is made after the other.
 
     Answers must agree with the study's baseline; on another workload with the first side's, which then runs first.
     """
@@ -157,7 +158,13 @@ class Blocks:
             for run in self.store.runs()
             if run.series == self.series and _key(run.configuration) in sides
         }
-        return BlockTable(self.sides, runs, self.standings.metric.name, bool(self._nodes()))
+        over_nodes = bool(self._nodes()) or self._looks
+        return BlockTable(self.sides, runs, self.standings.metric.name, over_nodes)
+
+    @property
+    def _looks(self) -> bool:
+        """Whether other nodes are looked for."""
+        return self.over_nodes and self.manager.nodes.looks
 
     def _nodes(self) -> Sequence[str]:
         if not self.over_nodes:
@@ -217,8 +224,9 @@ class Blocks:
         return slot[0] * len(self.sides) + slot[1]
 
     def _width(self, table: BlockTable) -> int:
-        """Return how many runs may be in flight: 1 until the reference answer is known."""
-        return self.manager.gate.width if self._reference(table) is not None or not self.other_workload else 1
+        """Return how many runs may be in flight: 1 until the reference answer is known, and the nodes are."""
+        known = self._reference(table) is not None or not self.other_workload
+        return self.manager.gate.width if known and not self._looks else 1
 
     @property
     def _abreast(self) -> int:
@@ -237,15 +245,22 @@ class Blocks:
         baseline = self.standings.baseline
         return baseline.answer if baseline else None
 
-    def _node(
-        self, number: int, table: BlockTable, in_flight: Iterable[tuple[tuple[int, int], RunInFlight]] = ()
-    ) -> str | None:
+    def _placed(
+        self,
+        planned: PlannedRun,
+        number: int,
+        table: BlockTable,
+        in_flight: Iterable[tuple[tuple[int, int], RunInFlight]] = (),
+    ) -> PlannedRun:
+        """Return a run of a round on the node where its others are, or on that which is chosen for the round."""
+        if not self.over_nodes:
+            return planned
         nodes = self._nodes()
-        if not nodes:
-            return None
         ran = {of: run.host for (of, _), run in table.runs.items()}
-        ran |= {of: run.task.job.resources.hosts[0] for (of, _), run in in_flight if run.task.job.resources.hosts}
-        return node_of(number, ran, nodes, self.seed, self.used)
+        ran |= {of: node for (of, _), run in in_flight if (node := given_node(run))}
+        begins_elsewhere = self._looks and ran.get(number) not in nodes
+        chosen = None if begins_elsewhere else node_of(number, ran, nodes, self.seed, self.used)
+        return self.manager.nodes.placed(planned, chosen)
 
     def _launch(
         self,
@@ -253,7 +268,7 @@ class Blocks:
         table: BlockTable,
         in_flight: Iterable[tuple[tuple[int, int], RunInFlight]],
     ) -> RunInFlight:
-        return self._start(placed(self._planned(slot, table), self._node(slot[0], table, in_flight)))
+        return self._start(self._placed(self._planned(slot, table), slot[0], table, in_flight))
 
     def _planned(self, slot: tuple[int, int], table: BlockTable) -> PlannedRun:
         number, side = slot
@@ -264,7 +279,7 @@ class Blocks:
         return self.manager.prepare(self._key(slot), purpose, name, reference=reference, seed=seed)
 
     def _again(self, ended: RunInFlight, outcome: Outcome, slot: tuple[int, int], table: BlockTable) -> RunInFlight:
-        return self._start(placed(self._planned_again(ended, outcome), self._node(slot[0], table)))
+        return self._start(self._placed(self._planned_again(ended, outcome), slot[0], table))
 
     def _planned_again(self, ended: RunInFlight, outcome: Outcome) -> PlannedRun:
         again = self.manager.again(ended, outcome)

@@ -93,9 +93,9 @@ def _contest(standings: Standings, manager: RunManager, settings: VerdictSection
     default = standings.baseline
     if default is None:
         return None
-    names, least = manager.nodes.names, settings.nodes or 1
-    manager.nodes.check([default.configuration], settings.nodes)
-    several = len(names([default.configuration])) > 1
+    nodes, least = manager.nodes, settings.nodes or 1
+    nodes.check([default.configuration], settings.nodes)
+    several = nodes.are_several([default.configuration])
     competition = contest(standings, len(standings.ranking) if several else competitors(standings, settings))
     if competition is None or not several:
         return competition
@@ -104,8 +104,8 @@ def _contest(standings: Standings, manager: RunManager, settings: VerdictSection
     for trial in competition.candidates:
         if len(able) == 2 * settings.candidates:
             break
-        together = names([one.configuration for one in (default, *able, trial)])
-        (able if len(together) >= least else unable).append(trial)
+        together = [one.configuration for one in (default, *able, trial)]
+        (able if nodes.have(least, together) else unable).append(trial)
     if unable:
         numbers = ", ".join(str(trial.number) for trial in unable)
         manager.display.line(f"trials that cannot run with those before them on {least} nodes, left out: {numbers}")

@@ -1,49 +1,178 @@
 """Nodes: those on which the runs of a session can be placed, so that a comparison speaks for more than one of them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from autotune.coordination.runs import PlannedRun
+from autotune.coordination.runs import PlannedRun, RunInFlight
 from autotune.errors import CannotRunHereError
+from autotune.execution.task import NO_PLACE
+from autotune.records.outcome import Outcome
+from autotune.records.study import Run
+from launchers import BatchQueue, Job, Place
 from spaces import Configuration
 
 ONE_NODE = (
-    "a verdict over several nodes needs a Ray cluster (--ray-address), or a replay of runs whose worker is recorded "
-    "(options.worker)"
+    "a verdict over several nodes needs a batch system (--launcher), a Ray cluster (--ray-address), or a replay of "
+    "runs whose worker is recorded (options.worker)"
 )
+
+
+class LentNodes:
+    """The nodes that a batch system gave to runs of a study, and which it is asked for again, by their names.
+
+    While fewer than `least` are known, rounds begin on another one, as far as it has one to give; `say` gets a message
+    when it has none, and when it gives a node no more.
+    """
+
+    def __init__(self, queue: BatchQueue, least: int, say: Callable[[str], None]) -> None:
+        """Know none yet."""
+        self._queue, self._least, self._say = queue, least, say
+        self._system = queue.site.scheduler
+        self._known: set[str] = set()
+        self._gone: set[str] = set()
+        self._has_more = True
+
+    def names(self) -> list[str]:
+        """Return the nodes that are given."""
+        return sorted(self._known - self._gone)
+
+    @property
+    def looks(self) -> bool:
+        """Whether a round that begins is to begin on another node."""
+        return self._has_more and len(self.names()) < self._least
+
+    @property
+    def why_not(self) -> str:
+        """Why jobs cannot be placed on nodes here; empty if they can."""
+        if self._queue.site.nodes > 1:
+            return "a run may have several nodes at this site (nodes = 1 in the site file says that it has one)"
+        return (
+            "" if self._queue.hosts.is_free else f"{self._system} cannot be told here on which node a job is to start"
+        )
+
+    def place(self, job: Job, node: str | None) -> Place:
+        """Return where a job is to start: on this node, or on another one while they are looked for.
+
+        Raises:
+            CannotRunHereError: the job needs several nodes.
+        """
+        if job.resources.nodes > 1:
+            msg = f"--nodes-at-least (verdict.nodes): run {job.name} needs {job.resources.nodes} nodes, not one"
+            raise CannotRunHereError(f"{msg}\nleave it out")
+        if node is not None or not self.looks:
+            return Place(node or "")
+        cores = min(job.resources.cores, self._queue.site.cores_per_node)
+        another = self._queue.hosts.another(cores, self._known | self._gone)
+        if another is None:
+            self._lack("it names none that could start the job")
+        return another or Place()
+
+    def recall(self, runs: Iterable[Run]) -> None:
+        """Take note of where earlier runs were."""
+        self._known.update(str(host) for run in runs if (host := run.outcome.conditions.get("host")))
+
+    def learn(self, job: Job, outcome: Outcome) -> None:
+        """Take note of where a run was, or could not be."""
+        place, host = job.place, str(outcome.conditions.get("host", ""))
+        if outcome.code == NO_PLACE:
+            self._lose(place, outcome.message)
+        if not host:
+            return
+        if host in place.avoid or (place.host and _short(host) != _short(place.host)):
+            self._lose(place, f"run {job.name} was started on {host}")
+        self._known.add(host)
+
+    def _lose(self, place: Place, why: str) -> None:
+        if place.host in self._known:
+            self._gone.add(place.host)
+            self._say(f"{self._system} does not give node {place.host}: {why}; pairs are made on others")
+        else:
+            self._lack(why)
+
+    def _lack(self, why: str) -> None:
+        self._has_more = False
+        names = ", ".join(self.names()) or "any"
+        self._say(f"{self._system} gives no other node than {names}: {why}; {self._least} were asked for")
 
 
 @dataclass(frozen=True)
 class Nodes:
-    """The nodes of a session: `names` are those on which all of some configurations can run; none: nobody can choose.
+    """The nodes of a session: `named` are those on which all of some configurations can run; none: nobody can choose.
 
-    That is so on one machine, and where a batch system chooses.
+    That is so on one machine, and where a batch system chooses. It is told on which `lent` nodes where that is wanted.
     """
 
-    names: Callable[[Sequence[Configuration]], Sequence[str]] = lambda _: ()
+    named: Callable[[Sequence[Configuration]], Sequence[str]] = lambda _: ()
+    lent: LentNodes | None = None
+
+    def names(self, configurations: Sequence[Configuration]) -> Sequence[str]:
+        """Return the nodes on which all of these can run, as far as they are known."""
+        return self.lent.names() if self.lent is not None else self.named(configurations)
+
+    def are_several(self, configurations: Sequence[Configuration]) -> bool:
+        """Whether these run on more than one, or are to."""
+        return len(self.names(configurations)) > 1 or self.looks
+
+    def have(self, least: int, configurations: Sequence[Configuration]) -> bool:
+        """Whether these can run on so many; a batch system is not asked before it has to give them."""
+        return self.lent is not None or len(self.names(configurations)) >= least
+
+    @property
+    def looks(self) -> bool:
+        """Whether another one is looked for."""
+        return self.lent is not None and self.lent.looks
 
     def check(self, configurations: Sequence[Configuration], least: int | None) -> None:
         """Refuse to promise what these nodes cannot keep.
 
         Raises:
-            CannotRunHereError: there are fewer than `least`.
+            CannotRunHereError: there are fewer than `least`, or nobody can choose.
         """
         names = self.names(configurations)
-        if least is None or least <= max(1, len(names)):
+        if least is None or (self.lent is None and least <= max(1, len(names))):
             return
-        those = f"{len(names)} nodes: {', '.join(names)}" if len(names) > 1 else "one node to choose from"
-        msg = (
-            f"--nodes-at-least {least} (verdict.nodes): there are only {those}"
-            if names
-            else (f"--nodes-at-least {least} (verdict.nodes): here runs cannot be placed on nodes")
-        )
-        raise CannotRunHereError(f"{msg}\n{ONE_NODE}; or leave it out")
+        if self.lent is not None:
+            why = self.lent.why_not
+        elif names:
+            several = f"there are only {len(names)} nodes: {', '.join(names)}"
+            why = several if len(names) > 1 else "there is only one node to choose from"
+        else:
+            why = "here runs cannot be placed on nodes"
+        if why:
+            msg = f"--nodes-at-least {least} (verdict.nodes): {why}"
+            raise CannotRunHereError(f"{msg}\n{ONE_NODE}; or leave it out")
+
+    def placed(self, planned: PlannedRun, node: str | None) -> PlannedRun:
+        """Return a run that is to be made on this node; one of several nodes goes wherever there is room.
+
+        Raises:
+            CannotRunHereError: a batch system cannot be told so.
+        """
+        job = planned.task.job
+        if planned.inherited is not None:
+            return planned
+        if self.lent is not None:
+            job = replace(job, place=self.lent.place(job, node))
+        elif node is not None and job.resources.nodes == 1:
+            job = replace(job, resources=replace(job.resources, hosts=(node,)))
+        return replace(planned, task=replace(planned.task, job=job))
+
+    def recall(self, runs: Iterable[Run]) -> None:
+        """Take note of where earlier runs were."""
+        if self.lent is not None:
+            self.lent.recall(runs)
+
+    def learn(self, run: RunInFlight, outcome: Outcome) -> None:
+        """Take note of where a run was that ended, or why it could not be there."""
+        if self.lent is not None:
+            self.lent.learn(run.task.job, outcome)
 
 
-def placed(planned: PlannedRun, node: str | None) -> PlannedRun:
-    """Return a run that is to be made on this node; one of several nodes goes wherever there is room."""
-    resources = planned.task.job.resources
-    if node is None or planned.inherited is not None or resources.nodes > 1:
-        return planned
-    job = replace(planned.task.job, resources=replace(resources, hosts=(node,)))
-    return replace(planned, task=replace(planned.task, job=job))
+def given_node(run: RunInFlight) -> str:
+    """Return the node that a run in flight was placed on; empty if it was not, or on none in particular."""
+    job = run.task.job
+    return job.place.host or next(iter(job.resources.hosts), "")
+
+
+def _short(host: str) -> str:
+    return host.partition(".")[0]

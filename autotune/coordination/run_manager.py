@@ -22,7 +22,7 @@ from autotune.execution.core_pool import Pool
 from autotune.execution.executor import Executor
 from autotune.execution.halves import Halves
 from autotune.execution.segments import Segment
-from autotune.execution.task import PREEMPTED, REFUSED, REFUSED_ALL, describe_job
+from autotune.execution.task import NO_PLACE, PREEMPTED, REFUSED, REFUSED_ALL, describe_job
 from autotune.records.outcome import DISTURBED, Outcome
 from autotune.records.study import Purpose, Run
 from autotune.storage.study_store import StudyStore
@@ -221,6 +221,7 @@ class RunManager:
     def _taken_back(self, run: RunInFlight, outcome: Outcome) -> Run:
         self.in_flight.pop(run.name, None)
         self.gate.learn(outcome)
+        self.nodes.learn(run, outcome)
         self.pool.give_back(run.task.job.resources)
         job: Mapping[str, Any] = self.executor.made_with(run.job, outcome)
         ended = run.ended(outcome, job, self.session)
@@ -267,13 +268,14 @@ class RunManager:
     def again(self, run: RunInFlight, outcome: Outcome) -> PlannedRun | None:
         """Plan a run again that failed for no fault of its configuration; None when that was tried enough.
 
-        A job that had to make way for another one is no try. What the batch system will never take is not sent again.
+        A job that had to make way for another one, or that could not be where it was to be, is no try. What the batch
+        system will never take is not sent again.
 
         Raises:
             CannotRunHereError: it takes no job of this site at all.
         """
         task = run.task
-        preempted = outcome.code == PREEMPTED
+        no_try = outcome.code in {PREEMPTED, NO_PLACE}
         if outcome.code == REFUSED_ALL:
             msg = f"{outcome.message}\nso would be every job; mend the site's settings, then use the same command again"
             raise CannotRunHereError(msg)
@@ -282,8 +284,8 @@ class RunManager:
         if outcome.code == DISTURBED:
             if self.disturbances is None or not self.disturbances.may_again(run.purpose):
                 return None
-        elif task.attempt > self.factory.retries and not preempted:
+        elif task.attempt > self.factory.retries and not no_try:
             return None
         fresh = self.prepare(task.key, run.purpose, run.name, segment=task.segment, seed=task.seed)
-        again = replace(task, job=fresh.task.job, attempt=task.attempt + (not preempted), job_id=None)
+        again = replace(task, job=fresh.task.job, attempt=task.attempt + (not no_try), job_id=None)
         return replace(run.planned, task=again, inherited=fresh.inherited)

@@ -23,6 +23,9 @@ _MINUTE_S = 60.0
 _QUIET_S = 600.0
 # Nodes that are down for a while may be why a batch system says that a job can never run.
 _HOPELESS_S = 300.0
+# A job that must not start on just any node may wait for ever, and few batch systems say so.
+_FOR_A_PLACE_S = 1800.0
+_AS_OTHERS = 2.0
 IN_QUEUE = "its job is in the queue"
 _NOT_SUBMITTED = "its job is not submitted yet"
 _OVER = frozenset({JobState.ENDED, JobState.LOST})
@@ -30,10 +33,11 @@ _OVER = frozenset({JobState.ENDED, JobState.LOST})
 
 @dataclass
 class _Followed:
-    """A job in the queue or running. `watched` is its run, from when it was first seen to run."""
+    """A job in the queue `since` then, or running. `watched` is its run, from when it was first seen to run."""
 
     task: Task
     lines: LineReader
+    since: float
     watched: Watched | None = None
     stopped: bool = False
     say_at: float = 0.0
@@ -95,6 +99,7 @@ class BatchExecutor(Executor):
         self._submit_at = self._look_at = clock()
         self._told_at: dict[str, float] = {}
         self._waits: dict[str, str] = {}
+        self._longest_s = 0.0
 
     def submit(self, task: Task) -> None:
         """Submit a task's job, or follow the one that it has; without room in the queue it is submitted later."""
@@ -102,7 +107,7 @@ class BatchExecutor(Executor):
             self._waiting.append(task)
             self._submit_waiting()
             return
-        followed = _Followed(task, LineReader(task.job.folder / task.job.progress_file))
+        followed = self._following(task)
         if (task.job.folder / STDOUT).exists():
             followed.watched = Watched(task, from_start=False)
         self._followed[task.job_id] = followed
@@ -164,7 +169,7 @@ class BatchExecutor(Executor):
                 self._refused.append((task, not_started(task, error)))
             else:
                 if self._note(task.job.name, job_id):
-                    self._followed[job_id] = _Followed(task, LineReader(task.job.folder / task.job.progress_file))
+                    self._followed[job_id] = self._following(task)
                     self._waits[task.job.name] = IN_QUEUE
                 else:
                     # This process was taken for dead; the coordinator that makes the run now will not find this job.
@@ -173,6 +178,9 @@ class BatchExecutor(Executor):
         if self._later:
             self._later = False
             self._submit_at = self._clock() + self._launcher.site.poll_s
+
+    def _following(self, task: Task) -> _Followed:
+        return _Followed(task, LineReader(task.job.folder / task.job.progress_file), self._clock())
 
     def _may_submit(self) -> bool:
         """Whether the queue may be given a job now; if so, the next one has to wait as long as the site wants it."""
@@ -193,9 +201,11 @@ class BatchExecutor(Executor):
         self._note_waits({self._followed[job_id].task.job.name: status for job_id, status in statuses.items()})
         now = self._clock()
         self._launcher.end([job_id for job_id, status in statuses.items() if self._followed[job_id].look(status, now)])
-        self._give_up(
-            [job_id for job_id, status in statuses.items() if self._followed[job_id].is_hopeless(status, now)]
-        )
+        hopeless = [job_id for job_id, status in statuses.items() if self._followed[job_id].is_hopeless(status, now)]
+        self._give_up(hopeless, "its job can never run, and was deleted")
+        waiting = {job_id: self._followed[job_id] for job_id in statuses if job_id in self._followed}
+        for job_id, one in waiting.items():
+            self._tire(job_id, one, statuses[job_id], now - one.since)
         over = [(job_id, status) for job_id, status in statuses.items() if status.state in _OVER]
         followed = [(self._followed.pop(job_id), status) for job_id, status in over]
         self._launcher.forget(job_id for job_id, _ in over)
@@ -204,13 +214,25 @@ class BatchExecutor(Executor):
             self._submit_at = self._clock()
         return [(run.task, run.outcome(status)) for run, status in followed]
 
-    def _give_up(self, hopeless: Sequence[str]) -> None:
-        """Delete jobs that will never start; their runs are not made again."""
+    def _tire(self, job_id: str, followed: _Followed, status: JobStatus, waited_s: float) -> None:
+        """Give a job up that has waited for its place far longer than others have waited for any."""
+        place = followed.task.job.place
+        if status.state is not JobState.QUEUED:
+            return
+        if not place:
+            self._longest_s = max(self._longest_s, waited_s)
+        elif waited_s >= max(_FOR_A_PLACE_S, _AS_OTHERS * self._longest_s):
+            self._give_up(
+                [job_id], f"its job waited {waited_s / _MINUTE_S:.0f} minutes to start {place}, and was deleted"
+            )
+
+    def _give_up(self, hopeless: Sequence[str], what: str) -> None:
+        """Delete jobs that will not start; their runs are not made again."""
         self._launcher.end(hopeless)
         for job_id in hopeless:
             task = self._followed.pop(job_id).task
             why = self._waits.pop(task.job.name, "")
-            msg = f"its job can never run, and was deleted: {why}"
+            msg = what if why in {"", IN_QUEUE} else f"{what}: {why}"
             self._refused.append((task, not_started(task, RefusedError(msg))))
 
     def _note_waits(self, statuses: Mapping[str, JobStatus]) -> None:

@@ -13,7 +13,7 @@ from autotune.execution.segments import Segment, SegmentWatch
 from autotune.machines.provenance import at_start
 from autotune.records.outcome import Outcome
 from autotune.records.study import STOPPED
-from launchers import EndReason, Job, JobStatus, Launcher, LaunchError, MpiStart, Resources
+from launchers import EndReason, Job, JobStatus, Launcher, LaunchError, MpiStart, Place, Resources
 from launchers.batch import RefusedError
 from launchers.card import Card
 from launchers.mpi import CannotStartRanksError, MpiFlavour, flavour_record
@@ -31,6 +31,9 @@ PREEMPTED = "preempted"
 
 REFUSED = "refused"
 """The code of a run whose job the batch system will never take: it is sent once."""
+
+NO_PLACE = "no-place"
+"""The code of a run whose job cannot be where it was to be: it may be made elsewhere."""
 
 REFUSED_ALL = "all-refused"
 """The code of a run whose job is refused for what all jobs of the site say, such as its queue."""
@@ -84,7 +87,7 @@ class Watched:
             timeline=self._watch.timeline if self._from_start else (),
             conditions={
                 **self._conditions,
-                **(asdict(status.affinity) if status.affinity else {}),
+                **(status.affinity.known() if status.affinity else {}),
                 **status.disturbance.known(),
             },
             usage=status.usage,
@@ -116,7 +119,7 @@ def not_started(task: Task, error: LaunchError) -> Outcome:
     kind = FailureKind.APPLICATION_ERROR if refused else FailureKind.INFRASTRUCTURE_ERROR
     code = "not-started"
     if isinstance(error, RefusedError):
-        code = REFUSED_ALL if error.all_jobs else REFUSED
+        code = REFUSED_ALL if error.all_jobs else NO_PLACE if task.job.place else REFUSED
     return Outcome(failure=kind, code=code, message=str(error), attempts=task.attempt)
 
 
@@ -263,6 +266,7 @@ def _command_of(job: Job, flavour: MpiFlavour | None) -> dict[str, Any]:
         "mpi": asdict(job.mpi) if job.mpi else None,
         "flavour": flavour_record(flavour) if job.mpi and flavour else None,
         "resources": asdict(job.resources),
+        **({"place": asdict(job.place)} if job.place else {}),
         "folder": os.fspath(job.folder),
         "copies": [list(copy) for copy in job.copies],
     }
@@ -271,6 +275,10 @@ def _command_of(job: Job, flavour: MpiFlavour | None) -> dict[str, Any]:
 def _resources(stored: Mapping[str, Any]) -> Resources:
     cards = (Card(one["name"], one["vendor"], tuple(one["cpus"])) for one in stored.get("cards", ()))
     return Resources(**{**stored, "cpus": tuple(stored["cpus"]), "cards": tuple(cards), "hosts": ()})
+
+
+def _place(stored: Mapping[str, Any]) -> Place:
+    return Place(**{**stored, "avoid": tuple(stored.get("avoid", ()))})
 
 
 def job_from_description(stored: Mapping[str, Any]) -> Job:
@@ -284,5 +292,6 @@ def job_from_description(stored: Mapping[str, Any]) -> Job:
         prepare=tuple(tuple(step) for step in stored["prepare"]),
         mpi=MpiStart(**{**mpi, "options": tuple(mpi["options"])}) if mpi else None,
         resources=_resources(stored["resources"]),
+        place=_place(stored.get("place", {})),
         parts=tuple(replace(job_from_description(part), name=part["name"]) for part in stored.get("parts", ())),
     )

@@ -187,7 +187,8 @@ class Run(Purpose):
     def host(self) -> str:
         """The host that it was started on; empty if that is not known."""
         # A batch job runs on a node that its tuner did not choose, and says which one that was.
-        elsewhere = self.outcome.conditions.get("node", "") or self.session.get("host", "")
+        told = self.outcome.conditions
+        elsewhere = told.get("host", "") or told.get("node", "") or self.session.get("host", "")
         hosts = self.job.get("resources", {}).get("hosts") or [elsewhere]
         return str(hosts[0])
 

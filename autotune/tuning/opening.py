@@ -9,7 +9,7 @@ from autotune.comparison.findings import standings_of
 from autotune.coordination.cleaner import cleaner
 from autotune.coordination.disturbances import Disturbances
 from autotune.coordination.kept_results import store_kept
-from autotune.coordination.nodes import Nodes
+from autotune.coordination.nodes import LentNodes, Nodes
 from autotune.coordination.patience import expected_runs
 from autotune.coordination.quiet import QuietMachine
 from autotune.coordination.resources import coordinators_of, held, session_resources
@@ -98,7 +98,8 @@ def opened_study(
                 begin_anew(settings.url, settings.name, prepared.definition, display.line)
             check_continues(settings.url, settings.name, prepared.definition)
         check(prepared)
-        nodes_of(settings, prepared.plan).check([prepared.space.default()], study.verdict.nodes)
+        least = study.verdict.nodes
+        nodes_of(settings, prepared.plan, least, display).check([prepared.space.default()], least)
         _check_duet(study, settings, prepared, display)
         cores.claim()
         around = _around_runs(settings)
@@ -198,7 +199,9 @@ def runs_of(opened: Opened) -> Iterator[RunManager]:
         manager.cleaner = cleaning if settings.external is None else None
         judge = Disturbances.of(study.noise, opened.store.definition.target, stored, display.line, expected_runs(study))
         manager.disturbances = judge
-        manager.nodes, manager.halves = nodes_of(settings, plan), _halves(settings, plan)
+        manager.nodes = nodes_of(settings, plan, study.verdict.nodes, display)
+        manager.halves = _halves(settings, plan)
+        manager.nodes.recall(stored)
         if settings.queue is None and settings.external is None and settings.ray_address is None:
             manager.quiet = QuietMachine.of(settings.machine.cpus, study.noise, judge.mode)
         try:
@@ -211,9 +214,14 @@ def runs_of(opened: Opened) -> Iterator[RunManager]:
         registry.end_left_over()
 
 
-def nodes_of(settings: SessionSettings, plan: Plan) -> Nodes:
-    """Return the nodes on which runs can be placed: those of a Ray cluster, or of what was recorded."""
+def nodes_of(settings: SessionSettings, plan: Plan, least: int | None, display: Display) -> Nodes:
+    """Return the nodes on which runs can be placed: those of a Ray cluster, of what was recorded, or of a batch system.
+
+    A batch system chooses them, unless a verdict is to speak for so many at `least`.
+    """
     cluster = settings.cluster
+    if plan.recorded is None and settings.queue is not None and least is not None:
+        return Nodes(lent=LentNodes(settings.queue, least, display.line))
     if plan.recorded is not None or cluster is None:
         return Nodes(plan.workers)
     return Nodes(lambda _: [node.name for node in cluster.pool.nodes])

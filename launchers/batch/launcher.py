@@ -18,6 +18,7 @@ from launchers import card, node
 from launchers.base import LaunchError
 from launchers.batch.commands import Answer, BoundedCommands, Commands, in_parts, late_answer, run_command
 from launchers.batch.ends import WITHOUT_STATUS, after_suspension, forgotten, merged, was_ended, without_status
+from launchers.batch.host_choice import SchedulerHosts
 from launchers.batch.job_files import ANSWER_FILE, SCRIPT_FILE, SUBMIT_FILE, claimed_by, write_job
 from launchers.batch.known_job import KnownJob, known_job
 from launchers.batch.refusals import QueueFullError, refusal
@@ -68,6 +69,7 @@ class BatchLauncher:
         self.flavour = site.mpi
         self._scheduler = scheduler
         self._commands = BoundedCommands(commands or partial(run_command, variables=scheduler.variables), clock)
+        self.hosts = SchedulerHosts(scheduler, site, self._commands)
         self._clock = clock
         self._patience_s = patience_s
         self._jobs: dict[str, KnownJob] = {}
@@ -104,14 +106,15 @@ class BatchLauncher:
             self._unanswered.discard(folder)
             return self._id(number, folder)
         token = secrets.token_hex(8)
-        identity = {"token": token, "number_variable": self._scheduler.number_variable}
+        identity = {"token": token, **self._scheduler.names_in_jobs}
         files = self._files(job, token)
         argv = self._whole(job)
         # Of parts there is one file, which says how each is started.
         confined = argv if job.parts else self._whole(job, confined=True)
         write_job(job, (argv, confined), self._environment(job), _GRACE_S, identity, files)
         argv = self._scheduler.submit(folder / list(files)[-1])
-        answer = self._commands(argv, folder, folder / ANSWER_FILE, self._input(folder))
+        text = folder / SCRIPT_FILE if self._scheduler.reads_input else None
+        answer = self._commands(argv, folder, folder / ANSWER_FILE, text)
         # A command that was given up after it told the number has submitted the job.
         number = self._scheduler.job_id(answer.stdout) if answer.code in {0, 124} else None
         if number is None:
@@ -267,9 +270,6 @@ class BatchLauncher:
     def _added(self, job: Job) -> dict[str, str]:
         added = mpi_environment(self.flavour, user_id=os.geteuid()) if job.mpi is not None else {}
         return added | card.visible(job.resources.cards, job.resources.gpus) | filled(job.environment, os.environ)
-
-    def _input(self, folder: Path) -> Path | None:
-        return folder / SCRIPT_FILE if self._scheduler.reads_input else None
 
     def _id(self, number: str, folder: Path) -> str:
         return f"{self._scheduler.name}:{number}:{folder}"

@@ -4,13 +4,13 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from math import ceil
 from pathlib import Path
 
 from launchers.batch_systems.numbers import hours_text
-from launchers.job import EndReason, Job, JobState
+from launchers.job import EndReason, Job, JobState, Place
 from launchers.placement import placed
 from launchers.site import Site
 
@@ -25,7 +25,8 @@ SCHEDULER_LOG = ".autotune-scheduler.log"
 class Request:
     """What a job asks of the scheduler: `tasks` processes of `cores_per_task` cores on `nodes` nodes.
 
-    `memory_bytes` is for all of them together, None to leave it to the site's default.
+    `memory_bytes` is for all of them together, None to leave it to the site's default. Only a job of one node has a
+    `place`.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Request:
     gpus: int
     memory_bytes: int | None
     walltime_s: int
+    place: Place = field(default_factory=Place)
 
     @property
     def cores(self) -> int:
@@ -90,6 +92,10 @@ def _none(_complaint: str) -> None:
     return None
 
 
+def _nowhere(_site: Site) -> bool:
+    return False
+
+
 def is_only_of(pattern: re.Pattern[str], complaint: str) -> bool:
     """Whether every line of a complaint matches, and there is one: then nothing else is the matter."""
     lines = [line for line in complaint.splitlines() if line.strip()]
@@ -102,6 +108,14 @@ class ReasonsQuestion:
 
     command: Callable[[Sequence[str]], list[str]]
     read: Callable[[str], Mapping[str, str]]
+
+
+@dataclass(frozen=True)
+class HostsQuestion:
+    """How a scheduler is asked which hosts could start a job now: of so many cores, in a site's queue."""
+
+    command: Sequence[str]
+    read: Callable[[str, Site, int], Sequence[str]]
 
 
 @dataclass(frozen=True)
@@ -126,6 +140,11 @@ class Scheduler:
     Some schedulers take no script with directives in it but a file that describes the job and names its script, as
     HTCondor does. `submit_file` is the text of that file, made from the same two values as `head` and from the script's
     path; the file lies beside the script, and `submit` is given its path instead of the script's.
+
+    `places` says whether `head` heeds the place of a request at a site. Where a job can be told its host, but not which
+    hosts to avoid, `hosts` asks which there are. A job finds what the scheduler calls its first host in the environment
+    variable `host_variable`: as the first word there, or in the file that it names; without one it is the name that the
+    host has.
     """
 
     name: str
@@ -144,6 +163,14 @@ class Scheduler:
     refuses: Callable[[str], Refusal | None] = _none
     reasons: ReasonsQuestion | None = None
     submit_file: Callable[[Request, Site, Path], str] | None = None
+    places: Callable[[Site], bool] = _nowhere
+    hosts: HostsQuestion | None = None
+    host_variable: str = ""
+
+    @property
+    def names_in_jobs(self) -> dict[str, str]:
+        """The variables in which a job finds its number and its host."""
+        return {"number_variable": self.number_variable, "host_variable": self.host_variable}
 
 
 # Starting and ending take their time, and a busy file system more: a run must not be ended by its scheduler first.
@@ -185,6 +212,7 @@ def request(job: Job, site: Site) -> Request:
         gpus=job.resources.gpus,
         memory_bytes=None if site.memory_bytes is None else int(nodes * share * site.memory_bytes),
         walltime_s=_MINUTE_S * ceil(limit_s / _MINUTE_S),
+        place=job.place if nodes == 1 else Place(),
     )
 
 

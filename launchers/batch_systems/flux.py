@@ -11,7 +11,7 @@ from pathlib import Path
 
 from launchers.batch_systems.base import SCHEDULER_LOG, Request, Scheduler, Seen
 from launchers.batch_systems.system import Allocation, BatchSystem, ReadText, WinnerForm, WinnerRequest
-from launchers.job import EndReason, JobState
+from launchers.job import EndReason, JobState, Place
 from launchers.site import Site
 
 _SEPARATOR = "|"
@@ -44,6 +44,7 @@ def head(request: Request, site: Site) -> list[str]:
         *(["--exclusive"] if site.exclusive else []),
         f"--output={SCHEDULER_LOG}",
         *site.directives,
+        *_place(request.place),
     ]
     return [f"#flux: {option}" for option in options]
 
@@ -61,6 +62,13 @@ def winner_head(request: WinnerRequest) -> list[str]:
         *([*_charged(site), *site.directives] if site else []),
     ]
     return [f"#flux: {option}" for option in options]
+
+
+def _place(place: Place) -> list[str]:
+    """Return on which host, or not: flux-batch(1), --requires. What a site requires besides must hold as well."""
+    if place.host:
+        return [f"--requires=host:{place.host}"]
+    return [f"--requires=-host:{','.join(place.avoid)}"] if place.avoid else []
 
 
 def _charged(site: Site) -> list[str]:
@@ -133,6 +141,7 @@ FLUX = BatchSystem(
         *("flux", head, submit, job_id, status, states, cancel, can_wait, _NOTHING_TO_END),
         number_variable="FLUX_JOB_ID",
         variables=("FLUX_URI", "FLUX_CONNECTOR_PATH"),
+        places=lambda site: not any(line.startswith("--requires") for line in site.directives),
     ),
     signs=("flux",),
     session_variable="FLUX_URI",

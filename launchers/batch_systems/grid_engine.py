@@ -20,7 +20,7 @@ from launchers.batch_systems.system import (
     WinnerForm,
     WinnerRequest,
 )
-from launchers.job import JobState
+from launchers.job import JobState, Place
 from launchers.site import Site
 
 _PARALLEL_ENVIRONMENT = re.compile(r"-pe\s+(\S+)")
@@ -75,6 +75,7 @@ def head(request: Request, site: Site) -> list[str]:
         # SIGUSR2 before SIGKILL: the program may end in order, and its supervisor says how it ended.
         "-notify",
         *of_site(site),
+        *_place(request.place),
     ]
     return [f"#$ {option}" for option in options]
 
@@ -87,6 +88,13 @@ def of_site(site: Site) -> list[str]:
         *(f"-l {licence if '=' in licence else f'{licence}=1'}" for licence in site.licences),
         *(directive for directive in site.directives if _PARALLEL_ENVIRONMENT.fullmatch(directive) is None),
     ]
+
+
+def _place(place: Place) -> list[str]:
+    """Return on which host, or not: an expression, as in sge_types(1)."""
+    if place.host:
+        return [f"-l hostname={place.host}"]
+    return [f"-l hostname=!({'|'.join(place.avoid)})"] if place.avoid else []
 
 
 def _parallel(slots: int, nodes: int, site: Site | None) -> list[str]:
@@ -213,6 +221,8 @@ GRID_ENGINE = BatchSystem(
         number_variable="JOB_ID",
         variables=("SGE_ROOT", "SGE_CELL", "SGE_QMASTER_PORT", "SGE_EXECD_PORT", "SGE_CLUSTER_NAME"),
         reasons=ReasonsQuestion(why_waiting, reasons),
+        places=lambda _: True,
+        host_variable="HOSTNAME",
     ),
     signs=("qconf",),
     session_variable="SGE_TASK_ID",

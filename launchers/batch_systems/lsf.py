@@ -11,7 +11,7 @@ from pathlib import Path
 from launchers.batch_systems.base import SCHEDULER_LOG, Request, Scheduler, Seen, is_only_of
 from launchers.batch_systems.numbers import count_of
 from launchers.batch_systems.system import Allocation, BatchSystem, ReadText, WinnerForm, WinnerRequest
-from launchers.job import EndReason, JobState
+from launchers.job import EndReason, JobState, Place
 from launchers.site import Site
 
 _SEPARATOR = "|"
@@ -68,8 +68,17 @@ def head(request: Request, site: Site) -> list[str]:
         "-env none",
         f"-oo {SCHEDULER_LOG}",
         *site.directives,
+        *_place(request.place),
     ]
     return [f"#BSUB {option}" for option in options]
+
+
+def _place(place: Place) -> list[str]:
+    """Return on which host, or not: bsub(1), -m and -R. Several `select` sections must all hold."""
+    if place.host:
+        return [f'-m "{place.host}"']
+    others = " && ".join(f"hname!='{host}'" for host in place.avoid)
+    return [f'-R "select[{others}]"'] if others else []
 
 
 def _charged(site: Site) -> list[str]:
@@ -171,6 +180,8 @@ LSF = BatchSystem(
         number_variable="LSB_JOBID",
         variables=("LSF_ENVDIR", "LSF_SERVERDIR", "LSF_LIBDIR", "LSF_BINDIR"),
         reads_input=True,
+        places=lambda _: True,
+        host_variable="LSB_HOSTS",
     ),
     signs=("bsub",),
     session_variable="LSB_JOBID",

@@ -12,6 +12,7 @@ from pathlib import Path
 from launchers.batch_systems import limits, reserved
 from launchers.batch_systems.base import SCHEDULER_LOG, Refusal, Request, Scheduler, Seen, is_only_of, refusal_of
 from launchers.batch_systems.numbers import hours_s, trailing_number
+from launchers.batch_systems.pbs_hosts import ABLE_HOSTS, chunk_words
 from launchers.batch_systems.system import (
     Allocation,
     BatchSystem,
@@ -143,6 +144,7 @@ def _chunks(request: Request, site: Site) -> list[str]:
             *([f"ngpus={gpus}"] if gpus else []),
             *([f"mem={_memory(memory_mib)}"] if memory_mib is not None else []),
             *site.chunk,
+            *chunk_words(request.place),
         ]
         chunks.append(":".join(parts))
     placement = ["-l place=scatter:excl"] if site.exclusive else ["-l place=scatter"] if request.nodes > 1 else []
@@ -356,6 +358,9 @@ _SCHEDULER = Scheduler(
     variables=("PBS_CONF_FILE", "PBS_SERVER", "PBS_DEFAULT", "PBS_EXEC"),
     simpler=simpler,
     refuses=partial(refusal_of, _REFUSALS),
+    places=lambda site: site.by_chunks and not any(word.startswith("host=") for word in site.chunk),
+    hosts=ABLE_HOSTS,
+    host_variable="PBS_NODEFILE",
 )
 PBS_WITHOUT_HISTORY = replace(_SCHEDULER, status=status_without_history)
 

@@ -23,7 +23,7 @@ from launchers.batch_systems.system import (
     WinnerForm,
     WinnerRequest,
 )
-from launchers.job import EndReason, JobState
+from launchers.job import EndReason, JobState, Place
 from launchers.site import Site
 
 _SEPARATOR = "|"
@@ -73,7 +73,9 @@ _REFUSALS = {
     Refusal.TOO_LARGE: re.compile(
         r"More processors requested than permitted|Requested node configuration is not available|"
         r"Node count specification invalid|CPU count specification invalid|Task count specification invalid|"
-        r"Memory required by task is not available|Requested time limit is invalid",
+        r"Memory required by task is not available|Requested time limit is invalid|"
+        # Of a host that is asked for by name.
+        r"Invalid node name specified|Requested nodes not in this partition",
         re.IGNORECASE,
     ),
     Refusal.ALL_JOBS: re.compile(
@@ -97,6 +99,7 @@ _RESERVED: Mapping[str, str] = {
     **dict.fromkeys(("--wait", "-W"), reserved.WAIT),
     "--requeue": reserved.RERUN,
 }
+_EXCLUDED = re.compile(r"(?:^|\s)(?:--exclude[=\s]\s*|-x\s*)([^\s\"']+)")
 # Slurm takes a long option by its first letters; shorter ones than that nobody writes.
 _SHORTEST = len("--err")
 
@@ -124,8 +127,17 @@ def head(request: Request, site: Site) -> list[str]:
         # for the rest; since 25.05 a job whose shell does not answer is put back into the queue and held.
         "--export=NONE",
         *of_site(site),
+        *_place(request.place, site),
     ]
     return [*(f"#SBATCH {option}" for option in options), "export SLURM_EXPORT_ENV=ALL"]
+
+
+def _place(place: Place, site: Site) -> list[str]:
+    """Return on which host, or not: sbatch(1), --nodelist and --exclude. The last --exclude holds, so it has all."""
+    if place.host:
+        return [f"--nodelist={place.host}"]
+    own = [match[1] for line in site.directives for match in _EXCLUDED.finditer(line)]
+    return [f"--exclude={','.join((*own, *place.avoid))}"] if place.avoid else []
 
 
 def _gpus(gpus: int, nodes: int, site: Site | None) -> list[str]:
@@ -282,6 +294,8 @@ SLURM = BatchSystem(
         number_variable="SLURM_JOB_ID",
         variables=("SLURM_CONF", CLUSTERS),
         refuses=partial(refusal_of, _REFUSALS),
+        places=lambda _: True,
+        host_variable="SLURMD_NODENAME",
     ),
     signs=("sinfo",),
     session_variable="SLURM_JOB_ID",

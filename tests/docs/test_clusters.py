@@ -88,7 +88,7 @@ def test_the_document_names_options_that_there_are():
     )
     named = set(re.findall(r"(?:^    autotune .*?|`)(--[a-z]+[a-z-]*)", CLUSTERS, re.MULTILINE))
     schedulers_own = set(re.findall(r"\| `(--[a-z-]+)` \|", CLUSTERS))
-    slurms = {
+    of_others = {
         "--no-kill",
         "--overlap",
         "--mem",
@@ -97,7 +97,9 @@ def test_the_document_names_options_that_there_are():
         "--reservation",
         "--switches",
         "--clusters",
+        "--exclude",
+        "--requires",
     }
-    ours = named - schedulers_own - slurms
+    ours = named - schedulers_own - of_others
     assert {"--launcher", "--site", "--until", "--ray-address", "--wait"} <= ours
     assert ours <= set(re.findall(r"--[a-z]+[a-z-]*", told))

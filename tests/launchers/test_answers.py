@@ -23,7 +23,7 @@ from tests.launchers.fakes.slurm_answers import VERSIONS as SLURM_VERSIONS
 
 # A file of the batch system's own repository, or of another one; a manual page; somebody who saw it.
 SOURCE = re.compile(
-    r"(src|doc|source)/[\w./-]+\.\w+( of [\w/-]+)?|getopt\(3\)|argparse|issue \d+ of [\w/-]+"
+    r"(src|doc|source)/[\w./-]+\.\w+( of [\w/-]+)?|getopt\(3\)|argparse|issue \d+ of [\w./-]+"
     r"|seen (on|by users of) [\w ]+ \d\S+|manual of [\w .-]+"
 )
 STAND_INS = {

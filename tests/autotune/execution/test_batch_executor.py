@@ -7,8 +7,8 @@ import pytest
 
 from autotune.execution.batch_executor import BatchExecutor
 from autotune.execution.capping import Cap
-from autotune.execution.task import PREEMPTED, REFUSED, REFUSED_ALL, Task
-from launchers import STDOUT, EndReason, Job, JobState, JobStatus, LaunchError, Resources, Usage
+from autotune.execution.task import NO_PLACE, PREEMPTED, REFUSED, REFUSED_ALL, Task
+from launchers import STDOUT, EndReason, Job, JobState, JobStatus, LaunchError, Place, Resources, Usage
 from launchers.batch import NoRoomError, QueueFullError, RefusedError
 from launchers.site import Site
 from objectives.base import FailureKind, Measurement, Progress
@@ -351,3 +351,22 @@ def test_a_scheduler_that_is_away_is_said_once(executor, queue, said, tmp_path):
     executor.wait(5.0)
     assert len(said) == 1
     assert "Unable to contact slurm controller" in said[0]
+
+
+@pytest.mark.parametrize(("others_waited_s", "given_up_after_s"), [(0.0, 1800.0), (1200.0, 2400.0)])
+def test_a_job_that_is_to_start_elsewhere_is_given_up_when_it_has_waited_long(
+    executor, queue, tmp_path, others_waited_s, given_up_after_s
+):
+    executor.submit(task(tmp_path))
+    executor.wait(others_waited_s)
+    queue.says["paper:00000"] = DONE
+    prints(tmp_path, "2.0\n")
+    assert executor.wait(1.0)
+    placed = task(tmp_path, 1)
+    executor.submit(replace(placed, job=replace(placed.job, place=Place(avoid=("n1",)))))
+    assert executor.wait(given_up_after_s - 60.0) == []
+    ((_, outcome),) = executor.wait(120.0)
+    assert outcome.code == NO_PLACE
+    assert outcome.retryable
+    assert outcome.message.endswith(" minutes to start on another node than n1, and was deleted")
+    assert queue.ended == ["paper:00001"]

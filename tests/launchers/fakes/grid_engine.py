@@ -13,7 +13,7 @@ from tests.launchers.fakes.state import Record, State
 # Options of qsub(1) with a value, those with two, and those without.
 _VALUES = frozenset({"-N", "-wd", "-P", "-q", "-l", "-j", "-o", "-S", "-r", "-A", "-M", "-m", "-p"})
 _FLAGS = frozenset({"-terse", "-cwd", "-notify", "-h"})
-_RESOURCES = frozenset({"h_rt", "s_rt", "h_vmem", "mem_free", "gpu", "exclusive", "slots"})
+_RESOURCES = frozenset({"h_rt", "s_rt", "h_vmem", "mem_free", "gpu", "exclusive", "slots", "hostname"})
 _REFUSALS = frozenset({"queue limit", "cluster limit", "account", "queue"})
 _STATES = {"queued": "qw", "running": "r"}
 
@@ -90,10 +90,18 @@ def _job(given: list[tuple[str, str]], script: str, state: State) -> Record:
         "name": name,
         "cores": int(slots),
         "walltime_s": seconds(resources.get("h_rt", "01:00:00")),
+        **_place(resources.get("hostname", "")),
         "output": options.get("-o", f"{name}.o"),
         "notify": "-notify" in options,
         "environment": own | ({"PE_HOSTFILE": str(hosts)} if environment_name else {}),
     }
+
+
+def _place(hosts: str) -> Record:
+    """Read an expression: a host, or none of some."""
+    if not hosts:
+        return {}
+    return {"never": hosts[2:-1].split("|")} if hosts.startswith("!(") else {"only": [hosts]}
 
 
 def qstat(words: list[str], state: State) -> int:

@@ -12,7 +12,7 @@ from tests.launchers.fakes.options import RefusedError, directives
 from tests.launchers.fakes.state import Record, State
 
 # Words of LSF's options: one letter or several, with a single hyphen.
-_VALUES = frozenset({"J", "P", "q", "sla", "n", "R", "gpu", "W", "env", "o", "oo", "e", "eo", "M"})
+_VALUES = frozenset({"J", "P", "q", "sla", "n", "R", "gpu", "W", "env", "o", "oo", "e", "eo", "M", "m"})
 _FLAGS = frozenset({"x", "rn", "r", "H"})
 _REFUSALS = frozenset({"queue limit", "busy", "account"})
 _FIELDS = ("jobid", "stat", "exit_code", "exit_reason", "pend_reason")
@@ -52,7 +52,8 @@ def _options(words: list[str]) -> tuple[dict[str, str], list[str]]:
         if name in _FLAGS:
             found[name] = ""
         elif name in _VALUES and rest:
-            found[name] = rest.pop(0)
+            # What several -R ask for must all hold.
+            found[name] = f"{found.get('R', '')}{rest.pop(0)}" if name == "R" else rest.pop(0)
         else:
             raise RefusedError(255, f"bsub: this stand-in does not know -{name}")
     return found, rest
@@ -76,6 +77,8 @@ def _job(options: dict[str, str], script: str) -> Record:
         "cwd": str(Path.cwd()),
         "name": name,
         "cores": int(options.get("n", "1")),
+        "only": options.get("m", "").split(),
+        "never": re.findall(r"hname!='([^']+)'", options.get("R", "")),
         "walltime_s": 3600 * int(limit[1] or 0) + 60 * int(limit[2]),
         "output": options.get("oo", options.get("o", "lsf.out")),
         "environment": caller | {"HOME": user.pw_dir, "USER": user.pw_name} | own,

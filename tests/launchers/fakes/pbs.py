@@ -1,4 +1,4 @@
-"""A stand-in for qsub, qstat and qdel of OpenPBS 20.0, 22.05 or 23.06 (`version`)."""
+"""A stand-in for qsub, qstat, qdel and pbsnodes of OpenPBS 20.0, 22.05 or 23.06 (`version`)."""
 
 import os
 import pwd
@@ -109,6 +109,7 @@ def _job(options: dict[str, str], resources: dict[str, str], script: str, state:
         "walltime_s": walltime_s,
         "output": options.get("o", f"{name}.o"),
         "after": options.get("W", "").removeprefix("depend=afterany:"),
+        "only": re.findall(r":host=([\w-]+)", resources.get("select", "")),
         "environment": {
             "HOME": user.pw_dir,
             "USER": user.pw_name,
@@ -225,4 +226,16 @@ def _complain(error: RefusedError) -> int:
     return error.code
 
 
-COMMANDS = {"qsub": qsub, "qstat": qstat, "qdel": qdel}
+def pbsnodes(words: list[str], state: State) -> int:
+    """Show the hosts (as OpenPBS 20 does, shortened)."""
+    if words != ["-a"]:
+        raise RefusedError(1, "pbsnodes: this stand-in wants -a")
+    if state.switch("away") is not None:
+        raise _refusal(state, "away", command="pbsnodes")
+    cores = state.switch("slots") or "1"
+    for host in (state.switch("host names") or "node1").split():
+        print(ANSWERS.text("a host", None, host=host, cores=cores))
+    return 0
+
+
+COMMANDS = {"qsub": qsub, "qstat": qstat, "qdel": qdel, "pbsnodes": pbsnodes}

@@ -85,6 +85,14 @@ ANSWERS = Answers(
         # Of qdel.
         "deleted before": Answer("qdel: Job has finished {job}", 15139, _MESSAGES),
         # Of qsub itself.
+        # Of pbsnodes, shortened.
+        "a host": Answer(
+            "{host}\n     Mom = {host}.cluster\n     ntype = PBS\n     state = free\n     pcpus = {cores}\n"
+            "     resources_available.host = {host}\n     resources_available.ncpus = {cores}\n"
+            "     resources_assigned.ncpus = 0\n",
+            0,
+            "issue 427 of radical-cybertools/radical.saga",
+        ),
         "no script": Answer("qsub: script file:: {path}: No such file or directory", 1, "src/cmds/qsub.c"),
         "directive": Answer("qsub: directive error: {line} ", 2, "src/cmds/qsub.c"),
         "illegal": Answer("qsub: illegal -{option} value", 2, "src/cmds/qsub.c"),

@@ -11,7 +11,7 @@ from tests.launchers.fakes.state import State
 
 PROGRAMS = {
     "slurm": ("sbatch", "squeue", "scancel", "sinfo", "scontrol"),
-    "pbs": ("qsub", "qstat", "qdel"),
+    "pbs": ("qsub", "qstat", "qdel", "pbsnodes"),
     "grid-engine": ("qsub", "qstat", "qdel"),
     "lsf": ("bsub", "bjobs", "bkill"),
     "flux": ("flux",),

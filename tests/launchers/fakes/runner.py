@@ -54,7 +54,7 @@ def _spawn(job: Record, state: State) -> int:
         script,
         [script],
         # A home without a profile: a person's own may take its time, or wait for that of another login.
-        job["environment"] | numbers | {"HOME": str(state.folder)},
+        job["environment"] | numbers | _host(job, state) | {"HOME": str(state.folder)},
         file_actions=files,
         setsid=True,
         setsigmask=(),
@@ -63,6 +63,16 @@ def _spawn(job: Record, state: State) -> int:
     # The folder may be removed while the end of the job is noted.
     os.chdir("/")
     return program
+
+
+def _host(job: Record, state: State) -> dict[str, str]:
+    """Return what tells a job its host, where there are several."""
+    if state.switch("host names") is None:
+        return {}
+    file = state.folder / f"nodes-{job['id']}"
+    file.write_text(f"{job['host']}.cluster\n" * job["cores"])
+    own = {"PBS_NODEFILE": str(file)} if "PBS_NODEFILE" in job["environment"] else {}
+    return own | dict.fromkeys(("SLURMD_NODENAME", "HOSTNAME", "LSB_HOSTS"), job["host"])
 
 
 def _watch(state: State, job: Record, program: int) -> tuple[str, int | None]:

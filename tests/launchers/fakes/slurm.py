@@ -32,8 +32,11 @@ _VALUES = {
     "comment": "",
     "gres": "",
     "dependency": "d",
+    "nodelist": "w",
+    "exclude": "x",
 }
 _FLAGS = {"parsable": "", "exclusive": "", "no-requeue": "", "requeue": "", "hold": "H"}
+_PLACE = {"only": "nodelist", "never": "exclude"}
 # Since when a job is told its end, and squeue shows jobs of all states.
 _TELLS_THE_END, _SHOWS_ALL = "23.02", "22.05"
 
@@ -103,7 +106,11 @@ def _job(options: dict[str, str], script: str, state: State) -> Record:
         script, output = "#!/bin/sh\nexit 1\n", "/dev/null"
     home = {"HOME": pwd.getpwuid(os.getuid()).pw_dir, "USER": "user", "TMPDIR": "/tmp"}
     everything = dict(os.environ) if options.get("export", "ALL") == "ALL" else {}
+    place = {name: options[key].split(",") for name, key in _PLACE.items() if key in options}
+    if state.host_of(place) is None:
+        raise _refusal(state, "nodes")
     return {
+        **place,
         "script": script,
         "folder": str(Path.cwd()),
         "cwd": str(Path.cwd()),

@@ -30,7 +30,7 @@ class State:
     `limit` how many jobs may be queued or running at a time, `resource limit` how many cores a job may have, `held`
     that no job is started, `one core` that all jobs are bound to the same one, `waits` how queued jobs are shown.
     `version` is the batch system's, where the stand-in knows several; `nodes` and `federation` are what Slurm says of
-    these.
+    these. `host names` are those of its hosts, of which a job gets the first that it may have; jobs share the `slots`.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -75,6 +75,12 @@ class State:
         numbers = sorted((path.name for path in (self.folder / "active").iterdir()), key=_age)
         return [job for number in numbers if (job := self.read(number)) is not None]
 
+    def host_of(self, job: Record) -> str | None:
+        """Return the host that a job gets: one of its `only`, and none of its `never`; None if there is none."""
+        hosts = (self.switch("host names") or "node1").split()
+        only, never = job.get("only") or hosts, job.get("never") or ()
+        return next((host for host in hosts if host in only and host not in never), None)
+
     def submit(self, job: Record, number: str = "{}", variable: str | None = None) -> str:
         """Queue a job, start it if there is room, and return its number, made from a running one.
 
@@ -103,8 +109,10 @@ class State:
             for job in (job for job in jobs if job["state"] == "queued" and job.get("after") not in living):
                 if job["cores"] > free or self.switch("held") is not None:
                     break
+                if (host := self.host_of(job)) is None:
+                    continue
                 free -= job["cores"]
-                self.write(job | {"state": "running", "runner": self._start(job["id"])})
+                self.write(job | {"state": "running", "host": host, "runner": self._start(job["id"])})
 
     def ask(self, number: str, why: str) -> bool:
         """End a job, and say why; tell whether there was anything to end."""
