@@ -23,7 +23,7 @@ def pairs_wanted(pairs: Sequence[tuple[float, float]], settings: VerdictSection,
     are, and what is spent is the chance of a false gain (Lan & DeMets, Biometrika 70, 1983). That is known, since
     signed ranks at successive looks have one joint distribution whatever the noise: of winners that gain nothing 4.9 %
     look better with 95 % after 8, 13 or 20 pairs. One does not stop for that reason, so fewer are claimed to:
-    `benchmarks/trust.py`.
+    `benchmarks/verdicts/trust.py`.
     """
     wanted = settings.pairs
     for latest in latest_looks(settings)[1:]:

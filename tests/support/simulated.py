@@ -1,6 +1,6 @@
 """Simulated studies: the real runner and the real confirmation, with runs that take simulated time only.
 
-Shared by `test_trust.py` and `benchmarks/trust.py`.
+Shared by `test_trust.py` and `benchmarks/verdicts/trust.py`.
 """
 
 import json

@@ -1,6 +1,6 @@
 """Studies beside a neighbour who uses their cores: false gains, runs and wall time, with and without what is done.
 
-    python benchmarks/neighbour.py [--studies 40] [--trials 20] [--seed 0] [--only NAME]
+    python benchmarks/verdicts/neighbour.py [--studies 40] [--trials 20] [--seed 0] [--only NAME]
 
 The space's knobs change nothing (A/A), so every gain that is claimed is false. The runner, the judge of disturbed runs
 and the verdict are the real ones; runs and the neighbour take simulated time. While the neighbour works, runs go on at
@@ -19,7 +19,7 @@ from statistics import fmean, median
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
+sys.path.insert(0, str(Path(__file__).parent.parent.parent))
 
 from autotune import __version__
 from autotune.coordination.disturbances import Disturbances
@@ -31,7 +31,7 @@ from autotune.execution.task import Task
 from autotune.records.outcome import Outcome
 from autotune.statistics.verdict import Verdict
 from autotune.studyfile import NoiseMode, NoiseSection
-from benchmarks.trust import share
+from benchmarks.verdicts.trust import share
 from spaces import Configuration, Integer, Space
 from tests.support.fakes import SECONDS
 from tests.support.simulated import SimulatedExecutor, Simulation, study_file

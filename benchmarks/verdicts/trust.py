@@ -1,6 +1,6 @@
 """How far results can be trusted, and what they cost: simulated studies by the real runner and the real verdict.
 
-    python benchmarks/trust.py null planted coverage pairs replay [--studies 200] [--seed 0] [--data FOLDER]
+    python benchmarks/verdicts/trust.py null planted coverage pairs replay [--studies 200] [--seed 0] [--data FOLDER]
 
 null      a space whose knobs change nothing (A/A): how often a gain, or a loss, is claimed all the same
 planted   one knob value, or a pair of them, makes the program 2, 5 or 20 % faster: how often that is found and claimed
@@ -26,7 +26,7 @@ import numpy as np
 import optuna
 from scipy.stats import binomtest
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
+sys.path.insert(0, str(Path(__file__).parent.parent.parent))
 
 from autotune import __version__
 from autotune.comparison.pairs import pairs_wanted
@@ -68,7 +68,7 @@ FIXED = RepeatsSection(min_runs=5, max_runs=5, caps=False, baseline_runs=5, warm
 def noises() -> dict[str, Noise]:
     found = dict(SYNTHETIC)
     for name, file in RECORDINGS.items():
-        path = Path(__file__).parent / "data" / file
+        path = Path(__file__).parent.parent / "data" / file
         if path.is_file():
             found[name] = recorded(read_recording(path))
         else:

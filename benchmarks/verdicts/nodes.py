@@ -1,6 +1,6 @@
 """How far a verdict holds on other nodes: recorded tuning runs on noisy cloud nodes, replayed by the real runner.
 
-    python benchmarks/nodes.py --data FOLDER [--replays 200] [--nodes 3] [--seen 5]
+    python benchmarks/verdicts/nodes.py --data FOLDER [--replays 200] [--nodes 3] [--seen 5]
 
 FOLDER has tables of `sample_configs/` of uw-mad-dash/TUNA, one a workload (`*.csv.gz`): columns method, run, order,
 configuration, worker, performance (0: it failed). Each replay takes one of the recorded runs of the method `TUNA`, of
@@ -32,7 +32,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
+sys.path.insert(0, str(Path(__file__).parent.parent.parent))
 
 from autotune import studyfile
 from autotune.comparison.confirm import confirm

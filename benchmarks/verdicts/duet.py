@@ -1,7 +1,7 @@
 """Verdicts by duets against interleaved ones: width, false gains and cost, beside neighbours who use the cores.
 
-    python benchmarks/duet.py [--studies 100] [--pairs 12] [--seed 0] [--only NAME]
-    python benchmarks/duet.py --real [--studies 6] [--load 0.5]
+    python benchmarks/verdicts/duet.py [--studies 100] [--pairs 12] [--seed 0] [--only NAME]
+    python benchmarks/verdicts/duet.py --real [--studies 6] [--load 0.5]
 
 Winner and default are compared in `--pairs` pairs, so in as much core time in each mode. They are equally fast in half
 of the studies, where every gain that is claimed is false; in the others the winner is 1.25 times as fast. Simulated
@@ -27,7 +27,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
+sys.path.insert(0, str(Path(__file__).parent.parent.parent))
 
 from autotune import __version__
 from autotune.coordination.disturbances import Disturbances
@@ -40,9 +40,9 @@ from autotune.execution.halves import Halves
 from autotune.execution.task import Task
 from autotune.statistics.verdict import Verdict
 from autotune.studyfile import NoiseMode, NoiseSection, VerdictMode, VerdictSection
-from benchmarks.neighbour import Neighbour, SharedMachine
-from benchmarks.real_neighbour import neighbour
-from benchmarks.trust import share
+from benchmarks.verdicts.neighbour import Neighbour, SharedMachine
+from benchmarks.verdicts.real_neighbour import neighbour
+from benchmarks.verdicts.trust import share
 from spaces import Configuration, Integer, Space
 from tests.support.fakes import SECONDS
 from tests.support.managers import managed

@@ -1,6 +1,6 @@
 """Real studies beside a real neighbour: winners, widths, false gains and cost, with and without what is done about him.
 
-    python benchmarks/real_neighbour.py [--studies 3] [--trials 8] [--only memory] [--noise wait] [--load 0.5]
+    python benchmarks/verdicts/real_neighbour.py [--studies 3] [--trials 8] [--only memory] [--noise wait] [--load 0.5]
 
 The program is a kernel in C that streams over an array for as many rounds as its two knobs say, so that the best
 configuration is known without measuring it; in A/A studies all have equally many. The neighbour is in another session,
@@ -22,10 +22,10 @@ from pathlib import Path
 from statistics import fmean, median
 from tempfile import TemporaryDirectory
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
+sys.path.insert(0, str(Path(__file__).parent.parent.parent))
 
 from autotune.errors import ExitCode
-from benchmarks.trust import share
+from benchmarks.verdicts.trust import share
 
 _KERNEL = r"""
 #include <stdio.h>
