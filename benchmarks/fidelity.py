@@ -1,6 +1,6 @@
 """Short runs that stand for long ones: what a study costs with and without `[fidelity]`, and how good its winner is.
 
-    python benchmarks/fidelity.py [--seeds 20] [--trials 50] [--only NAME]
+    python benchmarks/fidelity.py [--recorded] [--seeds 20] [--first 0] [--trials 50] [--only NAME]
 
 The runner, the search and the races are the real ones; runs take simulated time. Most programs are made to fool short
 runs: by a start that is slow or fast, by tuning themselves, by a number of iterations that depends on the
@@ -8,40 +8,59 @@ configuration, by a machine that drifts. `tuning` is the median of what a study 
 default; in brackets the quartiles; `all` is that with the rounds and pairs at the end. The winner is the one that the
 study names, after these. It is wrong if it takes over 2 % longer than the best configuration that this study has
 proposed: that is what short runs may spoil; over the best of the space it is the search's part, too.
+
+With `--recorded` runs take the time that real programs took (`benchmarks/data/README.md`), twenty times as long, so
+that what holds for runs of a second does not decide; "told" means that their steps are read on the way. `found` is what
+passed until the best by whole runs was within 2 % of the best of the space, and stayed so; `promoted` are trials that a
+short run had and a whole one after it, and how many of these take over 2 % longer than the best that was proposed.
 """
 
 import argparse
+import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from math import exp
+from itertools import product
+from math import exp, inf
 from pathlib import Path
-from statistics import median, quantiles
+from statistics import median
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+from autotune.execution import simulated_executor
+from autotune.records.outcome import Outcome
 from autotune.records.series import SeriesKind
+from autotune.records.study import Run
 from autotune.statistics.standings import Standings
 from autotune.studyfile.fidelity import FidelitySection
+from benchmarks.paces.tables import Curve, PaceTable, tables
+from objectives.base import FailureKind, RecordedRun
 from spaces import Configuration, Integer, Space
 from tests.support.fakes import SECONDS
 from tests.support.lengths import STEPS, LengthSimulation
-from tests.support.simulated import SimulatedExecutor, study_file
+from tests.support.simulated import study_file, told
 
 LOW, HIGH = 500, 5000
 NOISE = 0.01
 WRONG = 1.02
+LONGER = 20.0
 
 
 @dataclass(frozen=True)
 class Program:
-    """`seconds` that a configuration takes for a number of steps; `drift` is how slow the machine is at a time."""
+    """`seconds` that a configuration takes for a number of steps; `drift` is how slow the machine is at a time.
+
+    `tells` gives (steps, seconds) of what a run prints on its way.
+    """
 
     space: Space
     seconds: Callable[[Configuration, int], float]
     drift: Callable[[float], float] = lambda _: 1.0
+    low: int = LOW
+    high: int = HIGH
+    tells: Callable[[Configuration, int], Curve] = lambda *_: ()
 
 
 SPACE = Space([Integer.range(name, 0, 4, default=4) for name in ("a", "b", "c", "d")])
@@ -94,82 +113,147 @@ PROGRAMS: dict[str, Program] = {
 }
 
 
+def replayed(table: PaceTable) -> Program:
+    """Return a program that takes the time that was recorded, but longer."""
+
+    def tells(x: Configuration, steps: int) -> Curve:
+        curve = table.told(x, steps) or ()
+        return tuple((step, LONGER * seconds) for step, seconds in curve[:-1])
+
+    def seconds(x: Configuration, steps: int) -> float:
+        return LONGER * table.seconds(x, steps)
+
+    return Program(table.space, seconds, low=table.low, high=table.high, tells=tells)
+
+
 @dataclass(frozen=True)
 class Ended:
-    """What a study cost until tuning ended, and in `all`, in runs of the default, and how slow its winner is."""
+    """What a study cost until tuning ended, and in `all`, in runs of the default, and how slow its winner is.
+
+    `found` is the cost until the best by whole runs stayed within 2 % of the best of the space; None if it never did.
+    """
 
     cost: float
     all: float
+    found: float | None
     beside_proposed: float
     beside_all: float
     whole: int
     short: int
+    promoted: int
+    in_vain: int
 
 
-def study(program: Program, trials: int, seed: int, *, short: bool) -> Ended:
-    """Tune a program, with short runs or without."""
-    executor: SimulatedExecutor
+def study(program: Program, trials: int, seed: int, *, short: bool, steps_told: bool = False) -> Ended:
+    """Tune a program, with short runs or without; what a run prints on its way is read if `steps_told`."""
+    executor: simulated_executor.SimulatedExecutor
 
-    def value_of(told: Configuration, rng: np.random.Generator) -> float:
-        steps = int(told[STEPS]) or HIGH
-        configuration = {name: value for name, value in told.items() if name != STEPS}
-        drift = program.drift(executor.spent_s)
-        return program.seconds(configuration, steps) * drift * exp(NOISE * rng.standard_normal())
+    def draw(asked: Configuration, rng: np.random.Generator, _worker: str) -> RecordedRun:
+        steps = int(asked[STEPS]) or program.high
+        configuration = {name: value for name, value in asked.items() if name != STEPS}
+        factor = program.drift(executor.spent_s) * exp(NOISE * rng.standard_normal())
+        seconds = program.seconds(configuration, steps) * factor
+        if seconds == inf:
+            return told(Outcome(failure=FailureKind.APPLICATION_ERROR, code="recorded", message="it had failed"))
+        points = program.tells(configuration, steps) if steps_told else ()
+        lines = tuple((at_s * factor, json.dumps({"step": step})) for step, at_s in points)
+        return RecordedRun(seconds, (*lines, *told(seconds).lines))
 
-    executor = SimulatedExecutor(value_of, seed)
+    executor = simulated_executor.SimulatedExecutor(draw, seed)
     file = study_file(trials=trials, seed=seed)
     if short:
-        section = FidelitySection(parameter=STEPS, low=LOW, high=HIGH)
+        section = FidelitySection(parameter=STEPS, low=program.low, high=program.high)
         file = file.model_copy(update={"fidelity": section})
-    told = LengthSimulation.of(program.space, executor, file)
-    told.tune()
+    simulation = LengthSimulation.of(program.space, executor, file)
+    simulation.tune()
     tuned_s = executor.spent_s
-    verdict, store = told.confirm(), told.store
+    verdict, store = simulation.confirm(), simulation.store
     standings = Standings.of(store.trials(), SECONDS, "median")
     winner = standings.trials[verdict.winner] if verdict is not None else standings.baseline
     assert winner is not None
-
-    def true_s(configuration: Configuration) -> float:
-        return program.seconds(configuration, HIGH)
-
+    assert standings.default is not None
+    true_s = {trial.number: program.seconds(trial.configuration, program.high) for trial in standings.trials.values()}
     everything = program.space.decode(program.space.all_indices())
-    proposed = [true_s(trial.configuration) for trial in store.trials()]
+    best_s = min(program.seconds(x, program.high) for x in everything)
     runs = store.runs()
-    winner_s = true_s(winner.configuration)
-    default_s = true_s(program.space.default())
+    shortened = {run.trial for run in runs if run.series.kind is SeriesKind.SHORT}
+    promoted = (shortened - {standings.default.number}) & {run.trial for run in runs if run.series.is_tuning}
+    default_s = program.seconds(program.space.default(), program.high)
+    found_s = found_after(runs, {number for number, one in true_s.items() if one <= WRONG * best_s})
     return Ended(
         tuned_s / default_s,
         executor.spent_s / default_s,
-        winner_s / min(proposed),
-        winner_s / min(map(true_s, everything)),
+        None if found_s is None else found_s / default_s,
+        true_s[winner.number] / min(true_s.values()),
+        true_s[winner.number] / best_s,
         sum(run.series.is_tuning for run in runs),
         sum(run.series.kind is SeriesKind.SHORT for run in runs),
+        len(promoted),
+        sum(true_s[number] > WRONG * min(true_s.values()) for number in promoted),
     )
+
+
+def found_after(runs: Sequence[Run], good: Collection[int]) -> float | None:
+    """Return the seconds until the trial with the best median of whole runs was a `good` one, and stayed so."""
+    spent_s, since_s = 0.0, None
+    values: dict[int, list[float]] = {}
+    for run in runs:
+        if not (run.series.is_tuning or run.series.kind is SeriesKind.SHORT):
+            continue
+        spent_s += run.outcome.usage.elapsed_s
+        if run.series.is_tuning and run.outcome.complete:
+            values.setdefault(run.trial, []).append(run.outcome.metrics[SECONDS.name])
+        best = min(values, key=lambda number: median(values[number]), default=None)
+        if best not in good:
+            since_s = None
+        elif since_s is None:
+            since_s = spent_s
+    return since_s
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--recorded", action="store_true")
     parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--trials", type=int, default=50)
-    parser.add_argument("--only", choices=PROGRAMS)
+    parser.add_argument("--only")
     chosen = parser.parse_args()
-    print(f"{'program':26} {'':7} {'tuning':>20}    all  wrong of proposed  over best of space  whole  short")
-    for name, program in PROGRAMS.items():
+    programs = {name: replayed(table) for name, table in tables().items()} if chosen.recorded else PROGRAMS
+    if chosen.only not in {None, *programs}:
+        parser.error(f"--only is {chosen.only}: it must be one of {', '.join(programs)}")
+    print(
+        f"{'program':24} {'runs':11} {'found':>20} {'tuning':>20}    all  wrong of proposed  over best of space"
+        "  whole  short  promoted"
+    )
+    for name, program in programs.items():
         if chosen.only not in {None, name}:
             continue
-        for short in (False, True):
-            ended = [study(program, chosen.trials, seed, short=short) for seed in range(chosen.seeds)]
-            cost = quantiles([one.cost for one in ended], n=4)
-            wrong = sum(one.beside_proposed > WRONG for one in ended)
-            worst = max(one.beside_proposed for one in ended)
-            over = sum(one.beside_all > WRONG for one in ended)
-            print(
-                f"{name:26} {'short' if short else 'whole':7} {cost[1]:6.1f} ({cost[0]:5.1f} to {cost[2]:5.1f})"
-                f"  {median(one.all for one in ended):5.1f}"
-                f"  {wrong:3} (worst {worst - 1:5.1%})   {over:3} of {len(ended):3}"
-                f"     {median(one.whole for one in ended):6.0f} {median(one.short for one in ended):6.0f}",
-                flush=True,
-            )
+        for short, steps_told in product((False, True), (False, True) if chosen.recorded else (False,)):
+            seeds = range(chosen.first, chosen.first + chosen.seeds)
+            ended = [study(program, chosen.trials, seed, short=short, steps_told=steps_told) for seed in seeds]
+            kind = ("short" if short else "whole") + (", told" if steps_told else "")
+            print(f"{name:24} {kind:11} {row(ended)}", flush=True)
+
+
+def row(ended: Sequence[Ended]) -> str:
+    """Return what studies of one kind have cost, and how good their winners are."""
+    wrong = sum(one.beside_proposed > WRONG for one in ended)
+    worst = max(one.beside_proposed for one in ended)
+    over = sum(one.beside_all > WRONG for one in ended)
+    found = [inf if one.found is None else one.found for one in ended]
+    return (
+        f"{spread(found)} {spread([one.cost for one in ended])}  {median(one.all for one in ended):5.1f}"
+        f"  {wrong:3} (worst {worst - 1:5.1%})   {over:3} of {len(ended):3}"
+        f"     {median(one.whole for one in ended):6.0f} {median(one.short for one in ended):6.0f}"
+        f"  {sum(one.promoted for one in ended) / len(ended):.1f}, {sum(one.in_vain for one in ended) / len(ended):.1f}"
+    )
+
+
+def spread(costs: Sequence[float]) -> str:
+    """Return the median, and the quartiles in brackets."""
+    low, middle, high = sorted(costs)[len(costs) // 4], median(costs), sorted(costs)[(3 * len(costs)) // 4]
+    return f"{middle:6.1f} ({low:5.1f} to {high:5.1f})"
 
 
 if __name__ == "__main__":

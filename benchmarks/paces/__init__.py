@@ -1,0 +1,1 @@
+"""How programs pace: recorded block by block of their steps, and replayed."""
