@@ -25,7 +25,7 @@ from launchers.detect import detect
 from launchers.environment import inherited, job_environment
 from launchers.job import OUTPUT_LIMIT_BYTES, STDERR, STDOUT, Job, JobState, JobStatus
 from launchers.mpi import CannotStartRanksError, MpiFlavour, mpi_environment, notes
-from launchers.mpi_command import mpi_argv
+from launchers.mpi_command import found, mpi_argv
 from launchers.process_tree import start_time
 from launchers.processes import JOB_VARIABLE, SESSION_VARIABLE, kill_marked, mark_of, marked, signal_all
 from launchers.secret import filled
@@ -149,8 +149,9 @@ class LocalLauncher:
             raise LaunchError(msg)
         if job.mpi is None:
             return list(job.argv)
+        flavour = self._flavour(job)
         try:
-            return mpi_argv(self._flavour(job), job, online=online_cpus())
+            return mpi_argv(flavour, found(job, flavour, self.environment(job)), online=online_cpus())
         except CannotStartRanksError as error:
             raise LaunchError(str(error)) from error
 

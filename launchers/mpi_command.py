@@ -4,8 +4,10 @@ Two jobs must never share a core. Left to itself, Open MPI (4 and 5) binds the f
 0, 1, ..., also when `mpirun` itself was given other cores; with `--bind-to none` its ranks keep those of `mpirun`.
 """
 
-from collections.abc import Collection
+import shutil
+from collections.abc import Collection, Mapping
 from dataclasses import replace
+from pathlib import Path
 
 from launchers.job import Job
 from launchers.mpi import CannotStartRanksError, MpiFlavour, MpiStart, RankStart
@@ -30,6 +32,18 @@ def mpi_argv(flavour: MpiFlavour, job: Job, *, online: Collection[int] = (), sha
     if shares_nodes:
         start = replace(start, shared=True)
     return [flavour.path, *flavour.kind.options(flavour, start), *job.mpi.options, *job.argv]
+
+
+def found(job: Job, flavour: MpiFlavour, environment: Mapping[str, str]) -> Job:
+    """Return a job with the full path of its program, where its ranks would find another one of that name.
+
+    Open MPI's start command, called by its full path, puts its own folder before the search path of the ranks.
+    """
+    program, folder = job.argv[0], str(Path(flavour.path).parent)
+    path = None if "/" in program else shutil.which(program, path=environment.get("PATH"))
+    if path is None or "/" not in flavour.path or shutil.which(program, path=folder) in {None, path}:
+        return job
+    return replace(job, argv=(path, *job.argv[1:]))
 
 
 def _start(job: Job, mpi: MpiStart, online: Collection[int]) -> RankStart:

@@ -14,6 +14,7 @@ from launchers import STDOUT, EndReason, Job, JobState, LaunchError, MpiStart, R
 from launchers.local import LocalLauncher, online_cpus, sweep
 from launchers.mpi import MpiFlavour
 from launchers.mpi.mpich import MPICH
+from launchers.mpi.open_mpi import OPEN_MPI
 from launchers.process_tree import descendants, memory_bytes, start_time
 from launchers.processes import JOB_VARIABLE, mark_of
 from launchers.run import run
@@ -238,6 +239,20 @@ def test_one_machine_is_one_node(folder):
     on_two = Job(("true",), folder, mpi=MpiStart(4), resources=Resources(4, nodes=2, cpus=(0, 1), hosts=("a", "b")))
     command = LocalLauncher(MpiFlavour(MPICH, (4,), "mpiexec")).command(on_two)
     assert command == ["mpiexec", "-n", "4", "-hosts", "a,b", "-ppn", "2", "true"]
+
+
+def test_ranks_run_the_program_that_the_search_path_leads_to(folder):
+    for name in ("first", "mpi"):
+        (folder / name).mkdir()
+        (folder / name / "mine").symlink_to("/bin/true")
+    environment = {"PATH": f"{folder}/first:{folder}/mpi:/usr/bin:/bin"}
+    ranks = Job(("mine", "x"), folder, environment=environment, mpi=MpiStart(1))
+    # Open MPI that is called by its full path looks beside itself first.
+    command = LocalLauncher(MpiFlavour(OPEN_MPI, (4,), f"{folder}/mpi/mpirun")).command(ranks)
+    assert command[-2:] == [f"{folder}/first/mine", "x"]
+    elsewhere = LocalLauncher(MpiFlavour(OPEN_MPI, (4,), "/nowhere/mpirun")).command(ranks)
+    assert elsewhere[-2:] == ["mine", "x"]
+    assert LocalLauncher(MpiFlavour(OPEN_MPI, (4,))).command(ranks)[-2:] == ["mine", "x"]
 
 
 @pytest.mark.parametrize("job_id", ["", "7.pbshost", "local:x:y:z", "local:1"])
