@@ -26,3 +26,20 @@ def test_system_packages_are_installed_unless_the_user_forbids_it(tmp_path, forb
 
 def test_it_says_how_to_prevent_what_it_installs():
     assert "AUTOTUNE_NO_SYSTEM=1 prevents that" in function("apt_install")
+
+
+@pytest.mark.parametrize(
+    ("listed", "said"), [("a==1 --hash=sha256:0", "checked by hashes"), ("a==1", "without hashes")]
+)
+def test_a_python_of_a_studys_own_is_made_once_and_says_whether_hashes_are_checked(tmp_path, listed, said):
+    python = tmp_path / "venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text('#!/bin/sh\n[ "$2" != venv ] || { mkdir -p "$4/bin" && cp "$0" "$4/bin/python"; }\n')
+    python.chmod(0o755)
+    (tmp_path / "requirements").mkdir()
+    (tmp_path / "requirements" / "mine.txt").write_text(f"{listed}\n")
+    set_up = f"root={tmp_path} venv={tmp_path}/venv\nsay() {{ printf '%s\\n' \"$*\" >&2; }}\n{function('own_python')}\n"
+    words = ["sh", "-euc", f"{set_up}own_python mine 'a package' 'without it'"]
+    first, second = (subprocess.run(words, capture_output=True, text=True, check=True) for _ in range(2))
+    assert f"installing a package into {tmp_path}/venv/share/autotune/mine: exact versions, {said}" in first.stderr
+    assert second.stderr == ""

@@ -269,7 +269,7 @@ def test_a_study_does_not_import_from_its_folder(tmp_path):
 
 def test_what_is_installed_has_hashes():
     assert '--require-hashes -r "$root/$lock"' in (ROOT / "run").read_text(encoding="utf-8")
-    for lock in ("run.lock", "test.lock"):
+    for lock in ("run.lock", "test.lock", "bigdata.txt"):
         text = (ROOT / "requirements" / lock).read_text(encoding="utf-8").replace("\\\n", " ")
         wanted = [line for line in text.splitlines() if re.match(r"\w", line)]
         assert [line.split()[0] for line in wanted if "--hash=sha256:" not in line] == []

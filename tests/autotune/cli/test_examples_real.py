@@ -4,6 +4,7 @@ import importlib.util
 import json
 import os
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 
@@ -46,6 +47,7 @@ ENGINES = pytest.mark.skipif(
     any(importlib.util.find_spec(name) is None for name in ("onnx", "onnxruntime")),
     reason="no ONNX Runtime: pip install onnx onnxruntime",
 )
+BIG_DATA = Path(os.environ.get("AUTOTUNE_BIGDATA_PYTHON") or Path(sys.prefix) / "share/autotune/bigdata/bin/python3")
 TORCH = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="no PyTorch: pip install torch")
 SHORT = (
     *("verdict.confidence=0.75", "verdict.pairs=3", "verdict.max_pairs=3", "verdict.rounds=2", "verdict.candidates=1"),
@@ -83,6 +85,22 @@ def test_the_default_of_an_example_runs_and_is_read(tmp_path, name, metric):
     assert name not in {"gromacs", "lammps"} or run["steps"] > 10
     left = list(Path(tempfile.gettempdir()).glob("autotune-pgbench-*")) if name == "pgbench" else []
     assert [folder for folder in left if folder.stat().st_uid == os.geteuid()] == []
+
+
+@pytest.mark.skipif(
+    not BIG_DATA.is_file() or detect() is None,
+    reason="no mpirun, or no Python with mpi4py here: AUTOTUNE_BIGDATA_PYTHON",
+)
+@pytest.mark.parametrize("kernel", ["pca", "kmeans", "svm"])
+def test_the_default_of_a_big_data_kernel_runs_and_is_read(tmp_path, kernel):
+    environment = os.environ | {"PATH": f"{BIG_DATA.parent}{os.pathsep}{os.environ['PATH']}"}
+    smaller = ("--set", "space.derived.rows=4000")
+    ended = autotune(tmp_path, "check", f"bigdata-{kernel}", "--run", "--json", *smaller, environment=environment)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    run = json.loads(ended.stdout)["run"]
+    assert run["failure"] is None
+    time_s, input_gb_s = (metric["value"] for metric in run["metrics"])
+    assert input_gb_s == pytest.approx(4000 * 250 * 8 / time_s / 1e9, rel=1e-3)
 
 
 @GCC
