@@ -28,7 +28,7 @@ from autotune.service.summaries import StudySummaries, detail_of, own_name
 from autotune.storage.address import lock_path
 from autotune.storage.study_lock import works_here
 from autotune.storage.study_store import StudyStore
-from autotune.supervision import NameTakenError, Order, StateName, StudyState, StudySupervisor, Task
+from autotune.supervision import DesiredState, NameTakenError, Order, StateName, StudyState, StudySupervisor, Task
 
 _RESUMABLE_IDLE = "it was not started from a study in the catalogue, so it cannot be resumed here"
 _TOLD = "other programs make its runs; those that compare the winner with the default are handed out to them, too"
@@ -145,7 +145,7 @@ class Studies:
         order = self._ordered(look, name)
         made = self._brief(look, name).trials
         manager = self._manager_in(look, name) or self._manager_for(self._entry_of(order.study))
-        manager.submit(order.tasked(Task.TUNE, by, made + trials))
+        manager.submit(order.tuning(by, made + trials))
         return self.brief(name)
 
     def compare(self, name: str, task: Task, by: str) -> StudyBrief:
@@ -158,7 +158,7 @@ class Studies:
             raise ProblemError(409, f"study {name!r} is a replay of recorded runs: no other runs can be made of it")
         if summary.best is None or not summary.best.complete:
             raise ProblemError(409, f"study {name!r} has no winner yet: no valid trial is complete")
-        self._supervisor.submit(order.tasked(task, by))
+        self._supervisor.submit(order.comparing(task, by, self._left(look, name, order)))
         return self.brief(name)
 
     def estimate(self, new: NewStudy) -> Estimate | None:
@@ -280,6 +280,21 @@ class Studies:
         if entry is None:
             raise ProblemError(409, f"study {name!r} is idle: {_RESUMABLE_IDLE}")
         return Order(study=entry.name, file=entry.file, name=name)
+
+    def _left(self, look: StudiesSnapshot, name: str, order: Order) -> DesiredState | None:
+        """Return how a study's tuning stands, for when a comparison is done: paused, stopped, or finished (None)."""
+        if order.task is not Task.TUNE:
+            return order.left
+        match look.state(name).state:
+            case StateName.PAUSED:
+                return DesiredState.PAUSE
+            case StateName.STOPPED | StateName.FAILED:
+                return DesiredState.STOP
+            case StateName.IDLE:
+                brief = self._brief(look, name)
+                return DesiredState.STOP if brief.trials < (brief.budget or 0) else None
+            case _:
+                return None
 
     def _origin(self, name: str) -> CatalogueStudy | None:
         """Return the study of the catalogue from which a stored study was made."""

@@ -37,7 +37,8 @@ class Order(BaseModel):
     Fields that are None are as in the study file; `timeout_s` is for each session. `cores` is a list as of `--cores`,
     `launcher` what starts runs. `by` is the author of the wish,
     `since` its time, and `wished` the same by a clock that nobody can set. Each wish to run that follows another wish
-    has a new `serial`: it is the supervisor's.
+    has a new `serial`: it is the supervisor's. `left` says how the tuning stood when a comparison was ordered, paused
+    or stopped: so it stands after that, too. None: it was finished.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -52,6 +53,7 @@ class Order(BaseModel):
     cores: Annotated[str, Field(pattern=CORES, max_length=200)] | None = None
     launcher: Annotated[str, Field(pattern=NAME, max_length=50)] | None = None
     task: Task = Task.TUNE
+    left: Literal[DesiredState.PAUSE, DesiredState.STOP] | None = None
     wish: DesiredState = DesiredState.RUN
     since: AwareDatetime = Field(default_factory=lambda: datetime.now(UTC))
     wished: Moment = Field(default_factory=Moment.now)
@@ -66,10 +68,14 @@ class Order(BaseModel):
             raise ValueError(msg)
         return file
 
-    def tasked(self, task: Task, by: str, trials: int | None = None) -> "Order":
-        """Return the order to run now with another task, and another total of trials if one is given."""
-        more = {"task": task} if trials is None else {"task": task, "trials": trials}
-        return self.model_copy(update=more).wishing(DesiredState.RUN, by)
+    def tuning(self, by: str, trials: int | None = None) -> "Order":
+        """Return the order to tune now, with another total of trials if one is given."""
+        more = {} if trials is None else {"trials": trials}
+        return self.model_copy(update={"task": Task.TUNE, "left": None, **more}).wishing(DesiredState.RUN, by)
+
+    def comparing(self, task: Task, by: str, left: DesiredState | None) -> "Order":
+        """Return the order to confirm or ablate now, where the tuning was `left` paused, stopped or finished (None)."""
+        return self.model_copy(update={"task": task, "left": left}).wishing(DesiredState.RUN, by)
 
     def wishing(self, wish: DesiredState, by: str) -> "Order":
         """Return the order with another wish, dated now."""

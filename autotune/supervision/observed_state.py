@@ -78,7 +78,7 @@ def look(folder: StudyFolder, memory: SupervisorMemory, now: float, pause_s: flo
         died = current and (ended is None or ended.lets_go_on)
         deaths = _deaths(process, status) if died else 0
         too_soon = died and now < memory.next_start(process, deaths, pause_s)
-        reality = ObservedState(current=current, ended=ended, deaths=deaths, too_soon=too_soon)
+        reality = ObservedState(current=current, ended=ended, deaths=deaths, too_soon=too_soon, left=order.left)
     return StudyView(order, process, reality, decide(order.wish, reality), status)
 
 
@@ -89,7 +89,7 @@ def state_and_message(view: StudyView, memory: SupervisorMemory, folder: StudyFo
         return state, str(view.status.get("message") or "") if state is StateName.WAITING else ""
     if view.decision.action is Action.START and memory.trouble:
         return StateName.WAITING, f"it cannot be started: {memory.trouble}; that is tried again"
-    if not reality.current or state is StateName.FINISHED:
+    if not reality.current or reality.is_done:
         return state, ""
     how = in_words(reality.ended)
     if state is StateName.FAILED:

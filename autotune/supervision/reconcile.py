@@ -91,7 +91,8 @@ class ObservedState:
     A process is `alive`, and may be `waiting` for its turn; `asked` is the wish that it was sent last, and it may be
     `overdue` to stop. The newest process is `current` if it was started for the newest wish to run; `ended` is how it
     ended, None if that was not written down. `deaths` counts the processes, up to the newest, that died in a row
-    without a finished trial. The next start may be `too_soon`.
+    without a finished trial. The next start may be `too_soon`. `left` is what the tuning was told before a comparison
+    began that the newest process makes; None: it was finished.
     """
 
     alive: bool = False
@@ -102,6 +103,12 @@ class ObservedState:
     ended: Ended | None = None
     deaths: int = 0
     too_soon: bool = False
+    left: DesiredState | None = None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the newest wish to run was carried out to its end."""
+        return not self.alive and self.current and self.ended is not None and self.ended.fate is ExitClass.FINISHED
 
 
 @dataclass(frozen=True)
@@ -110,6 +117,12 @@ class Decision:
 
     state: StateName
     action: Action = Action.NOTHING
+
+
+_LEFT: Mapping[DesiredState | None, StateName] = {
+    DesiredState.PAUSE: StateName.PAUSED,
+    DesiredState.STOP: StateName.STOPPED,
+}
 
 
 def decide(wish: DesiredState, reality: ObservedState) -> Decision:
@@ -130,9 +143,9 @@ def _of_living(wish: DesiredState, reality: ObservedState) -> Decision:
 
 
 def _of_ended(wish: DesiredState, reality: ObservedState) -> Decision:
+    if reality.is_done:
+        return Decision(_LEFT.get(reality.left, StateName.FINISHED))
     fate = (reality.ended.fate if reality.ended else ExitClass.DIED) if reality.current else None
-    if fate is ExitClass.FINISHED:
-        return Decision(StateName.FINISHED)
     limit = GIVEN_UP_AFTER.get(fate) if fate is not None else None
     given_up = limit is not None and reality.deaths >= limit
     if fate is ExitClass.FAILED or (given_up and wish is DesiredState.RUN):

@@ -137,7 +137,10 @@ class StudySupervisor:
         return self._wish(name, "pause", DesiredState.PAUSE, by)
 
     def resume(self, name: str, by: str = "") -> StudyState:
-        """Resume a study that was paused or stopped, or has failed. Raises the errors of `pause`."""
+        """Resume a study that was paused or stopped, or has failed. Raises the errors of `pause`.
+
+        After a comparison that has ended, the tuning is resumed; one that has not is gone on with.
+        """
         return self._wish(name, "resume", DesiredState.RUN, by)
 
     def stop(self, name: str, by: str = "") -> StudyState:
@@ -180,14 +183,20 @@ class StudySupervisor:
         Raises:
             UnknownStudyError: nobody ordered it here.
         """
-        folder, memory = self._find(name), self._memories.get(name) or SupervisorMemory()
+        folder = self._find(name)
         try:
-            view = look(folder, memory, self._habits.clock(), self._habits.pause_s)
+            view = self._view(folder)
         except BrokenOrderError as error:
             process = folder.process()
             active = process is not None and process.target is not None
             return StudyState(name, StateName.RUNNING if active else StateName.FAILED, str(error))
-        return StudyState(name, *state_and_message(view, memory, folder), view.order)
+        return StudyState(name, *state_and_message(view, self._memory(name), folder), view.order)
+
+    def _memory(self, name: str) -> SupervisorMemory:
+        return self._memories.get(name) or SupervisorMemory()
+
+    def _view(self, folder: StudyFolder) -> StudyView:
+        return look(folder, self._memory(folder.path.name), self._habits.clock(), self._habits.pause_s)
 
     def states(self) -> dict[str, StudyState]:
         """Return how the studies that were ordered here stand, by name in alphabetical order.
@@ -254,6 +263,8 @@ class StudySupervisor:
                 raise NotAllowedError(name, verb, now.state, ALLOWED[verb])
             if order.wish is wish is not DesiredState.RUN:
                 return now
+            if wish is DesiredState.RUN and order.left is not None and self._view(folder).reality.is_done:
+                return self._order(folder, order.tuning(by), order)
             return self._order(folder, order.wishing(wish, by), order)
 
     def _order(self, folder: StudyFolder, order: Order, before: Order | None) -> StudyState:

@@ -1,5 +1,7 @@
 """Studies that go on after their end: more trials, fresh comparisons, another one like it, and what it would cost."""
 
+from pathlib import Path
+
 import pytest
 
 from autotune.errors import AutotuneError
@@ -8,7 +10,7 @@ from autotune.service.ordering import free_name
 from autotune.service.problems import ProblemError
 from autotune.storage.observation import Observation
 from autotune.storage.study_store import StudyStore
-from autotune.supervision import Task
+from autotune.supervision import DesiredState, Order, StateName, StudyState, Task
 from objectives.base import FailureKind
 from tests.autotune.service.test_studies import catalogue, studies  # noqa: F401  fixtures
 from tests.support.fakes import definition, failed, small_space, took
@@ -48,6 +50,38 @@ def test_a_stored_study_is_compared_and_taken_apart_as_the_catalogue_knows_it(st
     for task in (Task.CONFIRM, Task.ABLATE):
         studies.compare("mine", task, "ada")
     assert [(order.task, order.name) for order in ordered] == [(Task.CONFIRM, "mine"), (Task.ABLATE, "mine")]
+
+
+@pytest.mark.parametrize(
+    ("state", "left"),
+    [
+        (StateName.PAUSED, DesiredState.PAUSE),
+        (StateName.STOPPED, DesiredState.STOP),
+        (StateName.FAILED, DesiredState.STOP),
+        (StateName.FINISHED, None),
+    ],
+)
+def test_a_comparison_remembers_how_the_tuning_stood(studies, sqlite, ordered, state, left):  # noqa: F811
+    stored(sqlite, "mine", took(3.0), took(2.0))
+    order = Order(study="sleepy", file=Path("/sleepy.toml"), name="mine")
+    studies._supervisor.states = lambda: {"mine": StudyState("mine", state, "", order)}
+    studies.compare("mine", Task.CONFIRM, "ada")
+    studies._supervisor.states = lambda: {"mine": StudyState("mine", StateName.PAUSED, "", ordered[0])}
+    studies.compare("mine", Task.ABLATE, "ada")
+    assert [order.left for order in ordered] == [left, left]
+
+
+@pytest.mark.parametrize(("made", "left"), [(2, DesiredState.STOP), (6, None)])
+def test_one_from_a_command_line_is_resumed_after_a_comparison_if_there_is_more_to_do(
+    studies,  # noqa: F811
+    sqlite,
+    ordered,
+    made,
+    left,
+):
+    stored(sqlite, "mine", *[took(3.0)] * made)
+    studies.compare("mine", Task.CONFIRM, "ada")
+    assert [order.left for order in ordered] == [left]
 
 
 @pytest.mark.parametrize(

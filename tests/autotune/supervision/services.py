@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from autotune.supervision import Order, StudySupervisor, SupervisorSettings, shim, spawn
+from autotune.supervision import Order, StudySupervisor, SupervisorSettings, Task, shim, spawn
 
 PATIENCE_S = 900.0
 QUICK = SupervisorSettings(pause_s=0.01)
@@ -122,7 +122,9 @@ def service(real_service, monkeypatch):
 
 def played(order: Order, status: Path) -> list[str]:
     """Return the command of a study that is played."""
-    return [sys.executable, str(FAKE), *starting_words(order, status)]
+    tunes = order.task is Task.TUNE
+    words = starting_words(order, status) if tunes else [str(order.file), order.task.value, "--status", str(status)]
+    return [sys.executable, str(FAKE), *words]
 
 
 _command = spawn.command

@@ -28,6 +28,7 @@ realities = st.builds(
     ended=st.none() | ends,
     deaths=st.integers(0, 2 * max(GIVEN_UP_AFTER.values())),
     too_soon=st.booleans(),
+    left=st.sampled_from([None, DesiredState.PAUSE, DesiredState.STOP]),
 )
 
 
@@ -111,6 +112,16 @@ DEAD = {"alive": False, "current": True, "deaths": 1}
         ),
         (DesiredState.RUN, ObservedState(**DEAD, ended=Ended(0)), Decision(StateName.FINISHED)),
         (DesiredState.PAUSE, ObservedState(**DEAD, ended=Ended(0)), Decision(StateName.FINISHED)),
+        (
+            DesiredState.RUN,
+            ObservedState(**DEAD, ended=Ended(0), left=DesiredState.PAUSE),
+            Decision(StateName.PAUSED),
+        ),
+        (
+            DesiredState.RUN,
+            ObservedState(**DEAD, ended=Ended(0), left=DesiredState.STOP),
+            Decision(StateName.STOPPED),
+        ),
         (DesiredState.RUN, ObservedState(**DEAD, ended=Ended(3)), Decision(StateName.FAILED)),
         (DesiredState.RUN, ObservedState(**DEAD, ended=Ended(7)), Decision(StateName.STOPPED)),
         (DesiredState.RUN, ObservedState(**DEAD, ended=Ended(8)), Decision(StateName.PAUSED)),

@@ -17,6 +17,7 @@ from autotune.supervision import (
     NameTakenError,
     NotAllowedError,
     StudySupervisor,
+    Task,
     UnknownStudyError,
     shim,
     spawn,
@@ -34,9 +35,10 @@ def supervisor(service):
 
 
 def started(service, supervisor, name="mine", **more):
-    """Order a study and wait until it takes signals."""
-    supervisor.submit(service.order(name, **more))
+    """Order a study and wait until it takes signals; return its order."""
+    order = supervisor.submit(service.order(name, **more)).order
     ready(service, name)
+    return order
 
 
 def ready(service, name="mine"):
@@ -72,6 +74,35 @@ def test_a_study_goes_through_its_whole_life(service, supervisor):
     supervisor.forget("mine")
     assert supervisor.states() == {}
     assert list((service.folder / "studies").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("left", "state"), [(DesiredState.PAUSE, "paused"), (DesiredState.STOP, "stopped"), (None, "finished")]
+)
+def test_after_a_comparison_the_tuning_stands_as_before_it(service, supervisor, left, state):
+    order = started(service, supervisor, trials=5)
+    supervisor.pause("mine")
+    service.ticks_until(supervisor, "paused")
+    supervisor.submit(order.comparing(Task.CONFIRM, "ada", left))
+    service.tell("exit 0")
+    service.ticks_until(supervisor, state)
+    assert supervisor.state("mine").message == ""
+    if left is None:
+        return
+    service.tell("run")
+    found = supervisor.resume("mine", "eve")
+    assert (found.state, found.order.task, found.order.trials, found.order.left) == ("running", Task.TUNE, 5, None)
+
+
+def test_a_comparison_that_was_paused_is_gone_on_with(service, supervisor):
+    order = started(service, supervisor)
+    supervisor.stop("mine")
+    service.ticks_until(supervisor, "stopped")
+    supervisor.submit(order.comparing(Task.ABLATE, "ada", DesiredState.STOP))
+    service.ticks_while(supervisor, lambda: service.pid() is None)
+    supervisor.pause("mine")
+    service.ticks_until(supervisor, "paused")
+    assert supervisor.resume("mine").order.task is Task.ABLATE
 
 
 def test_what_a_state_does_not_allow_is_refused_and_says_what_would(service, supervisor):
