@@ -75,6 +75,7 @@ COMMANDS = (
     CommandEntry("doctor", SET_UP, "doctor", "doctor", "List what is installed here, and what is missing."),
     CommandEntry("merge", SET_UP, "merge", "merge", "Put the studies of several storages into one."),
     CommandEntry("rename", SET_UP, "keeping", "rename", "Give a study another name."),
+    CommandEntry("label", SET_UP, "keeping", "label", "Tag a study, note a text of it, or archive it."),
     CommandEntry("reset", SET_UP, "keeping", "reset", "Forget all trials of a study; its name and file stay."),
     CommandEntry("delete", SET_UP, "keeping", "delete", "Delete a study: its trials, its runs and their folders."),
     CommandEntry("clean", SET_UP, "keeping", "clean", "Remove the folders of runs whose results are stored."),

@@ -41,6 +41,12 @@ class Labels:
         found = stored or {}
         return cls(tuple(found.get("tags", ())), found.get("note", ""), found.get("archived", False))
 
+    def text(self) -> str:
+        """Say what is noted."""
+        tagged = f"tags: {', '.join(self.tags)}" if self.tags else "no tags"
+        noted = f"note: {self.note}" if self.note else "no note"
+        return "; ".join([tagged, *(["archived"] if self.archived else []), noted])
+
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON-able form that is stored."""
         return asdict(self) | {"tags": list(self.tags)}

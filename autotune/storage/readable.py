@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 from autotune.errors import StorageError
+from autotune.records.labels import Labels
 from autotune.records.outcome import Outcome
 from autotune.records.series import Series
 from autotune.records.study import Definition, Run, TrialRecord
@@ -69,6 +70,11 @@ class ReadableStudy(Protocol):
 
     def trials(self) -> list[TrialRecord]:
         """Return every trial that was proposed, by number, with those of its runs that count."""
+
+
+def labels_of(study: ReadableStudy) -> Labels:
+    """Return what users have noted of a study."""
+    return Labels.of(study.attribute(LABELS))
 
 
 def check_same(url: str, name: str, stored: Definition, definition: Definition) -> None:

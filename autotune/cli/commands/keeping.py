@@ -1,4 +1,4 @@
-"""`autotune reread`, `rename`, `reset`, `delete` and `clean`: what is kept of studies that were made."""
+"""`autotune reread`, `rename`, `label`, `reset`, `delete` and `clean`: what is kept of studies that were made."""
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
@@ -84,6 +84,51 @@ def rename(
         folder = renamed(store, new)
     where = f"; its runs are in {folder}" if folder else ""
     output().print(f"study {name!r} is called {new!r} now{where}: go on with --name {new}", markup=False)
+
+
+def label(
+    name: StudyName,
+    tags: Annotated[list[str] | None, typer.Option("--tag", metavar="WORD", help="Add a tag. Repeatable.")] = None,
+    untags: Annotated[
+        list[str] | None, typer.Option("--untag", metavar="WORD", help="Take a tag away. Repeatable.")
+    ] = None,
+    note: Annotated[
+        str | None,
+        typer.Option("--note", metavar="TEXT", help='A text, in place of the one that there is; "" removes it.'),
+    ] = None,
+    archived: Annotated[
+        bool | None, typer.Option("--archive/--unarchive", help="Leave it out of `autotune list`, or no longer.")
+    ] = None,
+    storage: Storage = DEFAULT_STORAGE,
+    as_json: AsJson = False,
+) -> None:
+    """Tag a study, note a text of it, or archive it.
+
+    The page shows and changes the same. Nothing that was measured changes. Without an option it prints what is noted.
+    """
+    from autotune.records.labels import Labels
+    from autotune.storage.readable import labels_of
+    from autotune.storage.stored_study import stored_study
+
+    url = storage_url(storage)
+    before = labels_of(stored_study(url, name))
+    kept = dict.fromkeys((*before.tags, *(tags or ())))
+    try:
+        labels = Labels(
+            tuple(tag for tag in kept if tag not in (untags or ())),
+            before.note if note is None else note.strip(),
+            before.archived if archived is None else archived,
+        )
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+    if labels != before:
+        from autotune.storage.studies import StoredStudies
+
+        StoredStudies(url).note(name, labels)
+    if as_json:
+        print_json(labels.to_dict())
+    else:
+        output().print(f"study {name!r}: {labels.text()}", markup=False)
 
 
 def delete(name: StudyName, storage: Storage = DEFAULT_STORAGE, yes: YesOption = False) -> None:

@@ -31,17 +31,41 @@ _LIST = (
 )
 
 
-def list_studies(storage: Storage = DEFAULT_STORAGE, as_json: AsJson = False) -> None:
-    """List the studies in a storage."""
+def list_studies(
+    tags: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--tag", metavar="WORD", help="Only those with this tag (`autotune label`). Repeatable: with all."
+        ),
+    ] = None,
+    archived: Annotated[bool, typer.Option("--archived", help="Also those that are archived.")] = False,
+    storage: Storage = DEFAULT_STORAGE,
+    as_json: AsJson = False,
+) -> None:
+    """List the studies in a storage.
+
+    Archived ones are left out: `autotune label` says which are.
+    """
     from autotune.results.summary import summarise
+    from autotune.storage.readable import labels_of
     from autotune.storage.stored_study import stored_studies
 
-    summaries = [summarise(store) for store in stored_studies(storage_url(storage))]
+    stored = [(store, labels_of(store)) for store in stored_studies(storage_url(storage))]
+    tagged = [(store, labels) for store, labels in stored if set(tags or ()) <= set(labels.tags)]
+    shown_ones = [(summarise(store), labels) for store, labels in tagged if archived or not labels.archived]
     if as_json:
-        print_json([summary.to_dict() for summary in summaries])
+        print_json([summary.to_dict() | labels.to_dict() for summary, labels in shown_ones])
         return
+    columns: tuple[Column, ...] = _LIST
+    rows = [_list_row(summary) for summary, _ in shown_ones]
+    if any(labels.tags for _, labels in shown_ones):
+        columns = (*_LIST[:-1], Column("tags", 5), _LIST[-1])
+        rows = [[*row[:-1], ", ".join(one.tags), row[-1]] for row, (_, one) in zip(rows, shown_ones, strict=True)]
     console = output()
-    console.print(fitted(_LIST, [_list_row(summary) for summary in summaries], console))
+    console.print(fitted(columns, rows, console))
+    left_out = len(tagged) - len(shown_ones)
+    if left_out:
+        console.print(f"{left_out} archived {'study is' if left_out == 1 else 'studies are'} left out (--archived)")
 
 
 def show(
