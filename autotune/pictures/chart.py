@@ -121,6 +121,20 @@ class Bars:
 
 
 @dataclass(frozen=True)
+class Cells:
+    """Rectangles around the places, so wide and so high; the colour is the stronger, the greater the value, 0 to 1."""
+
+    role: Role
+    label: str
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    widths: tuple[float, ...]
+    heights: tuple[float, ...]
+    values: tuple[float, ...]
+    hover: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Texts:
     """Words at places of the panel."""
 
@@ -130,7 +144,7 @@ class Texts:
     words: tuple[str, ...]
 
 
-Mark = Points | Line | Band | Bars | Texts
+Mark = Points | Line | Band | Bars | Cells | Texts
 
 
 @dataclass(frozen=True)
@@ -186,7 +200,8 @@ class Chart:
     def to_dict(self) -> dict[str, Any]:
         """Return the panels with their axes and marks, JSON-able, for the page, which draws them.
 
-        Each mark has its `kind` (`points`, `line`, `band`, `bars` or `texts`) and its role; what is empty is left out.
+        Each mark has its `kind` (`points`, `line`, `band`, `bars`, `cells` or `texts`) and its role; what is empty is
+        left out.
         """
         return {"columns": self.columns, "panels": [_drawn(panel) for panel in self.panels]}
 

@@ -32,6 +32,8 @@ NAMES = (
         "curves",
         "ablation",
         "parts",
+        "importance",
+        "contour",
         "slices",
         "over",
         "parallel",
@@ -52,7 +54,9 @@ def charts_of(
     measured: Measured = (),
     table: "DecisionTable | None" = None,
 ) -> list[Chart]:
-    """Return the charts that a study has, in the order of `NAMES`.
+    """Return the charts of what was measured, in the order of `NAMES`.
+
+    Those of a model of the trials are made by `autotune.pictures.effects.charts`.
 
     `brackets` are Hyperband's (`autotune.scheduling.stored_brackets`). With a `prediction` the chart `predicted` is of
     that, beside `measured` values and those of the study; otherwise of what a warm start expected, if there was one.
@@ -72,6 +76,11 @@ def charts_of(
     ]
     charts |= {chart.name: chart for chart in others if chart is not None}
     return [charts[name] for name in NAMES if name in charts]
+
+
+def place_of(name: str) -> int:
+    """Return the place of a chart among those of a study; what is on the page only comes last."""
+    return NAMES.index(name) if name in NAMES else len(NAMES)
 
 
 _PLAIN = (progress, pairs, noise, disturbance, tradeoff, front_growth, parts, slices, over, parallel, failures)

@@ -11,7 +11,7 @@ from autotune.batch.winner_script import script_of
 from autotune.decisions.table import table_of
 from autotune.errors import AutotuneError
 from autotune.pictures.chart import Chart
-from autotune.pictures.charts import charts_of
+from autotune.pictures.effects.charts import every_chart_of
 from autotune.report.headline import Headline, headline
 from autotune.report.method import method
 from autotune.report.provenance import provenance
@@ -77,7 +77,7 @@ def report_of(store: StudyStore, hidden: HiddenFolders | None = None) -> Report:
         StorageError: the storage cannot be read.
     """
     summary, runs, table = summarise(store), store.runs(), table_of(store)
-    charts = {chart.name: chart for chart in charts_of(summary, stored_brackets(store), table=table)}
+    charts = {chart.name: chart for chart in every_chart_of(summary, stored_brackets(store), table)}
     sections = [_with(section, charts) for section in findings(summary, table)]
     script = _script(store, summary, hidden)
     if script is not None:

@@ -27,6 +27,8 @@ _BOUNDS = {"scale": (-4.0, 5.0), "noise": (-14.0, 0.0), "signal": (-3.0, 3.0)}
 _STEPS = 40
 _JITTER = 1e-6
 _EXPECTED = 2
+# Curvatures are differences of slopes over this step of a logarithm.
+_STEP = 1e-3
 # Length scales are learnt from at most this number of the best and newest values; the process knows more.
 _LEARNT_FROM = 100
 # Beyond this number of standard deviations the mean above a bound is the bound itself, in double precision.
@@ -88,6 +90,18 @@ class GaussianProcess:
         covariance: Array = self.scale**2 * (self.kernel.between(x, x) - half.T @ half)
         return covariance
 
+    def with_kernel(self, kernel: Kernel) -> "GaussianProcess":
+        """Return the process that knows the same, with another kernel."""
+        return GaussianProcess.of(kernel, self.x, self.y, self.runs, self.spread)
+
+    def drawn(self, x: Array, rng: np.random.Generator, count: int) -> Array:
+        """Return `count` draws, (m, count), of the noise-free function at `x`, (m, d)."""
+        mean, _ = self.predict(x)
+        covariance = self.covariance(x)
+        covariance[np.diag_indices(len(x))] += _JITTER * self.scale**2 * max(1.0, self.kernel.signal)
+        draws: Array = mean[:, None] + np.linalg.cholesky(covariance) @ rng.standard_normal((len(x), count))
+        return draws
+
     def believing(self, x: Array) -> "GaussianProcess":
         """Return the process that takes its own mean at `x`, (m, d), for one run's value there (kriging believer)."""
         believed, _ = self.predict(x)
@@ -105,6 +119,26 @@ def fit(x: Array, y: Array, runs: Array | None = None, spread: float = 0.0) -> G
     runs = np.ones(len(x)) if runs is None else runs
     chosen = _telling(y)
     return GaussianProcess.of(_learnt(x[chosen], y[chosen], runs[chosen], spread), x, y, runs, spread)
+
+
+def likely_kernels(process: GaussianProcess, rng: np.random.Generator, count: int) -> list[Kernel]:
+    """Draw `count` kernels from their posterior, given what a fitted process knows.
+
+    Around its maximum that is taken for normal (Laplace's approximation: MacKay, "Information Theory, Inference, and
+    Learning Algorithms", 2003, chapter 27), in the logarithms of the parameters; no wider than the prior.
+    """
+    chosen = _telling(process.y)
+    posterior = _posterior_of(process.x[chosen], process.y[chosen], process.runs[chosen], process.spread)
+    kernel = process.kernel
+    middle = np.log(np.r_[kernel.scales, kernel.noise, kernel.signal])
+    _, slope = posterior(middle)
+    steps = _STEP * np.eye(len(middle))
+    curvature = np.array([posterior(middle + step)[1] - slope for step in steps]) / _STEP
+    precisions, directions = np.linalg.eigh((curvature + curvature.T) / 2.0)
+    away = rng.standard_normal((count, len(middle))) / np.sqrt(np.maximum(precisions, _NOISE_SPREAD**-2.0))
+    low, high = np.array(_bounds(len(kernel.scales))).T
+    drawn = np.exp(np.clip(middle + away @ directions.T, low, high))
+    return [Kernel(one[:-2], float(one[-1]), float(one[-2])) for one in drawn]
 
 
 def fit_censored(x: Array, y: Array, runs: Array, censored: NDArray[np.bool_], spread: float = 0.0) -> GaussianProcess:
@@ -172,13 +206,22 @@ def _telling(y: Array) -> NDArray[np.intp]:
 
 def _learnt(x: Array, y: Array, runs: Array, spread: float) -> Kernel:
     """Return the kernel at the maximum of its posterior, found from one start by L-BFGS-B."""
-    n, d = x.shape
-    mean, scale = _standard(y, spread)
-    posterior = _Posterior(((x[:, None, :] - x[None, :, :]) ** 2).reshape(n * n, d), (y - mean) / scale, runs)
-    start = np.r_[np.full(d, log(0.5 * sqrt(d))), -4.0, 0.0]
-    bounds = [*[_BOUNDS["scale"]] * d, _BOUNDS["noise"], _BOUNDS["signal"]]
+    d = x.shape[1]
+    posterior = _posterior_of(x, y, runs, spread)
+    start, bounds = np.r_[np.full(d, log(0.5 * sqrt(d))), -4.0, 0.0], _bounds(d)
     optimum = minimize(posterior, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": _STEPS}).x
     return Kernel(np.exp(optimum[:d]), float(np.exp(optimum[d + 1])), float(np.exp(optimum[d])))
+
+
+def _bounds(traits: int) -> list[tuple[float, float]]:
+    """Return the bounds of a kernel's logarithms: length scales, noise, signal."""
+    return [*[_BOUNDS["scale"]] * traits, _BOUNDS["noise"], _BOUNDS["signal"]]
+
+
+def _posterior_of(x: Array, y: Array, runs: Array, spread: float) -> "_Posterior":
+    n, d = x.shape
+    mean, scale = _standard(y, spread)
+    return _Posterior(((x[:, None, :] - x[None, :, :]) ** 2).reshape(n * n, d), (y - mean) / scale, runs)
 
 
 @dataclass(frozen=True)

@@ -201,6 +201,11 @@ class Studies:
         self.summary(name)
         return self._reading.charts(name)
 
+    def chart(self, name: str, picture: str) -> Chart | None:
+        """Return one of them; None where a study does not have it."""
+        self.summary(name)
+        return self._reading.chart(name, picture)
+
     def store(self, name: str) -> StudyStore:
         """Return what storage has of a study; a problem if there is none."""
         self._found(name)

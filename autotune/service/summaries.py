@@ -1,8 +1,8 @@
 """Summaries of stored studies, as the service answers them. A summary is kept until its study changes."""
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from threading import Lock
@@ -12,6 +12,8 @@ from typing import Any
 from autotune.decisions.table import table_of
 from autotune.errors import StorageError
 from autotune.pictures import Chart, charts_of
+from autotune.pictures.charts import place_of
+from autotune.pictures.effects.charts import modelled_charts
 from autotune.pictures.timeline import timeline
 from autotune.records.labels import Labels
 from autotune.records.study import State, TrialRecord
@@ -24,7 +26,7 @@ from autotune.service.models.studies import FirstError, Known, Trial
 from autotune.service.models.trials import TrialRow
 from autotune.service.models.values import MetricModel
 from autotune.service.redact import scrubbed, without_paths
-from autotune.storage.readable import LABELS, ReadableStudy
+from autotune.storage.readable import ReadableStudy, labels_of
 from autotune.storage.studies import StoredStudies
 from autotune.studyfile import BudgetSection
 from objectives.base import Metric
@@ -59,18 +61,30 @@ class StudySummaries:
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
         self._lock = Lock()
         self._charts = lru_cache(maxsize=_KEPT)(self._drawn)
+        self._modelled = lru_cache(maxsize=_KEPT)(self._modelled_at)
         # The list needs all studies: with a cache as small as that of summaries, each look would read them all again.
         self._briefs = lru_cache(maxsize=_KEPT_BRIEFS)(self._in_short)
         self._known = lru_cache(maxsize=_KEPT_BRIEFS)(self._known_at)
 
     def _drawn(self, name: str, version: int) -> Mapping[str, Chart]:
-        kept = self._keep(name)
         store, summary = self._as_read(name, version)
-        begun = monotonic()
-        charts = [*charts_of(summary, stored_brackets(store), table=table_of(store)), timeline(summary, store.runs())]
+        with self._serving_for(name):
+            drawn = charts_of(summary, stored_brackets(store), table=table_of(store))
+            charts = [*drawn, timeline(summary, store.runs())]
+        return {chart.name: chart for chart in charts if chart is not None}
+
+    def _modelled_at(self, name: str, version: int) -> Mapping[str, Chart]:
+        summary = self.summary(name, version)
+        with self._serving_for(name):
+            return {chart.name: chart for chart in modelled_charts(summary)}
+
+    @contextmanager
+    def _serving_for(self, name: str) -> Iterator[None]:
+        """Let what takes long to make serve for a while."""
+        kept, begun = self._keep(name), monotonic()
+        yield
         if (took_s := monotonic() - begun) > _LONG_S:
             kept.until = max(kept.until, monotonic() + _SERVES * took_s)
-        return {chart.name: chart for chart in charts if chart is not None}
 
     def _in_short(self, name: str, version: int) -> Mapping[str, Any]:
         study, summary = self._as_read(name, version)
@@ -176,7 +190,14 @@ class StudySummaries:
         Raises:
             StorageError: there is none of that name, or the storage cannot be read.
         """
-        return self._charts(name, self.version(name) or 0)
+        version = self.version(name) or 0
+        charts = {**self._charts(name, version), **self._modelled(name, version)}
+        return {known: charts[known] for known in sorted(charts, key=place_of)}
+
+    def chart(self, name: str, picture: str) -> Chart | None:
+        """Return one of them, or None; those of a model are made only if one is asked for. Raises as `charts`."""
+        version = self.version(name) or 0
+        return self._charts(name, version).get(picture) or self._modelled(name, version).get(picture)
 
     def get(self, name: str) -> Summary | None:
         """Return how a study stands now; None if there is none."""
@@ -221,7 +242,7 @@ def _noted(study: ReadableStudy) -> dict[str, Any]:
         "started": first.started[:19] if first is not None else "",
         "newest": last.started[:19] if last is not None else "",
         "by": first.session.get("user", "") if first is not None else "",
-        **Labels.of(study.attribute(LABELS)).to_dict(),
+        **labels_of(study).to_dict(),
     }
 
 

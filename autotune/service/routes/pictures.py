@@ -36,10 +36,10 @@ def routes(studies: Studies) -> APIRouter:
     @router.get("/pictures/{picture}", responses=answers(404))
     def show_picture(name: StudyName, picture: PictureName) -> Picture:
         """Show a picture: its panels with their axes and marks, and the same as a table."""
-        charts = studies.charts(name)
-        if picture not in charts:
-            raise ProblemError(404, f"study {name!r} has no picture {picture!r}; it has: {', '.join(charts)}")
-        chart = charts[picture]
+        chart = studies.chart(name, picture)
+        if chart is None:
+            known = ", ".join(studies.charts(name))
+            raise ProblemError(404, f"study {name!r} has no picture {picture!r}; it has: {known}")
         return Picture(
             name=chart.name,
             title=scrubbed(chart.title),

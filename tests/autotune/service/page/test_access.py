@@ -22,6 +22,8 @@ VIEWS = {
     "pictures": "#/studies/done/pictures/progress",
     "parallel": "#/studies/done/pictures/parallel",
     "slices": "#/studies/done/pictures/slices",
+    "importance": "#/studies/done/pictures/importance",
+    "contour": "#/studies/done/pictures/contour",
     "ablation": "#/studies/done/pictures/ablation",
     "trials": "#/studies/done/trials",
     "trial": "#/studies/done/trials/4",

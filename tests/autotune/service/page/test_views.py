@@ -28,7 +28,16 @@ def test_pictures_are_those_that_the_study_has(fake, new_page):
     fake.add("done", "finished", 12)
     page, _ = new_page(fake.url, "#/studies/done/pictures")
     nav = page.get_by_role("navigation", name="Pictures")
-    titles = ["Progress", "Fresh pairs of runs", "Slices", "Parallel coordinates", "Ablation", "Failures"]
+    titles = [
+        "Progress",
+        "Fresh pairs of runs",
+        "What matters",
+        "Predicted over threads and npool",
+        "Slices",
+        "Parallel coordinates",
+        "Ablation",
+        "Failures",
+    ]
     expect(nav.get_by_role("link")).to_have_text(titles)
     for name in ("Slices", "Parallel coordinates", "Ablation", "Failures", "Progress"):
         nav.get_by_role("link", name=name).click()
