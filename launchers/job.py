@@ -73,7 +73,7 @@ class Job:
     cores (see `launchers.sequence`). A part that has run for `lost_after_s` is stopped, and none runs after it.
 
     A job that is seen to use more than `memory_limit_bytes`, all its processes on a node together, is stopped. Its
-    `place` is for batch systems.
+    `place` is for batch systems. The `meter` is a command that prints a counter of energy, before the job and after it.
     """
 
     argv: tuple[str, ...]
@@ -92,6 +92,7 @@ class Job:
     memory_limit_bytes: int | None = None
     tuned: frozenset[str] = frozenset()
     place: Place = Place()
+    meter: tuple[str, ...] = ()
 
     @property
     def ranks(self) -> int:
@@ -165,7 +166,7 @@ class JobStatus:
     """What is known of a job. `exit_code` is negative for a signal, as in `subprocess`; None while it runs.
 
     `affinity` is None where its supervisor did not get so far, or is not known to have. `disturbance` has what its
-    supervisor could read.
+    supervisor could read, `metered` what meters told of energy and cards (`launchers.meters.metered.UNITS`).
     A `hopeless` one is queued, and its batch system says that it will never start.
     """
 
@@ -177,3 +178,4 @@ class JobStatus:
     hopeless: bool = False
     affinity: Affinity | None = None
     disturbance: Disturbance = field(default_factory=Disturbance)
+    metered: Mapping[str, float] = field(default_factory=dict)

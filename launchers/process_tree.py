@@ -23,6 +23,14 @@ def descendants(root: int) -> list[int]:
     return pids
 
 
+def has_children() -> bool:
+    """Whether this process has children, living or ended."""
+    with contextlib.suppress(ChildProcessError):
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        return True
+    return False
+
+
 def _children(pid: int) -> list[int]:
     children: list[int] = []
     # A process may end while it is looked at.

@@ -6,6 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from launchers.job import Affinity, EndReason, JobState, JobStatus, Usage
+from launchers.meters.metered import metered
 from launchers.noise.disturbance import Disturbance
 from launchers.supervisor import AFFINITY_FILE, STATUS_FILE
 
@@ -26,6 +27,7 @@ def read_status(folder: Path) -> JobStatus | None:
             message=stored["message"],
             affinity=Affinity(**affinity) if affinity else None,
             disturbance=Disturbance.of(stored.get("disturbance", {})),
+            metered=metered(stored.get("metered")),
         )
     except (OSError, *_NO_STATUS):
         return None

@@ -26,15 +26,22 @@ from typing import Any
 
 if __name__ != "__main__":
     from launchers.cpus import affinity
+    from launchers.meters.apart import MetersApart
     from launchers.noise.meter import NoiseMeter
-    from launchers.process_tree import descendants, memory_bytes, start_time
+    from launchers.process_tree import descendants, has_children, memory_bytes, start_time
     from launchers.shared_memory import SHARED_MEMORY, JobMemory
 else:
     # Started by path, and isolated: what lies beside this file is not found by itself.
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
     from cpus import affinity  # type: ignore[import-not-found, no-redef]
+    from meters.apart import MetersApart  # type: ignore[import-not-found, no-redef]
     from noise.meter import NoiseMeter  # type: ignore[import-not-found, no-redef]
-    from process_tree import descendants, memory_bytes, start_time  # type: ignore[import-not-found, no-redef]
+    from process_tree import (  # type: ignore[import-not-found, no-redef]
+        descendants,
+        has_children,
+        memory_bytes,
+        start_time,
+    )
     from shared_memory import SHARED_MEMORY, JobMemory  # type: ignore[import-not-found, no-redef]
 
     del sys.path[0]
@@ -77,7 +84,7 @@ class Supervisor:
         self._peak_bytes = self._folder_mode = 0
         self._stop_at, self._measure_at = _FOREVER, 0.0
         self._oom_kills = _oom_kills()
-        self._memory, self._meter = JobMemory(), NoiseMeter()
+        self._memory, self._meter, self._meters = JobMemory(), NoiseMeter(), MetersApart()
         # Where programs map files: one without room kills them by SIGBUS.
         self._places = {SHARED_MEMORY, spec["environment"].get("TMPDIR") or "/tmp"}  # noqa: S108
         self._full: set[str] = set()
@@ -95,6 +102,7 @@ class Supervisor:
         Raises:
             OSError: it could not be started.
         """
+        self._meters.begin(self._spec)
         _prctl(_PR_SET_CHILD_SUBREAPER, 1)
         os.chdir(self._spec["folder"])
         self._folder_fd = os.open(".", os.O_RDONLY)
@@ -206,6 +214,7 @@ class Supervisor:
                 pid, status = os.waitpid(ended.si_pid, 0)
                 if pid == self._program:
                     self._elapsed_s = time.monotonic() - self._started
+                    self._meters.stop()
                     self._exit_code = os.waitstatus_to_exitcode(status)
         return self._exit_code is not None
 
@@ -230,7 +239,7 @@ class Supervisor:
         pause_s = 0.001
         while True:
             self._reap()
-            if not _has_children():
+            if not has_children():
                 return []
             left = descendants(os.getpid())
             if time.monotonic() >= give_up_at:
@@ -274,6 +283,7 @@ class Supervisor:
             "message": self._message[:_MESSAGE_CHARACTERS],
             "affinity": self._affinity,
             "disturbance": self._meter.figures(self._elapsed_s, used, self._before),
+            "metered": self._meters.figures(),
         }
         content = json.dumps(status).encode()
         with contextlib.suppress(OSError):  # nothing more can be done: the reader finds no status and says so
@@ -328,13 +338,6 @@ def _signal_all(pids: list[int], number: int) -> None:
     for pid in pids:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, number)
-
-
-def _has_children() -> bool:
-    with contextlib.suppress(ChildProcessError):
-        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-        return True
-    return False
 
 
 def _oom_kills() -> int:

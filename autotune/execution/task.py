@@ -89,6 +89,7 @@ class Watched:
                 **self._conditions,
                 **(status.affinity.known() if status.affinity else {}),
                 **status.disturbance.known(),
+                **status.metered,
             },
             usage=status.usage,
             attempts=self.task.attempt,

@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from autotune.records.stored import Stored
 from launchers import Usage
+from launchers.meters.metered import metered
 from launchers.noise.disturbance import Disturbance
 from objectives.base import REMARK, Answer, FailureKind
 
@@ -30,8 +31,8 @@ class Outcome(Stored):
     that. It is no value. `attempts` counts the launches that were needed: more than one only after infrastructure
     errors. `usage` is that of the last launch's whole job, start-up of the ranks included. `unused` are parameters
     that the program said to have had no effect; `timeline` are (step, elapsed_s) of its progress; `conditions` are
-    what the host was like at the start, which of its CPUs the job could use (`launchers.job.Affinity`), and what others
-    did there meanwhile (`disturbance`).
+    what the host was like at the start, which of its CPUs the job could use (`launchers.job.Affinity`), what others
+    did there meanwhile (`disturbance`), and what meters told of the job (`metered`).
     """
 
     metrics: Mapping[str, float] = field(default_factory=dict)
@@ -69,6 +70,11 @@ class Outcome(Stored):
     def remark(self) -> str:
         """What the run has to tell the person who watches, beside its value; empty if that is nothing."""
         return str(self.details.get(REMARK, ""))
+
+    @property
+    def metered(self) -> Mapping[str, float]:
+        """What meters told of the run's energy and cards (`launchers.meters.metered.UNITS`)."""
+        return metered(self.conditions)
 
     @property
     def capped(self) -> bool:

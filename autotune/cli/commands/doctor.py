@@ -18,6 +18,7 @@ from autotune.cli.removal import YesOption
 from autotune.cli.where import LauncherOption, SiteOption
 from autotune.errors import ExitCode
 from autotune.lockfile import TEMPORARY, abandoned_folders
+from launchers.meters.here import meters_here
 from launchers.shared_memory import abandoned
 from objectives.kind import Program
 from objectives.linking import blas as blas_libraries
@@ -96,7 +97,8 @@ def doctor(
 ) -> None:
     """List what is installed here, and what is missing.
 
-    `doctor` also describes the machine. Exit code 3: a program that the example study needs is missing.
+    `doctor` also describes the machine, and its meters of energy and cards. Exit code 3: a program that the example
+    study needs is missing.
 
     With `--launcher` or `--site` it submits a few jobs of a second each instead, when you have agreed to that, and says
     what the batch system of this site does. Exit code 3: none of them has run.
@@ -117,6 +119,7 @@ def doctor(
     findings = [look(program) for program in PROGRAMS]
     blas = _blas_names()
     libraries = {name: version(name) for name in _LIBRARIES}
+    meters = meters_here()
     warnings = _warnings()
     missing = [finding for finding in findings if finding.path is None and finding.program.needed]
     if as_json:
@@ -126,6 +129,7 @@ def doctor(
                 "programs": {f.program.name: {"path": f.path, "version": f.version} for f in findings},
                 "blas": blas,
                 "libraries": libraries,
+                "meters": {meter.name: {"found": meter.found, "why_not": meter.why} for meter in meters},
                 "warnings": warnings,
                 "missing": {f.program.name: f.advice for f in missing},
             }
@@ -134,6 +138,8 @@ def doctor(
         output().print(f"machine: {machine}", markup=False)
         output().print(f"BLAS libraries to choose from: {', '.join(blas) or 'only the linked one'}", markup=False)
         output().print("libraries: " + ", ".join(f"{n} {v}" for n, v in libraries.items()), markup=False)
+        for meter in meters:
+            output().print(f"meter: {meter}", markup=False)
         output().print(_table(findings))
         for warning in warnings:
             output().print(f"warning: {warning}", markup=False, style="yellow")

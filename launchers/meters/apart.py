@@ -1,0 +1,129 @@
+"""A process of its own that reads the meters of a run: a driver that hangs or crashes takes nothing else along.
+
+It is no child of the supervisor, whose children are the job's, and it is started only where there may be a meter.
+"""
+
+import json
+import os
+import select
+import signal
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from .metered import metered
+from .powercap import SYS, readable, zones
+
+_READY_S = 5.0  # a driver that nobody has loaded takes seconds for that
+_ANSWER_S = 5.0
+_HANGS_S = 10  # who has not answered by then has been given up
+_FIRST_SAMPLE_S = 0.1
+_SAMPLE_S = 1.0
+_SAMPLE_COST = 0.001  # of a core, at most
+_MOST_BYTES = 2**16
+_IGNORED = (*(signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT), signal.SIGUSR1, signal.SIGUSR2)
+
+
+class MetersApart:
+    """The meters of one job on this node, from `begin` to `stop`."""
+
+    def __init__(self, sys: str = SYS) -> None:
+        """Read the kernel's files below `sys`."""
+        self._sys = sys
+        self._ask = self._answer = -1
+
+    def begin(self, spec: Mapping[str, Any]) -> None:
+        """Return when the meters have read their counters: at once where there is none, after seconds if they hang.
+
+        The job is described by its number of `gpus` and `nodes`, its `environment`, and its `meter`: a command, or
+        nothing. To be called before this process adopts what others orphan: it would become their parent.
+        """
+        of_node = spec["nodes"] == 1 and any(readable(folders) for folders in zones(self._sys).values())
+        if not of_node and not spec["gpus"] and not spec["meter"]:
+            return
+        try:
+            self._start(spec)
+        except OSError:
+            self._close()
+        if self._answer >= 0 and not self._said(_READY_S, 1):
+            self._close()
+
+    def stop(self) -> None:
+        """Tell the meters that the run is over, without waiting for them."""
+        if self._ask >= 0:
+            try:
+                os.write(self._ask, b"\n")
+            except OSError:
+                self._close()
+            else:
+                os.close(self._ask)
+                self._ask = -1
+
+    def figures(self) -> dict[str, float]:
+        """Return what they say of the run, as far as they say it soon: see `metered.UNITS`."""
+        self.stop()
+        text = b"" if self._answer < 0 else self._said(_ANSWER_S, _MOST_BYTES)
+        self._close()
+        try:
+            return metered(json.loads(text or b"{}"))
+        except ValueError:
+            return {}
+
+    def _start(self, spec: Mapping[str, Any]) -> None:
+        asked, self._ask = os.pipe()
+        self._answer, told = os.pipe()
+        try:
+            between = os.fork()
+            if between == 0:
+                try:
+                    if os.fork() == 0:
+                        os.close(self._ask)
+                        os.close(self._answer)
+                        self._serve(spec, asked, told)
+                finally:
+                    os._exit(0)
+            os.waitpid(between, 0)
+        finally:
+            os.close(asked)
+            os.close(told)
+
+    def _said(self, patience_s: float, most_bytes: int) -> bytes:
+        """Return what the meters say within some time; nothing if they say nothing, or are gone."""
+        try:
+            return os.read(self._answer, most_bytes) if select.select([self._answer], [], [], patience_s)[0] else b""
+        except OSError:
+            return b""
+
+    def _close(self) -> None:
+        for end in (self._ask, self._answer):
+            if end >= 0:
+                os.close(end)
+        self._ask = self._answer = -1
+
+    def _serve(self, spec: Mapping[str, Any], asked: int, told: int) -> None:
+        """Read the meters until the other end of `asked` says so, or is gone."""
+        for number in _IGNORED:
+            signal.signal(number, signal.SIG_IGN)
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for standard in range(3):
+            os.dup2(nowhere, standard)
+        os.chdir(os.sep)
+        from .of_run import MetersOfRun  # noqa: PLC0415  only where there may be a meter
+
+        # A driver that hangs ends this process.
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(_HANGS_S)
+        meters = MetersOfRun(spec, self._sys)
+        meters.begin(time.monotonic())
+        signal.alarm(0)
+        os.write(told, b"\n")
+        pause_s = _FIRST_SAMPLE_S
+        while not select.select([asked], [], [], pause_s)[0]:
+            since_s = time.monotonic()
+            signal.alarm(_HANGS_S)
+            meters.sample(since_s)
+            signal.alarm(0)
+            pause_s = max(min(2 * pause_s, _SAMPLE_S), (time.monotonic() - since_s) / _SAMPLE_COST)
+        if os.read(asked, 1):
+            signal.alarm(_HANGS_S)
+            os.write(told, json.dumps(meters.end(time.monotonic())).encode())

@@ -1,0 +1,89 @@
+"""What a run used of its cards: the readings of each, added up over the run, whoever made them."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from .metered import GPU_BUSY, GPU_ENERGY, GPU_PEAK_MEMORY, GPU_PEAK_POWER, GPU_POWER
+
+
+class Reading(NamedTuple):
+    """What a card tells at one time; None is what it does not tell.
+
+    `busy_share` is of a short time up to now, `energy_j` a counter that only grows.
+    """
+
+    busy_share: float | None = None
+    memory_bytes: int | None = None
+    power_w: float | None = None
+    energy_j: float | None = None
+
+
+Look = Callable[[], Reading]
+
+
+class Cards:
+    """Reads the cards of a run, each by its own function."""
+
+    def __init__(self, looks: Sequence[Look]) -> None:
+        """Read by `looks`, of which there is one at least."""
+        self._looks = looks
+        self._first: list[Reading] = []
+        self._last: list[Reading] = []
+        self._last_s = 0.0
+        # Sums of a share, or of watts, over seconds; None once a card did not tell it.
+        self._busy_s: list[float | None] = [0.0] * len(looks)
+        self._sampled_j: list[float | None] = [0.0] * len(looks)
+        self._seen_s = 0.0
+        self._peak_bytes: float | None = 0.0
+        self._peak_w: float | None = 0.0
+
+    def begin(self, now_s: float) -> None:
+        """Take note of the counters."""
+        self._first = self._last = [look() for look in self._looks]
+        self._last_s = now_s
+
+    def sample(self, now_s: float) -> None:
+        """Look at each card: what it tells is of the time since the last look."""
+        passed_s, self._last_s = now_s - self._last_s, now_s
+        self._last = [look() for look in self._looks]
+        self._seen_s += passed_s
+        self._busy_s = [
+            _plus(so_far, one.busy_share, passed_s) for so_far, one in zip(self._busy_s, self._last, strict=True)
+        ]
+        self._sampled_j = [
+            _plus(so_far, one.power_w, passed_s) for so_far, one in zip(self._sampled_j, self._last, strict=True)
+        ]
+        powers = [one.power_w for one in self._last]
+        self._peak_w = _most(self._peak_w, None if None in powers else sum(filter(None, powers)))
+        for one in self._last:
+            self._peak_bytes = _most(self._peak_bytes, one.memory_bytes)
+
+    def end(self, now_s: float) -> dict[str, float]:
+        """Return what all cards tell; of those without a counter of energy, the power that was seen, added up."""
+        self.sample(now_s)
+        energies = [self._energy_j(number) for number in range(len(self._looks))]
+        energy_j = None if None in energies else sum(filter(None, energies))
+        busy = [None if busy_s is None or not self._seen_s else busy_s / self._seen_s for busy_s in self._busy_s]
+        found = {
+            GPU_BUSY: None if None in busy else sum(filter(None, busy)) / len(busy),
+            GPU_PEAK_MEMORY: self._peak_bytes,
+            GPU_PEAK_POWER: self._peak_w,
+            GPU_ENERGY: energy_j,
+            GPU_POWER: None if energy_j is None or not self._seen_s else energy_j / self._seen_s,
+        }
+        return {name: value for name, value in found.items() if value is not None}
+
+    def _energy_j(self, number: int) -> float | None:
+        before, after = self._first[number].energy_j, self._last[number].energy_j
+        if before is not None and after is not None:
+            # A driver that was loaded anew counts from 0.
+            return after - before if after >= before else None
+        return self._sampled_j[number]
+
+
+def _plus(so_far: float | None, rate: float | None, passed_s: float) -> float | None:
+    return None if so_far is None or rate is None else so_far + rate * passed_s
+
+
+def _most(so_far: float | None, now: float | None) -> float | None:
+    return None if so_far is None or now is None else max(so_far, now)

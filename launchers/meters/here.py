@@ -1,0 +1,74 @@
+"""Which meters this machine has, and why others are not there: for people."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from .amd import amd_cards
+from .metered import CPU_ENERGY, CPU_POWER, ENERGY, MEMORY_ENERGY, UNITS
+from .nvml import LIBRARY, Nvml
+from .powercap import SYS, readable, zones
+
+_OF_PROCESSORS = (CPU_ENERGY, CPU_POWER)
+
+
+@dataclass(frozen=True)
+class MeterHere:
+    """A meter: what it is called, the figures that it would tell, what there is of it, and why nothing is, if so."""
+
+    name: str
+    tells: tuple[str, ...]
+    found: str = ""
+    why: str = ""
+
+    def __str__(self) -> str:
+        """Return it for reading."""
+        return f"{self.name}: {self.found or f'none ({self.why})'}"
+
+
+def meters_here(sys: str = SYS, library: str = LIBRARY) -> tuple[MeterHere, ...]:
+    """Look for all meters that are known of; NVIDIA's library is loaded for that."""
+    return (
+        _powercap("energy of processors (powercap)", _OF_PROCESSORS, sys),
+        _powercap("energy of memory (powercap)", (MEMORY_ENERGY,), sys),
+        _cards(sys, library),
+    )
+
+
+def absent_here(names: Iterable[str], meters: tuple[MeterHere, ...]) -> str:
+    """Say why figures that are asked for cannot be had on this machine; empty if nothing speaks against it."""
+    needs = {ENERGY: CPU_ENERGY}
+    for name in names:
+        of = needs.get(name, name)
+        meter = next((one for one in meters if of in one.tells), None)
+        if meter is not None and meter.why:
+            return f"no meter of this machine tells {name}: {meter}"
+    return ""
+
+
+def _powercap(name: str, tells: tuple[str, ...], sys: str) -> MeterHere:
+    folders = zones(sys).get(tells[0], [])
+    if not folders:
+        return MeterHere(
+            name, tells, why=f"{sys}/class/powercap shows none; virtual machines and containers often do not"
+        )
+    if not readable(folders):
+        return MeterHere(
+            name, tells, why=f"this user may not read {folders[0]}/energy_uj; root can allow it: chmod a+r"
+        )
+    return MeterHere(name, tells, found=f"{len(folders)} counter{'s' if len(folders) > 1 else ''}")
+
+
+def _cards(sys: str, library: str) -> MeterHere:
+    name, tells = "cards (NVML, amdgpu)", tuple(one for one in UNITS if one.startswith("gpu_"))
+    why = ""
+    try:
+        there = [("NVIDIA", look) for _, look in Nvml(library).cards()]
+    except OSError as error:
+        there, why = [], str(error)
+    there += [("AMD", look) for _, look in amd_cards(sys)]
+    if not there:
+        return MeterHere(name, tells, why=why or "the driver lists none")
+    told = [
+        f"{vendor} {'with' if look().energy_j is not None else 'without'} a counter of energy" for vendor, look in there
+    ]
+    return MeterHere(name, tells, found=", ".join(told))

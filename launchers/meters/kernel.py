@@ -1,0 +1,31 @@
+"""Small files of the kernel: a line of text, or a number."""
+
+# pathlib takes longer to import than the supervisor to start.
+# ruff: noqa: PTH123, PTH208
+
+import os
+
+_DIGITS = 20  # of 64 bits
+
+
+def names_in(folder: str) -> list[str]:
+    """Return the names in a folder, in order; none if it cannot be read."""
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
+
+
+def text_of(path: str) -> str:
+    """Return what a file says; nothing if it cannot be read."""
+    try:
+        with open(path, encoding="ascii", errors="replace") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
+def number_in(path: str) -> int | None:
+    """Return the whole number from 0 up that a file says; None if it says none, or cannot be read."""
+    text = text_of(path)
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= _DIGITS else None

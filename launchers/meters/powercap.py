@@ -1,0 +1,84 @@
+"""The energy of processors and memory, by the kernel's powercap framework (RAPL, of Intel and AMD).
+
+Source: Linux, Documentation/power/powercap/powercap.rst: `energy_uj` counts microjoules up to `max_energy_range_uj`,
+and begins at 0 again. Since 2020 most kernels let only root read it.
+"""
+
+from .kernel import names_in, number_in, text_of
+from .metered import CPU_ENERGY, CPU_POWER, MEMORY_ENERGY
+
+SYS = "/sys"
+
+_UJ_PER_J = 1e6
+_KINDS = {"package": CPU_ENERGY, "dram": MEMORY_ENERGY}
+"""The zones that add up to a node, by how their names begin: a package holds its cores, `psys` holds all of these."""
+
+
+def zones(sys: str = SYS) -> dict[str, list[str]]:
+    """Return the folders of the zones that add up to the node, by the figure that they are of."""
+    top = f"{sys}/class/powercap"
+    found: dict[str, list[str]] = {}
+    # The same package may be there once more, as intel-rapl-mmio.
+    for folder in (f"{top}/{name}" for name in names_in(top) if name.startswith("intel-rapl:")):
+        kind = next((kind for begins, kind in _KINDS.items() if text_of(f"{folder}/name").startswith(begins)), None)
+        if kind is not None:
+            found.setdefault(kind, []).append(folder)
+    return found
+
+
+def readable(folders: list[str]) -> bool:
+    """Whether this user may read the counters of all these zones."""
+    return all(number_in(f"{folder}/energy_uj") is not None for folder in folders)
+
+
+class Powercap:
+    """Counts what the zones of a node use; a kind of them of which one cannot be read is left out."""
+
+    def __init__(self, sys: str = SYS) -> None:
+        """Find the zones below `sys`.
+
+        Raises:
+            OSError: there is none that this user may read.
+        """
+        self._zones = {kind: folders for kind, folders in zones(sys).items() if readable(folders)}
+        if not self._zones:
+            msg = f"no counter of energy in {sys}/class/powercap that this user may read"
+            raise OSError(msg)
+        self._began_s = 0.0
+        self._last: dict[str, int] = {}
+        self._used_uj: dict[str, int] = {}
+        self._lost: set[str] = set()
+
+    def begin(self, now_s: float) -> None:
+        """Take note of the counters."""
+        self._began_s = now_s
+        self.sample(now_s)
+
+    def sample(self, now_s: float) -> None:
+        """Add up what was used since the last look: a counter may have begun anew, once at most."""
+        del now_s
+        for folder in (folder for folders in self._zones.values() for folder in folders):
+            now = number_in(f"{folder}/energy_uj")
+            if now is None:
+                self._lost.add(folder)
+                continue
+            passed = now - self._last.get(folder, now)
+            if passed < 0:
+                most = number_in(f"{folder}/max_energy_range_uj")
+                if most is None:
+                    self._lost.add(folder)
+                passed += most or 0
+            self._last[folder] = now
+            self._used_uj[folder] = self._used_uj.get(folder, 0) + passed
+
+    def end(self, now_s: float) -> dict[str, float]:
+        """Return the energies, and the mean power of the processors."""
+        self.sample(now_s)
+        found = {
+            kind: sum(self._used_uj[folder] for folder in folders) / _UJ_PER_J
+            for kind, folders in self._zones.items()
+            if not self._lost.intersection(folders)
+        }
+        if CPU_ENERGY in found and now_s > self._began_s:
+            found[CPU_POWER] = found[CPU_ENERGY] / (now_s - self._began_s)
+        return found

@@ -1,0 +1,48 @@
+"""Which of a node's cards a job sees, by the variable of their vendor."""
+
+from collections.abc import Callable, Sequence
+
+from .cards import Look
+
+
+def seen(
+    there: Sequence[tuple[str, Look]],
+    variable: tuple[str, str | None],
+    wanted: int,
+    by_uuid: Callable[[str], Look | None] = lambda _: None,
+) -> list[Look]:
+    """Return what reads the cards that a job sees, of those that are `there`: UUID and what reads it, by number.
+
+    The `variable` has a name, and in the environment of the job a text or None. Without it the job sees all that are
+    there, if it `wanted` as many; else nobody knows which it uses. `by_uuid` finds cards that are in no list: instances
+    of divided ones.
+
+    Raises:
+        OSError: which cards the job sees is not known, or it sees none.
+    """
+    name, visible = variable
+    if visible is None:
+        if len(there) > wanted:
+            msg = f"{len(there)} cards are there, {wanted} are wanted, and no {name} says which"
+            raise OSError(msg)
+        looks = [look for _, look in there]
+    else:
+        looks = [_found(word, there, by_uuid, name) for word in filter(None, map(str.strip, visible.split(",")))]
+    if not looks:
+        msg = f"no card is there, or {name} shows none"
+        raise OSError(msg)
+    return looks
+
+
+def _found(word: str, there: Sequence[tuple[str, Look]], by_uuid: Callable[[str], Look | None], variable: str) -> Look:
+    looks = (look for number, (uuid, look) in enumerate(there) if _is(word, number, uuid))
+    found = next(looks, None) or by_uuid(word)
+    if found is None:
+        msg = f"there is no card {word!r}, which {variable} names"
+        raise OSError(msg)
+    return found
+
+
+def _is(word: str, number: int, uuid: str) -> bool:
+    # A UUID may be cut short where the rest is not needed to tell it from others.
+    return word == str(number) or (word.startswith("GPU-") and len(word) > 4 and uuid.startswith(word))

@@ -1,0 +1,100 @@
+"""The process that reads the meters of a run, with a kernel that is written down in files."""
+
+import os
+
+import pytest
+
+from launchers.meters.apart import MetersApart
+from launchers.process_tree import descendants
+from tests.launchers.meters.kernel import Kernel
+
+ALONE = {"environment": {"PATH": "/usr/bin:/bin"}, "gpus": 0, "nodes": 1, "meter": []}
+
+
+@pytest.fixture
+def kernel(tmp_path):
+    found = Kernel(tmp_path)
+    found.zone("intel-rapl:0", "package-0", 5_000_000)
+    return found
+
+
+def open_files():
+    return {entry.name for entry in os.scandir("/proc/self/fd")}
+
+
+def test_it_tells_what_was_used_between_the_begin_and_the_end_of_a_run(kernel):
+    meters = MetersApart(kernel.sys)
+    meters.begin(ALONE)
+    kernel.counts("intel-rapl:0", 47_000_000)
+    meters.stop()
+    found = meters.figures()
+    assert found["cpu_energy_j"] == found["energy_j"] == 42.0
+
+
+def test_it_is_no_child_of_the_process_whose_children_are_the_jobs(kernel):
+    before = descendants(os.getpid())
+    meters = MetersApart(kernel.sys)
+    meters.begin(ALONE)
+    assert descendants(os.getpid()) == before
+    meters.figures()
+
+
+def test_it_is_not_started_where_there_is_no_meter(tmp_path, monkeypatch):
+    monkeypatch.setattr("os.fork", lambda: pytest.fail("a process was started"))
+    meters = MetersApart(str(tmp_path))
+    meters.begin(ALONE)
+    meters.stop()
+    assert meters.figures() == {}
+
+
+def test_a_machine_that_can_start_no_process_measures_nothing_and_goes_on(kernel, monkeypatch):
+    def refuse():
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr("os.fork", refuse)
+    meters = MetersApart(kernel.sys)
+    before = open_files()
+    meters.begin(ALONE)
+    assert meters.figures() == {}
+    assert open_files() == before
+
+
+def test_what_is_asked_twice_is_told_once(kernel):
+    meters = MetersApart(kernel.sys)
+    meters.begin(ALONE)
+    assert meters.figures()
+    assert meters.figures() == {}
+
+
+def counting(folder, *joules):
+    """Return a command that prints these numbers, one at a time."""
+    program = folder / "counter"
+    numbers = folder / "numbers"
+    numbers.write_text("".join(f"{one}\n" for one in joules))
+    program.write_text(f"#!/bin/sh\nhead -n 1 {numbers} | sed 's/^/total: /'\nsed -i 1d {numbers}\n")
+    program.chmod(0o755)
+    return [str(program)]
+
+
+@pytest.mark.parametrize("nodes", [1, 4])
+def test_a_command_of_the_users_tells_the_energy_of_the_whole_job_on_any_number_of_nodes(kernel, tmp_path, nodes):
+    meters = MetersApart(kernel.sys)
+    meters.begin({**ALONE, "nodes": nodes, "meter": counting(tmp_path, "1000.5 J", "1.2e3 J")})
+    kernel.counts("intel-rapl:0", 47_000_000)
+    found = meters.figures()
+    assert found["energy_j"] == 199.5
+    assert found.get("cpu_energy_j") == (42.0 if nodes == 1 else None)
+
+
+@pytest.mark.parametrize("says", [("1000",), ("1000", "none"), ("1000", "900"), ("", "1000")])
+def test_a_command_that_tells_no_growing_counter_tells_nothing(tmp_path, says):
+    meters = MetersApart(str(tmp_path))
+    meters.begin({**ALONE, "meter": counting(tmp_path, *says)})
+    assert meters.figures() == {}
+
+
+@pytest.mark.parametrize("argv", [["/no/such/program"], ["false"]])
+def test_a_command_that_fails_fails_no_run(tmp_path, argv):
+    meters = MetersApart(str(tmp_path))
+    meters.begin({**ALONE, "meter": argv})
+    assert meters.figures() == {}
