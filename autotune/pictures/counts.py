@@ -43,10 +43,7 @@ def ledger(account: "CostAccount") -> Chart | None:
     if any(saved.values()):
         kept = listed([f"{value:,.0f} {name}" for name, value in saved.items() if value > 0.0])
         text += f" Not spent: at least {kept}."
-    if account.busy_share is not None:
-        text += f" Cores were busy for {account.busy_share:.0%} of the time that they were held."
-    if account.gpu_s:
-        text += f" GPUs were held for {account.gpu_s:,.0f} GPU-seconds."
+    text += "".join(f" {name[:1].upper()}{name[1:]} were {said}." for name, said in account.used)
     if account.pays_after is not None:
         text += (
             f" It is paid for after {counted(account.pays_after, 'production run')} like these, each of which saves "

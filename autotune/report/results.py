@@ -54,6 +54,7 @@ def figures(summary: Summary, runs: Sequence[Run]) -> tuple[tuple[str, str], ...
         rows.append(("disturbance", disturbance))
     simulated = ", simulated" if summary.definition.replay else ""
     rows.append(("cost", f"{summary.ledger.spent / 3600.0:.3g} core-hours{simulated}"))
+    rows.extend(summary.ledger.used)
     if summary.ledger.pays_after is not None and not summary.definition.replay:
         rows.append(("paid for after", counted(summary.ledger.pays_after, "production run")))
     return tuple(rows)

@@ -8,9 +8,31 @@ from typing import Any
 
 from autotune.records.series import SeriesKind
 from autotune.records.study import Run, State, TrialRecord
+from launchers.meters.metered import GPU_BUSY, GPU_ENERGY
 
 # From here on whole core-seconds have three digits.
 _WHOLE = 99.95
+_HOUR_S = 3600.0
+
+
+@dataclass(frozen=True)
+class Used:
+    """For how long something was held, and for how long of that it was busy."""
+
+    held_s: float = 0.0
+    busy_s: float = 0.0
+
+    @property
+    def share(self) -> float | None:
+        """The share of the time in which it was busy; None where it was not held."""
+        # Clocks are read one after the other.
+        return min(1.0, self.busy_s / self.held_s) if self.held_s else None
+
+    def text(self, unit: str) -> str:
+        """Say it: `held 60 core-seconds, busy 24 (40%)`."""
+        in_hours = self.held_s >= _HOUR_S
+        busy = min(self.busy_s, self.held_s) / (_HOUR_S if in_hours else 1.0)
+        return f"held {_time(self.held_s, unit)}, busy {busy:.3g} ({self.share or 0.0:.0%})"
 
 
 @dataclass(frozen=True)
@@ -20,8 +42,9 @@ class CostAccount:
     `short_runs` stood for long ones. `saved_by_caps` is what capped runs would have cost on, as far as their own pace
     told; `spared_by_racing` is what it would have cost to repeat every configuration as often as the most doubtful may
     be. `saved_per_run` is what one production run costs less with the winner than with the default; None where that is
-    unknown. `busy_share` is the share of the time for which they were held in which cores computed, or waited without
-    rest, as MPI does, of the jobs whose processor time is known; None where it is of none.
+    unknown. `cores` are core-seconds, and `gpus` GPU-seconds, of those jobs whose use of them is known: a core is busy
+    where it computes, or waits without rest, as MPI does. `gpu_s` are all GPU-seconds for which cards were held, and
+    `gpu_energy_j` is what cards took in the jobs whose meters told it; None where none did.
     """
 
     first_runs: float = 0.0
@@ -35,7 +58,14 @@ class CostAccount:
     saved_by_caps: float = 0.0
     spared_by_racing: float = 0.0
     saved_per_run: float | None = None
-    busy_share: float | None = None
+    cores: Used = Used()
+    gpus: Used = Used()
+    gpu_energy_j: float | None = None
+
+    @property
+    def busy_share(self) -> float | None:
+        """The share of the time for which cores were held in which they were busy; None where that is not known."""
+        return self.cores.share
 
     @property
     def spent(self) -> float:
@@ -59,6 +89,20 @@ class CostAccount:
         return f"{value:,.0f}" if value >= _WHOLE else f"{value:.3g}"
 
     @property
+    def used(self) -> tuple[tuple[str, str], ...]:
+        """How long cores and cards were held, and how long busy, as (label, text); without what is not known."""
+        cores = () if self.busy_share is None else (("cores", self.cores.text("core")),)
+        return cores if not self.gpu_s else (*cores, ("GPUs", self._gpus_text()))
+
+    def _gpus_text(self) -> str:
+        if self.gpus.share is None:
+            return f"held {_time(self.gpu_s, 'GPU')}, how busy is not known: no meter told it"
+        text = self.gpus.text("GPU")
+        if self.gpus.held_s < 0.995 * self.gpu_s:
+            text = f"held {_time(self.gpu_s, 'GPU')}; where meters told it, {text}"
+        return text if self.gpu_energy_j is None else f"{text}, and took {_energy(self.gpu_energy_j)}"
+
+    @property
     def no_gain(self) -> str:
         """Why the study never pays for itself."""
         if not self.saved_per_run:
@@ -78,10 +122,7 @@ class CostAccount:
         }
         spent = ", ".join(f"{name} {value:.0f}" for name, value in parts.items() if value > 0.0)
         lines = [f"spent: {self.spent:.0f} core-seconds ({spent})"]
-        if self.busy_share is not None:
-            lines.append(f"busy: {self.busy_share:.0%} of the time that cores were held")
-        if self.gpu_s:
-            lines.append(f"GPUs: {self.gpu_s:.0f} GPU-seconds")
+        lines += [f"{name}: {text}" for name, text in self.used]
         saved = [
             *([f"at least {self.saved_by_caps:.0f} by stopping runs that had lost"] if self.saved_by_caps >= 1 else []),
             *([f"{self.spared_by_racing:.0f} by not repeating what was clear"] if self.spared_by_racing >= 1 else []),
@@ -99,7 +140,8 @@ class CostAccount:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON-able form."""
-        return asdict(self) | {"spent": self.spent, "pays_after": self.pays_after}
+        shares = {"busy_share": self.busy_share, "gpu_busy_share": self.gpus.share}
+        return asdict(self) | shares | {"spent": self.spent, "pays_after": self.pays_after}
 
 
 def cost_account(runs: Sequence[Run], trials: Sequence[TrialRecord], winner: int | None, max_runs: int) -> CostAccount:
@@ -115,21 +157,36 @@ def cost_account(runs: Sequence[Run], trials: Sequence[TrialRecord], winner: int
         spent[_entry(run, default, seen)] += run.core_s
         if run.series.is_tuning:
             seen.add(run.trial)
+    gpus, gpu_energy_j = _gpus(runs)
     return CostAccount(
         **spent,
-        gpu_s=sum(run.job.get("resources", {}).get("gpus", 0) * run.outcome.usage.elapsed_s for run in runs),
+        gpu_s=sum(_gpu_s(run) for run in runs),
         saved_by_caps=sum(_saved(run) for run in runs),
         spared_by_racing=sum(_spared(trial, max_runs) for trial in trials if trial.number != default),
         saved_per_run=_saved_per_run(runs, default, winner),
-        busy_share=_busy_share(runs),
+        cores=_cores(runs),
+        gpus=gpus,
+        gpu_energy_j=gpu_energy_j,
     )
 
 
-def _busy_share(runs: Sequence[Run]) -> float | None:
+def _cores(runs: Sequence[Run]) -> Used:
     # Of a job on several nodes only the first one's processor time is known; a recorded run has none.
     known = [run for run in runs if run.outcome.usage.cpu_s and run.job.get("resources", {}).get("nodes", 1) == 1]
-    held_s = sum(run.core_s for run in known)
-    return min(1.0, sum(run.outcome.usage.cpu_s for run in known) / held_s) if held_s else None
+    return Used(sum(run.core_s for run in known), sum(run.outcome.usage.cpu_s for run in known))
+
+
+def _gpus(runs: Sequence[Run]) -> tuple[Used, float | None]:
+    """Return the use of cards and their energy, of the jobs whose meters told them."""
+    told = [(_gpu_s(run), run.outcome.metered) for run in runs if _gpu_s(run)]
+    busy = [(held_s, metered[GPU_BUSY]) for held_s, metered in told if GPU_BUSY in metered]
+    energies = [metered[GPU_ENERGY] for _, metered in told if GPU_ENERGY in metered]
+    used = Used(sum(held_s for held_s, _ in busy), sum(held_s * share for held_s, share in busy))
+    return used, sum(energies) if energies else None
+
+
+def _gpu_s(run: Run) -> float:
+    return float(run.job.get("resources", {}).get("gpus", 0) * run.outcome.usage.elapsed_s)
 
 
 def _entry(run: Run, default: int, seen: set[int | None]) -> str:
@@ -175,3 +232,14 @@ def _saved_per_run(runs: Sequence[Run], default: int, winner: int | None) -> flo
 
     before, after = cost(default), cost(winner) if winner is not None else None
     return None if before is None or after is None else before - after
+
+
+def _time(seconds: float, unit: str) -> str:
+    """Say a time of cores or cards: `58 core-seconds`, `3.1 GPU-hours`."""
+    if seconds >= _HOUR_S:
+        return f"{seconds / _HOUR_S:.3g} {unit}-hours"
+    return f"{seconds:,.0f} {unit}-seconds" if seconds >= _WHOLE else f"{seconds:.3g} {unit}-seconds"
+
+
+def _energy(joules: float) -> str:
+    return f"{joules / 3.6e6:.3g} kWh" if joules >= 3.6e5 else f"{joules:.3g} J"

@@ -153,6 +153,7 @@ function drawLedger(ledger) {
       ...spent,
       ["cores busy", ledger.busy_share == null ? null : `${Math.round(100 * ledger.busy_share)} % of that`],
       ["on GPUs", ledger.gpu_s > 0 ? `${number(ledger.gpu_s, 3)} GPU-s` : null],
+      ["GPUs busy", ledger.gpu_busy_share == null ? null : `${Math.round(100 * ledger.gpu_busy_share)} % of that`],
       ["not spent, by capping", ledger.saved_by_caps > 0 ? coreTime(ledger.saved_by_caps) : null],
       ["not spent, by not repeating", ledger.spared_by_racing > 0 ? coreTime(ledger.spared_by_racing) : null],
       ["a run saves", ledger.saved_per_run > 0 ? coreTime(ledger.saved_per_run) : null],

@@ -10,10 +10,12 @@ from launchers import Usage
 from objectives.base import FailureKind
 
 
-def ran(seconds, *, trial=0, series=TUNING, cores=2, gpus=0, nodes=1, cpu_s=0.0, ends="complete", forecast_s=None):
+def ran(
+    seconds, *, trial=0, series=TUNING, cores=2, gpus=0, nodes=1, cpu_s=0.0, ends="complete", forecast_s=None, told=()
+):
     usage = Usage(elapsed_s=seconds, cpu_s=cpu_s)
     if ends == "complete":
-        outcome = Outcome(metrics={"wall_s": seconds}, usage=usage)
+        outcome = Outcome(metrics={"wall_s": seconds}, usage=usage, conditions=dict(told))
     elif ends == "capped":
         details = {} if forecast_s is None else {"forecast": {"value": forecast_s, "elapsed_s": forecast_s}}
         outcome = Outcome(bound=seconds, details=details, usage=usage)
@@ -52,7 +54,7 @@ runs = st.builds(
 def test_the_share_in_which_cores_were_busy_is_of_the_jobs_whose_processor_time_is_known():
     busy, idle = ran(10, cores=2, cpu_s=18.0), ran(10, cores=4, cpu_s=6.0)
     assert book(busy, idle).busy_share == pytest.approx(24 / 60)
-    assert "busy: 40% of the time that cores were held" in book(busy, idle).text()
+    assert "cores: held 60 core-seconds, busy 24 (40%)" in book(busy, idle).text()
     assert book(busy, ran(10), ran(10, cores=8, nodes=2, cpu_s=30.0)).busy_share == pytest.approx(0.9)
     assert book(ran(10)).busy_share is None
     assert "busy" not in book(ran(10)).text()
@@ -111,6 +113,21 @@ def test_an_open_trial_has_spared_nothing_yet():
 
 def test_gpus_are_counted_in_their_own_seconds():
     assert book(ran(10, gpus=2), ran(10)).gpu_s == 20.0
+    assert "GPUs: held 20 GPU-seconds, how busy is not known: no meter told it" in book(ran(10, gpus=2)).text()
+
+
+def test_cards_that_were_held_were_busy_for_as_long_as_meters_told():
+    half, idle = {"gpu_busy_share": 0.5, "gpu_energy_j": 5e5}, {"gpu_busy_share": 0.0, "gpu_energy_j": 4e5}
+    made = ran(3600, gpus=2, told=half), ran(3600, gpus=1, told=idle)
+    found = book(*made)
+    assert found.gpus.share == found.to_dict()["gpu_busy_share"] == pytest.approx(1 / 3)
+    assert "GPUs: held 3 GPU-hours, busy 1 (33%), and took 0.25 kWh" in found.text()
+    # Of cards whose meters told nothing nobody says that they were idle.
+    said = book(*made, ran(3600, gpus=3)).text()
+    assert "GPUs: held 6 GPU-hours; where meters told it, held 3 GPU-hours, busy 1 (33%)" in said
+    assert (
+        book(ran(10, gpus=1, told={"gpu_busy_share": 0.2})).text().endswith("GPUs: held 10 GPU-seconds, busy 2 (20%)")
+    )
 
 
 def test_a_study_pays_after_as_many_runs_as_make_up_for_what_it_cost():
