@@ -18,6 +18,10 @@ from spaces.parameters.problem import ProblemsError
 MetricKind = Literal["time", "rate", "other"]
 
 _TIMES = frozenset({"s", "ms", "us", "ns", "min", "h", "d"})
+# Of energy, power and memory.
+_AMOUNTS = frozenset(
+    {"mJ", "J", "kJ", "MJ", "Wh", "kWh", "mW", "W", "kW", "MW", "B", "byte", "bytes", "KiB", "MiB", "GiB", "MB", "GB"}
+)
 
 
 @dataclass(frozen=True)
@@ -36,8 +40,11 @@ class Metric:
 
     @property
     def is_quality(self) -> bool:
-        """Whether it tells how good a result is, not how fast it came: it has no unit, and is no rate."""
-        return self.kind == "other" and not self.unit
+        """Whether it tells how good or how dear a result is, not how fast it came.
+
+        It is no rate, and has no unit, or that of an amount.
+        """
+        return self.kind == "other" and (not self.unit or self.unit in _AMOUNTS)
 
     @property
     def is_pace(self) -> bool:
@@ -320,7 +327,8 @@ class Plan:
     measured, where that is known. `warnings` are remarks on options that are right and yet unwise. `looks` reads
     each figure of a run by itself, for a person, also where `measure` fails as a whole. `runs` says who makes the runs;
     the registry of objectives knows it. `shape` is what a run time is a sum of, for the performance model. By `memory`
-    what surely lacks it is not run.
+    what surely lacks it is not run. `metered` are the figures of meters that a run must have to be valid
+    (`launchers.meters.metered.UNITS`).
     """
 
     objective: Objective
@@ -345,6 +353,7 @@ class Plan:
     shape: Shape | None = None
     memory: MemoryNeed | None = None
     workers: Callable[[Sequence[Configuration]], Sequence[str]] = lambda _: ()
+    metered: tuple[str, ...] = ()
 
 
 class PlanError(ProblemsError):

@@ -17,6 +17,7 @@ from autotune.machines.this_machine import Machine
 from autotune.planning.duets import fallback, halves_of, no_duet, refusal
 from autotune.planning.idle_rules import idle_rules
 from autotune.planning.left_behind import left_behind
+from autotune.planning.metering import no_meter, spoiled
 from autotune.planning.typed import blamed, changed_keys, input_keys
 from autotune.planning.what_runs import what_runs
 from autotune.results.export import resolved
@@ -151,6 +152,10 @@ class _Examination:
             return
         self.report.plan = plan
         self._job(study, plan)
+        if why := no_meter(study, plan, self.launcher):
+            self._missing([Problem(why)])
+        if doubt := spoiled(study, plan, self.launcher):
+            self.report.warnings.append(doubt)
         self.report.notes += plan.notes
         self.report.warnings += _warnings(study, plan, self.report.space)
         self.report.warnings += plan.warnings if self.is_own else ()
@@ -281,7 +286,7 @@ class _Examination:
 
     def _duet(self, study: StudyFile, plan: Plan, job: Job | None) -> None:
         wanted = job.resources if job is not None else Resources()
-        why = no_duet(study, halves_of(plan, self.machine, self.launcher), lambda: wanted)
+        why = no_duet(study, halves_of(plan, self.machine, self.launcher), lambda: wanted, plan.metered)
         if why and study.verdict.mode == "duet":
             self._missing([Problem(refusal(why), "verdict.mode")])
         elif why:

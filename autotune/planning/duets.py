@@ -1,12 +1,13 @@
 """Duets of a study: whether the winner and the default can run side by side at its end."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Literal
 
 from autotune.execution.halves import Halves
 from autotune.machines.this_machine import Machine
 from autotune.studyfile import StudyFile
 from launchers import Launcher, Resources
+from launchers.meters.metered import OF_THE_NODE
 from objectives.base import Plan
 
 Place = Literal["here", "ray"]
@@ -26,15 +27,18 @@ def halves_of(plan: Plan, machine: Machine, launcher: Launcher, place: Place = "
     return Halves.of(machine.cpus)
 
 
-def no_duet(study: StudyFile, halves: Halves, wanted: Callable[[], Resources]) -> str:
+def no_duet(study: StudyFile, halves: Halves, wanted: Callable[[], Resources], metered: Collection[str] = ()) -> str:
     """Say why the verdict of a study that asks for duets cannot have them; empty if it can. A run has what is `wanted`.
 
-    Runs of other configurations may need more cores: whether these do is known at the verdict.
+    It must have the figures of meters that are `metered`. Runs of other configurations may need more cores: whether
+    these do is known at the verdict.
     """
     if study.verdict.mode == "interleaved":
         return ""
     if not study.has_one_winner:
         return "a study without a single winner compares more than two configurations"
+    if names := sorted(OF_THE_NODE.intersection(metered)):
+        return f"{', '.join(names)} counts all processors of the node, and so both runs of a pair"
     return halves.why or halves.lacks(wanted())
 
 

@@ -10,9 +10,10 @@ from math import inf, log
 from autotune.formatting import quantity
 from autotune.records.outcome import Outcome
 from objectives.base import Metric
+from objectives.job.metrics import METERED, USED, of_job
 
-PEAK_MEMORY = Metric("peak_memory_bytes", "B")
-OF_EVERY_RUN = (Metric("elapsed_s", "s", kind="time"), Metric("cpu_s", "s"), PEAK_MEMORY)
+PEAK_MEMORY = next(metric for metric in USED if metric.name == "peak_memory_bytes")
+OF_EVERY_RUN = (*USED, *METERED)
 """What is measured of every run that is launched here, whatever its objective: that of its whole job."""
 
 
@@ -83,9 +84,7 @@ def measured(outcome: Outcome) -> Mapping[str, float]:
     """Return the metrics of a complete run, with what is measured of every run; the objective's own come first."""
     if not outcome.complete:
         return {}
-    usage = {metric.name: float(getattr(outcome.usage, metric.name)) for metric in OF_EVERY_RUN}
-    # A job whose end nobody saw has used nothing, as far as is known.
-    return {**{name: value for name, value in usage.items() if value > 0.0}, **outcome.metrics}
+    return {**of_job(outcome.usage, outcome.metered), **outcome.metrics}
 
 
 def breaches(limits: Limits, metrics: Mapping[str, float]) -> tuple[Breach, ...]:

@@ -174,7 +174,7 @@ class Verdict(Stored):
         if reached <= enough:
             return None
         needed = pairs_needed(interval, len(self.pairs), enough)
-        noisy = "trainings differ too much" if metric.is_quality else "this machine is too noisy"
+        noisy = "trainings differ too much" if metric.is_quality and not metric.unit else "this machine is too noisy"
         gave = f"{noisy} to say it to {enough:.1%}: {len(self.pairs)} pairs gave {reached:.1%}"
         if needed > _TOO_MANY:
             return f"{gave}, more than {_TOO_MANY} would be needed"

@@ -7,6 +7,7 @@ from typing import Any
 
 from autotune.records.limit import OF_EVERY_RUN, Limit, Limits
 from autotune.studyfile.model import LimitSection, StudyFile
+from autotune.studyfile.target import of_every_run
 from objectives.base import Metric, Plan
 from spaces.parameters.errors import did_you_mean
 from spaces.parameters.problem import Problem
@@ -32,8 +33,7 @@ def limits_of(study: Mapping[str, Any], metrics: Sequence[Metric]) -> Limits:
 
 def limit_errors(study: StudyFile, plan: Plan) -> list[Problem]:
     """Return what is wrong with the limits of a study, each with its path."""
-    of_every_run = OF_EVERY_RUN if plan.runs == "launched" else ()
-    known = {metric.name: metric for metric in (*of_every_run, *plan.objective.metrics)}
+    known = {metric.name: metric for metric in (*of_every_run(plan), *plan.objective.metrics)}
     errors = []
     for name, section in study.limits.items():
         path = f"limits.{name}"

@@ -226,6 +226,12 @@ class EfficiencySection(Section):
     mpi: bool = False
 
 
+class MeterSection(Section):
+    """A command that prints a counter of energy: what it grows by during a run, in joules, is the run's `energy_j`."""
+
+    command: list[str] = Field(min_length=1)
+
+
 class LauncherSection(Section):
     """Where the runs are made: on this machine, or as jobs of a batch system at a `site`, by default the user's own.
 
@@ -304,13 +310,15 @@ class SoftwareSection(Section):
 class StudyFile(Section):
     """A whole study file.
 
-    With `inputs` the program is tuned for all of them together. `workloads` are other problems for the same program, by
+    `target` is the metric that is optimised, instead of the first of the objective. With `inputs` the program is tuned
+    for all of them together. `workloads` are other problems for the same program, by
     name: what their options have instead of `options`. The winner is compared with the default on each.
     """
 
     name: Annotated[str, AfterValidator(_named)]
     description: str = ""
     objective: str
+    target: str | None = None
     options: dict[str, Any] = Field(default_factory=dict)
     inputs: list[InputSection] = Field(default_factory=list)
     workloads: dict[Annotated[str, Field(pattern=NAME)], dict[str, Any]] = Field(default_factory=dict)
@@ -329,6 +337,7 @@ class StudyFile(Section):
     decisions: DecisionsSection | None = None
     limits: dict[str, LimitSection] = Field(default_factory=dict)
     launcher: LauncherSection = LauncherSection()
+    meter: MeterSection | None = None
     runs: RunsSection = RunsSection()
     noise: NoiseSection = NoiseSection()
 

@@ -8,6 +8,7 @@ from autotune.studyfile.lengths import derived_values, fidelity_errors, shorter_
 from autotune.studyfile.limits import limit_errors
 from autotune.studyfile.model import AUTO, OWN_SAMPLER, StudyFile
 from autotune.studyfile.shape import mentioned_terms, shape_of, term_errors
+from autotune.studyfile.target import with_target
 from objectives.base import Plan, PlanError
 from objectives.computing import ComputingObjective
 from objectives.efficiency.plan import timed
@@ -42,6 +43,8 @@ def joined(study: StudyFile, plan: Plan, machine: Mapping[str, Value]) -> tuple[
             plan = timed(plan, "efficiency.mpi")
         except PlanError as error:
             errors.extend(error.problems)
+    plan, wrong = with_target(study, plan)
+    errors += wrong
     parameters: tuple[Parameter, ...] = ()
     constraints: tuple[Constraint, ...] = ()
     try:

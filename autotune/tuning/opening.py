@@ -27,6 +27,7 @@ from autotune.files import sweep_discarded
 from autotune.lockfile import remove_abandoned, temporary_folder
 from autotune.machines.provenance import SessionFacts, session_facts
 from autotune.planning.duets import fallback, halves_of, no_duet, refusal
+from autotune.planning.metering import no_meter, spoiled
 from autotune.planning.prepare import Prepared, prepare
 from autotune.records.study import REPLAY_NOTICE
 from autotune.storage.connection import Patience
@@ -101,6 +102,7 @@ def opened_study(
         least = study.verdict.nodes
         nodes_of(settings, prepared.plan, least, display).check([prepared.space.default()], least)
         _check_duet(study, settings, prepared, display)
+        _check_meters(study, settings, prepared.plan, display)
         cores.claim()
         around = _around_runs(settings)
         _tidy(settings, around)
@@ -242,11 +244,24 @@ def _check_duet(study: StudyFile, settings: SessionSettings, prepared: Prepared,
         with temporary_folder("plan") as folder:
             return prepared.plan.objective.job(prepared.space.default(), Context(folder)).resources
 
-    why = no_duet(study, _halves(settings, prepared.plan), wanted)
+    why = no_duet(study, _halves(settings, prepared.plan), wanted, prepared.plan.metered)
     if why and study.verdict.mode == "duet":
         raise CannotRunHereError(refusal(why))
     if why:
         display.line(fallback(why))
+
+
+def _check_meters(study: StudyFile, settings: SessionSettings, plan: Plan, display: Display) -> None:
+    """Check that the meters are there that a study asks, and say what spoils their figures.
+
+    Raises:
+        CannotRunHereError: this machine makes the runs, and does not have them.
+    """
+    why = "" if settings.ray_address is not None else no_meter(study, plan, settings.launcher)
+    if why:
+        raise CannotRunHereError(why)
+    if doubt := spoiled(study, plan, settings.launcher):
+        display.line(doubt)
 
 
 def _slowest_s(store: StudyStore) -> float | None:

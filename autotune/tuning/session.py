@@ -105,9 +105,13 @@ def _done(store: StudyStore, study: StudyFile) -> str:
 
 
 def _warm_up(opened: Opened, sampler: Proposer) -> None:
-    """Let the search begin with what was predicted; a replay, whose times are simulated, has nothing to go by."""
+    """Let the search begin with what was predicted; a replay, whose times are simulated, has nothing to go by.
+
+    What is known of a program's times says nothing of another target.
+    """
     store, study, prepared, display = opened.store, opened.study, opened.prepared, opened.display
-    if not study.sampler.warm_start or prepared.definition.replay or not study.has_one_winner:
+    is_other = prepared.definition.replay or study.target is not None
+    if not study.sampler.warm_start or is_other or not study.has_one_winner:
         return
     setting = setting_of(store.name, prepared.definition)
     try:

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from autotune.records.limit import OF_EVERY_RUN, Limit
+from autotune.records.limit import PEAK_MEMORY, Limit
 from autotune.records.outcome import Outcome
 from autotune.records.series import TUNING, Series
 from autotune.records.study import Run, TrialRecord
@@ -60,7 +60,7 @@ def test_a_metric_that_was_not_measured_keeps_no_limit():
 
 
 def test_the_memory_of_a_job_may_be_limited_though_no_objective_tells_it():
-    memory = Limit(OF_EVERY_RUN[-1], high=2**30)
+    memory = Limit(PEAK_MEMORY, high=2**30)
     outcome = Outcome(metrics={"wall_s": 1.0}, usage=Usage(peak_memory_bytes=3 * 2**30))
     unknown = replace(outcome, usage=Usage())
     found = stand(
@@ -98,7 +98,7 @@ def test_without_limits_nothing_is_broken_and_nothing_open():
 
 
 def test_a_run_that_was_stopped_for_its_memory_tells_how_much_was_too_much():
-    memory = Limit(OF_EVERY_RUN[-1], high=2**30)
+    memory = Limit(PEAK_MEMORY, high=2**30)
     stopped = Outcome(failure=FailureKind.OUT_OF_MEMORY, usage=Usage(peak_memory_bytes=3 * 2**30))
     other = Outcome(failure=FailureKind.APPLICATION_ERROR, usage=Usage(peak_memory_bytes=2**29))
     limits = KeptLimits((memory, LIMIT))
@@ -124,4 +124,4 @@ def test_runs_that_tell_nothing_of_a_limit_are_not_made_for_ever():
 
 
 def test_both_ends_of_a_limit_are_written_in_the_same_way():
-    assert str(Limit(OF_EVERY_RUN[-1], 2**30, 2**31)) == "1 GiB <= peak_memory_bytes <= 2 GiB"
+    assert str(Limit(PEAK_MEMORY, 2**30, 2**31)) == "1 GiB <= peak_memory_bytes <= 2 GiB"

@@ -1,0 +1,27 @@
+"""Meters of a study: whether this machine can tell what a study asks of it, and what spoils the figures."""
+
+from autotune.studyfile import StudyFile
+from launchers import Launcher
+from launchers.meters.here import absent_here, meters_here
+from launchers.meters.metered import ENERGY, OF_THE_NODE
+from objectives.base import Plan
+
+
+def no_meter(study: StudyFile, plan: Plan, launcher: Launcher) -> str:
+    """Say why a study cannot be measured as it asks; empty if it can, and where other nodes make the runs."""
+    names = [name for name in plan.metered if study.meter is None or name != ENERGY]
+    if not names or launcher.queue is not None:
+        return ""
+    why = absent_here(names, meters_here())
+    return f"{why}; take {', '.join(names)} out of the study file, or use a machine that has one" if why else ""
+
+
+def spoiled(study: StudyFile, plan: Plan, launcher: Launcher) -> str:
+    """Say why figures of the whole node would be those of several runs; empty if nothing speaks against them."""
+    names = sorted(OF_THE_NODE.intersection(plan.metered))
+    if not names or launcher.queue is not None or study.budget.workers == 1:
+        return ""
+    return (
+        f"{', '.join(names)} counts all processors of the node, also for the runs beside: workers is "
+        f"{study.budget.workers}, 1 measures each run alone"
+    )

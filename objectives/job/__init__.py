@@ -1,0 +1,1 @@
+"""Metrics of whole jobs, beside those that programs tell."""

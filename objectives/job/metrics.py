@@ -1,0 +1,67 @@
+"""Metrics of a whole job, whatever its program: what it used, and what the meters of its machine told."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from launchers import Job, JobStatus, Usage
+from launchers.meters.metered import GPU_BUSY, UNITS
+from objectives.base import Context, InvalidResult, Measurement, Metric, Objective, Output, ProgressReader
+from spaces import Configuration
+
+USED = (Metric("elapsed_s", "s", kind="time"), Metric("cpu_s", "s"), Metric("peak_memory_bytes", "B"))
+"""What is measured of every job."""
+
+METERED = tuple(Metric(name, unit, "maximize" if name == GPU_BUSY else "minimize") for name, unit in UNITS.items())
+"""What meters tell, on machines that have them."""
+
+
+def of_job(usage: Usage, metered: Mapping[str, float]) -> dict[str, float]:
+    """Return the metrics of a job, without what nobody measured."""
+    used = {metric.name: float(getattr(usage, metric.name)) for metric in USED}
+    # A job whose end nobody saw has used nothing, as far as is known.
+    return {name: value for name, value in used.items() if value > 0.0} | dict(metered)
+
+
+@dataclass(frozen=True)
+class JobMetrics:
+    """An objective that has metrics of its whole job beside its own, in the order of `metrics`.
+
+    Runs of which `demanded` figures are not known are invalid: a limit on them cannot be judged. The `meter` is a
+    command of the user's that prints a counter of energy.
+    """
+
+    objective: Objective
+    metrics: tuple[Metric, ...]
+    demanded: tuple[str, ...] = ()
+    meter: tuple[str, ...] = ()
+
+    def job(self, configuration: Configuration, context: Context) -> Job:
+        """Return the objective's job, with the meter."""
+        return replace(self.objective.job(configuration, context), meter=self.meter)
+
+    def progress_reader(self) -> ProgressReader:
+        """Return the objective's reader."""
+        return self.objective.progress_reader()
+
+    def measure(self, output: Output) -> Measurement:
+        """Return what the objective measures, with the figures of the job.
+
+        Raises:
+            InvalidResult: nothing tells one of them.
+        """
+        measured = self.objective.measure(output)
+        known = of_job(output.status.usage, output.status.metered) | dict(measured.metrics)
+        wanted = [metric.name for metric in self.metrics if metric not in self.objective.metrics]
+        for name in (*wanted, *self.demanded):
+            if name not in known:
+                raise InvalidResult(_absent(output.status, name), code="no-meter")
+        # What the objective has beside its metrics stays.
+        return replace(measured, metrics={**measured.metrics, **{name: known[name] for name in wanted}})
+
+
+def _absent(status: JobStatus, name: str) -> str:
+    told = f"they tell {', '.join(status.metered)}" if status.metered else "they tell nothing"
+    return (
+        f"no {name}: the meters of the node that made the run do not tell it ({told}); autotune doctor says on a node "
+        "which meters are there, and why others are not"
+    )
