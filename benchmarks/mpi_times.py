@@ -59,7 +59,7 @@ def main() -> int:
                 found = measured(sides[side], asked.ranks, folder / f"{pair} {side}", tuple(machine.cpus))
                 if pair >= 0:  # the first pair warms up
                     made[side].append(found)
-    for metric in ("wall_s", "elapsed_s"):
+    for metric in ("wall_s", "elapsed_s", "cpu_s"):
         times = {side: [run.metrics[metric] for run in runs] for side, runs in made.items()}
         ratios = [log(a / b) for a, b in zip(times["with"], times["without"], strict=True)]
         middle, low, high = (100.0 * (exp(value) - 1.0) for value in interval(ratios, CONFIDENCE))
