@@ -28,16 +28,22 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from autotune.asktell import AskTell, FinishedError, RunReport
+from tests.support.asking import external, seconds
+
 ROOT = Path(__file__).resolve().parents[1]
 STUDY = "replay"
+ASKED = "mine"
+ASKING = "--asking"
 SAID = "rollback journal"
 # In the guest, whose own files are in memory.
 _EXPORT, _HERE, _THERE, _OUT = (Path("/srv", name) for name in ("export", "here", "there", "out"))
 _SERVER = ("rpc.nfsd", "-N", "3", "-G", "10", "-L", "10")
 _AWAY_S = 60.0
-# Trials of a study that is not over before something happens.
-_LONG = 40
-_SHORT_S = 0.2
+# A run of a program that asks and tells, so that its study is not over before something happens.
+_RUN_S = 1.5
 _NEEDED = ("linux.uml", "modprobe", "rpcbind", "rpc.mountd", "exportfs", "rpc.nfsd")
 _POWER_OFF = 0x4321FEDC  # linux/reboot.h
 
@@ -172,8 +178,8 @@ def _away() -> Iterator[tuple[str, bool]]:
     """The server stops in the middle of a study, and comes back a minute later."""
     here, twin = _folder("away"), Path("/run/undisturbed")
     twin.mkdir()
-    _tune(twin, _LONG)
-    study = _begin(here, _LONG)
+    _begin(twin).wait()
+    study = _begin(here)
     known = _trials_known(here, at_least=3)
     _do("rpc.nfsd", "0")
     with suppress(subprocess.TimeoutExpired):
@@ -186,37 +192,46 @@ def _away() -> Iterator[tuple[str, bool]]:
         f"it ended with {study.returncode}; journal and integrity: {_journal(here)}",
         (study.returncode == 0 and _journal(here) == ("delete", "ok")),
     )
-    same = _best(here) == _best(twin) != ""
+    same = _best(here, ASKED) == _best(twin, ASKED) != ""
     yield f"winner and verdict are those of a twin whose disk was always there: {same}", same
 
 
 def _read_elsewhere() -> Iterator[tuple[str, bool]]:
     """Another mount reads while a study is being made here."""
     here, there = _folder("read"), _THERE / "read"
-    study = _begin(here, _LONG)
+    study = _begin(here)
     _trials_known(here, at_least=1)
     seen: list[int] = []
     failed = 0
     while study.poll() is None:
-        answer = _ask("trials", there)
+        answer = _ask("trials", there, ASKED)
         failed += answer.returncode != 0
         if not answer.returncode:
             seen.append(len(json.loads(answer.stdout)))
     grows = seen == sorted(seen) and len(set(seen)) > 1
     yield f"read {len(seen)} times elsewhere meanwhile, {failed} times in vain; trials: {seen}", grows and not failed
-    same = _best(here) == _best(there) != ""
+    same = _best(here, ASKED) == _best(there, ASKED) != ""
     yield f"winner and verdict are the same there: {same}", same
 
 
-def _begin(folder: Path, trials: int) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(_study(trials), cwd=folder)
+def _begin(folder: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen((sys.executable, __file__, ASKING, str(folder)))
+
+
+def asking(folder: Path) -> None:
+    """Be a program that asks, works and tells until its study has its verdict."""
+    with AskTell.open(external(), f"sqlite:///{folder / 'autotune.db'}") as study, suppress(FinishedError):
+        while True:
+            asked = study.ask(wait_s=60.0)
+            if asked is not None:
+                time.sleep(_RUN_S)
+                study.tell(asked.lease, RunReport(value=seconds(asked.configuration)))
 
 
 def _trials_known(folder: Path, at_least: int) -> int:
     """Wait until that many trials are stored; return how many there are."""
     while True:
-        time.sleep(_SHORT_S)
-        answer = _ask("trials", folder)
+        answer = _ask("trials", folder, ASKED)
         known = len(json.loads(answer.stdout)) if answer.returncode == 0 else 0
         if known >= at_least:
             return known
@@ -228,12 +243,9 @@ def _folder(name: str) -> Path:
     return path
 
 
-def _study(trials: int) -> tuple[str, ...]:
-    return sys.executable, "-m", "autotune", "study", STUDY, "--trials", str(trials)
-
-
 def _tune(folder: Path, trials: int) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(_study(trials), cwd=folder, capture_output=True, text=True, check=False)
+    words = (sys.executable, "-m", "autotune", "study", STUDY, "--trials", str(trials))
+    return subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
 
 
 def _is_well(ended: subprocess.CompletedProcess[str]) -> bool:
@@ -242,13 +254,13 @@ def _is_well(ended: subprocess.CompletedProcess[str]) -> bool:
     return ended.returncode == 0
 
 
-def _ask(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    words = (sys.executable, "-m", "autotune", command, STUDY, "--json")
+def _ask(command: str, folder: Path, study: str) -> subprocess.CompletedProcess[str]:
+    words = (sys.executable, "-m", "autotune", command, study, "--json")
     return subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
 
 
-def _best(folder: Path) -> str:
-    return _ask("best", folder).stdout
+def _best(folder: Path, study: str = STUDY) -> str:
+    return _ask("best", folder, study).stdout
 
 
 def _journal(folder: Path) -> tuple[str, str]:
@@ -259,6 +271,8 @@ def _journal(folder: Path) -> tuple[str, str]:
 
 
 if __name__ == "__main__":
+    if sys.argv[1:2] == [ASKING]:
+        sys.exit(asking(Path(sys.argv[2])))
     if os.getpid() == 1:
         os.environ["PATH"] = sys.argv[2]
         if sys.argv[3:]:

@@ -1,6 +1,8 @@
 """What a table of every algorithm says, and that no run of it is left out."""
 
-from benchmarks.collectives import COLUMNS, summary, wanted
+from math import exp
+
+from benchmarks.collectives import COLUMNS, fresh_gains, summary, wanted
 from objectives.mpi.knobs import COLLECTIVE, RANKS
 from objectives.mpi.openmpi import knobs, variables
 from objectives.mpi.options import COLLECTIVES
@@ -27,3 +29,11 @@ def test_the_oracle_takes_the_fastest_of_each_size(tmp_path):
     table.write_text("\n".join([",".join(COLUMNS), *rows]))
     (line,) = summary(table)
     assert line == "bcast, 2 ranks: 2.000x (8: chain; 64: default)"
+
+
+def test_what_chance_made_fast_gains_nothing_in_the_repeat_that_did_not_choose():
+    lucky = {"default": [2.0, 2.0, 2.0], "chain": [1.0, 2.0, 4.0]}
+    assert [round(exp(gain), 3) for gain in fresh_gains(lucky)] == [1.0, 1.0, 0.5]
+    better = {"default": [2.0, 2.0, 2.0, 2.0], "chain": [1.0, 1.0]}
+    assert [round(exp(gain), 3) for gain in fresh_gains(better)] == [2.0, 2.0]
+    assert fresh_gains({"default": [2.0], "chain": [1.0]}) == []
