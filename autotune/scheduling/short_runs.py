@@ -7,8 +7,8 @@ wait until there are no more new trials; then those that may beat it are run who
 first, until none of the rest has a chance beyond the error rate of races. So a bad forecast costs time, and a
 winner only as often as that. A trial that would beat the incumbent if one of its values had a start of its own is run
 whole as well, since a forecast may not know of that. As long as the interval of their rank correlation does not show
-that short runs rank as whole ones do, every trial is run whole. Where short runs would save nothing, since they do not
-rank, or too many trials need a whole one as well, no more are made.
+that short runs rank as whole ones do, every trial is run whole; a capped run counts there with its bound. Where short
+runs would save nothing, since they do not rank, or too many trials need a whole one as well, no more are made.
 
 The default has a short run now and then: how these differ says how far the machine drifts, which short runs apart in
 time are off by. Where it does, they also bring the next baseline nearer, and nothing is capped. Values, races, caps and
@@ -301,14 +301,20 @@ class ShortRunScheduler:
         from autotune.scheduling.whole_runs import WholeRuns  # noqa: PLC0415
 
         incumbent = standings.incumbent
-        if len(pairs) < _PAIRS or incumbent is None or not hopes.short:
+        if len(pairs) < _PAIRS or incumbent is None:
             return hopes
         effects, numbers = standings.effects, list(hopes.short)
         whole = np.array([effects.center(number) for number in pairs])
-        ranks = rank_correlation([values[number] for number in pairs], whole.tolist())
+        # A capped run is no pair to foretell from; but it is known what it is slower than, and that is a rank.
+        lost = [number for number in values if _is_capped(standings.trials.get(number))]
+        bounds = [standings.to_log(standings.bound(standings.trials[number])) for number in lost]
+        ranks = rank_correlation([values[number] for number in [*pairs, *lost]], [*whole.tolist(), *bounds])
         if ranks is None or ranks.low <= 0.0:
             every = dict.fromkeys(numbers, 1.0)
-            return replace(hopes, pays=len(pairs) < _DOUBTED, known=True, chance=every, gain=every)
+            doubted = len(pairs) + len(lost) >= _DOUBTED
+            return replace(hopes, pays=not doubted, known=True, chance=every, gain=every)
+        if not hopes.short:
+            return hopes
         model = WholeRuns.of(self._traits(pairs, standings), np.array([values[number] for number in pairs]), whole)
         forecast = model.forecast(self._traits(numbers, standings), np.array([values[number] for number in numbers]))
         # Short and whole runs of a trial may be far apart in time, and the incumbent's value is not exact either.
@@ -376,3 +382,7 @@ class ShortRunScheduler:
     def _traits(self, numbers: Sequence[int], standings: Standings) -> np.ndarray:
         configurations = [standings.trials[number].configuration for number in numbers]
         return self.space.traits_of(self.space.indices(configurations))
+
+
+def _is_capped(trial: TrialRecord | None) -> bool:
+    return trial is not None and trial.state is State.CAPPED

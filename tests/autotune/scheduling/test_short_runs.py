@@ -119,3 +119,16 @@ def test_where_the_machine_drifts_the_default_runs_more_often_and_nothing_is_cap
     holder = []
     moved, still = made(drifting(holder), holder), made(steady)
     assert len(moved[0].runs) > len(still[0].runs)
+
+
+def test_where_twelve_whole_runs_do_not_show_that_short_ones_rank_no_more_are_made_though_most_are_capped():
+    def alike(configuration, steps):
+        same = 12.0 + 0.01 * ((7 * configuration["a"] + 3 * configuration["b"]) % 5)
+        return same if steps < SECTION.high else steady(configuration, steps)
+
+    simulation, standings = tuned(alike)
+    short = {run.trial for run in simulation.store.runs() if run.series.kind is SeriesKind.SHORT} - {0}
+    capped = {trial.number for trial in standings.trials.values() if trial.state is State.CAPPED}
+    assert capped & short
+    assert len(short) <= 13
+    assert sum(bool(trial.runs) for trial in standings.trials.values()) == 24
