@@ -1,6 +1,6 @@
 """What proposals from outside cost or save: simulated studies with good and bad proposers, and with none.
 
-    python benchmarks/hints.py [--seeds 20] [--problems tiles,pools] [--json FILE]
+    python benchmarks/hints.py [--seeds 20] [--first 0] [--problems tiles,pools] [--json FILE]
 
 A study runs until its best value is within 5 % of the best of the space (at most 150 trials). Hints come all at once,
 after the default, in a random order. Proposers: `good` draws from the best 5 % of the valid configurations, `random`
@@ -116,7 +116,9 @@ def trials_needed(land: Landscape, proposer: str, seed: int) -> int:
         if proposer == "ladder" and rows:
             tried = [land.values[land.places[key]] for key in keys(known)]
             hints = np.concatenate([hints, land.step_below(min(tried))])
-        given = worth_trying(land.space.decode(hints), land.space, history) if rows else known
+        sampler.heed(hints)
+        is_led = not rows or sampler.follows_hints(history)
+        given = known[:0] if is_led else worth_trying(land.space.decode(hints), land.space, history)
         row = given[0] if len(given) else land.space.indices([sampler.propose(history)])[0]
         key = keys(row[None, :])[0]
         value = land.values[land.places[key]]
@@ -135,20 +137,22 @@ def spread(numbers: Sequence[float]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--first", type=int, default=0, help="the first of the seeds")
     parser.add_argument("--problems", default=",".join(PROBLEMS))
     parser.add_argument("--proposers", default="good,random,worst,failing,turncoat,ladder")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
+    seeds = range(options.first, options.first + options.seeds)
     found: dict[str, dict[str, list[int]]] = {}
     for name in options.problems.split(","):
         land = Landscape(*PROBLEMS[name])
         default = land.values[land.places[keys(land.space.indices([land.space.default()]))[0]]]
         print(f"{name}: {len(land.rows)} valid configurations, the best {default / land.values.min():.1f}x the default")
-        without = [trials_needed(land, "none", seed) for seed in range(options.seeds)]
+        without = [trials_needed(land, "none", seed) for seed in seeds]
         found[name] = {"none": without}
         print(f"  {'none':9} median {median(without):5.1f} trials, quartiles {spread(without)}", flush=True)
         for proposer in options.proposers.split(","):
-            needed = [trials_needed(land, proposer, seed) for seed in range(options.seeds)]
+            needed = [trials_needed(land, proposer, seed) for seed in seeds]
             found[name][proposer] = needed
             ratios = [one / other for one, other in zip(needed, without, strict=True)]
             overall = median(needed) / median(without)

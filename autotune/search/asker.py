@@ -93,8 +93,9 @@ class Asker:
             return None
         if time.monotonic() >= self._hints_due:
             self._hints = [hint.configuration for hint in hints_of(self.store)]
+            self.sampler.heed(valid_hints(self._hints, self.space))
             self._hints_due = time.monotonic() + _HINTS_S
-        if not self._hints:
+        if not self._hints or self.sampler.follows_hints(history):
             return None
         waiting = self.space.decode(worth_trying(self._hints, self.space, history, self.sampler.limits))
         return next((hint for hint in waiting if shows_nothing is None or not shows_nothing(hint)), None)
@@ -140,10 +141,16 @@ def _with_running(history: History, rows: Rows) -> History:
     return replace(history, rows=known, observations=[*history.observations, *[_RUNNING] * len(rows)])
 
 
+def valid_hints(hints: Sequence[Configuration], space: Space) -> Rows:
+    """Return the valid ones of the hints, (m, p), in their order."""
+    rows = space.indices(hints)
+    valid: Rows = rows[space.valid_indices(rows)]
+    return valid
+
+
 def worth_trying(hints: Sequence[Configuration], space: Space, history: History, limits: Limits = ()) -> Rows:
     """Return the hints that may be tried now, (m, p), the first given first; none where hints have not paid."""
-    rows = space.indices(hints)
-    rows = rows[space.valid_indices(rows)]
+    rows = valid_hints(hints, space)
     waiting = fresh(rows, history.rows)
     if not len(waiting):
         return waiting

@@ -123,6 +123,15 @@ class Proposer(BaseSampler):
         """
         del guide, leads
 
+    def heed(self, hints: Rows) -> None:
+        """Look also where configurations are like these hints, (k, p); a sampler that cannot ignores them."""
+        del hints
+
+    def follows_hints(self, history: History) -> bool:
+        """Whether it proposes what is like the hints by itself, so that they need not be tried one by one."""
+        del history
+        return False
+
     def weigh_by(self, cores: HeldCores | None) -> None:
         """Weigh what a run may bring against the cores that it holds; a sampler that cannot ignores it."""
         del cores

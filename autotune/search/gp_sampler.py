@@ -21,11 +21,12 @@ from optuna.study import StudyDirection
 
 from autotune.search import initial_design
 from autotune.search.acquisition import LEAST_VALUES, Posterior, Weighed, leaning_of, model_of
-from autotune.search.base import PASSED_OVER, History, Proposer, Rows, fresh, unseen
+from autotune.search.base import PASSED_OVER, History, Proposer, Rows, fresh, keys, unseen
 from autotune.search.batch_proposals import CROWD, BatchProposals, PlanMaker, PlanOrder
 from autotune.search.gaussian_process import Array
 from autotune.search.guidance.favourites import favourites, neighbours_of
 from autotune.search.guidance.held_cores import HeldCores
+from autotune.search.guidance.hint_prior import HintPrior, are_worth
 from autotune.search.guidance.prior_mean import UNGUIDED, PriorMean
 from autotune.search.training_data import TrainingData, are_ratios, evidence_of
 from spaces import Space
@@ -63,6 +64,7 @@ class ValidSetSampler(Proposer):
         self._model = model
         self._guide: PriorMean = UNGUIDED
         self._leads = False
+        self._hinted: PriorMean = UNGUIDED
         self._favourites: Rows | None = None
         self._cores: HeldCores | None = None
         self._plan: BatchProposals | None = None
@@ -81,6 +83,17 @@ class ValidSetSampler(Proposer):
         self._leads = leads
         self._favourites = None
         self._plan = None
+
+    def heed(self, hints: Rows) -> None:
+        """Take hints as a guide where there is no other; it is followed as far as the study's own values agree."""
+        if isinstance(self._hinted, HintPrior) and np.array_equal(self._hinted.hints, hints):
+            return
+        self._hinted = HintPrior(self.space, hints) if len(hints) else UNGUIDED
+        self._favourites = None
+
+    def follows_hints(self, history: History) -> bool:
+        """Whether hints guide it: then the model chooses among them, too."""
+        return self._hinted is not UNGUIDED and self._guide_of(history) is self._hinted
 
     def weigh_by(self, cores: HeldCores | None) -> None:
         """Weigh the improvement that a run may bring against the cores that it holds."""
@@ -174,19 +187,36 @@ class ValidSetSampler(Proposer):
         """
         evidence = evidence_of(history.observations, history.direction, rng, self._limits)
         guide = self._guide_of(history)
+        if guide is self._hinted is not UNGUIDED and not self._has_say(guide, evidence, history.rows):
+            guide = UNGUIDED
         model = model_of(self.space, history.rows, evidence, guide, believing=believing, cores=self._cores)
         return Weighed(model, evidence, *self._scored(model, history.rows, evidence, rng)) if model else None
 
     def _guide_of(self, history: History) -> PriorMean:
-        return self._guide if are_ratios(history.observations) else UNGUIDED
+        if not are_ratios(history.observations):
+            return UNGUIDED
+        if self._guide is not UNGUIDED:
+            return self._guide
+        # Plans are made elsewhere, without a guide.
+        running = sum(map(_IS_PENDING, history.observations))
+        if not isinstance(self._hinted, HintPrior) or running + self._waiting() >= CROWD:
+            return UNGUIDED
+        evidence = evidence_of(history.observations, history.direction, np.random.default_rng(0), self._limits)
+        costs = np.where(evidence.feasible | evidence.pending, evidence.values, np.inf)
+        known = set(keys(self._hinted.hints))
+        hinted = np.array([key in known for key in keys(history.rows)], dtype=np.bool_)
+        return self._hinted if are_worth(hinted, costs) else UNGUIDED
 
     def _is_led(self, history: History, rng: np.random.Generator) -> bool:
         """Whether the guide makes up for a design: it leads, or predictions were tried, and it has not lost its say."""
         guide = self._guide_of(history)
-        if guide is UNGUIDED or not (self._leads or len(self._predicted)):
+        if guide is UNGUIDED or not (self._leads or len(self._predicted) or guide is self._hinted):
             return False
-        evidence = evidence_of(history.observations, history.direction, rng)
-        return bool(evidence.valued.any()) and leaning_of(evidence, guide, history.rows).say >= _LEAST_SAY
+        return self._has_say(guide, evidence_of(history.observations, history.direction, rng), history.rows)
+
+    @staticmethod
+    def _has_say(guide: PriorMean, evidence: TrainingData, rows: Rows) -> bool:
+        return bool(evidence.valued.any()) and leaning_of(evidence, guide, rows).say >= _LEAST_SAY
 
     def _designed(self, seen: Rows, rng: np.random.Generator) -> Rows:
         candidates = unseen(self.space.sample_indices(rng, len(seen) + _DESIGNED), seen)
@@ -203,8 +233,11 @@ class ValidSetSampler(Proposer):
             return candidates, model.promise(candidates)
         best = seen[np.lexsort((evidence.values, ~evidence.feasible))[:_REFINED]]
         # Where draws are simulated (their number is an estimate) they are dear, and so is what a guide says of each.
-        count = _SCORED if self.space.size.exact and model.leaning.guide is UNGUIDED else _FEWER
-        drawn = [self.space.sample_indices(rng, count), self._near(best), self._favoured(model.leaning.guide)]
+        guide = model.leaning.guide
+        count = _SCORED if self.space.size.exact and guide in {UNGUIDED, self._hinted} else _FEWER
+        drawn = [self.space.sample_indices(rng, count), self._near(best), self._favoured(guide)]
+        if isinstance(guide, HintPrior):
+            drawn.append(guide.hints)
         candidates = fresh(np.concatenate(drawn), seen)
         if not len(candidates):
             candidates = self.drawn(rng, seen)

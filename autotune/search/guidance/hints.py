@@ -1,10 +1,11 @@
 """Hints: configurations from outside the search. What is measured decides how many of them are tried.
 
 The first hint is tried right after the default. Each one that improves on the best value pays for another; each that
-does not costs the trust that a paying one has earned. Without trust, hints are tried again when the study has grown
-enough that another that fails takes less than a twentieth of its trials. Hints are at most every second trial, so that
-they are compared with what the search finds by itself. So who knows the program leads the search, and who knows nothing
-hardly slows it.
+does not costs the trust that a paying one has earned, and so does what the search finds by itself. Without trust, hints
+are tried again when the study has grown enough that another that fails takes less than a twentieth of its trials. Hints
+are at most every second trial, so that they are compared with what the search finds by itself. Where they were better
+than that, the search looks where configurations are like them (`hint_prior`), and they are not tried one by one. So who
+knows the program leads the search, and who knows nothing hardly slows it.
 """
 
 import secrets
@@ -52,9 +53,13 @@ def may_try(hinted: NDArray[np.bool_], costs: NDArray[np.float64], trials: int) 
     if 2 * len(places) > trials - 1:
         return False
     earned = failed = 0.0
-    for place in places:
+    for place in range(1, len(costs)):
         before = costs[:place][np.isfinite(costs[:place])]
-        if costs[place] < min(before, default=np.inf) - _PAYS * (before.std() if len(before) else 0.0):
+        improves = costs[place] < min(before, default=np.inf) - _PAYS * (before.std() if len(before) else 0.0)
+        if not hinted[place]:
+            # The search does better without them: what they had earned is lost.
+            earned = 0.0 if improves else earned
+        elif improves:
             earned = min(_MOST_TRUST, earned + 1.0)
         elif earned >= 1.0:
             earned -= 1.0

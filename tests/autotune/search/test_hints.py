@@ -43,6 +43,13 @@ def test_the_first_hint_is_tried_after_the_default_and_each_that_pays_pays_for_a
     assert tried((DEFAULT, 10.0), (FEW, 5.0), *own, (MORE, 7.0), (ALONE, 7.0)) == []
 
 
+def test_what_the_search_finds_by_itself_uses_the_trust_up():
+    own = others(2)
+    assert tried((DEFAULT, 10.0), (FEW, 5.0), (own[0], 12.0), (own[1], 12.0))[0] == MORE
+    assert tried((DEFAULT, 10.0), (FEW, 5.0), (own[0], 2.0), (own[1], 12.0))[:1] == [MORE], "none has failed yet"
+    assert tried((DEFAULT, 10.0), (FEW, 5.0), (own[0], 2.0), (MORE, 7.0), (own[1], 12.0)) == []
+
+
 def test_many_small_steps_leave_the_search_every_second_trial():
     assert tried((DEFAULT, 10.0), (FEW, 9.0), (MORE, 8.0)) == []
 
