@@ -124,12 +124,17 @@ def _assemble(job: PilotJob, form: PilotForm, head: Sequence[str], number_variab
         "set -u",
         *(_cluster(python, form, number_variable, tls=job.tls) if several else []),
         # Before the study, which may be asked to end as soon as it exists.
-        "trap 'kill -TERM \"${!-}\"' TERM INT",
+        "asked=",
+        "trap 'asked=yes; kill -TERM \"${!-}\"' TERM INT",
         f"{command} &",
         "study=$!",
         'wait "$study"; code=$?',
-        # A signal ends the wait, not the study.
-        'while kill -0 "$study" 2>/dev/null; do wait "$study"; code=$?; done',
+        # A signal ends the wait, not the study, which may be over by now: how it ended is asked for again. A bash that
+        # got both signals at once may not know it any more (-1).
+        'while [ -n "$asked" ]; do',
+        '    asked=; wait "$study"; again=$?',
+        "    case $again in -1 | 127) ;; *) code=$again ;; esac",
+        "done",
         *([] if job.chained else _again(form)),
         'exit "$code"',
     ]

@@ -30,11 +30,15 @@ SLURM_ONE = """\
 script=/home/u/job.sh
 cd /home/u || exit 5
 set -u
-trap 'kill -TERM "${!-}"' TERM INT
+asked=
+trap 'asked=yes; kill -TERM "${!-}"' TERM INT
 /venv/bin/python -m autotune study qe --trials 50 &
 study=$!
 wait "$study"; code=$?
-while kill -0 "$study" 2>/dev/null; do wait "$study"; code=$?; done
+while [ -n "$asked" ]; do
+    asked=; wait "$study"; again=$?
+    case $again in -1 | 127) ;; *) code=$again ;; esac
+done
 if [ "$code" = 7 ]; then
     sbatch "$script" && code=0
 fi
@@ -76,7 +80,8 @@ for host in $(scontrol show hostnames "$SLURM_JOB_NODELIST" | grep -vxF -- "$SLU
 done
 for _ in $(seq 600); do [ -s "$meeting/address" ] && break; sleep 0.2; done
 [ -s "$meeting/address" ] || { echo "the Ray head did not start" >&2; exit 3; }
-trap 'kill -TERM "${!-}"' TERM INT
+asked=
+trap 'asked=yes; kill -TERM "${!-}"' TERM INT
 /venv/bin/python -m autotune study qe --trials 50 --ray-address "$(cat "$meeting/address")" --ray-nodes 3 &
 """
 
@@ -189,7 +194,7 @@ autotune.execution.ray_node)
     until [ -e "$3/stop" ]; do sleep 0.05; done
     echo "ended $*" >>"$LOG" ;;
 autotune)
-    [ -z "${HANG-}" ] || { trap 'exit 130' TERM; touch "$LOG.hangs"; while :; do sleep 0.05; done; }
+    [ -z "${HANG-}" ] || { trap 'exit "$HANG"' TERM; touch "$LOG.hangs"; while :; do sleep 0.05; done; }
     exit "$CODE" ;;
 esac
 """
@@ -288,12 +293,22 @@ def test_nodes_are_started_once_a_host_and_ended_whatever_happens(tmp_path, syst
 
 def test_a_job_that_is_asked_to_end_asks_the_study_and_ends_ray(tmp_path):
     job = Job(tmp_path, "slurm", nodes=2)
-    process = job.start(HANG="1", CODE="0")
+    process = job.start(HANG="130", CODE="0")
     while not Path(f"{job.log}.hangs").exists():
         assert process.poll() is None
     process.terminate()
     assert process.wait(30) == 130
     assert any(line.startswith("ended") for line in job.said())
+
+
+def test_a_job_that_is_asked_to_end_submits_itself_again_for_the_rest_of_the_study(tmp_path):
+    job = Job(tmp_path, "slurm", nodes=1)
+    process = job.start(HANG="7", CODE="0")
+    while not Path(f"{job.log}.hangs").exists():
+        assert process.poll() is None
+    process.terminate()
+    assert process.wait(30) == 0
+    assert job.said()[-1] == f"sbatch {job.script}"
 
 
 def test_the_command_writes_a_script_and_reads_the_options_of_study_now(tmp_path, monkeypatch):
