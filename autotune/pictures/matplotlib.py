@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
@@ -99,7 +100,7 @@ def _scale(axes: "Axes", axis: Axis, which: str) -> None:
     if axis.log:
         (axes.set_xscale if which == "x" else axes.set_yscale)("log")
     if axis.ticks is not None:
-        _written(axes, axis.ticks, which)
+        _written(axes, axis.ticks, which, log=axis.log)
     else:
         _numbered(axes, axis, which)
     if axis.reverse:
@@ -107,14 +108,14 @@ def _scale(axes: "Axes", axis: Axis, which: str) -> None:
         axes.set_ylim(high, low)
 
 
-def _written(axes: "Axes", ticks: Sequence[tuple[float, str]], which: str) -> None:
+def _written(axes: "Axes", ticks: Sequence[tuple[float, str]], which: str, *, log: bool) -> None:
     scale = axes.xaxis if which == "x" else axes.yaxis
     positions, words = [position for position, _ in ticks], [_plain(text) for _, text in ticks]
     scale.set_ticks(positions, words)
     if which == "x" and sum(map(len, words)) > _LETTERS_ACROSS:
         for label in scale.get_ticklabels():
             label.set(rotation=_STEEP, ha="right", rotation_mode="anchor")
-    if positions:
+    if positions and not log:  # which has room of its own: beside the least place there may be no positive number
         _with_room(axes, positions, which)
 
 
@@ -137,7 +138,8 @@ def _numbered(axes: "Axes", axis: Axis, which: str) -> None:
 def _with_room(axes: "Axes", places: Sequence[float], which: str) -> None:
     """Leave half a place beside the first and the last."""
     low, high = sorted(axes.get_xlim() if which == "x" else axes.get_ylim())
-    ends = min(low, min(places) - 0.5), max(high, max(places) + 0.5)
+    half = min((b - a for a, b in pairwise(sorted(set(places)))), default=1.0) / 2
+    ends = min(low, min(places) - half), max(high, max(places) + half)
     if which == "x":
         axes.set_xlim(*ends)
     else:

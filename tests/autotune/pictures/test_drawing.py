@@ -11,7 +11,7 @@ from autotune.comparison.findings import Ablation, OptionEffect
 from autotune.errors import CannotRunHereError
 from autotune.performance.warm_start import WarmStart
 from autotune.pictures import FORMATS, charts_of, draw_calibration
-from autotune.pictures.chart import Chart, Role
+from autotune.pictures.chart import Axis, Chart, Panel, Points, Role
 from autotune.pictures.files import save, to_svg, variable
 from autotune.pictures.matplotlib import to_matplotlib
 from autotune.pictures.palette import DARK, GRID, INK, LOOKS, PAPER, SERIES
@@ -85,6 +85,17 @@ def test_text_with_dollars_is_text_and_no_formula():
     words = [text.get_text() for text in figure.findobj(lambda one: hasattr(one, "get_text"))]
     assert any(r"\$" in word or "</svg>" in word for word in words)
     figure.canvas.draw()
+
+
+@pytest.mark.parametrize(("places", "log"), [((0.05, 0.1, 0.2, 0.8), True), ((0.1, 0.2, 0.3), False), ((3.0,), False)])
+def test_named_places_lie_within_the_picture_and_fill_it(places, log):
+    axis = Axis("interval", log=log, ticks=tuple((place, f"{place}") for place in places))
+    marks = (Points(Role.TRIAL, "one value", places, (1.0,) * len(places), ("",) * len(places)),)
+    (axes,) = to_matplotlib(replace(CHARTS["progress"], panels=(Panel(axis, Axis("time"), marks),))).axes
+    low, high = axes.get_xlim()
+    shares = axes.transAxes.inverted().transform(axes.transData.transform([(place, 1.0) for place in places]))[:, 0]
+    assert low < min(places) <= max(places) < high
+    assert len(places) == 1 or shares[-1] - shares[0] > 0.6
 
 
 @pytest.mark.parametrize("ending", FORMATS)
