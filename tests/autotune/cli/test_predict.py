@@ -309,3 +309,18 @@ def test_long_names_are_not_cut_where_there_is_little_room(folder, monkeypatch):
     ]
     fill(folder, rows)
     assert "…" not in run("model", "solver").stdout
+
+
+@pytest.mark.slow
+@pytest.mark.cores(1)
+def test_what_was_measured_of_another_size_is_not_taken_for_this_one(tmp_path):
+    study = STUDY.replace("{y}", "{y} {n}").replace(
+        "[space.parameters.x]", "[space.derived]\nn = 5\n\n[space.parameters.x]"
+    )
+    (tmp_path / "solver.toml").write_text(study.replace("48", "1"), encoding="utf-8")
+    assert autotune(tmp_path, "study", "./solver.toml", "--trials", "1").returncode == 0
+    other = ("./solver.toml", "--set", "space.derived.n=6")
+    refused = autotune(tmp_path, "study", *other)
+    assert "space.derived.n: 5 there, 6 here" in refused.stderr
+    told = [json.loads(autotune(tmp_path, "predict", *words, "--json").stdout) for words in (other[:1], other)]
+    assert [one["default"]["measured_runs"] > 0 for one in told] == [True, False]

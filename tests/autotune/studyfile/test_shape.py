@@ -102,3 +102,17 @@ def test_the_sum_is_the_inverse_of_what_is_maximised(tmp_path):
     assert planned(tmp_path, metric=rate, ranks="np").shape.inverse
     assert planned(tmp_path, {"terms": ["np"]}, metric=rate).shape.inverse
     assert not planned(tmp_path, ranks="np").shape.inverse
+
+
+def test_a_size_of_which_each_run_is_told_tells_studies_apart_and_bounds_of_the_space_do_not(tmp_path):
+    argv = ["awk", "{side}", "{np}", "{= np * half}"]
+
+    def identity(side, derived):
+        return planned(tmp_path, derived={"side": side, "half": "side // 2", **derived}, argv=argv).identity
+
+    large = identity("8 * cores", {"most": "2 * cores", "share": "cores // np"})
+    assert large["space.derived.side"] == "64"
+    assert large["space.derived.half"] == "32"
+    assert not {"space.derived.most", "space.derived.share"} & large.keys()
+    assert identity("64", {}) == large
+    assert identity("65", {})["space.derived.side"] == "65"
