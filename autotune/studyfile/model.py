@@ -14,7 +14,6 @@ from autotune.studyfile.one_of import OneOf
 from autotune.studyfile.section import Section
 from autotune.studyfile.stopping import StoppingSection
 from autotune.studyfile.verdict import VerdictSection
-from launchers.batch_systems.registry import names
 from launchers.software.containers import RUNTIMES
 from objectives.mentions.words import VariableName
 from spaces.parameters.errors import did_you_mean
@@ -232,13 +231,19 @@ class MeterSection(Section):
     command: list[str] = Field(min_length=1)
 
 
+def _launcher_kinds() -> list[str]:
+    from launchers.batch_systems.registry import names  # noqa: PLC0415  what reads storage needs no batch system
+
+    return ["local", *names()]
+
+
 class LauncherSection(Section):
     """Where the runs are made: on this machine, or as jobs of a batch system at a `site`, by default the user's own.
 
     Without a `kind` it is what the site has, and this machine if there is no site either.
     """
 
-    kind: Annotated[str, OneOf(lambda: ["local", *names()])] | None = None
+    kind: Annotated[str, OneOf(_launcher_kinds)] | None = None
     site: str | None = None
 
     @model_validator(mode="after")

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from autotune.errors import StudyFileError
-from objectives.replay.delimited import read_lines, typed, wrong_lines
 from objectives.tomltext import text_of
 from spaces.parameters.problem import Problem
 
@@ -42,6 +41,8 @@ def row_problem(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str 
 
 
 def _read(path: Path) -> list[dict[str, Any]]:
+    from objectives.replay.delimited import read_lines, typed, wrong_lines  # noqa: PLC0415  few studies name a file
+
     try:
         header, lines = read_lines(text_of(path))
     except OSError as error:

@@ -27,12 +27,14 @@ json.dump({"code": code, "modules": sorted(sys.modules)}, open(3, "w"))
 HEAVY = {"ray", "sklearn", "xgboost", "scipy", "matplotlib", "fastapi", "starlette", "uvicorn", "pandas"}
 # Optuna takes longer to open a storage than the rest of a command takes; runs are made by what nobody needs who reads.
 READING = HEAVY | {"optuna", "alembic", "sqlalchemy", "autotune.coordination.run_manager"}
+# What few study files need.
+RARE = {"objectives.replay.delimited", "launchers.batch_systems.registry"}
 # What help and completion need none of.
 HELP = HEAVY | {"optuna", "sqlalchemy", "alembic", "numpy", "psutil", "archspec", "rich", "spaces", "objectives"}
 
 
 def imported(folder, *words, **environment):
-    """Return the top-level packages, and our modules, that a command imported."""
+    """Return the top-level packages, and modules of ours, that a command imported."""
     read, write = os.pipe()
     child = subprocess.Popen(
         [sys.executable, "-c", f"import os; os.dup2({write}, 3)\n{CHILD}", *words],
@@ -51,7 +53,7 @@ def imported(folder, *words, **environment):
     found = json.loads(told)
     assert found["code"] == 0, said
     return {name.partition(".")[0] for name in found["modules"]} | {
-        name for name in found["modules"] if name.startswith("autotune.")
+        name for name in found["modules"] if name.startswith(("autotune.", "launchers.", "objectives."))
     }
 
 
@@ -87,3 +89,8 @@ def test_the_help_of_a_command_imports_nothing_that_only_its_run_needs(tmp_path,
 )
 def test_reading_a_storage_needs_nothing_that_tuning_and_predicting_need(stored, words):
     assert not imported(stored, *words) & READING
+
+
+@pytest.mark.parametrize("words", [["list"], ["list", "--json"], ["runs", "paper"]], ids=" ".join)
+def test_what_few_study_files_need_is_read_when_one_does(stored, words):
+    assert not imported(stored, *words) & RARE
