@@ -73,9 +73,14 @@ class QeFacts:
     shared_bytes: int = 0
 
     @property
+    def nodes(self) -> int:
+        """How many nodes there are."""
+        return -(-self.cores // self.cores_per_node)
+
+    @property
     def memory_may_lack(self) -> bool:
-        """Whether a configuration might need more memory than a node has: with a copy of everything for each core."""
-        most = self.cores_per_node * (self.pool_bytes + self.shared_bytes)
+        """Whether a configuration might need more memory than a node has: with a copy of everything for each rank."""
+        most = max(self.cores_per_node, -(-self.rank_limit // self.nodes)) * (self.pool_bytes + self.shared_bytes)
         return 0 < self.node_memory_bytes < most
 
     @property
@@ -103,8 +108,8 @@ def rule_facts(facts: QeFacts) -> dict[str, Value]:
 def memory_of_node(facts: QeFacts, configuration: Mapping[str, Value]) -> float | None:
     """Return the bytes that a run needs on its fullest node, by pw.x's own estimates; it needs somewhat more.
 
-    The ranks of a pool share what it has; band groups have copies. None where pw.x has not said it, or chooses the
-    pools itself.
+    The ranks of a pool share what it has; band groups have copies; more ranks than cores are spread over all nodes.
+    None where pw.x has not said it, or chooses the pools itself.
     """
     ranks, pools = configuration["np"], configuration.get("npool", None if facts.kpoints > 1 else 1)
     groups, threads = configuration.get("nbgrp", 1), configuration.get("threads", 1)
@@ -112,7 +117,7 @@ def memory_of_node(facts: QeFacts, configuration: Mapping[str, Value]) -> float 
         isinstance(ranks, int) and isinstance(pools, int) and isinstance(groups, int) and isinstance(threads, int)
     ):
         return None
-    of_node = min(ranks, max(1, facts.cores_per_node // threads))
+    of_node = max(min(ranks, max(1, facts.cores_per_node // threads)), -(-ranks // facts.nodes))
     return of_node * groups / ranks * (facts.pool_bytes * pools + facts.shared_bytes)
 
 
@@ -335,6 +340,8 @@ def _memory_rule(facts: QeFacts, names: set[str]) -> Constraint:
         f"{amount / 2**30:.4g}" for amount in (facts.node_memory_bytes, facts.pool_bytes, facts.shared_bytes)
     )
     of_node = "min(np, cores_per_node // threads)" if "threads" in names else "min(np, cores_per_node)"
+    if facts.oversubscribe:
+        of_node = f"max({of_node}, (np + {facts.nodes - 1}) // {facts.nodes})"
     pools = f"{pool} * npool" if "npool" in names else pool
     rule = f"{of_node} * nbgrp * ({pools} + {shared}) <= np * {node}"
     return Constraint("memory", rule, "by pw.x's own estimate the ranks of a node need more memory (GiB) than it has")

@@ -69,14 +69,16 @@ _ELECTRONS = ("diagonalization", "diago_david_ndim", "mixing_mode", "mixing_beta
 class QeObjective:
     """Runs one input of pw.x.
 
-    `deck` is the user's input with absolute paths; `library_paths` are the values of LD_LIBRARY_PATH that select the
-    BLAS libraries, by name; each run gets a copy of what was `saved`, for inputs that continue from it.
+    `deck` is the user's input with absolute paths; there are so many `nodes`, which more ranks and threads than cores
+    share; `library_paths` are the values of LD_LIBRARY_PATH that select the BLAS libraries, by name; each run gets a
+    copy of what was `saved`, for inputs that continue from it.
     """
 
     program: str
     deck: Deck
     tolerance_ry: float
     cores_per_node: int
+    nodes: int
     library_paths: Mapping[str, str] = field(default_factory=dict)
     saved: Saved | None = None
 
@@ -97,7 +99,8 @@ class QeObjective:
         deck = self._deck_for(configuration)
         deck.write(context.folder / INPUT_NAME)
         copies = self.saved.copy_for(deck, context.folder, deck.prefix) if self.saved is not None else ()
-        cores = ranks * threads
+        # Where cores are shared, the run holds all there are.
+        cores = min(ranks * threads, self.nodes * self.cores_per_node)
         return Job(
             argv=(self.program, *_divisions(configuration), "-inp", INPUT_NAME),
             folder=context.folder,
@@ -107,7 +110,7 @@ class QeObjective:
                 bind_to=_text(configuration, "bind_to"),
                 map_by=_text(configuration, "map_by"),
             ),
-            resources=Resources(cores=cores, nodes=-(-cores // max(1, self.cores_per_node)), cpus=context.cpus),
+            resources=Resources(cores=cores, nodes=-(-cores // self.cores_per_node), cpus=context.cpus),
             time_limit_s=context.time_limit_s,
             copies=copies,
         )

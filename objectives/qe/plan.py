@@ -100,6 +100,7 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
             deck=deck,
             tolerance_ry=tolerance_ry,
             cores_per_node=facts.cores_per_node,
+            nodes=facts.nodes,
             library_paths={library.name: library.library_path(inherited) for library in program.blas},
             saved=saved,
         ),
@@ -127,7 +128,9 @@ def _described_plan(checked: QeOptions, machine: Mapping[str, Any]) -> Plan:
     given = described_input(checked)
     facts = _space_facts(checked, machine, None, given.deck, PwOutput(workload=given.size))
     return Plan(
-        objective=QeObjective(checked.program, given.deck, given.deck.energy_tolerance_ry, facts.cores_per_node),
+        objective=QeObjective(
+            checked.program, given.deck, given.deck.energy_tolerance_ry, facts.cores_per_node, facts.nodes
+        ),
         parameters=space.parameters(facts),
         constraints=space.constraints(facts),
         facts=dict(space.rule_facts(facts)) | given.size.sizes | _cycles(given.deck),

@@ -58,7 +58,7 @@ def _command():
 
 
 def _qe():
-    return QeObjective("pw.x", Deck(shipped_input("tio2").decode()), tolerance_ry=1e-6, cores_per_node=2)
+    return QeObjective("pw.x", Deck(shipped_input("tio2").decode()), tolerance_ry=1e-6, cores_per_node=2, nodes=1)
 
 
 def _replay():

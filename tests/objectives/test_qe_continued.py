@@ -165,7 +165,7 @@ def test_a_trial_gets_as_much_as_its_input_reads(here, run_job, group, values, a
 
 
 def measured(calculation, text):
-    objective = QeObjective("pw.x", Deck(INPUT.format(calculation)), 1e-6, 2)
+    objective = QeObjective("pw.x", Deck(INPUT.format(calculation)), 1e-6, 2, 1)
     return objective.measure(Output(text, "", JobStatus(JobState.ENDED, EndReason.EXITED, 0), Path()))
 
 
@@ -190,7 +190,7 @@ def test_where_ions_move_the_time_of_a_step_counts():
     assert thrice.metrics["scf_step_s"] == pytest.approx(once.metrics["wall_s"] / 3)
     assert thrice.details[PARTS]["electrons"] == pytest.approx(once.details[PARTS]["electrons"] / 3)
     assert (once.details[CYCLES], thrice.details[CYCLES]) == (1, 3)
-    assert QeObjective("pw.x", Deck(INPUT.format("relax")), 1e-6, 2).metrics[0].name == "scf_step_s"
+    assert QeObjective("pw.x", Deck(INPUT.format("relax")), 1e-6, 2, 1).metrics[0].name == "scf_step_s"
 
 
 def moved():
@@ -198,6 +198,6 @@ def moved():
 
 
 def test_the_steps_of_a_run_go_on_where_iterations_are_numbered_anew():
-    read = QeObjective("pw.x", Deck(INPUT.format("relax")), 1e-6, 2).progress_reader()
+    read = QeObjective("pw.x", Deck(INPUT.format("relax")), 1e-6, 2, 1).progress_reader()
     seen = [progress.step for line in (CONVERGED + CONVERGED).splitlines() if (progress := read(line))]
     assert seen == list(range(1, 19))

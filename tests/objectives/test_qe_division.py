@@ -24,7 +24,7 @@ REAL = WHOLE.split("     iteration #")[0] + WHOLE[WHOLE.index("!    total energy
 GADI = QeFacts(cores=1536, cores_per_node=48, kpoints=20, planes=96, chooses_layout=True, scalapack=True)
 PWX = FakePwx(GADI.kpoints, 330, GADI.planes, REAL)
 ENDED = JobStatus(JobState.ENDED, EndReason.EXITED, 0, Usage(5.5, 10.0, 2**27), "")
-OBJECTIVE = QeObjective("pw.x", Deck(shipped_input("tio2").decode()), 1e-6, GADI.cores_per_node)
+OBJECTIVE = QeObjective("pw.x", Deck(shipped_input("tio2").decode()), 1e-6, GADI.cores_per_node, GADI.nodes)
 SPACE = Space(parameters(GADI), constraints(GADI), rule_facts(GADI))
 LEFT_TO_PWX = [{"np": ranks, "nbgrp": 1} for ranks in rank_counts(GADI)]
 LABELS = {"npool": "pools", "nbgrp": "band_groups", "ntg": "task_groups"}

@@ -17,6 +17,7 @@ def objective():
         deck=Deck(shipped_input("tio2").decode()),
         tolerance_ry=1e-6,
         cores_per_node=48,
+        nodes=4,
         library_paths={"openblas-pthread": "/opt/openblas:/opt/site"},
     )
 
@@ -41,6 +42,9 @@ GOLDEN = [
         MpiStart(96, bind_to="core", map_by="socket"),
         Resources(192, nodes=4),
     ),
+    # More ranks, or ranks and threads, than there are cores share those that there are.
+    ({"np": 200}, ("pw.x", "-inp", "pw.in"), MpiStart(200), Resources(192, nodes=4)),
+    ({"np": 192, "threads": 2}, ("pw.x", "-inp", "pw.in"), MpiStart(192), Resources(192, nodes=4)),
 ]
 
 

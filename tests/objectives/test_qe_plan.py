@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from launchers import EndReason, JobState, JobStatus, LaunchError
+from launchers import EndReason, JobState, JobStatus, LaunchError, Resources
 from objectives.base import Context, Output, PlanError
 from objectives.qe import plan as qe_plan
 from objectives.qe import pseudo
@@ -250,6 +250,9 @@ def test_more_ranks_than_cores_are_possible_when_asked_for(here, run_job):
     space = Space(found.parameters, found.constraints, found.facts)
     assert space.contains({**space.default(), "np": 4})
     assert space.default()["np"] == 2
+    # They share the cores of this machine, and do not ask for a second one.
+    job = found.objective.job({**space.default(), "np": 4}, Context(here))
+    assert (job.mpi.ranks, job.resources) == (4, Resources(2, nodes=1))
 
 
 def test_pseudopotentials_of_several_folders_are_gathered(tmp_path):

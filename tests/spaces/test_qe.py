@@ -117,6 +117,13 @@ def test_pools_and_band_groups_on_a_node_have_copies_that_must_fit(changes, gib)
     assert bool(lacking) is (gib > 192)
 
 
+def test_ranks_that_share_the_cores_of_a_node_need_its_memory_all_the_same():
+    crowded = replace(LARGE, cores=48, oversubscribe=True, max_ranks=96)
+    configuration = {**space_of(crowded).default(), "np": 96, "npool": 12, "nbgrp": 1}
+    assert memory_of_node(crowded, configuration) == 250 * GIB
+    assert any(sentence.startswith("memory: ") for sentence in space_of(crowded).violations(configuration))
+
+
 def test_memory_is_no_rule_where_it_cannot_lack_or_where_the_default_lacks_it():
     small = replace(LARGE, pool_bytes=GIB, shared_bytes=GIB)
     assert "memory" not in {constraint.name for constraint in constraints(small)}
