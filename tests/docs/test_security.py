@@ -152,7 +152,7 @@ NO_PROMISE = (
         "it names the programs that run",
         "Treat somebody else's",
         "start programs that it names",
-        "Three environments without hashes",
+        "One environment without hashes",
         "need beside it",
         "and its own dependencies",
         "Your pip's settings",
@@ -269,7 +269,7 @@ def test_a_study_does_not_import_from_its_folder(tmp_path):
 
 def test_what_is_installed_has_hashes():
     assert '--require-hashes -r "$root/$lock"' in (ROOT / "run").read_text(encoding="utf-8")
-    for lock in ("run.lock", "test.lock", "bigdata.txt"):
+    for lock in ("run.lock", "test.lock", "bigdata.txt", "inference.txt", "ucx.txt"):
         text = (ROOT / "requirements" / lock).read_text(encoding="utf-8").replace("\\\n", " ")
         wanted = [line for line in text.splitlines() if re.match(r"\w", line)]
         assert [line.split()[0] for line in wanted if "--hash=sha256:" not in line] == []
