@@ -5,6 +5,7 @@ Answers are what the service sends, as dictionaries and lists; its description i
 
 import http.client
 import json
+import logging
 import os
 import secrets
 import socket
@@ -17,12 +18,16 @@ from urllib.parse import quote, urlencode, urlsplit
 
 Json = Any
 _TIMEOUT_S = 60.0
-_TRIES = 6
+_PATIENCE_S = 120.0
+# Each pause before a busy service is asked again is so many times the last one, from 1 s on.
+_GROWTH = 1.5
+_LONGEST_PAUSE_S = 10.0
 _UNIX = "unix:"
 _BUSY = frozenset({429, 503})
 _NOTHING = 204
 _ERRORS_FROM = 400
 TOKEN_VARIABLE = "AUTOTUNE_TOKEN"  # noqa: S105  a name, no token
+_log = logging.getLogger(__name__)
 
 
 class ServiceError(Exception):
@@ -50,16 +55,25 @@ class LeasedRun:
 class Client:
     """Talks to a service; one connection, for one thread."""
 
-    def __init__(self, address: str, token: str | None = None, timeout_s: float = _TIMEOUT_S) -> None:
+    def __init__(
+        self,
+        address: str,
+        token: str | None = None,
+        timeout_s: float = _TIMEOUT_S,
+        patience_s: float = _PATIENCE_S,
+    ) -> None:
         """Talk to the service at `address`, which may be `unix:PATH`, that of `autotune serve --socket PATH`.
 
-        `token` is that of the environment, AUTOTUNE_TOKEN, unless given.
+        `token` is that of the environment, AUTOTUNE_TOKEN, unless given. An answer is waited for `timeout_s` seconds.
+        What cannot be done yet, since a study is being opened or the service is busy, is asked for again, with growing
+        pauses of `patience_s` seconds in all; what is waited for is logged as a warning.
 
         Raises:
             ValueError: the address is none.
         """
         self._connect, self._root = _way_to(address)
         self._timeout_s = timeout_s
+        self._patience_s = patience_s
         self._connection = self._connect(timeout_s)
         given = token or os.environ.get(TOKEN_VARIABLE)
         self._headers = {"Authorization": f"Bearer {given}"} if given else {}
@@ -234,20 +248,25 @@ class Client:
         self._wait_for(self._timeout_s + wait_s)
         content = None if body is None else json.dumps(body).encode()
         headers = self._headers | ({} if content is None else {"Content-Type": "application/json"})
-        for left in reversed(range(_TRIES)):
+        waited_s, growing_s = 0.0, 1.0
+        while True:
             try:
                 status, pause_s, text = self._sent(method, self._root + path, content, headers)
             except BaseException:
                 # An answer that comes later must not be taken for that to the next request.
                 self._connection.close()
                 raise
-            if status in _BUSY and left:
-                time.sleep(pause_s)
-                continue
-            if status >= _ERRORS_FROM:
-                raise _refusal(status, text)
-            return None if status == _NOTHING else json.loads(text)
-        raise AssertionError  # the last try returns or raises
+            if status not in _BUSY or waited_s >= self._patience_s:
+                break
+            if not waited_s:
+                _log.warning("%s (asking again for up to %g s)", _refusal(status, text), self._patience_s)
+            pause_s = min(max(pause_s, growing_s), self._patience_s - waited_s)
+            time.sleep(pause_s)
+            waited_s += pause_s
+            growing_s = min(growing_s * _GROWTH, _LONGEST_PAUSE_S)
+        if status >= _ERRORS_FROM:
+            raise _refusal(status, text, waited_s)
+        return None if status == _NOTHING else json.loads(text)
 
     def _wait_for(self, seconds: float) -> None:
         self._connection.timeout = seconds
@@ -309,13 +328,14 @@ def _path(name: str, *rest: str) -> str:
 
 
 def _pause_s(text: str) -> float:
-    """Return the seconds to wait; a proxy may send a date instead, which says nothing here."""
-    return float(text) if text.isdigit() else 1.0
+    """Return the least seconds to wait; a proxy may send a date instead, which says nothing here."""
+    return float(text) if text.isdigit() else 0.0
 
 
-def _refusal(status: int, text: bytes) -> ServiceError:
+def _refusal(status: int, text: bytes, waited_s: float = 0.0) -> ServiceError:
     try:
         detail = json.loads(text)["detail"]
     except (ValueError, KeyError, TypeError):
         detail = text.decode(errors="replace")[:500]
-    return ServiceError(status, str(detail))
+    waited = f" (still so after {waited_s:g} s)" if status in _BUSY and waited_s else ""
+    return ServiceError(status, f"{detail}{waited}")

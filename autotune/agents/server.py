@@ -29,6 +29,8 @@ INSTRUCTIONS = (
 # The spaces of that many studies are in the schema of `suggest`; those of others are what `describe_space` gives.
 _DESCRIBED = 4
 _GOING_ON = frozenset({"running", "waiting", "open", "paused"})
+# An agent had better know that a service is busy than wait for longer.
+_PATIENCE_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ class Agent:
             return _refused(f"there is no tool {name[:100]!r} for {self.scope}; there are: {known}")
         try:
             wanted = tool.arguments.model_validate(arguments)
-            with Client(self.address, self.token) as client:
+            with Client(self.address, self.token, patience_s=_PATIENCE_S) as client:
                 return _said(answer_of(tool.call(Desk(client, self.budgets), wanted)))
         except ValidationError as error:
             return _refused("; ".join(f"{field}: {why}" for field, why in field_errors(error.errors()).items()))
@@ -85,7 +87,7 @@ class Agent:
 
     def _spaces(self) -> list[dict[str, Any]]:
         try:
-            with Client(self.address, self.token) as client:
+            with Client(self.address, self.token, patience_s=_PATIENCE_S) as client:
                 going = [study["name"] for study in client.studies() if study["state"] in _GOING_ON]
                 found = [client.space(name) for name in going[:_DESCRIBED]]
         except (OSError, ServiceError):

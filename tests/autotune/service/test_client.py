@@ -82,19 +82,32 @@ BUSY = {"detail": "there are 128 requests at once already"}
 
 
 @pytest.mark.parametrize("status", [429, 503])
-def test_a_busy_service_is_asked_again_when_it_says(fake, pauses, status):
+def test_a_busy_service_is_asked_again_with_growing_pauses_and_not_before_it_says(fake, pauses, status):
     busy = (status, {"Retry-After": "7"}, b"{}")
     with client_of(fake, busy, (status, {}, b"{}"), (status, {"Retry-After": "Fri, 31 Dec"}, b""), said([])) as client:
         assert client.studies() == []
-    assert pauses == [7.0, 1.0, 1.0]
+    assert pauses == [7.0, 1.5, 2.25]
     assert [one[:2] for one in fake.asked] == [("GET", "/studies")] * 4
 
 
-def test_one_that_stays_busy_is_given_up_with_what_it_said(fake, pauses):
-    with client_of(fake, *[said(BUSY, 503)] * 20) as client, pytest.raises(ServiceError, match="128 requests") as found:
+def test_what_is_waited_for_is_said_once(fake, pauses, caplog):
+    opening = said({"detail": "study 'mine': it is being opened"}, 503, **{"Retry-After": "1"})
+    with client_of(fake, opening, opening, opening, said(None)) as client:
+        client.study("mine")
+    assert caplog.messages == ["study 'mine': it is being opened (asking again for up to 120 s)"]
+    assert pauses == [1.0, 1.5, 2.25]
+
+
+def test_one_that_stays_busy_is_given_up_in_bounded_time_with_what_it_said(fake, pauses):
+    script = [said(BUSY, 503)] * 50
+    with (
+        client_of(fake, *script, patience_s=30.0) as client,
+        pytest.raises(ServiceError, match="128 requests") as found,
+    ):
         client.start("qe")
-    assert found.value.status == 503
-    assert len(fake.asked) == len(pauses) + 1 < 20
+    assert (found.value.status, sum(pauses)) == (503, 30.0)
+    assert "still so after 30 s" in str(found.value)
+    assert len(fake.asked) == len(pauses) + 1
 
 
 def test_a_connection_that_was_closed_meanwhile_is_made_anew(fake):

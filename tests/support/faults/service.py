@@ -92,7 +92,7 @@ class _Visitor:
     def __init__(self, address: str, served: int) -> None:
         from autotune.client import Client
 
-        self._client = Client(address, timeout_s=60.0)
+        self._client = Client(address, timeout_s=60.0, patience_s=5.0)
         self._served = served
         self._refused = 0
         self._give_up_at = time.monotonic() + _BEGINS_S
