@@ -73,6 +73,18 @@ class StorageError(AutotuneError):
     exit_code = ExitCode.STORAGE
 
 
+class DifferentStudyError(StorageError):
+    """The study that is stored under this name is about something else."""
+
+    differences: "tuple[str, ...]"
+    """What differs, each in a line."""
+
+    def __init__(self, what: str, differences: "Iterable[str]" = ()) -> None:
+        """Say `what` is wrong, and what differs."""
+        super().__init__(what)
+        self.differences = tuple(differences)
+
+
 class BusyError(AutotuneError):
     """Somebody else holds the study, or the cores."""
 

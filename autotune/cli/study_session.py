@@ -14,6 +14,7 @@ from autotune.errors import StudyFileError
 if TYPE_CHECKING:
     from autotune.batch.site_file import Cluster
     from autotune.coordination.deadline import Deadline
+    from autotune.coordination.session_settings import SessionSettings
     from autotune.display.console import Display
     from autotune.execution.signals import Pause
     from autotune.machines.facts import Facts
@@ -56,19 +57,42 @@ def placed(options: StudyOptions, request: StudyRequest) -> PlacedStudy:
     return PlacedStudy(chosen, request, cluster, machine, launcher, facts)
 
 
+def check_stored(options: StudyOptions, placed_study: PlacedStudy) -> None:
+    """Check that a study can go on with what is stored under its name, as far as that is known before anything runs.
+
+    Raises:
+        DifferentStudyError: the study there is about something else.
+    """
+    from autotune.tuning.continuing import check_continuing
+
+    check_continuing(placed_study.study, _settings(options, placed_study))
+
+
 def tuned(options: StudyOptions, placed_study: PlacedStudy, pause: "Pause", display: "Display") -> "Summary":
     """Tune and confirm a study, or go on with it.
 
     Raises:
         AutotuneError: the study is busy, cannot run here, nothing worked, or its time is over before it is done.
     """
+    from autotune.tuning.session import run_study
+
+    request, settings = placed_study.request, _settings(options, placed_study)
+    if options.input_file is not None and options.study_name is None:
+        display.line(f"study: {request.stored_name} (its name is made from the input; --name gives another)")
+    for caution in cautions(placed_study.cluster):
+        display.line(caution)
+    settings = replace(settings, deadline=_deadline(request.ends_at, display), pause=pause)
+    return run_study(placed_study.study, settings, display)
+
+
+def _settings(options: StudyOptions, placed_study: PlacedStudy) -> "SessionSettings":
+    """Return where the study is kept and run."""
     from autotune import studyfile
     from autotune.coordination.session_settings import SessionSettings, default_runs
     from autotune.storage.address import storage_url
-    from autotune.tuning.session import run_study
 
     request, url = placed_study.request, storage_url(options.storage)
-    settings = SessionSettings(
+    return SessionSettings(
         url,
         request.stored_name,
         options.runs or default_runs(url, request.stored_name),
@@ -82,12 +106,6 @@ def tuned(options: StudyOptions, placed_study: PlacedStudy, pause: "Pause", disp
         retry_failed=options.retry_failed,
         tune_again=options.tune_again,
     )
-    if options.input_file is not None and options.study_name is None:
-        display.line(f"study: {request.stored_name} (its name is made from the input; --name gives another)")
-    for caution in cautions(placed_study.cluster):
-        display.line(caution)
-    settings = replace(settings, deadline=_deadline(request.ends_at, display), pause=pause)
-    return run_study(placed_study.study, settings, display)
 
 
 def _deadline(until: float | None, display: "Display") -> "Deadline | None":

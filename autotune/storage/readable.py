@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
-from autotune.errors import StorageError
+from autotune.errors import DifferentStudyError
 from autotune.records.labels import Labels
 from autotune.records.outcome import Outcome
 from autotune.records.series import Series
@@ -81,7 +81,7 @@ def check_same(url: str, name: str, stored: Definition, definition: Definition) 
     """Check that what was measured for the `stored` definition can be compared with what is measured for another.
 
     Raises:
-        StorageError: they are about different things; says which.
+        DifferentStudyError: they are about different things; says which.
     """
     differences = stored.differences(definition)
     if differences:
@@ -91,7 +91,7 @@ def check_same(url: str, name: str, stored: Definition, definition: Definition) 
             f"its measurements cannot be continued:\n{lines}\n"
             "start another one with --name NEW-NAME, or use another --storage"
         )
-        raise StorageError(msg)
+        raise DifferentStudyError(msg, differences)
 
 
 def runs_of_tuning(runs: Iterable[Run]) -> Mapping[int, list[Run]]:

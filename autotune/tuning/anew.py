@@ -14,15 +14,22 @@ def begin_anew(url: str, name: str, definition: Definition, say: Callable[[str],
 
     Who mends a command that failed goes on under the same name.
     """
+    differences = differences_to_forget(url, name, definition)
+    if differences:
+        StoredStudies(url).remove(name)
+        what = ", ".join(difference.partition(":")[0] for difference in differences)
+        say(f"study {name!r} begins anew: it has changed ({what}), and nothing valid was measured before")
+
+
+def differences_to_forget(url: str, name: str, definition: Definition) -> list[str]:
+    """Return how the study that is stored differs, if it gives way to one of this definition; else nothing."""
     try:
         stored = stored_study(url, name)
     except StorageError:
-        return  # nothing is there; what cannot be read is refused by who opens it
+        return []  # nothing is there; what cannot be read is refused by who opens it
     differences = stored.definition.differences(definition)
     if not differences or any(run.outcome.failure is None for run in stored.runs()):
-        return
+        return []
     if StudyStore.read(url, name).leases("").all():
-        return  # somebody works on it, or jobs of it are in a queue
-    StoredStudies(url).remove(name)
-    what = ", ".join(difference.partition(":")[0] for difference in differences)
-    say(f"study {name!r} begins anew: it has changed ({what}), and nothing valid was measured before")
+        return []  # somebody works on it, or jobs of it are in a queue
+    return differences

@@ -12,6 +12,7 @@ from autotune.cli.commands.suites import suite as suites
 from autotune.errors import BusyError, ExitCode, StudyFileError
 from autotune.storage.names import stored_names
 from autotune.storage.stored_study import stored_study
+from autotune.tuning import continuing
 
 STUDY = """
 objective = "replay"
@@ -174,6 +175,37 @@ def test_what_has_no_single_winner_has_no_place():
     recorded("two", 2.0, 1.0, 3.0)
     all_of("./two.toml", "collectives")
     assert "'collectives' looks for a decision table" in mistakes()
+
+
+def test_what_is_stored_as_something_else_is_said_before_anything_runs():
+    recorded("two", 2.0, 1.0, 3.0)
+    recorded("eight", 8.0, 1.0, 9.0)
+    all_of("./two.toml")
+    told()
+    # Another table is another study, and so is another program.
+    recorded("two", 2.0, 1.0, 4.0)
+    all_of("./eight.toml", "./two.toml")
+    with pytest.raises(StudyFileError, match=r"'two' is stored as something else .* @ suite.members.1.study"):
+        CliRunner().invoke(app, ["suite", "./all.toml"], catch_exceptions=False)
+    Path("two.toml").write_text('objective = "command"\n[options]\nargv = ["no-such-program"]\n', encoding="utf-8")
+    with pytest.raises(StudyFileError, match=r"\(objective: replay there, command here\)"):
+        CliRunner().invoke(app, ["suite", "./all.toml"], catch_exceptions=False)
+    assert stored_names(URL) == ["two"]
+
+
+def test_what_turns_out_to_be_stored_as_something_else_does_not_stop_the_others(monkeypatch):
+    recorded("two", 2.0, 1.0, 3.0)
+    recorded("eight", 8.0, 1.0, 9.0)
+    all_of("./two.toml")
+    told()
+    recorded("two", 2.0, 1.0, 4.0)
+    all_of("./two.toml", "./eight.toml")
+    # As if a dry run told what the study is about.
+    monkeypatch.setattr(continuing, "_without_a_run", lambda *_: None)
+    two, eight = told(expected=ExitCode.STORAGE)["members"]
+    assert two["not_in_the_mean"].startswith("stored as something else (table: ")
+    assert two["trials"] == 0
+    assert eight["speed_up"]["ratio"] == pytest.approx(8.0, rel=0.05)
 
 
 class Interrupted:

@@ -27,12 +27,13 @@ from autotune.cli.options import (
 )
 from autotune.cli.study_options import StudyOptions
 from autotune.cli.study_request import requested
-from autotune.cli.study_session import PlacedStudy, placed, tuned
+from autotune.cli.study_session import PlacedStudy, check_stored, placed, tuned
 from autotune.cli.tables import Column, fitted
 from autotune.cli.where import CoresOption, LauncherOption, SiteOption, check_commands
 from autotune.errors import (
     AutotuneError,
     CannotRunHereError,
+    DifferentStudyError,
     ExitCode,
     NothingWorkedError,
     StorageError,
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
 _SCORE = Column("score", 2)
 _COLUMNS = (Column("study"), Column("weight", 1), Column("over the default"), _SCORE, Column("verdict"))
 # What is wrong with one study is no reason to leave out the others.
-_OF_ONE_STUDY = (StudyFileError, CannotRunHereError, NothingWorkedError)
+_OF_ONE_STUDY = (StudyFileError, CannotRunHereError, NothingWorkedError, DifferentStudyError)
 
 
 @dataclass(frozen=True)
@@ -176,7 +177,15 @@ def _unfit(member: _Member, others: Sequence[_Member]) -> str:
     if not member.place.study.has_one_winner:
         looks = "decision table" if member.place.study.decisions is not None else "trade-off"
         return f"{member.name!r} looks for a {looks}: it has no single winner, whose speed-up a mean could have"
+    try:
+        check_stored(member.options, member.place)
+    except DifferentStudyError as error:
+        return f"{member.name!r} is {_something_else(error)}: give its file another `name`, or use another --storage"
     return ""
+
+
+def _something_else(error: DifferentStudyError) -> str:
+    return f"stored as something else ({'; '.join(error.differences)})"
 
 
 def _tuned(
@@ -194,7 +203,10 @@ def _tuned(
         except _OF_ONE_STUDY as error:
             display.line(str(error))
             codes.append(error.exit_code)
-            why, summary = str(error).partition("\n")[0], _stored(member)
+            if isinstance(error, DifferentStudyError):
+                why = _something_else(error)  # which says nothing of this study
+            else:
+                why, summary = str(error).partition("\n")[0], _stored(member)
         if summary is not None and summary.nearest is not None:
             codes.append(ExitCode.NOTHING_FEASIBLE)
         section = member.section
