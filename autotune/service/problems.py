@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
-from autotune.errors import AutotuneError, BusyError, CannotRunHereError, StorageError
+from autotune.errors import AutotuneError, BusyError, CannotRunHereError, DifferentStudyError, StorageError
 from autotune.service.invalid import field_errors
 from autotune.service.redact import scrubbed, without_paths
 
@@ -39,7 +39,8 @@ class ProblemError(Exception):
         self.headers = {} if retry_after_s is None else {"Retry-After": str(retry_after_s)}
 
 
-_STATUS = {StorageError: 503, BusyError: 409, CannotRunHereError: 422}
+# The first that fits.
+_STATUS = {DifferentStudyError: 409, StorageError: 503, BusyError: 409, CannotRunHereError: 422}
 
 _WHY = {
     400: "The request is malformed, or names another host.",

@@ -75,6 +75,18 @@ def test_who_comes_before_a_restarted_service_has_opened_the_study_comes_again(t
     again.close()
 
 
+def test_nobody_waits_for_a_study_that_is_stored_as_something_else(tmp_path, sqlite, opened, order):
+    opened.submit(order)
+    opened.close()
+    order.file.write_text(OUTSIDE.replace("high = 40", "high = 41"))
+    again = AskTellStudies(tmp_path, sqlite)
+    again.tick()
+    with pytest.raises(ProblemError, match="is about something else") as refused:
+        again.session("mine", asks=False)
+    assert (refused.value.status, refused.value.headers) == (409, {})
+    again.close()
+
+
 def test_while_a_study_is_being_opened_the_others_go_on(opened, order, monkeypatch):
     opened.submit(order)
     opening, may_open, really_open = threading.Event(), threading.Event(), AskTell.open
