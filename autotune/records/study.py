@@ -89,9 +89,15 @@ class Definition(Stored):
         mine, its = ((one.study.get("stopping") or {}).get("max_steps", "nothing") for one in (self, other))
         if mine != its:
             found.append(f"stopping: max_steps {mine} there, {its} here")
-        if not found and self.space != other.space:
+        if not found and _common(self.space, other.space) != _common(other.space, self.space):
             found.append("the space: its parameters, values or constraints are others than before")
         return found
+
+
+def _common(space: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a stored space without the facts that the other one does not know: no rule that both have names them."""
+    facts = {name: value for name, value in space.get("facts", {}).items() if name in other.get("facts", {})}
+    return {**space, "facts": facts}
 
 
 def _without_secrets(identity: Mapping[str, str]) -> dict[str, str]:

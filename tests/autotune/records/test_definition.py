@@ -1,0 +1,22 @@
+"""What makes measurements of two sessions those of one study."""
+
+from spaces import Constraint, Integer, Space
+from tests.support.fakes import definition
+
+FACTS = {"cores": 4, "memory_bytes": 2**33}
+
+
+def of(facts, *rules):
+    return definition(Space([Integer.range("x", 1, 3, default=1)], [Constraint(rule, rule) for rule in rules], facts))
+
+
+def test_a_fact_that_a_later_version_adds_keeps_a_study_going():
+    earlier, later = of(FACTS, "x <= cores"), of({**FACTS, "threads_per_core": 2}, "x <= cores")
+    assert earlier.differences(later) == later.differences(earlier) == []
+
+
+def test_a_fact_that_changed_and_a_rule_that_names_a_new_one_make_another_space():
+    stored = of(FACTS, "x <= cores")
+    new = {**FACTS, "threads_per_core": 2}
+    for other in (of({**FACTS, "cores": 2}, "x <= cores"), of(new, "x <= threads_per_core")):
+        assert stored.differences(other) == ["the space: its parameters, values or constraints are others than before"]
