@@ -56,6 +56,23 @@ def threads_of(cpu: int) -> set[int]:
         return {cpu}
 
 
+def threads_in_use(cpus: Iterable[int], per_core: int) -> list[int]:
+    """Return `per_core` hardware threads of each core, those of a core side by side; `cpus` has one of each core.
+
+    A core of which this process may use fewer has these.
+    """
+    if per_core == 1:
+        return list(cpus)
+    allowed = os.sched_getaffinity(0)
+    return [thread for cpu in cpus for thread in (cpu, *sorted(threads_of(cpu) & allowed - {cpu})[: per_core - 1])]
+
+
+def fewest_threads(cpus: Iterable[int], allowed: Iterable[int]) -> int:
+    """Return how many allowed hardware threads the core has that has the fewest; `cpus` has one of each core."""
+    usable = set(allowed)
+    return min((len(threads_of(cpu) & usable) for cpu in cpus), default=1)
+
+
 def affinity() -> dict[str, Any]:
     """Return what a program that this process starts now begins with: `launchers.job.Affinity`."""
     cpus, node_cpus = os.sched_getaffinity(0), os.cpu_count() or 0

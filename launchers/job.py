@@ -25,6 +25,8 @@ class Resources:
     `cards` are the accelerators that it has to itself; empty means those that the machine shows it. `hosts` are the
     names of the hosts that it has, the one first that it is started on; empty means this one, or those of the
     allocation. A job of several hosts has all cores of each: `cpus` are then those of the first.
+
+    A job may use `threads_per_core` hardware threads of each core; `cpus` has one of each nevertheless.
     """
 
     cores: int = 1
@@ -33,6 +35,7 @@ class Resources:
     cpus: tuple[int, ...] = ()
     hosts: tuple[str, ...] = ()
     cards: tuple[Card, ...] = ()
+    threads_per_core: int = 1
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from typing import IO, Any, NamedTuple
 from launchers import supervisor
 from launchers.base import LaunchError
 from launchers.card import visible
-from launchers.cpus import CPUS, one_thread_per_core, parse_cpu_list
+from launchers.cpus import CPUS, one_thread_per_core, parse_cpu_list, threads_in_use
 from launchers.detect import detect
 from launchers.environment import inherited, job_environment
 from launchers.job import OUTPUT_LIMIT_BYTES, STDERR, STDOUT, Job, JobState, JobStatus
@@ -113,7 +113,7 @@ class LocalLauncher:
             "folder": os.fspath(job.folder.resolve()),
             "stdout": STDOUT,
             "stderr": STDERR,
-            "cpus": list(job.resources.cpus),
+            "cpus": threads_in_use(job.resources.cpus, job.resources.threads_per_core),
             "nodes": job.resources.nodes,
             "gpus": job.resources.gpus,
             "meter": list(job.meter),

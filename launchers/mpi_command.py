@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from launchers.cpus import threads_in_use
 from launchers.job import Job
 from launchers.mpi import CannotStartRanksError, MpiFlavour, MpiStart, RankStart
 
@@ -47,16 +48,17 @@ def found(job: Job, flavour: MpiFlavour, environment: Mapping[str, str]) -> Job:
 
 
 def _start(job: Job, mpi: MpiStart, online: Collection[int]) -> RankStart:
-    cpus = tuple(sorted(job.resources.cpus))
+    cpus, per_core = tuple(sorted(job.resources.cpus)), job.resources.threads_per_core
     if job.resources.nodes > 1 and job.resources.hosts:
         hosts = job.resources.hosts[: job.resources.nodes]
-        capacity = len(hosts) * len(cpus) or job.resources.cores
-        return RankStart(mpi, cores=(), capacity=capacity, shared=False, nodes=len(hosts), hosts=hosts)
+        capacity = (len(hosts) * len(cpus) or job.resources.cores) * per_core
+        return RankStart(mpi, (), capacity, shared=False, nodes=len(hosts), hosts=hosts, threads_per_core=per_core)
     is_part = bool(cpus) and bool(online) and set(cpus) != set(online)
     return RankStart(
         mpi=mpi,
-        cores=cpus if is_part else (),
-        capacity=len(cpus) or len(online) or job.resources.cores,
+        cores=tuple(threads_in_use(cpus, per_core)) if is_part else (),
+        capacity=(len(cpus) or len(online) or job.resources.cores) * per_core,
         shared=bool(online) and not cpus,
         nodes=job.resources.nodes,
+        threads_per_core=per_core,
     )

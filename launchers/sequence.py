@@ -21,6 +21,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from launchers.base import LaunchError
+from launchers.cpus import threads_in_use
 from launchers.job import STDERR, STDOUT, EndReason, Job, JobStatus
 from launchers.node import supervise
 from launchers.secret import write_private
@@ -78,7 +79,7 @@ def _described(part: Job, argv: Sequence[str], environment: Mapping[str, str], l
         "folder": os.fspath(part.folder.resolve()),
         "stdout": STDOUT,
         "stderr": STDERR,
-        "cpus": list(part.resources.cpus),
+        "cpus": threads_in_use(part.resources.cpus, part.resources.threads_per_core),
         "nodes": part.resources.nodes,
         "gpus": part.resources.gpus,
         "meter": list(part.meter),

@@ -85,7 +85,8 @@ class CommandObjective:
         environment = {name: filled_in(value, configuration) for name, value in options.environment.items()}
         threads = counted(options.threads, configuration)
         ranks = None if options.ranks is None else counted(options.ranks, configuration)
-        cores = threads * (ranks or 1)
+        threads_per_core = counted(options.threads_per_core, configuration)
+        cores = -(-threads * (ranks or 1) // threads_per_core)
         nodes = self.nodes.needed(cores) if options.nodes is None else counted(options.nodes, configuration)
         gpus = 0 if options.gpus is None else counted(options.gpus, configuration)
         for file in self.files:
@@ -99,7 +100,7 @@ class CommandObjective:
                 **{name: value for name, value in environment.items() if value is not None},
             },
             mpi=None if ranks is None else MpiStart(ranks),
-            resources=Resources(cores=cores, nodes=nodes, gpus=gpus, cpus=context.cpus),
+            resources=Resources(cores, nodes, gpus, context.cpus, threads_per_core=threads_per_core),
             time_limit_s=context.time_limit_s,
             prepare=tuple(filled_words(step, configuration) for step in options.prepare),
             copies=tuple((file.name, file.copied_from) for file in self.files if file.copied_from is not None),
@@ -198,7 +199,7 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     checked, files, errors = read(options, make=bool(machine.get("makes_files", True)))
     nodes = Nodes.of(machine)
     if checked is not None:
-        errors += nodes.missing(checked.nodes)
+        errors += nodes.missing(checked.nodes, checked.threads_per_core)
         errors += [] if is_elsewhere else missing_programs(checked)
     if errors or checked is None:
         raise PlanError(errors)
@@ -219,7 +220,7 @@ def planned(options: CommandOptions, files: tuple[RunFile, ...], nodes: Nodes, *
     return Plan(
         objective=objective,
         parameters=(),
-        constraints=nodes.rule(options.nodes),
+        constraints=nodes.rules(options.nodes, options.threads_per_core),
         facts=facts_of(options.facts, ask=not is_elsewhere),
         installation=tuple(options.facts),
         mentioned=mentions(options, files),
@@ -265,7 +266,7 @@ def _identity(options: CommandOptions, files: tuple[RunFile, ...], program: str 
     identity["metrics"] = ", ".join(f"{m.name} ({m.direction})" for m in options.metrics) or "none"
     # It is there even when empty: a stored study without it is one from before it was part of it.
     identity["environment"] = environment_text(options.environment)
-    identity |= expressions(ranks=options.ranks, threads=options.threads, nodes=options.nodes, gpus=options.gpus)
+    identity |= expressions(**options.counts)
     identity |= files_identity(files)
     if options.prepare:
         identity["prepare"] = "; ".join(as_text(step) for step in options.prepare)

@@ -49,7 +49,7 @@ def mentions(options: CommandOptions, files: tuple[RunFile, ...]) -> tuple[Menti
     """Return what the options and their files mention, each with the path of the first place."""
     found = [mention for place, text in _templates(options) for mention in mentioned_in(text, place)]
     found += mentioned_in_files(options.files, files)
-    found += counts(ranks=options.ranks, threads=options.threads, nodes=options.nodes, gpus=options.gpus)
+    found += counts(**options.counts)
     first: dict[tuple[str, bool], Mention] = {}
     for mention in found:
         first.setdefault((mention.key, mention.count), mention)

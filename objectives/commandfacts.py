@@ -14,7 +14,7 @@ from spaces.parameters.problem import Problem
 
 _TIMEOUT_S = 60
 # The facts of every machine, see `objectives.registry.plan`.
-_TAKEN = frozenset({"cores", "nodes", "cores_per_node", "sockets", "memory_bytes", "described"})
+_TAKEN = frozenset({"cores", "nodes", "cores_per_node", "threads_per_core", "sockets", "memory_bytes", "described"})
 
 
 class FactOptions(BaseModel):

@@ -67,9 +67,10 @@ class CommandOptions(_Section):
 
     `argv` and the values of `environment` are templates: `{np}` becomes the value of parameter np, `{{` a brace. An
     argument, a group of arguments (a list in the list) or a variable that mentions a parameter without a value is left
-    out. A flag is written 1 or 0. `{= 2 * np}` becomes the value of an expression. `ranks`, `threads`, `nodes` and
-    `gpus` are numbers, names of parameters or expressions; a run has the product of the first two in cores, on as
-    few nodes as have them if `nodes` says nothing else, and with `ranks` the MPI start command starts the program.
+    out. A flag is written 1 or 0. `{= 2 * np}` becomes the value of an expression. `ranks`, `threads`,
+    `threads_per_core`, `nodes` and `gpus` are numbers, names of parameters or expressions; a run has a core for each
+    `threads_per_core` of the product of the first two, on as few nodes as have them if `nodes` says nothing else, and
+    with `ranks` the MPI start command starts the program.
     `files` are written into the run's folder, then the commands of `prepare` run there, and then the measured one.
     `success` and `failure` are looked for in what it prints, and in the files `outputs` that it writes. `unused`
     finds names of parameters or variables that the program says to have had no effect. `input` is the name of the
@@ -83,6 +84,7 @@ class CommandOptions(_Section):
     prepare: list[CommandLine] = Field(default_factory=list)
     ranks: Count | None = None
     threads: Count = 1
+    threads_per_core: Count = 1
     nodes: Count | None = None
     gpus: Count | None = None
     success: list[str] = Field(default_factory=list)
@@ -94,6 +96,11 @@ class CommandOptions(_Section):
     unused: list[str] = Field(default_factory=list)
     input: str | None = None
     facts: dict[str, FactOptions] = Field(default_factory=dict)
+
+    @property
+    def counts(self) -> dict[str, Count | None]:
+        """What a run is given, by the option that says how many."""
+        return {name: getattr(self, name) for name in ("ranks", "threads", "threads_per_core", "nodes", "gpus")}
 
     @property
     def progress_pattern(self) -> str | None:

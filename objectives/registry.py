@@ -155,11 +155,11 @@ def with_facts(name: str, options: Mapping[str, Any], path: str, *, has_input: b
 def plan(name: str, options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: RunJob, folder: Path) -> Plan:
     """Make the objective called `name` ready to be tuned on this machine; it may make a dry run in `folder`.
 
-    `machine` holds the machine's facts: `cores`, `nodes`, `cores_per_node`, `sockets`, `memory_bytes`. With `described`
-    they are those of another machine than this one: what only this one could tell is left out of the space. With
-    `nothing_runs` the plan is for a prediction, and the program may be missing; `installation` is then what is known of
-    it there, stated or measured, by the names of facts. Files that are made once for all runs are not made where
-    `makes_files` is false.
+    `machine` holds the machine's facts: `cores`, `nodes`, `cores_per_node`, `threads_per_core`, `sockets`,
+    `memory_bytes`. With `described` they are those of another machine than this one: what only this one could tell is
+    left out of the space. With `nothing_runs` the plan is for a prediction, and the program may be missing;
+    `installation` is then what is known of it there, stated or measured, by the names of facts. Files that are made
+    once for all runs are not made where `makes_files` is false.
 
     Raises:
         PlanError: there is no such objective, its options have errors, or the program cannot be tuned here.

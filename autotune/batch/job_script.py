@@ -103,6 +103,7 @@ def _request(script: JobScript) -> WinnerRequest:
         memory_mib=script.memory_mib,
         walltime_s=script.walltime_s,
         site=script.site,
+        threads_per_core=job["resources"].get("threads_per_core", 1),
     )
 
 

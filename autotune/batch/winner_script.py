@@ -140,6 +140,9 @@ def _remarks(summary: Summary, job: Mapping[str, Any], site: Site | None) -> lis
     if site is not None and site.account == PROJECT:
         remarks.append(f"{PROJECT} is yours to fill in: the project to charge (autotune best --account NAME)")
     texts = [part.get(key) for part in (job, *job.get("parts", ())) for key in ("argv", "prepare", "files")]
+    per_core = job["resources"].get("threads_per_core", 1)
+    if per_core > 1:
+        remarks.append(f"measured with {per_core} hardware threads of each core, which the job must be allowed to use")
     if MASK in json.dumps(texts):
         remarks.append(f"{MASK} stands for a secret, which is not stored: put it there")
     return remarks

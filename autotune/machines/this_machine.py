@@ -1,7 +1,7 @@
 """The machine: what its hardware offers to a study, as facts for constraints and for the record.
 
 Cores are counted as a scheduler counts them: physical cores that this process may use (affinity mask, cgroup quota),
-one hardware thread each.
+one hardware thread each. How many of them a core has is told beside that.
 """
 
 import os
@@ -16,9 +16,9 @@ from typing import Any
 import archspec.cpu
 import psutil
 
-from launchers.cpus import CPUS, one_thread_per_core
+from launchers.cpus import CPUS, fewest_threads, one_thread_per_core
 
-FACTS = frozenset({"cores", "nodes", "cores_per_node", "sockets", "memory_bytes"})
+FACTS = frozenset({"cores", "nodes", "cores_per_node", "threads_per_core", "sockets", "memory_bytes"})
 """The names of the facts of a machine that expressions in a space may use."""
 
 _CGROUP = Path("/sys/fs/cgroup")
@@ -28,7 +28,8 @@ _CGROUP = Path("/sys/fs/cgroup")
 class Machine:
     """One machine, or `nodes` alike of a cluster; all other fields describe one of them, called `host`.
 
-    `cpus` are the numbers of the hardware threads to use, one for each physical core.
+    `cpus` are the numbers of the hardware threads to use, one for each physical core. A run that asks for them may use
+    up to `threads_per_core` of each core.
     """
 
     host: str
@@ -39,6 +40,7 @@ class Machine:
     memory_bytes: int
     system: str
     nodes: int = 1
+    threads_per_core: int = 1
 
     @property
     def cores(self) -> int:
@@ -57,6 +59,7 @@ class Machine:
             "cores": self.cores,
             "nodes": self.nodes,
             "cores_per_node": self.cores_per_node,
+            "threads_per_core": self.threads_per_core,
             "sockets": self.sockets,
             "memory_bytes": self.memory_bytes,
         }
@@ -88,10 +91,13 @@ class Machine:
 @cache
 def this_machine() -> Machine:
     """Describe the machine that this process runs on."""
-    cpus = one_thread_per_core(os.sched_getaffinity(0))
-    quota = _cpu_quota()
+    allowed = os.sched_getaffinity(0)
+    cpus, quota = one_thread_per_core(allowed), _cpu_quota()
+    threads = fewest_threads(cpus, allowed)
     if quota is not None:
         cpus = cpus[: max(1, floor(quota))]
+        # Further hardware threads would only use the same time up faster.
+        threads = min(threads, max(1, floor(quota / len(cpus))))
     return Machine(
         host=socket.gethostname(),
         cpu_model=_cpu_model(),
@@ -100,6 +106,7 @@ def this_machine() -> Machine:
         sockets=_sockets(cpus),
         memory_bytes=_memory_bytes(),
         system=platform.platform(),
+        threads_per_core=threads,
     )
 
 

@@ -80,7 +80,8 @@ def question(study: StudyFile, target: Target, launcher: Launcher, folder: Path)
             of the other one.
         StudyFileError: the space has errors; all of them are listed.
     """
-    facts = {name: value for name, value in target.facts.items() if name in FACTS}
+    # Who describes a machine may leave its hardware threads out.
+    facts = {"threads_per_core": 1, **{name: value for name, value in target.facts.items() if name in FACTS}}
     if "cores" not in facts:
         msg = f"the description of {target.machine!r} does not say its cores"
         raise CannotRunHereError(Problem(msg, "cpu.cores_per_node"))

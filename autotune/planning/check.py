@@ -233,7 +233,8 @@ class _Examination:
         options, wanted, nodes = checked, files, Nodes.of(self.machine.facts)
 
         def plan(_: Mapping[str, Any], __: Path, /, *, is_elsewhere: bool = False) -> Plan:
-            missing = nodes.missing(options.nodes) + ([] if is_elsewhere else missing_programs(options))
+            missing = nodes.missing(options.nodes, options.threads_per_core)
+            missing += [] if is_elsewhere else missing_programs(options)
             if missing:
                 raise PlanError(missing)
             return planned(options, wanted, nodes, is_elsewhere=is_elsewhere)

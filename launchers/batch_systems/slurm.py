@@ -259,7 +259,9 @@ def winner_head(request: WinnerRequest) -> list[str]:
         f"--job-name={request.name}",
         f"--nodes={request.nodes}",
         f"--ntasks={request.ranks}",
-        f"--cpus-per-task={max(1, request.cores // request.ranks)}",
+        # Slurm counts hardware threads where a core has several.
+        f"--cpus-per-task={max(1, request.cores * request.threads_per_core // request.ranks)}",
+        *([f"--threads-per-core={request.threads_per_core}"] if request.threads_per_core > 1 else []),
         *_gpus(request.gpus, request.nodes, request.site),
         f"--mem={request.memory_mib}M",
         f"--time={request.walltime}",

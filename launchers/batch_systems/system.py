@@ -65,6 +65,7 @@ class WinnerRequest:
     memory_mib: int
     walltime_s: int
     site: Site | None = None
+    threads_per_core: int = 1
 
     @property
     def walltime(self) -> str:

@@ -20,22 +20,33 @@ def _options(flavour: MpiFlavour, start: RankStart) -> list[str]:
         oversubscribe = ["--map-by", ":OVERSUBSCRIBE"] if uses_prrte(flavour) else ["--oversubscribe"]
         return [*options, *oversubscribe, "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
     if start.shared:
-        return [*options, *given("--map-by", mpi.map_by), "--bind-to", mpi.bind_to or "none"]
+        return [*options, *_mapped(flavour, start, mpi.map_by), "--bind-to", mpi.bind_to or "none"]
     if start.cores:
         return [*options, *_confined(flavour, start)]
-    if mpi.bind_to is None and start.threads > 1:
-        # Its own default would bind all threads of a rank to one core.
-        options += ["--map-by", f"{mpi.map_by or 'slot'}:PE={start.threads}"]
-    elif mpi.map_by:
-        options += ["--map-by", mpi.map_by]
-    return [*options, *given("--bind-to", mpi.bind_to)]
+    # Its own default would bind all threads of a rank to one core.
+    spread = mpi.bind_to is None and start.threads > 1
+    map_by = f"{mpi.map_by or 'slot'}:PE={start.threads}" if spread else mpi.map_by
+    return [*options, *_mapped(flavour, start, map_by), *given("--bind-to", mpi.bind_to)]
+
+
+def _mapped(flavour: MpiFlavour, start: RankStart, map_by: str | None) -> list[str]:
+    """Return the options that map ranks; slots and `PE` are numbers of cores, or of hardware threads if it is told so.
+
+    Open MPI 5 has one `--map-by`, and its `--use-hwthread-cpus` is another name of the modifier.
+    """
+    if start.threads_per_core == 1:
+        return given("--map-by", map_by)
+    if uses_prrte(flavour):
+        return ["--map-by", f"{map_by or ''}:HWTCPUS"]
+    return ["--use-hwthread-cpus", *given("--map-by", map_by)]
 
 
 def _confined(flavour: MpiFlavour, start: RankStart) -> list[str]:
     bind_to = start.mpi.bind_to or "none"
     if bind_to == "none":
-        return [*given("--map-by", start.mpi.map_by), "--bind-to", "none"]
-    if start.threads > 1 or start.mpi.map_by:
+        return [*_mapped(flavour, start, start.mpi.map_by), "--bind-to", "none"]
+    # The numbers in its lists of hardware threads are not Linux's, and differ between its versions.
+    if start.threads > 1 or start.threads_per_core > 1 or start.mpi.map_by:
         wanted = f"bind_to = {bind_to!r}" + (f", map_by = {start.mpi.map_by!r}" if start.mpi.map_by else "")
         msg = (
             f"Open MPI cannot keep {start.mpi.ranks} ranks with {wanted} to the cores {list(start.cores)} of this job; "

@@ -18,6 +18,8 @@ def _options(_flavour: MpiFlavour, start: RankStart) -> list[str]:
     if start.is_oversubscribed:
         return [*options, "--overcommit", "--cpu-bind=none"]
     options.append(f"--cpus-per-task={start.threads}")
+    if start.threads_per_core > 1:
+        options.append(f"--threads-per-core={start.threads_per_core}")
     if mpi.map_by:
         options.append(f"--distribution={mpi.map_by}")
     if start.cores:

@@ -26,6 +26,9 @@ class RankStart:
 
     `capacity` is how many cores the job has. `shared` means that other jobs may use the same cores: default bindings
     would put all of them on the first ones. `hosts` are the hosts of a job of several.
+
+    A job that has several hardware threads of each core, `threads_per_core`, counts these in place of cores: `capacity`
+    and `threads` are numbers of hardware threads then, and `cores` has all of them, those of a core side by side.
     """
 
     mpi: MpiStart
@@ -34,6 +37,7 @@ class RankStart:
     shared: bool
     nodes: int
     hosts: tuple[str, ...] = ()
+    threads_per_core: int = 1
 
     @property
     def slots(self) -> int:

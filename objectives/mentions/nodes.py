@@ -1,4 +1,4 @@
-"""The nodes that a run of a command is spread over: as many as its study file says, or as its cores need."""
+"""The nodes of a run of a command, as many as its study file says or as its cores need, and their hardware threads."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,33 +12,43 @@ from spaces.parameters.problem import Problem
 
 @dataclass(frozen=True)
 class Nodes:
-    """The nodes that a run may have."""
+    """The nodes that a run may have, the cores of each, and the hardware threads of a core."""
 
     count: int = 1
     cores_each: int = 1
+    threads_per_core: int = 1
 
     @classmethod
     def of(cls, machine: Mapping[str, Any]) -> "Nodes":
         """Return those of a machine with these facts."""
-        return cls(int(machine.get("nodes", 1)), int(machine.get("cores_per_node", 1)))
+        names = ("nodes", "cores_per_node", "threads_per_core")
+        return cls(*(int(machine.get(name, 1)) for name in names))
 
     def needed(self, cores: int) -> int:
         """Return how many nodes have that many cores; all of them where ranks share cores."""
         return fewest_nodes(cores, self.cores_each, self.count)
 
-    def missing(self, asked: Count | None) -> list[Problem]:
-        """Return what a run lacks that asks for that number of nodes, if it is the same for every run."""
-        if not isinstance(asked, int) or asked <= self.count:
-            return []
-        there = f"there {'is 1' if self.count == 1 else f'are {self.count}'}"
-        return [
-            Problem(f"each run asks for {asked} nodes; {there} (a site file says how many: nodes)", "options.nodes")
-        ]
+    def missing(self, asked: Count | None, threads: Count = 1) -> list[Problem]:
+        """Return what runs lack that ask for so many nodes, and hardware threads of a core, where all runs do."""
+        found = []
+        if isinstance(asked, int) and asked > self.count:
+            there = f"there {'is 1' if self.count == 1 else f'are {self.count}'}"
+            text = f"each run asks for {asked} nodes; {there} (a site file says how many: nodes)"
+            found.append(Problem(text, "options.nodes"))
+        if isinstance(threads, int) and threads > self.threads_per_core:
+            text = f"each run asks for {threads} hardware threads of each core, which has {self.threads_per_core} here"
+            advice = "use no more, or a parameter whose high is the fact threads_per_core"
+            found.append(Problem(f"{text}; {advice}", "options.threads_per_core"))
+        return found
 
-    def rule(self, asked: Count | None) -> tuple[Constraint, ...]:
-        """Return the rule that a run asks for no more nodes than there are."""
-        if not isinstance(asked, str):
-            return ()
-        return (
-            Constraint("options.nodes fits", f"({asked}) <= {self.count}", "a run has no more nodes than there are"),
-        )
+    def rules(self, asked: Count | None, threads: Count = 1) -> tuple[Constraint, ...]:
+        """Return the rules that a run asks for no more nodes, and hardware threads of each core, than there are."""
+        found = []
+        if isinstance(asked, str):
+            reason = "a run has no more nodes than there are"
+            found.append(Constraint("options.nodes fits", f"({asked}) <= {self.count}", reason))
+        if isinstance(threads, str):
+            reason = "a run has no more hardware threads of a core than there are"
+            rule = f"({threads}) <= {self.threads_per_core}"
+            found.append(Constraint("options.threads_per_core fits", rule, reason))
+        return tuple(found)

@@ -103,6 +103,7 @@ class MixObjective:
                 nodes=max(part.resources.nodes for part in parts),
                 gpus=max(part.resources.gpus for part in parts),
                 cpus=context.cpus,
+                threads_per_core=max(part.resources.threads_per_core for part in parts),
             ),
             time_limit_s=context.time_limit_s,
             parts=parts,

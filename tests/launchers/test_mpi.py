@@ -19,6 +19,7 @@ from launchers.mpi import (
     srun,
 )
 from launchers.mpi_command import mpi_argv
+from tests.support.hardware_threads import two_cores
 
 OPEN_MPI_4 = MpiFlavour(open_mpi.OPEN_MPI, (4, 1, 4))
 OPEN_MPI_5 = MpiFlavour(open_mpi.OPEN_MPI, (5, 0, 11))
@@ -126,6 +127,56 @@ GOLDEN = [
     (SRUN, job(4, cpus=(2, 3)), ONLINE, SRUN_HEAD.format(4) + " --overcommit --cpu-bind=none"),
 ]
 
+
+def on_threads(ranks: int, *cpus: int, hosts: tuple[str, ...] = (), **start: str) -> Job:
+    resources = Resources(len(cpus), nodes=max(1, len(hosts)), cpus=cpus, hosts=hosts, threads_per_core=2)
+    return replace(job(ranks, **start), resources=resources)
+
+
+# Ranks on the two hardware threads of each of two cores, or of one: flavour, job, command
+HARDWARE_THREADS = [
+    # the whole machine
+    (OPEN_MPI_4, on_threads(4, 0, 1), "mpirun -np 4 --use-hwthread-cpus"),
+    (OPEN_MPI_5, on_threads(4, 0, 1), "mpirun -np 4 --map-by :HWTCPUS"),
+    (OPEN_MPI_4, on_threads(2, 0, 1), "mpirun -np 2 --use-hwthread-cpus --map-by slot:PE=2"),
+    (OPEN_MPI_5, on_threads(2, 0, 1), "mpirun -np 2 --map-by slot:PE=2:HWTCPUS"),
+    (
+        OPEN_MPI_5,
+        on_threads(4, 0, 1, map_by="numa", bind_to="hwthread"),
+        "mpirun -np 4 --map-by numa:HWTCPUS --bind-to hwthread",
+    ),
+    (MPICH, on_threads(4, 0, 1), "mpiexec -n 4"),
+    (INTEL_MPI, on_threads(4, 0, 1), "mpirun -n 4"),
+    (SRUN, on_threads(2, 0, 1), SRUN_HEAD.format(2) + " --cpus-per-task=2 --threads-per-core=2"),
+    # a part of it
+    (OPEN_MPI_4, on_threads(2, 1), "mpirun -np 2 --use-hwthread-cpus --bind-to none"),
+    (OPEN_MPI_5, on_threads(2, 1), "mpirun -np 2 --map-by :HWTCPUS --bind-to none"),
+    (MPICH, on_threads(2, 1), "mpiexec -n 2 -bind-to user:1,3"),
+    (MPICH, on_threads(1, 1), "mpiexec -n 1 -bind-to user:1+3"),
+    (INTEL_MPI, on_threads(2, 1), "mpirun -n 2 -genv I_MPI_PIN_DOMAIN [0x2,0x8]"),
+    (
+        SRUN,
+        on_threads(2, 1),
+        SRUN_HEAD.format(2) + " --cpus-per-task=1 --threads-per-core=2 --overlap --mem=0 --cpu-bind=mask_cpu:0x2,0x8",
+    ),
+    # two hosts
+    (OPEN_MPI_4, on_threads(8, 0, 1, hosts=("a", "b")), "mpirun -np 8 --host a:4,b:4 --use-hwthread-cpus"),
+    # more ranks than hardware threads
+    (OPEN_MPI_4, on_threads(3, 1), "mpirun -np 3 --oversubscribe --bind-to none --mca mpi_yield_when_idle 1"),
+]
+
+
+@pytest.fixture
+def hardware_threads(tmp_path, monkeypatch):
+    two_cores(tmp_path, monkeypatch)
+
+
+@pytest.mark.usefixtures("hardware_threads")
+@pytest.mark.parametrize(("flavour", "wanted", "expected"), HARDWARE_THREADS, ids=[row[2] for row in HARDWARE_THREADS])
+def test_ranks_on_hardware_threads(flavour, wanted, expected):
+    assert command(flavour, wanted, (0, 1)) == expected
+
+
 # Two whole hosts of eight cores: flavour, ranks, what else is asked for, command
 ON_HOSTS = [
     (OPEN_MPI_4, 16, {}, "mpirun -np 16 --host a:8,b:8"),
@@ -207,6 +258,13 @@ def test_a_binding_that_would_leave_the_jobs_cores_is_refused(flavour, start):
     wanted = job(1, cpus=(2, 3), bind_to="core", **start)
     with pytest.raises(CannotStartRanksError, match=r"to the cores \[2, 3\] of this job; use bind_to = 'none'"):
         mpi_argv(flavour, wanted, online=ONLINE)
+
+
+@pytest.mark.usefixtures("hardware_threads")
+@pytest.mark.parametrize("flavour", [OPEN_MPI_4, OPEN_MPI_5], ids=str)
+def test_open_mpi_is_told_no_numbers_of_hardware_threads(flavour):
+    with pytest.raises(CannotStartRanksError, match=r"to the cores \[1, 3\] of this job; use bind_to = 'none'"):
+        mpi_argv(flavour, on_threads(2, 1, bind_to="hwthread"), online=(0, 1))
 
 
 def test_root_is_allowed_only_when_it_is_root():

@@ -92,6 +92,34 @@ def test_more_nodes_than_there_are_are_refused_before_a_run(tmp_path):
     assert "each run asks for 5 nodes; there are 4" in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("given", "cores", "per_core"),
+    [
+        ({}, 6, 1),
+        ({"threads_per_core": 2}, 3, 2),
+        ({"threads_per_core": "smt"}, 2, 4),
+        ({"threads_per_core": "off"}, 6, 1),
+    ],
+    ids=["one", "a number, filled", "a name, of which one core is not filled", "a parameter without a value"],
+)
+def test_threads_share_cores_as_the_study_file_says(given, cores, per_core, tmp_path):
+    machine = {"cores_per_node": 8, "threads_per_core": 4}
+    made = plan({**FULL, **given}, machine=machine, run_job=lambda job: None, folder=tmp_path)
+    resources = made.objective.job({"np": 3, "threads": 2, "smt": 4}, Context(tmp_path)).resources
+    assert (resources.cores, resources.threads_per_core) == (cores, per_core)
+
+
+def test_more_hardware_threads_than_a_core_has_are_refused_before_a_run(tmp_path):
+    one = {"nodes": 1, "cores_per_node": 8, "threads_per_core": 2}
+    made = plan({**FULL, "threads_per_core": "smt"}, machine=one, run_job=lambda job: None, folder=tmp_path)
+    assert [rule.rule for rule in made.constraints] == ["(smt) <= 2"]
+    assert "smt" in {mention.key for mention in made.mentioned}
+    with pytest.raises(PlanError) as error:
+        plan({**FULL, "threads_per_core": 4}, machine=one, run_job=lambda job: None, folder=tmp_path)
+    assert [problem.path for problem in error.value.problems] == ["options.threads_per_core"]
+    assert "asks for 4 hardware threads of each core, which has 2 here; use no more" in str(error.value)
+
+
 def test_the_last_match_of_a_figure_counts():
     measurement = objective().measure(output(GOOD))
     assert measurement.metrics == {"solve_s": 1.5, "rate": 7.0}

@@ -5,8 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from autotune.execution.core_pool import CorePool
 from autotune.machines.this_machine import read_or_empty, this_machine
-from launchers.cpus import one_thread_per_core, parse_cpu_list
+from launchers import Resources
+from launchers.cpus import one_thread_per_core, parse_cpu_list, threads_in_use
+from tests.support.hardware_threads import two_cores
 
 
 @pytest.mark.parametrize(("text", "cpus"), [("0-3,8", {0, 1, 2, 3, 8}), ("5\n", {5}), ("", set())])
@@ -48,6 +51,33 @@ def test_one_thread_of_each_core_out_of_the_allowed():
     assert chosen
     assert set(chosen) <= allowed
     assert one_thread_per_core(chosen) == chosen
+
+
+@pytest.mark.parametrize(
+    ("allowed", "quota", "expected"),
+    [
+        ({0, 1, 2, 3}, "max 100000", ((0, 1), 2)),
+        ({0, 1, 2}, "max 100000", ((0, 1), 1)),
+        ({1, 3}, "max 100000", ((1,), 2)),
+        ({0, 1, 2, 3}, "300000 100000", ((0, 1), 1)),
+        ({0, 1, 2, 3}, "400000 100000", ((0, 1), 2)),
+        ({0, 1, 2, 3}, "150000 100000", ((0,), 1)),
+    ],
+    ids=["all", "one is missing", "one core", "a quota of 3", "a quota of 4", "a quota of less than two"],
+)
+def test_how_many_hardware_threads_of_each_core_a_run_may_use(allowed, quota, expected, tmp_path, monkeypatch):
+    two_cores(tmp_path, monkeypatch, allowed)
+    (tmp_path / "cpu.max").write_text(quota)
+    monkeypatch.setattr("autotune.machines.this_machine._CGROUP", tmp_path)
+    machine = this_machine.__wrapped__()
+    threads = machine.facts["threads_per_core"]
+    assert (machine.cpus, threads) == expected
+    # Whatever a run has of the cores of the pool, no other run has.
+    pool = CorePool(machine.cpus)
+    taken = [pool.take(Resources(1, threads_per_core=threads)) for _ in machine.cpus]
+    used = [cpu for one in taken for cpu in threads_in_use(one.cpus, one.threads_per_core)]
+    assert len(used) == len(set(used)) == machine.cores * threads
+    assert set(used) <= allowed
 
 
 def test_a_kernel_file_that_is_missing_or_garbage_is_no_error(tmp_path):

@@ -83,9 +83,9 @@ def test_failures_are_counted_by_kind_and_bounds_apart():
     assert found.finished == 4
 
 
-def script(form):
+def script(form, **resources):
     outcome = Outcome(metrics={"wall_s": 2.0}, usage=Usage(elapsed_s=1000.0, peak_memory_bytes=3 * 2**30))
-    run = Run({"np": 4}, 3, outcome=outcome, job=JOB)
+    run = Run({"np": 4}, 3, outcome=outcome, job={**JOB, "resources": {**JOB["resources"], **resources}})
     flavour = script_flavour(JOB)
     return job_script(
         form, JobScript("autotune-qe", run.configuration, run.job, run.outcome.usage, flavour, ["two\nlines"])
@@ -126,6 +126,14 @@ def test_the_schedulers_settings_leave_room():
     assert "#SBATCH --ntasks=4" in script("slurm")
     assert "#SBATCH --time=00:50:00" in script("slurm")
     assert "# two\n# lines\n" in script("sh")
+
+
+def test_the_script_asks_for_the_hardware_threads_that_were_measured():
+    shared = script("slurm", cores=2, cpus=[0, 1], threads_per_core=2)
+    assert "#SBATCH --ntasks=4\n#SBATCH --cpus-per-task=1\n#SBATCH --threads-per-core=2\n" in shared
+    assert "mpirun -np 4 --use-hwthread-cpus --bind-to core" in shared
+    assert "threads-per-core" not in script("slurm")
+    assert "use-hwthread-cpus" not in script("slurm")
 
 
 def test_the_verdict_is_the_speed_up_wherever_one_is_said():
