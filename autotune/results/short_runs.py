@@ -8,6 +8,7 @@ only where it is ahead by three standard errors, since the best of many is looke
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import expm1, inf, sqrt
+from statistics import median
 from typing import Any
 
 from autotune.records.short_runs import short_runs
@@ -58,13 +59,15 @@ class Line:
 class ShortRunFinding:
     """What came of the short runs: `tried` trials had one, `left` were left after it, and `pairs` have whole ones, too.
 
-    `lines` are those of the latter, the best whole run first.
+    `without` are later trials with a whole run alone; a short one took that `share` of a whole one, the median. `lines`
+    are those of the pairs, the best whole run first.
     """
 
     section: FidelitySection
     tried: int
     left: int
     without: int
+    share: float
     correlation: RankCorrelation | None
     lines: tuple[Line, ...]
 
@@ -89,7 +92,10 @@ class ShortRunFinding:
         made = f"short runs ({section.parameter} = {section.low}): {self.tried} trials, {self.left} left after it"
         said = [f"{made}; with whole runs ({section.high}): {told}"]
         if self.without:
-            said.append(f"short runs tell too little here: {self.without} later trials were made whole without one")
+            said.append(
+                f"short runs save too little here, and take {self.share:.0%} of a whole one: "
+                f"{self.without} later trials were made whole without one"
+            )
         if self.lines:
             said.append(self._length_sentence())
         return said
@@ -118,6 +124,7 @@ class ShortRunFinding:
             "tried": self.tried,
             "left": self.left,
             "without": self.without,
+            "share": self.share,
             "rank_correlation": None if ranks is None else vars(ranks),
             "lines": [{"trial": one.trial, "startup": one.startup, "pace": one.pace} for one in self.lines],
             "at_production": None if other is None else {"trial": other[0].trial, "gain": other[1]},
@@ -138,6 +145,11 @@ def finding(runs: Sequence[Run], standings: Standings, section: FidelitySection)
     values = {number: run.outcome.metrics[name] for number, run in made.items() if run.outcome.complete}
     both = sorted((number for number in values if trials[number].complete), key=standings.effects.center)
     whole = [standings.effects.center(number) for number in both]
+    shares = [
+        made[number].outcome.usage.elapsed_s / trials[number].runs[-1].outcome.usage.elapsed_s
+        for number in both
+        if trials[number].runs[-1].outcome.usage.elapsed_s > 0.0
+    ]
     noise, lengths = expm1(standings.effects.noise), (section.low, section.high)
     lines = [
         Line.through(
@@ -154,6 +166,7 @@ def finding(runs: Sequence[Run], standings: Standings, section: FidelitySection)
         len(made),
         sum(trials[number].state is State.SHORT for number in made),
         sum(_is_without(trial, made.keys(), standings) for trial in trials.values()) if made else 0,
+        median(shares) if shares else 0.0,
         rank_correlation([standings.to_log(values[number]) for number in both], whole),
         tuple(lines),
     )

@@ -7,8 +7,11 @@ wait until there are no more new trials; then those that may beat it are run who
 first, until none of the rest has a chance beyond the error rate of races. So a bad forecast costs time, and a
 winner only as often as that. A trial that would beat the incumbent if one of its values had a start of its own is run
 whole as well, since a forecast may not know of that. As long as the interval of their rank correlation does not show
-that short runs rank as whole ones do, every trial is run whole; a capped run counts there with its bound. Where short
-runs would save nothing, since they do not rank, or too many trials need a whole one as well, no more are made.
+that short runs rank as whole ones do, every trial is run whole; a capped run counts there with its bound.
+
+Short runs are to save time, or to cost little. How long they take is set against how long whole runs take here, caps
+included: where that is too large a share no more are made, from the default's own on. Nor are they where they do not
+rank, or where too many trials need a whole run as well. Whole runs are then capped as in any study.
 
 The default has a short run now and then: how these differ says how far the machine drifts, which short runs apart in
 time are off by. Where it does, they also bring the next baseline nearer, and nothing is capped. Values, races, caps and
@@ -27,8 +30,9 @@ from autotune.execution.capping import Cap
 from autotune.records.series import Series
 from autotune.records.short_runs import all_short_runs, short_runs
 from autotune.records.study import Purpose, Run, State, TrialRecord
+from autotune.scheduling.own_starts import OwnStarts, Values, values_of
 from autotune.scheduling.repeats import RepeatScheduler, Step
-from autotune.statistics.rank_correlation import rank_correlation
+from autotune.statistics.rank_correlation import bounded_rank_correlation
 from autotune.statistics.standings import Standings
 from autotune.storage.observation import Observation
 from autotune.studyfile.fidelity import FidelitySection
@@ -41,18 +45,16 @@ _PAIRS = 5
 _DOUBTED = 12
 # A trial is run whole at once from this chance on.
 _PROBABLE = 0.5
-# That many trials beside the pairs tell how many need a whole run as well.
-_TELLING = 5
+# Until they are known to rank, short runs may take this share of the time of whole ones: if one trial in three then
+# needs a whole run as well, a dozen trials pay back what learning has cost.
+_DEAR = 1.0 / 3.0
+# How long a whole run takes is that of so many of the newest trials.
+_NEWEST = 5
+# That many more trials are thought to need no whole run, so that the first few say little.
+_LEFT = 2
 _LEAST_WEIGHT = 0.01
-# What is foretold from one pair may be off by so many standard errors.
-_UNSURE = 2.0
 # Short runs of the default that differ by so many times the noise of a run show a drift.
 _DRIFTING = 2.0
-# Of a parameter with more values than that, parts of its range take the place of values.
-_VALUES = 6
-_PARTS = 4
-
-Values = frozenset[tuple[int, int]]
 
 
 @dataclass(frozen=True)
@@ -60,9 +62,11 @@ class Hopes:
     """What short runs tell of trials without whole ones, by number.
 
     `short` are their values; those in `failed` gave none. Once that can be said, there is the `chance` to beat the
-    incumbent, the expected improvement (`gain`), and what the sampler is `told`. All trials in `tried` had a short run;
+    incumbent, the expected improvement (`gain`), and what the sampler is `told`; short runs are `ranked` if they are
+    known to rank as whole ones do. All trials in `tried` had a short run;
     that many `pairs` have both. `unknown` are the values that no pair has. The default had `repeats` short runs, and
-    `since` the last of them were others; they differ by `drift` (standard deviation of logarithms).
+    `since` the last of them were others; they differ by `drift` (standard deviation of logarithms). A short run takes
+    `short_s` seconds, the median.
     """
 
     short: dict[int, float] = field(default_factory=dict)
@@ -73,8 +77,10 @@ class Hopes:
     repeats: int = 0
     since: int = 0
     drift: float = 0.0
+    short_s: float = 0.0
     pays: bool = True
     known: bool = False
+    ranked: bool = False
     chance: dict[int, float] = field(default_factory=dict)
     gain: dict[int, float] = field(default_factory=dict)
     told: dict[int, tuple[float, float]] = field(default_factory=dict)
@@ -159,7 +165,7 @@ class ShortRunScheduler:
         Nor is any where the machine drifts: there are too few whole runs for races to know that.
         """
         hopes = self._hopes(standings)
-        is_pair = hopes.pairs < _PAIRS or bool(hopes.unknown.get(trial.number))
+        is_pair = hopes.pays and (hopes.pairs < _PAIRS or bool(hopes.unknown.get(trial.number)))
         return None if is_pair or self._drifts(hopes, standings) else self.repeats.cap(trial, standings)
 
     def is_settled(self, trial: TrialRecord, standings: Standings, busy: Collection[int]) -> bool:
@@ -194,7 +200,7 @@ class ShortRunScheduler:
 
     def _goes_on(self, number: int, hopes: Hopes, busy: Collection[int]) -> bool:
         """Whether a trial without a whole run is to have one now."""
-        if number in hopes.failed or (not hopes.pays and number not in hopes.short):
+        if number in hopes.failed or (not hopes.pays and (number not in hopes.short or not hopes.known)):
             return True
         if number not in hopes.short:
             return False
@@ -251,8 +257,13 @@ class ShortRunScheduler:
         having = self._values([*bare, *pairs], standings)
         covered: Values = frozenset().union(*(having[number] for number in pairs))
         unknown = {number: having[number] - covered for number in bare}
-        hopes = Hopes(bare, failed, frozenset(made), len(pairs), unknown, *self._drift(runs, standings))
-        return self._judged(hopes, pairs, values, made, standings)
+        short_s = median(made[number].outcome.usage.elapsed_s for number in values) if values else 0.0
+        hopes = Hopes(bare, failed, frozenset(made), len(pairs), unknown, *self._drift(runs, standings), short_s)
+        hopes = self._judged(hopes, pairs, values, standings)
+        return replace(hopes, pays=hopes.pays and self._pays(hopes, standings))
+
+    def _values(self, numbers: Sequence[int], standings: Standings) -> dict[int, Values]:
+        return values_of(self.space, {number: standings.trials[number].configuration for number in numbers})
 
     def _drift(self, runs: Sequence[Run], standings: Standings) -> tuple[int, int, float]:
         """Return how many short runs the default had, how many others had one since, and how far its own differ."""
@@ -272,26 +283,11 @@ class ShortRunScheduler:
         """Whether short runs of the default differ by more than whole runs explain."""
         return hopes.drift > max(_DRIFTING * standings.effects.noise, standings.effects.drift)
 
-    def _values(self, numbers: Sequence[int], standings: Standings) -> dict[int, Values]:
-        """Return the values of trials: places of parameters, and of their values or parts of their ranges."""
-        if not numbers:
-            return {}
-        rows = self.space.indices([standings.trials[number].configuration for number in numbers])
-        sizes = [len(parameter.values) for parameter in self.space.parameters]
-        return {
-            number: frozenset(
-                (place, int(index) if size <= _VALUES else int(index) * _PARTS // size)
-                for place, (index, size) in enumerate(zip(row, sizes, strict=True))
-            )
-            for number, row in zip(numbers, rows, strict=True)
-        }
-
     def _judged(
         self,
         hopes: Hopes,
         pairs: Sequence[int],
         values: dict[int, float],
-        made: dict[int, Run],
         standings: Standings,
     ) -> Hopes:
         """Add what pairs of short and whole runs tell of the trials without whole runs."""
@@ -308,11 +304,16 @@ class ShortRunScheduler:
         # A capped run is no pair to foretell from; but it is known what it is slower than, and that is a rank.
         lost = [number for number in values if _is_capped(standings.trials.get(number))]
         bounds = [standings.to_log(standings.bound(standings.trials[number])) for number in lost]
-        ranks = rank_correlation([values[number] for number in [*pairs, *lost]], [*whole.tolist(), *bounds])
+        ranks = bounded_rank_correlation(
+            [values[number] for number in [*pairs, *lost]],
+            [*whole.tolist(), *bounds],
+            [False] * len(pairs) + [True] * len(lost),
+        )
         if ranks is None or ranks.low <= 0.0:
             every = dict.fromkeys(numbers, 1.0)
             doubted = len(pairs) + len(lost) >= _DOUBTED
             return replace(hopes, pays=not doubted, known=True, chance=every, gain=every)
+        hopes = replace(hopes, ranked=True)
         if not hopes.short:
             return hopes
         model = WholeRuns.of(self._traits(pairs, standings), np.array([values[number] for number in pairs]), whole)
@@ -324,14 +325,12 @@ class ShortRunScheduler:
         z = ahead / spread
         chance = dict(zip(numbers, stdtr(forecast.degrees, z).tolist(), strict=True))
         own = self._with_own_start(hopes, pairs, values, standings)
-        pays = self._pays(chance, pairs, made, standings)
         chance |= {number: max(chance[number], self.repeats.rules.error_rate) for number in own}
         gain = ahead * ndtr(z) + spread * np.exp(-0.5 * z * z) / sqrt(2 * np.pi)
         weight = np.clip(effects.noise**2 / forecast.spread**2, _LEAST_WEIGHT, 1.0)
         told = zip(forecast.mean.tolist(), weight.tolist(), strict=True)
         return replace(
             hopes,
-            pays=pays,
             known=True,
             chance=chance,
             gain=dict(zip(numbers, gain.tolist(), strict=True)),
@@ -341,43 +340,39 @@ class ShortRunScheduler:
     def _with_own_start(
         self, hopes: Hopes, pairs: Sequence[int], values: dict[int, float], standings: Standings
     ) -> set[int]:
-        """Return the trials that would beat the incumbent if one of their values had a start of its own.
-
-        Of two trials with that value short runs would then differ by their pace alone, and whole ones by as many times
-        that as they are longer; a rate is of a step already. The pair with that value and the most similar short run
-        tells the rest.
-        """
+        """Return the trials that would beat the incumbent if one of their values had a start of its own."""
         best = standings.incumbent
         if best is None:
             return set()
         effects, metric = standings.effects, standings.metric
-        longer = self.section.high / self.section.low if metric.direction == "minimize" else 1.0
+        starts = OwnStarts(
+            self._values([*hopes.short, *pairs], standings),
+            {number: exp(values[number]) for number in [*hopes.short, *pairs]},
+            {number: exp(effects.center(number)) for number in pairs},
+            self.section.high / self.section.low if metric.direction == "minimize" else 1.0,
+            hypot(effects.noise, hopes.drift),
+        )
         least = exp(effects.center(best.number)) / (1.0 + self.repeats.rules.min_gain)
-        having = self._values([*hopes.short, *pairs], standings)
-        noise = hypot(effects.noise, hopes.drift)
-        found = set()
-        for number, short in hopes.short.items():
-            for value in having[number]:
-                near = min((p for p in pairs if value in having[p]), key=lambda p: abs(values[p] - short), default=None)
-                if near is None:
-                    continue
-                foretold = exp(effects.center(near)) - longer * (exp(values[near]) - exp(short))
-                error = noise * hypot(exp(effects.center(near)), longer * exp(values[near]), longer * exp(short))
-                if foretold - _UNSURE * error < least:
-                    found.add(number)
-        return found
+        return {number for number in hopes.short if starts.may_reach(number, least)}
 
-    def _pays(self, chance: dict[int, float], pairs: Sequence[int], made: dict[int, Run], standings: Standings) -> bool:
-        """Whether a short run of every trial, and whole ones of those that need one, take less than whole ones."""
-        shares = [
-            made[number].outcome.usage.elapsed_s / standings.trials[number].runs[-1].outcome.usage.elapsed_s
-            for number in pairs
-            if standings.trials[number].runs[-1].outcome.usage.elapsed_s > 0.0
-        ]
-        unsure = sum(one >= self.repeats.rules.error_rate for one in chance.values())
-        if len(chance) < _TELLING or not shares:
-            return True
-        return median(shares) + unsure / len(chance) < 1.0
+    def _pays(self, hopes: Hopes, standings: Standings) -> bool:
+        """Whether a short run of every trial, and whole ones of those that need one, take less than whole ones.
+
+        Those that were made whole after the pairs needed one, too.
+        """
+        share = self._share(hopes, standings)
+        if not hopes.ranked:
+            return share <= _DEAR
+        more = max(0, len(hopes.tried) - len(hopes.short) - len(hopes.failed) - _PAIRS - 1)
+        unsure = sum(one >= self.repeats.rules.error_rate for one in hopes.chance.values())
+        return share + (unsure + more) / (len(hopes.short) + more + _LEFT) < 1.0
+
+    def _share(self, hopes: Hopes, standings: Standings) -> float:
+        """Return what a short run takes of the time of the newest trials' whole ones, which may have been capped."""
+        ended = (trial for trial in standings.trials.values() if trial.complete or _is_capped(trial))
+        ran = [trial.runs[-1].outcome.usage.elapsed_s for trial in ended]
+        usual_s = median(ran[-_NEWEST:]) if ran else 0.0
+        return hopes.short_s / usual_s if usual_s > 0.0 else 0.0
 
     def _traits(self, numbers: Sequence[int], standings: Standings) -> np.ndarray:
         configurations = [standings.trials[number].configuration for number in numbers]

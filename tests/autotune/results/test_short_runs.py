@@ -42,3 +42,11 @@ def test_trials_that_were_left_are_counted():
     found = made()
     assert (found.tried, found.left, found.without) == (4, 1, 0)
     assert found.to_dict()["lines"][0]["startup"] == pytest.approx(1.0)
+
+
+def test_it_says_what_a_short_run_takes_of_a_whole_one_where_no_more_were_made():
+    later = TrialRecord(4, {"a": 4}, (Run({"a": 4}, 4, TUNING, outcome=took(22.0)),), settled=True)
+    trial = TrialRecord(0, {"a": 0}, (Run({"a": 0}, 0, TUNING, outcome=took(21.0)),), settled=True)
+    short = [Run({"a": 0}, 0, Series.short(100), steps=100, of=1000, outcome=took(9.0))]
+    said = finding(short, Standings.of([trial, later], SECONDS), SECTION).sentences()
+    assert "take 43% of a whole one: 1 later trials were made whole without one" in said[1]

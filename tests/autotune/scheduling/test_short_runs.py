@@ -123,7 +123,7 @@ def test_where_the_machine_drifts_the_default_runs_more_often_and_nothing_is_cap
 
 def test_where_twelve_whole_runs_do_not_show_that_short_ones_rank_no_more_are_made_though_most_are_capped():
     def alike(configuration, steps):
-        same = 12.0 + 0.01 * ((7 * configuration["a"] + 3 * configuration["b"]) % 5)
+        same = 2.0 + 0.002 * ((7 * configuration["a"] + 3 * configuration["b"]) % 5)
         return same if steps < SECTION.high else steady(configuration, steps)
 
     simulation, standings = tuned(alike)
@@ -132,3 +132,29 @@ def test_where_twelve_whole_runs_do_not_show_that_short_ones_rank_no_more_are_ma
     assert capped & short
     assert len(short) <= 13
     assert sum(bool(trial.runs) for trial in standings.trials.values()) == 24
+
+
+def test_where_a_short_run_takes_nearly_as_long_as_a_whole_one_only_the_default_has_one():
+    def dear(configuration, steps):
+        return 20.0 + steady(configuration, steps)
+
+    whole, _ = tuned(dear, short=False)
+    simulation, standings = tuned(dear)
+    short = [run for run in simulation.store.runs() if run.series.kind is SeriesKind.SHORT]
+    assert [run.trial for run in short] == [0]
+    # Nothing is left uncapped to be learnt from.
+    assert any(trial.state is State.CAPPED for trial in standings.trials.values())
+    spent_s = simulation.executor.spent_s - short[0].outcome.usage.elapsed_s
+    assert spent_s < 1.02 * whole.executor.spent_s
+
+
+def test_that_the_best_gets_better_and_caps_come_earlier_does_not_hide_that_short_runs_rank():
+    def close(configuration, steps):
+        return 1.0 + 0.4 * configuration["b"] + 0.01 * (1.0 + 0.02 * configuration["a"]) * steps
+
+    whole, _ = tuned(close, short=False)
+    simulation, standings = tuned(close)
+    short = {run.trial for run in simulation.store.runs() if run.series.kind is SeriesKind.SHORT} - {0}
+    assert len(short) == 23
+    assert simulation.executor.spent_s < whole.executor.spent_s
+    assert close(standings.incumbent.configuration, SECTION.high) <= 1.02 * best_of(close, standings)
