@@ -2,11 +2,11 @@
 
 What is tuned is what the Horovod studies of competition teams tuned: processes, global batch (the learning rate grows
 in proportion, Goyal et al. 2017), size of the gradient buckets (the counterpart of Horovod's fusion buffer), loader
-processes, precision, layout.
+processes, precision, layout; and, if asked for, what is done to gradients before they are sent.
 """
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -15,6 +15,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from launchers import Job, Resources
 from objectives.base import (
+    PARTS,
+    REMARK,
+    Answer,
     Context,
     InvalidResult,
     Measurement,
@@ -30,6 +33,8 @@ from objectives.mentions.templates import filled_in
 from objectives.options import read_options
 from objectives.training import torch
 from objectives.training.ending import check, last_line
+from objectives.training.gap import gap, gap_metric, overfit_sentence
+from objectives.training.phases import PHASES, VALIDATE, idle_sentence, parts_of
 from objectives.training.progress import reader
 from spaces import Choice, Configuration, Constraint, Flag, Integer, Parameter
 from spaces.parameters.problem import Problem
@@ -41,10 +46,13 @@ EFFICIENCIES = (
     Metric("load_balance", "", "maximize"),
     Metric("communication_efficiency", "", "maximize"),
 )
+LOSS, VALIDATION_LOSS = Metric("loss", ""), Metric("validation_loss", "")
 ELAPSED = Metric("elapsed_s", "s", kind="time")
+_GAP = gap_metric(VALIDATION_LOSS)
 # Between two reports every configuration trains as many samples, so that their paces can be compared.
 _SAMPLES_PER_REPORT = 1024
 _BATCHES = (32, 64, 128, 256, 512)
+_LOSS_MAY_DIFFER = 0.1  # of that of exact gradients, after the same samples
 _TEMPLATES = (
     "--workers={workers}",
     "--threads={threads}",
@@ -57,6 +65,9 @@ _TEMPLATES = (
     "--gradient-as-bucket-view={gradient_as_bucket_view}",
     "--static-graph={static_graph}",
     "--checkpoint-every={checkpoint_every}",
+    "--hook={hook}",
+    "--rate-scaling={rate_scaling}",
+    "--prefetch={prefetch}",
 )
 
 
@@ -73,6 +84,10 @@ class DdpOptions(BaseModel):
         max_workers: processes at most; as many as cores, or as GPUs where there are some.
         oversubscribe: allow more processes and threads than cores.
         tune_checkpoints: also tune how often a checkpoint is written.
+        tune_hooks: also tune what is done to gradients before they are sent: torch's communication hooks.
+        tune_rate_scaling: also tune how the learning rate grows with the batch.
+        tune_prefetch: also tune how many batches each loader process makes ahead.
+        validation_samples: look at so many other samples at the end, for the validation's loss and its time.
         python: the interpreter that has PyTorch.
     """
 
@@ -87,17 +102,25 @@ class DdpOptions(BaseModel):
     max_workers: int | None = Field(default=None, ge=1)
     oversubscribe: bool = False
     tune_checkpoints: bool = False
+    tune_hooks: bool = False
+    tune_rate_scaling: bool = False
+    tune_prefetch: bool = False
+    validation_samples: int = Field(default=0, ge=0)
     python: str | None = None
 
 
 @dataclass(frozen=True)
 class DdpObjective:
-    """Runs our program; `argv` is its command line without what is tuned."""
+    """Runs our program; `argv` is its command line without what is tuned.
+
+    With `checks_loss` the loss is an answer: what saves time by spoiling the training is a failed trial.
+    """
 
     argv: tuple[str, ...]
     metrics: tuple[Metric, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
     gpus: bool = False
+    checks_loss: bool = False
 
     def job(self, configuration: Configuration, context: Context) -> Job:
         """Return the program with the configuration's options."""
@@ -125,12 +148,24 @@ class DdpObjective:
         """
         check(output)
         result = _result(output.stdout)
-        missing = [metric.name for metric in self.metrics if result.get(metric.name) is None and metric != ELAPSED]
+        told = [metric.name for metric in self.metrics if metric not in {ELAPSED, _GAP}]
+        told += [LOSS.name] if self.checks_loss or _GAP in self.metrics else []
+        missing = [name for name in told if result.get(name) is None]
         if missing:
             msg = f"the result tells no {', '.join(missing)}: {last_line(output) or 'nothing was printed'}"
             raise InvalidResult(msg, code="no-result")
-        metrics = {metric.name: float(result[metric.name]) for metric in self.metrics if metric != ELAPSED}
-        return Measurement(metrics | {ELAPSED.name: output.status.usage.elapsed_s}, details=result)
+        seen = {name: float(result[name]) for name in told} | {ELAPSED.name: output.status.usage.elapsed_s}
+        remarks = [idle_sentence(seen, gpus=self.gpus)]
+        if _GAP in self.metrics:
+            losses = seen[LOSS.name], seen[VALIDATION_LOSS.name]
+            seen[_GAP.name] = gap(VALIDATION_LOSS, *losses)
+            remarks.append(overfit_sentence(VALIDATION_LOSS, "that of the training", *losses))
+        said = "; ".join(filter(None, remarks))
+        return Measurement(
+            {metric.name: seen[metric.name] for metric in self.metrics},
+            _answer(result) if self.checks_loss else None,
+            {**result, PARTS: parts_of(seen), **({REMARK: said} if said else {})},
+        )
 
 
 def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: RunJob, folder: Path) -> Plan:
@@ -140,6 +175,8 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
         PlanError: the options have errors, or there is no PyTorch here.
     """
     checked = read_options(DdpOptions, options, "ddp")
+    if errors := list(_errors(checked)):
+        raise PlanError(errors)
     python = torch.find(checked.python, run_job, folder.resolve())
     # All workers of a run are processes of one host.
     cores = int(machine["cores_per_node"])
@@ -150,23 +187,40 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     fixed = [f"--model={checked.model}", f"--size={checked.size}", f"--reports={checked.reports}"]
     if checked.target_loss is not None:
         fixed.append(f"--target-loss={checked.target_loss}")
+    if checked.validation_samples:
+        fixed.append(f"--validation-samples={checked.validation_samples}")
     first = SPEED if checked.target_loss is None else TIME_TO_TARGET
     others = () if checked.target_loss is None else (SPEED,)
+    validation = (VALIDATE, VALIDATION_LOSS, _GAP) if checked.validation_samples else ()
     compiler = shutil.which("c++") or shutil.which("g++")
     bf16 = bool(python.gpus) or _has_bf16()
     left_out = [] if compiler else ["compile: there is no C++ compiler"]
     left_out += [] if bf16 else ["precision: this processor has no bfloat16 arithmetic"]
+    nccl = python.gpus >= most
+    left_out += [] if nccl or not checked.tune_hooks else ["hook bf16: torch has it between GPUs only"]
     rules = [Constraint("equal shares", "batch_size % workers == 0", "every worker has as many samples of a batch")]
+    if checked.tune_hooks:
+        rules.append(Constraint("gradients to send", "workers > 1 or not is_set(hook)", "one worker sends nothing"))
+        if not nccl:
+            rule = "not is_set(hook) or hook == 'fp16' or (is_set(bucket_mib) and bucket_mib == '100')"
+            rules.append(Constraint("one bucket for PowerSGD", rule, "between CPUs several would meet in any order"))
+    if checked.tune_prefetch:
+        rule = "is_set(loader_workers) or not is_set(prefetch)"
+        rules.append(Constraint("batches ahead", rule, "without loader processes nobody makes them"))
     if not checked.oversubscribe:
         rules.append(Constraint("cores", "workers * threads <= cores_per_node", "each thread has a core of its own"))
     return Plan(
         objective=DdpObjective(
             (python.path, "-P", "-m", "ddp", *fixed),
-            (first, *others, *EFFICIENCIES, ELAPSED),
+            (first, *others, *EFFICIENCIES, *PHASES, *validation, ELAPSED),
             {"PYTHONPATH": str(torch.PROGRAMS)},
             bool(python.gpus),
+            checked.tune_hooks and checked.target_loss is None,
         ),
-        parameters=_parameters(checked, most, cores, compiles=compiler is not None, bf16=bf16),
+        parameters=(
+            *_parameters(checked, most, cores, compiles=compiler is not None, bf16=bf16),
+            *_asked_for(checked, nccl=nccl),
+        ),
         constraints=tuple(rules),
         facts={
             "gpus": python.gpus,
@@ -182,6 +236,19 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     )
 
 
+def _errors(checked: DdpOptions) -> Iterator[Problem]:
+    if checked.tune_hooks and checked.tune_batch and checked.target_loss is None:
+        msg = (
+            "tune_hooks compares the loss after the same samples and steps with that of exact gradients: "
+            "say tune_batch = false as well, or give a target_loss"
+        )
+        yield Problem(msg, "options.tune_hooks")
+    if checked.tune_rate_scaling and not (checked.tune_batch and checked.target_loss is not None):
+        msg = "tune_rate_scaling changes what is learnt with larger batches, not the speed: give a target_loss as well"
+        msg += "" if checked.tune_batch else ", and tune_batch = true"
+        yield Problem(msg, "options.tune_rate_scaling")
+
+
 def _parameters(checked: DdpOptions, most: int, cores: int, *, compiles: bool, bf16: bool) -> tuple[Parameter, ...]:
     batches = _BATCHES if checked.tune_batch else (checked.batch_size,)
     images = checked.model in {"small-cnn", "resnet50"}
@@ -194,9 +261,6 @@ def _parameters(checked: DdpOptions, most: int, cores: int, *, compiles: bool, b
         Flag("compile", optional=True, help="torch.compile") if compiles else None,
         Flag("gradient_as_bucket_view", optional=True, help="gradients lie in the buckets: no copy"),
         Flag("static_graph", optional=True, help="the network is the same in every step"),
-        Integer("checkpoint_every", (10, 50, 200), optional=True, help="optimiser steps between checkpoints")
-        if checked.tune_checkpoints
-        else None,
     ]
     return (
         Integer("workers", tuple(range(1, most + 1)), default=min(2, most), help="processes"),
@@ -206,12 +270,33 @@ def _parameters(checked: DdpOptions, most: int, cores: int, *, compiles: bool, b
     )
 
 
+def _asked_for(checked: DdpOptions, *, nccl: bool) -> Iterator[Parameter]:
+    """Return the parameters that are tuned only when the options say so."""
+    if checked.tune_checkpoints:
+        yield Integer("checkpoint_every", (10, 50, 200), optional=True, help="optimiser steps between checkpoints")
+    if checked.tune_hooks:
+        hooks = ("fp16", *(("bf16",) if nccl else ()), "powersgd-1", "powersgd-4")
+        yield Choice("hook", hooks, optional=True, help="what is done to gradients before they are sent")
+    if checked.tune_rate_scaling:
+        scalings = ("square-root", "constant")
+        yield Choice("rate_scaling", scalings, optional=True, help="of the learning rate with the batch; unset: linear")
+    if checked.tune_prefetch:
+        yield Integer("prefetch", (1, 4, 8), optional=True, help="batches that a loader process makes ahead; unset: 2")
+
+
 def _has_bf16() -> bool:
     try:
         flags = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:
         return False
     return "avx512_bf16" in flags or "amx_bf16" in flags or " bf16" in flags
+
+
+def _answer(result: Mapping[str, Any]) -> Answer:
+    """Return the loss, to be compared with that of runs that trained with the same samples in the same steps only."""
+    name = f"the loss of seed {result.get('seed')} with batches of {result.get('batch_size')}"
+    loss = Answer(name, float(result[LOSS.name]), 0.0, relative_tolerance=_LOSS_MAY_DIFFER)
+    return Answer(LOSS.name, loss.value, 0.0, relative_tolerance=_LOSS_MAY_DIFFER, parts=(loss,))
 
 
 def _result(text: str) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from objectives.training.objective import TrainingObjective
 from spaces import Choice, Float, Integer, Parameter
 from spaces.parameters.problem import Problem
 
+TRAINED = Metric("train_auc", "", "maximize")
 MORE = (Metric("val_loss", "", "minimize"), Metric("val_dice", "", "maximize"), Metric("val_iou", "", "maximize"))
 PARAMETERS = 475_969
 """Of the network, as Keras counts: 474,017 that are trained, and 1,952 moving statistics."""
@@ -91,6 +92,7 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
             gpus,
             checked.target,
             checked.budget_s,
+            trained=TRAINED,
         ),
         parameters=_parameters(checked),
         constraints=(),

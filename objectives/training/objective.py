@@ -9,6 +9,7 @@ from objectives.base import (
     CHECKPOINT_VARIABLE,
     CURVE,
     LAST_STEP,
+    REMARK,
     SEED_VARIABLE,
     STEPS_VARIABLE,
     Context,
@@ -28,6 +29,7 @@ from objectives.mentions.templates import filled_in
 from objectives.mentions.words import Word, filled_words
 from objectives.patterns.search import SearchError
 from objectives.training.ending import check, last_line
+from objectives.training.gap import GAP, gap, gap_metric, overfit_sentence
 from objectives.training.pattern import pattern_reader, progress_in
 from objectives.training.progress import ReaderKind, counted_from, reader
 from spaces import Configuration, Value
@@ -46,10 +48,11 @@ class TrainingObjective:
     """Runs a training script.
 
     `argv`, `environment` and `files` are templates of parameters and of `PLACEHOLDERS`; `metric` is read from its
-    progress lines, the best value counts; the values of `more` are those of that step. `progress` names the form of
-    these lines, or is patterns of one's own; the first step is called `first_step` there. With a `target` the time to
-    reach it is optimised instead, as the script tells it (`elapsed_s` of its progress lines). A script that is still
-    training after `budget_s` is stopped, and what it reached counts.
+    progress lines, the best value counts; the values of `more` are those of that step. `trained` is what `metric` is on
+    the data that it trains with: recorded, too, and the gap between both. `progress` names the form of these lines, or
+    is patterns of one's own; the first step is called `first_step` there. With a `target` the time to reach it is
+    optimised instead, as the script tells it (`elapsed_s` of its progress lines). A script that is still training after
+    `budget_s` is stopped, and what it reached counts.
     """
 
     argv: tuple[Word, ...]
@@ -64,12 +67,14 @@ class TrainingObjective:
     files: tuple[RunFile, ...] = ()
     first_step: int = 1
     nodes: Nodes = field(default_factory=Nodes)
+    trained: Metric | None = None
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
         """The metric that is optimised, then the others."""
         first = (self.metric,) if self.target is None else (TIME_TO_TARGET, self.metric)
-        return (*first, *self.more, ELAPSED)
+        both = (self.trained, gap_metric(self.metric)) if self.trained else ()
+        return (*first, *self.more, *both, ELAPSED)
 
     def job(self, configuration: Configuration, context: Context) -> Job:
         """Return the command with the values of the configuration and of the context in their places."""
@@ -123,11 +128,17 @@ class TrainingObjective:
         best = min(points, key=lambda point: self.metric.cost(point[1]))
         at_best = next(progress for progress in seen if progress.step == best[0])
         metrics = {self.metric.name: best[1], ELAPSED.name: output.status.usage.elapsed_s}
-        metrics |= {metric.name: at_best.metrics[metric.name] for metric in self.more if metric.name in at_best.metrics}
+        metrics |= {name: at_best.metrics[name] for name in self._names[1:] if name in at_best.metrics}
+        details: dict[str, object] = {CURVE: [list(point) for point in points], LAST_STEP: steps}
+        if self.trained and self.trained.name in metrics:
+            trained = metrics[self.trained.name]
+            metrics[GAP] = gap(self.metric, trained, best[1])
+            if said := overfit_sentence(self.metric, self.trained.name, trained, best[1]):
+                details[REMARK] = said
         if self.target is not None:
             metrics[TIME_TO_TARGET.name] = self._time_to_target(seen)
         declared = {metric.name: metrics[metric.name] for metric in self.metrics if metric.name in metrics}
-        return Measurement(declared, details={CURVE: [list(point) for point in points], LAST_STEP: steps})
+        return Measurement(declared, details=details)
 
     def _seen(self, output: Output) -> tuple[int, list[Progress]]:
         """Return the last step, and the last word on each step that tells the metric, in the order of the steps."""
@@ -143,7 +154,7 @@ class TrainingObjective:
 
     @property
     def _names(self) -> list[str]:
-        return [metric.name for metric in (self.metric, *self.more)]
+        return [metric.name for metric in (self.metric, *self.more, *([self.trained] if self.trained else []))]
 
     def _nothing(self, steps: int, output: Output) -> str:
         if not steps:

@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,6 +26,7 @@ from objectives.mentions.words import (
     program_of,
 )
 from objectives.options import read_options
+from objectives.training.gap import GAP
 from objectives.training.metric import ProgressMetric
 from objectives.training.objective import PLACEHOLDERS, STEPS, TrainingObjective
 from objectives.training.pattern import pattern_errors
@@ -42,9 +44,10 @@ class TrainingOptions(BaseModel):
 
     `argv`, the values of `environment` and `files` are templates as those of a command, in which `{steps}`, `{seed}`
     and `{checkpoint}` are what a run is asked for. `metric` is optimised, `metrics` are recorded beside it, each a name
-    or a table; `progress` names the form of the progress lines, or is a regular expression, or several (see
-    docs/training.md), and `first_step` is what the first step is called there. With `target` the time until the metric
-    reaches it is optimised; with `budget_s` a run is stopped after so many seconds, and what it has reached counts.
+    or a table, and `trained` names what `metric` is on the data that is trained with. `progress` names the form of the
+    progress lines, or is a regular expression, or several (see docs/training.md), and `first_step` is what the first
+    step is called there. With `target` the time until the metric reaches it is optimised; with `budget_s` a run is
+    stopped after so many seconds, and what it has reached counts.
     Each run gets `cores` (a number, the name of a parameter or an expression) and `gpus` of its own.
     """
 
@@ -55,6 +58,7 @@ class TrainingOptions(BaseModel):
     files: list[FileOptions] = Field(default_factory=list)
     metric: ProgressMetric
     metrics: list[ProgressMetric] = Field(default_factory=list)
+    trained: str | None = None
     progress: str | list[str] = "auto"
     first_step: Literal[0, 1] = 1
     target: float | None = None
@@ -89,6 +93,7 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     files, errors = input_files(checked.files, make=bool(machine.get("makes_files", True)))
     errors += template_errors(checked.templates)
     errors += _progress_errors(checked)
+    errors += _trained_errors(checked)
     program = shutil.which(program_of(checked.argv))
     if program is None:
         errors.append(
@@ -123,6 +128,7 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
             files,
             checked.first_step,
             Nodes.of(machine),
+            replace(checked.metric.metric(), name=checked.trained) if checked.trained else None,
         ),
         parameters=(),
         constraints=(),
@@ -144,10 +150,19 @@ def _progress_errors(options: TrainingOptions) -> Iterator[Problem]:
         yield Problem(f"no pattern is given; known forms: {', '.join(KINDS)}", "options.progress")
         return
     names = [metric.name for metric in (options.metric, *options.metrics)]
+    names += [options.trained] if options.trained else []
     for index, message in pattern_errors(form, names, KINDS):
         yield Problem(
             message, f"options.progress.{index}" if isinstance(options.progress, list) else "options.progress"
         )
+
+
+def _trained_errors(options: TrainingOptions) -> Iterator[Problem]:
+    recorded = {metric.name for metric in (options.metric, *options.metrics)}
+    for name in (options.trained, GAP):
+        if options.trained and name in recorded:
+            msg = f"{name!r} is recorded because of `trained` = {options.trained!r}; leave it out of metric and metrics"
+            yield Problem(msg, "options.trained")
 
 
 def _taken(parameters: Iterable[str]) -> list[str]:
@@ -178,7 +193,8 @@ def _mentions_variable(file: Path) -> bool:
 def _reading(options: TrainingOptions) -> dict[str, str]:
     form = options.form
     told = form if isinstance(form, str) else "; ".join(form)
-    return {"progress": told + ("" if options.first_step else ", from step 0")}
+    trained = {"trained": options.trained} if options.trained else {}
+    return {"progress": told + ("" if options.first_step else ", from step 0"), **trained}
 
 
 def _identity(options: TrainingOptions, argv: Sequence[str], files: Sequence[RunFile]) -> dict[str, str]:

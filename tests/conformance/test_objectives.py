@@ -32,11 +32,12 @@ from objectives.ucx.objective import MERGE_METRICS, UcxObjective
 QE_OUTPUT = (Path(__file__).parents[1] / "objectives" / "outputs" / "converged-np2.stdout").read_text()
 UCX_OUTPUT = (Path(__file__).parents[1] / "objectives" / "outputs" / "ucx-merge.stdout").read_text()
 TRAINING_OUTPUT = "".join(
-    f'{{"step": {step}, "val_auc": 0.{step}, "val_loss": 1.0, "val_dice": 0.5, "val_iou": 0.5}}\n' for step in (1, 2, 3)
+    f'{{"step": {step}, "val_auc": 0.{step}, "train_auc": 0.4, "val_loss": 1.0, "val_dice": 0.5, "val_iou": 0.5}}\n'
+    for step in (1, 2, 3)
 )
 DDP_OUTPUT = (
     '{"step": 1, "samples_per_s": 900.0}\n{"result": {"samples_per_s": 900.0, "parallel_efficiency": 0.7, '
-    '"load_balance": 0.9, "communication_efficiency": 0.8}}\n'
+    '"load_balance": 0.9, "communication_efficiency": 0.8, "data_s": 1.0, "compute_s": 3.0, "communicate_s": 0.5}}\n'
 )
 MPI_OUTPUT = (
     '{"step": 1, "bytes": 8, "latency_s": 2.5e-07, "repetitions": 20000}\n'

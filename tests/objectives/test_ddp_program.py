@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from objectives.training.programs.ddp.data import Batches, Patches, Sequences
 from objectives.training.programs.ddp.failure import DivergedError, failure_of
 from objectives.training.programs.ddp.options import settings_of
-from objectives.training.programs.ddp.rate import learning_rate
-from objectives.training.programs.ddp.timing import Interval, efficiencies, mean_loss, samples_per_s
+from objectives.training.programs.ddp.rate import learning_rate, scale_of
+from objectives.training.programs.ddp.timing import Interval, efficiencies, mean_loss, phases, samples_per_s
 
 pytestmark = pytest.mark.slow
 
@@ -72,6 +72,17 @@ def test_efficiencies_of_known_cases():
 def test_speed_is_that_of_the_slowest_worker():
     seen = [Interval(10, 5, 2.0, 1.0, 0.25), Interval(10, 5, 4.0, 1.0, 0.75)]
     assert (samples_per_s(seen, 16), mean_loss(seen)) == (20.0, 0.5)
+
+
+def test_phases_are_means_over_workers_and_sums_over_intervals():
+    seen = [Interval(1, 1, 4.0, 2.0, 0.5, 1.0, 0.5), Interval(1, 1, 4.0, 3.0, 0.5, 0.0, 1.0)]
+    found = phases([seen, seen])
+    assert (found.data_s, found.compute_s, found.communicate_s) == (1.0, 5.0, 1.5)
+
+
+@pytest.mark.parametrize(("scaling", "scale"), [("linear", 4.0), ("square-root", 2.0), ("constant", 1.0)])
+def test_the_rate_of_a_batch_four_times_as_large(scaling, scale):
+    assert scale_of(scaling, 4.0) == scale
 
 
 @given(st.floats(1e-6, 10.0), st.floats(0.1, 100.0), st.integers(1, 50), st.integers(0, 200))
@@ -206,6 +217,11 @@ def test_reports_and_result(plain):
     assert shares[0] == pytest.approx(shares[1] * result["load_balance"])
     assert result["time_to_target_s"] is None
     assert result["parameters"] > 10**6
+    assert result["compute_s"] > 0
+    assert result["data_s"] > 0
+    assert result["communicate_s"] > 0
+    assert (result["batch_size"], result["seed"]) == (8, 1)
+    assert "validation_loss" not in result
 
 
 @needs_torch
@@ -222,6 +238,48 @@ def test_one_worker_learns_what_two_do(plain, tmp_path):
     code, lines, stderr = run(tmp_path, *TINY, "--reports", "4", *settings)
     assert (code, stderr) == (0, "")
     assert losses(lines) == pytest.approx(losses(plain), rel=1e-3)
+
+
+@needs_torch
+@pytest.mark.parametrize("hook", ["fp16", "powersgd-1", "powersgd-4"])
+def test_what_is_sent_of_gradients_changes_the_training_little(hook, plain, tmp_path):
+    bucket_mib = "0.05" if hook == "fp16" else "100"
+    settings = ("--hook", hook, "--bucket-mib", bucket_mib, "--loader-workers", "1", "--prefetch", "4")
+    code, lines, stderr = run(tmp_path, *TINY, "--reports", "4", *settings)
+    assert (code, stderr) == (0, "")
+    exact, rounded = losses(plain), losses(lines)
+    assert exact[0] == pytest.approx(rounded[0], rel=1e-3)
+    assert exact[1:] == pytest.approx(rounded[1:], rel=1e-2 if hook == "fp16" else 0.3)
+    assert exact != rounded
+
+
+@needs_torch
+@pytest.mark.parametrize(
+    ("hook", "words"),
+    [
+        (("--hook", "bf16"), "--hook bf16 is for GPUs"),
+        (("--hook", "powersgd-1", "--bucket-mib", "1"), "between CPUs: give a --bucket-mib of 5 or more"),
+        (("--hook", "powersgd-1"), "not 25, which begins with a smaller one"),
+    ],
+)
+def test_a_hook_that_does_not_work_between_cpus_is_refused_in_words(hook, words, tmp_path):
+    code, lines, stderr = run(tmp_path, *TINY, *hook)
+    assert (code, lines) == (1, [])
+    assert words in stderr
+
+
+@needs_torch
+def test_any_number_of_workers_finds_the_same_loss_on_samples_that_nobody_trained_with(plain, tmp_path):
+    asked = (*TINY, "--reports", "4", "--validation-samples", "21")
+    found = []
+    for workers in ("1", "2"):
+        code, lines, stderr = run(tmp_path, *asked, "--workers", workers, "--loader-workers", "1")
+        assert (code, stderr) == (0, "")
+        assert losses(lines) == pytest.approx(losses(plain), rel=1e-3)
+        found.append(lines[-1]["result"])
+    assert found[0]["validation_loss"] == pytest.approx(found[1]["validation_loss"], rel=1e-3)
+    assert found[0]["validation_loss"] != pytest.approx(found[0]["loss"], rel=1e-6)
+    assert min(one["validate_s"] for one in found) > 0
 
 
 @needs_torch

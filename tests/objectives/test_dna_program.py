@@ -28,7 +28,9 @@ metrics, motif, synthetic, data, settings, progress, refusal = (
 )
 
 TINY = ("--length", "64", "--windows", "8", "--validation-windows", "16", "--batch-size", "4", "--filters", "4")
-STEP = {"step", "val_auc", "val_loss", "val_dice", "val_iou", "val_site_iou", "train_loss", "elapsed_s"}
+FIGURES = {"val_auc", "val_loss", "val_dice", "val_iou", "val_site_iou", "train_loss", "train_auc"}
+STEP = {"step", *FIGURES, "elapsed_s"}
+SHARES = ("val_auc", "val_dice", "val_iou", "val_site_iou", "train_auc")
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +108,7 @@ def test_each_epoch_has_its_line_and_the_end_names_the_best(trained: Trained) ->
     *steps, end = trained.whole
     assert [line["step"] for line in steps] == [1, 2, 3, 4]
     assert all(set(line) == STEP for line in steps)
-    assert all(0 <= line[name] <= 1 for line in steps for name in ("val_auc", "val_dice", "val_iou", "val_site_iou"))
+    assert all(0 <= line[name] <= 1 for line in steps for name in SHARES)
     assert all(0 < one["elapsed_s"] < two["elapsed_s"] for one, two in pairwise(steps))
     assert end == {"best": min(steps, key=lambda line: line["val_loss"])}
 

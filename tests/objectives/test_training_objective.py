@@ -5,6 +5,7 @@ import pytest
 
 from launchers import EndReason, JobState, JobStatus, Usage
 from objectives.base import (
+    REMARK,
     ApplicationError,
     Context,
     InfrastructureError,
@@ -107,6 +108,45 @@ def test_the_best_value_counts_and_the_others_are_those_of_its_step():
     assert least.metrics["val_loss"] == 0.4
 
 
+LEARNT = (
+    '{"step": 1, "val_auc": 0.2, "train_auc": 0.3}\n'
+    '{"step": 2, "val_auc": 0.25, "train_auc": 0.96}\n'
+    '{"step": 3, "val_auc": 0.2, "train_auc": 0.98}\n'
+)
+beside = TrainingObjective(("train",), AUC, trained=Metric("train_auc", "", "maximize"))
+
+
+def test_the_gap_to_the_data_that_it_trains_with_is_a_metric_and_said_where_it_is_wide():
+    found = beside.measure(output(LEARNT))
+    assert found.metrics == {"val_auc": 0.25, "train_auc": 0.96, "gap": pytest.approx(0.71), "elapsed_s": 7.0}
+    assert found.details[REMARK] == "overfits: val_auc 0.25, but train_auc 0.96"
+    early = beside.measure(output(LEARNT.splitlines()[0].replace("0.3", "0.24")))
+    assert early.metrics["gap"] == pytest.approx(0.04)
+    assert REMARK not in early.details
+
+
+def test_a_loss_is_worse_where_it_is_larger():
+    lines = '{"step": 1, "val_loss": 0.5, "loss": 0.1}\n'
+    found = TrainingObjective(("train",), LOSS, trained=Metric("loss", "")).measure(output(lines))
+    assert found.metrics["gap"] == pytest.approx(0.4)
+    assert found.details[REMARK] == "overfits: val_loss 0.5, but loss 0.1"
+
+
+def test_a_training_that_does_not_tell_it_has_no_gap():
+    found = beside.measure(output(LINES))
+    assert found.metrics == {"val_auc": 0.6, "elapsed_s": 7.0}
+    assert REMARK not in found.details
+
+
+def test_a_script_names_what_its_metric_is_on_the_data_that_it_trains_with(tmp_path):
+    plan = planned(
+        tmp_path, argv=[sys.executable], metric="acc", trained="own", progress=r"ep (\d+) acc (\S+) own (\S+)"
+    )
+    assert [metric.name for metric in plan.objective.metrics] == ["acc", "own", "gap", "elapsed_s"]
+    found = plan.objective.measure(output("ep 1 acc 0.5 own 0.9\n"))
+    assert found.metrics["gap"] == pytest.approx(0.4)
+
+
 def test_the_last_word_on_a_step_counts():
     assert training.measure(output(LINES + '{"step": 2, "val_auc": 0.5, "val_loss": 0.5}\n')).metrics["val_auc"] == 0.5
 
@@ -204,6 +244,7 @@ def test_another_progress_pattern_reads_the_same_training_in_another_way(tmp_pat
         ({"argv": [sys.executable], "metric": "acc", "progress": ["(1)(2)", "x"]}, r"options\.progress\.1"),
         ({"argv": [sys.executable, "{steps}"], "metric": "acc", "target": 0.5}, "has no value"),
         ({"argv": [sys.executable], "metric": {"name": "acc"}, "progres": "json"}, "did you mean 'progress'"),
+        ({"argv": [sys.executable], "metric": "acc", "trained": "acc"}, r"'acc' is recorded because.*options\.trained"),
     ],
 )
 def test_wrong_options_are_said_with_their_place(tmp_path, options, words):

@@ -1,12 +1,14 @@
 import json
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from autotune.execution.task import check_answer
 from launchers import EndReason, JobState, JobStatus, Usage
-from objectives.base import Context, InvalidResult, OutOfMemory, Output, PlanError, RunFailure
+from objectives.base import PARTS, REMARK, Context, InvalidResult, OutOfMemory, Output, PlanError, RunFailure
 from objectives.training import ddp, dna
 from spaces import Space
 
@@ -69,6 +71,9 @@ def test_a_time_to_a_target_cannot_be_stopped_at_a_step(tmp_path):
         (ddp, {"model": "resnet"}, "options.model"),
         (ddp, {"max_workers": 9}, "oversubscribe"),
         (ddp, {"bach_size": 64}, "did you mean 'batch_size'"),
+        (ddp, {"tune_hooks": True}, r"say tune_batch = false as well, or give a target_loss.*options\.tune_hooks"),
+        (ddp, {"tune_rate_scaling": True}, "give a target_loss as well"),
+        (ddp, {"tune_rate_scaling": True, "target_loss": 0.3, "tune_batch": False}, "and tune_batch = true"),
     ],
 )
 def test_wrong_options_are_said_with_their_place(tmp_path, module, options, words):
@@ -119,6 +124,11 @@ RESULT = {
     "parallel_efficiency": 0.75,
     "load_balance": 0.98,
     "communication_efficiency": 0.77,
+    "data_s": 0.2,
+    "compute_s": 4.6,
+    "communicate_s": 0.2,
+    "batch_size": 64,
+    "seed": 1,
 }
 
 
@@ -128,6 +138,82 @@ def test_a_ddp_result_is_read(tmp_path):
     assert measured.metrics["samples_per_s"] == 900.0
     assert measured.metrics["parallel_efficiency"] == 0.75
     assert measured.metrics["elapsed_s"] == 7.0
+
+
+def measured(tmp_path, changes, **options):
+    objective = planned(ddp, tmp_path, **options).objective
+    return objective.measure(output(json.dumps({"result": RESULT | changes}) + "\n"))
+
+
+def test_the_phases_of_a_ddp_run_are_metrics_and_parts(tmp_path):
+    found = measured(tmp_path, {})
+    assert [found.metrics[name] for name in ("data_s", "compute_s", "communicate_s")] == [0.2, 4.6, 0.2]
+    assert found.details[PARTS] == {"data": 0.2, "compute": 4.6, "communicate": 0.2}
+    assert REMARK not in found.details
+
+
+@pytest.mark.parametrize(
+    ("gpus", "words"),
+    [
+        (0, "the workers do not compute for 60% of the time: data 50%, communication 10%"),
+        (2, "the GPUs idle for 60% of the time: data 50%, communication 10%"),
+    ],
+)
+def test_a_ddp_run_that_computes_too_little_says_where_its_time_went(tmp_path, gpus, words):
+    phases = {"data_s": 2.49, "compute_s": 2.01, "communicate_s": 0.5}
+    objective = planned(ddp, tmp_path, answering(gpus=gpus)).objective
+    found = objective.measure(output(json.dumps({"result": RESULT | phases}) + "\n"))
+    assert found.details[REMARK] == words
+
+
+def test_the_gap_of_a_validated_ddp_run_is_a_metric(tmp_path):
+    found = measured(tmp_path, {"validation_loss": 0.5, "validate_s": 0.7}, validation_samples=64)
+    assert found.metrics["gap"] == pytest.approx(0.2)
+    assert found.metrics["validate_s"] == found.details[PARTS]["validate"] == 0.7
+    assert found.details[REMARK] == "overfits: validation_loss 0.5, but that of the training 0.3"
+    with pytest.raises(InvalidResult, match="tells no validate_s, validation_loss"):
+        measured(tmp_path, {}, validation_samples=64)
+
+
+def test_hooks_are_tuned_when_asked_for_and_their_loss_is_compared_after_the_same_batches(tmp_path):
+    asked = {"tune_hooks": True, "tune_batch": False}
+    space = space_of(planned(ddp, tmp_path, **asked))
+    [hook] = [parameter for parameter in space.parameters if parameter.name == "hook"]
+    assert hook.values == ("fp16", "powersgd-1", "powersgd-4")
+    hooked = [one for one in space.sample(np.random.default_rng(0), 300) if one.get("hook")]
+    assert all(one["workers"] > 1 for one in hooked)
+    assert {one.get("bucket_mib") for one in hooked if one["hook"] != "fp16"} == {"100"}
+    assert len({one.get("bucket_mib") for one in hooked}) > 1
+    job = job_of(planned(ddp, tmp_path, **asked), tmp_path, hook="powersgd-4")
+    assert "--hook=powersgd-4" in job.argv
+    reference = measured(tmp_path, {}, **asked).answer
+    for changes, allowed in (
+        ({"loss": 0.32}, True),
+        ({"loss": 0.4}, False),
+        ({"loss": 0.4, "seed": 7}, True),  # other data: not to be compared
+        ({"loss": 0.4, "batch_size": 512}, True),
+    ):
+        with nullcontext() if allowed else pytest.raises(InvalidResult, match=r"the loss of seed 1 .* differ by 0.33"):
+            check_answer(measured(tmp_path, changes, **asked), reference)
+    assert measured(tmp_path, {}).answer is None
+
+
+def test_batches_are_made_ahead_by_loader_processes_only(tmp_path):
+    plan = planned(ddp, tmp_path, tune_prefetch=True)
+    seen = space_of(plan).sample(np.random.default_rng(0), 200)
+    assert any(one.get("prefetch") for one in seen)
+    assert all(one.get("loader_workers") for one in seen if one.get("prefetch"))
+    assert "--prefetch=8" in job_of(plan, tmp_path, loader_workers=1, prefetch=8).argv
+
+
+def test_a_training_to_a_loss_needs_no_other_check_of_its_hooks(tmp_path):
+    asked = {"tune_hooks": True, "target_loss": 0.3, "tune_rate_scaling": True}
+    plan = planned(ddp, tmp_path, answering(gpus=2), **asked)
+    values = {parameter.name: parameter.values for parameter in plan.parameters}
+    assert "bf16" in values["hook"]
+    assert values["rate_scaling"] == ("square-root", "constant")
+    found = plan.objective.measure(output(json.dumps({"result": RESULT | {"time_to_target_s": 3.0}}) + "\n"))
+    assert found.answer is None
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from protocol import StopRequest, last_step, report
 
-from .messages import Brake, Ended, Ready, Reported, Verdict
+from .messages import Brake, Ended, Ready, Reported, Validated, Verdict
 from .options import Settings
-from .timing import Interval, efficiencies, mean_loss, samples_per_s, wall_s
+from .timing import Interval, efficiencies, mean_loss, phases, samples_per_s, wall_s
 from .workers import WorkerError, Workers
 
 
@@ -41,14 +41,16 @@ class Progress:
         speed = samples_per_s(seen, self._settings.batch_size)
         report(self._steps // self._settings.report_every, samples_per_s=speed, loss=loss)
 
-    def result(self, checkpoint_s: float) -> dict[str, object]:
+    def result(self, ended: Sequence[Ended]) -> dict[str, object]:
         """Return the figures of the run; null is what a run does not know that had nothing left to do.
 
-        The first intervals do not count, unless there are no others.
+        The first intervals do not count, unless there are no others. What each worker `ended` with is of all of it.
         """
         counted = self._intervals[self._settings.warm_up_reports :] or self._intervals
         speeds = [samples_per_s(seen, self._settings.batch_size) for seen in counted]
         shares = efficiencies(counted) if counted else None
+        spent = phases(counted) if counted else None
+        validated = [one.validated for one in ended if one.validated]
         return {
             "samples_per_s": statistics.median(speeds) if speeds else None,
             "loss": self.reported.loss,
@@ -56,10 +58,24 @@ class Progress:
             "parallel_efficiency": shares and shares.parallel_efficiency,
             "load_balance": shares and shares.load_balance,
             "communication_efficiency": shares and shares.communication_efficiency,
+            "data_s": spent and spent.data_s,
+            "compute_s": spent and spent.compute_s,
+            "communicate_s": spent and spent.communicate_s,
+            **(_validation(validated) if validated else {}),
             "intervals": speeds,
             "parameters": self._ready.parameters,
-            "checkpoint_s": checkpoint_s,
+            "batch_size": self._settings.batch_size,
+            "seed": self._settings.seed,
+            "checkpoint_s": ended[0].checkpoint_s,
         }
+
+
+def _validation(found: Sequence[Validated]) -> dict[str, object]:
+    samples = sum(one.samples for one in found)
+    return {
+        "validation_loss": sum(one.loss_sum for one in found) / samples,
+        "validate_s": max(one.elapsed_s for one in found),
+    }
 
 
 def run(settings: Settings) -> int:
@@ -85,10 +101,11 @@ def _lead(settings: Settings, workers: Workers, stop: StopRequest) -> None:
         return
     progress = Progress(settings, ready[0])
     while True:
-        workers.tell(Verdict(not stop.asked and not progress.enough(), progress.reported))
+        complete = progress.enough()
+        workers.tell(Verdict(not stop.asked and not complete, complete, progress.reported))
         seen = workers.collect()
         if isinstance(seen[0], Ended):
             break
         progress.add(seen)
     if progress.enough():  # a run that was asked to stop has no result
-        print(json.dumps({"result": progress.result(seen[0].checkpoint_s)}), flush=True)
+        print(json.dumps({"result": progress.result(seen)}), flush=True)

@@ -25,17 +25,28 @@ class Ready:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether to train for another interval, and what is known so far."""
+    """Whether to train for another interval, or is the training `complete`, and what is known so far."""
 
     go_on: bool
+    complete: bool
     reported: Reported
 
 
 @dataclass(frozen=True)
+class Validated:
+    """What a worker found on its share of the samples that nobody trained with; it may have none."""
+
+    samples: int
+    loss_sum: float
+    elapsed_s: float
+
+
+@dataclass(frozen=True)
 class Ended:
-    """A worker is through; only the first worker writes checkpoints."""
+    """A worker is through; only the first worker writes checkpoints, and only a complete training is validated."""
 
     checkpoint_s: float
+    validated: Validated | None
 
 
 class Brake:

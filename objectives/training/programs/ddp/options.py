@@ -6,8 +6,12 @@ from dataclasses import dataclass
 
 from arguments import whole
 
+from .rate import SCALINGS
+
 PATCH_MODELS = ("small-cnn", "resnet50")
 SEQUENCE_MODELS = ("lstm", "gru")
+POWER_SGD = {"powersgd-1": 1, "powersgd-4": 4}  # the ranks of the matrices that are sent in a gradient's place
+HOOKS = ("none", "fp16", "bf16", *POWER_SGD)
 DEFAULT_BUCKET_MIB = 25.0  # torch's; only with its default the first bucket is a smaller one, of 1 MiB
 _BUCKET = "gradients that are reduced together; torch's default begins with 1 MiB, any other value does not"
 
@@ -25,10 +29,13 @@ class Settings:
     workers: int
     threads: int
     loader_workers: int
+    prefetch: int
     batch_size: int
     learning_rate: float
     reference_batch: int
+    rate_scaling: str
     warm_up_steps: int
+    hook: str
     bucket_mib: float
     gradient_as_bucket_view: bool
     static_graph: bool
@@ -39,6 +46,7 @@ class Settings:
     report_every: int
     warm_up_reports: int
     target_loss: float | None
+    validation_samples: int
     checkpoint_every: int
     patience_s: float
 
@@ -91,10 +99,13 @@ def _parser() -> argparse.ArgumentParser:
     how.add_argument("--workers", type=whole(1), default=2, help="processes")
     how.add_argument("--threads", type=whole(1), default=1, help="of each worker")
     how.add_argument("--loader-workers", type=whole(0), default=0, help="processes of each worker that make batches")
+    how.add_argument("--prefetch", type=whole(1), default=2, help="batches that each loader process makes ahead")
     how.add_argument("--batch-size", type=whole(1), default=64, help="of all workers together")
     how.add_argument("--learning-rate", type=_number(0.0), default=0.02, help="for a batch of --reference-batch")
-    how.add_argument("--reference-batch", type=whole(1), default=32, help="the rate grows in proportion from here")
-    how.add_argument("--warm-up-steps", type=whole(0), default=10, help="until the rate is the proportional one")
+    how.add_argument("--reference-batch", type=whole(1), default=32, help="the rate grows from here")
+    how.add_argument("--rate-scaling", choices=SCALINGS, default="linear", help="how the rate grows with the batch")
+    how.add_argument("--warm-up-steps", type=whole(0), default=10, help="until the rate is that of the batch")
+    how.add_argument("--hook", choices=HOOKS, default="none", help="what is done to gradients before they are sent")
     how.add_argument("--bucket-mib", type=_number(0.0), default=DEFAULT_BUCKET_MIB, help=_BUCKET)
     how.add_argument("--gradient-as-bucket-view", type=int, choices=(0, 1), default=0)
     how.add_argument("--static-graph", type=int, choices=(0, 1), default=0)
@@ -106,6 +117,7 @@ def _parser() -> argparse.ArgumentParser:
     end.add_argument("--report-every", type=whole(1), default=5, help="optimiser steps")
     end.add_argument("--warm-up-reports", type=whole(0), default=1, help="the first ones do not count in the result")
     end.add_argument("--target-loss", type=_number(0.0), default=None, help="stop when a report's mean loss is there")
+    end.add_argument("--validation-samples", type=whole(0), default=0, help="others than the training's, at the end")
     end.add_argument("--checkpoint-every", type=whole(0), default=0, help="optimiser steps; 0: only at the end")
     end.add_argument("--patience-s", type=_number(0.0), default=300.0, help="give up without a sign of life for that")
     return parser

@@ -1,13 +1,23 @@
-"""The learning rate: linear scaling with gradual warm-up.
+"""The learning rate: scaling with the batch, and gradual warm-up.
 
-Goyal et al. 2017, arXiv:1706.02677, sections 2.1 and 2.2.
+Linear scaling and the warm-up: Goyal et al. 2017, arXiv:1706.02677, sections 2.1 and 2.2. By the square root:
+Krizhevsky 2014, arXiv:1404.5997, section 5.
 """
+
+import math
+
+SCALINGS = ("linear", "square-root", "constant")
+
+
+def scale_of(scaling: str, times: float) -> float:
+    """Return how many times the base rate a batch gets that is so many `times` as large as the reference."""
+    return {"linear": times, "square-root": math.sqrt(times), "constant": 1.0}[scaling]
 
 
 def learning_rate(step: int, *, base: float, scale: float, warm_up_steps: int) -> float:
     """Return the rate of a step (the first is 0).
 
-    `base` is the rate of the reference batch and `scale` how many times as large the batch is. The rate starts at
+    `base` is the rate of the reference batch, and `scale` how many times that the rate is to be. The rate starts at
     `base`, and is `base * scale` from step `warm_up_steps` on.
     """
     share = 1.0 if step >= warm_up_steps else step / warm_up_steps

@@ -15,19 +15,24 @@ computation then. So this is an upper bound of what a tracing tool would find.
 """
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Interval:
-    """What one worker saw from one report to the next; `loss` is the mean over its samples."""
+    """What one worker saw from one report to the next; `loss` is the mean over its samples.
+
+    Of the time that was not useful it waited `data_s` for its batches, and `communicate_s` for the exposed reductions.
+    """
 
     step: int
     steps: int
     wall_s: float
     useful_s: float
     loss: float
+    data_s: float = 0.0
+    communicate_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,18 @@ class Efficiencies:
     def parallel_efficiency(self) -> float:
         """How much of all workers' time was useful."""
         return self.load_balance * self.communication_efficiency
+
+
+@dataclass(frozen=True)
+class Phases:
+    """Where the time went: seconds, each the mean over workers.
+
+    What is left of the wall time are checkpoints, and the interpreter between the phases.
+    """
+
+    data_s: float
+    compute_s: float
+    communicate_s: float
 
 
 def wall_s(seen: Sequence[Interval]) -> float:
@@ -69,3 +86,14 @@ def efficiencies(intervals: Sequence[Sequence[Interval]]) -> Efficiencies:
     # Rounding of sums may be all that is between a worker's useful and its wall time.
     balance = min(1.0, statistics.fmean(useful) / longest) if longest > 0 else 1.0
     return Efficiencies(balance, min(1.0, longest / elapsed_s) if longest > 0 else 0.0)
+
+
+def phases(intervals: Sequence[Sequence[Interval]]) -> Phases:
+    """Return the phases of all intervals together, each of which has one entry per worker; there is at least one."""
+
+    def mean_s(seconds: Callable[[Interval], float]) -> float:
+        return sum(statistics.fmean(map(seconds, seen)) for seen in intervals)
+
+    return Phases(
+        mean_s(lambda one: one.data_s), mean_s(lambda one: one.useful_s), mean_s(lambda one: one.communicate_s)
+    )

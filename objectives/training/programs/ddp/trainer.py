@@ -16,11 +16,12 @@ from . import checkpoint
 from .data import Batches
 from .exposure import DeviceExposure, Exposure, HostExposure
 from .failure import DivergedError
-from .messages import Brake, Ended, Ready, Reported
+from .hooks import register
+from .messages import Brake, Ended, Ready, Reported, Validated
 from .models import loss_of, network, parameter_count, samples_of
 from .options import DEFAULT_BUCKET_MIB, Settings
 from .orphans import end_loader_with_parent
-from .rate import learning_rate
+from .rate import learning_rate, scale_of
 from .timing import Interval
 
 _MOMENTUM, _WEIGHT_DECAY = 0.9, 1e-4  # of Goyal et al. 2017, section 5.1
@@ -82,6 +83,7 @@ class Trainer:
                 gradient_as_bucket_view=settings.gradient_as_bucket_view,
                 static_graph=settings.static_graph,
             )
+        register(self._model, settings)
 
     def ready(self) -> Ready:
         """Return where this worker is."""
@@ -96,15 +98,19 @@ class Trainer:
         every = self._settings.report_every
         due = (self._step // every + 1) * every
         losses = []
-        useful_s = 0.0
+        useful_s = data_s = communicate_s = 0.0
         began = time.perf_counter()
         before_s = self._trained_s
         while self._step < due:
             if self._rank == 0:
                 brake.decide(self._step)
-            loss, step_useful_s = self._train()
+            asked = time.perf_counter()
+            batch = next(self._batches)
+            data_s += time.perf_counter() - asked
+            loss, step_useful_s = self._train(*batch)
             losses.append(loss)
             useful_s += step_useful_s
+            communicate_s += self._exposure.seconds()
             ended = brake.ends_after(self._step)
             self._step += 1
             self._trained_s = before_s + time.perf_counter() - began
@@ -114,31 +120,50 @@ class Trainer:
                 return None
         wall_s = time.perf_counter() - began
         self._trained_s = before_s + wall_s
-        return Interval(self._step, len(losses), wall_s, min(useful_s, wall_s), sum(losses) / len(losses))
+        loss = sum(losses) / len(losses)
+        return Interval(self._step, len(losses), wall_s, min(useful_s, wall_s), loss, data_s, communicate_s)
 
-    def end(self) -> Ended:
-        """Write the last checkpoint."""
+    def end(self, *, complete: bool) -> Ended:
+        """Write the last checkpoint; validate what is `complete`."""
         if self._step > self._saved_step:
             self._save()
-        return Ended(self._checkpoint_s)
+        return Ended(self._checkpoint_s, self._validated() if complete and self._settings.validation_samples else None)
 
-    def _train(self) -> tuple[float, float]:
+    def _validated(self) -> Validated:
+        """Look at this worker's share of the samples behind those that are trained with."""
+        settings, began = self._settings, time.perf_counter()
+        samples, first = samples_of(settings), settings.samples
+        mine = range(first + self._rank, first + settings.validation_samples, settings.workers)
+        loss_sum = 0.0
+        self._network.eval()
+        with torch.inference_mode():
+            for at in range(0, len(mine), settings.local_batch):
+                chosen = mine[at : at + settings.local_batch]
+                inputs, labels = torch.utils.data.default_collate([samples[index] for index in chosen])
+                outputs = self._answer(self._network, inputs)
+                loss_sum += len(chosen) * float(loss_of(settings, outputs, labels.to(self._device)))
+        return Validated(len(mine), loss_sum, time.perf_counter() - began)
+
+    def _answer(self, network: Any, inputs: Any) -> Any:
+        """Return what a network says of a batch, in the precision that was asked for."""
+        settings = self._settings
+        inputs = inputs.to(self._device, memory_format=self._layout if inputs.dim() == 4 else torch.preserve_format)
+        with torch.autocast(self._device.type, torch.bfloat16, enabled=settings.precision == "bfloat16"):
+            return network(inputs)
+
+    def _train(self, inputs: Any, labels: Any) -> tuple[float, float]:
         """Train for one step; return the loss, and the useful seconds (see `timing`)."""
         settings = self._settings
-        inputs, labels = next(self._batches)
         began = time.perf_counter()
-        inputs = inputs.to(self._device, memory_format=self._layout if inputs.dim() == 4 else torch.preserve_format)
         for group in self._optimizer.param_groups:
             group["lr"] = learning_rate(
                 self._step,
                 base=settings.learning_rate,
-                scale=settings.batch_size / settings.reference_batch,
+                scale=scale_of(settings.rate_scaling, settings.batch_size / settings.reference_batch),
                 warm_up_steps=settings.warm_up_steps,
             )
         self._optimizer.zero_grad(set_to_none=True)
-        with torch.autocast(self._device.type, torch.bfloat16, enabled=settings.precision == "bfloat16"):
-            outputs = self._model(inputs)
-        loss = loss_of(settings, outputs, labels.to(self._device))
+        loss = loss_of(settings, self._answer(self._model, inputs), labels.to(self._device))
         value = float(loss.item())
         if not math.isfinite(value):
             raise DivergedError(f"the loss is {value} in step {self._step + 1}: try a smaller --learning-rate")
@@ -172,7 +197,11 @@ def _batches(rank: int, settings: Settings, step: int) -> Iterator[Any]:
     order = Batches(settings.seed, settings.samples, settings.batch_size, share, steps)
     processes: dict[str, Any] = {}
     if settings.loader_workers:
-        processes = {"multiprocessing_context": "fork", "worker_init_fn": end_loader_with_parent}
+        processes = {
+            "multiprocessing_context": "fork",
+            "worker_init_fn": end_loader_with_parent,
+            "prefetch_factor": settings.prefetch,
+        }
     return iter(
         torch.utils.data.DataLoader(
             samples_of(settings), batch_sampler=order, num_workers=settings.loader_workers, **processes

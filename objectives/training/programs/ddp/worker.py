@@ -48,7 +48,7 @@ def _train(rank: int, settings: Settings, brake: Brake, parent: Connection, fold
         if interval is None:
             break
         parent.send(interval)
-    parent.send(trainer.end())
+    parent.send(trainer.end(complete=verdict.complete))
 
 
 def _keep_names_of_sockets_short() -> None:

@@ -3,7 +3,7 @@
 import json
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -138,28 +138,47 @@ def _epoch(
     """Train on all windows once and validate; None when asked to stop before the end of it."""
     # The order is a matter of seed and epoch alone: whatever was interrupted before, it is the same.
     order = np.random.default_rng([settings.seed, epoch]).permutation(len(splits.train))
+    # Of the last windows the answers are kept, as they were while it learnt: as many as the validation has, or a batch.
+    kept_from = len(order) - len(splits.validation)
     learner.network.train()
     total = 0.0
+    seen: list[tuple[Any, Any]] = []
     for begin in range(0, len(order), settings.batch_size):
         if stop.asked:
             return None
         chosen = order[begin : begin + settings.batch_size]
-        total += len(chosen) * _learned(learner, *splits.train.batch(chosen), epoch)
+        inputs, labels = splits.train.batch(chosen)
+        loss, logits = _learned(learner, inputs, labels, epoch)
+        total += len(chosen) * loss
+        if begin + len(chosen) > kept_from:
+            seen.append((logits.cpu().numpy().ravel(), labels.ravel()))
     answers = _validated(learner, splits.validation, settings.batch_size, stop)
     if answers is None:
         return None
     found = metrics.figures(*answers, settings.auc_thresholds)
-    return {**found, "val_loss": _finite("validation", found["val_loss"], epoch), "train_loss": total / len(order)}
+    return {
+        **found,
+        "val_loss": _finite("validation", found["val_loss"], epoch),
+        "train_loss": total / len(order),
+        **_trained(seen, settings.auc_thresholds),
+    }
 
 
-def _learned(learner: Learner, inputs: Any, labels: Any, epoch: int) -> float:
-    """Learn from one batch, and return its mean loss."""
+def _trained(seen: Sequence[tuple[Any, Any]], thresholds: int) -> dict[str, float]:
+    """Return the `val_auc` of what was trained with, as `train_auc`; nothing where no base of it has label 1."""
+    logits, labels = (np.concatenate(parts) for parts in zip(*seen, strict=True))
+    return {"train_auc": metrics.area(logits, labels, thresholds)} if labels.any() else {}
+
+
+def _learned(learner: Learner, inputs: Any, labels: Any, epoch: int) -> tuple[float, Any]:
+    """Learn from one batch; return its mean loss, and the logits of before."""
     learner.optimizer.zero_grad(set_to_none=True)
     truth = torch.from_numpy(labels).to(learner.device)
-    loss = torch.nn.functional.binary_cross_entropy_with_logits(learner.logits(inputs), truth)
+    logits = learner.logits(inputs)
+    loss = torch.nn.functional.binary_cross_entropy_with_logits(logits, truth)
     loss.backward()
     learner.optimizer.step()
-    return _finite("training", float(loss.detach()), epoch)
+    return _finite("training", float(loss.detach()), epoch), logits.detach()
 
 
 def _validated(

@@ -13,20 +13,29 @@ SMOOTH = 1.0
 def figures(logits: Any, labels: Any, thresholds: int = 0) -> dict[str, float]:
     """Return all figures by their names in the progress line.
 
-    `val_auc` is `average_precision`, or with thresholds `interpolated_auc`; `val_iou` the mean over both classes (what
-    Keras' BinaryIoU does unless told otherwise), `val_site_iou` that of the sites alone.
+    `val_auc` is the `area`; `val_iou` the mean over both classes (what Keras' BinaryIoU does unless told otherwise),
+    `val_site_iou` that of the sites alone.
     """
-    probabilities = 1 / (1 + np.exp(-np.clip(logits.astype(np.float64), -700, 700)))
+    probabilities = _probabilities(logits)
     background, sites = intersections_over_union(probabilities, labels)
     return {
-        "val_auc": interpolated_auc(probabilities, labels, thresholds)
-        if thresholds
-        else average_precision(logits, labels),
+        "val_auc": area(logits, labels, thresholds),
         "val_loss": cross_entropy(logits, labels),
         "val_dice": dice(probabilities, labels),
         "val_iou": float(np.nanmean([background, sites])),
         "val_site_iou": sites,
     }
+
+
+def area(logits: Any, labels: Any, thresholds: int = 0) -> float:
+    """Return the area under the precision-recall curve: `average_precision`, with thresholds `interpolated_auc`."""
+    if thresholds:
+        return interpolated_auc(_probabilities(logits), labels, thresholds)
+    return average_precision(logits, labels)
+
+
+def _probabilities(logits: Any) -> Any:
+    return 1 / (1 + np.exp(-np.clip(logits.astype(np.float64), -700, 700)))
 
 
 def cross_entropy(logits: Any, labels: Any) -> float:
