@@ -26,10 +26,11 @@ def idle_sentence(seconds: Mapping[str, float], *, gpus: bool) -> str:
     idle = whole - seconds[COMPUTE.name]
     if not whole or idle / whole < _WORTH_SAYING:
         return ""
-    shares = f"data {_share(seconds[DATA.name] / whole)}, communication {_share(seconds[COMMUNICATE.name] / whole)}"
+    data, communication = (_rounded(seconds[metric.name] / whole) for metric in (DATA, COMMUNICATE))
     who = "GPUs idle" if gpus else "workers do not compute"
-    return f"the {who} for {_share(idle / whole)} of the time: {shares}"
+    # The sum of what is said of both, so that nobody wonders.
+    return f"the {who} for {data + communication:.0%} of the time: data {data:.0%}, communication {communication:.0%}"
 
 
-def _share(value: float) -> str:
-    return f"{_NEAREST * round(value / _NEAREST):.0%}"
+def _rounded(share: float) -> float:
+    return _NEAREST * round(share / _NEAREST)

@@ -153,14 +153,15 @@ def test_the_phases_of_a_ddp_run_are_metrics_and_parts(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("gpus", "words"),
+    ("gpus", "seconds", "words"),
     [
-        (0, "the workers do not compute for 60% of the time: data 50%, communication 10%"),
-        (2, "the GPUs idle for 60% of the time: data 50%, communication 10%"),
+        (0, (2.49, 2.01, 0.5), "the workers do not compute for 60% of the time: data 50%, communication 10%"),
+        (2, (2.49, 2.01, 0.5), "the GPUs idle for 60% of the time: data 50%, communication 10%"),
+        (0, (0.14, 0.68, 0.18), "the workers do not compute for 35% of the time: data 15%, communication 20%"),
     ],
 )
-def test_a_ddp_run_that_computes_too_little_says_where_its_time_went(tmp_path, gpus, words):
-    phases = {"data_s": 2.49, "compute_s": 2.01, "communicate_s": 0.5}
+def test_a_ddp_run_that_computes_too_little_says_where_its_time_went(tmp_path, gpus, seconds, words):
+    phases = dict(zip(("data_s", "compute_s", "communicate_s"), seconds, strict=True))
     objective = planned(ddp, tmp_path, answering(gpus=gpus)).objective
     found = objective.measure(output(json.dumps({"result": RESULT | phases}) + "\n"))
     assert found.details[REMARK] == words
