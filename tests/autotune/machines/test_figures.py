@@ -50,8 +50,9 @@ def _others():
 
 
 def children():
-    """Return the processes that the test has started: servers of other tests are none of ours."""
-    return [child for child in psutil.Process().children(recursive=True) if child.pid not in BEFORE]
+    """Return the processes that the test has started: servers of other tests, and what they start, are none of ours."""
+    own = [child for child in psutil.Process().children() if child.pid not in BEFORE]
+    return [process for child in own for process in (child, *child.children(recursive=True))]
 
 
 def test_a_figure_and_how_far_its_repeats_are_apart():

@@ -56,6 +56,7 @@ def test_wrong_numbers_are_counted(tmp_path):
         "        operation._to[2] += 1\n"
         "    operation.once = spoilt\n"
         "    assert operation.wrong() == 1, name\n"
+        "dist.destroy_process_group()\n"  # as the program does: its threads must not outlive the interpreter
     )
     ended = ran("-c", text)
     assert ended.returncode == 0, ended.stderr
