@@ -256,6 +256,14 @@ class Job:
         }
         return subprocess.Popen(["bash", str(self.script)], env={**known, **environment})
 
+    def asked_to_end(self, ended_with: int) -> int:
+        """Ask the job to end while its study runs, which then ends with that code; return the job's."""
+        process = self.start(HANG=str(ended_with), CODE="0")
+        while not Path(f"{self.log}.hangs").exists():
+            assert process.poll() is None
+        process.terminate()
+        return process.wait(30)
+
     def said(self) -> list[str]:
         return self.log.read_text().splitlines()
 
@@ -293,21 +301,13 @@ def test_nodes_are_started_once_a_host_and_ended_whatever_happens(tmp_path, syst
 
 def test_a_job_that_is_asked_to_end_asks_the_study_and_ends_ray(tmp_path):
     job = Job(tmp_path, "slurm", nodes=2)
-    process = job.start(HANG="130", CODE="0")
-    while not Path(f"{job.log}.hangs").exists():
-        assert process.poll() is None
-    process.terminate()
-    assert process.wait(30) == 130
+    assert job.asked_to_end(130) == 130
     assert any(line.startswith("ended") for line in job.said())
 
 
 def test_a_job_that_is_asked_to_end_submits_itself_again_for_the_rest_of_the_study(tmp_path):
     job = Job(tmp_path, "slurm", nodes=1)
-    process = job.start(HANG="7", CODE="0")
-    while not Path(f"{job.log}.hangs").exists():
-        assert process.poll() is None
-    process.terminate()
-    assert process.wait(30) == 0
+    assert job.asked_to_end(7) == 0
     assert job.said()[-1] == f"sbatch {job.script}"
 
 
