@@ -70,6 +70,10 @@ class BlockTable:
             if other == side and run.outcome.complete and self.metric in run.outcome.metrics
         }
 
+    def measured(self) -> list[tuple[int, int, float]]:
+        """Return (side, round, value) for every run with a value that says how the sides compare."""
+        return [(side, number, value) for side in range(len(self.sides)) for number, value in self.values(side).items()]
+
     def runs_of(self, side: int) -> list[Run]:
         """Return the runs of one side, by round."""
         return [run for (_, other), run in sorted(self.runs.items(), key=lambda item: item[0]) if other == side]

@@ -13,7 +13,7 @@ from math import log
 
 from autotune.comparison.blocks import Blocks, BlockTable, Side
 from autotune.comparison.findings import changes, present_verdict, standings_of
-from autotune.comparison.mode import chosen
+from autotune.comparison.mode import chosen, in_mode
 from autotune.comparison.pairs import pairs_wanted
 from autotune.comparison.point_verdict import point_verdict
 from autotune.comparison.time_left import pairs_left
@@ -221,12 +221,8 @@ def _winner(store: StudyStore, manager: RunManager, study: StudyFile, competitio
     subject = f"choosing among trials {', '.join(str(trial.number) for trial in competition.candidates)}"
     seed, standings = study.sampler.seed, competition.standings
     rounds = Blocks(store, manager, standings, series, sides, seed, "choosing", subject, then=then, over_nodes=True)
-    table = rounds.until(study.verdict.rounds)
-    samples = [
-        MeasuredRun(index, number, competition.standings.to_log(value))
-        for index in range(len(sides))
-        for number, value in table.values(index).items()
-    ]
+    table = in_mode(rounds, study.verdict.mode).until(study.verdict.rounds)
+    samples = [MeasuredRun(index, number, standings.to_log(value)) for index, number, value in table.measured()]
     effects = fit(samples, "mean")
     keeping = _keeping(store, manager, study, competition.candidates)
     if not keeping:

@@ -1,4 +1,6 @@
-"""Duets: the two runs of a round go on at the same time, on halves of the cores that are alike, swapped each round.
+"""Duets: the two runs of a round go on at the same time, on halves of the cores that are alike, swapped each time.
+
+One of the two is of the first side; of several others each has a round in turn, an incomplete block design.
 
 What disturbs one disturbs the other, so that most of it leaves their ratio (Bulej et al., Duet Benchmarking: Improving
 Measurement Accuracy in the Cloud, ICPE 2020). The runs of a duet are one block: they are stored together, and where one
@@ -36,15 +38,22 @@ class DuetTable(BlockTable):
 
     def abreast(self) -> float | None:
         """Return for which share of the longer run's time both ran, in the median duet; None where nobody knows."""
-        shares = [shared_s(*both) / max(map(_elapsed_s, both)) for both in self._both(self._together(0, 1))]
+        duets = [self._both(number, 0, 1) for number in self._together(0, 1)]
+        shares = [shared_s(*both) / max(map(_elapsed_s, both)) for both in duets]
         return median(shares) if shares else None
+
+    def measured(self) -> list[tuple[int, int, float]]:
+        """Return (side, round, value) for both runs of each duet."""
+        duets = {(number, other) for other in range(1, len(self.sides)) for number in self._together(0, other)}
+        paired = {*duets, *((number, 0) for number, _ in duets)}
+        return [(side, number, value) for side, number, value in super().measured() if (number, side) in paired]
 
     def _together(self, first: int, second: int) -> list[int]:
         numbers = super()._together(first, second)
-        return [number for number, both in zip(numbers, self._both(numbers), strict=True) if _overlaps(*both)]
+        return [number for number in numbers if _overlaps(*self._both(number, first, second))]
 
-    def _both(self, numbers: Sequence[int]) -> list[tuple[Outcome, Outcome]]:
-        return [(self.runs[number, 0].outcome, self.runs[number, 1].outcome) for number in numbers]
+    def _both(self, number: int, first: int, second: int) -> tuple[Outcome, Outcome]:
+        return self.runs[number, first].outcome, self.runs[number, second].outcome
 
 
 def shared_s(first: Outcome, second: Outcome) -> float:
@@ -67,7 +76,7 @@ def _elapsed_s(outcome: Outcome) -> float:
 
 @dataclass(frozen=True)
 class Duets(Blocks):
-    """Rounds of two sides that run at the same time."""
+    """Rounds of two runs at the same time: of the first side, and of the others in turn."""
 
     @classmethod
     def of(cls, rounds: Blocks, series: Series) -> Self:
@@ -82,33 +91,47 @@ class Duets(Blocks):
     def _abreast(self) -> int:
         return 2
 
+    @property
+    def _others(self) -> int:
+        """How many sides are compared with the first one."""
+        return len(self.sides) - 1
+
+    def _order(self, number: int) -> list[int]:
+        return [side for side in super()._order(number) if side in {0, 1 + number % self._others}]
+
     def _slots(self, rounds: int) -> list[tuple[int, int]]:
-        """Return those of whole rounds: one that has a single run was no duet, and will be none."""
+        """Return those of whole duets, so many for each other side: one that has a single run will be none."""
         ran = [number for number, _ in self.table().runs]
         half = {number for number in ran if ran.count(number) == 1}
-        numbers = islice((number for number in count() if number not in half), rounds)
+        numbers = islice((number for number in count() if number not in half), rounds * self._others)
         return [(number, side) for number in numbers for side in self._order(number)]
 
     def _until_done(self, slots: Sequence[tuple[int, int]], rounds: int) -> DuetTable:
         table = self.table()
         todo = [slot for slot in slots if slot not in table.runs]
-        while todo and table.is_reliable(0) and table.is_reliable(1):
+        while todo := self._reliable(todo, table):
             if not self.manager.gate.at_most(2):
                 self.manager.check(idle=True)
             slots, todo = todo[:2], todo[2:]
-            table = self._played(slots, table, todo, rounds)
+            table = self._played(slots, table, todo, rounds * self._others)
             self._check_overlap(table)
         return table
 
+    def _reliable(self, slots: Sequence[tuple[int, int]], table: DuetTable) -> list[tuple[int, int]]:
+        """Return those of duets with two sides that may run."""
+        failing = {side for side in range(len(self.sides)) if not table.is_reliable(side)}
+        lost = {number for number, side in slots if side in failing}
+        return [(number, side) for number, side in slots if number not in lost]
+
     def _played(
-        self, slots: Sequence[tuple[int, int]], table: DuetTable, todo: Sequence[tuple[int, int]], rounds: int
+        self, slots: Sequence[tuple[int, int]], table: DuetTable, todo: Sequence[tuple[int, int]], budget: int
     ) -> DuetTable:
         """Make a duet, again if it must be, and store it as a whole."""
         planned = [self._planned(slot, table) for slot in slots]
         while True:
             begun = self._begun([self._on_half(one, slot) for one, slot in zip(planned, slots, strict=True)])
             playing = list(zip(slots, begun, strict=True))
-            ended = self.manager.ended_together(self._ended(playing, table, todo, rounds))
+            ended = self.manager.ended_together(self._ended(playing, table, todo, budget))
             if not any(run.outcome.retryable for run in ended):
                 break
             if aside := [(run, stored) for run, stored in zip(begun, ended, strict=True) if stored.outcome.disturbed]:
@@ -127,7 +150,7 @@ class Duets(Blocks):
     def _on_half(self, planned: PlannedRun, slot: tuple[int, int]) -> PlannedRun:
         number, side = slot
         resources = planned.task.job.resources
-        cores = self.manager.halves.cores((number + side) % 2, resources)
+        cores = self.manager.halves.cores((number // self._others + (side > 0)) % 2, resources)
         job = replace(planned.task.job, resources=replace(resources, cpus=cores))
         return replace(planned, task=replace(planned.task, job=job))
 
@@ -143,12 +166,12 @@ class Duets(Blocks):
         playing: Sequence[tuple[tuple[int, int], RunInFlight]],
         table: DuetTable,
         todo: Sequence[tuple[int, int]],
-        rounds: int,
+        budget: int,
     ) -> list[tuple[RunInFlight, Outcome]]:
         outcomes: dict[int, Outcome] = {}
         while len(outcomes) < len(playing):
             going = [(slot, run) for slot, run in playing if run.task.key not in outcomes]
-            for task, outcome in self._wait(partial(self._status, going, todo, rounds, table)):
+            for task, outcome in self._wait(partial(self._status, going, todo, budget, table)):
                 outcomes[task.key] = continued(None, outcome, task.segment) if task.segment else outcome
         return [(run, outcomes[run.task.key]) for _, run in playing]
 
@@ -158,8 +181,9 @@ class Duets(Blocks):
         Raises:
             TooShortError: it is so.
         """
-        apart = table.torn(0, 1)
-        if apart > _MANY_APART + len(table.pairs(0, 1)):
+        others = range(1, len(self.sides))
+        apart = sum(table.torn(0, other) for other in others)
+        if apart > _MANY_APART + sum(len(table.pairs(0, other)) for other in others):
             msg = (
                 f"{self.phase} cannot go on: of {apart} pairs of runs that were started together, each was over before "
                 "the other was under way: they are too short for a duet\n"

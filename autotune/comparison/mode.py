@@ -12,7 +12,7 @@ from autotune.lockfile import temporary_folder
 from autotune.records.series import Series
 from autotune.records.study import TrialRecord
 from autotune.statistics.verdict import PairsMode, Verdict
-from autotune.studyfile import VerdictSection
+from autotune.studyfile import VerdictMode, VerdictSection
 from launchers import Resources
 from objectives.base import Context
 from spaces import Configuration
@@ -65,10 +65,12 @@ def chosen(rounds: Blocks, settings: VerdictSection, default: TrialRecord, winne
     return _told(Chosen(rounds if slower else duets, why_mode(found, slower=slower)))
 
 
-def as_judged(rounds: Blocks, verdict: Verdict, configurations: Sequence[Configuration]) -> Blocks:
-    """Return rounds of these two in the mode of an earlier verdict, while runs can be made so."""
-    lacks = [rounds.manager.halves.lacks(_resources(rounds.manager, one)) for one in configurations]
-    return Duets.of(rounds, rounds.series) if verdict.mode == "duet" and not any(lacks) else rounds
+def in_mode(rounds: Blocks, mode: VerdictMode) -> Blocks:
+    """Return rounds of the same sides: duets with the first of them, if these are asked for and can be had."""
+    if mode != "duet":
+        return rounds
+    lacks = [rounds.manager.halves.lacks(_resources(rounds.manager, side.configuration)) for side in rounds.sides]
+    return rounds if any(lacks) else Duets.of(rounds, rounds.series)
 
 
 def why_mode(found: Sequence[Slowdown], *, slower: bool) -> str:

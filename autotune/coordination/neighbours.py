@@ -17,8 +17,9 @@ from launchers.status import begun_with, listed_status
 from objectives.base import FailureKind
 
 NEVER_QUIET = (
-    "wait until others leave it, ask for whole nodes, or let disturbed runs count (--noise accept, or "
-    "AUTOTUNE_NOISE=accept for all commands)"
+    "wait until others leave it, ask for whole nodes, have the verdict made side by side where a run needs half of the "
+    "cores at most (verdict.mode = 'duet'), or let disturbed runs count (--noise accept, or AUTOTUNE_NOISE=accept "
+    "for all commands)"
 )
 """What a user can do about a machine that others use all the time."""
 

@@ -109,9 +109,11 @@ def _alone(folder: Path) -> float | None:
 
 def settings(options: argparse.Namespace) -> Iterator[tuple[str, float, str]]:
     """Yield what is beside the studies, and what is done about it: nobody first."""
-    for kind in ("nobody", *([options.only] if options.only else KINDS[1:])):
-        for load in options.load if kind != "nobody" else [0.0]:
-            for noise in [options.noise] if options.noise else ("accept", "wait"):
+    modes = [options.noise] if options.noise else ["accept", "wait"]
+    yield "nobody", 0.0, modes[-1]
+    for kind in [options.only] if options.only else KINDS[1:]:
+        for load in options.load:
+            for noise in modes:
                 yield kind, load, noise
 
 

@@ -49,7 +49,7 @@ int main(int argc, char **argv) {
 """
 # How many times as much as the default's each knob makes a run compute; a run has about a fifth of a second at best.
 _FACTORS = {"a": {1: 1.0, 2: 0.9, 3: 0.8, 4: 1.1}, "b": {1: 1.0, 2: 0.95, 3: 1.05}}
-_ROUNDS = 200
+_ROUNDS = 700
 _NEAR = 1.05
 _BURST_S = 2.0
 _LIMIT_S = 600.0

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from autotune.comparison.blocks import Blocks, Side
 from autotune.comparison.findings import present_verdict, standings_of
-from autotune.comparison.mode import as_judged
+from autotune.comparison.mode import in_mode
 from autotune.comparison.watching.check import Check, checks_of, next_number, surroundings
 from autotune.comparison.watching.finding import Finding
 from autotune.comparison.watching.judgement import judgement, pairs_of_a_check
@@ -82,7 +82,7 @@ class Watch:
             f"check {number}",
             f"trial {winner} against the default",
         )
-        rounds = as_judged(rounds, self.verdict, [side.configuration for side in self._sides])
+        rounds = in_mode(rounds, self.verdict.mode)
         table, wanted = rounds.table(), pairs
         while len(table.pairs(0, 1)) < pairs and table.is_reliable(0) and table.is_reliable(1):
             table = rounds.until(wanted)

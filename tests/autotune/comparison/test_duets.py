@@ -71,6 +71,41 @@ def test_both_sides_run_at_the_same_time_on_halves_that_are_swapped(tmp_path):
     assert halves == [[0, 1], [1, 0], [0, 1], [1, 0]]
 
 
+def test_several_sides_are_compared_with_the_first_one_in_turn_each_on_either_half(tmp_path):
+    executor = Beside()
+    duets = duets_of(tmp_path, executor)
+    others = [Side(f"trial {number}", {"np": ranks}, number) for number, ranks in ((1, 4), (2, 2))]
+    table = replace(duets, series=Series.select([1, 2]), sides=(duets.sides[0], *others)).until(2)
+    assert [len(table.pairs(0, other)) for other in (1, 2)] == [2, 2]
+    assert sorted({(side, number) for side, number, _ in table.measured()}) == [
+        *((0, number) for number in range(4)),
+        *((1, number) for number in (0, 2)),
+        *((2, number) for number in (1, 3)),
+    ]
+    ran = [{name: cpus[0] // 64 for name, cpus in both} for both in executor.together]
+    assert [sorted(both) for both in ran] == [
+        [f"select-1-2-0{number}-0", f"select-1-2-0{number}-{1 + number % 2}"] for number in range(4)
+    ]
+    assert [both[f"select-1-2-0{number}-0"] for number, both in enumerate(ran)] == [0, 0, 1, 1]
+
+
+def test_a_side_that_fails_drops_out_and_the_others_go_on(tmp_path):
+    executor = Beside()
+    executor._model = lambda configuration: (
+        failed(FailureKind.APPLICATION_ERROR) if configuration == WINNER else took(2.0)
+    )
+    duets = duets_of(tmp_path, executor)
+    others = (Side("trial 1", WINNER, 1), Side("trial 2", {"np": 2}, 2))
+    table = replace(duets, series=Series.select([1, 2]), sides=(duets.sides[0], *others)).until(5)
+    assert (len(table.failures(1)), len(table.pairs(0, 2))) == (3, 5)
+
+
+def test_runs_that_hardly_overlapped_say_nothing(tmp_path):
+    apart = [told(took(2.0), began_at=0.0), told(took(2.0), began_at=1.9)]
+    table = duets_of(tmp_path, Beside([*apart, *(told(took(3.0)) for _ in range(2))])).until(2)
+    assert table.measured() == [(0, 1, 3.0), (1, 1, 3.0)]
+
+
 def test_an_interrupted_duet_leaves_nothing_and_is_made_again(tmp_path):
     executor = Beside(at_most=5)
     duets = duets_of(tmp_path, executor)

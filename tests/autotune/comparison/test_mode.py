@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 from autotune.comparison.watching.watch import Watch
+from autotune.coordination.disturbances import Disturbances
+from autotune.coordination.quiet import QuietMachine, Use
 from autotune.coordination.run_manager import RunManager
+from autotune.errors import CannotRunHereError
 from autotune.execution.core_pool import CorePool
 from autotune.execution.halves import Halves
 from autotune.records.series import SeriesKind
@@ -25,11 +28,11 @@ HALVES = Halves(((0,), (1,)))
 
 
 class TwoCores(SimulatedExecutor):
-    """The winner is `gain` times as fast; in a duet the runs of `slowed` configurations take longer."""
+    """All but the default are `gain` times as fast; in a duet the runs of `slowed` configurations take longer."""
 
     def __init__(self, gain=1.2, slowed=None, noise=0.01):
         def drawn(configuration, rng):
-            seconds = 10.0 * exp(noise * rng.standard_normal()) / (gain if configuration["a"] == 2 else 1.0)
+            seconds = 10.0 * exp(noise * rng.standard_normal()) / (gain if configuration["a"] > 1 else 1.0)
             return seconds * ((slowed or {}).get(configuration["a"], 1.0) if self.is_duet else 1.0)
 
         self.is_duet = False
@@ -63,6 +66,17 @@ def tuned(mode, halves=HALVES, **more) -> Study:
     study = Study.of(SPACE, TwoCores(**more), study_file(trials=2, verdict=section))
     study.tune()
     return Study(study.executor, study.study, study.asker, halves)
+
+
+@dataclass(frozen=True)
+class Busy(Study):
+    """A machine whose cores others use all the time."""
+
+    def _manager(self, folder: str) -> RunManager:
+        manager = super()._manager(folder)
+        manager.disturbances = Disturbances(SECONDS, "wait")
+        manager.quiet = QuietMachine((0, 1), 0.0, lambda _: Use(0.8))
+        return manager
 
 
 def kinds(study) -> set[SeriesKind]:
@@ -148,6 +162,24 @@ def test_a_verdict_in_another_mode_than_is_asked_for_is_made_anew():
     verdict = study.asked("duet").confirm()
     assert (verdict.mode, len(verdict.pairs)) == ("duet", 8)
     assert _is_confirmed(summarise(study.store), study.asked("duet").study)
+
+
+@pytest.mark.parametrize("mode", ["interleaved", "duet"])
+def test_where_others_use_the_cores_all_the_time_the_winner_is_chosen_by_duets_too(mode):
+    section = VerdictSection(mode=mode, candidates=2, precision=0.02)
+    space = Space([Integer.range("a", 1, 3, default=1)])
+    study = Busy.of(space, TwoCores(), study_file(trials=3, verdict=section))
+    study.tune()
+    if mode == "interleaved":
+        with pytest.raises(CannotRunHereError, match=r"(?s)never quiet.*verdict\.mode = 'duet'"):
+            study.confirm()
+        return
+    verdict = study.confirm()
+    assert (verdict.mode, len(verdict.candidates)) == ("duet", 2)
+    assert verdict.significant(SECONDS)
+    assert kinds(study) == {SeriesKind.SELECT, SeriesKind.DUET}
+    placed = [cpus for name, cpus in study.executor.placed.items() if name.startswith("select-")]
+    assert placed.count((0,)) == placed.count((1,)) == len(placed) / 2
 
 
 def test_duets_in_which_the_default_is_slower_than_while_tuning_are_doubted():
