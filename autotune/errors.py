@@ -73,8 +73,10 @@ class StorageError(AutotuneError):
     exit_code = ExitCode.STORAGE
 
 
-class DifferentStudyError(StorageError):
-    """The study that is stored under this name is about something else."""
+class DifferentStudyError(AutotuneError):
+    """The study that is stored under this name is about something else: the storage is well, and no waiting helps."""
+
+    exit_code = ExitCode.STORAGE
 
     differences: "tuple[str, ...]"
     """What differs, each in a line."""

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from autotune import studyfile
 from autotune.asktell import AskTell, FinishedError
 from autotune.display.status_file import running_row
-from autotune.errors import AutotuneError, BusyError, DifferentStudyError, StorageError
+from autotune.errors import AutotuneError, BusyError, StorageError
 from autotune.files import replace_file
 from autotune.service.problems import ProblemError
 from autotune.supervision import DesiredState, NotAllowedError, Order, StateName, StudyState
@@ -201,8 +201,7 @@ class AskTellStudies:
             opened.session = AskTell.open(study, self._url, order.name, file=order.file, say=_said_of(order.name))
             opened.failure = ""
         except AutotuneError as error:
-            is_away = isinstance(error, BusyError | StorageError) and not isinstance(error, DifferentStudyError)
-            opened.failure, opened.away = str(error), is_away
+            opened.failure, opened.away = str(error), isinstance(error, BusyError | StorageError)
             raise
 
     def _leave(self, opened: _Opened) -> None:

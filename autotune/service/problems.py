@@ -39,7 +39,6 @@ class ProblemError(Exception):
         self.headers = {} if retry_after_s is None else {"Retry-After": str(retry_after_s)}
 
 
-# The first that fits.
 _STATUS = {DifferentStudyError: 409, StorageError: 503, BusyError: 409, CannotRunHereError: 422}
 
 _WHY = {

@@ -125,7 +125,8 @@ def check_continues(url: str, name: str, definition: Definition) -> None:
     """Check that a session with this definition can go on with what is stored, if anything is, and write nothing.
 
     Raises:
-        StorageError: storage cannot be read, or the study there is about something else.
+        StorageError: storage cannot be read.
+        DifferentStudyError: the study there is about something else.
     """
     tables = known_tables(url)
     if tables is None:

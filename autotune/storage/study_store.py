@@ -74,7 +74,8 @@ class StudyStore:
         """Open the study called `name` for writing, and make it if it is not there; new trials are marked `holder`.
 
         Raises:
-            StorageError: storage cannot be used, or the study there is about something else.
+            StorageError: storage cannot be used.
+            DifferentStudyError: the study there is about something else.
         """
         with storage_errors(url):
             storage = opened(url, SqlRunLog.create_table)

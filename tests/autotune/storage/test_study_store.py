@@ -6,7 +6,7 @@ import pytest
 import sqlalchemy
 from optuna.trial import TrialState
 
-from autotune.errors import StorageError
+from autotune.errors import DifferentStudyError, StorageError
 from autotune.records.outcome import Outcome
 from autotune.records.series import Series
 from autotune.records.study import Run, State
@@ -149,7 +149,7 @@ def test_a_trial_can_be_run_again_after_it_was_settled(address):
 )
 def test_a_study_of_something_else_is_not_continued(address, changes, said):
     opened(address)
-    with pytest.raises(StorageError, match=said) as caught:
+    with pytest.raises(DifferentStudyError, match=said) as caught:
         opened(address, **changes)
     assert "--name" in str(caught.value)
 
@@ -233,14 +233,16 @@ def test_a_trial_names_the_coordinator_that_made_it(address):
 
 def test_another_environment_makes_another_study(address):
     opened(address, identity={"environment": "none"})
-    with pytest.raises(StorageError, match=r"(?s)environment: none there, TILE=\{tile\} here.*--name NEW-NAME"):
+    with pytest.raises(DifferentStudyError, match=r"(?s)environment: none there, TILE=\{tile\} here.*--name NEW-NAME"):
         opened(address, identity={"environment": "TILE={tile}"})
 
 
 def test_a_study_that_was_stored_with_the_value_of_a_secret_goes_on_and_does_not_show_it(address):
     opened(address, identity={"environment": "API_KEY=open-sesame, N=1, SORT_KEY={by}"})
     opened(address, identity={"environment": "API_KEY=***, N=1, SORT_KEY={by}"})
-    with pytest.raises(StorageError, match=r"environment: API_KEY=\*\*\*, N=1.* there, API_KEY=\*\*\*, N=2 here"):
+    with pytest.raises(
+        DifferentStudyError, match=r"environment: API_KEY=\*\*\*, N=1.* there, API_KEY=\*\*\*, N=2 here"
+    ):
         opened(address, identity={"environment": "API_KEY=***, N=2"})
 
 

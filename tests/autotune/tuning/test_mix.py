@@ -15,7 +15,7 @@ from autotune.coordination import resources
 from autotune.coordination.lease_record import LeaseRecord
 from autotune.coordination.resources import SessionResources
 from autotune.coordination.session_settings import SessionSettings
-from autotune.errors import NothingWorkedError, StorageError, StudyFileError
+from autotune.errors import DifferentStudyError, NothingWorkedError, StudyFileError
 from autotune.execution.batch_executor import BatchExecutor
 from autotune.execution.capping import Cap, HopedInput, limited
 from autotune.execution.core_pool import CorePool
@@ -175,7 +175,7 @@ def test_the_mix_wins_and_the_verdict_is_of_each_input(settings, tmp_path):
     subprocess.run(["bash", "-c", script], cwd=tmp_path, check=True, capture_output=True)
     assert made_by(tmp_path)[-2:] == ["a 2", "b 2"]
     assert [path.name for path in sorted((tmp_path / "autotune-mine").iterdir())] == ["a", "b"]
-    with pytest.raises(StorageError, match=r"mix: a 0.25, b 0.75 there, a 0.5, b 0.5 here"):
+    with pytest.raises(DifferentStudyError, match=r"mix: a 0.25, b 0.75 there, a 0.5, b 0.5 here"):
         tuned(settings, tmp_path, "inputs=" + _inputs(tmp_path, a=1, b=1))
 
 

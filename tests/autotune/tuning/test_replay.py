@@ -11,7 +11,7 @@ import pytest
 from autotune.coordination import resources
 from autotune.coordination.session_settings import SessionSettings
 from autotune.display.console import Display
-from autotune.errors import CannotRunHereError, StorageError
+from autotune.errors import CannotRunHereError, DifferentStudyError, StorageError
 from autotune.execution.capping import Cap
 from autotune.execution.simulated_executor import SimulatedExecutor, answered
 from autotune.execution.task import Task
@@ -296,7 +296,7 @@ def test_another_table_does_not_continue_a_study(tmp_path):
     changed = study_file(tmp_path)
     path = Path(changed.options["table"])
     path.write_text(path.read_text() + "0,0,w,1.0\n")
-    with pytest.raises(StorageError, match="table: sha256"):
+    with pytest.raises(DifferentStudyError, match="table: sha256"):
         run_study(changed, settings(tmp_path), ListDisplay())
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from autotune.coordination.session_settings import SessionSettings
-from autotune.errors import StorageError, StudyFileError
+from autotune.errors import DifferentStudyError, StudyFileError
 from autotune.machines.this_machine import this_machine
 from autotune.records.outcome import Outcome
 from autotune.records.series import WARM_UP, Series
@@ -242,7 +242,7 @@ def test_what_was_measured_is_never_forgotten_for_another_command(study):
     study.run(1, "time 4 DONE\n")
     study.options = {**OPTIONS, "argv": ["true", "-x", "{x}"]}
     begin_anew(study.url, "mine", study.prepared.definition, print)
-    with pytest.raises(StorageError, match=r"command: true {x} there, true -x {x} here"):
+    with pytest.raises(DifferentStudyError, match=r"command: true {x} there, true -x {x} here"):
         study.read(argv=study.options["argv"])
 
 

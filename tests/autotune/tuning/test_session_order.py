@@ -7,7 +7,7 @@ from unittest.mock import MagicMock
 import pytest
 
 from autotune.coordination.session_settings import SessionSettings
-from autotune.errors import BusyError, StorageError
+from autotune.errors import BusyError, DifferentStudyError, StorageError
 from autotune.execution import core_pool
 from autotune.execution.core_pool import CoreClaim
 from autotune.lockfile import MARK
@@ -59,7 +59,7 @@ def test_a_study_about_something_else_is_refused_before_it_waits_for_cores(tmp_p
     assert swept == []  # what runs there may be the runs of the study that has the cores
     store = StudyStore.create(f"sqlite:///{tmp_path}/a.db", "mine", definition(small_space()))
     store.add_runs([Run({"np": 8}, outcome=took(1.0))])
-    with pytest.raises(StorageError, match="is about something else"):
+    with pytest.raises(DifferentStudyError, match="is about something else"):
         started(tmp_path, "{x}")
 
 
