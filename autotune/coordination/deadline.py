@@ -1,11 +1,11 @@
 """The end of the time that a study has: no run starts that would not end before it."""
 
 import re
-import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from autotune.errors import UnfinishedError
+from autotune.machines.boot import steady_clock
 
 # What is needed after the last run: jobs get some seconds to end, and storage may be slow. More of a long time, since
 # schedulers' clocks and their patience differ; less of a very short one, which would hold no run at all.
@@ -15,10 +15,14 @@ _MARGIN_SHARE_AT_MOST = 0.1
 
 
 class Deadline:
-    """When a study must have stopped: at `ends_at`, in seconds since 1970, less `margin_s`."""
+    """When a study must have stopped: at `ends_at`, in seconds since 1970, less `margin_s`.
 
-    def __init__(self, ends_at: float, clock: Callable[[], float] = time.time) -> None:
-        """Begin now, as `clock` tells it."""
+    A batch system gives a job so much time, whatever becomes of the wall clock of its node meanwhile.
+    """
+
+    def __init__(self, ends_at: float, clock: Callable[[], float] | None = None) -> None:
+        """Begin now, as `clock` tells it: by default one that shows what the wall clock shows now."""
+        clock = clock or steady_clock()
         self.ends_at = ends_at
         self._clock = clock
         left_s = max(0.0, ends_at - clock())

@@ -5,6 +5,7 @@ alive, goes by the time since the boot.
 """
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -20,6 +21,12 @@ def boot_id() -> str:
 def since_boot_s() -> float:
     """Return how long ago this machine was booted; it goes on while the machine is suspended."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def steady_clock() -> Callable[[], float]:
+    """Return a clock of the seconds since 1970 that shows now what the wall clock shows, and that nobody can set."""
+    booted_at = time.time() - since_boot_s()
+    return lambda: booted_at + since_boot_s()
 
 
 @dataclass(frozen=True)

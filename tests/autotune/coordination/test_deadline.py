@@ -1,5 +1,6 @@
 """No run starts that would not end in time, in tuning and in comparisons."""
 
+import time
 from datetime import UTC, datetime
 
 import pytest
@@ -52,6 +53,14 @@ def test_a_margin_is_kept_of_a_minute_or_of_two_percent():
     assert Deadline(1800.0, lambda: 0.0).margin_s == 60.0
     assert Deadline(60.0, lambda: 0.0).margin_s == pytest.approx(6.0)
     assert Deadline(0.0, lambda: 10.0).allows(None) is False
+
+
+def test_a_wall_clock_that_is_set_gives_no_time_and_takes_none(monkeypatch):
+    began_at = time.time()
+    deadline = Deadline(began_at + HOUR_S)
+    for jump_s in (-86_400.0, 3 * HOUR_S):
+        monkeypatch.setattr(time, "time", lambda jump_s=jump_s: began_at + jump_s)
+        assert deadline.left_s == pytest.approx(HOUR_S - 72.0, abs=60.0)
 
 
 def test_tuning_stops_before_the_run_that_would_be_too_late(tmp_path):
