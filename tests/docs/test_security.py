@@ -138,6 +138,8 @@ to a job of a batch system is for its user only
     launchers/test_submitting.py::test_only_this_user_may_read_what_a_job_gets
 The reports and job scripts that the service gives to who shows a token leave the paths out
     autotune/service/test_own_script.py::test_who_shows_a_token_gets_a_script_that_stops_where_a_folder_was_left_out
+ask-and-tell, Ray is not started
+    autotune/coordination/test_resources.py::test_who_makes_no_runs_on_this_machine_starts_no_ray
 So does Ray's traffic between nodes
     autotune/execution/test_hosts.py::test_nodes_that_encrypt_what_they_say_let_nobody_in_without_a_certificate
 """
@@ -179,7 +181,6 @@ NO_PROMISE = (
         "`ask` also asking",
         "hands on connections of others",
         "some of its processes listen",
-        "Ray is not started",
         "joins a cluster that somebody else",
     ),
     *("Files of runs, and a storage in a file", "keeps them for yourself", "A study file is not signed"),
@@ -253,6 +254,20 @@ def test_the_service_listens_on_the_loopback_address(tmp_path):
     from autotune.service.settings import Settings  # noqa: PLC0415  FastAPI takes a while
 
     assert Settings.__dataclass_fields__["host"].default == "127.0.0.1"
+
+
+def test_the_figures_of_the_page_are_those_of_the_service():
+    from autotune.service.settings import Limits  # noqa: PLC0415  FastAPI takes a while
+
+    limits, page = Limits(), " ".join(PAGE.read_text(encoding="utf-8").split())
+    for said in (
+        f"A body has {limits.body_bytes // 1024} KiB at most and {limits.body_s:g} s to arrive",
+        f"a caller may send {limits.rate_per_s:g} requests a second",
+        f"at most {limits.at_once} requests are in work, and {limits.followers} wait",
+        f"Who sends no headers is let go after {limits.headers_s:g} s",
+    ):
+        assert said in page
+    assert (10 * limits.refused_per_s, limits.refused_per_s) == (20, 2), "about twenty at once, then two a second"
 
 
 def test_tokens_are_long_and_compared_in_constant_time():

@@ -1,17 +1,25 @@
 """What a session holds while it works: the study, and the folder of its runs."""
 
+import sys
+import time
 from dataclasses import replace
 
 import pytest
 
-from autotune.coordination.resources import held
+from autotune.asktell.replies import Replies
+from autotune.asktell.work_queue import WorkQueue
+from autotune.coordination.coordinators import Coordinators
+from autotune.coordination.resources import held, session_resources
 from autotune.coordination.session_settings import SessionSettings
 from autotune.errors import BusyError
 from autotune.execution import core_pool
+from autotune.execution.batch_executor import BatchExecutor
 from autotune.machines.this_machine import this_machine
+from autotune.storage.leases import MemoryLeaseBook
 from autotune.storage.study_lock import IfHeld
 from launchers.batch import BatchLauncher
 from launchers.batch_systems.slurm import SLURM
+from launchers.local import LocalLauncher
 from launchers.site import Site
 from tests.launchers.answers import FakeSlurm
 from tests.support.fakes import ListDisplay
@@ -38,6 +46,21 @@ def test_two_storages_do_not_make_the_jobs_of_studies_of_one_name_in_one_folder(
             pass
     with held(second, ListDisplay(), claim=True):
         pass
+
+
+@pytest.mark.parametrize("kind", [BatchExecutor, WorkQueue])
+def test_who_makes_no_runs_on_this_machine_starts_no_ray(tmp_path, monkeypatch, kind):
+    monkeypatch.setitem(sys.modules, "autotune.execution.ray_executor", None)
+    others = Coordinators(MemoryLeaseBook("me", time.monotonic), "me", alone=True)
+    settings = settings_of(tmp_path, "a.db")
+    if kind is WorkQueue:
+        queue = WorkQueue(shared=False, answers=Replies(lambda: None))
+        settings = replace(settings, launcher=LocalLauncher(), external=queue)
+    with (
+        held(settings, ListDisplay(), claim=True) as (held_settings, _),
+        session_resources(held_settings, others, ListDisplay(), 1) as resources,
+    ):
+        assert isinstance(resources.executor, kind)
 
 
 def test_the_folder_of_runs_is_waited_for_where_a_session_waits(tmp_path, monkeypatch):
