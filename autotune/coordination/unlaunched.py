@@ -14,6 +14,8 @@ from launchers.status import read_status
 def sweep_unlaunched(runs: Path, stored: Iterable[Run]) -> None:
     """Remove the folders of such runs of coordinators of this host that are no more; each has a folder in `runs`.
 
+    That goes, too, if it has no other: its coordinator may have ended when it had just been made.
+
     A run that is taken has a lease, by which it is found. No job of such a run may be in a queue.
     """
     known = {run.job.get("folder") for run in stored}
@@ -22,3 +24,5 @@ def sweep_unlaunched(runs: Path, stored: Iterable[Run]) -> None:
             for folder in [path for path in around.iterdir() if path.is_dir() and not path.is_symlink()]:
                 if str(folder) not in known and read_status(folder) is None and not (folder / RESULT_FILE).exists():
                     discard(folder)
+            with suppress(OSError):
+                around.rmdir()  # unless runs are left in it

@@ -35,7 +35,13 @@ def of_the_dead(tmp_path):
 
 def test_a_folder_whose_run_was_never_taken_is_removed(tmp_path, of_the_dead):
     sweep_unlaunched(tmp_path, [])
-    assert list(of_the_dead.iterdir()) == []
+    assert not of_the_dead.exists()
+
+
+def test_a_folder_in_which_no_run_could_be_made_is_removed(tmp_path, of_the_dead):
+    (of_the_dead / "verdict-1-02-0").rmdir()
+    sweep_unlaunched(tmp_path, [])
+    assert not of_the_dead.exists()
 
 
 def test_the_folder_of_a_stored_run_stays(tmp_path, of_the_dead):
