@@ -6,8 +6,9 @@ Small sessions (`autotune study` on this machine, with a batch system, and with 
 asks and tells, and one of `autotune serve`; an upgrade of a storage) are run again and again, each with one fault at
 one system call: the process dies there, or the call fails, or the clock jumps. Then the same command is run once more,
 undisturbed, and everything is compared with a twin that was left alone. Without --events and --seconds every call of
-every session is struck, which takes hours. An event takes about a second of one core; TMPDIR=/dev/shm spares it the
-waiting for the disk. What went wrong is written to standard error, and is repeated by --session, --fault and --at.
+every session is struck, which takes hours. Files are in memory where there is room, unless TMPDIR says otherwise: the
+disk would take longer than all else. What went wrong is written to standard error, and is repeated by --session,
+--fault and --at.
 
 So far 635 events were struck at random, 2,300 s and less at a time, in a tenth of a core each:
 
@@ -29,6 +30,8 @@ mended, too. The 635 have not been run again as a whole: 3/n is the bound where 
 
 import argparse
 import json
+import os
+import shutil
 import signal
 import sys
 import tempfile
@@ -42,7 +45,13 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from tests.support.faults import library
 from tests.support.faults.campaign import Request, start
 
+_MEMORY, _ROOM_BYTES = Path("/dev/shm"), 2**30
 HARMS = ("lost", "doubled", "left", "different", "unsaid")
+
+
+def _memory() -> Path | None:
+    has_room = os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > _ROOM_BYTES
+    return _MEMORY if "TMPDIR" not in os.environ and has_room else None
 
 
 def main() -> None:
@@ -71,7 +80,7 @@ def main() -> None:
     # Whoever ends it sees what came of the events until then, also of one in the background.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
-    with tempfile.TemporaryDirectory(prefix="faults-") as folder, suppress(KeyboardInterrupt):
+    with tempfile.TemporaryDirectory(prefix="faults-", dir=_memory()) as folder, suppress(KeyboardInterrupt):
         for event, harm in start(request, Path(folder)):
             events[event.fault] += 1
             if not options.json and events.total() % 100 == 0:

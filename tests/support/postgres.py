@@ -22,11 +22,13 @@ from pathlib import Path
 _PREFIX = "autotune-postgres-"
 # A socket's path is short, and user postgres must reach it: TMPDIR may be neither. In memory it is much quicker.
 _MEMORY, _DISK = Path("/dev/shm"), Path("/tmp")
-_USER = "autotune"
+USER = "autotune"
 _OWNER = "postgres"  # root may not run a server
 _AUTHENTICATION = ("--auth-local=trust", "--auth-host=scram-sha-256")
 # Nothing here outlives a crash of the machine, and tests are to be quick.
 _SETTINGS = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=60", "shared_buffers=16MB")
+
+_KEEPING = ("synchronous_commit=on", "full_page_writes=on")
 
 
 def missing() -> str | None:
@@ -42,10 +44,12 @@ class Server:
 
     folder: Path
     password: str = field(default_factory=lambda: secrets.token_hex(8))
+    # What it has acknowledged is there after its crash, though not after one of the machine.
+    keeps: bool = False
     port: int = 0
     process: subprocess.Popen[bytes] | None = None
 
-    def url(self, database: str = "postgres", *, password: str | None = None, user: str = _USER) -> str:
+    def url(self, database: str = "postgres", *, password: str | None = None, user: str = USER) -> str:
         """Return the address of a database."""
         return f"postgresql+psycopg://{user}:{password or self.password}@127.0.0.1:{self.port}/{database}"
 
@@ -53,7 +57,7 @@ class Server:
         """Execute a statement outside of a transaction."""
         import psycopg  # noqa: PLC0415  not everywhere
 
-        where = f"host={self.folder} port={self.port} user={_USER} dbname={database}"
+        where = f"host={self.folder} port={self.port} user={USER} dbname={database}"
         with psycopg.connect(where, autocommit=True) as connection:
             connection.execute(statement.encode())
 
@@ -64,7 +68,7 @@ class Server:
         if os.geteuid() == 0:
             for path in (self.folder, password):
                 shutil.chown(path, _OWNER, _OWNER)
-        options = ("-U", _USER, f"--pwfile={password}", "--no-sync", "--locale=C", "--encoding=UTF8", *_AUTHENTICATION)
+        options = ("-U", USER, f"--pwfile={password}", "--no-sync", "--locale=C", "--encoding=UTF8", *_AUTHENTICATION)
         command = [*_started("initdb"), "-D", str(self.folder / "data"), *options]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=self.folder)
 
@@ -72,7 +76,12 @@ class Server:
         """Start it, on the same port as before if it ran before."""
         for _ in range(3):
             self.port = self.port or _free_port()
-            settings = (*_SETTINGS, "listen_addresses=127.0.0.1", f"port={self.port}")
+            settings = (
+                *_SETTINGS,
+                *(_KEEPING if self.keeps else ()),
+                "listen_addresses=127.0.0.1",
+                f"port={self.port}",
+            )
             options = [word for one in settings for word in ("-c", one)]
             command = [*_started("postgres"), "-D", str(self.folder / "data"), "-k", str(self.folder), *options]
             with (self.folder / "log").open("ab") as log:
@@ -102,15 +111,15 @@ class Server:
 
 
 @contextmanager
-def server() -> Iterator[Server]:
-    """Provide a server of one's own; it is gone when the context ends."""
+def server(*, keeps: bool = False) -> Iterator[Server]:
+    """Provide a server of one's own; it is gone when the context ends. One that `keeps` may be stopped and started."""
     for folder in (*_MEMORY.glob(f"{_PREFIX}*"), *_DISK.glob(f"{_PREFIX}*")):
         _remove_if_left(folder)
     in_memory = os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > 2**31
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=_MEMORY if in_memory else _DISK))
     lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
     fcntl.flock(lock, fcntl.LOCK_EX)
-    made = Server(folder)
+    made = Server(folder, keeps=keeps)
     try:
         made.make()
         made.start()

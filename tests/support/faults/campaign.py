@@ -10,14 +10,15 @@ import random
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from tests.support import postgres
-from tests.support.faults import forks, library, sessions, twin
+from tests.support.faults import forks, library, server_database, sessions, twin
 from tests.support.faults.library import FAULTS, Fault
 from tests.support.faults.service import Service
 from tests.support.faults.sessions import Session
@@ -25,6 +26,8 @@ from tests.support.faults.twin import Harm, Twin
 
 SESSIONS: tuple[Session, ...] = (*sessions.SESSIONS, Service())
 ROOT = Path(__file__).resolve().parents[3]
+# What the library writes.
+_RESTART = b"\0"
 _IMPORTED = ("autotune.cli.app", "autotune.tuning.session", "autotune.asktell", "autotune.results.summary")
 
 
@@ -61,11 +64,17 @@ def start(request: Request, folder: Path) -> Iterator[tuple[Event, dict[str, lis
         "TMPDIR": str(folder),
     }
     words = [sys.executable, "-m", __name__, json.dumps(asdict(request)), str(folder)]
+    restarts: tuple[int, ...] = ()
     with ExitStack() as stack:
-        if sessions.OnServer.name in request.sessions:
-            environment[sessions.SERVER] = stack.enter_context(postgres.server()).url("")[:-1]
+        if any(session.has_server for session in SESSIONS if session.name in request.sessions):
+            server = stack.enter_context(postgres.server(keeps=True))
+            environment[server_database.SERVER] = server.url("")[:-1]
+            restarts = stack.enter_context(_restarting(server))
+            environment[library.RESTARTS] = " ".join(map(str, restarts))
         process = stack.enter_context(
-            subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True)
+            subprocess.Popen(
+                words, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True, pass_fds=restarts
+            )
         )
         assert process.stdout is not None
         try:
@@ -75,6 +84,29 @@ def start(request: Request, folder: Path) -> Iterator[tuple[Event, dict[str, lis
         finally:
             process.terminate()
         assert process.wait() in {0, -15}
+
+
+@contextmanager
+def _restarting(server: postgres.Server) -> Iterator[tuple[int, int]]:
+    """Kill a server and start it again, as often as somebody asks; provide where to ask, and where the answer comes."""
+    asked, ask_at = os.pipe()
+    answer_at, answer = os.pipe()
+
+    def serve() -> None:
+        while os.read(asked, 1) == _RESTART:
+            server.stop()
+            server.start()
+            os.write(answer, _RESTART)
+
+    serving = threading.Thread(target=serve)
+    serving.start()
+    try:
+        yield ask_at, answer_at
+    finally:
+        os.write(ask_at, b"1")
+        serving.join()
+        for end in (asked, ask_at, answer_at, answer):
+            os.close(end)
 
 
 class Campaign:
@@ -107,6 +139,8 @@ class Campaign:
 
     def count(self, session: Session, fault: Fault) -> int:
         """Return at how many calls of a session a fault can strike."""
+        if fault.action == "ask" and not session.has_server:
+            return 0
         return sum(self._counts[session.name][kind] for kind in fault.kinds)
 
     def strike(self, session: Session, fault: Fault, at: int) -> Harm:
@@ -119,7 +153,7 @@ class Campaign:
 
         def complete() -> int:
             # One fork for all three: each costs as much as what it does.
-            between = twin.state(session.url())
+            between = twin.state(session.url(), ended=False)
             ended = self._run(session, place)
             states.write_text(json.dumps([between, twin.state(session.url())]))
             return ended

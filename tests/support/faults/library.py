@@ -16,9 +16,12 @@ SOURCE = Path(__file__).with_name("syscalls.c")
 # As in the source, in its order.
 KINDS = (
     *("open", "create", "write", "sync", "rename", "unlink"),
-    *("truncate", "mkdir", "lock", "connect", "send", "map"),
+    *("truncate", "mkdir", "lock", "connect", "send", "map", "request", "reply"),
 )
-_ACTIONS = ("count", "crash", "tear", "fail", "shorten", "jump")
+_ACTIONS = ("count", "crash", "tear", "fail", "shorten", "jump", "cut", "ask")
+
+# Of the environment: where to ask for a restart of the server, and where the answer comes, as descriptors.
+RESTARTS = "AUTOTUNE_FAULTS_RESTARTS"
 
 WRITING = ("create", "write", "sync", "rename", "unlink", "truncate", "mkdir", "lock", "connect", "send")
 
@@ -28,7 +31,9 @@ class Fault:
     """What becomes of the N-th call of some `kinds`, of which it is called by `name`.
 
     `action` is one of: the process dies before the call (crash) or in the middle of a write (tear); the call fails with
-    an `error`, or writes half (shorten); the wall clock jumps by `seconds`. `for_ever` goes on with every later call.
+    an `error`, or writes half (shorten); the wall clock jumps by `seconds`; the connection is cut before something is
+    sent or received there (cut), or its server is killed and started again before that (ask). `for_ever` goes on with
+    every later call.
     """
 
     name: str
@@ -42,6 +47,11 @@ class Fault:
     def kills(self) -> bool:
         """Whether the process dies of it."""
         return self.action in {"crash", "tear"}
+
+    @property
+    def parts(self) -> bool:
+        """Whether the process can write nothing more to a storage of a server's."""
+        return self.kills or (self.action == "cut" and self.for_ever)
 
 
 def _errors() -> Iterator[Fault]:
@@ -69,6 +79,10 @@ FAULTS: tuple[Fault, ...] = (
     Fault("crash at a lock", "crash", ("lock",)),
     Fault("crash in a write", "tear", ("write",)),
     *_errors(),
+    # Before a statement, and between what it did and the answer.
+    Fault("connection cut", "cut", ("request", "reply"), errno.ECONNRESET),
+    Fault("connection cut, for ever", "cut", ("request", "reply"), errno.ECONNRESET, for_ever=True),
+    Fault("server restarted", "ask", ("request", "reply")),
     *(
         Fault(f"clock {name}", "jump", seconds=seconds)
         for name, seconds in {"-1 day": -86400, "-3 minutes": -180, "+3 minutes": 180, "+1 hour": 3600}.items()
@@ -99,6 +113,8 @@ def _library() -> ctypes.CDLL:
 def arm(fault: Fault, at: int) -> None:
     """Let the fault strike this process at its `at`-th call from now on."""
     mask = sum(1 << KINDS.index(kind) for kind in fault.kinds)
+    if RESTARTS in os.environ:
+        _library().faults_ask(*map(int, os.environ[RESTARTS].split()))
     _library().faults_arm(mask, _ACTIONS.index(fault.action), at, fault.error, fault.for_ever, fault.seconds)
 
 

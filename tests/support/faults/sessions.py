@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from tests.support import postgres
+from tests.support.faults import server_database
 from tests.support.faults.library import elsewhere
 from tests.support.faults.recorded import STUDY
 
 ACKNOWLEDGED = "acknowledged.log"
 DATABASE = "autotune.db"
 NAME = "mine"
-# Of the environment: the address of a PostgreSQL server, without a database.
-SERVER = "AUTOTUNE_FAULTS_SERVER"
 
 _STUB = "autotune.execution.ray_executor"
 _real_monotonic, _real_sleep = time.monotonic, time.sleep
@@ -77,9 +76,10 @@ def know_revisions() -> None:
 
 
 class Session(ABC):
-    """One kind of session: how its folder is made, what is run there, and what it needs to be imported for."""
+    """One kind of session: how its folder is made, what is run there, and whether its storage is a server's."""
 
     name: str
+    has_server = False
 
     def why_not(self) -> str | None:
         """Return why there can be no such session here; None if there can."""
@@ -161,10 +161,10 @@ class Local(Session):
         return command("study", f"./{NAME}.toml")
 
 
-class OnServer(Local):
-    """`autotune study` on this machine, with its storage in PostgreSQL."""
+class OnServer(Session):
+    """A session whose storage is in PostgreSQL."""
 
-    name = "postgresql"
+    has_server = True
 
     def why_not(self) -> str | None:
         """Return why there is no server."""
@@ -172,15 +172,17 @@ class OnServer(Local):
 
     def url(self) -> str:
         """Return the address of the database."""
-        return f"{os.environ[SERVER]}/{NAME}"
+        return server_database.url()
 
     def begin(self) -> None:
         """Make an empty database."""
-        import psycopg
+        server_database.make_empty()
 
-        with psycopg.connect(f"{os.environ[SERVER].replace('+psycopg', '')}/postgres", autocommit=True) as connection:
-            connection.execute(f"DROP DATABASE IF EXISTS {NAME} WITH (FORCE)")
-            connection.execute(f"CREATE DATABASE {NAME}")
+
+class LocalOnServer(OnServer, Local):
+    """`autotune study` on this machine, with its storage in PostgreSQL."""
+
+    name = "postgresql"
 
     def run(self) -> int:
         """Tune to the verdict."""
@@ -256,6 +258,12 @@ class AskAndTell(Session):
             return 3
 
 
+class AskAndTellOnServer(OnServer, AskAndTell):
+    """The same with its storage in PostgreSQL, where other coordinators may be."""
+
+    name = "ask-tell-postgresql"
+
+
 class Upgrade(Session):
     """`autotune storage upgrade` of a finished study whose tables an older Optuna wrote."""
 
@@ -275,4 +283,11 @@ class Upgrade(Session):
         return command("storage", "upgrade") or command("study", f"./{NAME}.toml")
 
 
-SESSIONS: tuple[Session, ...] = (Local(), Batch(), AskAndTell(), Upgrade(), OnServer())
+SESSIONS: tuple[Session, ...] = (
+    Local(),
+    Batch(),
+    AskAndTell(),
+    Upgrade(),
+    LocalOnServer(),
+    AskAndTellOnServer(),
+)

@@ -1,6 +1,7 @@
 /* Makes the N-th system call of some kinds fail in one process: it is loaded before the C library (LD_PRELOAD), and
    armed from within (library.py). Calls of other processes, and what a thread does between two calls of
-   `faults_pause`, pass. Descriptors 0 to 2 are left alone: what a person reads is no part of what is stored. */
+   `faults_pause`, pass. Descriptors 0 to 2 are left alone: what a person reads is no part of what is stored.
+   A REQUEST is what is sent over a connection of the internet, a REPLY what is received there. */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -21,18 +22,19 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { OPEN, CREATE, WRITE, SYNC, RENAME, UNLINK, TRUNCATE, MKDIR, LOCK, CONNECT, SEND, MAP, KINDS };
-enum { COUNT, CRASH, TEAR, FAIL, SHORTEN, JUMP };
+enum { OPEN, CREATE, WRITE, SYNC, RENAME, UNLINK, TRUNCATE, MKDIR, LOCK, CONNECT, SEND, MAP, REQUEST, REPLY, KINDS };
+enum { COUNT, CRASH, TEAR, FAIL, SHORTEN, JUMP, CUT, ASK };
 
 static long counts[KINDS];
 static long calls, struck_at, first;
 static long jump_s;
 static int armed_pid, mask, action, error_number, for_ever, struck;
+static int ask_at, answer_at;
 static char what[300];
 static __thread int paused;
 
 static const char *names[KINDS] = {"open", "create", "write", "sync", "rename", "unlink",
-                                   "truncate", "mkdir", "lock", "connect", "send", "map"};
+                                   "truncate", "mkdir", "lock", "connect", "send", "map", "request", "reply"};
 
 void faults_arm(int kinds, int does, long at, int number, int ever, long seconds) {
     if (kinds) memset(counts, 0, sizeof counts);
@@ -42,6 +44,8 @@ void faults_arm(int kinds, int does, long at, int number, int ever, long seconds
     armed_pid = (int)syscall(SYS_getpid);
 }
 
+/* Whom to ask, by one byte, to do something to this process's world; it answers by one when that is done. */
+void faults_ask(int write_to, int read_from) { ask_at = write_to, answer_at = read_from; }
 void faults_pause(int more) { paused += more; }
 long faults_count(int kind) { return counts[kind]; }
 
@@ -76,6 +80,14 @@ static int strikes(int kind, int fd, const char *path) {
     struck = 1;
     if (action == CRASH || (action == TEAR && kind != WRITE)) die();
     if (action == JUMP) { jump_s = struck_at; return 0; }
+    if (action == ASK) {
+        char byte = 0;
+        syscall(SYS_write, ask_at, &byte, 1);
+        syscall(SYS_read, answer_at, &byte, 1);
+        errno = saved;
+        return 0;
+    }
+    if (action == CUT) syscall(SYS_shutdown, fd, SHUT_RDWR);
     if (action == SHORTEN && kind != WRITE && kind != SEND) return 0;
     return 1;
 }
@@ -91,11 +103,35 @@ static int is_file(int fd) {
     return fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
 }
 
+static int is_connection(int fd) {
+    struct sockaddr_storage peer;
+    socklen_t length = sizeof peer;
+    return getpeername(fd, (struct sockaddr *)&peer, &length) == 0 &&
+           (peer.ss_family == AF_INET || peer.ss_family == AF_INET6);
+}
+
+/* Whether a call that sends, or writes to what is no file, is to fail. */
+static int strikes_sending(int fd) {
+    if (armed_pid == 0) return 0;
+    int saved = errno;
+    int connection = is_connection(fd);
+    errno = saved;
+    return (connection && strikes(REQUEST, fd, NULL)) || strikes(SEND, fd, NULL);
+}
+
+static int strikes_receiving(int fd) {
+    if (armed_pid == 0) return 0;
+    int saved = errno;
+    int connection = is_connection(fd);
+    errno = saved;
+    return connection && strikes(REPLY, fd, NULL);
+}
+
 #define WRITING(name, rest, ...) \
     ssize_t name(int fd, const void *data, size_t size __VA_ARGS__) { \
         NEXT(name); \
-        if (strikes(is_file(fd) ? WRITE : SEND, fd, NULL)) { \
-            if (action == FAIL) { errno = error_number; return -1; } \
+        if (is_file(fd) ? strikes(WRITE, fd, NULL) : strikes_sending(fd)) { \
+            if (action == FAIL || action == CUT) { errno = error_number; return -1; } \
             if (size > 1) size /= 2; \
             ssize_t done = next(fd, data, size rest); \
             if (action == TEAR) die(); \
@@ -111,7 +147,7 @@ WRITING(pwrite64, AT, , off64_t offset)
 
 ssize_t writev(int fd, const struct iovec *parts, int count) {
     NEXT(writev);
-    FAIL_IF(is_file(fd) ? WRITE : SEND, fd, NULL);
+    if (is_file(fd) ? strikes(WRITE, fd, NULL) : strikes_sending(fd)) { errno = error_number; return -1; }
     return next(fd, parts, count);
 }
 ssize_t sendfile(int out, int in, off_t *offset, size_t size) {
@@ -126,22 +162,32 @@ ssize_t sendfile64(int out, int in, off64_t *offset, size_t size) {
 }
 ssize_t send(int fd, const void *data, size_t size, int flags) {
     NEXT(send);
-    if (strikes(SEND, fd, NULL)) {
-        if (action == FAIL) { errno = error_number; return -1; }
+    if (strikes_sending(fd)) {
+        if (action == FAIL || action == CUT) { errno = error_number; return -1; }
         if (size > 1) size /= 2;
     }
     return next(fd, data, size, flags);
 }
 ssize_t sendto(int fd, const void *data, size_t size, int flags, const struct sockaddr *to, socklen_t length) {
     NEXT(sendto);
-    FAIL_IF(SEND, fd, NULL);
+    if (strikes_sending(fd)) { errno = error_number; return -1; }
     return next(fd, data, size, flags, to, length);
 }
 ssize_t sendmsg(int fd, const struct msghdr *message, int flags) {
     NEXT(sendmsg);
-    FAIL_IF(SEND, fd, NULL);
+    if (strikes_sending(fd)) { errno = error_number; return -1; }
     return next(fd, message, flags);
 }
+#define RECEIVING(name, parameters, arguments) \
+    ssize_t name parameters { \
+        NEXT(name); \
+        if (strikes_receiving(fd)) { errno = error_number; return -1; } \
+        return next arguments; \
+    }
+RECEIVING(recv, (int fd, void *data, size_t size, int flags), (fd, data, size, flags))
+RECEIVING(recvfrom, (int fd, void *data, size_t size, int flags, struct sockaddr *from, socklen_t *length),
+          (fd, data, size, flags, from, length))
+RECEIVING(recvmsg, (int fd, struct msghdr *message, int flags), (fd, message, flags))
 int connect(int fd, const struct sockaddr *address, socklen_t length) {
     NEXT(connect);
     FAIL_IF(CONNECT, fd, NULL);

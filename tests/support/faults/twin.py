@@ -24,12 +24,12 @@ class Known:
     """Something that is left behind, and that is no fault for this reason, or is not mended yet."""
 
     begins: str
-    only_killed: bool
+    only_parted: bool
     reason: str
 
     def covers(self, path: str, fault: Fault) -> bool:
         """Whether it is about a path, relative to the session's folder, after a fault; it `begins` like a pattern."""
-        return re.match(self.begins, path) is not None and (fault.kills or not self.only_killed)
+        return re.match(self.begins, path) is not None and (fault.parts or not self.only_parted)
 
 
 KNOWN = (
@@ -38,7 +38,7 @@ KNOWN = (
     Known("tmp/", True, "a temporary folder of a process that was killed: the system's own cleaning takes it"),
     Known(r"autotune\.db\.v3\.0\.0\.d\.", False, "a copy of what an upgrade was to change: none is ever overwritten"),
     Known("lease role:", False, "a study that is done is not written to; who plays the part next takes it over"),
-    Known("lease tuner:", True, "as a part; the next tuner of a study that is not done removes it"),
+    Known("lease tuner:", True, "as a part, or was cut off; the next tuner of a study that is not done removes it"),
     Known(r"autotune\.db-", False, "what SQLite keeps beside its file while a reader is there"),
 )
 
@@ -59,8 +59,8 @@ class Harm:
         return {kind.name: found for kind in fields(self) if (found := getattr(self, kind.name))}
 
 
-def state(url: str) -> dict[str, Any]:
-    """Return what the storage of a session holds, which is in the current folder or on a server."""
+def state(url: str, *, ended: bool = True) -> dict[str, Any]:
+    """Return what the storage of a session holds, in the current folder or on a server; its result if it `ended`."""
     from autotune.errors import StorageError
     from autotune.storage.address import sqlite_path
     from autotune.storage.study_store import StudyStore, study_names
@@ -87,7 +87,7 @@ def state(url: str) -> dict[str, Any]:
         "runs": [[run.started, run.job.get("folder"), _run(run)] for run in runs],
         "unfounded": [t.number for t in store.trials() if t.settled and not t.runs],
         "leases": [lease.place for lease in store.leases("").all()],
-        "result": _result(store),
+        "result": _result(store) if ended else None,
     }
 
 
