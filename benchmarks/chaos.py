@@ -6,7 +6,8 @@ A target is a session and a role of it, or two that are killed at the same insta
 session of a program whose times are recorded is started, who plays the role is killed at a random instant, and the same
 command is given again until the study is complete. Then every value that was acknowledged is stored, once, and winner,
 verdict and values are those of a twin that was left alone; no process, lease, job, segment or folder is left. `served`
-is a study that a service supervises: it, the shim that records the study's end, and the study are killed. `slurm` is a
+is a study that a service supervises: it, the shim that records the study's end, and the study are killed. In
+`postgresql` the storage is a server's: when a part of it is killed, it ends all connections and recovers. `slurm` is a
 real Slurm (where one can be started): its controller is killed, or stopped, and comes back within 5 s, and the answers
 of sbatch are lost after the submission, with its command, without a word, or with the words of Slurm. `3/n` is
 the upper end of the 95 % interval of a share that was never seen in n events.

@@ -20,9 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from launchers.process_tree import descendants
-from tests.support.faults import forks, twin
+from tests.support import postgres
+from tests.support.faults import forks, server_database, twin
 from tests.support.faults.library import Fault
-from tests.support.faults.sessions import DATABASE, know_revisions
+from tests.support.faults.sessions import know_revisions
 from tests.support.faults.twin import Twin
 from tests.support.kills import roles, sessions
 from tests.support.kills.sessions import Session
@@ -30,7 +31,14 @@ from tests.support.kills.slurm import Slurm, serving
 from tests.support.kills.supervised import Supervised
 
 ROOT = Path(__file__).resolve().parents[3]
-SESSIONS: tuple[type[Session], ...] = (sessions.Local, sessions.Ranks, sessions.Batch, Supervised, Slurm)
+SESSIONS: tuple[type[Session], ...] = (
+    sessions.Local,
+    sessions.Ranks,
+    sessions.Batch,
+    sessions.OnServer,
+    Supervised,
+    Slurm,
+)
 HARMS = ("lost", "doubled", "left", "different", "unsaid")
 
 _KILL = Fault("kill -9", "crash")
@@ -95,6 +103,11 @@ def start(request: Request, folder: Path) -> Iterator[Report]:
     with ExitStack() as stack:
         if any(target.startswith(Slurm.name) for target in request.targets):
             environment |= stack.enter_context(serving())
+        if any(target.startswith(sessions.OnServer.name) for target in request.targets):
+            server = stack.enter_context(postgres.server(keeps=True))
+            assert server.process is not None
+            environment[server_database.SERVER] = server.url("")[:-1]
+            environment[roles.SERVER_PROCESS] = str(server.process.pid)
         process = stack.enter_context(
             subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True)
         )
@@ -131,7 +144,7 @@ class Campaign:
             modules, log, began_s = place.parent / "modules", place.parent / "log", time.monotonic()
             code = forks.forked(place, log, partial(_noting, session.run, modules), _PATIENCE_S)
             took_s = time.monotonic() - began_s
-            whole = Twin.of(place, self._state(place))
+            whole = Twin.of(place, self._state(session, place))
             session.clear()
             forks.orphans()
             if code == 0:
@@ -157,7 +170,7 @@ class Campaign:
                     self._twins[name] = whole, took_s
                 report.events += kills
                 report.add("left", [*session.left(), *self._processes()])
-                found = self._state(place)
+                found = self._state(session, place)
                 report.add("lost", twin.lost(place, between, found))
                 if code in {None, forks.BROKEN}:
                     report.add("unsaid", [f"{'hangs' if code is None else 'a traceback'}: {_last_line(log)}"])
@@ -201,11 +214,12 @@ class Campaign:
         session.prepare(place, self._token)
         return session, place
 
-    def _state(self, place: Path) -> dict[str, Any]:
+    def _state(self, session: Session, place: Path) -> dict[str, Any]:
         target = place.parent / "state"
 
         def looking() -> int:
-            target.write_text(json.dumps(twin.state(f"sqlite:///{Path(DATABASE).absolute()}")))
+            session.settle()
+            target.write_text(json.dumps(twin.state(session.url())))
             return 0
 
         log = place.parent / "looked"

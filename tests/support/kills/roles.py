@@ -8,9 +8,14 @@ from contextlib import suppress
 from pathlib import Path
 
 from launchers.process_tree import descendants
+from tests.support import postgres
+from tests.support.faults import server_database
 from tests.support.kills import slurm
 
 _START_COMMANDS = (b"mpirun", b"orterun", b"mpiexec", b"prterun")
+_BACKEND = f"postgres: {postgres.USER} {server_database.NAME} ".encode()
+# Of the environment: the first process of the server.
+SERVER_PROCESS = "KILLS_SERVER_PROCESS"
 _LOOK_S = 0.01
 # Who ends as a service of the system does.
 _ASKED = {f"{slurm.CONTROLLER}, asked": signal.SIGTERM}
@@ -45,6 +50,8 @@ def victim(role: str, coordinator: int) -> int | None:
         return coordinator
     if role.startswith(slurm.CONTROLLER):
         return slurm.controller()
+    if role == "backend":
+        return _backend()
     return next((pid for pid in descendants(os.getpid()) if _plays(role, pid)), None)
 
 
@@ -61,6 +68,16 @@ def strike(roles: list[str], find: Callable[[str], int | None], until: Callable[
             return struck
         time.sleep(_LOOK_S)
     return []
+
+
+def _backend() -> int | None:
+    """Return a process of the server that serves a connection of a session; None while there is none."""
+    server = int(os.environ[SERVER_PROCESS])
+    for pid in descendants(server):
+        with suppress(OSError):
+            if Path(f"/proc/{pid}/cmdline").read_bytes().startswith(_BACKEND):
+                return pid
+    return None
 
 
 def _plays(role: str, pid: int) -> bool:

@@ -8,9 +8,11 @@ from pathlib import Path
 
 from tests.launchers.fakes.cluster import FakeCluster
 from tests.launchers.fakes.state import State
+from tests.support import postgres
+from tests.support.faults import server_database
 from tests.support.faults.queue import called
 from tests.support.faults.recorded import LAUNCHES
-from tests.support.faults.sessions import NAME, command, note_acknowledged
+from tests.support.faults.sessions import DATABASE, NAME, command, note_acknowledged
 
 # It leaves what programs leave that are killed: a process of a session of its own, and a segment of shared memory.
 _PROGRAM = """
@@ -90,6 +92,13 @@ class Session(ABC):
     def run(self) -> int:
         """Run the session in the current folder to its end; return its exit code."""
 
+    def url(self) -> str:
+        """Return the address of its storage, in the current folder."""
+        return f"sqlite:///{Path(DATABASE).absolute()}"
+
+    def settle(self) -> None:  # noqa: B027  most need not
+        """Wait until its storage answers."""
+
     def left(self) -> list[str]:
         """Return what the session has left where nobody else looks."""
         return []
@@ -154,13 +163,39 @@ class Batch(Session):
         launcher.BatchLauncher.__init__.__defaults__ = (None, time.monotonic, 3.0, "")
         os.environ["PATH"] = os.pathsep.join([str(Path("queue", "bin").absolute()), os.environ["PATH"]])
         note_acknowledged()
-        return command("study", f"./{NAME}.toml", "--warm-start", "off", "--launcher", "slurm", "--site", "./site.toml")
+        words = ("--warm-start", "off", "--launcher", "slurm", "--site", "./site.toml", "--storage", self.url())
+        return command("study", f"./{NAME}.toml", *words)
 
     def clear(self) -> None:
         """End the cluster."""
         if self._cluster is not None:
             with self._cluster:
                 self._cluster = None
+
+
+class OnServer(Batch):
+    """The same with the storage in PostgreSQL, of which a part may be killed: the server then ends all and recovers."""
+
+    name = "postgresql"
+    roles = ("backend", "coordinator", "supervisor")
+
+    @classmethod
+    def why_not(cls) -> str | None:
+        """Return why there can be no server here."""
+        return postgres.missing()
+
+    def url(self) -> str:
+        """Return the address of the database."""
+        return server_database.url()
+
+    def prepare(self, folder: Path, token: str) -> None:
+        """Make an empty database, too."""
+        super().prepare(folder, token)
+        server_database.make_empty()
+
+    def settle(self) -> None:
+        """Wait until the server has recovered."""
+        server_database.wait()
 
 
 def on_one_core() -> None:
