@@ -5,12 +5,15 @@ The supervisor of a job needs it, so it imports nothing that takes longer to imp
 
 # ruff: noqa: PTH123
 
+import errno
 import os
 import time
 from collections.abc import Iterable
 from typing import Any
 
 CPUS = "/sys/devices/system/cpu"
+# As in launchers/moment.py, which a supervisor that is started by its path does not find.
+_OF_THIS_MOMENT = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 _MOST = 2**16  # the kernel knows 8192; `0-99999999999` must not fill the memory
 
 
@@ -48,11 +51,19 @@ def one_thread_per_core(allowed: Iterable[int]) -> tuple[int, ...]:
 
 
 def threads_of(cpu: int) -> set[int]:
-    """Return the hardware threads of the core that one is of; that one alone where Linux does not tell."""
+    """Return the hardware threads of the core that one is of; that one alone where Linux does not tell.
+
+    Raises:
+        OSError: it cannot be read now: a run would have fewer threads, or a machine more cores.
+    """
     try:
         with open(f"{CPUS}/cpu{cpu}/topology/thread_siblings_list", encoding="ascii") as file:
             return {cpu} | parse_cpu_list(file.read())
-    except (OSError, ValueError):
+    except OSError as error:
+        if error.errno in _OF_THIS_MOMENT:
+            raise
+        return {cpu}
+    except ValueError:
         return {cpu}
 
 

@@ -17,6 +17,7 @@ import archspec.cpu
 import psutil
 
 from launchers.cpus import CPUS, fewest_threads, one_thread_per_core
+from launchers.moment import is_of_this_moment
 
 FACTS = frozenset({"cores", "nodes", "cores_per_node", "threads_per_core", "sockets", "memory_bytes"})
 """The names of the facts of a machine that expressions in a space may use."""
@@ -111,32 +112,46 @@ def this_machine() -> Machine:
 
 
 def _sockets(cpus: tuple[int, ...]) -> int:
-    packages = {read_or_empty(Path(CPUS, f"cpu{cpu}/topology/physical_package_id")).strip() for cpu in cpus}
+    packages = {read_if_there(Path(CPUS, f"cpu{cpu}/topology/physical_package_id")).strip() for cpu in cpus}
     return max(1, len(packages - {""}))
 
 
 def _cpu_quota() -> float | None:
-    quota, _, period = read_or_empty(_CGROUP / "cpu.max").strip().partition(" ")
+    quota, _, period = read_if_there(_CGROUP / "cpu.max").strip().partition(" ")
     return int(quota) / int(period) if quota.isdigit() and period.isdigit() else None
 
 
 def _memory_bytes() -> int:
     total = int(psutil.virtual_memory().total)
-    limit = read_or_empty(_CGROUP / "memory.max").strip()
+    limit = read_if_there(_CGROUP / "memory.max").strip()
     return min(total, int(limit)) if limit.isdigit() else total
 
 
 def _cpu_model() -> str:
-    for line in read_or_empty(Path("/proc/cpuinfo")).splitlines():
+    for line in read_if_there(Path("/proc/cpuinfo")).splitlines():
         key, _, value = line.partition(":")
         if key.strip() in {"model name", "cpu model"}:
             return " ".join(value.split())
     return platform.processor() or platform.machine()
 
 
-def read_or_empty(path: Path) -> str:
-    """Return the text of one of the kernel's files; empty if there is no such file, or it may not be read."""
+def read_if_there(path: Path) -> str:
+    """Return the text of one of the kernel's files; empty if there is no such file, or it may not be read.
+
+    Raises:
+        OSError: it cannot be read now: a machine that is described without it would be another one.
+    """
     try:
         return path.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        if is_of_this_moment(error):
+            raise
+        return ""
+
+
+def read_or_empty(path: Path) -> str:
+    """Return the text of one of the kernel's files, without which a machine is the same; empty if there is none now."""
+    try:
+        return read_if_there(path)
     except OSError:
         return ""

@@ -3,15 +3,24 @@
 import hashlib
 from pathlib import Path
 
+from launchers.moment import is_of_this_moment
+
 _CHARACTERS = 16
 
 
 def file_digest(path: Path) -> str:
-    """Return the first 16 characters of what `sha256sum` prints; `unreadable` for a file that cannot be read."""
+    """Return the first 16 characters of what `sha256sum` prints; `unreadable` for a file that this user may not read.
+
+    Raises:
+        OSError: it cannot be read now, for want of descriptors or memory, or by a fault of the disk: to take it for one
+            that is never readable would make a study one of another program.
+    """
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()[:_CHARACTERS]
-    except OSError:
+    except OSError as error:
+        if is_of_this_moment(error):
+            raise
         return "unreadable"
 
 

@@ -1,10 +1,13 @@
 """What a program is linked to at run time."""
 
+import errno
 import os
 import re
 import shutil
 import subprocess
 from pathlib import Path
+
+from launchers.moment import is_of_this_moment
 
 _TIMEOUT_S = 30
 
@@ -12,7 +15,10 @@ _TIMEOUT_S = 30
 def linked_libraries(program: Path, library_path: str | None = None) -> dict[str, Path | None]:
     """Return what `program` is linked to at run time, by library name; None for a library that is not found.
 
-    A program that is linked statically, or that cannot be asked, has none.
+    A program that is linked statically, or that `ldd` does not read, has none.
+
+    Raises:
+        OSError: it cannot be asked now: without its libraries the program would be another one.
     """
     ldd = shutil.which("ldd")
     if ldd is None:
@@ -24,7 +30,11 @@ def linked_libraries(program: Path, library_path: str | None = None) -> dict[str
         run = subprocess.run(
             [ldd, str(program)], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False, env=environment
         )
-    except (OSError, subprocess.TimeoutExpired):
+    except subprocess.TimeoutExpired as error:
+        raise OSError(errno.ETIMEDOUT, f"ldd did not answer within {_TIMEOUT_S} s", str(program)) from error
+    except OSError as error:
+        if is_of_this_moment(error):
+            raise
         return {}
     found: dict[str, Path | None] = {}
     for line in run.stdout.splitlines():

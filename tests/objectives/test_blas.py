@@ -5,6 +5,7 @@ import pytest
 
 from objectives.linking import blas
 from objectives.linking.linked import linked_libraries
+from tests.support.descriptors import none_left
 
 LDD = """#!/bin/sh
 echo "	linux-vdso.so.1 (0x00007f)"
@@ -92,6 +93,19 @@ def test_a_static_program_has_no_choice(system):
 def test_no_ldd_no_choice(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert linked_libraries(Path("/bin/pw.x")) == {}
+
+
+def test_a_program_that_cannot_be_asked_for_want_of_descriptors_is_not_one_without_libraries(system):
+    del system
+    with none_left(), pytest.raises(OSError, match="Too many open files"):
+        linked_libraries(Path("/bin/pw.x"))
+
+
+def test_a_program_whose_libraries_are_not_told_in_time_is_not_one_without(system, monkeypatch):
+    del system
+    monkeypatch.setattr("objectives.linking.linked._TIMEOUT_S", 0.0)
+    with pytest.raises(OSError, match="ldd did not answer within"):
+        linked_libraries(Path("/bin/pw.x"))
 
 
 def test_the_path_of_a_library_comes_before_what_modules_set(tmp_path):

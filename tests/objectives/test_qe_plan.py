@@ -11,6 +11,7 @@ from objectives.qe.deck import Deck
 from objectives.qe.output import parse
 from objectives.qe.plan import plan
 from spaces import Space
+from tests.support.descriptors import none_left
 
 MACHINE = {"cores": 2, "nodes": 1, "cores_per_node": 2, "sockets": 1, "memory_bytes": 2**34}
 OUTPUTS = Path(__file__).parent / "outputs"
@@ -281,3 +282,9 @@ def test_a_missing_generator_is_named(tmp_path):
 
 def test_what_has_no_recipe_is_left_to_the_user(tmp_path):
     pseudo.generate(["Fe.UPF"], tmp_path, program="nosuch-ld1.x")
+
+
+def test_allocators_that_cannot_be_told_for_want_of_descriptors_are_not_fewer(monkeypatch):
+    monkeypatch.setattr(qe_plan.platform, "libc_ver", lambda: ("glibc", "2.36"))
+    with none_left(), pytest.raises(OSError, match="Too many open files"):
+        qe_plan._allocators()

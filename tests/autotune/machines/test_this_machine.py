@@ -1,14 +1,17 @@
 import os
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from autotune.execution.core_pool import CorePool
+from autotune.machines import this_machine as this_machine_module
 from autotune.machines.this_machine import read_or_empty, this_machine
 from launchers import Resources
 from launchers.cpus import one_thread_per_core, parse_cpu_list, threads_in_use
+from tests.support.descriptors import none_left
 from tests.support.hardware_threads import two_cores
 
 
@@ -78,6 +81,18 @@ def test_how_many_hardware_threads_of_each_core_a_run_may_use(allowed, quota, ex
     used = [cpu for one in taken for cpu in threads_in_use(one.cpus, one.threads_per_core)]
     assert len(used) == len(set(used)) == machine.cores * threads
     assert set(used) <= allowed
+
+
+@pytest.mark.parametrize("name", ["_cpu_model", "_memory_bytes", "_cpu_quota"])
+def test_no_part_of_what_tells_machines_apart_is_made_up(name, monkeypatch):
+    monkeypatch.setattr(this_machine_module.psutil, "virtual_memory", lambda: SimpleNamespace(total=2**33))
+    with none_left(), pytest.raises(OSError, match="Too many open files"):
+        getattr(this_machine_module, name)()
+
+
+def test_hardware_threads_are_not_taken_for_cores_for_want_of_descriptors():
+    with none_left(), pytest.raises(OSError, match="Too many open files"):
+        one_thread_per_core({0})
 
 
 def test_a_kernel_file_that_is_missing_or_garbage_is_no_error(tmp_path):
