@@ -280,11 +280,16 @@ Draw = Callable[[Configuration, np.random.Generator, str], RecordedRun]
 class MemoryNeed:
     """How much memory a run takes on its fullest node, by the program's own words; `room_bytes` are those of a node.
 
-    It grows with what a run really needs, but may be too low; None where the program cannot say it.
+    It grows with what a run really needs, but may be too low; None where the program cannot say it. `place` is what has
+    the room, where it is no node but the `card` of each process. `peak` is the metric of every run that tells what it
+    took there. Runs elsewhere took `excess_bytes` more than the program says, at least.
     """
 
     bytes_of: Callable[[Configuration], float | None]
     room_bytes: int
+    place: str = "node"
+    peak: str = "peak_memory_bytes"
+    excess_bytes: float = 0.0
 
 
 @dataclass(frozen=True)

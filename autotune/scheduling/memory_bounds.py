@@ -1,6 +1,11 @@
-"""Memory bounds: what needs as much memory as a run that lacked it, or more than a node has, need not be run."""
+"""Memory bounds: what needs as much as a run that lacked memory, or more than a node or card has, is not run."""
+
+from collections.abc import Iterable
+from dataclasses import replace
 
 from autotune.formatting import shown
+from autotune.records.limit import measured
+from autotune.records.measurement import Measured
 from autotune.records.outcome import Outcome
 from autotune.records.study import TrialRecord
 from objectives.base import FailureKind, MemoryNeed
@@ -24,11 +29,13 @@ class MemoryBounds:
         need = self._need.bytes_of(trial.configuration)
         if need is None:
             return
-        peaks = [outcome.usage.peak_memory_bytes for outcome in trial.outcomes if outcome.complete]
-        if peaks:
+        worked = [measured(outcome) for outcome in trial.outcomes if outcome.complete]
+        if worked:
             self._failed.pop(trial.number, None)
             self._worked[trial.number] = need
-            self._excess[trial.number] = max(peaks) - need
+            peaks = [metrics[self._need.peak] for metrics in worked if self._need.peak in metrics]
+            if peaks:
+                self._excess[trial.number] = max(peaks) - need
         elif any(_lacked_memory(outcome) for outcome in trial.outcomes):
             self._failed[trial.number] = (need, trial.configuration)
 
@@ -43,10 +50,20 @@ class MemoryBounds:
         if too_much:
             number = min(too_much)[1]
             return f"it needs as much memory as trial {number} ({shown(self._failed[number][1])}), which ran out of it"
-        about = need + max(0.0, min(self._excess.values(), default=0.0))
+        about = need + max(0.0, min(self._excess.values(), default=self._need.excess_bytes))
         if about > self._need.room_bytes:
-            return f"it would need {about / _GIB:.3g} GiB on a node of {self._need.room_bytes / _GIB:.3g} GiB"
+            room = f"a {self._need.place} of {self._need.room_bytes / _GIB:.3g} GiB"
+            return f"it would need {about / _GIB:.3g} GiB on {room}"
         return ""
+
+
+def carried_over(need: MemoryNeed, workload: str, known: Iterable[Measured]) -> MemoryNeed:
+    """Return a need with what runs of the same workload took beyond it elsewhere, on a node or card of any size."""
+    peaks = (
+        (need.bytes_of(one.configuration), one.told.get(need.peak)) for one in known if one.setting.workload == workload
+    )
+    excess = [peak - said for said, peak in peaks if said is not None and peak is not None]
+    return replace(need, excess_bytes=max(0.0, min(excess, default=0.0)))
 
 
 def _lacked_memory(outcome: Outcome) -> bool:

@@ -26,10 +26,12 @@ from autotune.execution.user_folder import RAY_FOLDER, user_folder
 from autotune.files import sweep_discarded
 from autotune.lockfile import remove_abandoned, temporary_folder
 from autotune.machines.provenance import SessionFacts, session_facts
+from autotune.performance.measurements.dataset import measurements, setting_of
 from autotune.planning.duets import fallback, halves_of, no_duet, refusal
 from autotune.planning.metering import no_meter, spoiled
 from autotune.planning.prepare import Prepared, prepare
 from autotune.records.study import REPLAY_NOTICE
+from autotune.scheduling.memory_bounds import carried_over
 from autotune.storage.connection import Patience
 from autotune.storage.stored_study import check_continues
 from autotune.storage.study_store import StudyStore
@@ -40,7 +42,7 @@ from autotune.tuning.simulated import simulated_runs
 from launchers import Resources
 from launchers.local import sweep as end_left_over
 from objectives import registry
-from objectives.base import Context, Plan
+from objectives.base import Context, MemoryNeed, Plan
 
 
 @dataclass(frozen=True)
@@ -180,7 +182,7 @@ def runs_of(opened: Opened) -> Iterator[RunManager]:
             budget.infrastructure_retries,
             whole,
             plan.alike,
-            plan.memory,
+            _memory(opened),
             in_folders=settings.external is None,
         )
         gate = RunGate(
@@ -214,6 +216,16 @@ def runs_of(opened: Opened) -> Iterator[RunManager]:
                 manager.keep_ended()
             raise
         registry.end_left_over()
+
+
+def _memory(opened: Opened) -> MemoryNeed | None:
+    """Return what the plan says of the memory that runs need, with what other studies learnt of the same workload."""
+    need = opened.prepared.plan.memory
+    if need is None:
+        return None
+    setting = setting_of(opened.store.name, opened.prepared.definition)
+    known = measurements([opened.settings.url], setting.program)
+    return carried_over(need, setting.workload, [one for one in known if one.setting.source != setting.source])
 
 
 def nodes_of(settings: SessionSettings, plan: Plan, least: int | None, display: Display) -> Nodes:

@@ -2,11 +2,12 @@ from dataclasses import replace
 
 import pytest
 
+from autotune.records.measurement import Measured, Setting
 from autotune.records.study import Run, TrialRecord
 from autotune.scheduling.equivalence import Equivalence
-from autotune.scheduling.memory_bounds import MemoryBounds
+from autotune.scheduling.memory_bounds import MemoryBounds, carried_over
 from launchers import Usage
-from objectives.base import FailureKind, MemoryNeed
+from objectives.base import FailureKind, MemoryNeed, Metric
 from tests.support.fakes import failed, took
 
 NEED = MemoryNeed(lambda configuration: configuration.get("copies") and 10.0 * configuration["copies"], room_bytes=100)
@@ -53,6 +54,29 @@ def test_measured_peaks_say_what_the_program_leaves_out():
     assert bounds().lacks({"copies": 11})
     assert "on a node of" in bounds(trial(0, 1, used(40)), trial(1, 2, used(70))).lacks({"copies": 8})
     assert not bounds(trial(0, 1, used(5))).lacks({"copies": 10})
+
+
+def test_what_a_card_holds_is_told_by_its_meter():
+    need = replace(NEED, place="card", peak="gpu_peak_memory_bytes")
+    on_card = replace(used(90), conditions={"gpu_peak_memory_bytes": 25.0})
+    found = MemoryBounds(need)
+    found.learn(trial(0, 2, on_card))
+    assert not found.lacks({"copies": 9})
+    assert "on a card of" in found.lacks({"copies": 10})
+
+
+def test_what_runs_elsewhere_took_beside_is_counted_until_own_ones_tell():
+    setting = Setting("program", "another", "deck", Metric("elapsed_s", "s"))
+    known = [
+        Measured(setting, {"copies": copies}, 1.0, told=told)
+        for copies, told in ((1, {"peak_memory_bytes": 55.0}), (3, {"peak_memory_bytes": 65.0}), (2, {}), (None, {}))
+    ]
+    assert carried_over(NEED, "another deck", known).excess_bytes == 0.0
+    found = MemoryBounds(carried_over(NEED, "deck", known))
+    assert not found.lacks({"copies": 6})
+    assert found.lacks({"copies": 7})
+    found.learn(trial(0, 1, used(20)))
+    assert not found.lacks({"copies": 9})
 
 
 @pytest.mark.parametrize("copies", [2, 9])
