@@ -29,7 +29,7 @@ _LATENCY_S, _BANDWIDTH = 5e-5, 1e9  # gloo over loopback; NCCL and InfiniBand ar
 _CALL_S = 1e-5  # of each operation that the interpreter starts
 _SAMPLE_S = 1e-3  # making a sample
 # Of the DNA network: 50,000 multiplications and additions at each of 10,240 places; calls of 61 layers, both ways.
-_DNA_OPERATIONS, _DNA_CALLS = 1.0e9, 61 * 3
+_DNA_OPERATIONS, _DNA_CALLS, _DNA_WEIGHTS = 1.0e9, 61 * 3, 474_017.0
 
 
 def ddp(columns: Mapping[str, npt.NDArray[Any]]) -> Costs:
@@ -77,7 +77,7 @@ def ddp(columns: Mapping[str, npt.NDArray[Any]]) -> Costs:
 
 
 def dna(columns: Mapping[str, npt.NDArray[Any]]) -> Costs:
-    """Return how the time of a training of the DNA network divides: over its windows, and over its steps.
+    """Return how the time of a training of the DNA network divides: over its windows, its steps, and their sums.
 
     How many windows and epochs it has is not among the facts: only the order is known.
     """
@@ -89,11 +89,20 @@ def dna(columns: Mapping[str, npt.NDArray[Any]]) -> Costs:
         known.first("gpu_flops_fp32", usual=_GPU),
         threads * known.first("measured_blas_flops_core", usual=_CORE),
     )
+    ranks = known.number("ranks", 1.0)
+    messages_s, bytes_s = allreduce_s(
+        ranks,
+        np.full(known.count, _WEIGHT_BYTES * _DNA_WEIGHTS),
+        known.first("network_latency_s", usual=_LATENCY_S),
+        known.first("measured_mpi_bandwidth_bytes_per_s", usual=_BANDWIDTH),
+    )
     seconds = {
-        "windows": 3.0 * _DNA_OPERATIONS / (_REACHED * rate),
-        "steps": _DNA_CALLS * _CALL_S / batch,
+        "windows": 3.0 * _DNA_OPERATIONS / (_REACHED * rate) / ranks,
+        "steps": _DNA_CALLS * _CALL_S / (batch * ranks),
+        "gradients": (messages_s + bytes_s) / (batch * ranks),
     }
-    return Costs(seconds, {"windows": 0.7, "steps": 1.0}, level=5.0, reads=frozenset({"batch_size"}))
+    doubts = {"windows": 0.7, "steps": 1.0, "gradients": 1.5}
+    return Costs(seconds, doubts, level=5.0, reads=frozenset({"batch_size", "ranks"}))
 
 
 def _networks(known: Known) -> tuple[Column, Column, Column]:

@@ -8,6 +8,7 @@ processes, precision, layout; and, if asked for, what is done to gradients befor
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -32,7 +33,7 @@ from objectives.base import (
 from objectives.jsonline import json_object
 from objectives.mentions.templates import filled_in
 from objectives.options import read_options
-from objectives.training import torch
+from objectives.training import memory, torch
 from objectives.training.ending import check, last_line
 from objectives.training.gap import gap, gap_metric, overfit_sentence
 from objectives.training.phases import PHASES, VALIDATE, idle_sentence, parts_of
@@ -54,6 +55,13 @@ _GAP = gap_metric(VALIDATION_LOSS)
 _SAMPLES_PER_REPORT = 1024
 _BATCHES = (32, 64, 128, 256, 512)
 _LOSS_MAY_DIFFER = 0.1  # of that of exact gradients, after the same samples
+# Of a sample of size 32, as torch's autograd keeps activations (a test measures them); the optimiser has a velocity.
+FOOTPRINTS = {
+    "small-cnn": memory.Footprint(1_155_123, 1, 6.9e5, 4.4e5, size=32, dimensions=2),
+    "resnet50": memory.Footprint(23_575_187, 1, 1.81e6, 8.7e5, size=32, dimensions=2),
+    "lstm": memory.Footprint(207_251, 1, 5.5e5, 5.5e5, size=32, dimensions=1),
+    "gru": memory.Footprint(156_051, 1, 2.6e5, 2.6e5, size=32, dimensions=1),
+}
 _TEMPLATES = (
     "--workers={workers}",
     "--threads={threads}",
@@ -69,6 +77,9 @@ _TEMPLATES = (
     "--hook={hook}",
     "--rate-scaling={rate_scaling}",
     "--prefetch={prefetch}",
+    "--optimizer={optimizer}",
+    "--pin-memory={pin_memory}",
+    *memory.TEMPLATES,
 )
 
 
@@ -88,6 +99,11 @@ class DdpOptions(BaseModel):
         tune_hooks: also tune what is done to gradients before they are sent: torch's communication hooks.
         tune_rate_scaling: also tune how the learning rate grows with the batch.
         tune_prefetch: also tune how many batches each loader process makes ahead.
+        tune_float16: also try 16-bit arithmetic with fewer exponents than bfloat16's, and with loss scaling.
+        tune_optimizer: also try LARS, whose rates are each layer's own.
+        tune_pinned_memory: also try to hand batches to GPUs from memory that is never paged out.
+        tune_micro_batches: also tune in how many parts a worker learns its share of a batch.
+        tune_activations: also try to compute activations again when they are needed, or to keep them with the host.
         validation_samples: look at so many other samples at the end, for the validation's loss and its time.
         python: the interpreter that has PyTorch.
     """
@@ -106,8 +122,28 @@ class DdpOptions(BaseModel):
     tune_hooks: bool = False
     tune_rate_scaling: bool = False
     tune_prefetch: bool = False
+    tune_float16: bool = False
+    tune_optimizer: bool = False
+    tune_pinned_memory: bool = False
+    tune_micro_batches: bool = False
+    tune_activations: bool = False
     validation_samples: int = Field(default=0, ge=0)
     python: str | None = None
+
+    @property
+    def changes_gradients(self) -> bool:
+        """Whether something is tuned that could save time by spoiling what is learnt from a sample."""
+        return self.tune_hooks or self.tune_float16
+
+    @property
+    def checks_loss(self) -> bool:
+        """Whether the loss after the same samples is an answer."""
+        return self.target_loss is None and (self.changes_gradients or self.tune_micro_batches or self.tune_activations)
+
+    @property
+    def has_images(self) -> bool:
+        """Whether the model is one of patches."""
+        return self.model in {"small-cnn", "resnet50"}
 
 
 @dataclass(frozen=True)
@@ -199,30 +235,19 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     left_out += [] if bf16 else ["precision: this processor has no bfloat16 arithmetic"]
     nccl = python.gpus >= most
     left_out += [] if nccl or not checked.tune_hooks else ["hook bf16: torch has it between GPUs only"]
-    rules = [Constraint("equal shares", "batch_size % workers == 0", "every worker has as many samples of a batch")]
-    if checked.tune_hooks:
-        rules.append(Constraint("gradients to send", "workers > 1 or not is_set(hook)", "one worker sends nothing"))
-        if not nccl:
-            rule = "not is_set(hook) or hook == 'fp16' or (is_set(bucket_mib) and bucket_mib == '100')"
-            rules.append(Constraint("one bucket for PowerSGD", rule, "between CPUs several would meet in any order"))
-    if checked.tune_prefetch:
-        rule = "is_set(loader_workers) or not is_set(prefetch)"
-        rules.append(Constraint("batches ahead", rule, "without loader processes nobody makes them"))
-    if not checked.oversubscribe:
-        rules.append(Constraint("cores", "workers * threads <= cores_per_node", "each thread has a core of its own"))
     return Plan(
         objective=DdpObjective(
             (python.path, "-P", "-m", "ddp", *fixed),
             (first, *others, *EFFICIENCIES, *PHASES, *validation, ELAPSED),
             {"PYTHONPATH": str(torch.PROGRAMS)},
             bool(python.gpus),
-            checked.tune_hooks and checked.target_loss is None,
+            checked.checks_loss,
         ),
         parameters=(
             *_parameters(checked, most, cores, compiles=compiler is not None, bf16=bf16),
             *_asked_for(checked, nccl=nccl),
         ),
-        constraints=tuple(rules),
+        constraints=tuple(_rules(checked, nccl=nccl, compiles=compiler is not None)),
         facts={
             "gpus": python.gpus,
             "model": checked.model,
@@ -234,16 +259,48 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
             f"PyTorch {python.torch} at {python.path}, {python.gpus or 'no'} GPUs; generated data",
             *(f"left out: {text}" for text in left_out),
         ),
+        memory=memory.need(
+            partial(_bytes_of_worker, FOOTPRINTS[checked.model], checked.size), "workers", python, machine, on_gpus=nccl
+        ),
     )
 
 
+def _bytes_of_worker(network: memory.Footprint, size: int, one: Configuration) -> float:
+    workers = int(one["workers"])
+    return network.scaled(size).of_rank(one, int(one["batch_size"]) // workers, sends=workers > 1)
+
+
+def _rules(checked: DdpOptions, *, nccl: bool, compiles: bool) -> Iterator[Constraint]:
+    yield Constraint("equal shares", "batch_size % workers == 0", "every worker has as many samples of a batch")
+    if checked.tune_hooks:
+        yield Constraint("gradients to send", "workers > 1 or not is_set(hook)", "one worker sends nothing")
+        if not nccl:
+            rule = "not is_set(hook) or hook == 'fp16' or (is_set(bucket_mib) and bucket_mib == '100')"
+            yield Constraint("one bucket for PowerSGD", rule, "between CPUs several would meet in any order")
+    if checked.tune_prefetch:
+        rule = "is_set(loader_workers) or not is_set(prefetch)"
+        yield Constraint("batches ahead", rule, "without loader processes nobody makes them")
+    if checked.tune_micro_batches:
+        rule = "not is_set(micro_batches) or not is_set(static_graph) or not static_graph"
+        yield Constraint("gradients of a part", rule, "a static graph sends them in every backward pass")
+    if checked.tune_activations and checked.has_images and compiles:
+        rule = "not is_set(activations) or activations != 'recompute' or not is_set(compile) or not compile"
+        yield Constraint("parts to compute again", rule, "a compiled network decides by itself")
+    if not checked.oversubscribe:
+        yield Constraint("cores", "workers * threads <= cores_per_node", "each thread has a core of its own")
+
+
 def _errors(checked: DdpOptions) -> Iterator[Problem]:
-    if checked.tune_hooks and checked.tune_batch and checked.target_loss is None:
+    if checked.changes_gradients and checked.tune_batch and checked.target_loss is None:
+        name = "tune_hooks" if checked.tune_hooks else "tune_float16"
         msg = (
-            "tune_hooks compares the loss after the same samples and steps with that of exact gradients: "
+            f"{name} compares the loss after the same samples and steps with that of exact gradients: "
             "say tune_batch = false as well, or give a target_loss"
         )
-        yield Problem(msg, "options.tune_hooks")
+        yield Problem(msg, f"options.{name}")
+    if checked.tune_optimizer and checked.target_loss is None:
+        msg = "tune_optimizer changes what is learnt from a sample, not the speed: give a target_loss as well"
+        yield Problem(msg, "options.tune_optimizer")
     if checked.tune_rate_scaling and not (checked.tune_batch and checked.target_loss is not None):
         msg = "tune_rate_scaling changes what is learnt with larger batches, not the speed: give a target_loss as well"
         msg += "" if checked.tune_batch else ", and tune_batch = true"
@@ -252,13 +309,13 @@ def _errors(checked: DdpOptions) -> Iterator[Problem]:
 
 def _parameters(checked: DdpOptions, most: int, cores: int, *, compiles: bool, bf16: bool) -> tuple[Parameter, ...]:
     batches = _BATCHES if checked.tune_batch else (checked.batch_size,)
-    images = checked.model in {"small-cnn", "resnet50"}
+    narrow = (*(("bfloat16",) if bf16 else ()), *(("float16",) if checked.tune_float16 else ()))
     threads = cores * 2 if checked.oversubscribe else cores
     optional: list[Parameter | None] = [
         Choice("bucket_mib", ("0.05", "1", "5", "100"), optional=True, help="gradients that are reduced together"),
         Integer("loader_workers", (1, 2), optional=True, help="processes of each worker that make batches"),
-        Choice("precision", ("bfloat16",), optional=True, help="of the arithmetic") if bf16 else None,
-        Flag("channels_last", optional=True, help="layout of images in memory") if images else None,
+        Choice("precision", narrow, optional=True, help="of the arithmetic") if narrow else None,
+        Flag("channels_last", optional=True, help="layout of images in memory") if checked.has_images else None,
         Flag("compile", optional=True, help="torch.compile") if compiles else None,
         Flag("gradient_as_bucket_view", optional=True, help="gradients lie in the buckets: no copy"),
         Flag("static_graph", optional=True, help="the network is the same in every step"),
@@ -283,6 +340,16 @@ def _asked_for(checked: DdpOptions, *, nccl: bool) -> Iterator[Parameter]:
         yield Choice("rate_scaling", scalings, optional=True, help="of the learning rate with the batch; unset: linear")
     if checked.tune_prefetch:
         yield Integer("prefetch", (1, 4, 8), optional=True, help="batches that a loader process makes ahead; unset: 2")
+    if checked.tune_optimizer:
+        yield Choice("optimizer", ("lars",), optional=True, help="unset: stochastic gradient descent with momentum")
+    if checked.tune_pinned_memory and nccl:
+        yield Flag("pin_memory", optional=True, help="of batches: a GPU copies them while it computes")
+    yield from memory.parameters(
+        micro_batches=checked.tune_micro_batches,
+        activations=checked.tune_activations,
+        on_gpus=nccl,
+        recomputes=checked.has_images,
+    )
 
 
 def _has_bf16() -> bool:

@@ -4,17 +4,18 @@ The network and the task are those of a student cluster competition, after Leopa
 type-specific transcription factor binding landscape at single-nucleotide resolution", Genome Research 31, 2021).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from objectives.base import Metric, Plan, PlanError, RunJob
+from objectives.base import MemoryNeed, Metric, Plan, PlanError, RunJob
 from objectives.options import read_options
-from objectives.training import torch
+from objectives.training import memory, torch
 from objectives.training.objective import TrainingObjective
-from spaces import Choice, Float, Integer, Parameter
+from spaces import Choice, Configuration, Constraint, Float, Integer, Parameter
 from spaces.parameters.problem import Problem
 
 TRAINED = Metric("train_auc", "", "maximize")
@@ -23,6 +24,9 @@ PARAMETERS = 475_969
 """Of the network, as Keras counts: 474,017 that are trained, and 1,952 moving statistics."""
 
 _SYNTHETIC = "synthetic"
+_WINDOWS, _LENGTH = 256, 512  # of synthetic data, as the program has them
+FOOTPRINT = memory.Footprint(474_017, 2, 1.16e6, 6.9e5, size=_LENGTH, dimensions=1)
+"""In memory: trained weights, two moments of each, and a window as torch's autograd keeps it, as a test measures."""
 
 
 class DnaOptions(BaseModel):
@@ -39,7 +43,12 @@ class DnaOptions(BaseModel):
         precision: of the arithmetic; both are tried with `tune_precision`.
         tune_momentum: also tune the momentum of the batch normalisation.
         memory_limit_bytes: of a training; batch sizes that need more fail, and the search learns from it.
-        threads: of a training.
+        tune_ranks: also tune how many processes train together, each with a batch, and a GPU where there is one.
+        max_ranks: so many at most; as many as GPUs, or as have cores for their threads.
+        tune_rate_scaling: also tune how the learning rate grows with the ranks.
+        tune_micro_batches: also tune in how many parts a batch is learnt.
+        tune_activations: also try to compute activations again when they are needed, or to keep them with the host.
+        threads: of a training, or of each of its ranks.
         device: `auto` is the GPU where there is one.
         target: optimise the time until val_auc reaches it.
         budget_s: stop a training after so many seconds; what it has reached counts.
@@ -59,6 +68,11 @@ class DnaOptions(BaseModel):
     tune_precision: bool = False
     tune_momentum: bool = False
     memory_limit_bytes: int | None = Field(default=None, ge=1)
+    tune_ranks: bool = False
+    max_ranks: int | None = Field(default=None, ge=2)
+    tune_rate_scaling: bool = False
+    tune_micro_batches: bool = False
+    tune_activations: bool = False
     threads: int = Field(default=1, ge=1)
     device: Literal["auto", "cpu", "cuda"] = "auto"
     target: float | None = Field(default=None, gt=0, lt=1)
@@ -72,13 +86,14 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     Raises:
         PlanError: the options have errors, or there is no PyTorch here.
     """
-    del machine
     checked = read_options(DnaOptions, options, "dna")
     if checked.data != _SYNTHETIC and not Path(checked.data).is_dir():
         msg = f"{checked.data} is no folder; give one with train_x.npy and so on, or synthetic"
         raise PlanError(Problem(msg, "options.data"))
     python = torch.find(checked.python, run_job, folder.resolve())
     gpus = 1 if python.gpus and checked.device != "cpu" else 0
+    windows, length = _windows(checked)
+    ranks = _most_ranks(checked, python.gpus if gpus else int(machine["cores_per_node"]) // checked.threads)
     fixed = _fixed(checked)
     argv = (python.path, "-P", "-m", "dna", *fixed, *_TUNED)
     return Plan(
@@ -93,13 +108,27 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
             checked.target,
             checked.budget_s,
             trained=TRAINED,
+            ranks="ranks",
         ),
-        parameters=_parameters(checked),
-        constraints=(),
-        facts={"parameters": PARAMETERS, "threads": checked.threads, "gpus": gpus, "data": Path(checked.data).name},
+        parameters=(
+            *_parameters(checked),
+            *_together(checked, ranks),
+            *memory.parameters(
+                micro_batches=checked.tune_micro_batches, activations=checked.tune_activations, on_gpus=bool(gpus)
+            ),
+        ),
+        constraints=_ALONE if checked.tune_rate_scaling else (),
+        facts={
+            "parameters": PARAMETERS,
+            "threads": checked.threads,
+            "gpus": gpus,
+            "data": Path(checked.data).name,
+            "length": length,
+        },
         identity={**python.identity, "program": torch.digest("dna"), "options": " ".join(fixed)},
         notes=_notes(checked, python),
         works_in_steps=checked.target is None and checked.budget_s is None,
+        memory=_need(checked, python, machine, (windows, length), on_gpus=bool(gpus)),
     )
 
 
@@ -108,7 +137,29 @@ _TUNED = (
     "--learning-rate={learning_rate}",
     "--precision={precision}",
     "--batch-norm-momentum={batch_norm_momentum}",
+    "--ranks={ranks}",
+    "--rate-scaling={rate_scaling}",
+    *memory.TEMPLATES,
 )
+_ALONE = (Constraint("ranks to scale with", "ranks > 1 or not is_set(rate_scaling)", "one rank has the rate as it is"),)
+
+
+def _most_ranks(checked: DnaOptions, room: int) -> int:
+    """Return how many ranks are tried at most.
+
+    Raises:
+        PlanError: there is no room for them, or for a second one.
+    """
+    if not checked.tune_ranks:
+        for name, given in (("max_ranks", checked.max_ranks), ("tune_rate_scaling", checked.tune_rate_scaling)):
+            if given:
+                raise PlanError(Problem("a training has one rank: say tune_ranks = true as well", f"options.{name}"))
+        return 1
+    if room < (checked.max_ranks or 2):
+        asked = checked.max_ranks or 2
+        msg = f"{asked} ranks need a GPU each, or {checked.threads} core(s) each: here is room for {room}"
+        raise PlanError(Problem(msg, "options.max_ranks" if checked.max_ranks else "options.tune_ranks"))
+    return checked.max_ranks or room
 
 
 def _parameters(checked: DnaOptions) -> tuple[Parameter, ...]:
@@ -118,11 +169,55 @@ def _parameters(checked: DnaOptions) -> tuple[Parameter, ...]:
         "batch_norm_momentum", 0.01, 0.3, log=True, points=5, optional=True, help="share of a batch in the statistics"
     )
     return (
-        Integer("batch_size", tuple(sizes), default=sizes[len(sizes) // 2], help="windows between two updates"),
+        Integer(
+            "batch_size", tuple(sizes), default=sizes[len(sizes) // 2], help="windows that a rank learns from at once"
+        ),
         Float("learning_rate", 1e-4, 1e-1, log=True, points=10, default=1e-3, help="of Adam"),
         *([precision] if checked.tune_precision else []),
         *([momentum] if checked.tune_momentum else []),
     )
+
+
+def _need(
+    checked: DnaOptions,
+    python: torch.TorchPython,
+    machine: Mapping[str, Any],
+    data: tuple[int, int],
+    *,
+    on_gpus: bool,
+) -> MemoryNeed | None:
+    windows, length = data
+    network = FOOTPRINT.scaled(length)
+
+    def of_rank(one: Configuration) -> float:
+        said, ranks = {"precision": checked.precision, **one}, int(one.get("ranks", 1))
+        return network.of_rank(said, min(int(one["batch_size"]), -(-windows // ranks)), sends=ranks > 1)
+
+    found = memory.need(of_rank, "ranks", python, machine, on_gpus=on_gpus)
+    limit = checked.memory_limit_bytes
+    if limit is None or checked.tune_ranks or (found is not None and found.room_bytes <= limit):
+        return found
+    # It counts what a process asks for, and a peak what it has touched, files included: one tells nothing of the other.
+    return MemoryNeed(of_rank, limit, "training with memory_limit_bytes", peak="")
+
+
+def _windows(checked: DnaOptions) -> tuple[int, int]:
+    """Return how many windows a training has, and how many bases each; none of either where they cannot be read."""
+    if checked.data == _SYNTHETIC:
+        return checked.windows or _WINDOWS, checked.length or _LENGTH
+    try:
+        found = np.load(Path(checked.data) / "train_x.npy", mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError):
+        return 0, 0  # the first run says what is wrong
+    return (checked.windows or len(found), int(found.shape[1])) if found.ndim > 1 else (0, 0)
+
+
+def _together(checked: DnaOptions, ranks: int) -> Iterator[Parameter]:
+    if checked.tune_ranks:
+        yield Integer("ranks", tuple(range(1, ranks + 1)), default=1, help="processes, each with a batch of its own")
+    if checked.tune_rate_scaling:
+        scalings = ("square-root", "constant")
+        yield Choice("rate_scaling", scalings, optional=True, help="of the learning rate with the ranks; unset: linear")
 
 
 def _fixed(checked: DnaOptions) -> Sequence[str]:

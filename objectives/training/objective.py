@@ -52,7 +52,7 @@ class TrainingObjective:
     the data that it trains with: recorded, too, and the gap between both. `progress` names the form of these lines, or
     is patterns of one's own; the first step is called `first_step` there. With a `target` the time to reach it is
     optimised instead, as the script tells it (`elapsed_s` of its progress lines). A script that is still training after
-    `budget_s` is stopped, and what it reached counts.
+    `budget_s` is stopped, and what it reached counts. Each of its `ranks` has `cores` and `gpus` of its own.
     """
 
     argv: tuple[Word, ...]
@@ -68,6 +68,7 @@ class TrainingObjective:
     first_step: int = 1
     nodes: Nodes = field(default_factory=Nodes)
     trained: Metric | None = None
+    ranks: Count = 1
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
@@ -79,7 +80,8 @@ class TrainingObjective:
     def job(self, configuration: Configuration, context: Context) -> Job:
         """Return the command with the values of the configuration and of the context in their places."""
         values = {**configuration, **_asked(context)}
-        cores = counted(self.cores, values)
+        threads, ranks = counted(self.cores, values), counted(self.ranks, values)
+        cores = ranks * threads
         variables = {name: filled_in(value, values) for name, value in self.environment.items()}
         for file in self.files:
             file.write(context.folder, values)
@@ -93,12 +95,12 @@ class TrainingObjective:
             argv=filled_words(self.argv, values),
             folder=context.folder,
             environment={
-                "OMP_NUM_THREADS": str(cores),
+                "OMP_NUM_THREADS": str(threads),
                 "PYTHONUNBUFFERED": "1",
                 **{name: str(value) for name, value in asked.items() if value is not None},
                 **{name: value for name, value in variables.items() if value is not None},
             },
-            resources=Resources(cores, self.nodes.needed(cores), self.gpus, context.cpus),
+            resources=Resources(cores, self.nodes.needed(cores), ranks * self.gpus, context.cpus),
             time_limit_s=min(limits, default=None),
             tuned=tuned(self.environment),
         )

@@ -19,19 +19,21 @@ import json, numpy, torch
 gpu = torch.cuda.is_available()
 print(json.dumps({"torch": torch.__version__, "numpy": numpy.__version__,
     "gpus": torch.cuda.device_count() if gpu else 0,
-    "gpu": torch.cuda.get_device_name(0) if gpu else ""}))
+    "gpu": torch.cuda.get_device_name(0) if gpu else "",
+    "gpu_bytes": torch.cuda.get_device_properties(0).total_memory if gpu else 0}))
 """
 
 
 @dataclass(frozen=True)
 class TorchPython:
-    """An interpreter with PyTorch, and the GPUs that it sees; `gpu` is what the first is called."""
+    """An interpreter with PyTorch, and the GPUs that it sees; `gpu` and `gpu_bytes` are the first's name and memory."""
 
     path: str
     torch: str
     numpy: str
     gpus: int
     gpu: str
+    gpu_bytes: int = 0
 
     @property
     def identity(self) -> dict[str, str]:
@@ -47,7 +49,7 @@ def find(asked: str | None, run_job: RunJob, folder: Path) -> TorchPython:
     """
     for path, text in Probe(run_job, folder, _LIMIT_S).pythons(asked, "torch", _PROBE):
         found = json.loads(text)
-        return TorchPython(path, found["torch"], found["numpy"], found["gpus"], found["gpu"])
+        return TorchPython(path, found["torch"], found["numpy"], found["gpus"], found["gpu"], found.get("gpu_bytes", 0))
     which = f"python = {asked!r} has no PyTorch that works" if asked else "no Python here has PyTorch"
     msg = f"{which}; ./run installs one, or: {_INSTALL}"
     raise PlanError(Problem(msg, "options.python"))

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from objectives.training.programs.ddp.data import Batches, Patches, Sequences
 from objectives.training.programs.ddp.failure import DivergedError, failure_of
 from objectives.training.programs.ddp.options import settings_of
-from objectives.training.programs.ddp.rate import learning_rate, scale_of
 from objectives.training.programs.ddp.timing import Interval, efficiencies, mean_loss, phases, samples_per_s
+from objectives.training.programs.rate import learning_rate, scale_of
 
 pytestmark = pytest.mark.slow
 
@@ -127,6 +127,9 @@ def test_a_sample_depends_on_seed_and_index_only(kind):
         (["--batch-size", "9", "--workers", "2"], "--batch-size 9 cannot be shared evenly by --workers 2"),
         (["--batch-size", "64", "--samples", "63"], "fewer than one batch"),
         (["--model", "gru", "--channels-last", "1"], "not for gru"),
+        (["--model", "gru", "--activations", "recompute"], "gru is one part"),
+        (["--activations", "recompute", "--compile", "1"], "--activations recompute goes with --compile 0 only"),
+        (["--micro-batches", "2", "--static-graph", "1"], "--micro-batches goes with --static-graph 0 only"),
         (["--workers", "0"], "'0' is no whole number of 1 or more"),
         (["--learning-rate", "nan"], "'nan' is no number above 0"),
         (["--bucket-mib", "-1"], "no number above 0"),
@@ -192,6 +195,13 @@ def nothing_is_left(folder):
     pytest.fail(f"left: {running} {list(folder.glob('ddp-*'))}")
 
 
+def with_torch(program):
+    """Return what a program prints that imports ours."""
+    command = [str(PYTHON), "-P", "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, env={"PYTHONPATH": str(PROGRAMS)}, check=True)
+    return done.stdout
+
+
 def losses(lines):
     return [line["loss"] for line in lines if "step" in line]
 
@@ -251,6 +261,63 @@ def test_what_is_sent_of_gradients_changes_the_training_little(hook, plain, tmp_
     assert exact[0] == pytest.approx(rounded[0], rel=1e-3)
     assert exact[1:] == pytest.approx(rounded[1:], rel=1e-2 if hook == "fp16" else 0.3)
     assert exact != rounded
+
+
+@needs_torch
+@pytest.mark.parametrize(
+    "settings", [("--micro-batches", "3", "--activations", "recompute"), ("--activations", "host")]
+)
+def test_what_takes_less_memory_learns_the_same(settings, plain, tmp_path):
+    code, lines, stderr = run(tmp_path, *TINY, "--reports", "4", *settings)
+    assert (code, stderr) == (0, "")
+    assert losses(lines) == pytest.approx(losses(plain), rel=1e-3)
+
+
+@needs_torch
+def test_sixteen_bits_with_loss_scaling_learn_nearly_the_same_and_go_on_from_a_checkpoint(plain, tmp_path):
+    kept = {"AUTOTUNE_CHECKPOINT": str(tmp_path / "kept")}
+    seen = []
+    for steps in ("2", "4"):
+        code, lines, stderr = run(tmp_path, *TINY, "--precision", "float16", AUTOTUNE_STEPS=steps, **kept)
+        assert (code, stderr) == (0, "")
+        seen += losses(lines)
+    assert len(seen) == 4
+    assert seen == pytest.approx(losses(plain), rel=0.05)
+    assert seen != pytest.approx(losses(plain), rel=1e-6)
+    code, _, stderr = run(tmp_path, *TINY, AUTOTUNE_STEPS="5", **kept)
+    assert code == 1
+    assert "precision float16, now float32" in stderr
+
+
+@needs_torch
+def test_the_rates_of_lars_are_those_of_its_paper():
+    program = """
+import json, torch
+from ddp.lars import TRUST, Lars
+weights, bias = (torch.nn.Parameter(torch.tensor(values)) for values in ([[3.0, 4.0]], [2.0]))
+optimizer = Lars([weights, bias], lr=0.5, momentum=0.9, weight_decay=0.1)
+for _ in range(2):
+    weights.grad, bias.grad = torch.tensor([[0.0, 2.0]]), torch.tensor([1.0])
+    optimizer.step()
+print(json.dumps([TRUST, weights.tolist(), bias.tolist()]))
+"""
+    trust, weights, bias = json.loads(with_torch(program))
+    expected, velocity = np.array([3.0, 4.0]), np.zeros(2)
+    slope = np.array([0.0, 2.0])
+    for _ in range(2):
+        size = np.linalg.norm(expected)
+        local = trust * size / (np.linalg.norm(slope) + 0.1 * size)
+        velocity = 0.9 * velocity + 0.5 * local * (slope + 0.1 * expected)
+        expected = expected - velocity
+    assert weights[0] == pytest.approx(expected, rel=1e-6)
+    assert bias == pytest.approx([2.0 - 0.5 - (0.9 * 0.5 + 0.5)])
+
+
+@needs_torch
+def test_lars_learns(tmp_path):
+    code, lines, stderr = run(tmp_path, *TINY, "--reports", "4", "--optimizer", "lars")
+    assert (code, stderr) == (0, "")
+    assert losses(lines)[-1] < losses(lines)[0]
 
 
 @needs_torch
@@ -369,6 +436,4 @@ with torch.device("meta"):
     shapes += [list(network(name, 12, 19)(torch.empty(2, 30, 12)).shape) for name in ("lstm", "gru")]
     print(json.dumps([parameter_count(resnet), shapes]))
 """
-    command = [str(PYTHON), "-P", "-c", program]
-    done = subprocess.run(command, capture_output=True, text=True, env={"PYTHONPATH": str(PROGRAMS)}, check=True)
-    assert json.loads(done.stdout) == [25_557_032, [[2, 19]] * 4]
+    assert json.loads(with_torch(program)) == [25_557_032, [[2, 19]] * 4]

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -49,13 +51,14 @@ class Program:
     def __init__(self, python: Path, folder: Path) -> None:
         self.python, self.folder = python, folder
 
-    def start(self, *options: str, steps: int | None = None) -> "subprocess.Popen[str]":
+    def start(self, *options: str, steps: int | None = None, session: bool = False) -> "subprocess.Popen[str]":
         environment = {**os.environ, "PYTHONPATH": str(PROGRAMS), "AUTOTUNE_CHECKPOINT": str(self.folder)}
         environment.pop("AUTOTUNE_STEPS", None)
         if steps:
             environment["AUTOTUNE_STEPS"] = str(steps)
         argv = [self.python, "-P", "-m", "dna", *TINY, *options]
-        return subprocess.Popen(argv, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        pipe = subprocess.PIPE
+        return subprocess.Popen(argv, env=environment, stdout=pipe, stderr=pipe, text=True, start_new_session=session)
 
     def run(self, *options: str, steps: int | None = None, code: int = 0) -> tuple[list[dict[str, Any]], str]:
         """Return its lines and its standard error."""
@@ -175,6 +178,80 @@ def test_a_request_to_stop_leaves_whole_epochs(program: Program, torch_python: P
     ]
     after, uninterrupted = (figures(ended(process)[0]) for process in one_more)
     assert after == uninterrupted[-1:]
+
+
+def test_activations_that_are_computed_again_or_kept_elsewhere_change_nothing(
+    trained: Trained, torch_python: Path, tmp_path: Path
+) -> None:
+    ways = ("recompute", "host")
+    runs = [Program(torch_python, tmp_path / way).start("--activations", way, steps=2) for way in ways]
+    for one in runs:
+        for seen, expected in zip(figures(ended(one)[0]), figures(trained.half), strict=True):
+            assert seen == pytest.approx(expected, rel=1e-5)
+
+
+def test_ranks_learn_as_one_does_from_all_their_windows(torch_python: Path, tmp_path: Path) -> None:
+    # Alike windows: a rank's share of a batch has the same mean and variance as all of it. Of five windows the last is
+    # one rank's alone; the rates are the same.
+    window, sites = np.random.default_rng(2).random((1, 512, 5)), np.zeros((1, 512, 1), dtype=np.float32)
+    sites[:, 200:240] = 1.0
+    alike = {"train_x": window.repeat(5, 0), "train_y": sites.repeat(5, 0)}
+    others = {"validation_x": np.random.default_rng(3).random((3, 512, 5)), "validation_y": sites.repeat(3, 0)}
+    write_folder(tmp_path, **alike, **others)
+
+    def start(folder: str, steps: int, *options: str) -> "subprocess.Popen[str]":
+        environment = {**os.environ, "PYTHONPATH": str(PROGRAMS), "AUTOTUNE_STEPS": str(steps)}
+        environment["AUTOTUNE_CHECKPOINT"] = str(tmp_path / folder)
+        argv = [torch_python, "-P", "-m", "dna", "--data", str(tmp_path), "--filters", "4", *options]
+        return subprocess.Popen(argv, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    one = ("--batch-size", "4", "--learning-rate", "0.02")
+    alone, in_parts = start("alone", 2, *one), start("parts", 2, *one, "--micro-batches", "3")
+    two = ("--ranks", "2", "--batch-size", "2", "--learning-rate", "0.01", "--rate-scaling", "linear")
+    began, _ = ended(start("two", 1, *two))
+    goes_on, _ = ended(start("two", 2, *two))  # from the checkpoint
+    seen, expected = figures([*began, *goes_on]), figures(ended(alone)[0])
+    assert [line["step"] for line in seen] == [1, 2]
+    for name in ("train_loss", "train_auc"):
+        assert [line[name] for line in seen] == pytest.approx([line[name] for line in expected], rel=1e-3)
+    parts = figures(ended(in_parts)[0])
+    assert [line["train_loss"] for line in parts] == pytest.approx([line["train_loss"] for line in seen], rel=1e-3)
+    # The moving variances are of fewer bases at once.
+    assert [line["val_loss"] for line in seen] == pytest.approx([line["val_loss"] for line in expected], rel=0.05)
+
+
+def left_of(session: int) -> list[str]:
+    """Return the processes of a session that have not ended."""
+    running = (one for one in psutil.process_iter() if one.status() != psutil.STATUS_ZOMBIE)
+    return [str(one) for one in running if os.getsid(one.pid) == session]
+
+
+@pytest.mark.parametrize("ending", ["asked", "rank killed", "first killed"])
+def test_ranks_end_together(torch_python: Path, tmp_path: Path, ending: str) -> None:
+    options = ("--ranks", "2", "--epochs", "100000", "--patience", "100000", "--checkpoint-every", "100000")
+    process = Program(torch_python, tmp_path / "kept").start(*options, session=True)
+    assert process.stdout is not None
+    process.stdout.readline()
+    [rank] = [one for one in psutil.Process(process.pid).children() if "spawn_main" in " ".join(one.cmdline())]
+    if ending == "asked":
+        os.killpg(process.pid, signal.SIGTERM)  # as a batch system does: all processes of the job
+    else:
+        (rank if ending == "rank killed" else process).kill()
+    lines = list(process.stdout)
+    _, stderr = process.communicate(timeout=60)
+    if ending == "asked":
+        assert (process.returncode, stderr) == (0, "")
+        assert json.loads(lines[-1])["stopped"] == "asked"
+        assert (tmp_path / "kept/checkpoint.pt").is_file()
+    elif ending == "rank killed":
+        assert process.returncode == 1
+        assert stderr.startswith(f"rank 1 (process {rank.pid}) has been killed by SIGKILL; ")
+        assert stderr.count("\n") == 1
+    for _ in range(100):
+        if not (left := left_of(process.pid)):
+            return
+        time.sleep(0.1)
+    pytest.fail(f"left: {left}")
 
 
 def write_folder(folder: Path, **changed: Any) -> None:

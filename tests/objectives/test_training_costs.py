@@ -39,3 +39,9 @@ def test_of_the_dna_network_only_the_order_is_known():
     found = of(dna, batch_size=[8, 64], threads=[1])
     assert found.level > 3.0
     assert sum(found.seconds.values())[0] > sum(found.seconds.values())[1]
+
+
+def test_ranks_of_the_dna_network_share_its_windows_and_sum_gradients():
+    found = of(dna, batch_size=[8], threads=[1], ranks=[1, 4]).seconds
+    assert found["windows"][0] == 4 * found["windows"][1]
+    assert found["gradients"][0] == 0.0 < found["gradients"][1]

@@ -57,6 +57,22 @@ def test_more_of_dna_is_tuned_when_asked_for(tmp_path):
     assert names == {"batch_size", "learning_rate", "precision", "batch_norm_momentum"}
 
 
+def test_ranks_of_dna_are_tuned_when_asked_for_and_have_cores_or_gpus_of_their_own(tmp_path):
+    asked = {"tune_ranks": True, "tune_rate_scaling": True, "threads": 2}
+    plan = planned(dna, tmp_path, **asked)
+    space = space_of(plan)
+    values = {parameter.name: parameter.values for parameter in space.parameters}
+    assert values["ranks"] == (1, 2)
+    assert space.default()["ranks"] == 1
+    assert all(one["ranks"] > 1 for one in space.sample(np.random.default_rng(0), 200) if one.get("rate_scaling"))
+    job = job_of(plan, tmp_path, ranks=2, rate_scaling="square-root")
+    assert {"--ranks=2", "--rate-scaling=square-root"} <= set(job.argv)
+    assert (job.resources.cores, job.resources.gpus, job.environment["OMP_NUM_THREADS"]) == (4, 0, "2")
+    on_gpus = planned(dna, tmp_path, answering(gpus=3), **asked)
+    assert job_of(on_gpus, tmp_path, ranks=3).resources.gpus == 3
+    assert not [word for word in job_of(planned(dna, tmp_path), tmp_path).argv if word.startswith("--ra")]
+
+
 def test_a_time_to_a_target_cannot_be_stopped_at_a_step(tmp_path):
     plan = planned(dna, tmp_path, target=0.8)
     assert not plan.works_in_steps
@@ -68,11 +84,16 @@ def test_a_time_to_a_target_cannot_be_stopped_at_a_step(tmp_path):
     [
         (dna, {"data": "/no/such/folder"}, "is no folder"),
         (dna, {"batch_sizes": []}, "batch_sizes"),
+        (dna, {"tune_ranks": True, "threads": 3}, r"here is room for 1.*options\.tune_ranks"),
+        (dna, {"tune_ranks": True, "max_ranks": 5}, r"here is room for 4.*options\.max_ranks"),
+        (dna, {"tune_rate_scaling": True}, "say tune_ranks = true as well"),
         (ddp, {"model": "resnet"}, "options.model"),
         (ddp, {"max_workers": 9}, "oversubscribe"),
         (ddp, {"bach_size": 64}, "did you mean 'batch_size'"),
         (ddp, {"tune_hooks": True}, r"say tune_batch = false as well, or give a target_loss.*options\.tune_hooks"),
         (ddp, {"tune_rate_scaling": True}, "give a target_loss as well"),
+        (ddp, {"tune_optimizer": True}, "tune_optimizer changes what is learnt from a sample"),
+        (ddp, {"tune_float16": True}, r"say tune_batch = false as well.*options\.tune_float16"),
         (ddp, {"tune_rate_scaling": True, "target_loss": 0.3, "tune_batch": False}, "and tune_batch = true"),
     ],
 )
@@ -197,6 +218,72 @@ def test_hooks_are_tuned_when_asked_for_and_their_loss_is_compared_after_the_sam
         with nullcontext() if allowed else pytest.raises(InvalidResult, match=r"the loss of seed 1 .* differ by 0.33"):
             check_answer(measured(tmp_path, changes, **asked), reference)
     assert measured(tmp_path, {}).answer is None
+
+
+def test_what_takes_less_memory_is_tuned_when_asked_for(tmp_path):
+    asked = {"tune_micro_batches": True, "tune_activations": True}
+    for module, on_gpus in ((dna, ("recompute", "host")), (ddp, ("recompute", "host"))):
+        values = {one.name: one.values for one in planned(module, tmp_path, **asked).parameters}
+        assert (values["micro_batches"], values["activations"]) == ((2, 4, 8), ("recompute",))
+        there = {one.name: one.values for one in planned(module, tmp_path, answering(gpus=4), **asked).parameters}
+        assert there["activations"] == on_gpus
+        job = job_of(planned(module, tmp_path, **asked), tmp_path, micro_batches=4, activations="recompute")
+        assert {"--micro-batches=4", "--activations=recompute"} <= set(job.argv)
+    assert "activations" not in {one.name for one in planned(ddp, tmp_path, model="gru", **asked).parameters}
+    found = space_of(planned(ddp, tmp_path, **asked)).sample(np.random.default_rng(0), 300)
+    assert not [one for one in found if one.get("micro_batches") and one.get("static_graph")]
+    assert not [one for one in found if one.get("activations") and one.get("compile")]
+    assert measured(tmp_path, {}, **asked).answer is not None
+
+
+def test_float16_lars_and_pinned_memory_are_tuned_when_asked_for(tmp_path):
+    asked = {"tune_float16": True, "tune_optimizer": True, "tune_pinned_memory": True, "target_loss": 0.3}
+    values = {one.name: one.values for one in planned(ddp, tmp_path, **asked).parameters}
+    assert "float16" in values["precision"]
+    assert values["optimizer"] == ("lars",)
+    assert "pin_memory" not in values
+    on_gpus = planned(ddp, tmp_path, answering(gpus=4), **asked)
+    assert "pin_memory" in {one.name for one in on_gpus.parameters}
+    job = job_of(on_gpus, tmp_path, precision="float16", optimizer="lars", pin_memory=True)
+    assert {"--precision=float16", "--optimizer=lars", "--pin-memory=1"} <= set(job.argv)
+
+
+GIB = 2**30
+
+
+@pytest.mark.parametrize(
+    ("options", "changes", "factor"),
+    [
+        ({}, {"micro_batches": 4}, 0.25),
+        ({}, {"batch_size": 128}, 0.5),
+        ({"precision": "bfloat16"}, {}, 0.5),
+        ({}, {"batch_size": 1000}, 1.0),  # all windows: there are no more
+        ({}, {"activations": "host"}, 0.0),
+    ],
+)
+def test_the_memory_of_dna_is_weights_and_the_activations_of_what_is_learnt_at_once(tmp_path, options, changes, factor):
+    card = answering(gpus=2, gpu="V100", gpu_bytes=32 * GIB)
+    configuration = {"batch_size": 256, "learning_rate": 1e-3}
+    need = planned(dna, tmp_path, card, length=10_240).memory
+    assert (need.room_bytes, need.place, need.peak) == (32 * GIB, "card", "gpu_peak_memory_bytes")
+    fixed = 4 * 474_017 * 4  # weights, gradients and two moments, in float32
+    whole = need.bytes_of(configuration) - fixed
+    changed = planned(dna, tmp_path, card, length=10_240, **options).memory.bytes_of({**configuration, **changes})
+    assert changed - fixed == pytest.approx(factor * whole)
+
+
+def test_the_memory_of_workers_is_that_of_their_node(tmp_path):
+    machine = {**MACHINE, "memory_bytes": 8 * GIB}
+    given = {"python": sys.executable}
+    plan = ddp.plan(given | {"model": "resnet50"}, machine=machine, run_job=answering(), folder=tmp_path)
+    need, one = plan.memory, {"workers": 1, "batch_size": 64}
+    assert (need.room_bytes, need.place) == (8 * GIB, "node")
+    # Two have all weights twice, and each its gradients in buckets as well; and half of the samples each.
+    weights = 4 * ddp.FOOTPRINTS["resnet50"].parameters
+    assert need.bytes_of(one | {"workers": 2}) - need.bytes_of(one) == pytest.approx((2 * 4 - 3) * weights)
+    assert planned(ddp, tmp_path).memory is None  # nobody says what the node has
+    limited = dna.plan(given | {"memory_limit_bytes": GIB}, machine=machine, run_job=answering(), folder=tmp_path)
+    assert (limited.memory.room_bytes, limited.memory.peak) == (GIB, "")
 
 
 def test_batches_are_made_ahead_by_loader_processes_only(tmp_path):

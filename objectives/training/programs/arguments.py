@@ -3,6 +3,8 @@
 import argparse
 from collections.abc import Callable
 
+ACTIVATIONS = ("keep", "recompute", "host")
+
 
 def whole(least: int) -> Callable[[str], int]:
     """Return a reader of whole numbers that are not less than `least`."""
@@ -13,3 +15,10 @@ def whole(least: int) -> Callable[[str], int]:
         return int(text)
 
     return read
+
+
+def add_memory_options(parser: argparse.ArgumentParser) -> None:
+    """Add what a training does where memory is the limit: see `microbatches` and `activations`."""
+    group = parser.add_argument_group("memory")
+    group.add_argument("--micro-batches", type=whole(1), default=1, help="parts of a batch that are learnt in turn")
+    group.add_argument("--activations", choices=ACTIVATIONS, default="keep", help="what is done until they are needed")

@@ -6,5 +6,5 @@ worker can have a GPU. The path with GPUs is written after torch's documentation
 
 All data is generated (see `data`): none of it is BigEarthNet's, whose shape the patches have.
 
-Imports nothing of this project but `protocol`, which lies beside it: the interpreter is another one.
+Imports nothing of this project but the files beside its folder: the interpreter is another one.
 """

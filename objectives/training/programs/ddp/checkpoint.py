@@ -9,14 +9,14 @@ import torch
 from .messages import Reported
 from .options import Settings
 
-_MUST_MATCH = ("model", "classes", "channels", "size", "samples", "seed", "batch_size")
+_MUST_MATCH = ("model", "classes", "channels", "size", "samples", "seed", "batch_size", "optimizer", "precision")
 
 
 @dataclass(frozen=True)
 class Saved:
     """The state after `step` steps, which took `trained_s`.
 
-    `network`, `optimizer` and `random` are torch's own states; `reported` is of the last report before.
+    `network`, `optimizer`, `scaler` and `random` are torch's own states; `reported` is of the last report before.
     """
 
     step: int
@@ -24,6 +24,7 @@ class Saved:
     reported: Reported
     network: Any
     optimizer: Any
+    scaler: Any
     random: Any
 
 
@@ -39,6 +40,7 @@ def write(path: Path, saved: Saved, settings: Settings) -> None:
         "reported": asdict(saved.reported),
         "network": saved.network,
         "optimizer": saved.optimizer,
+        "scaler": saved.scaler,
         "random": saved.random,
         "of": {name: getattr(settings, name) for name in _MUST_MATCH},
     }

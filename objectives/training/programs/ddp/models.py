@@ -7,7 +7,7 @@ from torch import nn
 
 from .data import Patches, Samples, Sequences
 from .options import PATCH_MODELS, Settings
-from .resnet import resnet50
+from .resnet import Bottleneck, resnet50
 
 _HIDDEN = 128  # of a recurrent layer
 
@@ -32,12 +32,13 @@ def small_cnn(channels: int, classes: int) -> Any:
     Normalised over groups of channels (Wu and He 2018, arXiv:1803.08494) and not over batches, so that it learns the
     same with any number of workers.
     """
-    layers, at = [], channels
+    parts, at = [], channels
     for out in (32, 64, 128):
-        layers += [nn.Conv2d(at, out, 3, padding=1), nn.GroupNorm(8, out), nn.ReLU(inplace=True), nn.MaxPool2d(2)]
+        layers = nn.Conv2d(at, out, 3, padding=1), nn.GroupNorm(8, out), nn.ReLU(inplace=True), nn.MaxPool2d(2)
+        parts.append(nn.Sequential(*layers))
         at = out
     head = [nn.AdaptiveAvgPool2d(4), nn.Flatten(), nn.Linear(at * 16, 512), nn.ReLU(inplace=True)]
-    return nn.Sequential(*layers, *head, nn.Linear(512, classes))
+    return nn.Sequential(*parts, *head, nn.Linear(512, classes))
 
 
 def network(model: str, channels: int, classes: int) -> Any:
@@ -47,6 +48,11 @@ def network(model: str, channels: int, classes: int) -> Any:
     if model == "resnet50":
         return resnet50(channels, classes)
     return Recurrent({"lstm": nn.LSTM, "gru": nn.GRU}[model], channels, classes)
+
+
+def parts_of(network: Any) -> list[Any]:
+    """Return the parts of a network of patches that nearly all of the activations are of."""
+    return [part for part in network.children() if isinstance(part, nn.Sequential | Bottleneck)]
 
 
 def parameter_count(network: Any) -> int:

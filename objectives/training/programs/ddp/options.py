@@ -4,15 +4,17 @@ import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from arguments import whole
-
-from .rate import SCALINGS
+from arguments import add_memory_options, whole
+from rate import SCALINGS
 
 PATCH_MODELS = ("small-cnn", "resnet50")
 SEQUENCE_MODELS = ("lstm", "gru")
 POWER_SGD = {"powersgd-1": 1, "powersgd-4": 4}  # the ranks of the matrices that are sent in a gradient's place
+PRECISIONS = ("float32", "bfloat16", "float16")
 HOOKS = ("none", "fp16", "bf16", *POWER_SGD)
 DEFAULT_BUCKET_MIB = 25.0  # torch's; only with its default the first bucket is a smaller one, of 1 MiB
+BASE_RATES = {"sgd": 0.02, "lars": 2.0}
+_RATES = ", ".join(f"{rate:g} of {name}" for name, rate in BASE_RATES.items())
 _BUCKET = "gradients that are reduced together; torch's default begins with 1 MiB, any other value does not"
 
 
@@ -31,7 +33,8 @@ class Settings:
     loader_workers: int
     prefetch: int
     batch_size: int
-    learning_rate: float
+    optimizer: str
+    learning_rate: float | None
     reference_batch: int
     rate_scaling: str
     warm_up_steps: int
@@ -41,6 +44,7 @@ class Settings:
     static_graph: bool
     precision: str
     channels_last: bool
+    pin_memory: bool
     compile: bool
     reports: int
     report_every: int
@@ -48,7 +52,14 @@ class Settings:
     target_loss: float | None
     validation_samples: int
     checkpoint_every: int
+    micro_batches: int
+    activations: str
     patience_s: float
+
+    @property
+    def base_rate(self) -> float:
+        """The learning rate for a batch of the reference's size."""
+        return BASE_RATES[self.optimizer] if self.learning_rate is None else self.learning_rate
 
     @property
     def local_batch(self) -> int:
@@ -64,7 +75,7 @@ def settings_of(arguments: Sequence[str]) -> Settings:
     """
     parser = _parser()
     given = parser.parse_args(arguments)
-    for flag in ("gradient_as_bucket_view", "static_graph", "channels_last", "compile"):
+    for flag in ("gradient_as_bucket_view", "static_graph", "channels_last", "pin_memory", "compile"):
         setattr(given, flag, bool(getattr(given, flag)))
     settings = Settings(**vars(given))
     if settings.batch_size % settings.workers:
@@ -79,6 +90,12 @@ def settings_of(arguments: Sequence[str]) -> Settings:
         )
     if settings.channels_last and settings.model not in PATCH_MODELS:
         parser.error(f"--channels-last 1 is for images ({', '.join(PATCH_MODELS)}), not for {settings.model}")
+    if settings.activations == "recompute" and settings.model not in PATCH_MODELS:
+        parser.error(f"--activations recompute is for {', '.join(PATCH_MODELS)}: {settings.model} is one part")
+    if settings.activations == "recompute" and settings.compile:
+        parser.error("--activations recompute goes with --compile 0 only: a compiled network decides by itself")
+    if settings.micro_batches > 1 and settings.static_graph:
+        parser.error("--micro-batches goes with --static-graph 0 only: gradients are not sent in every pass")
     return settings
 
 
@@ -101,7 +118,10 @@ def _parser() -> argparse.ArgumentParser:
     how.add_argument("--loader-workers", type=whole(0), default=0, help="processes of each worker that make batches")
     how.add_argument("--prefetch", type=whole(1), default=2, help="batches that each loader process makes ahead")
     how.add_argument("--batch-size", type=whole(1), default=64, help="of all workers together")
-    how.add_argument("--learning-rate", type=_number(0.0), default=0.02, help="for a batch of --reference-batch")
+    how.add_argument(
+        "--optimizer", choices=tuple(BASE_RATES), default="sgd", help="with momentum; lars: rates by layer"
+    )
+    how.add_argument("--learning-rate", type=_number(0.0), help=f"for a batch of --reference-batch; unset: {_RATES}")
     how.add_argument("--reference-batch", type=whole(1), default=32, help="the rate grows from here")
     how.add_argument("--rate-scaling", choices=SCALINGS, default="linear", help="how the rate grows with the batch")
     how.add_argument("--warm-up-steps", type=whole(0), default=10, help="until the rate is that of the batch")
@@ -109,9 +129,11 @@ def _parser() -> argparse.ArgumentParser:
     how.add_argument("--bucket-mib", type=_number(0.0), default=DEFAULT_BUCKET_MIB, help=_BUCKET)
     how.add_argument("--gradient-as-bucket-view", type=int, choices=(0, 1), default=0)
     how.add_argument("--static-graph", type=int, choices=(0, 1), default=0)
-    how.add_argument("--precision", choices=("float32", "bfloat16"), default="float32")
+    how.add_argument("--precision", choices=PRECISIONS, default="float32", help="float16: with loss scaling")
     how.add_argument("--channels-last", type=int, choices=(0, 1), default=0)
+    how.add_argument("--pin-memory", type=int, choices=(0, 1), default=0, help="of batches, before a GPU gets them")
     how.add_argument("--compile", type=int, choices=(0, 1), default=0, help="with torch.compile; needs a C++ compiler")
+    add_memory_options(parser)
     end = parser.add_argument_group("how far")
     end.add_argument("--reports", type=whole(1), default=10, help="after which to stop, without AUTOTUNE_STEPS")
     end.add_argument("--report-every", type=whole(1), default=5, help="optimiser steps")

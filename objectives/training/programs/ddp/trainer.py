@@ -1,27 +1,28 @@
 """Training, as one worker does it."""
 
-import datetime
 import math
 import time
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import protocol
 import torch
-from torch import distributed
+from activations import kept, recompute
+from microbatches import micro_batches
+from orphans import end_loader_with_parent
+from parallel import data_parallel, join
+from rate import learning_rate, scale_of
 
 from . import checkpoint
 from .data import Batches
 from .exposure import DeviceExposure, Exposure, HostExposure
 from .failure import DivergedError
 from .hooks import register
+from .lars import Lars
 from .messages import Brake, Ended, Ready, Reported, Validated
-from .models import loss_of, network, parameter_count, samples_of
+from .models import loss_of, network, parameter_count, parts_of, samples_of
 from .options import DEFAULT_BUCKET_MIB, Settings
-from .orphans import end_loader_with_parent
-from .rate import learning_rate, scale_of
 from .timing import Interval
 
 _MOMENTUM, _WEIGHT_DECAY = 0.9, 1e-4  # of Goyal et al. 2017, section 5.1
@@ -54,35 +55,33 @@ class Trainer:
         self._layout = torch.channels_last if settings.channels_last else torch.contiguous_format
         self._network = network(settings.model, settings.channels, settings.classes)
         self._network.to(device=self._device, memory_format=self._layout)
-        self._optimizer = torch.optim.SGD(
-            self._network.parameters(), lr=settings.learning_rate, momentum=_MOMENTUM, weight_decay=_WEIGHT_DECAY
+        if settings.activations == "recompute":
+            recompute(parts_of(self._network))
+        optimizer = {"sgd": torch.optim.SGD, "lars": Lars}[settings.optimizer]
+        self._optimizer = optimizer(
+            self._network.parameters(), lr=settings.base_rate, momentum=_MOMENTUM, weight_decay=_WEIGHT_DECAY
         )
+        # What is small in 16 bits would be nothing without it; a step whose gradients overflow is left out, on every
+        # worker, since all have the same sums.
+        self._scaler = torch.amp.GradScaler(self._device.type, enabled=settings.precision == "float16")
         if saved:
             self._network.load_state_dict(saved.network)
             self._optimizer.load_state_dict(saved.optimizer)
+            self._scaler.load_state_dict(saved.scaler)
             torch.set_rng_state(saved.random)
         kind = DeviceExposure if on_gpus else HostExposure
         self._exposure: Exposure = kind(self._network.parameters())
-        distributed.init_process_group(
-            "nccl" if on_gpus else "gloo",
-            store=distributed.FileStore(str(meeting), settings.workers),
-            rank=rank,
-            world_size=settings.workers,
-            timeout=datetime.timedelta(seconds=settings.patience_s),
-        )
+        join(meeting, rank, settings.workers, self._device, patience_s=settings.patience_s)
         # Inside, not around, DistributedDataParallel: torch.compile leaves functions of torch's own as they are, and a
         # network of torch's own layers in such a wrapper would not be compiled at all. It is still split at buckets.
         compiled = torch.compile(self._network, dynamic=False) if settings.compile else self._network
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)  # the new name of broadcast_buffers is of torch 2.13
-            self._model = torch.nn.parallel.DistributedDataParallel(
-                compiled,
-                device_ids=[rank] if on_gpus else None,
-                broadcast_buffers=False,
-                bucket_cap_mb=None if settings.bucket_mib == DEFAULT_BUCKET_MIB else settings.bucket_mib,
-                gradient_as_bucket_view=settings.gradient_as_bucket_view,
-                static_graph=settings.static_graph,
-            )
+        self._model = data_parallel(
+            compiled,
+            self._device,
+            bucket_cap_mb=None if settings.bucket_mib == DEFAULT_BUCKET_MIB else settings.bucket_mib,
+            gradient_as_bucket_view=settings.gradient_as_bucket_view,
+            static_graph=settings.static_graph,
+        )
         register(self._model, settings)
 
     def ready(self) -> Ready:
@@ -147,8 +146,10 @@ class Trainer:
     def _answer(self, network: Any, inputs: Any) -> Any:
         """Return what a network says of a batch, in the precision that was asked for."""
         settings = self._settings
-        inputs = inputs.to(self._device, memory_format=self._layout if inputs.dim() == 4 else torch.preserve_format)
-        with torch.autocast(self._device.type, torch.bfloat16, enabled=settings.precision == "bfloat16"):
+        layout = self._layout if inputs.dim() == 4 else torch.preserve_format
+        inputs = inputs.to(self._device, memory_format=layout, non_blocking=settings.pin_memory)
+        narrow = getattr(torch, settings.precision)
+        with torch.autocast(self._device.type, narrow, enabled=narrow is not torch.float32):
             return network(inputs)
 
     def _train(self, inputs: Any, labels: Any) -> tuple[float, float]:
@@ -158,21 +159,25 @@ class Trainer:
         for group in self._optimizer.param_groups:
             group["lr"] = learning_rate(
                 self._step,
-                base=settings.learning_rate,
+                base=settings.base_rate,
                 scale=scale_of(settings.rate_scaling, settings.batch_size / settings.reference_batch),
                 warm_up_steps=settings.warm_up_steps,
             )
         self._optimizer.zero_grad(set_to_none=True)
-        loss = loss_of(settings, self._answer(self._model, inputs), labels.to(self._device))
-        value = float(loss.item())
-        if not math.isfinite(value):
-            raise DivergedError(f"the loss is {value} in step {self._step + 1}: try a smaller --learning-rate")
-        loss.backward()
+        mean = 0.0
+        for part, truth, share in micro_batches(self._model, settings.micro_batches, inputs, labels):
+            with kept(settings.activations, self._device):
+                loss = loss_of(settings, self._answer(self._model, part), truth.to(self._device))
+            mean += share * float(loss.item())
+            if not math.isfinite(mean):
+                raise DivergedError(f"the loss is {mean} in step {self._step + 1}: try a smaller --learning-rate")
+            self._scaler.scale(share * loss).backward()
         self._exposure.end_backward()
-        self._optimizer.step()
+        self._scaler.step(self._optimizer)
+        self._scaler.update()
         if self._device.type == "cuda":
             torch.cuda.synchronize(self._device)
-        return value, max(0.0, time.perf_counter() - began - self._exposure.seconds())
+        return mean, max(0.0, time.perf_counter() - began - self._exposure.seconds())
 
     def _save(self) -> None:
         if self._rank or not self._file.path:
@@ -184,6 +189,7 @@ class Trainer:
             self._reported,
             self._network.state_dict(),
             self._optimizer.state_dict(),
+            self._scaler.state_dict(),
             torch.get_rng_state(),
         )
         self._file.write(lambda path: checkpoint.write(path, saved, self._settings))
@@ -204,6 +210,10 @@ def _batches(rank: int, settings: Settings, step: int) -> Iterator[Any]:
         }
     return iter(
         torch.utils.data.DataLoader(
-            samples_of(settings), batch_sampler=order, num_workers=settings.loader_workers, **processes
+            samples_of(settings),
+            batch_sampler=order,
+            num_workers=settings.loader_workers,
+            pin_memory=settings.pin_memory and torch.cuda.is_available(),
+            **processes,
         )
     )

@@ -7,10 +7,11 @@ import tempfile
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from orphans import end_with_parent
+
 from .failure import failure_of
 from .messages import Brake, Verdict
 from .options import Settings
-from .orphans import end_with_parent
 
 # The name of a socket has 107 bytes at most (unix(7)), of which multiprocessing takes 32 for its own part.
 _LONGEST_FOLDER = 75

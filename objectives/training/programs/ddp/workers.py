@@ -1,15 +1,13 @@
 """The workers' processes, as the leading one sees them."""
 
 import multiprocessing
-import os
-import signal
-import socket
 import tempfile
 import time
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
+from processes import ending, stay_on_this_machine
 from protocol import StopRequest
 
 from .failure import ERROR, Failure
@@ -113,22 +111,7 @@ class Workers:
     def _raise_of_the_dead(self) -> None:
         for rank, process in enumerate(self._processes):
             if process.exitcode is not None:
-                raise _error(f"worker {rank} (process {process.pid}) has {_ending(process.exitcode)}")
-
-
-def stay_on_this_machine() -> None:
-    """Let the workers connect over the loopback interface, unless somebody said otherwise: it is always there."""
-    loopback = next((name for _, name in socket.if_nameindex() if name.startswith("lo")), None)
-    if loopback:
-        for variable in ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"):
-            os.environ.setdefault(variable, loopback)
-
-
-def _ending(exit_code: int) -> str:
-    if exit_code >= 0:
-        return f"ended early, with exit code {exit_code}"
-    hint = "; if nobody did that, the machine's memory ran out" if -exit_code == signal.SIGKILL else ""
-    return f"been killed by {signal.Signals(-exit_code).name}{hint}"
+                raise _error(f"worker {rank} (process {process.pid}) has {ending(process.exitcode)}")
 
 
 def _error(message: str) -> WorkerError:

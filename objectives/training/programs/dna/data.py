@@ -19,6 +19,10 @@ class Windows(Protocol):
 
     def __len__(self) -> int: ...
 
+    @property
+    def length(self) -> int:
+        """How many bases each has."""
+
     def batch(self, chosen: Any) -> tuple[Any, Any]:
         """Return float32 arrays of the chosen windows: (n, length, 5), and labels (n, length, 1)."""
 
@@ -42,6 +46,11 @@ class Stored:
 
     def __len__(self) -> int:
         return len(self.inputs)
+
+    @property
+    def length(self) -> int:
+        """How many bases each has."""
+        return int(self.inputs.shape[1])
 
     def batch(self, chosen: Any) -> tuple[Any, Any]:
         """Return float32 copies of the chosen windows.

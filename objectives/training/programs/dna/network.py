@@ -6,6 +6,7 @@ whose output is put beside what the way down had at this length. Source: H. Li a
 721, with the input of five channels of the APAC HPC-AI competition of 2022.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -60,6 +61,10 @@ class UNet(nn.Module):  # type: ignore[misc]  # torch is untyped here
         )
         self.last = nn.Conv1d(up[-1], 1, 1)
         self.apply(_initialise)
+
+    def levels(self) -> Iterator[Any]:
+        """Yield the levels: nearly all of the activations are theirs."""
+        yield from (self.first, *self.descent, *self.ascent)
 
     def forward(self, windows: Any) -> Any:
         """Return the logits."""

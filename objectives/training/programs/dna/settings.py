@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import protocol
-from arguments import whole
+from arguments import add_memory_options, whole
+from rate import SCALINGS
 
 SYNTHETIC = "synthetic"
 STRIDE = 32  # five times halved: the network needs lengths that are a multiple of it
@@ -18,6 +19,10 @@ class Settings:
 
     batch_size: int
     learning_rate: float
+    ranks: int
+    rate_scaling: str
+    micro_batches: int
+    activations: str
     epochs: int
     patience: int
     seed: int
@@ -59,8 +64,12 @@ def _parser() -> argparse.ArgumentParser:
         prog="dna", description="train a U-Net that finds CTCF sites base by base", allow_abbrev=False
     )
     training = parser.add_argument_group("training")
-    training.add_argument("--batch-size", type=whole(1), default=100, help="windows; more than there are means all")
-    training.add_argument("--learning-rate", type=_positive, default=0.001, help="of Adam")
+    training.add_argument(
+        "--batch-size", type=whole(1), default=100, help="windows of each rank; more than there are means all"
+    )
+    training.add_argument("--learning-rate", type=_positive, default=0.001, help="of Adam, with one rank")
+    training.add_argument("--ranks", type=whole(1), default=1, help="processes, with a GPU each where there is one")
+    training.add_argument("--rate-scaling", choices=SCALINGS, default="linear", help="of the rate with the ranks")
     training.add_argument("--epochs", type=whole(1), default=27, help="at most; AUTOTUNE_STEPS goes before it")
     training.add_argument(
         "--patience", type=whole(1), default=5, help="stop after that many epochs without a smaller validation loss"
@@ -87,6 +96,7 @@ def _parser() -> argparse.ArgumentParser:
         default=0,
         help="0: val_auc is the exact average precision; 1001: as Keras' AUC with that many thresholds",
     )
+    add_memory_options(parser)
     machine = parser.add_argument_group("machine")
     machine.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     # More threads than idle cores made epochs three to ten times slower, so nobody gets them without asking.

@@ -36,6 +36,11 @@ class Generated:
     def __len__(self) -> int:
         return len(self.bases)
 
+    @property
+    def length(self) -> int:
+        """How many bases each has."""
+        return int(self.bases.shape[1])
+
     def batch(self, chosen: Any) -> tuple[Any, Any]:
         """Return float32 arrays: what goes in (n, length, 5), and labels (n, length, 1)."""
         bases = self.bases[chosen]

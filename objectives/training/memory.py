@@ -1,0 +1,84 @@
+"""The memory of a training: what it needs by its configuration, and the parameters that need less of it.
+
+A step keeps the weights, a gradient of each, what the optimiser remembers, and the activations of the samples that are
+learnt from at once. More than that is in use (the interpreter, what operators take meanwhile): it is learnt from the
+study's own runs.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from launchers.meters.metered import GPU_PEAK_MEMORY
+from objectives.base import MemoryNeed
+from objectives.training.torch import TorchPython
+from spaces import Choice, Configuration, Integer, Parameter
+
+TEMPLATES = ("--micro-batches={micro_batches}", "--activations={activations}")
+"""Words of a training's command line."""
+
+_WEIGHT_BYTES = 4
+
+
+def parameters(
+    *, micro_batches: bool, activations: bool, on_gpus: bool, recomputes: bool = True
+) -> Iterator[Parameter]:
+    """Yield what is tuned where memory is the limit."""
+    ways = (*(("recompute",) if recomputes else ()), *(("host",) if on_gpus else ()))
+    if micro_batches:
+        yield Integer("micro_batches", (2, 4, 8), optional=True, help="parts of a batch that are learnt in turn")
+    if activations and ways:
+        yield Choice("activations", ways, optional=True, help="computed again when they are needed, or kept elsewhere")
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """What a network takes: its `parameters`, how many numbers its optimiser remembers of each, and its activations.
+
+    `kept_bytes` are those of a sample that wait for the backward pass, `recomputed_bytes` are left of them where parts
+    are computed again: what goes in, and the largest part. Such a sample has that `size` in each of its `dimensions`.
+    """
+
+    parameters: int
+    remembered: int
+    kept_bytes: float
+    recomputed_bytes: float
+    size: int
+    dimensions: int
+
+    def scaled(self, size: int) -> "Footprint":
+        """Return what the network takes of samples of another size."""
+        times = (size / self.size) ** self.dimensions
+        return replace(
+            self, kept_bytes=times * self.kept_bytes, recomputed_bytes=times * self.recomputed_bytes, size=size
+        )
+
+    def of_rank(self, configuration: Configuration, samples: int, *, sends: bool) -> float:
+        """Return the least that a process needs, in bytes, which learns from so many samples between two updates.
+
+        One that `sends` has its gradients once more, in the buckets.
+        """
+        at_once = -(-samples // int(configuration.get("micro_batches", 1)))
+        copies = 2 + self.remembered + int(sends and not configuration.get("gradient_as_bucket_view", False))
+        narrow = configuration.get("precision", "float32") != "float32"
+        each = {"recompute": self.recomputed_bytes, "host": 0.0}
+        activations = each.get(str(configuration.get("activations")), self.kept_bytes)
+        return _WEIGHT_BYTES * self.parameters * copies + at_once * activations * (0.5 if narrow else 1.0)
+
+
+def need(
+    of_rank: Callable[[Configuration], float],
+    ranks: str,
+    python: TorchPython,
+    machine: Mapping[str, Any],
+    *,
+    on_gpus: bool,
+) -> MemoryNeed | None:
+    """Return what runs need of a card, or of the node where they have none; None where nobody knows what there is.
+
+    `ranks` is the parameter that says how many processes share the node.
+    """
+    if on_gpus:
+        return MemoryNeed(of_rank, python.gpu_bytes, "card", GPU_PEAK_MEMORY) if python.gpu_bytes else None
+    room = int(machine.get("memory_bytes", 0))
+    return MemoryNeed(lambda one: int(one.get(ranks, 1)) * of_rank(one), room) if room else None

@@ -1,0 +1,23 @@
+"""Micro-batches: a batch in parts, whose gradients are added up before they are sent and used.
+
+That takes the memory of a part. The mean gradient is that of the whole batch, but a normalisation over batches sees
+parts.
+"""
+
+from collections.abc import Iterator
+from contextlib import nullcontext
+from typing import Any
+
+
+def micro_batches(model: Any, count: int, *tensors: Any) -> Iterator[tuple[Any, ...]]:
+    """Yield so many parts of a batch, the tensors of each and its share of the whole.
+
+    Who takes one does its forward and its backward pass before the next. A `model` of several processes sends gradients
+    with the last one.
+    """
+    size = len(tensors[0])
+    parts = list(zip(*(tensor.tensor_split(min(count, size)) for tensor in tensors), strict=True))
+    for number, part in enumerate(parts, 1):
+        waits = number < len(parts) and hasattr(model, "no_sync")
+        with model.no_sync() if waits else nullcontext():
+            yield (*part, len(part[0]) / size)
