@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -43,3 +44,19 @@ def test_a_python_of_a_studys_own_is_made_once_and_says_whether_hashes_are_check
     first, second = (subprocess.run(words, capture_output=True, text=True, check=True) for _ in range(2))
     assert f"installing a package into {tmp_path}/venv/share/autotune/mine: exact versions, {said}" in first.stderr
     assert second.stderr == ""
+
+
+def test_a_python_finds_what_is_installed_for_another_after_its_own(tmp_path):
+    for name, packages in {"inference": ("both",), "torch": ("both", "only_there")}.items():
+        own = tmp_path / "venv" / "share" / "autotune" / name
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", own], check=True)
+        (folder,) = own.glob("lib/python3*/site-packages")
+        for package in packages:
+            (folder / f"{package}.py").write_text(f"of = {name!r}\n")
+    script = f"venv={tmp_path}/venv\n{function('finds_packages_of')}\nfinds_packages_of inference torch"
+    subprocess.run(["sh", "-euc", script], check=True)
+    words = ["import both, only_there; print(both.of, only_there.of)"]
+    for name, found in {"inference": "inference torch", "torch": "torch torch"}.items():
+        python = tmp_path / "venv" / "share" / "autotune" / name / "bin" / "python"
+        said = subprocess.run([python, "-c", *words], capture_output=True, text=True, check=True).stdout
+        assert said.split() == found.split()

@@ -1,4 +1,4 @@
-"""The models that the study `inference` serves, made here with fixed seeds, and the engines that run them.
+"""The models that the studies `inference` and `ensemble` serve, made here with fixed seeds, and their engines.
 
 Weights are random: what a model costs does not depend on them. A model is an ONNX graph whose first dimension is the
 batch. An engine makes a function of it, from a batch of inputs to the batch of outputs.
@@ -22,7 +22,7 @@ SEED = 7
 INPUTS = 32
 CLASSES = 64
 OPSET = 17
-SHAPES = {"conv": (3, 64, 64), "attention": (32, 128)}
+SHAPES = {"conv": (3, 64, 64), "attention": (32, 128), "dense": (512,)}
 LEVELS = {
     "disable": onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL,
     "basic": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC,
@@ -102,7 +102,14 @@ def attention(graph: Graph, x: str) -> str:
     return graph.linear(x, width, CLASSES)
 
 
-MODELS = {"conv": convolutional, "attention": attention}
+def dense(graph: Graph, x: str) -> str:
+    """Three matrices with a ReLU between them: weights that a batch reads once."""
+    for inputs, outputs in ((SHAPES["dense"][0], 1024), (1024, 1024)):
+        x = graph.add("Relu", graph.linear(x, inputs, outputs))
+    return graph.linear(x, 1024, CLASSES)
+
+
+MODELS = {"conv": convolutional, "attention": attention, "dense": dense}
 
 
 def model(name: str) -> bytes:
@@ -146,9 +153,17 @@ def reference(content: bytes, batch: np.ndarray) -> np.ndarray:
     return np.concatenate([run(batch[number : number + 1]) for number in range(len(batch))])
 
 
-def engine(content: bytes, asked: argparse.Namespace) -> Run:
-    """Return what runs a model."""
-    return (_openvino if asked.engine == "openvino" else _onnxruntime)(content, asked)
+def engines(content: bytes, asked: argparse.Namespace) -> list[Run]:
+    """Return what runs a model, by each instance."""
+    match asked.engine:
+        case "onnxruntime":
+            return [_onnxruntime(content, asked) for _ in range(asked.instances)]
+        case "openvino":
+            return [_openvino(content, asked) for _ in range(asked.instances)]
+    # PyTorch's module is called by any number of threads at once, each with threads of its own.
+    torch = importlib.import_module("served_torch")
+    run: Run = torch.engine(content, asked.intra, compiled=asked.engine == "torch-compile")
+    return [run] * asked.instances
 
 
 def _onnxruntime(content: bytes, asked: argparse.Namespace) -> Run:

@@ -43,10 +43,7 @@ POSTGRES = pytest.mark.skipif(
     not (shutil.which("postgres") or list(Path("/usr/lib/postgresql").glob("*/bin/postgres"))),
     reason="no PostgreSQL server: apt-get install postgresql",
 )
-ENGINES = pytest.mark.skipif(
-    any(importlib.util.find_spec(name) is None for name in ("onnx", "onnxruntime")),
-    reason="no ONNX Runtime: pip install onnx onnxruntime",
-)
+ENGINES = Path(os.environ.get("AUTOTUNE_INFERENCE_PYTHON") or Path(sys.prefix) / "share/autotune/inference/bin/python3")
 BIG_DATA = Path(os.environ.get("AUTOTUNE_BIGDATA_PYTHON") or Path(sys.prefix) / "share/autotune/bigdata/bin/python3")
 TORCH = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="no PyTorch: pip install torch")
 SHORT = (
@@ -63,7 +60,6 @@ SHORT = (
         pytest.param("hpl", "gflops", marks=HPCC),
         pytest.param("pgbench", "tps", marks=POSTGRES),
         pytest.param("checkpoint", "time_s"),
-        pytest.param("inference", "throughput", marks=ENGINES),
         pytest.param("fusion", "exchange_s", marks=TORCH),
         pytest.param("gromacs", "ns_per_day", marks=GROMACS),
         pytest.param("lammps", "loop_s", marks=LAMMPS),
@@ -101,6 +97,18 @@ def test_the_default_of_a_big_data_kernel_runs_and_is_read(tmp_path, kernel):
     assert run["failure"] is None
     time_s, input_gb_s = (metric["value"] for metric in run["metrics"])
     assert input_gb_s == pytest.approx(4000 * 250 * 8 / time_s / 1e9, rel=1e-3)
+
+
+@pytest.mark.skipif(not ENGINES.is_file(), reason="no Python with onnxruntime here: AUTOTUNE_INFERENCE_PYTHON")
+@pytest.mark.parametrize("name", ["inference"])
+def test_the_default_of_what_serves_models_runs_and_is_read(tmp_path, name):
+    environment = os.environ | {"PATH": f"{ENGINES.parent}{os.pathsep}{os.environ['PATH']}"}
+    ended = autotune(tmp_path, "check", name, "--run", "--json", environment=environment)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    run = json.loads(ended.stdout)["run"]
+    assert run["failure"] is None
+    assert [metric["name"] for metric in run["metrics"]] == ["throughput", "p99_ms", "p50_ms"]
+    assert run["metrics"][0]["value"] > 10
 
 
 @GCC
