@@ -50,6 +50,7 @@ def test_the_worked_examples_ship():
         "pgbench",
         "checkpoint",
         "inference",
+        "ensemble",
         "fusion",
         "bigdata-pca",
         "bigdata-kmeans",

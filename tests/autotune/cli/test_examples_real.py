@@ -100,7 +100,7 @@ def test_the_default_of_a_big_data_kernel_runs_and_is_read(tmp_path, kernel):
 
 
 @pytest.mark.skipif(not ENGINES.is_file(), reason="no Python with onnxruntime here: AUTOTUNE_INFERENCE_PYTHON")
-@pytest.mark.parametrize("name", ["inference"])
+@pytest.mark.parametrize("name", ["inference", "ensemble"])
 def test_the_default_of_what_serves_models_runs_and_is_read(tmp_path, name):
     environment = os.environ | {"PATH": f"{ENGINES.parent}{os.pathsep}{os.environ['PATH']}"}
     ended = autotune(tmp_path, "check", name, "--run", "--json", environment=environment)
