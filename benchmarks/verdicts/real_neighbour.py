@@ -1,6 +1,7 @@
 """Real studies beside a real neighbour: winners, widths, false gains and cost, with and without what is done about him.
 
     python benchmarks/verdicts/real_neighbour.py [--studies 3] [--trials 8] [--only memory] [--noise wait] [--load 0.5]
+        [--verdict duet]
 
 The program is a kernel in C that streams over an array for as many rounds as its two knobs say, so that the best
 configuration is known without measuring it; in A/A studies all have equally many. The neighbour is in another session,
@@ -124,7 +125,16 @@ class Ended:
     wall_s: float
 
 
-def study(folder: Path, mode: str, trials: int, seed: int, *, same: bool) -> Ended:
+@dataclass(frozen=True)
+class Asked:
+    """What a study is told: its trials, what is done about disturbed runs, and how pairs are made."""
+
+    trials: int
+    noise: str
+    verdict: str
+
+
+def study(folder: Path, asked: Asked, seed: int, *, same: bool) -> Ended:
     """Run a study in a folder of its own, as a user does."""
     rounds = {
         name: {value: 1.0 if same else factor for value, factor in factors.items()}
@@ -153,7 +163,8 @@ seed = {seed}
         encoding="ascii",
     )
     autotune = [sys.executable, "-m", "autotune"]
-    command = [*autotune, "study", "./kernel.toml", "--trials", str(trials), "--noise", mode, "--quiet"]
+    command = [*autotune, "study", "./kernel.toml", "--trials", str(asked.trials), "--noise", asked.noise, "--quiet"]
+    command += ["--set", f"verdict.mode={asked.verdict}"]
     start, code = time.monotonic(), -1
     with suppress(subprocess.TimeoutExpired):
         code = subprocess.run(command, cwd=folder, capture_output=True, timeout=_LIMIT_S, check=False).returncode
@@ -186,12 +197,13 @@ def _ended(summary: dict, runs: list, code: int, wall_s: float, *, same: bool) -
     )
 
 
-def row(kind: str, mode: str, studies: Sequence[Ended], same: Sequence[Ended]) -> dict[str, str]:
+def row(kind: str, asked: Asked, studies: Sequence[Ended], same: Sequence[Ended]) -> dict[str, str]:
     """Return what is told of studies, and of those whose configurations are all the same."""
     every, widths = [*studies, *same], [one.half_width for one in studies if one.half_width is not None]
     return {
         "neighbour": kind,
-        "noise": mode,
+        "noise": asked.noise,
+        "verdict": asked.verdict,
         "winners within 5 %": f"{sum(one.near for one in studies)} of {len(studies)}",
         "false gains": share(sum(one.gain for one in same), len(same)),
         "refused": f"{sum(one.refused for one in every)} of {len(every)}",
@@ -211,6 +223,7 @@ def main() -> None:
     parser.add_argument("--load", type=float, default=0.5, help="the share of the time in which he works")
     parser.add_argument("--only", choices=KINDS, help="only this neighbour")
     parser.add_argument("--noise", choices=("accept", "wait"), help="only this mode")
+    parser.add_argument("--verdict", choices=("interleaved", "duet"), default="interleaved", help="how pairs are made")
     parser.add_argument("--be", choices=KINDS, help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -220,13 +233,14 @@ def main() -> None:
     # `timeout` ends what this has started, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     for kind in [options.only] if options.only else KINDS:
-        for mode in [options.noise] if options.noise else ("accept", "wait"):
+        for noise in [options.noise] if options.noise else ("accept", "wait"):
+            asked = Asked(options.trials, noise, options.verdict)
             found: dict[bool, list[Ended]] = {False: [], True: []}
             for number in range(options.studies):
                 for same, ended in found.items():
                     with TemporaryDirectory() as scratch, neighbour(kind, options.load, Path(scratch)):
-                        ended.append(study(Path(scratch), mode, options.trials, options.seed + number, same=same))
-            told = row(kind, mode, found[False], found[True])
+                        ended.append(study(Path(scratch), asked, options.seed + number, same=same))
+            told = row(kind, asked, found[False], found[True])
             print("; ".join(f"{key}: {value}" for key, value in told.items()), flush=True)
 
 
