@@ -52,8 +52,8 @@ class MemoryBounds:
             return f"it needs as much memory as trial {number} ({shown(self._failed[number][1])}), which ran out of it"
         about = need + max(0.0, min(self._excess.values(), default=self._need.excess_bytes))
         if about > self._need.room_bytes:
-            room = f"a {self._need.place} of {self._need.room_bytes / _GIB:.3g} GiB"
-            return f"it would need {about / _GIB:.3g} GiB on {room}"
+            room = f"a {self._need.place} has {self._need.room_bytes / _GIB:.3g} GiB"
+            return f"it would need {about / _GIB:.3g} GiB, and {room}"
         return ""
 
 

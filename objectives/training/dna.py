@@ -195,10 +195,10 @@ def _need(
 
     found = memory.need(of_rank, "ranks", python, machine, on_gpus=on_gpus)
     limit = checked.memory_limit_bytes
-    if limit is None or checked.tune_ranks or (found is not None and found.room_bytes <= limit):
+    if limit is None:
         return found
-    # It counts what a process asks for, and a peak what it has touched, files included: one tells nothing of the other.
-    return MemoryNeed(of_rank, limit, "training with memory_limit_bytes", peak="")
+    # The limit is of what each process asks for. A peak is of what all have touched, and tells nothing of it.
+    return MemoryNeed(of_rank, limit if found is None else min(limit, found.room_bytes), "process", peak="")
 
 
 def _windows(checked: DnaOptions) -> tuple[int, int]:

@@ -52,7 +52,7 @@ def test_a_run_that_was_stopped_at_a_limit_on_memory_bounds_nothing():
 def test_measured_peaks_say_what_the_program_leaves_out():
     assert not bounds().lacks({"copies": 10})
     assert bounds().lacks({"copies": 11})
-    assert "on a node of" in bounds(trial(0, 1, used(40)), trial(1, 2, used(70))).lacks({"copies": 8})
+    assert "and a node has" in bounds(trial(0, 1, used(40)), trial(1, 2, used(70))).lacks({"copies": 8})
     assert not bounds(trial(0, 1, used(5))).lacks({"copies": 10})
 
 
@@ -62,7 +62,7 @@ def test_what_a_card_holds_is_told_by_its_meter():
     found = MemoryBounds(need)
     found.learn(trial(0, 2, on_card))
     assert not found.lacks({"copies": 9})
-    assert "on a card of" in found.lacks({"copies": 10})
+    assert "and a card has" in found.lacks({"copies": 10})
 
 
 def test_what_runs_elsewhere_took_beside_is_counted_until_own_ones_tell():
