@@ -235,6 +235,12 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     left_out += [] if bf16 else ["precision: this processor has no bfloat16 arithmetic"]
     nccl = python.gpus >= most
     left_out += [] if nccl or not checked.tune_hooks else ["hook bf16: torch has it between GPUs only"]
+    parameters = (
+        *_parameters(checked, most, cores, compiles=compiler is not None, bf16=bf16),
+        *_asked_for(checked, nccl=nccl),
+    )
+    of_worker = partial(_bytes_of_worker, FOOTPRINTS[checked.model], checked.size)
+    need = memory.need(of_worker, "workers", python, machine, on_gpus=nccl)
     return Plan(
         objective=DdpObjective(
             (python.path, "-P", "-m", "ddp", *fixed),
@@ -243,10 +249,7 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
             bool(python.gpus),
             checked.checks_loss,
         ),
-        parameters=(
-            *_parameters(checked, most, cores, compiles=compiler is not None, bf16=bf16),
-            *_asked_for(checked, nccl=nccl),
-        ),
+        parameters=parameters,
         constraints=tuple(_rules(checked, nccl=nccl, compiles=compiler is not None)),
         facts={
             "gpus": python.gpus,
@@ -259,9 +262,8 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
             f"PyTorch {python.torch} at {python.path}, {python.gpus or 'no'} GPUs; generated data",
             *(f"left out: {text}" for text in left_out),
         ),
-        memory=memory.need(
-            partial(_bytes_of_worker, FOOTPRINTS[checked.model], checked.size), "workers", python, machine, on_gpus=nccl
-        ),
+        memory=need,
+        warnings=memory.too_large(need, parameters),
     )
 
 

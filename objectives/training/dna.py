@@ -95,6 +95,14 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     windows, length = _windows(checked)
     ranks = _most_ranks(checked, python.gpus if gpus else int(machine["cores_per_node"]) // checked.threads)
     fixed = _fixed(checked)
+    parameters = (
+        *_parameters(checked),
+        *_together(checked, ranks),
+        *memory.parameters(
+            micro_batches=checked.tune_micro_batches, activations=checked.tune_activations, on_gpus=bool(gpus)
+        ),
+    )
+    need = _need(checked, python, machine, (windows, length), on_gpus=bool(gpus))
     argv = (python.path, "-P", "-m", "dna", *fixed, *_TUNED)
     return Plan(
         objective=TrainingObjective(
@@ -110,13 +118,7 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
             trained=TRAINED,
             ranks="ranks",
         ),
-        parameters=(
-            *_parameters(checked),
-            *_together(checked, ranks),
-            *memory.parameters(
-                micro_batches=checked.tune_micro_batches, activations=checked.tune_activations, on_gpus=bool(gpus)
-            ),
-        ),
+        parameters=parameters,
         constraints=_ALONE if checked.tune_rate_scaling else (),
         facts={
             "parameters": PARAMETERS,
@@ -128,7 +130,8 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
         identity={**python.identity, "program": torch.digest("dna"), "options": " ".join(fixed)},
         notes=_notes(checked, python),
         works_in_steps=checked.target is None and checked.budget_s is None,
-        memory=_need(checked, python, machine, (windows, length), on_gpus=bool(gpus)),
+        memory=need,
+        warnings=memory.too_large(need, parameters),
     )
 
 

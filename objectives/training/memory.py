@@ -5,7 +5,7 @@ learnt from at once. More than that is in use (the interpreter, what operators t
 study's own runs.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +18,7 @@ TEMPLATES = ("--micro-batches={micro_batches}", "--activations={activations}")
 """Words of a training's command line."""
 
 _WEIGHT_BYTES = 4
+_GIB = 2**30
 
 
 def parameters(
@@ -82,3 +83,13 @@ def need(
         return MemoryNeed(of_rank, python.gpu_bytes, "card", GPU_PEAK_MEMORY) if python.gpu_bytes else None
     room = int(machine.get("memory_bytes", 0))
     return MemoryNeed(lambda one: int(one.get(ranks, 1)) * of_rank(one), room) if room else None
+
+
+def too_large(found: MemoryNeed | None, tuned: Iterable[Parameter]) -> tuple[str, ...]:
+    """Return a warning where the default configuration, which always runs, surely has not enough."""
+    default = {one.name: one.default for one in tuned if one.default is not None}
+    needed = found.bytes_of(default) if found is not None else None
+    if found is None or needed is None or needed <= found.room_bytes:
+        return ()
+    text = f"the default configuration needs {needed / _GIB:.3g} GiB at least, and a {found.place} has"
+    return (f"{text} {found.room_bytes / _GIB:.3g} GiB: it will fail; smaller batches need less",)

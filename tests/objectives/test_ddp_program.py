@@ -264,10 +264,8 @@ def test_what_is_sent_of_gradients_changes_the_training_little(hook, plain, tmp_
 
 
 @needs_torch
-@pytest.mark.parametrize(
-    "settings", [("--micro-batches", "3", "--activations", "recompute"), ("--activations", "host")]
-)
-def test_what_takes_less_memory_learns_the_same(settings, plain, tmp_path):
+def test_what_takes_less_memory_learns_the_same(plain, tmp_path):
+    settings = ("--micro-batches", "3", "--activations", "recompute")
     code, lines, stderr = run(tmp_path, *TINY, "--reports", "4", *settings)
     assert (code, stderr) == (0, "")
     assert losses(lines) == pytest.approx(losses(plain), rel=1e-3)
@@ -284,9 +282,6 @@ def test_sixteen_bits_with_loss_scaling_learn_nearly_the_same_and_go_on_from_a_c
     assert len(seen) == 4
     assert seen == pytest.approx(losses(plain), rel=0.05)
     assert seen != pytest.approx(losses(plain), rel=1e-6)
-    code, _, stderr = run(tmp_path, *TINY, AUTOTUNE_STEPS="5", **kept)
-    assert code == 1
-    assert "precision float16, now float32" in stderr
 
 
 @needs_torch

@@ -272,6 +272,13 @@ def test_the_memory_of_dna_is_weights_and_the_activations_of_what_is_learnt_at_o
     assert changed - fixed == pytest.approx(factor * whole)
 
 
+def test_a_default_that_does_not_fit_is_said_before_it_runs(tmp_path):
+    for gib, said in ((2, ["the default configuration needs 1.39 GiB at least, and a card has 1 GiB"]), (4, [])):
+        card = answering(gpus=1, gpu_bytes=gib * GIB // 2)
+        warnings = planned(dna, tmp_path, card, length=10_240, batch_sizes=[64]).warnings
+        assert [text.partition(":")[0] for text in warnings] == said
+
+
 def test_the_memory_of_workers_is_that_of_their_node(tmp_path):
     machine = {**MACHINE, "memory_bytes": 8 * GIB}
     given = {"python": sys.executable}
