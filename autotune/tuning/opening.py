@@ -18,7 +18,7 @@ from autotune.coordination.run_gate import RunGate
 from autotune.coordination.run_manager import RunManager
 from autotune.coordination.run_registry import RunRegistry
 from autotune.coordination.session_settings import SessionSettings, storage_patience_s
-from autotune.coordination.unlaunched import sweep_unlaunched
+from autotune.coordination.unlaunched import leased_folders, sweep_unlaunched
 from autotune.display.console import Display
 from autotune.errors import CannotRunHereError, StorageError, StudyFileError
 from autotune.execution.halves import Halves
@@ -191,12 +191,13 @@ def runs_of(opened: Opened) -> Iterator[RunManager]:
         scheduler = settings.queue.site.scheduler if settings.queue is not None else ""
         registry = RunRegistry(resources.executor, coordinators, scheduler, opened.store.count_runs)
         flavour, session, mark = settings.launcher.flavour, opened.facts.to_dict(), opened.store.mark
-        stored = opened.store.runs()
+        # A run is stored when its lease is given up.
+        leased, stored = leased_folders(opened.store), opened.store.runs()
         if settings.external is None:
             cleaning.catch_up(stored)
         registry.inherit(stored)
-        if settings.shared and settings.queue is None:
-            sweep_unlaunched(settings.runs, stored)
+        if settings.shared:
+            sweep_unlaunched(settings.runs, leased, stored)
         manager = RunManager(
             resources.executor, resources.pool, factory, gate, registry, display, flavour, session, mark=mark
         )

@@ -6,10 +6,11 @@ import pytest
 
 from autotune.coordination.coordinators import has_ended, new_coordinator_id
 from autotune.coordination.kept_results import RESULT_FILE
-from autotune.coordination.unlaunched import sweep_unlaunched
+from autotune.coordination.unlaunched import leased_folders, sweep_unlaunched
 from autotune.records.study import Run
+from autotune.storage.study_store import StudyStore
 from launchers.supervisor import STATUS_FILE
-from tests.support.fakes import took
+from tests.support.fakes import definition, small_space, took
 
 ENDED = {
     "state": "ended",
@@ -34,26 +35,35 @@ def of_the_dead(tmp_path):
 
 
 def test_a_folder_whose_run_was_never_taken_is_removed(tmp_path, of_the_dead):
-    sweep_unlaunched(tmp_path, [])
+    sweep_unlaunched(tmp_path, (), [])
     assert not of_the_dead.exists()
 
 
 def test_a_folder_in_which_no_run_could_be_made_is_removed(tmp_path, of_the_dead):
     (of_the_dead / "verdict-1-02-0").rmdir()
-    sweep_unlaunched(tmp_path, [])
+    sweep_unlaunched(tmp_path, (), [])
     assert not of_the_dead.exists()
 
 
 def test_the_folder_of_a_stored_run_stays(tmp_path, of_the_dead):
     folder = of_the_dead / "verdict-1-02-0"
-    sweep_unlaunched(tmp_path, [Run({}, outcome=took(1.0), job={"folder": str(folder)})])
+    sweep_unlaunched(tmp_path, (), [Run({}, outcome=took(1.0), job={"folder": str(folder)})])
+    assert folder.exists()
+
+
+def test_the_folder_of_a_run_stays_that_somebody_has_or_may_take_over(tmp_path, of_the_dead, sqlite):
+    folder = of_the_dead / "verdict-1-02-0"
+    store = StudyStore.create(sqlite, "mine", definition(small_space()))
+    store.leases("").take("verdict-1-02-0", {"job": {"folder": str(folder)}}, "17")
+    store.leases("").take("tuner:me", {})
+    sweep_unlaunched(tmp_path, leased_folders(store), [])
     assert folder.exists()
 
 
 def test_a_stored_run_is_known_from_whatever_folder_its_study_goes_on(tmp_path, of_the_dead, monkeypatch):
     folder = of_the_dead / "verdict-1-02-0"
     monkeypatch.chdir(tmp_path)
-    sweep_unlaunched(Path(), [Run({}, outcome=took(1.0), job={"folder": str(folder)})])
+    sweep_unlaunched(Path(), (), [Run({}, outcome=took(1.0), job={"folder": str(folder)})])
     assert folder.exists()
 
 
@@ -61,14 +71,14 @@ def test_a_stored_run_is_known_from_whatever_folder_its_study_goes_on(tmp_path, 
 def test_what_ended_stays(tmp_path, of_the_dead, name):
     file = of_the_dead / "verdict-1-02-0" / name
     file.write_text(json.dumps(ENDED))
-    sweep_unlaunched(tmp_path, [])
+    sweep_unlaunched(tmp_path, (), [])
     assert file.exists()
 
 
 def test_what_a_living_coordinator_prepares_stays(tmp_path):
     folder = tmp_path / new_coordinator_id().replace(":", "-") / "00001"
     folder.mkdir(parents=True)
-    sweep_unlaunched(tmp_path, [])
+    sweep_unlaunched(tmp_path, (), [])
     assert folder.exists()
 
 
