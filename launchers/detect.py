@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from functools import cache
 
 from launchers.environment import job_environment
+from launchers.moment import is_of_this_moment
 from launchers.mpi import MpiFlavour, mpi_environment, start_commands
 from launchers.mpi.open_mpi import OPEN_MPI
 
@@ -29,6 +30,9 @@ def detect(path: str | None = None) -> MpiFlavour | None:
     """Return the first MPI start command on the search path that is known; None if there is none.
 
     `path` is the search path, by default the one of this process. The answer is remembered.
+
+    Raises:
+        OSError: one cannot be asked now: to take the next one would make its study another one.
     """
     for command in dict.fromkeys(name for kind in start_commands() for name in kind.commands):
         executable = shutil.which(command, path=path)
@@ -53,7 +57,11 @@ def _version_text(command: str) -> str:
             check=False,
             env=job_environment(os.environ, allowed),
         )
-    except (OSError, subprocess.TimeoutExpired):
+    except subprocess.TimeoutExpired:
+        return ""
+    except OSError as error:
+        if is_of_this_moment(error):
+            raise
         return ""
     return done.stdout.decode("utf-8", errors="replace")
 

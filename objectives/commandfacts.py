@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from launchers.moment import is_of_this_moment
 from objectives.base import PlanError
 from objectives.figure import number_of
 from objectives.patterns.search import SearchError, first
@@ -42,6 +43,7 @@ def facts_of(options: Mapping[str, FactOptions], *, ask: bool) -> dict[str, bool
 
     Raises:
         PlanError: the search for one of them took too long.
+        OSError: a program cannot be asked now: without what it says the study would be another one.
     """
     commands = dict.fromkeys(tuple(option.command) for option in options.values())
     texts = {command: _printed(command) if ask else "" for command in commands}
@@ -85,6 +87,10 @@ def _printed(command: tuple[str, ...]) -> str:
             timeout=_TIMEOUT_S,
             check=False,
         )
-    except (OSError, subprocess.TimeoutExpired):
+    except subprocess.TimeoutExpired:
+        return ""
+    except OSError as error:
+        if is_of_this_moment(error):
+            raise
         return ""
     return ended.stdout

@@ -6,6 +6,7 @@ from launchers.mpi.intel_mpi import INTEL_MPI
 from launchers.mpi.mpich import MPICH
 from launchers.mpi.open_mpi import OPEN_MPI
 from launchers.mpi.srun import SRUN
+from tests.support.descriptors import none_left
 
 HYDRA = """HYDRA build details:
     Version:                                 4.0.2
@@ -65,6 +66,12 @@ def test_a_command_that_cannot_run_is_passed_over(tmp_path):
     command(tmp_path, "mpirun", "")
     (tmp_path / "mpirun").write_bytes(b"\1\2")
     assert detect(str(tmp_path)) is None
+
+
+def test_one_that_cannot_be_asked_for_want_of_descriptors_is_not_passed_over(tmp_path):
+    command(tmp_path, "mpirun", "")
+    with none_left(), pytest.raises(OSError, match="Too many open files"):
+        detect(str(tmp_path))
 
 
 def test_no_command_is_no_flavour(tmp_path):
