@@ -6,11 +6,11 @@ of a run to its end (of the incumbent) says early that it will be too slow.
 """
 
 import time
-from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import exp, fsum, log
 
+from autotune.statistics.pace import Pace, Timeline, time_at
 from launchers import EndReason, Job, JobStatus
 from launchers.status import read_status
 from objectives.base import Metric, Progress, ProgressReader
@@ -20,22 +20,11 @@ from objectives.patterns.lines import read_each
 # for so long: output is read some ten times a second.
 _JUDGED_AFTER = 0.1
 _JUDGED_AFTER_S = 1.0
-# The forecast must be that much beyond the cap: the pace of a run changes on its way.
-_CERTAIN = 1.25
+# The forecast must be that much beyond the cap, unless more is known: the pace of a run changes on its way.
+USUAL = 1.25
 _TIMELINE_POINTS = 200
 # Stopping a shorter run saves nothing, and starting and ending a job are no longer negligible.
 SHORTEST_S = 0.5
-
-Timeline = tuple[tuple[int, float], ...]
-
-
-@dataclass(frozen=True)
-class Pace:
-    """A run to its end, as a yardstick: (step, elapsed_s) of its progress, and its value of the target metric."""
-
-    timeline: Timeline
-    elapsed_s: float
-    value: float
 
 
 @dataclass(frozen=True)
@@ -146,7 +135,7 @@ class Watch:
         self._timeline.append((progress.step, self._clock() - self._started))
         if self._cap is not None:
             self.forecast = self._of_mix(self._cap, progress) if self._cap.inputs else self._forecast()
-            self.stops = self.forecast is not None and _is_beyond(self._cap, self.forecast.value)
+            self.stops = self.forecast is not None and _is_beyond(self._cap, self.forecast.value, progress.step)
         return self.stops
 
     def _of_mix(self, limit: Cap, progress: Progress) -> Forecast | None:
@@ -160,38 +149,25 @@ class Watch:
 
     def _forecast(self) -> Forecast | None:
         pace = self._cap.pace if self._cap else None
-        if self._cap is None or pace is None or len(self._timeline) < 3 or len(pace.timeline) < 3:
+        if self._cap is None or pace is None or not pace.timeline:
             return None
-        first, (step, elapsed_s) = self._timeline[0], self._timeline[-1]
-        before, now = _at(pace.timeline, first[0]), _at(pace.timeline, step)
-        if before is None or now is None:
+        before_s = time_at(pace.timeline, pace.began(self._timeline))
+        now_s = time_at(pace.timeline, self._timeline[-1][0])
+        if before_s is None or now_s is None:
             return None
-        if now - before < max(_JUDGED_AFTER * pace.elapsed_s, _JUDGED_AFTER_S):
+        if now_s - before_s < max(_JUDGED_AFTER * pace.elapsed_s, _JUDGED_AFTER_S):
             return None
-        slowness = (elapsed_s - first[1]) / (now - before)
-        # What was lost so far, the start included, and what will be at this pace.
-        late_s = (elapsed_s - now) + (pace.elapsed_s - now) * (slowness - 1.0)
-        value = pace.value / slowness if self._cap.metric.kind == "rate" else pace.value + late_s
-        return Forecast(value, pace.elapsed_s + late_s)
+        end_s = pace.end_s(self._timeline)
+        value = None if end_s is None else pace.value_at(end_s, self._timeline, is_rate=self._cap.metric.kind == "rate")
+        return None if end_s is None or value is None else Forecast(value, end_s)
 
 
-def _is_beyond(limit: Cap, forecast: float) -> bool:
-    certain = 1.0 if limit.inputs else _CERTAIN  # hope leaves room enough
+def _is_beyond(limit: Cap, forecast: float, step: int) -> bool:
+    # Of a mix, hope leaves room enough.
+    certain = 1.0 if limit.inputs or limit.pace is None else limit.pace.factor(step, USUAL)
     if limit.metric.direction == "maximize":
         return forecast * certain < limit.bound
     return forecast > limit.bound * certain
-
-
-def _at(timeline: Timeline, step: int) -> float | None:
-    """Return when a step was reached, between its neighbours in proportion; None outside of the timeline."""
-    index = bisect_left(timeline, (step, -1.0))
-    if index == len(timeline) or (index == 0 and timeline[0][0] != step):
-        return None
-    after = timeline[index]
-    if after[0] == step:
-        return after[1]
-    before = timeline[index - 1]
-    return before[1] + (after[1] - before[1]) * (step - before[0]) / (after[0] - before[0])
 
 
 def was_capped(job: Job, limit: Cap | None, status: JobStatus, watch: Watch) -> bool:

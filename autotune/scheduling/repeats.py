@@ -13,13 +13,14 @@ from math import inf
 from statistics import median
 from typing import ClassVar
 
-from autotune.execution.capping import Cap, Pace, cap
+from autotune.execution.capping import Cap, cap
 from autotune.execution.segments import Segment
 from autotune.records.mix import MixedInput
 from autotune.records.points import median_points
 from autotune.records.series import TUNING, WARM_UP, RunId, Series
 from autotune.records.study import RECORDED_CAP, Purpose, State, TrialRecord
 from autotune.scheduling.mix_cap import mix_cap
+from autotune.scheduling.paces import Paces
 from autotune.statistics.front_race import FrontRace
 from autotune.statistics.racing import RaceRules, Standing, losing_value, standing
 from autotune.statistics.standings import Standings
@@ -64,18 +65,19 @@ class RepeatScheduler:
     """What a session has to run.
 
     `front` judges places on the front of a trade-off, which has no incumbent; `inputs` are those of a mix; `block` is
-    the number of the present block of time.
+    the number of the present block of time. `paces` are what runs that tell their steps are measured by.
     """
 
     repeats: RepeatsSection
     front: FrontRace | None = None
     inputs: tuple[MixedInput, ...] = ()
     block: int = 0
+    paces: Paces = field(default_factory=Paces)
     apart: ClassVar[bool] = True
     """What a trial tells depends on its own runs alone."""
     _warm_ups: int = 0
     _baselines: int = 0
-    _since_baseline: int = 0
+    _since_baseline: float = 0.0
     _left_alone: set[int] = field(default_factory=set)
     # The trials whose places on the front are sure, as they were when that was judged.
     _placed: dict[int, TrialRecord] = field(default_factory=dict)
@@ -183,7 +185,7 @@ class RepeatScheduler:
             return
         if self._baselines and self.ready(standings):
             self.block += 1
-        self._since_baseline = 0
+        self._since_baseline = 0.0
 
     def ended(self, purpose: Purpose, standings: Standings) -> None:
         """Take note of a run that ended."""
@@ -193,7 +195,7 @@ class RepeatScheduler:
         elif default is not None and purpose.trial == default.number:
             self._baselines += 1
         else:
-            self._since_baseline += 1
+            self._since_baseline += _part(purpose, standings)
 
     def leave_alone(self, trial: TrialRecord) -> None:
         """Run a trial no more in this session: the machine fails it."""
@@ -234,14 +236,15 @@ class RepeatScheduler:
         race = standing(standings.effects, trial.number, rival.number, self.rules)
         return race is Standing.LOST or (race is Standing.WON and limits is not Standing.OPEN)
 
-    def cap(self, trial: TrialRecord, standings: Standings) -> Cap | None:
+    def cap(self, trial: TrialRecord, standings: Standings, rival: TrialRecord | None = None) -> Cap | None:
         """Return from where on the next run of a challenger has lost; None for the incumbent and the default.
 
-        A run of a trade-off is not stopped: what it loses in one metric it may gain in another.
+        It has lost against the `rival`, the incumbent unless told otherwise. A run of a trade-off is not stopped: what
+        it loses in one metric it may gain in another.
         """
         if self.front is not None:
             return None
-        rival = standings.incumbent
+        rival = rival or standings.incumbent
         untouched = {other.number for other in (rival, standings.default) if other is not None}
         if not self.repeats.caps or rival is None or not rival.complete or trial.number in untouched:
             return None
@@ -255,7 +258,7 @@ class RepeatScheduler:
             standings.metric,
             standings.from_log(bound),
             overhead_s=standings.overhead_s,
-            pace=_pace(rival, standings),
+            pace=self.paces.of(trial, rival, standings, self.rules.error_rate),
         )
 
 
@@ -274,9 +277,10 @@ def observation(trial: TrialRecord, standings: Standings) -> Observation:
             return Observation()
 
 
-def _pace(rival: TrialRecord, standings: Standings) -> Pace | None:
-    """Return the incumbent's pace, if every run to its end took as many steps: else a step is no measure of work."""
-    outcome = next((outcome for outcome in reversed(rival.outcomes) if outcome.complete and outcome.timeline), None)
-    if standings.steps is None or outcome is None:
-        return None
-    return Pace(outcome.timeline, outcome.usage.elapsed_s, outcome.metrics[standings.metric.name])
+def _part(purpose: Purpose, standings: Standings) -> float:
+    """Return how much of a whole run a run that ended was: a machine drifts with time, and not with runs."""
+    trial, best = standings.trials.get(-1 if purpose.trial is None else purpose.trial), standings.incumbent
+    if trial is None or not trial.runs or not trial.outcomes[-1].capped or best is None or not best.runs:
+        return 1.0
+    whole_s = best.outcomes[-1].usage.elapsed_s
+    return min(1.0, trial.outcomes[-1].usage.elapsed_s / whole_s) if whole_s > 0.0 else 1.0

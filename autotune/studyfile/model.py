@@ -131,8 +131,8 @@ class RepeatsSection(Section):
     """How often configurations are run, so that noise does not decide who wins.
 
     The default configuration is run `baseline_runs` times at first, again after every `baseline_every` runs of others
-    (0: never), and at the start of every session, after `warm_up_runs` runs that do not count. With `caps`, a run that
-    has already lost is stopped.
+    (0: never; one that was stopped counts as its part of a whole one), and at the start of every session, after
+    `warm_up_runs` runs that do not count. With `caps`, a run that has already lost is stopped.
     """
 
     min_runs: int = Field(default=1, ge=1)

@@ -2,6 +2,7 @@
 
 from autotune.records.mix import mixed_inputs
 from autotune.results.pareto import tradeoff_metrics
+from autotune.scheduling.paces import Paces
 from autotune.scheduling.repeats import RepeatScheduler
 from autotune.scheduling.run_scheduler import RunScheduler
 from autotune.scheduling.short_runs import ShortRunScheduler
@@ -23,5 +24,6 @@ def scheduler_of(store: StudyStore, study: StudyFile, space: Space) -> RunSchedu
     repeats = study.repeats if study.decisions is None else study.repeats.for_a_table
     # Not `store.runs`, which takes note of what was read for those who read the trials anew.
     runs = lambda: list(store.keyed_runs().values())  # noqa: E731
-    scheduler = RepeatScheduler(repeats, front, mixed_inputs(definition))
+    paces = Paces(space, study.fidelity.high if study.fidelity is not None else None)
+    scheduler = RepeatScheduler(repeats, front, mixed_inputs(definition), paces=paces)
     return scheduler if study.fidelity is None else ShortRunScheduler(scheduler, study.fidelity, space, runs)

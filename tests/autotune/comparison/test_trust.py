@@ -3,9 +3,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from autotune.execution.capping import Cap, Pace
+from autotune.execution.capping import Cap
 from autotune.execution.task import Task
 from autotune.records.outcome import Outcome
+from autotune.statistics.pace import Pace
 from autotune.statistics.standings import Standings
 from launchers import Job
 from objectives.base import FailureKind

@@ -1,10 +1,12 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune.execution.capping import Cap, Pace, Watch, cap, limited, was_capped
+from autotune.execution.capping import Cap, Watch, cap, limited, was_capped
+from autotune.statistics.pace import Pace
 from launchers import EndReason, Job, JobState, JobStatus
 from objectives.base import Metric, Progress
 
@@ -73,6 +75,13 @@ def test_a_slow_start_is_not_taken_for_a_slow_pace():
 
 def test_a_little_too_slow_is_not_stopped_by_its_pace():
     assert follow(cap(TIME, 110.0, pace=PACE), slowed(1.1))[1] is None
+
+
+def test_where_it_is_known_how_far_forecasts_are_off_a_little_too_slow_is_stopped_by_its_pace():
+    known = replace(PACE, sure=((20, 1.02),))
+    _, stopped = follow(cap(TIME, 110.0, pace=known), slowed(1.1))
+    # At step 20, and not before: until then the forecast has to be a quarter beyond.
+    assert stopped == dict(slowed(1.1))[20]
 
 
 @pytest.mark.parametrize(("factor", "stops"), [(1.0, False), (1.1, False), (2.0, True)])

@@ -238,6 +238,15 @@ def paced(*others, metric=SECONDS):
     return session.agenda.cap(session.trials[9], session.standings)
 
 
+def test_a_run_that_was_stopped_brings_the_next_baseline_nearer_by_the_part_that_it_took():
+    # Stopped after a tenth of the 2 s that a run of the best takes.
+    lost = Outcome(bound=1.0, usage=Usage(elapsed_s=0.2))
+    outcomes = {0: [took(1.0)]} | {number: [lost] for number in range(1, 31)}
+    made = Session(outcomes, warm_up_runs=0, baseline_runs=1, baseline_every=2).run(31)
+    assert [number for number, _, block in made if number == 0 and block] == [0]
+    assert [number for number, _, _ in made].index(0, 1) == 21
+
+
 def test_the_pace_is_that_of_the_incumbent():
     pace = paced(settled(1, took(5.0, steps=5))).pace
     assert (pace.value, pace.elapsed_s, len(pace.timeline)) == (5.0, 6.0, 5)

@@ -1,0 +1,85 @@
+"""What a run is measured by on its way, and from when on it may be said to have lost."""
+
+from dataclasses import replace
+from math import inf
+
+from autotune.execution.capping import USUAL
+from autotune.records.outcome import Outcome
+from autotune.records.study import Run, TrialRecord
+from autotune.scheduling.paces import Paces
+from autotune.statistics.standings import Standings
+from launchers import Usage
+from objectives.base import Metric
+from spaces import Integer, Space
+
+SECONDS = Metric("wall_s", "s", kind="time")
+SPACE = Space([Integer.range("a", 0, 2, default=0), Integer.range("b", 0, 2, default=0)])
+
+
+def whole(seconds):
+    timeline = tuple((step, seconds * step / 100) for step in range(101))
+    return Outcome(metrics={"wall_s": seconds}, timeline=timeline, usage=Usage(elapsed_s=seconds))
+
+
+def stopped(seconds, until):
+    outcome = whole(seconds)
+    spent_s = seconds * until / 100
+    return replace(
+        outcome, metrics={}, bound=spent_s, timeline=outcome.timeline[: until + 1], usage=Usage(elapsed_s=spent_s)
+    )
+
+
+def trial(number, a, b, *outcomes):
+    runs = tuple(Run({}, number, outcome=outcome) for outcome in outcomes)
+    return TrialRecord(number, {"a": a, "b": b}, runs, settled=bool(runs))
+
+
+def sure(a, b, *others, space=SPACE):
+    """Return the factors for a new trial, beside a default and two others that ran to their ends with a = 0 and 1."""
+    known = [trial(0, 0, 0, whole(20.0)), trial(1, 1, 0, whole(10.0)), trial(2, 1, 1, whole(15.0)), *others]
+    new = trial(9, a, b)
+    standings = Standings.of([*known, new], SECONDS)
+    return [factor for _, factor in Paces(space).of(new, standings.trials[1], standings, 0.05).sure]
+
+
+def test_where_runs_keep_their_pace_forecasts_decide_before_they_are_far_off():
+    assert max(sure(0, 1)) < 1.1
+
+
+def test_the_first_run_with_a_value_is_not_judged_by_its_start():
+    factors = sure(0, 2)
+    assert factors == [inf, inf, USUAL]
+
+
+def test_a_run_that_was_stopped_late_shows_what_its_values_do_and_one_that_was_stopped_early_does_not():
+    assert max(sure(0, 2, trial(3, 1, 2, stopped(40.0, until=45)))) < 1.1
+    assert sure(0, 2, trial(3, 1, 2, stopped(40.0, until=15)))[0] == inf
+
+
+def test_where_runs_differ_in_how_their_pace_changes_forecasts_have_to_be_farther_off():
+    def changing(number, b, factor):
+        outcome = whole(15.0)
+        timeline = tuple((step, at_s * (factor if step < 20 else 1.0)) for step, at_s in outcome.timeline)
+        return trial(number, 1, b, replace(outcome, timeline=timeline))
+
+    assert sure(0, 1, changing(3, 0, 0.7), changing(4, 1, 0.9))[0] > USUAL
+
+
+def test_without_a_space_nothing_is_learnt():
+    assert sure(0, 1, space=None) == []
+
+
+def pace_beside(*known, steps=None):
+    new = trial(9, 0, 0)
+    standings = Standings.of([*known, new], SECONDS)
+    return Paces(SPACE, steps).of(new, standings.trials[0], standings, 0.05)
+
+
+def test_one_run_that_made_the_steps_it_was_told_to_is_a_yardstick_and_one_that_was_not_told_is_not():
+    assert pace_beside(trial(0, 0, 0, whole(20.0)), steps=100) is not None
+    assert pace_beside(trial(0, 0, 0, whole(20.0)), steps=200) is None
+    assert pace_beside(trial(0, 0, 0, whole(20.0))) is None
+
+
+def test_two_runs_that_agree_in_their_steps_may_do_so_by_chance():
+    assert pace_beside(trial(0, 0, 0, whole(20.0)), trial(1, 1, 0, whole(10.0))).sure == ()
