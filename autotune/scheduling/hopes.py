@@ -15,6 +15,7 @@ import numpy as np
 from autotune.records.short_runs import all_short_runs, short_runs
 from autotune.records.study import Run, State, TrialRecord
 from autotune.scheduling.own_starts import OwnStarts, Values, values_of
+from autotune.scheduling.paces import Paces
 from autotune.statistics.racing import RaceRules
 from autotune.statistics.rank_correlation import bounded_rank_correlation
 from autotune.statistics.standings import Standings
@@ -68,11 +69,12 @@ class Hopes:
 
 @dataclass(frozen=True)
 class Hoping:
-    """What hopes follow from, beside the runs: the lengths of runs, the space, and the rules of races."""
+    """What hopes follow from, beside the runs: the lengths of runs, the space, the rules of races, and paces."""
 
     section: FidelitySection
     space: Space
     rules: RaceRules
+    paces: Paces
 
     def of(self, runs: Sequence[Run], standings: Standings) -> Hopes:
         """Return what the short runs among `runs` tell."""
@@ -94,6 +96,9 @@ class Hoping:
         short_s = median(made[number].outcome.usage.elapsed_s for number in values) if values else 0.0
         hopes = Hopes(bare, failed, frozenset(made), len(pairs), unknown, *self._drift(runs, standings), short_s)
         hopes = self._judged(hopes, pairs, values, standings)
+        if standings.default is not None and self.paces.judge(standings.default, standings):
+            # Whole runs are stopped by their paces, and go on where they promise something: nothing is run twice.
+            return replace(hopes, pays=False)
         return replace(hopes, pays=hopes.pays and self._pays(hopes, standings))
 
     def _values(self, numbers: Sequence[int], standings: Standings) -> dict[int, Values]:

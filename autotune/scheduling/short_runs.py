@@ -9,7 +9,12 @@ winner only as often as that. A trial that would beat the incumbent if one of it
 whole as well, since a forecast may not know of that. As long as the interval of their rank correlation does not show
 that short runs rank as whole ones do, every trial is run whole; a capped run counts there with its bound.
 
-Where short runs do not pay (`hopes`), no more are made, and whole runs are capped as in any study.
+Where short runs do not pay (`hopes`), no more are made, and whole runs are capped as in any study. Nor are any made
+of a program that tells its steps: a whole run is begun, and stopped when its pace has lost (`paces`).
+
+What only refines a value, a race or a repeat of a new best, waits until there are no more new trials: first all are
+screened, then the best compared (Nelson, Swann, Goldsman & Song, "Simple procedures for selecting the best simulated
+system when the number of alternatives is large", Operations Research 49, 2001).
 
 The default has a short run now and then: how these differ says how far the machine drifts, which short runs apart in
 time are off by. Where it does, they also bring the next baseline nearer, and nothing is capped. Values, races, caps and
@@ -17,11 +22,11 @@ comparisons are those of whole runs alone.
 """
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from autotune.execution.capping import Cap
-from autotune.records.series import Series
+from autotune.records.series import WARM_UP, Series
 from autotune.records.study import Purpose, Run, TrialRecord
 from autotune.scheduling.hopes import PAIRS, Hopes, Hoping, drifts
 from autotune.scheduling.repeats import RepeatScheduler, Step
@@ -53,7 +58,7 @@ class ShortRunScheduler:
 
     @property
     def _hoping(self) -> Hoping:
-        return Hoping(self.section, self.space, self.repeats.rules)
+        return Hoping(self.section, self.space, self.repeats.rules, self.repeats.paces)
 
     @property
     def block(self) -> int:
@@ -67,10 +72,14 @@ class ShortRunScheduler:
     def next(self, standings: Standings, busy: Collection[int]) -> Step | None:
         """Return the next run; None when a new trial may start, or the running ones have to end first."""
         if not self.ready(standings):
-            return self.repeats.next(standings, busy)
+            step = self.repeats.next(standings, busy)
+            if step is None or step.series != WARM_UP:
+                return step
+            return replace(step, until=(self.section.low, self.section.high))
         self._runs = self.made()  # other coordinators make some, too
         hopes = self._hopes(standings)
         waiting = {number for number in self._without(standings) if not self._goes_on(number, hopes, busy)}
+        waiting |= {one.number for one in standings.trials.values() if one.runs and one is not standings.default}
         whole = self.repeats.next(standings, {*busy, *waiting})
         return whole if whole is not None else self._short(standings, busy, hopes)
 
@@ -83,6 +92,9 @@ class ShortRunScheduler:
         worth = [trial for trial in self._unsure(standings, hopes) if self._may_run(trial.number, busy)]
         if worth:
             return Step(worth[0])
+        again = self.repeats.next(standings, {*busy, *self._without(standings)})
+        if again is not None:
+            return again
         self._over = not busy
         return None
 
@@ -105,7 +117,7 @@ class ShortRunScheduler:
         # Where the machine drifts, a short run takes the time of a whole one nearer to the next baseline.
         drifting = purpose.trial in standings.trials and drifts(self._hopes(standings), standings)
         self._runs = None
-        if purpose.steps is None or drifting:
+        if purpose.steps is None or drifting or purpose.series == WARM_UP:
             self.repeats.ended(purpose, standings)
 
     def leave_alone(self, trial: TrialRecord) -> None:
@@ -120,7 +132,10 @@ class ShortRunScheduler:
         """
         hopes = self._hopes(standings)
         is_pair = hopes.pays and (hopes.pairs < PAIRS or bool(hopes.unknown.get(trial.number)))
-        return None if is_pair or drifts(hopes, standings) else self.repeats.cap(trial, standings)
+        if is_pair or drifts(hopes, standings):
+            return None
+        # Races wait, so that the best so far may not have won its own yet; how unsure its value is, is known.
+        return self.repeats.cap(trial, standings, next(iter(standings.ranking), None))
 
     def is_settled(self, trial: TrialRecord, standings: Standings, busy: Collection[int]) -> bool:
         """Whether no further run could change what a trial is worth."""

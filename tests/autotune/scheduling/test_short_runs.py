@@ -1,5 +1,8 @@
+import json
+from dataclasses import replace
 from math import exp
 
+from autotune.execution import simulated_executor
 from autotune.records.outcome import Outcome
 from autotune.records.series import SeriesKind
 from autotune.records.study import State
@@ -9,7 +12,7 @@ from objectives.base import FailureKind
 from spaces import Integer, Space
 from tests.support.fakes import SECONDS
 from tests.support.lengths import STEPS, LengthSimulation
-from tests.support.simulated import SimulatedExecutor, study_file
+from tests.support.simulated import study_file, told
 
 SPACE = Space([Integer.range("a", 0, 5, default=2), Integer.range("b", 0, 3, default=1)])
 SECTION = FidelitySection(parameter=STEPS, low=100, high=1000, production=100_000)
@@ -23,14 +26,23 @@ def steady(configuration, steps):
     return 1.0 + pace(configuration) * steps
 
 
-def simulated(seconds, *, trials=24, short=True, seed=0):
-    def value_of(told, rng):
-        drawn = seconds(told, int(told[STEPS]) or SECTION.high)
-        return drawn if isinstance(drawn, Outcome) else drawn * exp(0.005 * rng.standard_normal())
+def simulated(seconds, *, trials=24, short=True, seed=0, every=0):
+    """Return a study; its runs tell one step in `every`."""
+
+    def drawn(configuration, rng, _worker):
+        steps = int(configuration[STEPS]) or SECTION.high
+        seconds_of = seconds(configuration, steps)
+        if isinstance(seconds_of, Outcome):
+            return told(seconds_of)
+        factor = exp(0.005 * rng.standard_normal())
+        points = range(every, steps + 1, every) if every else ()
+        lines = [(seconds(configuration, step) * factor, json.dumps({"step": step})) for step in points]
+        run = told(seconds_of * factor)
+        return replace(run, lines=(*lines, *run.lines))
 
     study = study_file(trials=trials, seed=seed)
     study = study.model_copy(update={"fidelity": SECTION}) if short else study
-    return LengthSimulation.of(SPACE, SimulatedExecutor(value_of, seed), study)
+    return LengthSimulation.of(SPACE, simulated_executor.SimulatedExecutor(drawn, seed), study)
 
 
 def tuned(seconds, **options):
@@ -158,3 +170,32 @@ def test_that_the_best_gets_better_and_caps_come_earlier_does_not_hide_that_shor
     assert len(short) == 23
     assert simulation.executor.spent_s < whole.executor.spent_s
     assert close(standings.incumbent.configuration, SECTION.high) <= 1.02 * best_of(close, standings)
+
+
+def test_runs_that_tell_their_steps_need_no_short_ones_and_are_stopped_by_their_paces():
+    whole, _ = tuned(steady, short=False)
+    simulation, standings = tuned(steady, every=50)
+    assert all(run.series.kind is not SeriesKind.SHORT for run in simulation.store.runs())
+    assert simulation.executor.spent_s < 0.8 * whole.executor.spent_s
+    assert steady(standings.incumbent.configuration, SECTION.high) <= 1.02 * best_of(steady, standings)
+
+
+def test_a_start_that_hides_the_best_does_not_have_it_stopped_by_its_pace():
+    def hidden(configuration, steps):
+        is_hidden = configuration["a"] == 5
+        late = 3.0 * min(steps, 200) / 200 if is_hidden else 0.0
+        return 1.0 + late + (0.004 if is_hidden else pace(configuration)) * steps
+
+    _, standings = tuned(hidden, every=50)
+    assert hidden(standings.incumbent.configuration, SECTION.high) == best_of(hidden, standings)
+
+
+def test_races_wait_until_there_are_no_new_trials():
+    simulation, standings = tuned(steady)
+    runs = [run for run in simulation.store.runs() if run.trial != 0]
+    last_new = max(place for place, run in enumerate(runs) if run.series.kind is SeriesKind.SHORT)
+    seen = set()
+    repeated = [p for p, run in enumerate(runs) if run.series.is_tuning and (run.trial in seen or seen.add(run.trial))]
+    assert repeated
+    assert min(repeated) > last_new
+    assert len(standings.incumbent.runs) >= 3
