@@ -4,10 +4,12 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from launchers.software.digest import file_digest
+from launchers.software.digest import file_digest, text_digest
 from objectives.madefile import NotMadeError, made_once, made_path
 
-SOURCE = Path(__file__).with_name("mpitime.c")
+SOURCES = tuple(Path(__file__).with_name(name) for name in ("mpitime.c", "mpicalls.h"))
+"""What it is made of: the first is compiled, and includes the others."""
+
 NAME = "autotune-mpitime.so"
 FOLDER_VARIABLE = "AUTOTUNE_MPI_TIMES"
 PRELOAD = "LD_PRELOAD"
@@ -26,7 +28,7 @@ def made() -> Path:
         msg = f"there is no C compiler: none of {', '.join(_COMPILERS)} is on the search path"
         raise NotMadeError(msg)
     try:
-        return made_once(NAME, (command,), (SOURCE,))
+        return made_once(NAME, (command,), SOURCES)
     except OSError as error:
         msg = f"{error.filename or NAME}: {error.strerror or error}"
         raise NotMadeError(msg) from error
@@ -35,12 +37,12 @@ def made() -> Path:
 def place() -> Path | None:
     """Return where the library is when it is made; None where nothing could make it."""
     command = _command()
-    return None if command is None else made_path(NAME, (command,), (SOURCE,))
+    return None if command is None else made_path(NAME, (command,), SOURCES)
 
 
 def identity() -> str:
     """Return what tells runs with this library from others."""
-    return f"timed by a library that is loaded first, {file_digest(SOURCE)}"
+    return f"timed by a library that is loaded first, {text_digest(' '.join(map(file_digest, SOURCES)))}"
 
 
 def timed(environment: Mapping[str, str], library: Path, folder: Path) -> dict[str, str]:
@@ -60,4 +62,4 @@ def without(environment: Mapping[str, str]) -> dict[str, str]:
 
 def _command() -> tuple[str, ...] | None:
     compiler = next((name for name in _COMPILERS if shutil.which(name)), None)
-    return None if compiler is None else (compiler, "-O2", "-shared", "-fPIC", "-o", NAME, SOURCE.name, "-ldl")
+    return None if compiler is None else (compiler, "-O2", "-shared", "-fPIC", "-o", NAME, SOURCES[0].name, "-ldl")
