@@ -45,12 +45,17 @@ def recognised(measured: Sequence[Measured], setting: Setting) -> list[Measured]
 
 
 def is_same_workload(one: Setting, other: Setting) -> bool:
-    """Return whether two settings have the same problem: by name, or by its sizes as far as they are known."""
+    """Return whether two settings have the same problem: by name, or by its sizes as far as they are known.
+
+    Few sizes do not make one problem of two whose identities are known to differ.
+    """
     if one.workload == other.workload:
         return True
     sizes, others = _sizes(one), _sizes(other)
     shared = sizes.keys() & others.keys()
     if not all(_is_equal(sizes[name], others[name]) for name in shared):
+        return False
+    if len(shared) < _LEAST_SIZES and one.identity and other.identity and one.identity != other.identity:
         return False
     fewest, most = sorted((len(sizes), len(others)))
     is_part = len(shared) == fewest >= _LEAST_SIZES and 2 * fewest >= most

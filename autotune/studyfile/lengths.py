@@ -20,7 +20,7 @@ def fidelity_errors(
     section = study.fidelity
     if section is None:
         return []
-    name, mentioned, errors = section.parameter, _mentioned(study, plan.mentioned), []
+    name, mentioned, errors = section.parameter, told_names(study, plan.mentioned), []
     if name in parameters:
         msg = f"{name!r} is a parameter that is tuned, and cannot be the length of a run: take it out of the space"
         errors.append(Problem(msg, _PARAMETER))
@@ -74,7 +74,7 @@ def shorter_jobs(study: StudyFile, plan: Plan, space: Space) -> dict[int, Values
     return {section.low: values}
 
 
-def _mentioned(study: StudyFile, mentions: Sequence[Mention]) -> set[str]:
+def told_names(study: StudyFile, mentions: Sequence[Mention]) -> set[str]:
     """Return the names that a study's options mention, also by way of derived values."""
     names = {name for mention in mentions for name in mention.names}
     while True:

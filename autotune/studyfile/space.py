@@ -8,11 +8,11 @@ from autotune.studyfile.lengths import derived_values, fidelity_errors, shorter_
 from autotune.studyfile.limits import limit_errors
 from autotune.studyfile.model import AUTO, OWN_SAMPLER, StudyFile
 from autotune.studyfile.shape import mentioned_terms, shape_of, term_errors
+from autotune.studyfile.sizes import identity_of_sizes, sizes_of
 from autotune.studyfile.target import with_target
 from objectives.base import Plan, PlanError
 from objectives.computing import ComputingObjective
 from objectives.efficiency.plan import timed
-from objectives.mentions.templates import written
 from spaces import (
     Constraint,
     Parameter,
@@ -80,8 +80,10 @@ def joined(study: StudyFile, plan: Plan, machine: Mapping[str, Value]) -> tuple[
             ready, space = _computing(study, plan, space)
             errors.extend(term_errors(study, space))
             if not errors:
-                identity = {**plan.identity, **_problem(plan, fixed)}
-                return replace(ready, shape=shape_of(study, plan, space), identity=identity), space
+                sizes = sizes_of(study, plan, fixed)
+                identity = {**plan.identity, **identity_of_sizes(sizes)}
+                facts = {**plan.facts, **sizes}
+                return replace(ready, shape=shape_of(study, plan, space), identity=identity, facts=facts), space
         except SpaceError as error:
             errors.extend(error.problems)
     msg = f"the space of study {study.name!r} has errors:"
@@ -103,12 +105,6 @@ def _computing(study: StudyFile, plan: Plan, space: Space) -> tuple[Plan, Space]
     if not values.computes:
         return plan, space
     return replace(plan, objective=ComputingObjective(plan.objective, values, shorter_jobs(study, plan, space))), space
-
-
-def _problem(plan: Plan, fixed: Mapping[str, Value]) -> dict[str, str]:
-    """Return what tells problems apart beside the plan's identity: derived values of which every run is told."""
-    mentioned = {name for mention in plan.mentioned for name in mention.names}
-    return {f"space.derived.{name}": written(value) for name, value in fixed.items() if name in mentioned}
 
 
 def _stopping_errors(study: StudyFile, plan: Plan) -> list[Problem]:

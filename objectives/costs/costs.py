@@ -26,6 +26,8 @@ class Costs:
         timed: In which cases the timers measure what the run waits for, (n,): they are one rank's, which another may
             keep waiting. None: in all.
         reads: The parameters that the terms depend on.
+        sized: Whether the terms say how much more work a larger problem is: only the rest of a workload's level is then
+            its own, however vague that of all is.
         inverse: Whether the sum is the inverse of what is measured: the seconds that a unit of work takes, where work
             a second is measured.
     """
@@ -36,6 +38,7 @@ class Costs:
     timers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     timed: npt.NDArray[np.bool_] | None = None
     reads: frozenset[str] = frozenset()
+    sized: bool = False
     inverse: bool = False
 
     def __len__(self) -> int:

@@ -53,8 +53,11 @@ class Shape:
     @property
     def reads(self) -> frozenset[str]:
         """The names that the terms mention, and those that these are computed from."""
-        texts = (*(term.expression for term in self.terms), *self.derived.values(), *self.counts.values())
-        return frozenset(name for text in texts for name in names_of(text))
+        computed = {**self.derived, **self.counts}
+        names = {name for term in self.terms for name in names_of(term.expression)}
+        while more := {other for name in names & computed.keys() for other in names_of(computed[name])} - names:
+            names |= more
+        return frozenset(names)
 
     def of(self, columns: Columns) -> dict[str, FloatArray]:
         """Return the terms, (n,) each and not negative, at `columns`, (n,) each; NaN where one is not known.

@@ -16,6 +16,7 @@ from autotune.records.study import Definition, Run, State, TrialRecord
 from autotune.scheduling.equivalence import Equivalence
 from autotune.statistics.standings import Standings
 from autotune.studyfile import RepeatsSection
+from autotune.studyfile.sizes import is_size
 from launchers.software.digest import text_digest
 from objectives import registry
 from objectives.base import PARTS
@@ -73,11 +74,12 @@ def program_of(objective: str, study: str, *, mixed: bool = False) -> str:
 def workload_of(program: str, facts: Facts, identity: Mapping[str, str]) -> tuple[str, Facts]:
     """Return the name and the facts of a program's workload: problems of the same size are the same.
 
-    `facts` are those of the problem, and perhaps some of the machine, which are left out. A problem without facts is
-    told from others by its `identity`.
+    `facts` are those of the problem, and perhaps some of the machine, which are left out. Where only sizes are known
+    that a study file gives the problem, it is told from others by its `identity`.
     """
     own = {name: value for name, value in facts.items() if name not in FACTS}
-    return f"{program} {text_digest(repr(sorted((own or identity).items())))[:_DIGEST]}", own
+    is_known = any(not is_size(name, identity) for name in own)
+    return f"{program} {text_digest(repr(sorted((own if is_known else identity).items())))[:_DIGEST]}", own
 
 
 def identity_of(identity: Mapping[str, str]) -> str:

@@ -58,7 +58,8 @@ class CostModel:
     """The posterior of q parameters: their `mode`, (q,), and the Cholesky factor, (q, q), of its precision.
 
     The parameters are the common rates of the terms `names`, (p,), then of each of `groups` rates, (l, p), and
-    levels, (l,), then the levels of workloads. `deviations`, (p,), are what the terms state, `level` that of all.
+    levels, (l,), then the levels of workloads. `deviations`, (p,), are what the terms state, `level` that of all, of
+    which a workload has its own unless the terms are `sized`.
     `sign` is -1 where the values are the inverse of the sum.
     """
 
@@ -70,6 +71,7 @@ class CostModel:
     mode: FloatArray
     factor: FloatArray
     sign: float = 1.0
+    sized: bool = False
 
     @classmethod
     def fitted(cls, table: Table, y: FloatArray, weights: FloatArray) -> "CostModel | None":
@@ -88,13 +90,15 @@ class CostModel:
         workloads = _group("workload", rows)
         deviations = np.array([costs.doubts[name] for name in costs.names])
         sign = -1.0 if costs.inverse else 1.0
-        empty = cls(costs.names, deviations, costs.level, groups, workloads, np.zeros(0), np.zeros((0, 0)))
-        fit = _Fit.of(empty, rows, costs, sign * y[whole], weights[whole])
-        start = fit.mode(np.zeros(len(empty.priors)))
+        known = cls(
+            costs.names, deviations, costs.level, groups, workloads, np.zeros(0), np.zeros((0, 0)), sign, costs.sized
+        )
+        fit = _Fit.of(known, rows, costs, sign * y[whole], weights[whole])
+        start = fit.mode(np.zeros(len(known.priors)))
         fit = fit.with_noise_at(start)
         mode = fit.mode(start)
         factor = cholesky(fit.precision(mode), lower=True)
-        return cls(costs.names, deviations, costs.level, groups, workloads, mode, factor, sign)
+        return replace(known, mode=mode, factor=factor)
 
     @property
     def priors(self) -> FloatArray:
@@ -110,8 +114,8 @@ class CostModel:
 
     @property
     def workload_level(self) -> float:
-        """The standard deviation of a workload's level: where the work is not known, that of all terms together."""
-        return max(_WORKLOAD_LEVEL, self.level)
+        """The standard deviation of a workload's level: where its work is not known, that of all terms together."""
+        return _WORKLOAD_LEVEL if self.sized else max(_WORKLOAD_LEVEL, self.level)
 
     def draws(self, table: Table, count: int = DRAWS) -> FloatArray:
         """Return logarithms of the cases, (`count`, m), each by one draw of all rates; NaN where a term is unknown.

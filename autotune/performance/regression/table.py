@@ -98,11 +98,11 @@ class Reader:
         physics = registry.quantities(self.program)
         if physics is not None:
             numbers |= physics(columns)
-        return Table(numbers, words, self._costs(columns))
+        return Table(numbers, words, self._costs(columns, cases.workload))
 
-    def _costs(self, columns: Columns) -> Costs | None:
+    def _costs(self, columns: Columns, workload: Columns) -> Costs | None:
         if self.shape is not None:
-            return self.shape.costs(columns)
+            return replace(self.shape.costs(columns), sized=not self.shape.reads.isdisjoint(workload))
         costs = registry.costs(self.program)
         return None if costs is None else costs(columns)
 

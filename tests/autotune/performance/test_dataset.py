@@ -158,6 +158,17 @@ def test_a_problem_without_facts_is_told_from_others_by_its_identity():
     assert names[0] == names[1] != names[2]
 
 
+def test_a_size_is_a_fact_and_does_not_hide_what_else_tells_problems_apart():
+    def of(rows, text, **facts):
+        identity = {"input": text, "space.derived.rows": str(rows)}
+        return setting_of("x", definition(SPACE, facts={"rows": rows, **facts}, identity=identity))
+
+    assert of(20, "a").workload_facts == {"rows": 20}
+    assert len({one.workload for one in (of(20, "a"), of(40, "a"), of(20, "b"), of(20, "a"))}) == 3
+    # What an objective knows of the problem says more than its input's digest.
+    assert of(20, "a", atoms=8).workload == of(20, "b", atoms=8).workload != of(40, "a", atoms=8).workload
+
+
 def test_builds_of_a_program_are_machines_of_their_own():
     one, other = (
         setting_of("x", definition(SPACE, facts={"n": 3, "blas": blas}, installation=("blas",)))

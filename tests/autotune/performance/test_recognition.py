@@ -175,6 +175,13 @@ def test_names_differ_and_facts_are_equal():
     assert not is_same_workload(replace(few, workload_facts={}), replace(asked, workload_facts={}))
 
 
+def test_one_size_does_not_make_one_problem_of_two_studies():
+    rows = {"rows": 80_000}
+    one = replace(imported(workload="kernel 1a2b"), workload_facts=rows, identity="1a2b")
+    assert is_same_workload(one, replace(imported(workload="an import"), workload_facts=rows))
+    assert not is_same_workload(one, replace(one, workload="kernel 3c4d", identity="3c4d"))
+
+
 def test_a_study_calls_its_machine_after_its_processor():
     node = {**FACTS, "cpu_model": "Xeon(R) Platinum 8274 CPU @ 3.20GHz", "pw_version": "6.1"}
     study = replace(

@@ -11,6 +11,7 @@ from autotune.performance.run_times.novelty import folds, novelty
 from autotune.records.measurement import Measured, Setting
 from objectives.base import Metric
 from objectives.shapes.scaling import strong_scaling
+from objectives.shapes.shape import Shape, Term
 
 WALL = Metric("wall_s", "s", "minimize", "time")
 RATE = Metric("bytes_per_s", "B/s", "maximize", "other")
@@ -332,6 +333,37 @@ def test_of_unknown_work_each_workload_has_a_level_of_its_own():
     ]
     model = RunTimes.fitted(known, (), places[200], strong_scaling("np", None))
     assert np.exp(model.estimate(cases(places[200], [1, 8])).mean) == pytest.approx([50.5, 6.75], rel=0.15)
+
+
+def seconds(rows, ranks):
+    return 2e-5 * rows / ranks + 1e-3 * ranks
+
+
+def sized(rows):
+    return Setting("kernel", "a", f"kernel {rows}", WALL, {"nodes": 1}, {"rows": rows})
+
+
+def of_two_sizes(shape):
+    known = [Measured(sized(rows), {"np": n}, seconds(rows, n)) for rows in (20_000, 40_000) for n in (1, 2, 3, 4)]
+    return RunTimes.fitted(known, (), sized(80_000), shape)
+
+
+ROWS = Shape((Term("rows / np", "rows / np", 1e-5, 2.0), Term("np", "np", 0.1, 2.0)), derived={"rows": "80000"})
+
+
+def test_two_sizes_and_terms_that_name_them_tell_a_third():
+    found = of_two_sizes(ROWS).estimate(cases(sized(80_000), [1, 2, 4]))
+    true = np.log([seconds(80_000, n) for n in (1, 2, 4)])
+    assert found.mean == pytest.approx(true, abs=0.05)
+    assert (np.abs(found.mean - true) <= found.half).all()
+    assert (found.half < np.log(3.0)).all()
+
+
+def test_terms_that_name_no_size_leave_the_time_of_another_open():
+    found = of_two_sizes(strong_scaling("np", None)).estimate(cases(sized(80_000), [1, 2, 4]))
+    true = np.log([seconds(80_000, n) for n in (1, 2, 4)])
+    assert (np.abs(found.mean - true) <= found.half).all()
+    assert (found.half > np.log(30.0)).all()
 
 
 def test_runs_of_unknown_size_leave_the_times_that_costs_tell():

@@ -108,7 +108,9 @@ def test_a_size_of_which_each_run_is_told_tells_studies_apart_and_bounds_of_the_
     argv = ["awk", "{side}", "{np}", "{= np * half}"]
 
     def identity(side, derived):
-        return planned(tmp_path, derived={"side": side, "half": "side // 2", **derived}, argv=argv).identity
+        made = planned(tmp_path, derived={"side": side, "half": "side // 2", **derived}, argv=argv)
+        assert made.facts["side"] == 2 * made.facts["half"] + made.facts["side"] % 2
+        return made.identity
 
     large = identity("8 * cores", {"most": "2 * cores", "share": "cores // np"})
     assert large["space.derived.side"] == "64"
@@ -116,3 +118,10 @@ def test_a_size_of_which_each_run_is_told_tells_studies_apart_and_bounds_of_the_
     assert not {"space.derived.most", "space.derived.share"} & large.keys()
     assert identity("64", {}) == large
     assert identity("65", {})["space.derived.side"] == "65"
+
+
+def test_a_size_may_be_told_by_way_of_what_is_computed_from_it(tmp_path):
+    derived = {"rows": "1000 * cores", "chunk": "rows // np", "most": "2 * cores"}
+    made = planned(tmp_path, derived=derived, argv=["awk", "{chunk}"])
+    assert made.facts == {"rows": 8000}
+    assert made.identity["space.derived.rows"] == "8000"

@@ -1,0 +1,31 @@
+"""The sizes of a study's problem: derived values of which every run is told, and that no parameter changes.
+
+They are facts of the workload: what was measured of one size is not that of another, and tells a model what to expect
+of it.
+"""
+
+from collections.abc import Mapping
+
+from autotune.studyfile.lengths import told_names
+from autotune.studyfile.model import StudyFile
+from objectives.base import Plan
+from objectives.mentions.templates import written
+from spaces import Value
+
+_IDENTITY = "space.derived."
+
+
+def sizes_of(study: StudyFile, plan: Plan, fixed: Mapping[str, Value]) -> dict[str, Value]:
+    """Return those of the `fixed` derived values of which a run is told, be it by way of other derived values."""
+    told = told_names(study, plan.mentioned)
+    return {name: value for name, value in fixed.items() if name in told}
+
+
+def identity_of_sizes(sizes: Mapping[str, Value]) -> dict[str, str]:
+    """Return what tells studies of other sizes apart."""
+    return {f"{_IDENTITY}{name}": written(value) for name, value in sizes.items()}
+
+
+def is_size(name: str, identity: Mapping[str, str]) -> bool:
+    """Return whether a fact is a size, by the identity of its study."""
+    return f"{_IDENTITY}{name}" in identity
