@@ -1,5 +1,6 @@
 """`autotune known` and `studies`: what is known to work here, by program and machine, and by study that ships."""
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,6 +13,7 @@ from autotune.formatting import shown
 from autotune.storage.address import sqlite_path, storage_url
 
 if TYPE_CHECKING:
+    from autotune.results.came_to import CameTo
     from autotune.results.known import KnownConfiguration
 
 _COLUMNS = (
@@ -26,7 +28,16 @@ _COLUMNS = (
     Column("study", 6),
     Column("configuration"),
 )
-_SHIPPED_COLUMNS = (Column("study"), Column("over the default here"), Column("runs", 1), Column("what it is after"))
+_SHIPPED_COLUMNS = (
+    Column("study"),
+    Column("over the default here"),
+    Column("trials", 3),
+    Column("runs", 4),
+    Column("took", 1),
+    Column("core-seconds", 2),
+    Column("saved", 5),
+    Column("what it is after"),
+)
 
 
 def known(
@@ -86,26 +97,20 @@ def studies(
     table: Annotated[bool, typer.Option("--table", help="As a table in Markdown.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """List the studies that ship, with their speed-ups here.
+    """List the studies that ship, with what they came to here.
 
-    The speed-up is that of the study of this name in the storage, with the interval of its verdict.
+    That is the speed-up of the study of this name in the storage, with the interval of its verdict; its settled trials
+    and all its runs; for how long it was at work; the core-seconds of its runs; and those that it saved by stopping
+    runs that had lost, and by not repeating what was clear.
     """
     from autotune import studyfile
 
-    here = _measured(storage)
-    rows = [
-        {
-            "study": name,
-            "over_the_default": here[name].sentence if name in here else "not tuned here",
-            "runs": here[name].runs if name in here else 0,
-            "description": str(studyfile.read(path).get("description", "")),
-        }
-        for name, path in studyfile.catalogue().items()
-    ]
+    here, shipped = _came_to(storage), studyfile.catalogue()
+    described = {name: str(studyfile.read(path).get("description", "")) for name, path in shipped.items()}
     if as_json:
-        print_json(rows)
+        print_json([{"study": name, **asdict(here[name]), "description": text} for name, text in described.items()])
         return
-    texts = [[str(value) for value in row.values()] for row in rows]
+    texts = [[name, *_figures(here[name]), text] for name, text in described.items()]
     console = output()
     if table:
         heads = [column.title for column in _SHIPPED_COLUMNS]
@@ -116,12 +121,24 @@ def studies(
     console.print("autotune study NAME tunes one; autotune check NAME says what it needs", markup=False)
 
 
-def _measured(storage: str) -> "dict[str, KnownConfiguration]":
-    from autotune.results.known import known_configurations
+def _figures(came: "CameTo") -> list[str]:
+    from autotune.display.console import duration
+
+    if not came.runs:
+        return [came.over_the_default, "", "", "", "", ""]
+    counts = [f"{came.trials}", f"{came.runs}", duration(came.took_s)]
+    return [came.over_the_default, *counts, f"{came.spent_core_s:,.0f}", f"{came.saved_core_s:,.0f}"]
+
+
+def _came_to(storage: str) -> "dict[str, CameTo]":
+    """Return what each study that ships came to in a storage, by name."""
+    from autotune import studyfile
+    from autotune.results.came_to import NOT_TUNED, came_to
     from autotune.storage.stored_study import stored_studies
 
-    url = storage_url(storage)
+    shipped, url = studyfile.catalogue(), storage_url(storage)
     path = sqlite_path(url)
     if path is not None and not path.exists():
-        return {}  # what ships is listed before anything was tuned, too
-    return {known.study: known for known in known_configurations(stored_studies(url))}
+        return dict.fromkeys(shipped, NOT_TUNED)  # what ships is listed before anything was tuned, too
+    here = {store.name: came_to(store) for store in stored_studies(url) if store.name in shipped}
+    return {name: here.get(name, NOT_TUNED) for name in shipped}

@@ -7,7 +7,13 @@ from typer.testing import CliRunner
 
 from autotune import studyfile
 from autotune.cli.app import app
-from tests.autotune.results.test_known import study
+from autotune.records.study import Run
+from autotune.results.came_to import took_s
+from autotune.storage.study_store import StudyStore
+from objectives.base import FailureKind
+from tests.autotune.results.test_known import SPACE, study
+from tests.support.fakes import definition, failed, took
+from tests.support.stored import add_trial
 
 
 @pytest.fixture
@@ -32,7 +38,21 @@ def test_a_study_that_was_tuned_here_has_its_verdict(storage):
     study(f"sqlite:///{storage}", "stream", *[(2.0, 1.0)] * 6)
     row = next(row for row in json.loads(ran("--storage", storage, "--json")) if row["study"] == "stream")
     assert row["over_the_default"] == "2.000x (2.000 to 2.000)"
-    assert row["runs"] == 2
+    assert (row["runs"], row["took_s"], row["spent_core_s"]) == (3, 1.0, 4.0)
     table = ran("--storage", storage, "--table").splitlines()
-    assert table[1] == "| --- | --- | --- | --- |"
-    assert any(line.startswith("| stream | 2.000x (2.000 to 2.000) | 2 |") for line in table)
+    assert table[1] == "| --- | --- | --- | --- | --- | --- | --- | --- |"
+    assert any(line.startswith("| stream | 2.000x (2.000 to 2.000) | 0 | 3 | 00:01 | 4 | 0 |") for line in table)
+
+
+def test_a_study_without_a_winner_is_in_the_table_too(storage):
+    store = StudyStore.create(f"sqlite:///{storage}", "stream", definition(SPACE))
+    add_trial(store, SPACE, SPACE.default(), failed(FailureKind.APPLICATION_ERROR))
+    row = next(row for row in json.loads(ran("--storage", storage, "--json")) if row["study"] == "stream")
+    assert row["over_the_default"] == "no valid measurement yet"
+    assert row["runs"] == 1
+
+
+def test_pauses_between_runs_are_not_work():
+    begins = [f"2026-01-01T{time}+00:00" for time in ("10:00:00", "10:00:05", "10:04:00", "12:00:00")]
+    runs = [Run({}, outcome=took(10.0), started=begun) for begun in begins]
+    assert took_s([*reversed(runs), Run({}, outcome=took(99.0))]) == 250.0 + 10.0

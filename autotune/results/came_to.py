@@ -1,0 +1,73 @@
+"""What a study came to: how much better than the default, by how many trials, in what time and at what cost."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from math import inf
+
+from autotune.records.study import Run
+from autotune.results.known import known_of
+from autotune.results.summary import summarise
+from autotune.storage.readable import ReadableStudy
+
+_PAUSE_S = 300.0
+_NOTHING = "no valid measurement yet"
+_REPLAY = "a replay: nothing ran"
+
+
+@dataclass(frozen=True)
+class CameTo:
+    """A study's verdict in a few words, its settled `trials`, and all its `runs`, which `took_s` together.
+
+    `spent_core_s` are the core-seconds of its runs, `saved_core_s` those that it did not have to spend: on runs that
+    had lost, and on repeats of what was clear.
+    """
+
+    over_the_default: str
+    trials: int
+    runs: int
+    took_s: float
+    spent_core_s: float
+    saved_core_s: float
+
+
+NOT_TUNED = CameTo("not tuned here", 0, 0, 0.0, 0.0, 0.0)
+"""What a study came to that nobody has tuned."""
+
+
+def came_to(store: ReadableStudy) -> CameTo:
+    """Return what a stored study came to."""
+    summary, runs = summarise(store), store.runs()
+    known = known_of(store, summary)
+    ledger = summary.ledger
+    sentence = summary.verdict_sentence() or _NOTHING if known is None else known.sentence
+    return CameTo(
+        over_the_default=_REPLAY if summary.definition.replay else sentence.rstrip("."),
+        trials=summary.finished,
+        runs=len(runs),
+        took_s=took_s(runs),
+        spent_core_s=ledger.spent,
+        saved_core_s=ledger.saved_by_caps + ledger.spared_by_racing,
+    )
+
+
+def took_s(runs: Iterable[Run]) -> float:
+    """Return for how long a study was at work, in seconds: from run to run; where none ran for five minutes it was not.
+
+    Starting autotune, and installing programs, is not in it.
+    """
+    times = [(began_s, began_s + run.outcome.usage.elapsed_s) for run in runs if (began_s := _began_s(run)) is not None]
+    total_s, until_s = 0.0, -inf
+    for began_s, ended_s in sorted(times):
+        since_s = began_s if began_s - until_s > _PAUSE_S else until_s
+        total_s += max(0.0, ended_s - since_s)
+        until_s = max(until_s, ended_s)
+    return total_s
+
+
+def _began_s(run: Run) -> float | None:
+    try:
+        began = datetime.fromisoformat(run.started)
+    except ValueError:
+        return None
+    return (began if began.tzinfo is not None else began.replace(tzinfo=UTC)).timestamp()
