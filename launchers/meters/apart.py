@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .metered import metered
+from .perf import events, permitted
 from .powercap import SYS, readable, zones
 
 _READY_S = 5.0  # a driver that nobody has loaded takes seconds for that
@@ -38,7 +39,9 @@ class MetersApart:
         The job is described by its number of `gpus` and `nodes`, its `environment`, and its `meter`: a command, or
         nothing. To be called before this process adopts what others orphan: it would become their parent.
         """
-        of_node = spec["nodes"] == 1 and any(readable(folders) for folders in zones(self._sys).values())
+        of_node = spec["nodes"] == 1 and (
+            any(readable(folders) for folders in zones(self._sys).values()) or (permitted() and bool(events(self._sys)))
+        )
         if not of_node and not spec["gpus"] and not spec["meter"]:
             return
         try:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from .amd import amd_cards
 from .metered import CPU_ENERGY, CPU_POWER, ENERGY, MEMORY_ENERGY, UNITS
 from .nvml import LIBRARY, Nvml
+from .perf import PROC, events, permitted
 from .powercap import SYS, readable, zones
 
 _OF_PROCESSORS = (CPU_ENERGY, CPU_POWER)
@@ -25,11 +26,11 @@ class MeterHere:
         return f"{self.name}: {self.found or f'none ({self.why})'}"
 
 
-def meters_here(sys: str = SYS, library: str = LIBRARY) -> tuple[MeterHere, ...]:
+def meters_here(sys: str = SYS, library: str = LIBRARY, proc: str = PROC) -> tuple[MeterHere, ...]:
     """Look for all meters that are known of; NVIDIA's library is loaded for that."""
     return (
-        _powercap("energy of processors (powercap)", _OF_PROCESSORS, sys),
-        _powercap("energy of memory (powercap)", (MEMORY_ENERGY,), sys),
+        _rapl("energy of processors (powercap, perf)", _OF_PROCESSORS, sys, proc),
+        _rapl("energy of memory (powercap, perf)", (MEMORY_ENERGY,), sys, proc),
         _cards(sys, library),
     )
 
@@ -45,8 +46,15 @@ def absent_here(names: Iterable[str], meters: tuple[MeterHere, ...]) -> str:
     return ""
 
 
-def _powercap(name: str, tells: tuple[str, ...], sys: str) -> MeterHere:
-    folders = zones(sys).get(tells[0], [])
+def _rapl(name: str, tells: tuple[str, ...], sys: str, proc: str) -> MeterHere:
+    folders, event = zones(sys).get(tells[0], []), events(sys).get(tells[0])
+    # Where powercap can be read, it is read, and events are not.
+    is_read = any(readable(of_kind) for of_kind in zones(sys).values())
+    if event is not None and permitted(proc) and not is_read:
+        return MeterHere(name, tells, found=f"{_counters(len(event.cpus))} by perf_event_open")
+    if not folders and event is not None and not is_read:
+        why = "this user may not count whole CPUs; root can allow it: sysctl kernel.perf_event_paranoid=0"
+        return MeterHere(name, tells, why=why)
     if not folders:
         return MeterHere(
             name, tells, why=f"{sys}/class/powercap shows none; virtual machines and containers often do not"
@@ -55,7 +63,11 @@ def _powercap(name: str, tells: tuple[str, ...], sys: str) -> MeterHere:
         return MeterHere(
             name, tells, why=f"this user may not read {folders[0]}/energy_uj; root can allow it: chmod a+r"
         )
-    return MeterHere(name, tells, found=f"{len(folders)} counter{'s' if len(folders) > 1 else ''}")
+    return MeterHere(name, tells, found=_counters(len(folders)))
+
+
+def _counters(count: int) -> str:
+    return f"{count} counter{'s' if count > 1 else ''}"
 
 
 def _cards(sys: str, library: str) -> MeterHere:

@@ -11,6 +11,7 @@ from .meter import Meter
 from .metered import with_sum
 from .nvml import LIBRARY, nvidia_looks
 from .nvml import VISIBLE as NVIDIA_VISIBLE
+from .perf import Perf
 from .powercap import SYS, Powercap
 
 
@@ -22,7 +23,7 @@ class MetersOfRun:
         environment, self._gpus = spec["environment"], spec["gpus"]
         made: list[Callable[[], Meter]] = []
         if spec["nodes"] == 1:
-            made.append(lambda: Powercap(sys))
+            made.append(lambda: _of_processors(sys))
             made += [lambda: Cards(looks(environment, self._gpus, sys, library))] if self._gpus else []
         if spec["meter"]:
             made.append(lambda: Command(spec["meter"], environment))
@@ -55,6 +56,18 @@ def _made(make: Callable[[], Meter]) -> Meter | None:
         return make()
     except OSError:
         return None
+
+
+def _of_processors(sys: str) -> Meter:
+    """Return what reads RAPL: its counters are the same ones by powercap's files and by perf's events.
+
+    Raises:
+        OSError: neither can be read.
+    """
+    try:
+        return Powercap(sys)
+    except OSError:
+        return Perf(sys)
 
 
 def looks(environment: Mapping[str, str], gpus: int, sys: str = SYS, library: str = LIBRARY) -> Sequence[Look]:

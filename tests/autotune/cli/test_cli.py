@@ -301,7 +301,7 @@ def test_the_doctor_says_what_is_missing(tmp_path):
     ended = autotune(tmp_path, "doctor", PATH=str(tmp_path))
     assert ended.returncode == 3
     assert "module load" in ended.stdout
-    assert "meter: energy of processors (powercap): " in ended.stdout
+    assert "meter: energy of processors (powercap, perf): " in ended.stdout
 
 
 def test_the_doctor_names_what_killed_sessions_left(tmp_path):

@@ -1,0 +1,149 @@
+"""The energy of processors and memory, by the kernel's events of RAPL: what `perf stat -e power/energy-pkg/` counts.
+
+Source: perf_event_open(2); Linux, arch/x86/events/rapl.c. A counter begins at 0 when it is opened, is of 64 bits, and
+counts in steps of `scale` joules; one CPU of each package (`cpumask`) has it. Whole CPUs may be counted by root, by who
+has CAP_PERFMON, and by all where `perf_event_paranoid` is 0 or less: also where powercap's files are for root alone.
+"""
+
+import ctypes
+import os
+import re
+import struct
+from collections.abc import Callable
+from typing import NamedTuple
+
+from .kernel import text_of
+from .metered import CPU_ENERGY, CPU_POWER, MEMORY_ENERGY
+from .powercap import SYS
+
+PROC = "/proc"
+
+_EVENTS = {CPU_ENERGY: "energy-pkg", MEMORY_ENERGY: "energy-ram"}
+_CODE = re.compile(r"event=(0x[0-9a-f]{1,16})")
+_CAPABILITIES = re.compile(r"^CapEff:\s*([0-9a-f]+)$", re.MULTILINE)
+_MAY = 1 << 38 | 1 << 21  # CAP_PERFMON, and CAP_SYS_ADMIN, which includes it: include/uapi/linux/capability.h
+_CALLS = {"x86_64": 298}  # of perf_event_open; no other architecture has these events
+_SIZE = 64  # of the first version of perf_event_attr, PERF_ATTR_SIZE_VER0
+_MOST_CPUS = 2**16
+_CLOSE_ON_EXEC = 8  # PERF_FLAG_FD_CLOEXEC
+
+Counter = Callable[[], int]
+"""Returns what an event has counted since it was opened."""
+
+
+class Event(NamedTuple):
+    """An event of the kernel's: its type and code, the CPUs on which it is counted, and the joules of a step."""
+
+    type: int
+    code: int
+    cpus: tuple[int, ...]
+    scale: float
+
+
+def events(sys: str = SYS) -> dict[str, Event]:
+    """Return the events that add up to the node, by the figure that they are of."""
+    folder = f"{sys}/bus/event_source/devices/power"
+    found = {}
+    for kind, name in _EVENTS.items():
+        file = f"{folder}/events/{name}"
+        code = _CODE.fullmatch(text_of(file))
+        if code is None or text_of(f"{file}.unit") != "Joules":
+            continue
+        try:
+            cpus = _cpus(text_of(f"{folder}/cpumask"))
+            found[kind] = Event(int(text_of(f"{folder}/type")), int(code[1], 16), cpus, float(text_of(f"{file}.scale")))
+        except ValueError:
+            continue
+    return {kind: event for kind, event in found.items() if event.cpus and event.scale > 0.0}
+
+
+def _cpus(text: str) -> tuple[int, ...]:
+    """Read the kernel's list format, `0,28` or `0-1`.
+
+    Raises:
+        ValueError: it is none, or has more CPUs than a machine.
+    """
+    found: list[int] = []
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        if int(last or first) > _MOST_CPUS:
+            msg = f"{text!r} has CPUs beyond {_MOST_CPUS}"
+            raise ValueError(msg)
+        found += range(int(first), int(last or first) + 1)
+    return tuple(found)
+
+
+def permitted(proc: str = PROC) -> bool:
+    """Whether this process may count what whole CPUs do."""
+    capabilities = _CAPABILITIES.search(text_of(f"{proc}/self/status"))
+    if capabilities is not None and int(capabilities[1], 16) & _MAY:
+        return True
+    try:
+        return int(text_of(f"{proc}/sys/kernel/perf_event_paranoid")) <= 0
+    except ValueError:
+        return False
+
+
+def opened(type_: int, code: int, cpu: int) -> Counter:
+    """Open the counter of an event on a CPU, whatever runs there.
+
+    Raises:
+        OSError: the kernel refuses it, or has no such event.
+    """
+    number = _CALLS.get(os.uname().machine)
+    if number is None:
+        msg = f"events of energy are known of x86_64 only, this is {os.uname().machine}"
+        raise OSError(msg)
+    attributes = ctypes.create_string_buffer(struct.pack("=IIQ", type_, _SIZE, code), _SIZE)
+    call = ctypes.CDLL(None, use_errno=True).syscall
+    call.restype = ctypes.c_long
+    words = (number, ctypes.addressof(attributes), -1, cpu, -1, _CLOSE_ON_EXEC)
+    file = call(*map(ctypes.c_long, words))
+    if file < 0:
+        error = ctypes.get_errno()
+        raise OSError(error, os.strerror(error))
+    return lambda: int.from_bytes(os.read(file, 8), "little")
+
+
+class Perf:
+    """Counts what the packages, and the memory, of a node use, from the beginning of the run on."""
+
+    def __init__(self, sys: str = SYS, open_: Callable[[int, int, int], Counter] = opened) -> None:
+        """Open the counters of the events below `sys`.
+
+        Raises:
+            OSError: there is none, or the kernel refuses one of them.
+        """
+        self._events = events(sys)
+        if not self._events:
+            msg = f"no event of energy in {sys}/bus/event_source/devices/power"
+            raise OSError(msg)
+        self._counters = {
+            kind: [open_(event.type, event.code, cpu) for cpu in event.cpus] for kind, event in self._events.items()
+        }
+        self._began_s = 0.0
+        self._before: dict[str, int] = {}
+
+    def begin(self, now_s: float) -> None:
+        """Take note of the counters."""
+        self._began_s = now_s
+        self._before = self._counts()
+
+    def sample(self, now_s: float) -> None:
+        """Do nothing: the kernel itself looks at the hardware's counters often enough."""
+
+    def end(self, now_s: float) -> dict[str, float]:
+        """Return the energies, and the mean power of the processors."""
+        counts = self._counts()
+        found = {
+            kind: (counts[kind] - self._before[kind]) * event.scale
+            for kind, event in self._events.items()
+            # A counter that stands still was not counting: nothing takes no energy.
+            if counts[kind] > self._before[kind]
+        }
+        if CPU_ENERGY in found and now_s > self._began_s:
+            found[CPU_POWER] = found[CPU_ENERGY] / (now_s - self._began_s)
+        return found
+
+    def _counts(self) -> dict[str, int]:
+        return {kind: sum(count() for count in counters) for kind, counters in self._counters.items()}
