@@ -24,8 +24,8 @@ class Site:
     and at most `walltime_s`. With `exclusive` it shares its nodes with nobody.
 
     At most `max_jobs` are in the queue at a time, at most `submissions_per_minute` are added to it, if there is such a
-    limit, and it is asked every `poll_s` at most. `mpi` starts the ranks, and
-    `python` is the interpreter on the nodes: autotune's own by default, in a folder that they share. With
+    limit, and it is asked every `poll_s` at most. With `energy` its accounting counts what jobs take. `mpi` starts the
+    ranks, and `python` is the interpreter on the nodes: autotune's own by default, in a folder that they share. With
     `by_chunks` PBS is asked with `-l select=`, which its older and some sites' own forms do not know.
     """
 
@@ -51,6 +51,7 @@ class Site:
     max_jobs: int = 100
     submissions_per_minute: int | None = None
     poll_s: float = 30.0
+    energy: bool = False
     mpi: MpiFlavour = field(default_factory=lambda: MpiFlavour(OPEN_MPI))
     python: str = sys.executable
     by_chunks: bool = True

@@ -11,4 +11,9 @@ def refused(scheduler: str, directive: str) -> str | None:
 
 def foreign(scheduler: str, setting: str) -> str | None:
     """Return what to write instead of a setting that a batch system does not know; None if it knows it."""
-    return find_batch_system(scheduler).foreign.get(setting) if scheduler in names() else None
+    if scheduler not in names():
+        return None
+    system = find_batch_system(scheduler)
+    if setting == "energy" and system.scheduler.energy is None:
+        return f"the accounting of {system.name} is not asked for energy, only Slurm's is; [meter] has a command for it"
+    return system.foreign.get(setting)

@@ -98,6 +98,7 @@ class SiteFile(BaseModel):
     max_jobs: int = Field(default=100, ge=1)
     submissions_per_minute: int | None = Field(default=None, ge=1)
     poll_s: float = Field(default=30.0, gt=0, le=_LONGEST_PAUSE_S, allow_inf_nan=False)
+    energy: bool = False
     mpi: str = "Open MPI"
     start: Word | None = None
     python: Word | None = None
@@ -110,10 +111,10 @@ class SiteFile(BaseModel):
     def _listed(cls, value: object) -> object:
         return as_list(value)
 
-    @field_validator("qos", "account_name", "group", "chunk")
+    @field_validator("qos", "account_name", "group", "chunk", "energy")
     @classmethod
     def _is_known_there(cls, value: object, info: ValidationInfo) -> object:
-        if instead := foreign(info.data.get("scheduler", ""), info.field_name or ""):
+        if value is not False and (instead := foreign(info.data.get("scheduler", ""), info.field_name or "")):
             raise ValueError(instead)
         return value
 
@@ -338,6 +339,7 @@ def _cluster(file: SiteFile, path: Path, programs: Collection[str]) -> Cluster:
         max_jobs=file.max_jobs,
         submissions_per_minute=file.submissions_per_minute,
         poll_s=file.poll_s,
+        energy=file.energy,
         mpi=_flavour(file.mpi, file.start) or MpiFlavour(OPEN_MPI),
         by_chunks=file.by_chunks,
         **({"python": os.path.expanduser(file.python)} if file.python else {}),  # noqa: PTH111  a word for another machine

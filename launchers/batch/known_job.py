@@ -12,7 +12,8 @@ class KnownJob:
     """What this process knows of a job: what the scheduler said last, and since when it has been gone from there.
 
     Its `number` is the scheduler's, its `folder` that of its run. `gone_until` is when the scheduler said so last.
-    `deleted_at` is when it was deleted because it was given up.
+    `deleted_at` is when it was deleted because it was given up. Since `unmetered_since` it has ended, and its energy is
+    asked for; one that `is_metered` is asked for no more.
     """
 
     number: str
@@ -25,6 +26,8 @@ class KnownJob:
     started: bool = False
     cancelled: bool = False
     ended: JobStatus | None = None
+    unmetered_since: float | None = None
+    is_metered: bool = False
 
 
 def known_job(job_id: str, scheduler: str) -> KnownJob:

@@ -18,6 +18,7 @@ from launchers import card, node
 from launchers.base import LaunchError
 from launchers.batch.commands import Answer, BoundedCommands, Commands, in_parts, late_answer, run_command
 from launchers.batch.ends import WITHOUT_STATUS, after_suspension, forgotten, merged, was_ended, without_status
+from launchers.batch.energy import Energies
 from launchers.batch.host_choice import SchedulerHosts
 from launchers.batch.job_files import ANSWER_FILE, SCRIPT_FILE, SUBMIT_FILE, claimed_by, write_job
 from launchers.batch.known_job import KnownJob, known_job
@@ -73,14 +74,13 @@ class BatchLauncher:
         self._clock = clock
         self._patience_s = patience_s
         self._jobs: dict[str, KnownJob] = {}
-        self._ask_at = clock()
+        self._energies = Energies(scheduler.energy if site.energy else None, self._commands, clock)
         self._pause_s = site.poll_s
         self._unanswered: set[Path] = set()
         # What is still to be ended, since the scheduler did not take it.
         self._to_end: dict[str, None] = {}
-        self._end_again_at = clock()
-        self._asking_trouble = ""
-        self._ending_trouble = Answer(0)
+        self._ask_at = self._end_again_at = clock()
+        self._asking_trouble, self._ending_trouble = "", Answer(0)
 
     @property
     def queue(self) -> Self:
@@ -144,7 +144,8 @@ class BatchLauncher:
         if self._to_end and self._clock() >= self._end_again_at:
             self.end(list(self._to_end))
         self._ask([job_id for job_id in ids if self._known(job_id).ended is None])
-        return {job_id: self._known(job_id).ended or self._judged(job_id, status) for job_id, status in written.items()}
+        judged = {job_id: self._known(job_id).ended or self._judged(job_id, own) for job_id, own in written.items()}
+        return self._energies.added(self._jobs, judged)
 
     def forget(self, ids: Iterable[str]) -> None:
         """Forget jobs that nobody will ask for again."""
@@ -275,10 +276,9 @@ class BatchLauncher:
         return f"{self._scheduler.name}:{number}:{folder}"
 
     def _known(self, job_id: str) -> KnownJob:
-        known = self._jobs.get(job_id)
-        if known is None:
-            known = self._jobs[job_id] = known_job(job_id, self._scheduler.name)
-        return known
+        if job_id not in self._jobs:
+            self._jobs[job_id] = known_job(job_id, self._scheduler.name)
+        return self._jobs[job_id]
 
     def _written(self, job_id: str) -> JobStatus | None:
         """Return what a job's own files say of its end, and take note of it if that is all there is to know."""

@@ -111,6 +111,17 @@ class ReasonsQuestion:
 
 
 @dataclass(frozen=True)
+class EnergyQuestion:
+    """How a scheduler is asked what ended jobs took, by their numbers, and what its answer says: joules by the number.
+
+    A job of which nothing was counted is not in it.
+    """
+
+    command: Callable[[Sequence[str]], list[str]]
+    read: Callable[[str], Mapping[str, float]]
+
+
+@dataclass(frozen=True)
 class HostsQuestion:
     """How a scheduler is asked which hosts could start a job now: of so many cores, in a site's queue."""
 
@@ -135,7 +146,7 @@ class Scheduler:
 
     With `reads_input` the submitting command reads the script from its standard input. `simpler` gives the scheduler to
     go on with when this one complains so of `status`: some servers cannot be asked for all that others can. `reasons`
-    asks why jobs wait, where `states` does not tell.
+    asks why jobs wait, where `states` does not tell; `energy` asks what they took, at sites whose accounting counts it.
 
     Some schedulers take no script with directives in it but a file that describes the job and names its script, as
     HTCondor does. `submit_file` is the text of that file, made from the same two values as `head` and from the script's
@@ -162,6 +173,7 @@ class Scheduler:
     simpler: Callable[[str], "Scheduler | None"] = _none
     refuses: Callable[[str], Refusal | None] = _none
     reasons: ReasonsQuestion | None = None
+    energy: EnergyQuestion | None = None
     submit_file: Callable[[Request, Site, Path], str] | None = None
     places: Callable[[Site], bool] = _nowhere
     hosts: HostsQuestion | None = None

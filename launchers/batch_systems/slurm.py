@@ -9,6 +9,7 @@ from pathlib import Path
 from launchers.batch_systems import limits, reserved
 from launchers.batch_systems.base import Refusal, Request, Scheduler, Seen, is_only_of, refusal_of
 from launchers.batch_systems.numbers import trailing_number
+from launchers.batch_systems.slurm_accounting import ENERGY
 from launchers.batch_systems.slurm_clusters import CLUSTERS, FEDERATION, KINDS, cautions, obstacle
 from launchers.batch_systems.slurm_hosts import expand_counts, expand_hosts
 from launchers.batch_systems.slurm_reasons import in_words
@@ -296,6 +297,7 @@ SLURM = BatchSystem(
         number_variable="SLURM_JOB_ID",
         variables=("SLURM_CONF", CLUSTERS),
         refuses=partial(refusal_of, _REFUSALS),
+        energy=ENERGY,
         places=lambda _: True,
         host_variable="SLURMD_NODENAME",
     ),

@@ -93,6 +93,15 @@ def test_what_only_pbs_knows_is_refused_elsewhere(tmp_path):
     assert "3 errors" in str(caught.value)
 
 
+def test_only_slurm_is_asked_what_jobs_took(tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text('base = "slurm"\nenergy = true\n', encoding="utf-8")
+    assert find_cluster(str(file)).site.energy
+    file.write_text('base = "gadi"\nenergy = true\n', encoding="utf-8")
+    with pytest.raises(SiteError, match=r"not asked for energy, only Slurm's is; .* @ energy"):
+        find_cluster(str(file))
+
+
 def test_a_base_lies_beside_its_file(tmp_path, monkeypatch):
     (tmp_path / "sites").mkdir()
     (tmp_path / "sites" / "common.toml").write_text('base = "gadi"\naccount = "ab12"\n', encoding="utf-8")

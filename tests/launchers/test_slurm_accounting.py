@@ -1,0 +1,99 @@
+"""The energy of ended jobs, by what Slurm's accounting says of them."""
+
+import pytest
+
+from launchers import EndReason, Job, JobState
+from launchers.batch import BatchLauncher
+from launchers.batch.commands import Answer
+from launchers.batch_systems.slurm import SLURM
+from launchers.batch_systems.slurm_accounting import command, joules
+from launchers.site import Site
+from tests.launchers.answers import PATIENCE_S, POLL_S, end
+
+# A job of two nodes whose ranks srun has started, one that mpirun has, and one that goes on.
+COUNTED = """\
+71|2750
+71.batch|900
+71.extern|1900
+71.0|1850
+72|640
+72.batch|640
+73|
+73.batch|
+73.0|12
+"""
+
+
+def test_the_steps_of_a_job_count_the_same_nodes():
+    assert joules(COUNTED) == {"71": 1900.0, "72": 640.0}
+
+
+@pytest.mark.parametrize("says", ["0", "", "18446744073709551614", "1.9K"])
+def test_what_was_not_counted_is_absent_and_not_0(says):
+    assert joules(f"71|{says}\n71.batch|{says}\n71.0|{says}\n") == {}
+
+
+def test_slurm_without_accounting_says_nothing():
+    assert joules("Slurm accounting storage is disabled\n") == {}
+    assert command(["71", "72"])[-1] == "--jobs=71,72"
+
+
+@pytest.fixture
+def accounting(queue, monkeypatch):
+    """What sacct of the faked Slurm prints."""
+    printed = {"stdout": ""}
+    answers = type(queue).__call__
+
+    def answer(self, argv, *others, **more):
+        if argv[0] != "sacct":
+            return answers(self, argv, *others, **more)
+        self.asked.append(list(argv))
+        return Answer(0, printed["stdout"])
+
+    monkeypatch.setattr(type(queue), "__call__", answer)
+    return printed
+
+
+@pytest.fixture
+def make(queue, clock):
+    site = Site("slurm", cores_per_node=4, poll_s=POLL_S, energy=True)
+    return lambda: BatchLauncher(SLURM.scheduler, site, queue, clock, PATIENCE_S)
+
+
+def test_a_job_has_ended_when_its_energy_is_booked(queue, accounting, submit, look):
+    job_id, folder = submit()
+    end(folder)
+    accounting["stdout"] = "1.batch|0\n"
+    assert look(job_id).state is JobState.RUNNING
+    accounting["stdout"] = "1|42\n1.batch|42\n"
+    status = look(job_id)
+    assert (status.state, status.reason, status.metered["energy_j"]) == (JobState.ENDED, EndReason.EXITED, 42.0)
+    asked = len(queue.commands("sacct"))
+    assert look(job_id) == status
+    assert len(queue.commands("sacct")) == asked
+
+
+def test_a_job_without_energy_ends_without(queue, accounting, clock, submit, look):
+    job_id, folder = submit()
+    end(folder)
+    assert look(job_id).state is JobState.RUNNING
+    clock.move(60.0)
+    status = look(job_id)
+    assert (status.state, status.metered) == (JobState.ENDED, {})
+
+
+def test_a_job_that_was_ended_is_not_asked_for(queue, accounting, submit, launcher, look):
+    job_id, folder = submit()
+    launcher.end([job_id])
+    end(folder, "cancelled", -15)
+    assert look(job_id).reason is EndReason.CANCELLED
+    assert queue.commands("sacct") == []
+
+
+def test_sites_that_count_no_energy_are_not_asked(queue, clock, tmp_path):
+    launcher = BatchLauncher(SLURM.scheduler, Site("slurm", poll_s=POLL_S), queue, clock, PATIENCE_S)
+    (tmp_path / "run").mkdir()
+    job_id = launcher.submit(Job(("true",), tmp_path / "run"))
+    end(tmp_path / "run")
+    assert launcher.poll([job_id])[job_id].state is JobState.ENDED
+    assert queue.commands("sacct") == []
