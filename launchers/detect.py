@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from functools import cache
 
 from launchers.environment import job_environment
-from launchers.moment import is_of_this_moment
 from launchers.mpi import MpiFlavour, mpi_environment, start_commands
 from launchers.mpi.open_mpi import OPEN_MPI
+from launchers.software.moment import is_of_this_moment
 
 # On a login node `mpirun` may be a script that asks a licence server or a file system.
 _PATIENCE_S = 20.0

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from launchers.moment import is_of_this_moment
+from launchers.software.moment import is_of_this_moment
 from objectives.base import PlanError
 from objectives.figure import number_of
 from objectives.patterns.search import SearchError, first

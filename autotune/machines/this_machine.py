@@ -17,7 +17,7 @@ import archspec.cpu
 import psutil
 
 from launchers.cpus import CPUS, fewest_threads, one_thread_per_core
-from launchers.moment import is_of_this_moment
+from launchers.software.moment import is_of_this_moment
 
 FACTS = frozenset({"cores", "nodes", "cores_per_node", "threads_per_core", "sockets", "memory_bytes"})
 """The names of the facts of a machine that expressions in a space may use."""

@@ -3,7 +3,7 @@
 import hashlib
 from pathlib import Path
 
-from launchers.moment import is_of_this_moment
+from launchers.software.moment import is_of_this_moment
 
 _CHARACTERS = 16
 

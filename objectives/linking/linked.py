@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from launchers.moment import is_of_this_moment
+from launchers.software.moment import is_of_this_moment
 
 _TIMEOUT_S = 30
 

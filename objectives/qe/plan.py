@@ -12,8 +12,8 @@ from typing import Any
 
 from launchers import Job, LaunchError, MpiStart, Resources
 from launchers.detect import detect
-from launchers.moment import is_of_this_moment
 from launchers.mpi.open_mpi import OPEN_MPI
+from launchers.software.moment import is_of_this_moment
 from objectives.base import MemoryNeed, Output, Plan, PlanError, RunJob
 from objectives.linking import blas, libraries
 from objectives.linking.linked import linked_libraries

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from launchers import Job, Resources
-from launchers.moment import is_of_this_moment
+from launchers.software.moment import is_of_this_moment
 from objectives.base import (
     PARTS,
     REMARK,
