@@ -15,9 +15,10 @@ the upper end of the 95 % interval of a share that was never seen in n events.
 So far 45 events of `slurm` (30 of its controller or with it, 15 of answers alone or with the coordinator) and 14 of
 `served` were struck. Three kills of one submission in a row were three tries of its run, which then failed, though the
 job had run: a submission that was killed is none any more. A job that Slurm showed as running for ever had ended just
-before its controller was killed, which had not noted that. The others did nothing. On 24 November 2026 there were 71
-events of `batch` and 84 of `postgresql`, beside other work: one study left folders of runs that were made again
-elsewhere, which is mended.
+before its controller was killed, which had not noted that. The others did nothing. On 24 November 2026 there were 99
+events of `batch` and 97 of `postgresql`, beside other work: one study left folders of runs that were made again
+elsewhere, which is mended, and in another a job was killed with its coordinator in eleven sessions in a row, so that
+a run had no try left in the last one (left, different): the same command once more would make it.
 
 The target `training` is a study with Hyperband whose coordinator is killed: it must end as one that was left alone.
 """
