@@ -72,7 +72,7 @@ def studied(kind: str, load: float, noise: str, trials: int, seed: int) -> Ended
     """Run a study in a folder of its own beside the neighbour, then compare its winner alone."""
     with TemporaryDirectory(prefix="beside-") as name:
         folder = Path(name)
-        words = ["--trials", str(trials), "--noise", noise, "--quiet", "--set", f"sampler.seed={seed}"]
+        words = ["--trials", str(trials), "--noise", noise, "--wait", "--quiet", "--set", f"sampler.seed={seed}"]
         start, code = time.monotonic(), -1
         with neighbour(kind, load, folder), suppress(subprocess.TimeoutExpired):
             code = _ended(["study", "qe", *words], folder)
@@ -80,7 +80,7 @@ def studied(kind: str, load: float, noise: str, trials: int, seed: int) -> Ended
         runs, told = _said(["runs", "qe"], folder), _speed_up(folder) if code == 0 else None
         alone = _alone(folder) if told is not None else None
     core_s = sum(run["outcome"]["usage"]["elapsed_s"] * len(run["job"]["resources"]["cpus"]) for run in runs)
-    aside = sum(bool(run["aside"]) for run in runs)
+    aside = sum(run["series"].startswith("aside") for run in runs)
     return Ended(kind, load, noise, seed, code, told, alone, len(runs), aside, core_s, wall_s)
 
 
