@@ -37,7 +37,7 @@ COMMANDS = (
     CommandEntry("scaling", TUNE, "compare", "scaling", "Measure strong and weak scaling of the winner."),
     CommandEntry("reread", TUNE, "keeping", "reread", "Read the kept outputs of a study's runs again."),
     CommandEntry("sweep", TUNE, "sweep", "sweep", "Measure one parameter, or two, over their values."),
-    CommandEntry("studies", LOOK, "known", "studies", "List the studies that ship, with their speed-ups here."),
+    CommandEntry("studies", LOOK, "known", "studies", "List the studies that ship, with what they came to here."),
     CommandEntry("list", LOOK, "query", "list_studies", "List the studies in a storage."),
     CommandEntry("known", LOOK, "known", "known", "Show what is known to work, for each program and machine."),
     CommandEntry("show", LOOK, "query", "show", "Show the state of a study: baseline, winner, verdict."),

@@ -38,7 +38,7 @@ default = 1
 SITE = """
 scheduler = "{scheduler}"
 machine = "{folder}/node.toml"
-workers = 2
+workers = {workers}
 poll_s = 0.2
 walltime = "5m"
 """
@@ -46,11 +46,12 @@ NODE = 'name = "node"\n[cpu]\ncores_per_node = 2\n[memory]\nbytes = 4_000_000_00
 NODES = "--nodes-at-least"
 
 
-def tuned(folder, scheduler, least, *lines, path=None):
+def tuned(folder, scheduler, least, *lines, workers=2, path=None):
     """Tune to the end; return what was said, and the hosts of each round of the verdict."""
     (folder / "mine.toml").write_text(STUDY)
     (folder / "node.toml").write_text(NODE)
-    (folder / "site.toml").write_text("\n".join((SITE.format(scheduler=scheduler, folder=folder), *lines)))
+    site = SITE.format(scheduler=scheduler, folder=folder, workers=workers)
+    (folder / "site.toml").write_text("\n".join((site, *lines)))
     words = ("study", "./mine.toml", "--launcher", scheduler, "--site", "./site.toml", NODES, str(least))
     ended = autotune(folder, *words, environment=os.environ | ({"PATH": path} if path else {}))
     said = ended.stdout + ended.stderr
@@ -76,7 +77,7 @@ def test_on_a_stand_in_each_pair_is_on_one_node_and_the_nodes_have_their_share(s
 @pytest.mark.real
 @pytest.mark.timeout(300)
 def test_on_a_real_slurm_the_pairs_are_on_both_nodes(slurm, tmp_path):
-    said, pairs = tuned(tmp_path, "slurm", 2, 'queue = "pair"')
+    said, pairs = tuned(tmp_path, "slurm", 2, 'queue = "pair"', workers=1)  # both nodes are this machine
     assert pairs == {slurm.host: 3, slurm.second: 3}
     assert "over 2 nodes" in said
 
@@ -84,7 +85,7 @@ def test_on_a_real_slurm_the_pairs_are_on_both_nodes(slurm, tmp_path):
 @pytest.mark.real
 @pytest.mark.timeout(300)
 def test_on_a_real_slurm_with_too_few_nodes_the_verdict_says_so(slurm, tmp_path):
-    said, pairs = tuned(tmp_path, "slurm", 3, 'queue = "pair"')
+    said, pairs = tuned(tmp_path, "slurm", 3, 'queue = "pair"', workers=1)
     assert pairs == {slurm.host: 3, slurm.second: 3}
     assert "slurm gives no other node than" in said
     assert "it was asked for 3 nodes, and speaks for 2" in said
