@@ -1,5 +1,6 @@
 """`autotune known` and `studies`: what is known to work here, by program and machine, and by study that ships."""
 
+from collections.abc import Collection
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
@@ -105,7 +106,8 @@ def studies(
     """
     from autotune import studyfile
 
-    here, shipped = _came_to(storage), studyfile.catalogue()
+    shipped = studyfile.catalogue()
+    here = _came_to(storage, shipped)
     described = {name: str(studyfile.read(path).get("description", "")) for name, path in shipped.items()}
     if as_json:
         print_json([{"study": name, **asdict(here[name]), "description": text} for name, text in described.items()])
@@ -130,13 +132,12 @@ def _figures(came: "CameTo") -> list[str]:
     return [came.over_the_default, *counts, f"{came.spent_core_s:,.0f}", f"{came.saved_core_s:,.0f}"]
 
 
-def _came_to(storage: str) -> "dict[str, CameTo]":
+def _came_to(storage: str, shipped: Collection[str]) -> "dict[str, CameTo]":
     """Return what each study that ships came to in a storage, by name."""
-    from autotune import studyfile
     from autotune.results.came_to import NOT_TUNED, came_to
     from autotune.storage.stored_study import stored_studies
 
-    shipped, url = studyfile.catalogue(), storage_url(storage)
+    url = storage_url(storage)
     path = sqlite_path(url)
     if path is not None and not path.exists():
         return dict.fromkeys(shipped, NOT_TUNED)  # what ships is listed before anything was tuned, too
