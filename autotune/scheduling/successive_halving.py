@@ -5,20 +5,18 @@ checkpoint if it is among the best there. The default configuration is trained t
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from math import inf
 from statistics import median
-from typing import ClassVar
 
-from autotune.execution.capping import Cap
 from autotune.execution.segments import Segment, best_until, curve_of
-from autotune.records.study import ENDED, Purpose, State, TrialRecord
+from autotune.records.study import ENDED, State, TrialRecord
 from autotune.scheduling.hyperband import Bracket, Entry, Race, halving, planned
 from autotune.scheduling.repeats import Step, observation
+from autotune.scheduling.training_scheduler import TrainingScheduler
 from autotune.statistics.standings import Standings
 from autotune.storage.observation import Observation
 from autotune.studyfile import StoppingSection
-from objectives.base import Metric
 
 # A rung tells something of the space when this number of trials has reached it.
 _TELLING = 4
@@ -40,54 +38,16 @@ def extended(known: Sequence[Bracket], trials: int, rules: StoppingSection) -> t
 
 
 @dataclass
-class SuccessiveHalvingScheduler:
+class SuccessiveHalvingScheduler(TrainingScheduler):
     """What a session has to run, for a study whose trials work in steps. `brackets` are those of the whole study."""
 
-    rules: StoppingSection
-    metric: Metric
     brackets: Sequence[Bracket]
-    block: int = 0
-    apart: ClassVar[bool] = False
-    """What a paused trial tells depends on the others."""
-    _left_alone: set[int] = field(default_factory=set)
-    _no_more: bool = False
 
-    def next(self, standings: Standings, busy: Collection[int]) -> Step | None:
-        """Return the next segment; None when a new trial may start, or the running ones have to end first."""
-        default = standings.default
-        if default is not None and not self.ready(standings):
-            return None if default.number in busy else Step(default, segment=self._leg(self.rules.max_steps))
+    def _next(self, standings: Standings, busy: Collection[int]) -> Step | None:
         return self._unstarted(standings, busy) or self._promoted(standings, busy, idle=False)
 
-    def idle(self, standings: Standings, busy: Collection[int]) -> Step | None:
-        """Return a segment for a worker that has nothing else to do: no new trial can start."""
-        self._no_more = True
+    def _idle(self, standings: Standings, busy: Collection[int]) -> Step | None:
         return self._promoted(standings, busy, idle=True)
-
-    def ready(self, standings: Standings) -> bool:
-        """Whether the default configuration has been trained."""
-        default = standings.default
-        return default is not None and (bool(default.runs) or default.number in self._left_alone)
-
-    def deserving(self, standings: Standings) -> list[TrialRecord]:
-        """Return nothing: a settled trial is not run again."""
-        del standings
-        return []
-
-    def starts(self, step: Step, standings: Standings) -> None:
-        """Take note of a segment that starts."""
-
-    def ended(self, purpose: Purpose, standings: Standings) -> None:
-        """Take note of a segment that ended."""
-
-    def leave_alone(self, trial: TrialRecord) -> None:
-        """Run a trial no more in this session: the machine fails it."""
-        self._left_alone.add(trial.number)
-
-    def cap(self, trial: TrialRecord, standings: Standings) -> Cap | None:
-        """Return nothing: the quality of a model says nothing before its step."""
-        del trial, standings
-        return None
 
     def is_settled(self, trial: TrialRecord, standings: Standings, busy: Collection[int]) -> bool:
         """Whether a trial will not be trained any further."""
@@ -114,14 +74,11 @@ class SuccessiveHalvingScheduler:
         middle = median(values)
         return Observation(bound=max(own, middle, key=self.metric.cost))
 
-    def _best(self, trial: TrialRecord) -> float | None:
-        return best_until(curve_of(trial.runs[-1].outcome), self.rules.max_steps, self.metric)
-
     def _unstarted(self, standings: Standings, busy: Collection[int]) -> Step | None:
         for race, members in zip(self.brackets, self._members(standings), strict=True):
             for trial in members:
                 if not trial.runs and not trial.settled and self._may_run(trial, busy):
-                    return Step(trial, segment=self._leg(race.steps[0], standings))
+                    return Step(trial, segment=self._first_leg(race.steps[0], standings))
         return None
 
     def _promoted(self, standings: Standings, busy: Collection[int], *, idle: bool) -> Step | None:
@@ -131,12 +88,9 @@ class SuccessiveHalvingScheduler:
                 return Step(standings.trials[entry.number], segment=self._leg(race.bracket.steps[entry.level]))
         return None
 
-    def _may_run(self, trial: TrialRecord, busy: Collection[int]) -> bool:
-        return trial.number not in busy and trial.number not in self._left_alone
-
-    def _leg(self, steps: int, standings: Standings | None = None) -> Segment:
-        floors = self._floors(standings) if standings is not None and self.rules.rule == "median" else {}
-        return Segment(steps, self.rules.max_steps, self.metric, floors)
+    def _first_leg(self, steps: int, standings: Standings) -> Segment:
+        segment = self._leg(steps)
+        return replace(segment, floors=self._floors(standings)) if self.rules.rule == "median" else segment
 
     def _floors(self, standings: Standings) -> Mapping[int, float]:
         """Return the median over other trials of the best value up to each step (Golovin et al., "Vizier", 2017)."""
