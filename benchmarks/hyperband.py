@@ -1,27 +1,29 @@
-"""What stopping early saves, and what it costs: on recorded trainings of the dna network.
+"""What stopping early saves, and what it costs: on recorded trainings.
 
     python benchmarks/hyperband.py record --python PYTHON-WITH-TORCH [--jobs 2] [--out benchmarks/data/dna_curves.csv]
-    python benchmarks/hyperband.py replay [--seeds 20] [--trials 40] [--json]
-    python benchmarks/hyperband.py regret [--seeds 20] [--trials 40]
+    python benchmarks/hyperband.py replay [--table dna] [--seeds 20] [--trials 40] [--json]
+    python benchmarks/hyperband.py regret [--table dna] [--seeds 20] [--first 0] [--trials 40] [--rules R,R]
 
-`record` trains every configuration of the space of `autotune study dna` to its last epoch. `replay` lets the real
-runner, sampler and rules work on these curves, without training anything. "random" draws the same configurations under
-every rule (for a seed), so that a rule is compared with the full training of the same configurations; "autotune" lets
-the sampler learn from what a rule shows it. `regret` counts epochs until a value within 2 or 1 % of the best of all
-curves was seen, and how far the best seen is off after some epochs: of our rules, and of Optuna's TPE and pruners.
+`record` trains every configuration of the space of `autotune study dna` to its last epoch; `small_trainings` records
+the other tables. `replay` lets the real runner, sampler and rules work on these curves, without training anything.
+"random" draws the same configurations under every rule (for a seed), so that a rule is compared with the full training
+of the same configurations; "autotune" lets the sampler learn from what a rule shows it. `regret` counts epochs until a
+value within 2 or 1 % of the best of all curves was seen, and how far the best seen is off after some epochs, and the
+winner at the end: of our rules, each seed from another default, and of Optuna's TPE and pruners.
 """
 
 import argparse
 import csv
 import json
 import os
+import random
 import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
 
@@ -36,13 +38,17 @@ from autotune.search.gp_sampler import ValidSetSampler
 from autotune.statistics.standings import Standings
 from autotune.storage.study_store import StudyStore
 from autotune.tuning.loop import TuningLoop
+from benchmarks import small_trainings
+from benchmarks.small_trainings import key_of
+from objectives.base import Metric
 from objectives.training.torch import PROGRAMS
 from spaces import Configuration, Float, Integer, Space
 from tests.support.fakes import definition
 from tests.support.managers import managed
 from tests.support.training import SCORE, PaperTraining, TrainingExecutor, training_study
 
-DATA = Path(__file__).parent / "data" / "dna_curves.csv"
+FOLDER = Path(__file__).parent / "data"
+DATA = FOLDER / "dna_curves.csv"
 EPOCHS = 27
 SPACE = Space(
     [
@@ -50,14 +56,55 @@ SPACE = Space(
         Float("learning_rate", 1e-4, 1e-1, log=True, points=10, default=1e-3),
     ]
 )
-RULES = ("hyperband", "asha", "median", "none")
+RULES = ("freeze-thaw", "hyperband", "asha", "median", "none")
 LOOKS = (100, 200, 400)
-CLOSE = (0.98, 0.99)
-Key = tuple[int, float]
+CLOSE = (0.02, 0.01)
+ERROR = Metric("error", "", "minimize")
+Key = tuple[float, ...]
 
 
-def key_of(configuration: Configuration) -> Key:
-    return int(configuration["batch_size"]), float(f"{float(configuration['learning_rate']):.6g}")
+@dataclass(frozen=True)
+class Trainings:
+    """Every training of a space, to its last of `most` steps; `curves` are by the values of the parameters."""
+
+    space: Space
+    curves: dict[Key, list[float]]
+    metric: Metric
+    most: int
+
+    def curve(self, configuration: Configuration) -> list[float]:
+        return self.curves[key_of(configuration)]
+
+    @property
+    def optimum(self) -> float:
+        return self.best(value for curve in self.curves.values() for value in curve)
+
+    def best(self, values: Iterable[float]) -> float:
+        return min(values, key=self.metric.cost)
+
+    def off(self, value: float) -> float:
+        """Return by what share a value is worse than the best of all."""
+        return abs(value / self.optimum - 1.0)
+
+
+def with_a_default(recorded: Trainings, seed: int) -> Trainings:
+    """Return the same with another default, drawn by `seed`: else studies hardly differ from seed to seed."""
+    whole = sorted(key for key, curve in recorded.curves.items() if len(curve) == recorded.most)
+    key = random.Random(seed).choice(whole)
+    parameters = [
+        replace(parameter, default=min(parameter.values, key=lambda one: abs(float(one) - value)))
+        for parameter, value in zip(recorded.space.parameters, key, strict=True)
+    ]
+    return replace(recorded, space=Space(parameters))
+
+
+def trainings(table: str) -> Trainings:
+    if table == "dna":
+        return Trainings(SPACE, read(DATA), SCORE, EPOCHS)
+    most, metric = small_trainings.TRAININGS[table].most, SCORE if table == "digits" else ERROR
+    return Trainings(
+        small_trainings.TRAININGS[table].space, small_trainings.read(FOLDER / f"{table}_curves.csv"), metric, most
+    )
 
 
 def trained(python: str, configuration: Configuration) -> list[tuple[int, float, float]]:
@@ -77,7 +124,9 @@ def record(python: str, jobs: int, out: Path) -> None:
         rows.writerow(("batch_size", "learning_rate", "epoch", "val_auc", "elapsed_s"))
         found = pool.map(lambda one: trained(python, one), configurations)
         for configuration, curve in zip(configurations, found, strict=True):
-            rows.writerows((*key_of(configuration), epoch, f"{auc:.6g}", f"{s:.2f}") for epoch, auc, s in curve)
+            rows.writerows(
+                (*map("{:g}".format, key_of(configuration)), epoch, f"{auc:.6g}", f"{s:.2f}") for epoch, auc, s in curve
+            )
             file.flush()
 
 
@@ -103,93 +152,94 @@ class Result:
     seen: Sequence[float]
 
 
-def study(curves: dict[Key, list[float]], rule: str, sampler: str, seed: int, trials: int) -> Result:
+def study(recorded: Trainings, rule: str, sampler: str, seed: int, trials: int) -> Result:
     """Run one study on the curves. A training that diverged counts with what it had reached."""
-    rules = training_study(trials, rule=rule, max_steps=EPOCHS)
+    rules = training_study(trials, rule=rule, max_steps=recorded.most)
     seen: list[float] = []
 
     def trained_to(configuration: Configuration, step: int) -> float:
-        seen.append(curves[key_of(configuration)][step - 1])
+        seen.append(recorded.curve(configuration)[step - 1])
         return seen[-1]
 
+    metric = recorded.metric
     executor = TrainingExecutor(
-        trained_to,
-        ends=lambda configuration: len(curves[key_of(configuration)]),
+        trained_to, ends=lambda configuration: len(recorded.curve(configuration)), metric=metric
     )
-    store = StudyStore.in_memory(definition(SPACE, metrics=(SCORE,)))
-    asker = Asker(store, ValidSetSampler(SPACE, seed=seed, model=sampler == "autotune"))
+    store = StudyStore.in_memory(definition(recorded.space, metrics=(metric,)))
+    asker = Asker(store, ValidSetSampler(recorded.space, seed=seed, model=sampler == "autotune"))
     with tempfile.TemporaryDirectory() as folder:
-        whole = Segment(EPOCHS, EPOCHS, SCORE)
+        whole = Segment(recorded.most, recorded.most, metric)
         pool = CorePool(range(2))
-        manager = managed(executor, Path(folder), objective=PaperTraining(), pool=pool, whole=whole)
+        manager = managed(executor, Path(folder), objective=PaperTraining(metric), pool=pool, whole=whole)
         TuningLoop(asker, manager, rules).tune()
-    drawn = [curves[key_of(trial.configuration)] for trial in store.trials()]
-    winner = Standings.of(store.trials(), SCORE).ranking[0]
+    drawn = [curve for trial in store.trials() if (curve := recorded.curve(trial.configuration))]
+    winner = Standings.of(store.trials(), metric).ranking[0]
     return Result(
         sum(last - first for _, first, last in executor.trained),
         sum(map(len, drawn)),
-        max(curves[key_of(winner.configuration)]),
-        max(map(max, drawn)),
+        recorded.best(recorded.curve(winner.configuration)),
+        recorded.best(map(recorded.best, drawn)),
         seen,
     )
 
 
-def peer(curves: dict[Key, list[float]], pruner: optuna.pruners.BasePruner, seed: int, trials: int) -> list[float]:
+def peer(recorded: Trainings, pruner: optuna.pruners.BasePruner, seed: int, trials: int) -> list[float]:
     """Return the values of all epochs that Optuna's TPE trains with one of its pruners."""
-    sizes = sorted({size for size, _ in curves})
-    rates = sorted({rate for _, rate in curves})
+    values = [sorted({key[place] for key in recorded.curves}) for place in range(len(recorded.space.parameters))]
     seen: list[float] = []
 
     def objective(trial: optuna.Trial) -> float:
-        size, rate = trial.suggest_int("size", 0, len(sizes) - 1), trial.suggest_int("rate", 0, len(rates) - 1)
-        curve = curves[sizes[size], rates[rate]]
+        chosen = [trial.suggest_int(str(place), 0, len(known) - 1) for place, known in enumerate(values)]
+        curve = recorded.curves[tuple(known[one] for known, one in zip(values, chosen, strict=True))]
         for epoch, value in enumerate(curve, start=1):
             seen.append(value)
             trial.report(value, epoch)
             if epoch < len(curve) and trial.should_prune():
                 raise optuna.TrialPruned
-        return max(curve)
+        if not curve:
+            raise optuna.TrialPruned
+        return recorded.best(curve)
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     sampler = optuna.samplers.TPESampler(seed=seed)
-    optuna.create_study(direction="maximize", sampler=sampler, pruner=pruner).optimize(objective, n_trials=trials)
+    study = optuna.create_study(direction=recorded.metric.direction, sampler=sampler, pruner=pruner)
+    study.optimize(objective, n_trials=trials)
     return seen
 
 
-def regret(path: Path, seeds: int, trials: int) -> Iterator[str]:
+def regret(recorded: Trainings, seeds: Sequence[int], trials: int, rules: Sequence[str]) -> Iterator[str]:
     """Yield a line for each way to search: what it had found after how many epochs."""
-    curves = read(path)
-    optimum = max(map(max, curves.values()))
     pruners = {
-        "hyperband": lambda: optuna.pruners.HyperbandPruner(min_resource=1, max_resource=EPOCHS),
+        "hyperband": lambda: optuna.pruners.HyperbandPruner(min_resource=1, max_resource=recorded.most),
         "asha": optuna.pruners.SuccessiveHalvingPruner,
         "median": optuna.pruners.MedianPruner,
         "none": optuna.pruners.NopPruner,
     }
-    for rule in RULES:
-        ours = [study(curves, rule, "autotune", seed, trials).seen for seed in range(seeds)]
-        yield f"autotune, {rule}: {regrets(ours, optimum)}"
-    for name, pruner in pruners.items():
-        theirs = [peer(curves, pruner(), seed, trials) for seed in range(seeds)]
-        yield f"Optuna's TPE, {name}: {regrets(theirs, optimum)}"
+    for rule in rules:
+        ours = [study(with_a_default(recorded, seed), rule, "autotune", seed, trials) for seed in seeds]
+        won = statistics.median(recorded.off(one.value) for one in ours)
+        yield f"autotune, {rule}: {regrets(recorded, [one.seen for one in ours])}, the winner {won:.2%} off"
+    for name in [name for name in pruners if name in rules]:
+        theirs = [peer(recorded, pruners[name](), seed, trials) for seed in seeds]
+        yield f"Optuna's TPE, {name}: {regrets(recorded, theirs)}"
 
 
-def regrets(studies: Sequence[Sequence[float]], optimum: float) -> str:
+def regrets(recorded: Trainings, studies: Sequence[Sequence[float]]) -> str:
     """Return the median and quartiles of epochs until a value is close to the optimum, and how far it is off before."""
     parts = []
     for share in CLOSE:
-        needed = sorted(epochs_until(share * optimum, seen) for seen in studies)
+        needed = sorted(epochs_until(recorded, share, seen) for seen in studies)
         low, middle, high = (needed[place] for place in (len(needed) // 4, len(needed) // 2, 3 * len(needed) // 4))
-        parts.append(f"within {1 - share:.0%} after {middle:.0f} epochs ({low:.0f} to {high:.0f})")
+        parts.append(f"within {share:.0%} after {middle:.0f} epochs ({low:.0f} to {high:.0f})")
     for look in LOOKS:
-        off = statistics.median(1.0 - max(seen[:look]) / optimum for seen in studies)
+        off = statistics.median(recorded.off(recorded.best(seen[:look])) for seen in studies)
         parts.append(f"{off:.2%} off after {look}")
     return "; ".join([*parts, f"{statistics.median(map(len, studies)):.0f} epochs in all"])
 
 
-def epochs_until(value: float, seen: Sequence[float]) -> float:
-    """Return after how many epochs a value was reached; infinity if it never was."""
-    return next((float(epoch) for epoch, one in enumerate(seen, start=1) if one >= value), inf)
+def epochs_until(recorded: Trainings, share: float, seen: Sequence[float]) -> float:
+    """Return after how many epochs a value was that close to the best of all; infinity if none was."""
+    return next((float(epoch) for epoch, one in enumerate(seen, start=1) if recorded.off(one) <= share), inf)
 
 
 def row(results: Sequence[Result], optimum: float) -> dict[str, float]:
@@ -206,11 +256,11 @@ def row(results: Sequence[Result], optimum: float) -> dict[str, float]:
     }
 
 
-def replay(path: Path, seeds: int, trials: int) -> dict[str, dict[str, float]]:
-    curves = read(path)
-    optimum = max(map(max, curves.values()))
+def replay(recorded: Trainings, seeds: int, trials: int) -> dict[str, dict[str, float]]:
     return {
-        f"{rule}, {sampler}": row([study(curves, rule, sampler, seed, trials) for seed in range(seeds)], optimum)
+        f"{rule}, {sampler}": row(
+            [study(recorded, rule, sampler, seed, trials) for seed in range(seeds)], recorded.optimum
+        )
         for sampler in ("random", "autotune")
         for rule in RULES
     }
@@ -222,7 +272,9 @@ def main() -> None:
     parser.add_argument("--python", default="python3")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--out", type=Path, default=DATA)
-    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--table", choices=("dna", *small_trainings.TRAININGS), default="dna")
+    parser.add_argument("--first", type=int, default=0, help="the first of the seeds")
+    parser.add_argument("--rules", default=",".join(RULES), help="those of these that `regret` looks at")
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--trials", type=int, default=40)
     parser.add_argument("--json", action="store_true")
@@ -231,10 +283,11 @@ def main() -> None:
         record(given.python, given.jobs, given.out)
         return
     if given.what == "regret":
-        for line in regret(given.data, given.seeds, given.trials):
+        seeds = range(given.first, given.first + given.seeds)
+        for line in regret(trainings(given.table), seeds, given.trials, given.rules.split(",")):
             print(line, flush=True)
         return
-    found = replay(given.data, given.seeds, given.trials)
+    found = replay(trainings(given.table), given.seeds, given.trials)
     if given.json:
         print(json.dumps(found, indent=2))
         return

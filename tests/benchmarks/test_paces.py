@@ -6,11 +6,12 @@ from autotune.records.outcome import Outcome
 from autotune.records.series import TUNING, Series
 from autotune.records.study import Run
 from benchmarks.fidelity import found_after
-from benchmarks.hyperband import epochs_until
+from benchmarks.hyperband import ERROR, Trainings, epochs_until, trainings, with_a_default
 from benchmarks.paces.tables import PaceTable, tables
 from launchers import Usage
-from spaces import Choice, Space
+from spaces import Choice, Float, Space
 from tests.support.fakes import SECONDS
+from tests.support.training import SCORE
 
 SPACE = Space([Choice("kind", ("plain", "fast"), default="plain")])
 TABLE = PaceTable(SPACE, {("plain",): ((10, 2.0), (20, 3.0), (100, 11.0), (100, 11.5))})
@@ -46,6 +47,18 @@ def test_good_is_found_when_the_best_is_good_and_stays_so():
     assert found_after(runs, {2}) is None
 
 
-def test_epochs_are_counted_until_a_value_is_reached():
-    assert epochs_until(0.9, [0.5, 0.91, 0.2]) == 2
-    assert epochs_until(0.9, [0.5]) == float("inf")
+@pytest.mark.parametrize(("metric", "optimum"), [(SCORE, 2.0), (ERROR, 1.0)])
+def test_epochs_are_counted_until_a_value_is_close_to_the_best_of_all(metric, optimum):
+    space = Space([Float("rate", 0.1, 0.2, points=2)])
+    recorded = Trainings(space, {(0.1,): [1.0, 1.5], (0.2,): [2.0]}, metric, 2)
+    assert recorded.optimum == optimum
+    worse = optimum * (1.1 if metric is ERROR else 0.9)
+    assert epochs_until(recorded, 0.05, [worse, 1.03 * optimum, worse]) == 2
+    assert epochs_until(recorded, 0.05, [worse]) == float("inf")
+
+
+def test_each_seed_begins_at_another_default_that_was_trained_to_the_end():
+    recorded = trainings("digits")
+    defaults = [with_a_default(recorded, seed).space.default() for seed in range(5)]
+    assert len({tuple(one.values()) for one in defaults}) > 1
+    assert all(len(recorded.curve(one)) == recorded.most for one in defaults)

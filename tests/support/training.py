@@ -36,7 +36,8 @@ def learned(configuration: Configuration, step: int) -> float:
 class PaperTraining(PaperObjective):
     """The paper objective for training: the command has the random seed, too."""
 
-    metrics = (SCORE,)
+    def __init__(self, metric: Metric = SCORE) -> None:
+        self.metrics = (metric,)
 
     def job(self, configuration: Configuration, context: Context) -> Job:
         return Job(("train", json.dumps(dict(configuration)), str(context.seed)), context.folder)
@@ -51,9 +52,11 @@ class TrainingExecutor(Executor):
         at_most: int = 10**9,
         fails: Callable[[Configuration, int], bool] = lambda *_: False,
         ends: Callable[[Configuration], int] = lambda _: 10**9,
+        metric: Metric = SCORE,
     ) -> None:
         self.trained: list[tuple[int, int, int]] = []
         self._curve, self._at_most, self._fails, self._ends = curve, at_most, fails, ends
+        self._metric = metric
         self._ended: list[tuple[Task, Outcome]] = []
 
     def submit(self, task: Task) -> None:
@@ -72,15 +75,15 @@ class TrainingExecutor(Executor):
                 self.trained.append((key, first, step))
                 return Outcome(failure=FailureKind.OUT_OF_MEMORY, code="x", message="no memory")
             curve.append([step, self._curve(configuration, step)])
-            if watch(Progress(step, {SCORE.name: curve[-1][1]})):
+            if watch(Progress(step, {self._metric.name: curve[-1][1]})):
                 break
         self.trained.append((key, first, first + len(curve)))
         if file:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(str(first + len(curve)))
         details = {CURVE: curve} | ({STOPPED: watch.behind} if watch.behind else {})
-        score = max((value for _, value in curve), default=1e-9)
-        return Outcome(metrics={SCORE.name: score}, details=details, usage=Usage(float(len(curve))))
+        best = min((value for _, value in curve), key=self._metric.cost, default=1e-9)
+        return Outcome(metrics={self._metric.name: best}, details=details, usage=Usage(float(len(curve))))
 
     def wait(self, timeout_s: float) -> Sequence[tuple[Task, Outcome]]:
         ended, self._ended = self._ended, []
