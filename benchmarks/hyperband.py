@@ -39,13 +39,13 @@ from autotune.statistics.standings import Standings
 from autotune.storage.study_store import StudyStore
 from autotune.tuning.loop import TuningLoop
 from benchmarks import small_trainings
-from benchmarks.small_trainings import key_of
+from benchmarks.small_trainings import SCORE, key_of
 from objectives.base import Metric
 from objectives.training.torch import PROGRAMS
 from spaces import Configuration, Float, Integer, Space
 from tests.support.fakes import definition
 from tests.support.managers import managed
-from tests.support.training import SCORE, PaperTraining, TrainingExecutor, training_study
+from tests.support.training import PaperTraining, TrainingExecutor, training_study
 
 FOLDER = Path(__file__).parent / "data"
 DATA = FOLDER / "dna_curves.csv"
@@ -59,7 +59,6 @@ SPACE = Space(
 RULES = ("freeze-thaw", "hyperband", "asha", "median", "none")
 LOOKS = (100, 200, 400)
 CLOSE = (0.02, 0.01)
-ERROR = Metric("error", "", "minimize")
 Key = tuple[float, ...]
 
 
@@ -101,10 +100,8 @@ def with_a_default(recorded: Trainings, seed: int) -> Trainings:
 def trainings(table: str) -> Trainings:
     if table == "dna":
         return Trainings(SPACE, read(DATA), SCORE, EPOCHS)
-    most, metric = small_trainings.TRAININGS[table].most, SCORE if table == "digits" else ERROR
-    return Trainings(
-        small_trainings.TRAININGS[table].space, small_trainings.read(FOLDER / f"{table}_curves.csv"), metric, most
-    )
+    training, curves = small_trainings.TRAININGS[table], small_trainings.read(FOLDER / f"{table}_curves.csv")
+    return Trainings(training.space, curves, training.metric, training.most)
 
 
 def trained(python: str, configuration: Configuration) -> list[tuple[int, float, float]]:
@@ -124,9 +121,8 @@ def record(python: str, jobs: int, out: Path) -> None:
         rows.writerow(("batch_size", "learning_rate", "epoch", "val_auc", "elapsed_s"))
         found = pool.map(lambda one: trained(python, one), configurations)
         for configuration, curve in zip(configurations, found, strict=True):
-            rows.writerows(
-                (*map("{:g}".format, key_of(configuration)), epoch, f"{auc:.6g}", f"{s:.2f}") for epoch, auc, s in curve
-            )
+            key = [f"{value:g}" for value in key_of(configuration)]
+            rows.writerows((*key, epoch, f"{auc:.6g}", f"{s:.2f}") for epoch, auc, s in curve)
             file.flush()
 
 

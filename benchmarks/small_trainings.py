@@ -24,6 +24,7 @@ from sklearn.datasets import load_digits, make_friedman1
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 
+from objectives.base import Metric
 from spaces import Configuration, Float, Integer, Space
 
 
@@ -72,28 +73,26 @@ def sines(given: Configuration) -> Iterator[float]:
         random_state=1,
     )
     while True:
-        try:
-            network.partial_fit(x[:1000], y[:1000])
-        except ValueError as error:
-            if "non-finite" not in str(error):
-                raise
-            return
+        network.partial_fit(x[:1000], y[:1000])
         yield float(np.sqrt(np.mean((network.predict(x[1000:]) - y[1000:]) ** 2)))
 
 
 @dataclass(frozen=True)
 class Training:
-    """A training: its space, and the most steps."""
+    """A training: its values after each step, what they are, the most steps, and its space."""
 
     curve: Callable[[Configuration], Iterator[float]]
+    metric: Metric
     most: int
     space: Space
 
 
+SCORE, ERROR = Metric("score", "", "maximize"), Metric("error", "", "minimize")
 _RATE = Float("learning_rate", 1e-4, 1e-1, log=True, points=10, default=1e-3)
 TRAININGS = {
     "digits": Training(
         digits,
+        SCORE,
         40,
         Space(
             [
@@ -106,6 +105,7 @@ TRAININGS = {
     ),
     "boosting": Training(
         boosting,
+        ERROR,
         80,
         Space(
             [
@@ -118,6 +118,7 @@ TRAININGS = {
     ),
     "sines": Training(
         sines,
+        ERROR,
         50,
         Space(
             [
@@ -145,13 +146,15 @@ def read(path: Path) -> dict[tuple[float, ...], list[float]]:
 
 def curve(name: str, given: Configuration) -> list[float]:
     """Train a configuration to its last step, or until it comes to no number."""
-    training = TRAININGS[name]
+    training, values = TRAININGS[name], list[float]()
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore", ConvergenceWarning)
         try:
-            return list(takewhile(isfinite, islice(training.curve(given), training.most)))
-        except ValueError:  # scikit-learn's word for weights that are no numbers any more
-            return []
+            values.extend(takewhile(isfinite, islice(training.curve(given), training.most)))
+        except ValueError as error:
+            if "non-finite" not in str(error):  # scikit-learn's word for weights that are no numbers any more
+                raise
+    return values
 
 
 def record(name: str, out: Path, jobs: int) -> None:

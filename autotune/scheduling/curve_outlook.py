@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from autotune.scheduling.learning_curves import Forecast, LearningCurves, Points
-from autotune.search.base import fresh
+from autotune.search.base import Rows, fresh
 from autotune.search.gaussian_process import log_expected_improvement
 from spaces import Configuration, Space
 
@@ -73,17 +73,14 @@ class CurveOutlook:
         chance = np.where(reached < others, 1.0, ndtr((others - forecast.mean) / forecast.spread))
         noise = self._model.shape.noise * self._model.scale**2
         runs = noise / (noise + forecast.spread**2)
-        told = zip(
-            index.tolist(), chance.tolist(), np.minimum(forecast.mean, reached).tolist(), runs.tolist(), strict=True
-        )
+        told = np.column_stack([index, chance, np.minimum(forecast.mean, reached), runs]).tolist()
         return {self.curves[place].number: Told(*one) for place, one in zip(places, told, strict=True)}
 
     @cached_property
     def untried(self) -> float:
         """The greatest index of configurations that no trial has."""
-        seen = self.space.indices([curve.configuration for curve in self.curves])
-        drawn = self.space.sample_indices(np.random.default_rng(0), _UNTRIED + len(seen))
-        rows = fresh(drawn, seen)[:_UNTRIED]
+        drawn = self.space.sample_indices(np.random.default_rng(0), _UNTRIED + len(self._rows))
+        rows = fresh(drawn, self._rows)[:_UNTRIED]
         if not len(rows):
             return 0.0
         looks = np.full(len(rows), float(self.rungs[0]))
@@ -107,8 +104,12 @@ class CurveOutlook:
         return np.array([curve.costs[-1] for curve in self.curves])
 
     @cached_property
+    def _rows(self) -> Rows:
+        return self.space.indices([curve.configuration for curve in self.curves])
+
+    @cached_property
     def _traits(self) -> Array:
-        return self.space.traits_of(self.space.indices([curve.configuration for curve in self.curves]))
+        return self.space.traits_of(self._rows)
 
     @cached_property
     def _model(self) -> LearningCurves:

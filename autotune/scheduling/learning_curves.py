@@ -103,7 +103,7 @@ class LearningCurves:
         y = (costs - mean) / scale
         posterior = _Posterior.of(x, points, y, most)
         d = x.shape[1]
-        start = np.r_[posterior.centres[:d] + log(0.5) - posterior.usual, posterior.centres[d:]]
+        start = np.r_[np.full(d, log(0.5)), posterior.centres[d:]]
         bounds = [*[_SCALE_BOUNDS] * d, *_BOUNDS, (log(0.25), log(4.0 * most + 1.0))]
         found = minimize(posterior, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": _ITERATIONS})
         shape = Shape.of(found.x)
@@ -154,7 +154,7 @@ class _Posterior:
     """Minus the logarithm of the posterior of a shape, and its gradient, by the logarithms of its parameters.
 
     `squares`, (t * t, d), are the squared differences of traits; `sums` and `same`, (n, n), are sums of steps, and
-    whether points are of one trial; `usual` is the logarithm of the usual length scale.
+    whether points are of one trial; `centres` are those of the prior.
     """
 
     squares: Array
@@ -163,16 +163,14 @@ class _Posterior:
     same: NDArray[np.bool_]
     y: Array
     centres: Array
-    usual: float
 
     @classmethod
     def of(cls, x: Array, points: Points, y: Array, most: int) -> "_Posterior":
         t, d = x.shape
-        usual = 0.5 + 0.5 * log(max(d, 1))
-        centres = np.r_[np.full(d, usual), _CENTRES, log(most / 4.0)]
+        centres = np.r_[np.full(d, 0.5 + 0.5 * log(max(d, 1))), _CENTRES, log(most / 4.0)]
         squares = ((x[:, None, :] - x[None, :, :]) ** 2).reshape(t * t, d)
         sums = points.step[:, None] + points.step[None, :]
-        return cls(squares, points, sums, points.trial[:, None] == points.trial[None, :], y, centres, usual)
+        return cls(squares, points, sums, points.trial[:, None] == points.trial[None, :], y, centres)
 
     def __call__(self, logarithms: Array) -> tuple[float, Array]:
         shape, d, trial = Shape.of(logarithms), self.squares.shape[1], self.points.trial

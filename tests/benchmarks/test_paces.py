@@ -6,12 +6,12 @@ from autotune.records.outcome import Outcome
 from autotune.records.series import TUNING, Series
 from autotune.records.study import Run
 from benchmarks.fidelity import found_after
-from benchmarks.hyperband import ERROR, Trainings, epochs_until, trainings, with_a_default
+from benchmarks.hyperband import Trainings, epochs_until, trainings, with_a_default
 from benchmarks.paces.tables import PaceTable, tables
+from benchmarks.small_trainings import ERROR, SCORE
 from launchers import Usage
 from spaces import Choice, Float, Space
 from tests.support.fakes import SECONDS
-from tests.support.training import SCORE
 
 SPACE = Space([Choice("kind", ("plain", "fast"), default="plain")])
 TABLE = PaceTable(SPACE, {("plain",): ((10, 2.0), (20, 3.0), (100, 11.0), (100, 11.5))})
