@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from autotune.execution.segments import best_until, curve_of
-from autotune.records.study import ENDED, State, TrialRecord
+from autotune.records.study import ENDED, TrialRecord
 from autotune.scheduling.curve_outlook import CurveOutlook, Frozen
-from autotune.scheduling.repeats import Step, observation
+from autotune.scheduling.repeats import Step
 from autotune.scheduling.training_scheduler import TrainingScheduler
 from autotune.statistics.standings import Standings
 from autotune.storage.observation import Observation
@@ -49,19 +49,14 @@ class FreezeThawScheduler(TrainingScheduler):
         worth = {number: told.index for number, told in outlook.trials.items() if told.chance >= _CHANCE}
         return self._thawed(outlook, worth, 0.0, standings, busy)
 
-    def is_settled(self, trial: TrialRecord, standings: Standings, busy: Collection[int]) -> bool:
-        """Whether a trial will not be trained any further."""
+    def _is_over(self, paused: TrialRecord, standings: Standings, busy: Collection[int]) -> bool:
         del busy
-        if not trial.runs or trial.state is not State.PAUSED or trial is standings.default:
-            return bool(trial.runs)
         outlook = self._outlook(standings) if self._no_more else None
-        told = outlook.trials.get(trial.number) if outlook is not None else None
+        told = outlook.trials.get(paused.number) if outlook is not None else None
         return outlook is not None and (told is None or told.chance < _CHANCE)
 
-    def observation(self, trial: TrialRecord, standings: Standings) -> Observation:
-        """Return what a trial tells the sampler: a paused one what is foretold, as part of a run's worth."""
-        if trial.state is not State.PAUSED:
-            return observation(trial, standings)
+    def _of_paused(self, trial: TrialRecord, standings: Standings) -> Observation:
+        """Return what is foretold, as part of a run's worth."""
         outlook = self._outlook(standings)
         told = outlook.trials.get(trial.number) if outlook is not None else None
         if told is None:

@@ -12,7 +12,7 @@ from statistics import median
 from autotune.execution.segments import Segment, best_until, curve_of
 from autotune.records.study import ENDED, State, TrialRecord
 from autotune.scheduling.hyperband import Bracket, Entry, Race, halving, planned
-from autotune.scheduling.repeats import Step, observation
+from autotune.scheduling.repeats import Step
 from autotune.scheduling.training_scheduler import TrainingScheduler
 from autotune.statistics.standings import Standings
 from autotune.storage.observation import Observation
@@ -49,23 +49,18 @@ class SuccessiveHalvingScheduler(TrainingScheduler):
     def _idle(self, standings: Standings, busy: Collection[int]) -> Step | None:
         return self._promoted(standings, busy, idle=True)
 
-    def is_settled(self, trial: TrialRecord, standings: Standings, busy: Collection[int]) -> bool:
-        """Whether a trial will not be trained any further."""
-        if not trial.runs or trial.state is not State.PAUSED or trial is standings.default:
-            return bool(trial.runs)
+    def _is_over(self, paused: TrialRecord, standings: Standings, busy: Collection[int]) -> bool:
         for bracket, members in zip(self.brackets, self._members(standings), strict=True):
-            if any(member.number == trial.number for member in members):
-                return self._race(bracket, members, busy).is_over(self._entry(trial, bracket, busy))
+            if any(member.number == paused.number for member in members):
+                return self._race(bracket, members, busy).is_over(self._entry(paused, bracket, busy))
         return True
 
-    def observation(self, trial: TrialRecord, standings: Standings) -> Observation:
-        """Return what a trial tells the sampler: a paused one is not better than the middle of those that went on.
+    def _of_paused(self, trial: TrialRecord, standings: Standings) -> Observation:
+        """Return that a paused trial is not better than the middle of those that went on.
 
         The values of different rungs cannot be compared. While few have gone on, theirs tell nothing yet, and the best
         of a paused trial counts as it is.
         """
-        if trial.state is not State.PAUSED:
-            return observation(trial, standings)
         own = self._best(trial)
         complete = [other for other in standings.trials.values() if other.complete]
         values = [value for other in complete if (value := self._best(other)) is not None]

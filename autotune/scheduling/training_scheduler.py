@@ -6,9 +6,10 @@ from typing import ClassVar
 
 from autotune.execution.capping import Cap
 from autotune.execution.segments import Segment, best_until, curve_of
-from autotune.records.study import Purpose, TrialRecord
-from autotune.scheduling.repeats import Step
+from autotune.records.study import Purpose, State, TrialRecord
+from autotune.scheduling.repeats import Step, observation
 from autotune.statistics.standings import Standings
+from autotune.storage.observation import Observation
 from autotune.studyfile import StoppingSection
 from objectives.base import Metric
 
@@ -36,6 +37,22 @@ class TrainingScheduler:
         """Return a segment for a worker that has nothing else to do: no new trial can start."""
         self._no_more = True
         return self._idle(standings, busy)
+
+    def is_settled(self, trial: TrialRecord, standings: Standings, busy: Collection[int]) -> bool:
+        """Whether a trial will not be trained any further."""
+        if not trial.runs or trial.state is not State.PAUSED or trial is standings.default:
+            return bool(trial.runs)
+        return self._is_over(trial, standings, busy)
+
+    def observation(self, trial: TrialRecord, standings: Standings) -> Observation:
+        """Return what a trial tells the sampler."""
+        return self._of_paused(trial, standings) if trial.state is State.PAUSED else observation(trial, standings)
+
+    def _is_over(self, paused: TrialRecord, standings: Standings, busy: Collection[int]) -> bool:
+        raise NotImplementedError
+
+    def _of_paused(self, trial: TrialRecord, standings: Standings) -> Observation:
+        raise NotImplementedError
 
     def _next(self, standings: Standings, busy: Collection[int]) -> Step | None:
         raise NotImplementedError
