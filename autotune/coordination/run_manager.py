@@ -21,6 +21,7 @@ from autotune.execution.capping import Cap
 from autotune.execution.core_pool import Pool
 from autotune.execution.executor import Executor
 from autotune.execution.halves import Halves
+from autotune.execution.run_folder import disown
 from autotune.execution.segments import Segment
 from autotune.execution.task import NO_PLACE, PREEMPTED, REFUSED, REFUSED_ALL, describe_job
 from autotune.records.outcome import DISTURBED, Outcome
@@ -261,9 +262,15 @@ class RunManager:
             keep(self.mark, runs, self.display.line)
 
     def clean(self, run: RunInFlight) -> None:
-        """Remove the scratch data of a run that is stored, or that nobody will make again."""
+        """Remove the scratch data of a run that is stored, or that is given up."""
         if self.cleaner is not None:
             self.cleaner.clean(run.task.job)
+
+    def give_up(self, run: RunInFlight) -> None:
+        """Give up a run that was tried enough: who wants to, makes another one in its place."""
+        disown(run.task.job.folder)
+        self.registry.release(run.name)
+        self.clean(run)
 
     def again(self, run: RunInFlight, outcome: Outcome) -> PlannedRun | None:
         """Plan a run again that failed for no fault of its configuration; None when that was tried enough.

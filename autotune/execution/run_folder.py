@@ -11,6 +11,7 @@ from autotune.errors import StorageError
 from autotune.files import discard
 from launchers import STDERR, STDOUT, JobStatus, Usage
 from launchers.status import read_status
+from launchers.supervisor import STATUS_FILE
 from objectives.base import Output
 from objectives.figure import text_of
 
@@ -68,6 +69,13 @@ def clean(folder: Path, parts: Collection[Path] = ()) -> None:
                 entry.write_bytes(kept)
         if large and not said:
             _say_cut(folder, large)
+
+
+def disown(folder: Path) -> None:
+    """Say of the folder of a run that ended that nobody will read it: it stays for a person, until the next session."""
+    # To remove a name takes no descriptor and no room on the disk, of which there may be none.
+    with suppress(OSError):
+        (folder / STATUS_FILE).unlink(missing_ok=True)
 
 
 def is_of(folder: Path, usage: Usage | None) -> bool:

@@ -371,8 +371,7 @@ class TuningLoop:
             self._in_flight.wait(replace(again, lost=lost))
             return
         self._machine_faults += 1
-        self._manager.registry.release(run.name)
-        self._manager.clean(run)
+        self._manager.give_up(run)
         self._scheduler.leave_alone(self._trials[number])
         self._manager.display.line(f"trial {number}: could not be run: {outcome.message}")
         if self._machine_faults >= _BROKEN_AFTER:

@@ -7,10 +7,11 @@ import pytest
 from autotune.coordination.coordinators import has_ended, new_coordinator_id
 from autotune.coordination.kept_results import RESULT_FILE
 from autotune.coordination.unlaunched import leased_folders, sweep_unlaunched
-from autotune.records.study import Run
+from autotune.records.study import Purpose, Run
 from autotune.storage.study_store import StudyStore
 from launchers.supervisor import STATUS_FILE
-from tests.support.fakes import definition, small_space, took
+from tests.support.fakes import PaperExecutor, bowl, definition, small_space, took
+from tests.support.managers import managed
 
 ENDED = {
     "state": "ended",
@@ -73,6 +74,18 @@ def test_what_ended_stays(tmp_path, of_the_dead, name):
     file.write_text(json.dumps(ENDED))
     sweep_unlaunched(tmp_path, (), [])
     assert file.exists()
+
+
+def test_a_run_that_was_given_up_leaves_a_folder_until_the_next_session(tmp_path, of_the_dead):
+    manager = managed(PaperExecutor(bowl), of_the_dead)
+    (run,) = manager.start_all([manager.prepare(0, Purpose({"np": 4}, 0), "00000")])
+    folder = run.task.job.folder
+    (folder / STATUS_FILE).write_text(json.dumps(ENDED))
+    (folder / "stderr").write_text("mpirun: no such host")
+    manager.give_up(run)
+    assert (folder / "stderr").exists()  # for whoever wants to know why
+    sweep_unlaunched(tmp_path, (), [])
+    assert not folder.exists()
 
 
 def test_what_a_living_coordinator_prepares_stays(tmp_path):
