@@ -3,10 +3,11 @@
     python3 serving.py --model conv --engine onnxruntime --batch 8 --wait-ms 2 --instances 2 --within-ms 50
 
 First it finds the highest load of which 99 % of the requests are answered within `--within-ms`. Then it puts a fifth
-less than that on the service, for `--seconds` and with other random times. It prints the requests answered a second,
-the median and the 99th percentile of latency, and how far the answers agree with those of the model computed plainly,
-in 32 bits and one at a time (100 %: they are the same). What was not answered when the load has been over for as long
-as it lasted is given up, and counts with the time that it had waited. With `--rate` the load is not looked for.
+less than that on the service, in three windows of `--seconds`, each with other random times. Of the window with the
+middle 99th percentile of latency it prints that, the median, and the requests answered a second; and how far the
+answers of all agree with those of the model computed plainly, in 32 bits and one at a time (100 %: they are the same).
+What was not answered when the load of a window has been over for as long as it lasted is given up, and counts with the
+time that it had waited. With `--rate` the load is not looked for.
 """
 
 import argparse

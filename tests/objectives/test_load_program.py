@@ -175,3 +175,21 @@ def test_what_is_measured_has_headroom_below_the_highest_load_unless_the_load_is
     assert re.search(rf"^answered {offered} of {offered} requests", said, re.MULTILINE)
     assert ("the highest load is 200.0 requests/s" in said) is (rate is None)
     assert re.search(r"^agreement 100\.000 %", said, re.MULTILINE)
+
+
+def test_a_pause_of_the_machine_spoils_one_window_of_three(load, monkeypatch, capsys):
+    p99_s = iter([0.353, 0.004, 0.005])
+    monkeypatch.setattr(
+        load.Service, "window", lambda self, due_s, seconds: load.Window([0.0], [next(p99_s)], {0: np.ones(1)})
+    )
+    load.measure(service(load, lambda batch: batch), np.ones((1, 1)), argparse.Namespace(rate=1.0, seconds=1.0))
+    assert "p99 5.000 ms" in capsys.readouterr().out.splitlines()
+
+
+def test_answers_are_judged_in_every_window(load, monkeypatch, capsys):
+    answers = iter([0.5, 1.0, 1.0])
+    monkeypatch.setattr(
+        load.Service, "window", lambda self, due_s, seconds: load.Window([0.0], [0.1], {0: np.full(1, next(answers))})
+    )
+    load.measure(service(load, lambda batch: batch), np.ones((1, 1)), argparse.Namespace(rate=1.0, seconds=1.0))
+    assert "agreement 50.000 %" in capsys.readouterr().out.splitlines()
