@@ -14,7 +14,7 @@ from objectives.qe.objective import QeObjective
 from objectives.qe.plan import plan
 from spaces import Space
 
-OUTPUTS = Path(__file__).parent / "outputs"
+OUTPUTS = Path(__file__).parents[1] / "outputs"
 DRY_RUN, CONVERGED = ((OUTPUTS / f"{name}.stdout").read_text() for name in ("dry-run", "converged-np2"))
 MACHINE = {"cores": 2, "nodes": 1, "cores_per_node": 2, "sockets": 1, "memory_bytes": 2**34}
 INPUT = """&CONTROL

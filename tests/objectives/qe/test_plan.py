@@ -14,13 +14,13 @@ from spaces import Space
 from tests.support.descriptors import none_left
 
 MACHINE = {"cores": 2, "nodes": 1, "cores_per_node": 2, "sockets": 1, "memory_bytes": 2**34}
-OUTPUTS = Path(__file__).parent / "outputs"
+OUTPUTS = Path(__file__).parents[1] / "outputs"
 RUNS = {
     "np2": {"np": 2, "npool": 1},
     "npool2": {"np": 2, "npool": 2},
     "np4-nbgrp2-ntg2": {"np": 4, "npool": 1, "nbgrp": 2},
 }
-DRY_RUN = (Path(__file__).parent / "outputs" / "dry-run.stdout").read_text()
+DRY_RUN = (Path(__file__).parents[1] / "outputs" / "dry-run.stdout").read_text()
 INPUT = """&CONTROL
   pseudo_dir = './pp'
 /

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from objectives.ucx.protocols import PROTOCOLS, Protocols, choices
 
-OUTPUTS = Path(__file__).parent / "outputs"
+OUTPUTS = Path(__file__).parents[1] / "outputs"
 RUN = (OUTPUTS / "ucx-protocols-tcp.stdout").read_text()
 FORETOLD = {features: (OUTPUTS / f"ucx-endpoint-tcp-{features}.stdout").read_text() for features in ("t", "te")}
 SPANS = ((1, 8), (360_000, 440_000))

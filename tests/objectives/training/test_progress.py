@@ -13,7 +13,7 @@ from objectives.base import Progress
 from objectives.training.progress import LINE_CHARACTERS, ReaderKind, reader
 
 KINDS = get_args(ReaderKind)
-PAGE = (Path(__file__).parents[2] / "docs" / "training.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "training.md").read_text(encoding="utf-8")
 
 KERAS_2 = """\
 Epoch 9/100

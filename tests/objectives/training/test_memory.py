@@ -12,7 +12,7 @@ from objectives.training import ddp, dna
 
 pytestmark = pytest.mark.slow
 
-PROGRAMS = Path(__file__).parents[2] / "objectives/training/programs"
+PROGRAMS = Path(__file__).parents[3] / "objectives/training/programs"
 PYTHON = Path(os.environ.get("AUTOTUNE_TORCH_PYTHON") or Path(sys.prefix) / "share/autotune/torch/bin/python")
 
 # The storages that autograd keeps of a forward pass of two samples, weights left out: of all, and what of them is left

@@ -11,7 +11,7 @@ from objectives.qe.known_sizes import KnownSizes
 from objectives.qe.lattice import UndescribedError
 from objectives.qe.plan import plan
 from spaces import Space
-from tests.objectives.described_inputs import INPUTS, VALENCE
+from tests.objectives.qe.described_inputs import INPUTS, VALENCE
 
 MACHINE = {"cores": 48, "nodes": 1, "cores_per_node": 48, "sockets": 2, "described": True, "nothing_runs": True}
 CERIA = (

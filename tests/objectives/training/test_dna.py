@@ -1,15 +1,13 @@
-"""The training program `dna`: its pure parts in this interpreter, the rest with one that has torch."""
+"""The training program `dna`, with a Python that has torch."""
 
-import importlib
 import json
-import math
 import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,18 +15,12 @@ from typing import Any
 import numpy as np
 import psutil
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+
+from tests.objectives.training.dna_folder import write_folder
 
 pytestmark = pytest.mark.slow
 
-PROGRAMS = Path(__file__).parents[2] / "objectives/training/programs"
-sys.path.insert(0, str(PROGRAMS))
-metrics, motif, synthetic, data, settings, progress, refusal = (
-    importlib.import_module(f"dna.{name}")
-    for name in ("metrics", "motif", "synthetic", "data", "settings", "progress", "refusal")
-)
-
+PROGRAMS = Path(__file__).parents[3] / "objectives/training/programs"
 TINY = ("--length", "64", "--windows", "8", "--validation-windows", "16", "--batch-size", "4", "--filters", "4")
 FIGURES = {"val_auc", "val_loss", "val_dice", "val_iou", "val_site_iou", "train_loss", "train_auc"}
 STEP = {"step", *FIGURES, "elapsed_s"}
@@ -254,23 +246,6 @@ def test_ranks_end_together(torch_python: Path, tmp_path: Path, ending: str) -> 
     pytest.fail(f"left: {left}")
 
 
-def write_folder(folder: Path, **changed: Any) -> None:
-    arrays = {
-        "train_x": np.random.default_rng(1).random((4, 64, 5)),
-        "train_y": np.ones((4, 64, 1), dtype=bool),
-        "validation_x": np.zeros((3, 64, 5), dtype=np.float32),
-        "validation_y": np.tile(np.array([[0], [1]], dtype=np.uint8), (3, 32, 1)),
-        **changed,
-    }
-    for name, array in arrays.items():
-        if array is not None:
-            np.save(folder / f"{name}.npy", array)
-
-
-def in_folder(folder: Path, *options: str) -> Any:
-    return data.load(settings.from_command_line(["--data", str(folder), *options]))
-
-
 def test_it_trains_on_a_folder(torch_python: Path, tmp_path: Path) -> None:
     write_folder(tmp_path)
     options = ("--data", str(tmp_path), "--precision", "bfloat16", "--auc-thresholds", "1001", "--threads", "2")
@@ -278,166 +253,3 @@ def test_it_trains_on_a_folder(torch_python: Path, tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(PROGRAMS), "AUTOTUNE_STEPS": "1"}
     found = subprocess.run(argv, env=environment, capture_output=True, text=True, check=True)
     assert set(json.loads(found.stdout.splitlines()[0])) == STEP
-
-
-@pytest.mark.parametrize(
-    ("changed", "words"),
-    [
-        ({"validation_x": None}, ["validation_x.npy cannot be read", "No such file"]),
-        ({"train_x": np.zeros((4, 64, 4))}, ["train_x.npy has the shape (4, 64, 4)", "(windows, length, 5)"]),
-        ({"train_y": np.zeros((4, 64))}, ["train_y.npy has the shape (4, 64)", "(windows, length, 1)"]),
-        ({"train_y": np.zeros((3, 64, 1))}, ["train_y.npy has the shape (3, 64, 1)", "train_x.npy has (4, 64, 5)"]),
-        ({"train_x": np.zeros((4, 60, 5))}, ["train_x.npy has the shape (4, 60, 5)", "multiple of 32"]),
-        ({"train_x": np.zeros((4, 64, 5), dtype="U1")}, ["train_x.npy", "<U1"]),
-        ({"train_x": np.array([{}])}, ["train_x.npy cannot be read"]),
-        ({"validation_y": np.zeros((3, 64, 1))}, ["no base of the validation windows has label 1"]),
-        ({"validation_y": np.full((3, 64, 1), -1.0)}, ["validation_y.npy: labels are from 0 to 1, got -1 to -1"]),
-    ],
-)
-def test_a_folder_that_is_not_as_it_should_be(tmp_path: Path, changed: Mapping[str, Any], words: Sequence[str]) -> None:
-    write_folder(tmp_path, **changed)
-    with pytest.raises(refusal.RefusedError) as refused:
-        in_folder(tmp_path)
-    assert all(word in str(refused.value) for word in words), refused.value
-
-
-def test_a_folder_is_known_by_its_content_and_may_be_used_in_part(tmp_path: Path) -> None:
-    for name, changed in {"a": {}, "b": {}, "c": {"train_x": np.ones((4, 64, 5))}}.items():
-        (tmp_path / name).mkdir()
-        write_folder(tmp_path / name, **changed)
-    a, b, c = (in_folder(tmp_path / name) for name in "abc")
-    assert a.identity == b.identity != c.identity
-    inputs, labels = a.train.batch(np.array([3, 0]))
-    assert (inputs.shape, labels.shape, inputs.dtype, labels.dtype) == ((2, 64, 5), (2, 64, 1), np.float32, np.float32)
-    assert len(in_folder(tmp_path / "a", "--windows", "2").train) == 2
-    with pytest.raises(refusal.RefusedError, match="has 4 windows, 5 were asked for"):
-        in_folder(tmp_path / "a", "--windows", "5")
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    ["--batch-size 0", "--learning-rate nan", "--length 100", "--data x --length 64", "--batch-norm-momentum 1.5"],
-)
-def test_options_out_of_range_are_refused(wrong: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as refused:
-        settings.from_command_line(wrong.split())
-    assert refused.value.code == 2
-    assert wrong.split()[-2] in capsys.readouterr().err
-
-
-def test_generated_windows_are_the_same_each_time_and_in_one_split_only() -> None:
-    train, again, other = (synthetic.generate("train", 600, 64, seed) for seed in (1, 1, 2))
-    validation = synthetic.generate("validation", 600, 64, 1)
-    for one, two in zip(train.batch(slice(None)), again.batch(slice(None)), strict=True):
-        assert (one == two).all()
-    kept = [{window.tobytes() for window in split.bases} for split in (train, validation, other)]
-    assert [len(windows) for windows in kept] == [600, 600, 600]
-    assert len(set.union(*kept)) == 1800
-
-
-def test_sites_are_motifs_in_open_chromatin_and_neither_is_enough() -> None:
-    made = synthetic.generate("train", 300, 512, 1)
-    inputs, _ = made.batch(slice(None))
-    assert inputs.shape == (300, 512, 5)
-    assert (inputs[..., :4].sum(axis=-1) == 1).all()
-    edges = np.diff(np.pad(made.labels, ((0, 0), (1, 1))).astype(int), axis=1)
-    runs = [e - b for row in edges for b, e in zip(np.flatnonzero(row > 0), np.flatnonzero(row < 0), strict=True)]
-    assert set(runs) <= {19, 38}
-    assert 100 < len(runs) < 300
-    windows = np.lib.stride_tricks.sliding_window_view(made.bases, 19, axis=1)
-    odds = np.log2([[(motif.CTCF[b][i] + 1) / 917 * 4 for b in motif.BASES] for i in range(19)])
-    either = [odds[np.arange(19), strand].sum(axis=-1) for strand in (windows, windows[..., ::-1] ^ 1)]
-    motif_here = np.maximum(*either) > 10
-    site = made.labels[:, 9:-9] > 0
-    open_here = made.signal[:, 9:-9] > 0.5
-    assert np.count_nonzero(motif_here & site & open_here) > 100
-    assert np.count_nonzero(motif_here & ~site & ~open_here) > 50  # in closed chromatin
-    far = np.ones_like(site)
-    far[np.any(made.labels, axis=1)] = False
-    assert np.count_nonzero((open_here & far).any(axis=1) & ~(motif_here & far).any(axis=1)) > 20
-
-
-def test_pairs_of_bases_are_as_frequent_as_in_a_genome() -> None:
-    bases = motif.background(np.random.default_rng(1), 200, 1000).astype(int)
-    pairs = np.bincount((bases[:, :-1] * 4 + bases[:, 1:]).ravel(), minlength=16).reshape(4, 4) / (200 * 999)
-    expected = np.array([[motif.PAIRS[a][b] for b in motif.BASES] for a in motif.BASES]) / 1000
-    assert np.abs(pairs - expected).max() < 0.003
-    strand = expected[[1, 0, 3, 2]][:, [1, 0, 3, 2]].T  # the same pairs, as the other strand has them
-    assert np.allclose(expected, strand)
-
-
-scored = st.lists(st.tuples(st.integers(-8, 8).map(lambda n: n / 2), st.booleans()), min_size=1, max_size=30)
-
-
-def arrays(pairs: Sequence[tuple[float, bool]]) -> tuple[Any, Any]:
-    return np.array([s for s, _ in pairs], dtype=np.float32), np.array([y for _, y in pairs], dtype=np.float32)
-
-
-@given(scored)
-def test_average_precision_is_its_definition(pairs: list[tuple[float, bool]]) -> None:
-    positives = sum(label for _, label in pairs)
-    expected, recall_before = 0.0, 0.0
-    for cut in sorted({score for score, _ in pairs}, reverse=True):
-        chosen = [label for score, label in pairs if score >= cut]
-        recall = sum(chosen) / positives if positives else math.nan
-        expected += (recall - recall_before) * sum(chosen) / len(chosen)
-        recall_before = recall
-    assert metrics.average_precision(*arrays(pairs)) == pytest.approx(expected, nan_ok=True)
-
-
-def test_the_area_through_thresholds_is_that_of_davis_and_goadrich() -> None:
-    # Thresholds below 0, at .5 and above 1; above them are 4, 1 and 0 of which 2, 1 and 0 are right.
-    found = metrics.interpolated_auc(np.array([0, 0.5, 0.3, 0.9]), np.array([0.0, 0, 1, 1]), 3)
-    assert found == pytest.approx(0.5 * (1 + 2 / 3 * math.log(4)) / 3 + 0.5)
-
-
-@given(scored)
-def test_the_area_through_thresholds_is_the_integral_of_the_precision(pairs: list[tuple[float, bool]]) -> None:
-    probabilities, labels = [(score + 4) / 8 for score, _ in pairs], [label for _, label in pairs]
-    edges = [-1e-7, 0.25, 0.5, 0.75, 1 + 1e-7]
-    counts = [
-        (sum(p > e and y for p, y in zip(probabilities, labels, strict=True)), sum(p > e for p in probabilities))
-        for e in edges
-    ]
-    area, steps = 0.0, 500
-    for (true_low, all_low), (true_high, all_high) in pairwise(counts):
-        for i in range(steps):
-            part = (i + 0.5) / steps
-            true = true_high + part * (true_low - true_high)
-            everything = all_high + part * (all_low - all_high)
-            area += (true_low - true_high) / steps * (true / everything if everything else 0)
-    expected = area / sum(labels) if any(labels) else math.nan
-    found = metrics.interpolated_auc(np.array(probabilities), np.array(labels, dtype=np.float32), 5)
-    assert found == pytest.approx(expected, abs=5e-3, nan_ok=True)
-
-
-@given(scored)
-def test_losses_and_overlaps_are_their_definitions(pairs: list[tuple[float, bool]]) -> None:
-    found = metrics.figures(*arrays(pairs))
-    p = [1 / (1 + math.exp(-score)) for score, _ in pairs]
-    y = [label for _, label in pairs]
-    both = list(zip(p, y, strict=True))
-    loss = -sum(math.log(a if b else 1 - a) for a, b in both) / len(both)
-    assert found["val_loss"] == pytest.approx(loss)
-    assert found["val_dice"] == pytest.approx((2 * sum(a * b for a, b in both) + 1) / (sum(p) + sum(y) + 1))
-    shares = []
-    for said in (False, True):
-        union = sum(said in {a >= 0.5, b} for a, b in both)
-        shares += [sum((a >= 0.5) == said and b == said for a, b in both) / union] if union else []
-    assert found["val_iou"] == pytest.approx(sum(shares) / len(shares))
-
-
-def test_great_logits_give_finite_figures() -> None:
-    found = metrics.figures(np.array([-1e5, 1e5], dtype=np.float32), np.array([0.0, 1.0], dtype=np.float32))
-    assert found == pytest.approx({"val_auc": 1, "val_loss": 0, "val_dice": 1, "val_iou": 1, "val_site_iou": 1})
-
-
-@given(st.lists(st.integers(0, 5).map(float), min_size=1, max_size=20))
-def test_progress_knows_the_first_smallest_loss(losses: list[float]) -> None:
-    now = progress.Progress()
-    for loss in losses:
-        now = now.after({"val_loss": loss}, 0.5)
-    best = losses.index(min(losses)) + 1
-    assert (now.best["step"], now.stale, now.epoch) == (best, len(losses) - best, len(losses))
-    assert now.last == {"step": len(losses), "val_loss": losses[-1], "elapsed_s": 0.5 * len(losses)}
-    assert progress.Progress(**now.as_plain()) == replace(now)

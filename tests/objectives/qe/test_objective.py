@@ -110,7 +110,7 @@ def test_a_failed_run_is_raised(objective, ending):
 
 
 def test_progress_is_each_iteration_with_its_accuracy(objective):
-    text = (Path(__file__).parent / "outputs" / "converged-np2.stdout").read_text()
+    text = (Path(__file__).parents[1] / "outputs" / "converged-np2.stdout").read_text()
     read = objective.progress_reader()
     seen = [progress for line in text.splitlines() if (progress := read(line))]
     assert [progress.step for progress in seen] == list(range(1, 10))

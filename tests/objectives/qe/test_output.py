@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from objectives.qe.output import IterationReader, Layout, Timer, duration_s, parse
 
-OUTPUTS = Path(__file__).parent / "outputs"
+OUTPUTS = Path(__file__).parents[1] / "outputs"
 NAMES = sorted(path.stem for path in OUTPUTS.glob("*.stdout"))
 
 

@@ -17,9 +17,9 @@ from objectives.qe.options import shipped_input
 from objectives.shapes.known import Known
 from spaces import Space
 from spaces.qe import QeFacts, constraints, parameters, rank_counts, rule_facts
-from tests.objectives.fake_pwx import FakePwx
+from tests.objectives.qe.fake_pwx import FakePwx
 
-WHOLE = (Path(__file__).parent / "outputs" / "converged-np2.stdout").read_text()
+WHOLE = (Path(__file__).parents[1] / "outputs" / "converged-np2.stdout").read_text()
 REAL = WHOLE.split("     iteration #")[0] + WHOLE[WHOLE.index("!    total energy") :]
 GADI = QeFacts(cores=1536, cores_per_node=48, kpoints=20, planes=96, chooses_layout=True, scalapack=True)
 PWX = FakePwx(GADI.kpoints, 330, GADI.planes, REAL)

@@ -10,7 +10,7 @@ from objectives.ucx.objective import MERGE_METRICS, UcxObjective, perftest_metri
 from objectives.ucx.options import UcxOptions
 from objectives.ucx.plan import plan
 
-MERGED = (Path(__file__).parent / "outputs" / "ucx-merge.stdout").read_text()
+MERGED = (Path(__file__).parents[1] / "outputs" / "ucx-merge.stdout").read_text()
 MEASURED = '{"result": {"value": 2.0, "medians": {"8": 1.0, "64": 4.0}, "iterations": {"8": [1.0], "64": [4.0]}}}\n'
 COLUMNS = "iterations,50.0_percentile_lat,avg_lat,overall_lat,avg_bw,overall_bw,avg_mr,overall_mr\n"
 INVALID = (
@@ -127,7 +127,7 @@ def test_the_messages_of_a_merge_are_a_counter_and_a_share_of_the_table():
 
 
 def test_a_run_keeps_the_protocols_that_it_used():
-    run = (Path(__file__).parent / "outputs" / "ucx-protocols-tcp.stdout").read_text()
+    run = (Path(__file__).parents[1] / "outputs" / "ucx-protocols-tcp.stdout").read_text()
     tuned = UcxObjective(("python", "merge.py"), 2, MERGE_METRICS, {"UCX_PROTO_INFO": "y"}, ((400_000, 400_000),))
     details = tuned.measure(output(run)).details
     assert len(details["protocols"]) == 3

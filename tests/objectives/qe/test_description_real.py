@@ -13,7 +13,7 @@ from objectives.qe import pseudo
 from objectives.qe.deck import Deck
 from objectives.qe.options import SHIPPED_INPUTS
 from objectives.qe.plan import plan
-from tests.objectives.described_inputs import INPUTS
+from tests.objectives.qe.described_inputs import INPUTS
 
 pytestmark = [pytest.mark.real, pytest.mark.skipif(not shutil.which("pw.x"), reason="no pw.x here")]
 MACHINE = {"cores": 2, "nodes": 1, "cores_per_node": 2, "sockets": 1, "memory_bytes": 2**33, "described": True}
