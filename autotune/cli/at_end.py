@@ -1,4 +1,4 @@
-"""`--notify COMMAND|URL`: who is told when a session has ended, however it ended."""
+"""`--notify COMMAND|URL`: a command or a server is told that a session has ended, whatever ended it."""
 
 import json
 import os

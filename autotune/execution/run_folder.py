@@ -17,7 +17,7 @@ from objectives.figure import text_of
 
 # A person who asks what happened needs the inputs and the small outputs of a run, not a program's scratch data.
 _KEPT_BYTES = 4 * 2**20
-# Names what was removed of a folder, or shortened.
+# This file names what was removed of a folder, or shortened.
 _CUT_FILE = ".autotune-cut.json"
 
 

@@ -22,7 +22,7 @@ class Taken:
 
 
 def taken_from(runs: Iterable[Run]) -> tuple[Taken, ...]:
-    """Return it for the runs of which it is known, in the order in which they began."""
+    """Return what others took of each run, if that is known, in the order in which the runs began."""
     known: list[tuple[datetime, Run, float]] = []
     for run in runs:
         share = run.outcome.disturbance.taken_share

@@ -139,7 +139,7 @@ class StudySupervisor:
     def resume(self, name: str, by: str = "") -> StudyState:
         """Resume a study that was paused or stopped, or has failed. Raises the errors of `pause`.
 
-        After a comparison that has ended, the tuning is resumed; one that has not is gone on with.
+        A comparison that was interrupted goes on; after one that has ended, the tuning does.
         """
         return self._wish(name, "resume", DesiredState.RUN, by)
 

@@ -64,7 +64,7 @@ class Belief:
 
 @dataclass
 class Kernels:
-    """Kernels by the number of trials that they were learnt from: anew when there are about a tenth more.
+    """Kernels, by the number of trials that they were learnt from; a new one is learnt from about a tenth more.
 
     The same trials give the same kernel, whoever asks and whatever was asked before.
     """
