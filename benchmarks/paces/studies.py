@@ -1,17 +1,19 @@
-"""What real studies cost with and without short runs, in turns: tuning, everything, and the verdict.
+"""What real studies cost now, with short runs, and with an earlier version, in turns.
 
-    python -m benchmarks.paces.studies gromacs|lammps [--studies 2] [--trials 40] [--json]
+    python -m benchmarks.paces.studies gromacs|lammps|qe [--before FOLDER] [--studies 2] [--trials 40] [--json]
 
-The ready studies of these programs, with runs of some seconds: once as they are, once with a `[fidelity]` whose short
-runs are a tenth as long, with the same seed. Core-seconds are elapsed seconds of runs times the cores that they have.
-`over the default` is what the verdict says. Nothing else should run on the machine. Needs gmx or lmp (Debian: gromacs,
-lammps).
+The ready studies of these programs, with the same seed: with the version in FOLDER, a checkout, if one is given; as
+they are; and, but for qe, with a `[fidelity]` whose short runs are a tenth as long as whole ones of some seconds.
+Core-seconds are elapsed seconds of runs times the cores that they have. `over the default` is what the verdict says.
+Nothing else should run on the machine. Needs gmx, lmp or pw.x (Debian: gromacs, lammps, quantum-espresso).
 """
 
 import argparse
 import json
+import os
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,12 +29,21 @@ _RUN = "    { line = \"run {steps}\", replaces = '^\\s*run\\s' },\n"
 
 
 @dataclass(frozen=True)
+class Way:
+    """A way to make a study: by a name, with the version in a folder, with short runs or not."""
+
+    name: str
+    version: Path = ROOT
+    short_runs: bool = False
+
+
+@dataclass(frozen=True)
 class Cost:
     """What a study cost, in core-seconds, and what its verdict says of the winner over the default."""
 
     program: str
     seed: int
-    short_runs: bool
+    way: str
     runs: int
     tuning_core_s: float
     all_core_s: float
@@ -43,33 +54,53 @@ class Cost:
 
     def line(self) -> str:
         """Return what a person reads."""
-        lengths = "short and whole" if self.short_runs else "whole"
         return (
-            f"{self.program}, seed {self.seed}, {lengths} runs: {self.runs} runs; "
+            f"{self.program}, seed {self.seed}, {self.way}: {self.runs} runs; "
             f"core-seconds: tuning {self.tuning_core_s:.0f}, all {self.all_core_s:.0f}; "
             f"over the default: {self.over_the_default:.3f} ({self.low:.3f} to {self.high:.3f}); {self.winner}"
         )
 
 
-def studied(program: str, seed: int, trials: int, *, short_runs: bool) -> Cost:
+def ways(program: str, before: Path | None) -> Iterator[Way]:
+    """Return the ways to make a study of a program, in their order."""
+    if before is not None:
+        yield Way("before", before.resolve())
+    yield Way("now")
+    if program in STEPS:
+        yield Way("short and whole runs", short_runs=True)
+
+
+def studied(program: str, seed: int, trials: int, way: Way) -> Cost:
     """Run a study in a folder of its own, as a user does."""
     with TemporaryDirectory(prefix="short-runs-") as name:
-        file = written(program, Path(name))
-        length = _fidelity(STEPS[program]) if short_runs else [f"space.derived.steps={STEPS[program]}"]
-        settings = [word for setting in [f"sampler.seed={seed}", *length] for word in ("--set", setting)]
-        autotune = [sys.executable, "-m", "autotune"]
-        command = [*autotune, "study", file, "--trials", str(trials), "--noise", "accept", "--quiet", *settings]
-        subprocess.run(command, cwd=name, check=True, stdout=subprocess.DEVNULL)
+        settings = [word for setting in _settings(program, seed, way) for word in ("--set", setting)]
+        file = written(program, Path(name), way.version)
+        study = ["study", file, "--trials", str(trials), "--noise", "accept", "--quiet", *settings]
+        _autotune(study, way, name)
         told = [
-            json.loads(subprocess.run([*autotune, *words], cwd=name, check=True, capture_output=True).stdout)
-            for words in (["show", program, "--json"], ["runs", program, "--json"])
+            json.loads(_autotune([*words, "--json"], way, name)) for words in (["show", program], ["runs", program])
         ]
-    return cost(program, seed, *told, short_runs=short_runs)
+    return cost(program, seed, way.name, *told)
 
 
-def written(program: str, folder: Path) -> str:
-    """Return the study file: the ready one, whose input says how many steps a run has."""
-    ready = ROOT / "studies" / f"{program}.toml"
+def _autotune(words: Sequence[str], way: Way, folder: str) -> bytes:
+    command = [sys.executable, "-m", "autotune", *words]
+    environment = {**os.environ, "PYTHONPATH": str(way.version)}
+    return subprocess.run(command, cwd=folder, env=environment, check=True, stdout=subprocess.PIPE).stdout
+
+
+def _settings(program: str, seed: int, way: Way) -> Iterator[str]:
+    yield f"sampler.seed={seed}"
+    if way.short_runs:
+        steps = STEPS[program]
+        yield from ("fidelity.parameter=steps", f"fidelity.low={steps // SHARE}", f"fidelity.high={steps}")
+    elif program in STEPS:
+        yield f"space.derived.steps={STEPS[program]}"
+
+
+def written(program: str, folder: Path, version: Path) -> str:
+    """Return the study file of a version: the ready one, whose input says how many steps a run has."""
+    ready = version / "studies" / f"{program}.toml"
     if program != "lammps":
         return str(ready)
     text = ready.read_text(encoding="utf-8").replace("inputs/", f"{ready.parent / 'inputs'}/")
@@ -78,11 +109,7 @@ def written(program: str, folder: Path) -> str:
     return f"./{ready.name}"
 
 
-def _fidelity(steps: int) -> list[str]:
-    return ["fidelity.parameter=steps", f"fidelity.low={steps // SHARE}", f"fidelity.high={steps}"]
-
-
-def cost(program: str, seed: int, shown: dict[str, Any], runs: list[dict[str, Any]], *, short_runs: bool) -> Cost:
+def cost(program: str, seed: int, way: str, shown: dict[str, Any], runs: list[dict[str, Any]]) -> Cost:
     """Return what a study cost whose `autotune show` and `autotune runs` said this."""
     spent = [
         (run["series"], run["outcome"]["usage"]["elapsed_s"] * len(run["job"]["resources"]["cpus"])) for run in runs
@@ -91,7 +118,7 @@ def cost(program: str, seed: int, shown: dict[str, Any], runs: list[dict[str, An
     return Cost(
         program,
         seed,
-        short_runs,
+        way,
         len(runs),
         round(sum(core_s for series, core_s in spent if not series.startswith(AT_THE_END)), 1),
         round(sum(core_s for _, core_s in spent), 1),
@@ -104,14 +131,15 @@ def cost(program: str, seed: int, shown: dict[str, Any], runs: list[dict[str, An
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("program", choices=STEPS)
+    parser.add_argument("program", choices=(*STEPS, "qe"))
+    parser.add_argument("--before", type=Path, help="the folder of an earlier version")
     parser.add_argument("--studies", type=int, default=2)
     parser.add_argument("--trials", type=int, default=40)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     for seed in range(options.studies):
-        for short_runs in (False, True):
-            told = studied(options.program, seed, options.trials, short_runs=short_runs)
+        for way in ways(options.program, options.before):
+            told = studied(options.program, seed, options.trials, way)
             print(json.dumps(asdict(told)) if options.json else told.line(), flush=True)
 
 

@@ -21,7 +21,7 @@ def test_runs_that_compare_are_no_part_of_what_tuning_costs():
         "best": {"configuration": {"ranks": 2, "pin": "on"}},
     }
     runs = [run("tune", 3.0, [0, 1]), run("short:200", 0.5, [0]), run("select:1", 4.0, [0, 1]), run("duet", 2.0, [1])]
-    told = cost("lammps", 7, shown, runs, short_runs=True)
+    told = cost("lammps", 7, "short and whole runs", shown, runs)
     assert (told.runs, told.tuning_core_s, told.all_core_s) == (4, 6.5, 16.5)
     assert told.line() == (
         "lammps, seed 7, short and whole runs: 4 runs; core-seconds: tuning 6, all 16; "
