@@ -10,8 +10,9 @@ All ranks are started again, from the newest checkpoint of which every rank's pa
 - `levels`: each rank keeps its own, in memory (which outlives the process, not the node), on its local disk, or in
   memory with a copy at the next rank's node; every n-th goes to the file system, too, waited for or in the background.
 
-The file system is a folder whose rate is limited to `--rate` MB/s, shared by those who write at once. Prints the time
-to finish, the share of it that was computing, and a checksum of the final states, which no failure may change.
+The file system is a folder whose rate is limited to `--rate` MB/s, shared by those who write, or read, at once; what
+has not arrived as a whole is no checkpoint. Prints the time to finish, the share of it that was computing, and a
+checksum of the final states, which no failure may change.
 """
 
 # ruff: noqa: S311, T201  a program of its own: it prints, and draws what need not be secret
@@ -55,7 +56,7 @@ class Rank:
 
     def __init__(self, asked: argparse.Namespace, number: int, places: Places, life: "Life") -> None:
         self.asked, self.number, self.places, self.life = asked, number, places, life
-        self.kept, self.costs_s, self.last_s = 0, 0.0, time.monotonic()
+        self.kept, self.last_s = 0, time.monotonic()
         # What every rank has may not be written over before every rank has something newer.
         self.whole = life.whole
         self.flushed = self.flushing = life.flushed
@@ -86,27 +87,27 @@ class Rank:
         self.life.sums[self.number] = int.from_bytes(hashlib.sha256(state).digest()[:6], "little")
 
     def _is_due(self) -> bool:
-        if self.asked.scheme == "none":
-            return False
-        # The first checkpoint says what one costs.
-        return self.kept == 0 or time.monotonic() - self.last_s >= self._interval_s()
+        return self.asked.scheme != "none" and time.monotonic() - self.last_s >= self._interval_s()
 
     def _interval_s(self) -> float:
-        cost_s, between_s = self.costs_s / self.kept, self.asked.between
+        if self.asked.rule == "fixed":
+            return float(self.asked.interval)
+        cost_s, between_s = self.life.cost_s, self.asked.between
+        if cost_s is None:
+            return 0.0  # the first checkpoint of the job says what one costs
         young_s = math.sqrt(2.0 * cost_s * between_s)
         if self.asked.rule == "young":
             return young_s
-        if self.asked.rule == "daly":
-            part = math.sqrt(cost_s / (2.0 * between_s))
-            return between_s if part >= 1.0 else young_s * (1.0 + part / 3.0 + part**2 / 9.0) - cost_s
-        return float(self.asked.interval)
+        part = math.sqrt(cost_s / (2.0 * between_s))
+        return between_s if part >= 1.0 else young_s * (1.0 + part / 3.0 + part**2 / 9.0) - cost_s
 
     def _keep(self, step: int, state: bytes) -> None:
         begun = time.monotonic()
         self.kept += 1
         (self._gather if self.asked.scheme == "naive" else self._keep_own)(step, state)
         self.whole, self.last_s = step, time.monotonic()
-        self.costs_s += self.last_s - begun
+        if self.number == 0:
+            self.life.note_cost(self.last_s - begun)
 
     def _gather(self, step: int, state: bytes) -> None:
         self.life.mail[self.number].put(step, state, but=0)
@@ -142,10 +143,11 @@ class Rank:
 
 
 class Life:
-    """What the ranks share from one start of the job to the next."""
+    """What the ranks share from one start of the job to the next; `costs`, of its checkpoints, is of the whole job."""
 
-    def __init__(self, ranks: int, mail: list[Memory], places: Places) -> None:
+    def __init__(self, ranks: int, mail: list[Memory], places: Places, costs: Any) -> None:  # noqa: ANN401  shared
         self.mail, self.computed, self.made = mail, FORK.RawValue("d"), FORK.RawValue("q")
+        self._costs = costs
         self.whole = places.newest()
         self.flushed = newest([shelf.steps() for shelf in places.file_system])
         # Of a step and of the next one, which rank 0 may begin before another has looked.
@@ -153,6 +155,17 @@ class Life:
         self.sums: Any = FORK.RawArray("q", ranks)
         self._edges: Any = FORK.RawArray("c", 2 * ranks * EDGE)
         self._barrier, self._ranks = FORK.Barrier(ranks), ranks
+
+    @property
+    def cost_s(self) -> float | None:
+        """What a checkpoint of this job takes in the mean; None before the first."""
+        total_s, count = self._costs
+        return total_s / count if count else None
+
+    def note_cost(self, cost_s: float) -> None:
+        """Note what a checkpoint took."""
+        self._costs[0] += cost_s
+        self._costs[1] += 1.0
 
     def meet(self) -> None:
         """Wait for all ranks."""
@@ -198,25 +211,26 @@ def finish(asked: argparse.Namespace, seed: int) -> None:
                 Path("file-system", str(rank)),
                 asked.rate * MB,
                 1 if asked.scheme == "naive" else asked.ranks,
+                asked.ranks,
                 asked.compress,
             )
             for rank in range(asked.ranks)
         ],
         [Disk(Path("local", str(rank))) for rank in range(asked.ranks)],
     )
-    mail = [Memory() for _ in range(asked.ranks)]
+    mail, costs = [Memory() for _ in range(asked.ranks)], FORK.RawArray("d", 2)
     coming, begun, lives, computed_s, made = failures(asked, seed), time.monotonic(), 0, 0.0, 0
     while True:
         failure = next(coming, None)
-        life = Life(asked.ranks, mail, places)
+        life = Life(asked.ranks, mail, places, costs)
         ranks = [FORK.Process(target=Rank(asked, number, places, life).run) for number in range(asked.ranks)]
         for rank in ranks:
             rank.start()
-        died = struck(ranks, failure, begun)
+        met = struck(ranks, failure, begun)
         lives, computed_s, made = lives + 1, computed_s + life.computed.value, made + life.made.value
-        if not died:
+        if not any(rank.exitcode for rank in ranks):
             break
-        if failure is None:
+        if failure is None or not met:
             sys.exit("error: a rank ended by itself")
         if failure.takes_node:
             places.lose_node(failure.rank)
@@ -230,20 +244,21 @@ def finish(asked: argparse.Namespace, seed: int) -> None:
 
 
 def struck(ranks: list[Any], failure: Failure | None, begun: float) -> bool:
-    """Wait for the ranks, and kill one when its time comes, then the rest; return whether any of them died."""
-    left = {rank.sentinel for rank in ranks}
+    """Wait for the ranks, kill one when its time comes, then the rest; return whether the time came."""
+    left, met = {rank.sentinel for rank in ranks}, False
     while left and not any(rank.exitcode for rank in ranks):
         until_s = None if failure is None else max(0.0, begun + failure.at_s - time.monotonic())
         ended = wait(left, until_s)
         if not ended and failure is not None:
             ranks[failure.rank].kill()
+            met = True
             break
         left -= set(ended)
     for rank in ranks:
         if left:
             rank.kill()
         rank.join()
-    return any(rank.exitcode for rank in ranks)
+    return met
 
 
 def arguments() -> argparse.Namespace:

@@ -81,16 +81,20 @@ class Disk(Shelf):
 
     def _write(self, slot: int, step: int, state: bytes) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        part = self._file(slot).with_suffix(".part")
+        part, begun = self._file(slot).with_suffix(".part"), time.monotonic()
         with part.open("wb") as file:
             file.write(step.to_bytes(HEAD, "little"))
             file.write(state)
             file.flush()
             os.fsync(file.fileno())
+        self._transfer(len(state), begun, reads=False)
         part.replace(self._file(slot))
 
     def _read(self, slot: int) -> bytes:
         return self._file(slot).read_bytes()[HEAD:]
+
+    def _transfer(self, size: int, begun: float, *, reads: bool) -> None:
+        """Wait until so many bytes are on their way no more, of which the first went at `begun`."""
 
     def _file(self, slot: int) -> Path:
         return self.folder / f"{slot}.state"
@@ -98,21 +102,28 @@ class Disk(Shelf):
 
 @dataclass(frozen=True)
 class SlowDisk(Disk):
-    """A disk behind a network that `writers` share: no faster than `rate` bytes a second for all of them."""
+    """A disk behind a network: no faster than `rate` bytes a second for all that write, or read, at once.
+
+    A checkpoint is there when all of it has arrived.
+    """
 
     rate: float
     writers: int
+    readers: int
     compress: bool
 
     def _write(self, slot: int, step: int, state: bytes) -> None:
-        packed = zlib.compress(state, 1) if self.compress else state
-        begun = time.monotonic()
-        super()._write(slot, step, packed)
-        time.sleep(max(0.0, begun + len(packed) * self.writers / self.rate - time.monotonic()))
+        super()._write(slot, step, zlib.compress(state, 1) if self.compress else state)
 
     def _read(self, slot: int) -> bytes:
+        begun = time.monotonic()
         packed = super()._read(slot)
+        self._transfer(len(packed), begun, reads=True)
         return zlib.decompress(packed) if self.compress else packed
+
+    def _transfer(self, size: int, begun: float, *, reads: bool) -> None:
+        at_once = self.readers if reads else self.writers
+        time.sleep(max(0.0, begun + size * at_once / self.rate - time.monotonic()))
 
 
 @dataclass

@@ -1,5 +1,6 @@
 """The program of the study `checkpoint`: whatever is killed, and wherever checkpoints are, its answer stays."""
 
+import importlib.util
 import os
 import re
 import subprocess
@@ -92,3 +93,48 @@ def test_a_lost_node_costs_what_only_it_had_and_a_partner_saves_it(tmp_path):
     partner = finished(tmp_path / "partner", *rarely, "--level", "partner", seed=6)
     assert "and its node" in memory
     assert again(partner) < again(memory)
+
+
+def test_a_fixed_interval_begins_when_the_job_does(tmp_path):
+    finished(tmp_path / "here", "--scheme", "levels", "--level", "local", "--interval", "100", "--failures", "0")
+    assert not list((tmp_path / "here").glob("local/*/*"))
+
+
+def test_a_rank_that_fails_by_itself_is_no_failure_that_was_drawn(tmp_path):
+    (tmp_path / "local").symlink_to("/proc")  # where nobody makes files
+    options = ("--scheme", "levels", "--level", "local", "--interval", "0", "--between", "1000", "--failures", "3")
+    ended = subprocess.run(
+        [sys.executable, str(PROGRAM), *SMALL, *options], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 1
+    assert "error: a rank ended by itself" in ended.stderr
+    assert "failure at" not in ended.stdout
+
+
+@pytest.fixture
+def slow(tmp_path, monkeypatch):
+    """Return a disk of 1 kB a second that two write to at once and four read from, and what happened in each wait."""
+    spec = importlib.util.spec_from_file_location("shelves", PROGRAM.with_name("shelves.py"))
+    shelves = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "shelves", shelves)
+    spec.loader.exec_module(shelves)
+    waits = []
+    disk = shelves.SlowDisk(tmp_path / "file-system", 1000.0, 2, 4, compress=False)
+    monkeypatch.setattr(shelves.time, "sleep", lambda seconds: waits.append((seconds, disk.steps())))
+    return disk, waits
+
+
+def test_a_checkpoint_is_there_when_all_of_it_has_arrived_at_the_slow_disk(slow):
+    disk, waits = slow
+    disk.put(7, b"x" * 500, 0)
+    ((seconds, there),) = waits
+    assert seconds == pytest.approx(1.0, abs=0.2)
+    assert 7 not in there
+    assert 7 in disk.steps()
+
+
+def test_to_read_from_the_slow_disk_takes_its_time_too(slow):
+    disk, waits = slow
+    disk.put(7, b"x" * 500, 0)
+    assert disk.get(7) == b"x" * 500
+    assert waits[1][0] == pytest.approx(2.0, abs=0.2)
