@@ -31,6 +31,7 @@ FINE = 1.03  # the highest load is known to that
 PROBE_S, LONGEST_PROBE_S = 0.5, 2.0
 PROBED = 200  # requests of a probe, if it may be that long
 TRIES = 3  # a load is too high when it was so three times: a machine may pause for a moment
+MEASURED = 900  # after so many seeds for probes, of which none needs as many, come those of what is measured
 WINDOWS = 3  # the middle one of so many is told, for the same reason
 
 
@@ -274,7 +275,7 @@ def _serve(model: Model, instance: Instance, line: Line, requests: Requests) -> 
 def options(parser: argparse.ArgumentParser) -> None:
     """Add what the load is to a command line."""
     parser.add_argument("--within-ms", type=float, default=50.0, help="99 %% of the requests are answered within that")
-    parser.add_argument("--seconds", type=float, default=2.0, help="of a window, of which three are measured")
+    parser.add_argument("--seconds", type=float, default=1.0, help="of a window, of which three are measured")
     parser.add_argument("--headroom", type=float, default=0.2, help="this share of the highest load is not used")
     parser.add_argument("--rate", type=float, help="requests a second; otherwise the highest load that is borne")
 
@@ -291,7 +292,7 @@ def measure(service: Service, references: Any, asked: argparse.Namespace) -> Non
         borne = service.highest_load(start, seed)
         print(f"the highest load is {borne:.1f} requests/s")
         rate = max(LEAST, (1.0 - asked.headroom) * borne)
-    dues = [arrivals(rate, asked.seconds, 1000 * seed - number) for number in range(1, WINDOWS + 1)]
+    dues = [arrivals(rate, asked.seconds, 1000 * seed + MEASURED + number) for number in range(WINDOWS)]
     windows = sorted((service.window(due_s, asked.seconds) for due_s in dues), key=lambda window: window.p99_s)
     window = windows[WINDOWS // 2]
     if not window.answers:
