@@ -1,6 +1,7 @@
 """Files of the user's that each run gets: copied with what they mention, changed line by line, made once."""
 
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from launchers.local import LocalLauncher
 from objectives import registry
 from objectives.base import Context, PlanError
 from objectives.command import plan
+from objectives.editedfile import EditedFile, LineEdit
 
 ARGV = [sys.executable, "-c", "pass"]
 
@@ -209,3 +211,16 @@ def test_progress_is_followed_in_a_file_of_the_run(run):
         planned(progress={"pattern": r"(\d+)", "file": STDERR}).objective.job({}, Context(run)).progress_file == STDERR
     )
     assert planned(progress=r"(\d+)").objective.job({}, Context(run)).progress_file == "stdout"
+
+
+def test_a_block_of_the_users_that_says_something_else_stays_in_an_input_of_nwchem(run):
+    (file,) = tomllib.loads(Path("studies/nwchem.toml").read_text())["options"]["files"]
+    mine = "geometry\nend\ndft; xc b3lyp; end\ndft; semidirect memsize 5 filesize 0; end\ntask dft energy\n"
+    edits = tuple(LineEdit(**line) for line in file["lines"])
+    EditedFile("mine.nw", mine, edits).write(run, {"integrals": "direct"})
+    assert (run / "mine.nw").read_text().splitlines()[2:] == [
+        "dft; xc b3lyp; end",
+        "scf; direct; end",
+        "dft; direct; end",
+        "task dft energy",
+    ]
