@@ -63,7 +63,9 @@ class Footprint:
         copies = 2 + self.remembered + int(sends and not configuration.get("gradient_as_bucket_view", False))
         narrow = configuration.get("precision", "float32") != "float32"
         each = {"recompute": self.recomputed_bytes, "host": 0.0}
-        activations = each.get(str(configuration.get("activations")), self.kept_bytes)
+        # A compiled network computes again what it finds cheap: only of the plain one it is known what it keeps.
+        otherwise = self.recomputed_bytes if configuration.get("compile") else self.kept_bytes
+        activations = each.get(str(configuration.get("activations")), otherwise)
         return _WEIGHT_BYTES * self.parameters * copies + at_once * activations * (0.5 if narrow else 1.0)
 
 

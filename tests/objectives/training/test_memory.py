@@ -78,3 +78,10 @@ def test_the_footprints_are_what_torch_keeps():
         assert 0.9 * kept <= said.kept_bytes <= kept, name
         if recomputed < kept and name not in {"lstm", "gru"}:
             assert 0.9 * recomputed <= said.recomputed_bytes <= recomputed, name
+
+
+def test_of_a_compiled_network_only_the_least_is_known():
+    def needs(**configuration):
+        return ddp.FOOTPRINTS["resnet50"].of_rank(configuration, 8, sends=False)
+
+    assert needs(compile=True) == needs(activations="recompute") < needs(compile=False) == needs()
