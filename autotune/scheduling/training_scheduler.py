@@ -42,7 +42,8 @@ class TrainingScheduler:
         """Whether a trial will not be trained any further."""
         if not trial.runs or trial.state is not State.PAUSED or trial is standings.default:
             return bool(trial.runs)
-        return self._is_over(trial, standings, busy)
+        # What the machine fails is for the next session.
+        return trial.number not in self._left_alone and self._is_over(trial, standings, busy)
 
     def observation(self, trial: TrialRecord, standings: Standings) -> Observation:
         """Return what a trial tells the sampler."""

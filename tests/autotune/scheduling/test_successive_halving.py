@@ -152,6 +152,35 @@ def test_who_runs_out_of_memory_is_not_trained_further(tmp_path):
     assert Standings.of(store.trials(), SCORE).ranking[0].configuration["batch"] == 16
 
 
+class Losing(TrainingExecutor):
+    """Loses the leg of the first trial that goes on, as often as it is tried."""
+
+    def __init__(self):
+        super().__init__()
+        self.lost = None
+
+    def _outcome(self, key, segment, configuration):
+        if key != 0 and segment.steps > 1 and self.lost in {None, key}:
+            self.lost = key
+            return Outcome(failure=FailureKind.INFRASTRUCTURE_ERROR, code="x", message="the node went away")
+        return super()._outcome(key, segment, configuration)
+
+
+@pytest.mark.parametrize("rule", ["hyperband", "asha", "freeze-thaw"])
+def test_who_is_promoted_and_lost_by_the_machine_goes_on_from_its_checkpoint_in_another_session(tmp_path, rule):
+    study, losing, executor = training_study(12, rule=rule), Losing(), TrainingExecutor()
+    store, _, runner = training_session(tmp_path, losing, study, kept=True)
+    runner.tune()
+    lost = store.trials()[losing.lost]
+    assert (lost.state, lost.settled, lost.runs[-1].steps) == (State.PAUSED, False, 1)
+    assert list((tmp_path / "runs" / "checkpoints").glob(f"*/{losing.lost:05d}/*"))
+    store, _, runner = training_session(tmp_path, executor, study, kept=True)
+    runner.tune()
+    # With the others by now another one may be better.
+    assert rule != "hyperband" or (losing.lost, 1) in {(number, first) for number, first, _ in executor.trained}
+    assert all(trial.settled for trial in store.trials())
+
+
 def test_who_ends_by_itself_is_complete(tmp_path):
     executor = TrainingExecutor(ends=lambda configuration: 2)
     store, _, runner = training_session(tmp_path, executor, training_study(12), model=False)
