@@ -65,13 +65,19 @@ class Forecast:
 def cap(metric: Metric, bound: float, *, overhead_s: float = 0.0, pace: Pace | None = None) -> Cap | None:
     """Return the cap for a bound; None for a metric that says nothing before the end, and for very short runs.
 
-    `overhead_s` is what a job takes beside the time that the metric measures.
+    `overhead_s` is what jobs usually take beside the time that the metric measures. This one gets as much once more: a
+    configuration may have a start of its own.
     """
     if metric.kind == "other" or (bound < SHORTEST_S and metric.kind == "time"):
         return None
     if metric.kind == "time":
-        return Cap(metric, bound, bound + max(0.0, overhead_s), pace)
+        return Cap(metric, bound, bound + 2.0 * max(0.0, overhead_s), pace)
     return Cap(metric, bound, pace=pace) if pace else None
+
+
+def judged_after_s(whole_s: float) -> float:
+    """Return how long after its first step a run of a program can be judged that takes so long as a whole."""
+    return max(_JUDGED_AFTER * whole_s, _JUDGED_AFTER_S)
 
 
 def limited(job: Job, limit: Cap | None) -> Job:
@@ -155,7 +161,7 @@ class Watch:
         now_s = time_at(pace.timeline, self._timeline[-1][0])
         if before_s is None or now_s is None:
             return None
-        if now_s - before_s < max(_JUDGED_AFTER * pace.elapsed_s, _JUDGED_AFTER_S):
+        if now_s - before_s < judged_after_s(pace.elapsed_s):
             return None
         end_s = pace.end_s(self._timeline)
         value = None if end_s is None else pace.value_at(end_s, self._timeline, is_rate=self._cap.metric.kind == "rate")

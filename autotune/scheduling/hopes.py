@@ -69,12 +69,16 @@ class Hopes:
 
 @dataclass(frozen=True)
 class Hoping:
-    """What hopes follow from, beside the runs: the lengths of runs, the space, the rules of races, and paces."""
+    """What hopes follow from, beside the runs: the lengths of runs, the space, the rules of races, and paces.
+
+    Only where whole runs have `caps` are they stopped by their paces.
+    """
 
     section: FidelitySection
     space: Space
     rules: RaceRules
     paces: Paces
+    caps: bool
 
     def of(self, runs: Sequence[Run], standings: Standings) -> Hopes:
         """Return what the short runs among `runs` tell."""
@@ -96,7 +100,7 @@ class Hoping:
         short_s = median(made[number].outcome.usage.elapsed_s for number in values) if values else 0.0
         hopes = Hopes(bare, failed, frozenset(made), len(pairs), unknown, *self._drift(runs, standings), short_s)
         hopes = self._judged(hopes, pairs, values, standings)
-        if standings.default is not None and self.paces.judge(standings.default, standings):
+        if self.caps and standings.default is not None and self.paces.judge(standings.default, standings):
             # Whole runs are stopped by their paces, and go on where they promise something: nothing is run twice.
             return replace(hopes, pays=False)
         return replace(hopes, pays=hopes.pays and self._pays(hopes, standings))

@@ -39,7 +39,7 @@ def mix_cap(
     for one in inputs:
         others = fsum(other.share * log(hoped[other.name]) for other in inputs if other is not one)
         limit_s = exp((log(bound) - others) / one.share) if one.target.kind == "time" else 0.0
-        lost_after_s = limit_s + _overhead_s(one, complete) if limit_s >= SHORTEST_S else None
+        lost_after_s = limit_s + 2.0 * _overhead_s(one, complete) if limit_s >= SHORTEST_S else None
         capped.append(HopedInput(one.target.name, one.share, hoped[one.name], lost_after_s))
     return Cap(metric, bound, inputs=tuple(capped))
 
@@ -50,7 +50,7 @@ def _hoped(target: Metric, values: Sequence[float]) -> float:
 
 
 def _overhead_s(one: MixedInput, complete: Sequence[Outcome]) -> float:
-    """Return what the job of an input takes beside the time that is its value."""
+    """Return what the job of an input usually takes beside the time that is its value."""
     known = (outcome.details.get(_DETAILS, {}).get(one.name, {}).get("elapsed_s") for outcome in complete)
     pairs = zip(known, complete, strict=True)
     return max(0.0, median([float(job_s) - run.metrics[one.target.name] for job_s, run in pairs if job_s] or [0.0]))

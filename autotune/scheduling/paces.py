@@ -8,19 +8,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
-from autotune.execution.capping import USUAL
+from autotune.execution.capping import USUAL, judged_after_s
 from autotune.records.outcome import Outcome
 from autotune.records.study import TrialRecord
 from autotune.scheduling.own_starts import values_of
 from autotune.statistics.pace import LEAST, Pace
 from autotune.statistics.pace_errors import Changes, Told, changes_of, factors, looks
 from autotune.statistics.standings import Standings
+from objectives.base import Metric
 from spaces import Space
 
 # It is learnt from so many of the newest trials.
 _NEWEST = 100
 # Where so many trials agree in the steps that they take, the number does not depend on the configuration.
 _AGREEING = 3
+# Where a run could be judged only after that share of it, a short run says more.
+_SOON = 0.5
 # The place of the look that takes no heed of the first fifth of a run: its pace is that of the fifth after it.
 _STARTED = 2
 
@@ -41,26 +44,42 @@ class Paces:
         if outcome is None or not self._measures(outcome, standings):
             return None
         pace = Pace(outcome.timeline, outcome.usage.elapsed_s, outcome.metrics[standings.metric.name])
-        if self.space is None or not self._surely_measures(outcome, standings):
+        if self.space is None:
             return pace
         known = _changes(pace, list(standings.trials.values()))
-        learnt = factors(list(known.values()), error_rate)
+        # The rival's run foretells its own end exactly, which tells nothing of others.
+        others = [changes for number, changes in known.items() if number != rival.number]
+        learnt = [_of_metric(factor, pace, standings.metric) for factor in factors(others, error_rate)]
         sure = _sure(trial, known, learnt, standings, self.space)
-        return replace(pace, sure=tuple(zip(looks(pace), sure, strict=True)))
+        return replace(pace, sure=tuple(zip((pace.timeline[0][0], *looks(pace)), sure, strict=True)))
 
     def judge(self, trial: TrialRecord, standings: Standings) -> bool:
         """Whether other runs can be judged by the steps that a run of `trial` has told."""
         outcome = _yardstick(trial)
-        return outcome is not None and len(outcome.timeline) >= LEAST and self._measures(outcome, standings)
-
-    def _surely_measures(self, outcome: Outcome, standings: Standings) -> bool:
-        # Two runs whose numbers of steps depend on their configurations may agree by chance.
-        return len(standings.measured) >= _AGREEING or outcome.timeline[-1][0] == self.steps
+        return outcome is not None and _is_soon(outcome) and self._measures(outcome, standings)
 
     def _measures(self, outcome: Outcome, standings: Standings) -> bool:
-        if standings.steps is not None:
-            return True
-        return len(standings.measured) == 1 and outcome.timeline[-1][0] == self.steps
+        agree, told_to = standings.steps is not None, outcome.timeline[-1][0] == self.steps
+        # Two runs whose numbers of steps depend on their configurations may agree by chance.
+        return (agree and (told_to or len(standings.measured) >= _AGREEING)) or (
+            told_to and len(standings.measured) == 1
+        )
+
+
+def _is_soon(outcome: Outcome) -> bool:
+    """Whether a run like this one is judged early: not where all steps are told at its end, or are few."""
+    if len(outcome.timeline) < LEAST:
+        return False
+    whole_s, began_s = outcome.usage.elapsed_s, outcome.timeline[0][1]
+    return max(outcome.timeline[LEAST - 1][1], began_s + judged_after_s(whole_s)) <= _SOON * whole_s
+
+
+def _of_metric(factor: float | None, pace: Pace, metric: Metric) -> float | None:
+    """Return by what factor a metric is off that is of a part of a run, if its end is off by this one."""
+    if factor is None or metric.kind == "other":
+        return factor
+    part_s = pace.elapsed_s - pace.timeline[0][1] if metric.kind == "rate" else pace.value
+    return 1.0 + (factor - 1.0) * max(1.0, pace.elapsed_s / part_s)
 
 
 def _yardstick(trial: TrialRecord) -> Outcome | None:
@@ -74,11 +93,12 @@ def _sure(
     standings: Standings,
     space: Space,
 ) -> Iterator[float]:
-    """Yield by what factor a run of a trial has to be behind at each look."""
+    """Yield by what factor a run of a trial has to be behind before the first look, and at each."""
     went_on = [number for number, changes in known.items() if changes[_STARTED - 1] is not None]
     configurations = {number: standings.trials[number].configuration for number in went_on}
     having = values_of(space, {**configurations, trial.number: trial.configuration})
     is_known = having[trial.number] <= frozenset[tuple[int, int]]().union(*(having[number] for number in went_on))
+    yield max(USUAL, learnt[0] or USUAL) if is_known else inf
     for place, factor in enumerate(learnt):
         if is_known:
             yield USUAL if factor is None else factor

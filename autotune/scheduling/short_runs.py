@@ -58,7 +58,7 @@ class ShortRunScheduler:
 
     @property
     def _hoping(self) -> Hoping:
-        return Hoping(self.section, self.space, self.repeats.rules, self.repeats.paces)
+        return Hoping(self.section, self.space, self.repeats.rules, self.repeats.paces, self.repeats.repeats.caps)
 
     @property
     def block(self) -> int:
@@ -141,6 +141,8 @@ class ShortRunScheduler:
         """Whether no further run could change what a trial is worth."""
         if trial.runs or trial is standings.default:
             return self.repeats.is_settled(trial, standings, busy)
+        if trial.number in self._left_alone:
+            return False  # what the machine fails is for the next session
         return self._over and trial.number in self._hopes(standings).short
 
     def observation(self, trial: TrialRecord, standings: Standings) -> Observation:

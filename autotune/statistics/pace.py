@@ -15,6 +15,9 @@ Timeline = tuple[tuple[int, float], ...]
 LEAST = 3
 """Of fewer steps told no pace is known."""
 
+# A time metric that is shorter than the run by that share is of a part of it.
+_LEFT_OUT = 0.02
+
 
 @dataclass(frozen=True)
 class Pace:
@@ -45,10 +48,15 @@ class Pace:
         return max(seen[0][0], self.timeline[0][0])
 
     def value_at(self, end_s: float, seen: Sequence[tuple[int, float]], *, is_rate: bool) -> float | None:
-        """Return the value of the target metric of a run that has told `seen` and ends then; a rate needs a start."""
-        if not is_rate:
-            return self.value + end_s - self.elapsed_s
+        """Return the value of the target metric of a run that has told `seen` and ends then; a rate needs a start.
+
+        A time that leaves out a part of a run may leave out any of its start: a longer one does not make it worse.
+        """
         began_s, ours_s = time_at(self.timeline, self.began(seen)), time_at(seen, self.began(seen))
+        if not is_rate:
+            is_part = self.elapsed_s - self.value > _LEFT_OUT * self.elapsed_s
+            longer_s = max(0.0, ours_s - began_s) if is_part and began_s is not None and ours_s is not None else 0.0
+            return self.value + end_s - self.elapsed_s - longer_s
         if began_s is None or ours_s is None or end_s <= ours_s:
             return None
         return self.value * (self.elapsed_s - began_s) / (end_s - ours_s)

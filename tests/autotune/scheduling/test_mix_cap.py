@@ -35,7 +35,7 @@ def test_an_input_has_lost_only_where_the_others_could_not_make_up_for_it():
 
 def test_what_a_job_takes_beside_the_time_that_is_measured_does_not_count():
     (first, _) = mix_cap(MIX, 20.0, HALVES, [ran(9.0, 16.0, started_s=3.0)]).inputs
-    assert first.lost_after_s == pytest.approx(20.0**2 / (16.0 / HOPE) + 3.0)
+    assert first.lost_after_s == pytest.approx(20.0**2 / (16.0 / HOPE) + 2.0 * 3.0)
 
 
 def test_before_a_few_configurations_have_run_all_inputs_nothing_is_stopped():

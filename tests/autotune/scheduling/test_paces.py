@@ -3,6 +3,8 @@
 from dataclasses import replace
 from math import inf
 
+import pytest
+
 from autotune.execution.capping import USUAL
 from autotune.records.outcome import Outcome
 from autotune.records.study import Run, TrialRecord
@@ -35,25 +37,27 @@ def trial(number, a, b, *outcomes):
 
 
 def sure(a, b, *others, space=SPACE):
-    """Return the factors for a new trial, beside a default and two others that ran to their ends with a = 0 and 1."""
-    known = [trial(0, 0, 0, whole(20.0)), trial(1, 1, 0, whole(10.0)), trial(2, 1, 1, whole(15.0)), *others]
+    """Return the factors for a new trial, beside four that ran to their ends with a and b of 0 and 1; the best is 1."""
+    seconds = {0: (0, 0, 20.0), 1: (1, 0, 10.0), 2: (1, 1, 15.0), 3: (0, 1, 18.0)}
+    known = [*(trial(number, *values, whole(took_s)) for number, (*values, took_s) in seconds.items()), *others]
     new = trial(9, a, b)
     standings = Standings.of([*known, new], SECONDS)
     return [factor for _, factor in Paces(space).of(new, standings.trials[1], standings, 0.05).sure]
 
 
 def test_where_runs_keep_their_pace_forecasts_decide_before_they_are_far_off():
-    assert max(sure(0, 1)) < 1.1
+    before, *looks = sure(0, 1)
+    assert (before, max(looks) < 1.1) == (USUAL, True)
 
 
 def test_the_first_run_with_a_value_is_not_judged_by_its_start():
     factors = sure(0, 2)
-    assert factors == [inf, inf, USUAL]
+    assert factors == [inf, inf, inf, USUAL]  # before the first look, and at each of three
 
 
 def test_a_run_that_was_stopped_late_shows_what_its_values_do_and_one_that_was_stopped_early_does_not():
-    assert max(sure(0, 2, trial(3, 1, 2, stopped(40.0, until=45)))) < 1.1
-    assert sure(0, 2, trial(3, 1, 2, stopped(40.0, until=15)))[0] == inf
+    assert max(sure(0, 2, trial(4, 1, 2, stopped(40.0, until=45)))[1:]) < 1.1
+    assert sure(0, 2, trial(4, 1, 2, stopped(40.0, until=15)))[0] == inf
 
 
 def test_where_runs_differ_in_how_their_pace_changes_forecasts_have_to_be_farther_off():
@@ -62,7 +66,7 @@ def test_where_runs_differ_in_how_their_pace_changes_forecasts_have_to_be_farthe
         timeline = tuple((step, at_s * (factor if step < 20 else 1.0)) for step, at_s in outcome.timeline)
         return trial(number, 1, b, replace(outcome, timeline=timeline))
 
-    assert sure(0, 1, changing(3, 0, 0.7), changing(4, 1, 0.9))[0] > USUAL
+    assert min(sure(0, 1, changing(4, 0, 0.7), changing(5, 1, 0.9))[:2]) > USUAL
 
 
 def test_without_a_space_nothing_is_learnt():
@@ -82,4 +86,37 @@ def test_one_run_that_made_the_steps_it_was_told_to_is_a_yardstick_and_one_that_
 
 
 def test_two_runs_that_agree_in_their_steps_may_do_so_by_chance():
-    assert pace_beside(trial(0, 0, 0, whole(20.0)), trial(1, 1, 0, whole(10.0))).sure == ()
+    two = trial(0, 0, 0, whole(20.0)), trial(1, 1, 0, whole(10.0))
+    assert pace_beside(*two) is None
+    assert pace_beside(*two, steps=100) is not None
+    assert pace_beside(*two, trial(2, 1, 1, whole(15.0))) is not None
+
+
+def test_the_yardstick_tells_nothing_of_how_far_forecasts_of_others_are_off():
+    three = trial(0, 0, 0, whole(20.0)), trial(1, 1, 0, whole(10.0)), trial(2, 0, 1, whole(15.0))
+    assert {factor for _, factor in pace_beside(*three).sure} == {USUAL}
+    assert max(factor for _, factor in pace_beside(*three, trial(3, 1, 1, whole(12.0))).sure[1:]) < USUAL
+
+
+def part_of(share):
+    """Return a run whose metric is of that share of it."""
+    return [
+        trial(number, number % 2, number // 2, replace(run, metrics={"wall_s": share * run.usage.elapsed_s}))
+        for number, run in enumerate(map(whole, (20.0, 10.0, 15.0, 18.0)))
+    ]
+
+
+def test_what_is_off_of_a_run_is_more_of_a_metric_that_is_a_part_of_it():
+    of_all, of_half = ([factor - 1.0 for _, factor in pace_beside(*part_of(share)).sure][1:] for share in (1.0, 0.5))
+    assert of_half == pytest.approx([2.0 * one for one in of_all])
+
+
+@pytest.mark.parametrize(
+    ("told_after_s", "soon"),
+    [((0.0, 0.1, 0.2, 1.0), True), ((0.9, 0.95, 0.96, 1.0), False), ((0.0, 0.4, 0.8, 1.0), False)],
+    ids=["as it goes", "all at the end", "few steps"],
+)
+def test_runs_are_judged_by_steps_that_are_told_in_time(told_after_s, soon):
+    timeline = tuple((50 * place, 20.0 * share) for place, share in enumerate(told_after_s))
+    known = trial(0, 0, 0, replace(whole(20.0), timeline=timeline))
+    assert Paces(SPACE, 150).judge(known, Standings.of([known], SECONDS)) is soon

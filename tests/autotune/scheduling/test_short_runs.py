@@ -8,6 +8,7 @@ from autotune.records.series import SeriesKind
 from autotune.records.study import State
 from autotune.statistics.standings import Standings
 from autotune.studyfile.fidelity import FidelitySection
+from autotune.tuning.schedulers import scheduler_of
 from objectives.base import FailureKind
 from spaces import Integer, Space
 from tests.support.fakes import SECONDS
@@ -199,3 +200,24 @@ def test_races_wait_until_there_are_no_new_trials():
     assert repeated
     assert min(repeated) > last_new
     assert len(standings.incumbent.runs) >= 3
+
+
+def test_a_whole_run_that_the_machine_loses_is_left_for_another_session():
+    simulation, _ = tuned(steady)
+    trials = simulation.store.trials()
+    scheduler = scheduler_of(simulation.store, simulation.study, SPACE)
+    bare = {run.trial for run in simulation.store.runs() if run.series.is_tuning} - {0}
+    standings = Standings.of([replace(one, runs=()) if one.number in bare else one for one in trials], SECONDS)
+    for number in bare:
+        scheduler.leave_alone(standings.trials[number])
+    while (step := scheduler.idle(standings, ())) is not None:
+        scheduler.leave_alone(step.trial)
+    assert not any(scheduler.is_settled(standings.trials[number], standings, ()) for number in bare)
+
+
+def test_without_caps_short_runs_are_made_of_a_program_that_tells_its_steps():
+    simulation = simulated(steady, every=100)
+    repeats = simulation.study.repeats.model_copy(update={"caps": False})
+    simulation = replace(simulation, study=simulation.study.model_copy(update={"repeats": repeats}))
+    simulation.tune()
+    assert sum(run.series.kind is SeriesKind.SHORT for run in simulation.store.runs()) > 5

@@ -36,6 +36,10 @@ def test_nothing_is_foretold_from_too_few_steps_or_from_steps_the_yardstick_lack
 
 def test_a_time_moves_with_the_end_and_a_rate_with_what_comes_after_the_first_step():
     assert PACE.value_at(15.0, [(0, 2.0)], is_rate=False) == 13.0
+    # The yardstick's metric leaves out 2 s of 13, which may be its start: one that takes 3 s more is no part either.
+    assert PACE.value_at(15.0, [(0, 5.0)], is_rate=False) == 10.0
+    everything = Pace(STEPS, elapsed_s=13.0, value=13.0)
+    assert everything.value_at(15.0, [(0, 5.0)], is_rate=False) == 15.0
     rate = Pace(STEPS, elapsed_s=13.0, value=100.0)
     # The yardstick takes 11 s from its first step on, and this run 20 s after a start that is longer.
     assert rate.value_at(24.0, [(0, 4.0)], is_rate=True) == pytest.approx(100.0 * 11.0 / 20.0)
