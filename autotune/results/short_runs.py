@@ -1,8 +1,9 @@
 """What short runs told of whole ones in a study, what start-up and pace they show, and for which length a winner holds.
 
-Of a configuration with runs of two lengths the time is taken to be a start-up and a pace: a line through both. How sure
-what follows is comes from the noise of repeated runs. That another configuration wins at the production length is said
-only where it is ahead by three standard errors, since the best of many is looked for.
+Of a configuration with runs of two lengths the time is taken to be a start-up and a pace: a line through both. A run
+that told its steps shows both lengths by itself. How sure what follows is comes from the noise of repeated runs. That
+another configuration wins at the production length is said only where it is ahead by three standard errors, since the
+best of many is looked for.
 """
 
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ from typing import Any
 
 from autotune.records.short_runs import short_runs
 from autotune.records.study import Run, State, TrialRecord
+from autotune.statistics.pace import LEAST, time_at
 from autotune.statistics.rank_correlation import RankCorrelation, rank_correlation
 from autotune.statistics.standings import Standings
 from autotune.storage.readable import ReadableStudy
@@ -59,8 +61,9 @@ class Line:
 class ShortRunFinding:
     """What came of the short runs: `tried` trials had one, `left` were left after it, and `pairs` have whole ones, too.
 
-    `without` are later trials with a whole run alone; a short one took that `share` of a whole one, the median. `lines`
-    are those of the pairs, the best whole run first.
+    `without` are later trials with a whole run alone; a short one took that `share` of a whole one, the median; runs
+    that `tell` their steps need none. `winner` is the best trial by whole runs, if there is one; `lines` are those of
+    the pairs, and of runs that told their steps, the best whole run first.
     """
 
     section: FidelitySection
@@ -68,14 +71,16 @@ class ShortRunFinding:
     left: int
     without: int
     share: float
+    tell: bool
     correlation: RankCorrelation | None
+    winner: int | None
     lines: tuple[Line, ...]
 
     @property
     def at_production(self) -> tuple[Line, float] | None:
         """The trial that is surely ahead of the best at the production length, and by how much; None without one."""
         length = self.section.production
-        if length is None or len(self.lines) < 2:
+        if length is None or not self._is_known:
             return None
         first, error = self.lines[0].at(length)
         best, ahead = None, 0.0
@@ -85,9 +90,17 @@ class ShortRunFinding:
                 best, ahead = line, first - value
         return None if best is None else (best, first / best.at(length)[0] - 1.0)
 
+    @property
+    def _is_known(self) -> bool:
+        """Whether lengths can be compared: the winner has a line, and so has another trial."""
+        return len(self.lines) > 1 and self.lines[0].trial == self.winner
+
     def sentences(self) -> list[str]:
         """Say it to a person."""
         section, ranks = self.section, self.correlation
+        if self.tell and not self.tried:
+            said = ["no short runs were made: the program tells its steps, and whole runs are stopped by their pace"]
+            return [*said, *self._length_sentences()]
         told = "too few trials have both to say how they rank" if ranks is None else f"rank correlation {ranks.words()}"
         made = f"short runs ({section.parameter} = {section.low}): {self.tried} trials, {self.left} left after it"
         said = [f"{made}; with whole runs ({section.high}): {told}"]
@@ -96,12 +109,17 @@ class ShortRunFinding:
                 f"short runs save too little here, and take {self.share:.0%} of a whole one: "
                 f"{self.without} later trials were made whole without one"
             )
-        if self.lines:
-            said.append(self._length_sentence())
-        return said
+        return [*said, *self._length_sentences()]
 
-    def _length_sentence(self) -> str:
-        section, best = self.section, self.lines[0]
+    def _length_sentences(self) -> list[str]:
+        section = self.section
+        if section.production is not None and self.winner is not None and not self._is_known:
+            length = f"{section.parameter} = {section.production}"
+            return [f"nothing is known for {length}: trial {self.winner}, the best, or all others have one length only"]
+        return [self._length_sentence(self.lines[0])] if self.lines and self.lines[0].trial == self.winner else []
+
+    def _length_sentence(self, best: Line) -> str:
+        section = self.section
         share = max(0.0, best.startup) / best.at(section.high)[0]
         parts = f"trial {best.trial}: about {share:.0%} of a whole run is start-up"
         if section.production is None:
@@ -150,26 +168,36 @@ def finding(runs: Sequence[Run], standings: Standings, section: FidelitySection)
         for number in both
         if trials[number].runs[-1].outcome.usage.elapsed_s > 0.0
     ]
-    noise, lengths = expm1(standings.effects.noise), (section.low, section.high)
-    lines = [
-        Line.through(
-            number,
-            (_time(values[number], section.low, standings), _time(_value(number, standings), section.high, standings)),
-            len(trials[number].runs),
-            noise,
-            lengths,
-        )
-        for number in both
-    ]
+    lines = (_line(number, values.get(number), standings, section) for number in trials if trials[number].complete)
+    known = sorted((line for line in lines if line is not None), key=lambda one: standings.effects.center(one.trial))
+    best = next(iter(standings.ranking), None)
     return ShortRunFinding(
         section,
         len(made),
         sum(trials[number].state is State.SHORT for number in made),
         sum(_is_without(trial, made.keys(), standings) for trial in trials.values()) if made else 0,
         median(shares) if shares else 0.0,
+        any(len(outcome.timeline) >= LEAST for trial in standings.measured for outcome in trial.outcomes),
         rank_correlation([standings.to_log(values[number]) for number in both], whole),
-        tuple(lines),
+        best.number if best is not None else None,
+        tuple(known),
     )
+
+
+def _line(number: int, short: float | None, standings: Standings, section: FidelitySection) -> Line | None:
+    """Return the line of a trial by its short run, or else by a run that told its steps; None without either."""
+    trial, noise = standings.trials[number], expm1(standings.effects.noise)
+    whole_s = _time(_value(number, standings), section.high, standings)
+    if short is not None:
+        short_s = _time(short, section.low, standings)
+    else:
+        told = next((run for run in reversed(trial.outcomes) if run.complete and run.timeline), None)
+        low_s = time_at(told.timeline, section.low) if told is not None else None
+        if told is None or low_s is None or told.timeline[-1][0] <= section.low:
+            return None
+        (last, last_s), left = told.timeline[-1], section.high - section.low
+        short_s = whole_s - (last_s - low_s) / (last - section.low) * left
+    return Line.through(number, (short_s, whole_s), len(trial.runs), noise, (section.low, section.high))
 
 
 def _is_without(trial: TrialRecord, made: object, standings: Standings) -> bool:

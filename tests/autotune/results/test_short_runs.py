@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from autotune.records.series import TUNING, Series
@@ -50,3 +52,32 @@ def test_it_says_what_a_short_run_takes_of_a_whole_one_where_no_more_were_made()
     short = [Run({"a": 0}, 0, Series.short(100), steps=100, of=1000, outcome=took(9.0))]
     said = finding(short, Standings.of([trial, later], SECONDS), SECTION).sentences()
     assert "take 43% of a whole one: 1 later trials were made whole without one" in said[1]
+
+
+def told(number, startup_s, step_s):
+    timeline = tuple((step, startup_s + step_s * step) for step in range(0, 1001, 50))
+    outcome = replace(took(timeline[-1][1] + 0.5), timeline=timeline)
+    return TrialRecord(number, {"a": number}, (Run({"a": number}, number, TUNING, outcome=outcome),), settled=True)
+
+
+def test_a_run_that_tells_its_steps_shows_start_and_pace_without_a_short_one():
+    found = finding([], Standings.of([told(0, 3.0, 0.018), told(1, 1.0, 0.013), told(2, 4.5, 0.010)], SECONDS), SECTION)
+    made, length = found.sentences()
+    assert made == "no short runs were made: the program tells its steps, and whole runs are stopped by their pace"
+    assert "for steps = 100000 trial 2 is expected to be 29.5% faster, from about 1170 on" in length
+
+
+def test_nothing_is_said_of_another_length_where_the_best_has_one_only():
+    later = TrialRecord(4, {"a": 4}, (Run({"a": 4}, 4, TUNING, outcome=took(12.0)),), settled=True)
+    trials = [
+        TrialRecord(number, {"a": number}, (Run({"a": number}, number, TUNING, outcome=took(seconds)),), settled=True)
+        for number, (_, seconds) in TIMES_S.items()
+        if seconds is not None
+    ]
+    short = [
+        Run({"a": number}, number, Series.short(100), steps=100, of=1000, outcome=took(seconds))
+        for number, (seconds, _) in TIMES_S.items()
+    ]
+    found = finding(short, Standings.of([*trials, later], SECONDS), SECTION)
+    assert found.at_production is None
+    assert found.sentences()[-1].startswith("nothing is known for steps = 100000: trial 4, the best, or all others ")
