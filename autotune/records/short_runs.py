@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable
 
-from autotune.records.series import Series
+from autotune.records.series import Series, SeriesKind
 from autotune.records.study import Run
 
 
@@ -19,3 +19,10 @@ def all_short_runs(runs: Iterable[Run], low: int, high: int) -> dict[int, list[R
         if run.trial is not None and run.series == series and (run.steps, run.of) == (low, high):
             found[run.trial].append(run)
     return dict(found)
+
+
+def only_short(runs: Iterable[Run]) -> frozenset[int]:
+    """Return the trials that had a short run, of whatever length, and no whole one that counts."""
+    made = [(run.trial, run.series) for run in runs if run.trial is not None]
+    whole = {trial for trial, series in made if series.is_tuning}
+    return frozenset(trial for trial, series in made if series.kind is SeriesKind.SHORT) - whole

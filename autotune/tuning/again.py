@@ -17,6 +17,7 @@ from autotune.coordination.disturbances import Disturbances
 from autotune.display.console import duration
 from autotune.records.outcome import ANOTHER_PACE, DISTURBED
 from autotune.records.series import Series, SeriesKind
+from autotune.records.short_runs import only_short
 from autotune.records.study import Run
 from autotune.statistics.verdict import pace, shift
 from autotune.storage.amendment import Amendment
@@ -74,6 +75,12 @@ def begin_doubtful_anew(store: StudyStore, say: Callable[[str], None]) -> bool:
         for key, run in runs.items()
         if (run.series.is_tuning and run.trial in anew) or run.series in compared
     }
+    moved = next((doubt for doubt in anew.values() if doubt.moved), None)
+    reopened = {number for number in anew if number is not None}
+    if moved is not None:
+        # Short runs of another pace would be compared with whole ones of now.
+        again |= {key: moved for key, run in runs.items() if run.series.kind is SeriesKind.SHORT}
+        reopened |= only_short(runs.values())
     if not again:
         why = "the machine was as it is now, and nobody disturbed the runs that count"
         say(f"no trial is made again: {why if metric.is_pace else f'{metric.name} does not depend on how fast it is'}")
@@ -82,11 +89,11 @@ def begin_doubtful_anew(store: StudyStore, say: Callable[[str], None]) -> bool:
         Amendment(
             outcomes={key: runs[key].outcome.set_aside(doubt.code, doubt.message) for key, doubt in again.items()},
             aside=list(again),
-            reopened=sorted(number for number in anew if number is not None),
+            reopened=sorted(reopened),
             attributes=dict.fromkeys(_CONCLUSIONS),
         )
     )
-    say(_sentence([(runs[key], doubt) for key, doubt in again.items()], len(anew), len(trials)))
+    say(_sentence([(runs[key], doubt) for key, doubt in again.items()], len(reopened), len(trials)))
     return True
 
 

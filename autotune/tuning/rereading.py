@@ -24,6 +24,7 @@ from autotune.execution.task import WRONG_ANSWER, read_outcome
 from autotune.planning.prepare import Prepared, prepare
 from autotune.records.outcome import Outcome
 from autotune.records.series import Series, SeriesKind
+from autotune.records.short_runs import only_short
 from autotune.records.study import STOPPED, Run, read_otherwise
 from autotune.storage.amendment import Amendment
 from autotune.storage.readable import ABLATION, DEFINITION, OUTLOOK, READINGS, VERDICT, WORKLOADS, check_same
@@ -142,7 +143,10 @@ def reread(store: StudyStore, prepared: Prepared, *, always: bool = False) -> Re
     if not (changed or other):
         return found
     definition = replace(stored, reading=now.reading, metrics=now.metrics, options=now.options, study=now.study)
-    affected = {runs[key].trial for key in (*other, *(aside - short)) if runs[key].series.is_tuning}
+    read_anew = (runs[key] for key in (*other, *(aside - short)) if runs[key].series.is_tuning)
+    affected = {run.trial for run in read_anew if run.trial is not None}
+    if short:
+        affected |= only_short(stored_runs.values())
     before = (store.attribute(READINGS) or {}).get("readings", [])
     entry = {
         "at": datetime.now(UTC).isoformat(),
@@ -157,7 +161,7 @@ def reread(store: StudyStore, prepared: Prepared, *, always: bool = False) -> Re
         Amendment(
             outcomes=other,
             aside=aside,
-            reopened=sorted(number for number in affected if number is not None),
+            reopened=sorted(affected),
             attributes={
                 DEFINITION: definition.to_dict(),
                 READINGS: {"readings": [*before, entry]},
