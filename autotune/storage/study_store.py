@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property, wraps
 from itertools import count
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
 
 import optuna
 from optuna.distributions import BaseDistribution
@@ -204,8 +204,7 @@ class StudyStore:
     def attribute(self, name: str) -> Mapping[str, Any] | None:
         """What was stored of a comparison: `VERDICT`, `ABLATION`, `WORKLOADS`, `BRACKETS`, `OUTLOOK`, `WARM_START`."""
         with storage_errors(self._url):
-            found: Mapping[str, Any] | None = self._study.user_attrs.get(name)
-        return found
+            return cast("Mapping[str, Any] | None", self._study.user_attrs.get(name))
 
     @_patient
     def set_attribute(self, name: str, value: Mapping[str, Any]) -> None:
@@ -221,6 +220,7 @@ class StudyStore:
         self._runs = len(found)
         return found
 
+    @_patient
     def keyed_runs(self) -> Mapping[int, Run]:
         """Return every run by its key in the log, for an `Amendment`."""
         with storage_errors(self._url):
@@ -235,8 +235,8 @@ class StudyStore:
             self._study = optuna.load_study(study_name=self.name, storage=self._storage)
 
     @_patient
-    def count_runs(self, trial: int) -> int:
-        """Return how many runs of tuning a trial has, whoever made them."""
+    def count_runs(self, trial: int | None = None) -> int:
+        """Return how many runs there are, of a `trial` those of tuning, whoever made them."""
         with storage_errors(self._url):
             return self._log.count(trial)
 

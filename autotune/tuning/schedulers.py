@@ -1,6 +1,9 @@
 """Which run scheduler a study has."""
 
+from dataclasses import dataclass, field
+
 from autotune.records.mix import mixed_inputs
+from autotune.records.study import Run
 from autotune.results.pareto import tradeoff_metrics
 from autotune.scheduling.freeze_thaw import FreezeThawScheduler
 from autotune.scheduling.paces import Paces
@@ -25,8 +28,22 @@ def scheduler_of(store: StudyStore, study: StudyFile, space: Space) -> RunSchedu
     metrics = tradeoff_metrics(definition)
     front = FrontRace(metrics, study.repeats.statistic) if metrics else None
     repeats = study.repeats if study.decisions is None else study.repeats.for_a_table
-    # Not `store.runs`, which takes note of what was read for those who read the trials anew.
-    runs = lambda: list(store.keyed_runs().values())  # noqa: E731
     paces = Paces(space, study.fidelity.high if study.fidelity is not None else None)
     scheduler = RepeatScheduler(repeats, front, mixed_inputs(definition), paces=paces)
-    return scheduler if study.fidelity is None else ShortRunScheduler(scheduler, study.fidelity, space, runs)
+    if study.fidelity is None:
+        return scheduler
+    return ShortRunScheduler(scheduler, study.fidelity, space, _EveryRun(store))
+
+
+@dataclass
+class _EveryRun:
+    """Returns every run of a study, whoever made it; all are read again when there are more."""
+
+    store: StudyStore
+    _known: list[Run] = field(default_factory=list)
+
+    def __call__(self) -> list[Run]:
+        # Not `store.runs`, which takes note of what was read for those who read the trials anew.
+        if self.store.count_runs() != len(self._known):
+            self._known = list(self.store.keyed_runs().values())
+        return self._known
