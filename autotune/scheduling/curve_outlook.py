@@ -23,6 +23,8 @@ Array = NDArray[np.floating]
 # So many untried configurations stand for all.
 _UNTRIED = 200
 _HALVINGS = 50
+# No trial is said to end below that share of the best cost so far.
+_LEAST_SHARE = 0.1
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
 
 
@@ -73,7 +75,9 @@ class CurveOutlook:
         chance = np.where(reached < others, 1.0, ndtr((others - forecast.mean) / forecast.spread))
         noise = self._model.shape.noise * self._model.scale**2
         runs = noise / (noise + forecast.spread**2)
-        told = np.column_stack([index, chance, np.minimum(forecast.mean, reached), runs]).tolist()
+        # Where no cost is 0 or below, the search looks at ratios, and none must be foretold.
+        least = _LEAST_SHARE * self._best if self._best > 0.0 else -np.inf
+        told = np.column_stack([index, chance, np.clip(forecast.mean, least, reached), runs]).tolist()
         return {self.curves[place].number: Told(*one) for place, one in zip(places, told, strict=True)}
 
     @cached_property

@@ -3,11 +3,12 @@ import pytest
 
 from autotune.execution.segments import best_until, curve_of
 from autotune.records.study import State
-from autotune.scheduling.curve_outlook import fair_rates
+from autotune.scheduling.curve_outlook import CurveOutlook, Frozen, fair_rates
 from autotune.scheduling.learning_curves import Forecast
 from autotune.statistics.standings import Standings
 from autotune.tuning.loop import Ending
 from objectives.base import FailureKind
+from spaces import Integer, Space
 from tests.support.training import SCORE, TrainingExecutor, training_session, training_study
 
 RULE = {"rule": "freeze-thaw"}
@@ -106,3 +107,16 @@ def test_who_fails_and_who_ends_by_itself_is_not_trained_further(tmp_path):
         elif trial.configuration["batch"] == 16:
             assert max(step for step, _ in curve_of(trial.runs[-1].outcome)) <= 2
     assert max(last for number, _, last in executor.trained if number) == 27
+
+
+def test_where_all_costs_are_above_zero_none_is_foretold_that_is_not():
+    # They fall by as much from rung to rung, and would go on to fall below 0.
+    space = Space([Integer.range("a", 0, 7, default=0)])
+    costs = ((3.0, 1.5 + 0.01 * number, 0.02 + 0.01 * number) for number in range(8))
+    rungs = zip(costs, (3, 3, 3, 3, 2, 2, 1, 1), strict=True)
+    curves = [
+        Frozen(number, {"a": number}, (1, 3, 9)[:reached], fell[:reached], over=False)
+        for number, (fell, reached) in enumerate(rungs)
+    ]
+    told = CurveOutlook(space, (1, 3, 9, 27), curves).trials
+    assert all(0.0 < one.cost <= curves[number].costs[-1] for number, one in told.items())
