@@ -7,7 +7,9 @@ runs: by a start that is slow or fast, by tuning themselves, by a number of iter
 configuration, by a machine that drifts. `tuning` is the median of what a study takes until tuning ends, in runs of the
 default; in brackets the quartiles; `all` is that with the rounds and pairs at the end. The winner is the one that the
 study names, after these. It is wrong if it takes over 2 % longer than the best configuration that this study has
-proposed: that is what short runs may spoil; over the best of the space it is the search's part, too.
+proposed: that is what short runs may spoil; over the best of the space it is the search's part, too. `held` counts the
+verdicts whose 95 % interval holds the true ratio of winner and default, and gains that are claimed of a winner that is
+no faster; `alike` is a space in which nothing is to be gained.
 
 With `--recorded` runs take the time that real programs took (`benchmarks/data/README.md`), twenty times as long, so
 that what holds for runs of a second does not decide. "told" means that steps are read on the way. `found` is what
@@ -127,6 +129,7 @@ PROGRAMS: dict[str, Program] = {
     "fast start": _program(_fast),
     "tunes itself": _program(_tuned),
     "iterations differ": Program(SPACE, _iterations, tells=_told_iterations),
+    "alike": _program(lambda _, steps: 0.3 + 0.002 * steps),
     "drift": _program(lambda x, steps: 0.1 + pace(x) * steps, lambda now_s: 1.0 + 0.15 * (int(now_s / 60) % 2)),
 }
 
@@ -149,6 +152,7 @@ class Ended:
     """What a study cost until tuning ended, and in `all`, in runs of the default, and how slow its winner is.
 
     `found` is the cost until the best by whole runs stayed within 2 % of the best of the space; None if it never did.
+    The verdict's interval `holds` the true ratio or not, None without a verdict; `false_gain` is one that is none.
     """
 
     cost: float
@@ -160,6 +164,8 @@ class Ended:
     short: int
     promoted: int
     in_vain: int
+    holds: bool | None
+    false_gain: bool
 
 
 def study(program: Program, trials: int, seed: int, *, short: bool, steps_told: bool = False) -> Ended:
@@ -197,6 +203,10 @@ def study(program: Program, trials: int, seed: int, *, short: bool, steps_told: 
     shortened = {run.trial for run in runs if run.series.kind is SeriesKind.SHORT}
     promoted = (shortened - {standings.default.number}) & {run.trial for run in runs if run.series.is_tuning}
     default_s = program.seconds(program.space.default(), program.high)
+    truth, holds, claimed = default_s / true_s[winner.number], None, False
+    if verdict is not None and verdict.known:
+        _, low, high = verdict.interval(SECONDS)
+        holds, claimed = low <= truth <= high, low > 1.0
     found_s = found_after(runs, {number for number, one in true_s.items() if one <= WRONG * best_s})
     return Ended(
         tuned_s / default_s,
@@ -208,6 +218,8 @@ def study(program: Program, trials: int, seed: int, *, short: bool, steps_told: 
         sum(run.series.kind is SeriesKind.SHORT for run in runs),
         len(promoted),
         sum(true_s[number] > WRONG * min(true_s.values()) for number in promoted),
+        holds,
+        claimed and truth <= 1.0,
     )
 
 
@@ -242,7 +254,7 @@ def main() -> None:
         parser.error(f"--only is {chosen.only}: it must be one of {', '.join(programs)}")
     print(
         f"{'program':24} {'runs':11} {'found':>20} {'tuning':>20}    all  wrong of proposed  over best of space"
-        "  whole  short  promoted"
+        "  whole  short  promoted  held, false gains"
     )
     for name, program in programs.items():
         if chosen.only not in {None, name}:
@@ -260,11 +272,13 @@ def row(ended: Sequence[Ended]) -> str:
     worst = max(one.beside_proposed for one in ended)
     over = sum(one.beside_all > WRONG for one in ended)
     found = [inf if one.found is None else one.found for one in ended]
+    held = [one.holds for one in ended if one.holds is not None]
     return (
         f"{spread(found)} {spread([one.cost for one in ended])}  {median(one.all for one in ended):5.1f}"
         f"  {wrong:3} (worst {worst - 1:5.1%})   {over:3} of {len(ended):3}"
         f"     {median(one.whole for one in ended):6.0f} {median(one.short for one in ended):6.0f}"
         f"  {sum(one.promoted for one in ended) / len(ended):.1f}, {sum(one.in_vain for one in ended) / len(ended):.1f}"
+        f"  {sum(held)} of {len(held)}, {sum(one.false_gain for one in ended)}"
     )
 
 
