@@ -30,11 +30,12 @@ _RUN = "    { line = \"run {steps}\", replaces = '^\\s*run\\s' },\n"
 
 @dataclass(frozen=True)
 class Way:
-    """A way to make a study: by a name, with the version in a folder, with short runs or not."""
+    """A way to make a study: with the version in a folder and `options` that it has, with short runs or not."""
 
     name: str
     version: Path = ROOT
     short_runs: bool = False
+    options: tuple[str, ...] = ("--noise", "accept")
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class Cost:
 def ways(program: str, before: Path | None) -> Iterator[Way]:
     """Return the ways to make a study of a program, in their order."""
     if before is not None:
-        yield Way("before", before.resolve())
+        yield Way("before", before.resolve(), options=())
     yield Way("now")
     if program in STEPS:
         yield Way("short and whole runs", short_runs=True)
@@ -75,7 +76,7 @@ def studied(program: str, seed: int, trials: int, way: Way) -> Cost:
     with TemporaryDirectory(prefix="short-runs-") as name:
         settings = [word for setting in _settings(program, seed, way) for word in ("--set", setting)]
         file = written(program, Path(name), way.version)
-        study = ["study", file, "--trials", str(trials), "--noise", "accept", "--quiet", *settings]
+        study = ["study", file, "--trials", str(trials), "--quiet", *way.options, *settings]
         _autotune(study, way, name)
         told = [
             json.loads(_autotune([*words, "--json"], way, name)) for words in (["show", program], ["runs", program])
