@@ -281,6 +281,11 @@ class TrialRecord:
         return self.state is State.COMPLETE
 
     @property
+    def told(self) -> Outcome | None:
+        """Its newest complete run that told its steps; None without one."""
+        return next((outcome for outcome in reversed(self.outcomes) if outcome.complete and outcome.timeline), None)
+
+    @property
     def answer(self) -> Answer | None:
         """The answer of its first complete run."""
         return next((outcome.answer for outcome in self.outcomes if outcome.complete), None)

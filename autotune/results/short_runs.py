@@ -168,9 +168,8 @@ def finding(runs: Sequence[Run], standings: Standings, section: FidelitySection)
         for number in both
         if trials[number].runs[-1].outcome.usage.elapsed_s > 0.0
     ]
-    lines = (_line(number, values.get(number), standings, section) for number in trials if trials[number].complete)
-    known = sorted((line for line in lines if line is not None), key=lambda one: standings.effects.center(one.trial))
-    best = next(iter(standings.ranking), None)
+    ranking = [trial.number for trial in standings.ranking]
+    lines = (_line(number, values.get(number), standings, section) for number in ranking)
     return ShortRunFinding(
         section,
         len(made),
@@ -179,8 +178,8 @@ def finding(runs: Sequence[Run], standings: Standings, section: FidelitySection)
         median(shares) if shares else 0.0,
         any(len(outcome.timeline) >= LEAST for trial in standings.measured for outcome in trial.outcomes),
         rank_correlation([standings.to_log(values[number]) for number in both], whole),
-        best.number if best is not None else None,
-        tuple(known),
+        next(iter(ranking), None),
+        tuple(line for line in lines if line is not None),
     )
 
 
@@ -191,7 +190,7 @@ def _line(number: int, short: float | None, standings: Standings, section: Fidel
     if short is not None:
         short_s = _time(short, section.low, standings)
     else:
-        told = next((run for run in reversed(trial.outcomes) if run.complete and run.timeline), None)
+        told = trial.told
         low_s = time_at(told.timeline, section.low) if told is not None else None
         if told is None or low_s is None or told.timeline[-1][0] <= section.low:
             return None

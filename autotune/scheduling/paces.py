@@ -40,7 +40,7 @@ class Paces:
 
         It is one where every run to its end took as many steps, or as many as it was told to.
         """
-        outcome = _yardstick(rival)
+        outcome = rival.told
         if outcome is None or not self._measures(outcome, standings):
             return None
         pace = Pace(outcome.timeline, outcome.usage.elapsed_s, outcome.metrics[standings.metric.name])
@@ -55,7 +55,7 @@ class Paces:
 
     def judge(self, trial: TrialRecord, standings: Standings) -> bool:
         """Whether other runs can be judged by the steps that a run of `trial` has told."""
-        outcome = _yardstick(trial)
+        outcome = trial.told
         return outcome is not None and _is_soon(outcome) and self._measures(outcome, standings)
 
     def _measures(self, outcome: Outcome, standings: Standings) -> bool:
@@ -80,10 +80,6 @@ def _of_metric(factor: float | None, pace: Pace, metric: Metric) -> float | None
         return factor
     part_s = pace.elapsed_s - pace.timeline[0][1] if metric.kind == "rate" else pace.value
     return 1.0 + (factor - 1.0) * max(1.0, pace.elapsed_s / part_s)
-
-
-def _yardstick(trial: TrialRecord) -> Outcome | None:
-    return next((outcome for outcome in reversed(trial.outcomes) if outcome.complete and outcome.timeline), None)
 
 
 def _sure(
