@@ -1,6 +1,5 @@
 """The program of the study `checkpoint`: whatever is killed, and wherever checkpoints are, its answer stays."""
 
-import importlib.util
 import os
 import re
 import subprocess
@@ -8,6 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from tests.support.study_programs import loaded
 
 PROGRAM = Path("studies/inputs/checkpointed.py").absolute()
 SMALL = ("--mb", "1", "--steps", "40", "--restart", "0.01", "--rate", "200")
@@ -114,11 +115,7 @@ def test_a_rank_that_fails_by_itself_is_no_failure_that_was_drawn(tmp_path):
 @pytest.fixture
 def slow(tmp_path, monkeypatch):
     """Return a disk of 1 kB a second that two write to at once and four read from, and what happened in each wait."""
-    spec = importlib.util.spec_from_file_location("shelves", PROGRAM.with_name("shelves.py"))
-    shelves = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "shelves", shelves)
-    spec.loader.exec_module(shelves)
-    waits = []
+    shelves, waits = loaded("shelves"), []
     disk = shelves.SlowDisk(tmp_path / "file-system", 1000.0, 2, 4, compress=False)
     monkeypatch.setattr(shelves.time, "sleep", lambda seconds: waits.append((seconds, disk.steps())))
     return disk, waits

@@ -2,7 +2,6 @@
 
 import argparse
 import dataclasses
-import importlib.util
 import os
 import re
 import subprocess
@@ -15,6 +14,7 @@ from autotune import studyfile
 from autotune.machines.this_machine import this_machine
 from autotune.planning.prepare import prepare
 from launchers.local import local_launcher
+from tests.support.study_programs import loaded
 
 PROGRAM = Path("studies/inputs/ensemble.py").absolute()
 PYTHON = Path(os.environ.get("AUTOTUNE_INFERENCE_PYTHON") or Path(sys.prefix) / "share/autotune/inference/bin/python3")
@@ -24,14 +24,11 @@ PYTHON = Path(os.environ.get("AUTOTUNE_INFERENCE_PYTHON") or Path(sys.prefix) / 
 def ensemble():
     sys.path.insert(0, str(PROGRAM.parent))
     try:
-        spec = importlib.util.spec_from_file_location("ensemble", PROGRAM)
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
+        return loaded("ensemble")
     finally:
         sys.path.remove(str(PROGRAM.parent))
         for name in ("load", "serving"):
             sys.modules.pop(name, None)
-    return module
 
 
 def rows(groups, conv, attention, dense):

@@ -1,23 +1,18 @@
 """What `inference` and `ensemble` measure with: when requests come, what they get, and how many a second are borne."""
 
 import argparse
-import importlib.util
 import re
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-PROGRAM = Path("studies/inputs/load.py").absolute()
+from tests.support.study_programs import loaded
 
 
 @pytest.fixture(scope="module")
 def load():
-    spec = importlib.util.spec_from_file_location("load", PROGRAM)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return loaded("load")
 
 
 def service(load, *runs, batch=1, wait_s=0.0, limit_s=1.0, inputs=None):

@@ -1,12 +1,13 @@
 """The program of the study `fusion`: which gradients go together, and whether their sums are right."""
 
-import importlib.util
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.support.study_programs import loaded
 
 PROGRAM = Path("studies/inputs/fused.py").absolute()
 PROGRAMS = Path("objectives/training/programs").absolute()
@@ -17,10 +18,7 @@ MIB_OF_NUMBERS = 2**20 // 4
 
 @pytest.fixture(scope="module")
 def fused():
-    spec = importlib.util.spec_from_file_location("fused", PROGRAM)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return loaded("fused")
 
 
 def with_torch(*words, text=None):
