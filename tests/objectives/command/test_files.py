@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,22 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from launchers import EndReason, JobState, JobStatus, Usage
-from objectives.base import ApplicationError, Context, InvalidResult, Output, PlanError
-from objectives.command import plan
+from objectives.base import ApplicationError, Context, InvalidResult, Output
 from objectives.figure import Figure
 from objectives.inputfile import InputFile, name_error
-
-ARGV = [sys.executable, "-c", "pass"]
-
-
-def planned(**options):
-    return plan({"argv": ARGV, **options}, machine={}, run_job=lambda job: None, folder=Path("/nowhere"))
-
-
-def errors(**options) -> list[str]:
-    with pytest.raises(PlanError) as caught:
-        planned(**options)
-    return str(caught.value).splitlines()
+from tests.objectives.command.plans import errors, planned
 
 
 def output(folder: Path, stdout: str = "") -> Output:

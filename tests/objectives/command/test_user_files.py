@@ -12,20 +12,8 @@ from launchers import STDERR
 from launchers.local import LocalLauncher
 from objectives import registry
 from objectives.base import Context, PlanError
-from objectives.command import plan
 from objectives.editedfile import EditedFile, LineEdit
-
-ARGV = [sys.executable, "-c", "pass"]
-
-
-def planned(**options):
-    return plan({"argv": ARGV, **options}, machine={}, run_job=lambda job: None, folder=Path("/nowhere"))
-
-
-def errors(**options) -> list[str]:
-    with pytest.raises(PlanError) as caught:
-        planned(**options)
-    return str(caught.value).splitlines()
+from tests.objectives.command.plans import ARGV, errors, planned
 
 
 @pytest.fixture
