@@ -32,7 +32,7 @@ class SessionEnd:
 
 @dataclass(frozen=True)
 class Receiver:
-    """Who is told: a command without a shell, with the result in its environment, or a URL, to which JSON is posted."""
+    """A command or a URL: the command runs without a shell, with the result in its environment; a URL gets JSON."""
 
     command: Sequence[str] = ()
     url: str = ""

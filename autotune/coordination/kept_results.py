@@ -54,7 +54,7 @@ def store_kept(folders: Iterable[Path], store: StudyStore, say: Callable[[str], 
 
 
 def _store(kept: Mapping[str, Run], store: StudyStore, say: Callable[[str], None]) -> None:
-    # A storage that was restored from a backup may have gone on with other trials.
+    # Trials may be others by now: somebody may have restored the storage from a backup and gone on.
     configurations: Mapping[int | None, object] = {trial.number: dict(trial.configuration) for trial in store.trials()}
     there = {_part(run) for run in store.runs()}
     missing = []

@@ -15,7 +15,7 @@ from launchers.supervisor import STATUS_FILE
 from objectives.base import Output
 from objectives.figure import text_of
 
-# A person who asks what happened needs the inputs and the small outputs of a run, not a program's scratch data.
+# Larger files are scratch data; inputs and small outputs tell a person what happened.
 _KEPT_BYTES = 4 * 2**20
 # This file names what was removed of a folder, or shortened.
 _CUT_FILE = ".autotune-cut.json"

@@ -65,7 +65,7 @@ def confirm(
     """
     from autotune.tuning.session import confirm_study
 
-    # Whoever asks for a precision wants it for a large gain, too.
+    # A precision that is asked for holds for a large gain, too.
     overrides = {"pairs": pairs, "max_pairs": max_pairs, "precision": precision, "of_gain": precision and 0.0}
     given = {key: value for key, value in overrides.items() if value is not None}
     study, settings = stored(name, Place(storage, runs, cores, if_held(wait, take_over), noise), given)

@@ -66,7 +66,7 @@ class Belief:
 class Kernels:
     """Kernels, by the number of trials that they were learnt from; a new one is learnt from about a tenth more.
 
-    The same trials give the same kernel, whoever asks and whatever was asked before.
+    A kernel depends on its trials only, and not on earlier questions.
     """
 
     seed: int
