@@ -12,14 +12,14 @@ from autotune.records.study import State, TrialRecord
 from objectives.base import FailureKind
 
 if TYPE_CHECKING:
-    from autotune.results.cost import CostAccount
+    from autotune.results.ledger import Ledger
     from autotune.results.summary import Summary
 
 _LABEL = 34
 _MESSAGE = 200
 
 
-def ledger(account: "CostAccount") -> Chart | None:
+def ledger(account: "Ledger") -> Chart | None:
     """Draw the core-seconds that were spent, by purpose, and those that were saved; None if nothing ran."""
     if account.spent <= 0.0:
         return None

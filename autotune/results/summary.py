@@ -23,10 +23,10 @@ from autotune.records.limit import breaks
 from autotune.records.mix import mixed_inputs
 from autotune.records.series import SeriesKind
 from autotune.records.study import ENDED, REPLAY_NOTICE, Definition, Run, State, TrialRecord
-from autotune.results.cost import CostAccount, cost_account
 from autotune.results.described import described, described_workload, table_sentence
 from autotune.results.disturbed_runs import Taken, taken_from
 from autotune.results.growth import FrontGrowth
+from autotune.results.ledger import Ledger, ledger_of
 from autotune.results.noise import noise_sentence
 from autotune.results.pareto import ParetoFront, pareto_front, tradeoff_metrics
 from autotune.results.preference import Preference
@@ -50,7 +50,7 @@ class Summary:
     name: str
     definition: Definition
     standings: Standings
-    ledger: CostAccount = field(default_factory=CostAccount)
+    ledger: Ledger = field(default_factory=Ledger)
     ablation: Ablation | None = None
     all_carried: tuple[WorkloadComparison, ...] = ()
     last_outlook: StoppingForecast | None = None
@@ -368,7 +368,7 @@ def summarise(store: ReadableStudy) -> Summary:
     front = summary.front
     winner = summary.best.number if summary.best and front is None and not definition.target.is_quality else None
     most = repeats.min_runs if summary.decides else repeats.max_runs
-    ledger = cost_account(store.runs(), summary.trials, winner, most)
+    ledger = ledger_of(store.runs(), summary.trials, winner, most)
     summary = replace(summary, ledger=ledger, taken=taken_from(store.runs()))
     return summary if front is None else _with_points(summary, front, store.runs())
 

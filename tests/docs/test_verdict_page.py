@@ -13,8 +13,8 @@ from autotune.comparison.mode import why_mode
 from autotune.comparison.point_verdict import MetricPairs, PointVerdict
 from autotune.performance.warm_start import WarmStart
 from autotune.records.limit import Breach, breaks
-from autotune.results.cost import CostAccount
 from autotune.results.growth import FrontGrowth
+from autotune.results.ledger import Ledger
 from autotune.results.noise import noise_sentence
 from autotune.results.pareto import ParetoFront
 from autotune.results.preference import Preference
@@ -66,7 +66,7 @@ SPEAKERS = (
     Summary.text,
     StoppingForecast.sentence,
     WorkloadComparison.sentence,
-    CostAccount.text,
+    Ledger.text,
     WarmStart.sentence,
     Suite.sentence,
     Suite.score_sentence,

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from autotune.records.outcome import Outcome
 from autotune.records.study import Run, TrialRecord
-from autotune.results.cost import cost_account
+from autotune.results.ledger import ledger_of
 from autotune.results.summary import Summary
 from autotune.statistics.standings import Standings
 from autotune.statistics.verdict import Verdict
@@ -57,7 +57,7 @@ def summary(*trials, metric=SECONDS, verdict=None, space=MIXED, **changes):
     about = definition(space, metrics=(metric,), **changes)
     found = Summary("paper", about, standings)
     winner = found.best.number if found.best else None
-    return replace(found, ledger=cost_account([run for one in trials for run in one.runs], trials, winner, 5))
+    return replace(found, ledger=ledger_of([run for one in trials for run in one.runs], trials, winner, 5))
 
 
 def varied(verdict=None):

@@ -6,7 +6,7 @@ from autotune.errors import NothingWorkedError
 from autotune.execution.core_pool import CorePool
 from autotune.records.series import SeriesKind
 from autotune.records.study import State
-from autotune.results.cost import cost_account
+from autotune.results.ledger import ledger_of
 from autotune.search.asker import Asker
 from autotune.search.gp_sampler import ValidSetSampler
 from autotune.statistics.standings import Standings
@@ -100,7 +100,7 @@ def test_failed_trials_run_again_when_that_is_asked_for_and_their_history_stays(
     # Optuna's own tools see the new values, too.
     with store.as_optuna() as optuna_study:
         assert all(trial.value is not None for trial in optuna_study.trials)
-    spent = cost_account(store.runs(), store.trials(), None, 6)
+    spent = ledger_of(store.runs(), store.trials(), None, 6)
     assert spent.failed == pytest.approx(sum(run.core_s for run in aside))
 
 

@@ -1,6 +1,6 @@
 """The ledger: what a study cost in core-seconds, what it did not have to spend, and when it has paid for itself."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import ceil
 from statistics import fmean, median
@@ -13,6 +13,8 @@ from launchers.meters.metered import GPU_BUSY, GPU_ENERGY
 # From here on whole core-seconds have three digits.
 _WHOLE = 99.95
 _HOUR_S = 3600.0
+# Rounding makes what is all of it a little less.
+_ALL = 0.995
 
 
 @dataclass(frozen=True)
@@ -36,15 +38,15 @@ class Used:
 
 
 @dataclass(frozen=True)
-class CostAccount:
+class Ledger:
     """Core-seconds, by what they were spent on; a job's cores count for as long as it ran.
 
     `short_runs` stood for long ones. `saved_by_caps` is what capped runs would have cost on, as far as their own pace
     told; `spared_by_racing` is what it would have cost to repeat every configuration as often as the most doubtful may
     be. `saved_per_run` is what one production run costs less with the winner than with the default; None where that is
     unknown. `cores` are core-seconds, and `gpus` GPU-seconds, of those jobs whose use of them is known: a core is busy
-    where it computes, or waits without rest, as MPI does. `gpu_s` are all GPU-seconds for which cards were held, and
-    `gpu_energy_j` is what cards took in the jobs whose meters told it; None where none did.
+    where it computes, or waits without rest, as MPI does. `gpu_s` are all GPU-seconds for which cards were held;
+    `gpu_energy_j` is what cards took in the jobs whose meters told it, in `gpu_energy_s` of these; None where none did.
     """
 
     first_runs: float = 0.0
@@ -61,6 +63,7 @@ class CostAccount:
     cores: Used = Used()
     gpus: Used = Used()
     gpu_energy_j: float | None = None
+    gpu_energy_s: float = 0.0
 
     @property
     def busy_share(self) -> float | None:
@@ -95,12 +98,19 @@ class CostAccount:
         return cores if not self.gpu_s else (*cores, ("GPUs", self._gpus_text()))
 
     def _gpus_text(self) -> str:
+        held = f"held {_time(self.gpu_s, 'GPU')}"
         if self.gpus.share is None:
-            return f"held {_time(self.gpu_s, 'GPU')}, how busy is not known: no meter told it"
-        text = self.gpus.text("GPU")
-        if self.gpus.held_s < 0.995 * self.gpu_s:
-            text = f"held {_time(self.gpu_s, 'GPU')}; where meters told it, {text}"
-        return text if self.gpu_energy_j is None else f"{text}, and took {_energy(self.gpu_energy_j)}"
+            text = f"{held}, how busy is not known: no meter told it"
+        elif self.gpus.held_s < _ALL * self.gpu_s:
+            text = f"{held}; where meters told it, {self.gpus.text('GPU')}"
+        else:
+            text = self.gpus.text("GPU")
+        if self.gpu_energy_j is None:
+            return text
+        in_all = self.gpu_energy_s >= _ALL * self.gpu_s
+        return f"{text}, and took {_energy(self.gpu_energy_j)}" + (
+            "" if in_all else f" in {_time(self.gpu_energy_s, 'GPU')}"
+        )
 
     @property
     def no_gain(self) -> str:
@@ -144,7 +154,7 @@ class CostAccount:
         return asdict(self) | shares | {"spent": self.spent, "pays_after": self.pays_after}
 
 
-def cost_account(runs: Sequence[Run], trials: Sequence[TrialRecord], winner: int | None, max_runs: int) -> CostAccount:
+def ledger_of(runs: Sequence[Run], trials: Sequence[TrialRecord], winner: int | None, max_runs: int) -> Ledger:
     """Add up the runs of a study whose first trial is the default configuration's.
 
     `winner` is the trial that won; None while none did. What a watch spends later is not the study's.
@@ -157,36 +167,43 @@ def cost_account(runs: Sequence[Run], trials: Sequence[TrialRecord], winner: int
         spent[_entry(run, default, seen)] += run.core_s
         if run.series.is_tuning:
             seen.add(run.trial)
-    gpus, gpu_energy_j = _gpus(runs)
-    return CostAccount(
+    told = [(_gpu_s(run), run.outcome.metered) for run in runs if _gpu_s(run)]
+    energies = [(held_s, metered[GPU_ENERGY]) for held_s, metered in told if GPU_ENERGY in metered]
+    return Ledger(
         **spent,
         gpu_s=sum(_gpu_s(run) for run in runs),
         saved_by_caps=sum(_saved(run) for run in runs),
         spared_by_racing=sum(_spared(trial, max_runs) for trial in trials if trial.number != default),
         saved_per_run=_saved_per_run(runs, default, winner),
         cores=_cores(runs),
-        gpus=gpus,
-        gpu_energy_j=gpu_energy_j,
+        gpus=_gpus(told),
+        gpu_energy_j=sum(joules for _, joules in energies) if energies else None,
+        gpu_energy_s=sum(held_s for held_s, _ in energies),
     )
 
 
 def _cores(runs: Sequence[Run]) -> Used:
     # Of a job on several nodes only the first one's processor time is known; a recorded run has none.
     known = [run for run in runs if run.outcome.usage.cpu_s and run.job.get("resources", {}).get("nodes", 1) == 1]
-    return Used(sum(run.core_s for run in known), sum(run.outcome.usage.cpu_s for run in known))
+    return Used(sum(run.core_s for run in known), sum(_busy_s(run) for run in known))
 
 
-def _gpus(runs: Sequence[Run]) -> tuple[Used, float | None]:
-    """Return the use of cards and their energy, of the jobs whose meters told them."""
-    told = [(_gpu_s(run), run.outcome.metered) for run in runs if _gpu_s(run)]
+def _busy_s(run: Run) -> float:
+    """Return the core-seconds in which a run's cores were busy: both hardware threads of a core are one of it."""
+    threads = int(run.job.get("resources", {}).get("threads_per_core", 1))
+    return min(run.core_s, run.outcome.usage.cpu_s / threads)
+
+
+def _gpus(told: Sequence[tuple[float, Mapping[str, float]]]) -> Used:
+    """Return the use of cards, of the jobs whose meters told it: GPU-seconds that each held, and its figures."""
     busy = [(held_s, metered[GPU_BUSY]) for held_s, metered in told if GPU_BUSY in metered]
-    energies = [metered[GPU_ENERGY] for _, metered in told if GPU_ENERGY in metered]
-    used = Used(sum(held_s for held_s, _ in busy), sum(held_s * share for held_s, share in busy))
-    return used, sum(energies) if energies else None
+    return Used(sum(held_s for held_s, _ in busy), sum(held_s * share for held_s, share in busy))
 
 
 def _gpu_s(run: Run) -> float:
-    return float(run.job.get("resources", {}).get("gpus", 0) * run.outcome.usage.elapsed_s)
+    """Return the GPU-seconds that a run held: a machine with fewer cards than were wanted gave what it has."""
+    resources = run.job.get("resources", {})
+    return float((len(resources.get("cards", ())) or resources.get("gpus", 0)) * run.outcome.usage.elapsed_s)
 
 
 def _entry(run: Run, default: int, seen: set[int | None]) -> str:
@@ -242,4 +259,6 @@ def _time(seconds: float, unit: str) -> str:
 
 
 def _energy(joules: float) -> str:
-    return f"{joules / 3.6e6:.3g} kWh" if joules >= 3.6e5 else f"{joules:.3g} J"
+    if joules >= 3.6e5:
+        return f"{joules / 3.6e6:.3g} kWh"
+    return f"{joules / 1000:.3g} kJ" if joules >= 999.5 else f"{joules:.3g} J"

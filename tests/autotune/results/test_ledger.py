@@ -5,13 +5,24 @@ from hypothesis import strategies as st
 from autotune.records.outcome import Outcome
 from autotune.records.series import TUNING, WARM_UP, Series
 from autotune.records.study import Run, TrialRecord
-from autotune.results.cost import CostAccount, cost_account
+from autotune.results.ledger import Ledger, ledger_of
 from launchers import Usage
 from objectives.base import FailureKind
 
 
 def ran(
-    seconds, *, trial=0, series=TUNING, cores=2, gpus=0, nodes=1, cpu_s=0.0, ends="complete", forecast_s=None, told=()
+    seconds,
+    *,
+    trial=0,
+    series=TUNING,
+    cores=2,
+    gpus=0,
+    nodes=1,
+    cpu_s=0.0,
+    ends="complete",
+    forecast_s=None,
+    told=(),
+    **more,
 ):
     usage = Usage(elapsed_s=seconds, cpu_s=cpu_s)
     if ends == "complete":
@@ -21,7 +32,7 @@ def ran(
         outcome = Outcome(bound=seconds, details=details, usage=usage)
     else:
         outcome = Outcome(failure=FailureKind.TIMED_OUT, usage=usage)
-    resources = {"cores": cores, "gpus": gpus, "nodes": nodes}
+    resources = {"cores": cores, "gpus": gpus, "nodes": nodes, **more}
     return Run({"n": trial or 0}, trial, series, outcome=outcome, job={"resources": resources})
 
 
@@ -37,7 +48,7 @@ def trials(*runs, settled=True):
 
 
 def book(*runs, winner=None, max_runs=4):
-    return cost_account(runs, trials(*runs), winner, max_runs)
+    return ledger_of(runs, trials(*runs), winner, max_runs)
 
 
 runs = st.builds(
@@ -60,6 +71,9 @@ def test_the_share_in_which_cores_were_busy_is_of_the_jobs_whose_processor_time_
     assert "busy" not in book(ran(10)).text()
     # Clocks are read one after the other.
     assert book(ran(10, cores=1, cpu_s=10.01)).busy_share == 1.0
+    # Two hardware threads of a core are one core; what one run has too much is not another's.
+    both = ran(10, cores=2, cpu_s=40.0, threads_per_core=2)
+    assert book(both, ran(10, cores=2, cpu_s=4.0)).busy_share == pytest.approx(24 / 40)
 
 
 @given(st.lists(runs, max_size=20))
@@ -108,12 +122,23 @@ def test_racing_spared_the_repeats_of_what_was_settled_early():
 
 def test_an_open_trial_has_spared_nothing_yet():
     made = [ran(10), ran(10, trial=1)]
-    assert cost_account(made, trials(*made, settled=False), None, 4).spared_by_racing == 0.0
+    assert ledger_of(made, trials(*made, settled=False), None, 4).spared_by_racing == 0.0
 
 
 def test_gpus_are_counted_in_their_own_seconds():
     assert book(ran(10, gpus=2), ran(10)).gpu_s == 20.0
     assert "GPUs: held 20 GPU-seconds, how busy is not known: no meter told it" in book(ran(10, gpus=2)).text()
+
+
+def test_cards_that_were_not_there_were_not_held():
+    assert book(ran(10, gpus=4, cards=[{"uuid": "GPU-1"}])).gpu_s == 10.0
+
+
+def test_energy_is_said_with_how_long_the_cards_were_held_that_told_it():
+    told = ran(10, gpus=1, told={"gpu_energy_j": 2.5e4})
+    text = book(told).text()
+    assert text.endswith("GPUs: held 10 GPU-seconds, how busy is not known: no meter told it, and took 25 kJ")
+    assert book(told, ran(10, gpus=3)).text().endswith("and took 25 kJ in 10 GPU-seconds")
 
 
 def test_cards_that_were_held_were_busy_for_as_long_as_meters_told():
@@ -156,9 +181,7 @@ def test_a_winner_that_costs_the_same_is_said_to():
     ("saved", "words"), [(0.0123, "0.0123"), (1.26, "1.26"), (99.96, "100"), (123.4, "123"), (54321.0, "54,321")]
 )
 def test_what_a_run_saves_has_digits_enough(saved, words):
-    assert (
-        CostAccount(first_runs=100.0, saved_per_run=saved).text().endswith(f"each of which saves {words} core-seconds")
-    )
+    assert Ledger(first_runs=100.0, saved_per_run=saved).text().endswith(f"each of which saves {words} core-seconds")
 
 
 def test_without_a_winner_nothing_is_said_of_paying():
@@ -170,6 +193,6 @@ def test_without_a_winner_nothing_is_said_of_paying():
 @given(st.floats(0, 1e6), st.floats(1e-3, 1e3))
 @example(8.4, 0.6)
 def test_after_that_many_runs_and_no_sooner_the_savings_exceed_the_cost(spent, saved):
-    after = CostAccount(first_runs=spent, saved_per_run=saved).pays_after
+    after = Ledger(first_runs=spent, saved_per_run=saved).pays_after
     assert after * saved >= spent - 1e-6
     assert (after - 1) * saved < spent or after == 0
