@@ -39,13 +39,6 @@ def requested(options: StudyOptions) -> StudyRequest:
     """
     from autotune.studyfile import NAME
 
-    local = options.launcher == LOCAL
-    if local and options.site is not None:
-        msg = (
-            f"--launcher local runs on this machine, --site {options.site} names a batch system's: "
-            "leave one of the two out"
-        )
-        raise StudyFileError(msg)
     overrides: dict[str, Any] = {
         "budget.trials": _trials(options.trials) if options.trials is not None else None,
         "budget.timeout_s": duration_s(options.timeout, "--timeout") if options.timeout else None,
@@ -54,12 +47,7 @@ def requested(options: StudyOptions) -> StudyRequest:
         "verdict.nodes": options.nodes_at_least,
         "sampler.name": options.sampler,
         "sampler.seed": options.seed,
-        # --launcher local overrides the study file's site, too.
-        **(
-            {"launcher": '{ kind = "local" }'}
-            if local
-            else {"launcher.kind": options.launcher, "launcher.site": options.site}
-        ),
+        **launched_by(options.launcher, options.site),
         "sampler.warm_start": None if options.warm_start is None else str(options.warm_start is Switch.ON).lower(),
     }
     held = if_held(options.wait, options.take_over)
@@ -70,6 +58,21 @@ def requested(options: StudyOptions) -> StudyRequest:
         msg = f"--name {stored_name!r}: a study's name has letters, digits, '.', '_' and '-' only"
         raise StudyFileError(msg)
     return StudyRequest(chosen, stored_name, held, None if options.until is None else _until(options.until))
+
+
+def launched_by(launcher: str | None, site: str | None) -> dict[str, str | None]:
+    """Return the settings of a study file that `--launcher` and `--site` stand for.
+
+    Raises:
+        StudyFileError: the two contradict each other.
+    """
+    if launcher != LOCAL:
+        return {"launcher.kind": launcher, "launcher.site": site}
+    if site is not None:
+        msg = f"--launcher local runs on this machine, --site {site} names a batch system's: leave one of the two out"
+        raise StudyFileError(msg)
+    # It overrides the study file's site, too.
+    return {"launcher": '{ kind = "local" }'}
 
 
 def choose(

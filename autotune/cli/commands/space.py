@@ -6,8 +6,8 @@ import typer
 
 from autotune.cli.common import errors, output, print_json
 from autotune.cli.options import AsJson, InputOption, SetOption, StudyArgument
-from autotune.cli.study_request import choose
-from autotune.cli.where import CoresOption, restrict
+from autotune.cli.study_request import choose, launched_by
+from autotune.cli.where import CoresOption, LauncherOption, SiteOption, cluster_of, machine_and_launcher
 from autotune.errors import StudyFileError
 from autotune.formatting import with_derived, written
 from autotune.lockfile import temporary_folder
@@ -23,6 +23,8 @@ def space(
     changes: SetOption = None,
     input_file: InputOption = None,
     cores: CoresOption = None,
+    launcher: LauncherOption = None,
+    site: SiteOption = None,
     sample: Annotated[int, typer.Option("--sample", min=0, help="Number of valid configurations to show.")] = 5,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the sample.")] = 0,
     check: Annotated[
@@ -42,13 +44,12 @@ def space(
     """
     import numpy as np
 
-    from autotune.machines.this_machine import this_machine
     from autotune.planning.prepare import prepare
     from launchers.local import local_launcher
 
     with temporary_folder("plan") as scratch:
-        machine = restrict(this_machine(), cores)
-        chosen = choose(name, changes, input_file)
+        chosen = choose(name, changes, input_file, launched_by(launcher, site))
+        machine, _, _ = machine_and_launcher(cluster_of(chosen), cores, chosen.name)
         prepared = prepare(chosen, machine, local_launcher(), scratch)
     built = prepared.space
     if check is not None:

@@ -1,5 +1,6 @@
 """Where runs are made, as options say: what contradicts itself, or cannot work, is said before anything is stored."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,28 @@ def test_here_is_here_whatever_the_study_file_says():
     Path("mine.toml").write_text('objective = "qe"\n[launcher]\nsite = "gadi"\n', encoding="utf-8")
     chosen = choose("./mine.toml", None, None, {"launcher": '{ kind = "local" }'})
     assert (chosen.launcher.kind, chosen.launcher.site) == ("local", None)
+
+
+@pytest.mark.parametrize("words", [("rightsize", "qe", "--deadline", "1h"), ("study", "qe")])
+def test_commands_that_make_runs_make_them_where_they_are_told(monkeypatch, words):
+    monkeypatch.setenv("PATH", str(Path.cwd()))
+    ended = CliRunner().invoke(app, [*words, "--site", "gadi"])
+    assert ended.exception.exit_code == ExitCode.CANNOT_RUN_HERE
+    assert "qsub" in str(ended.exception)
+    both = CliRunner().invoke(app, [*words, "--launcher", "local", "--site", "gadi"])
+    assert "leave one of the two out" in str(both.exception)
+
+
+def test_a_space_is_that_of_the_nodes_of_a_site():
+    Path("mine.toml").write_text(
+        'objective = "command"\n[options]\nargv = ["true", "{n}"]\n'
+        '[space.parameters.n]\ntype = "integer"\nlow = 1\nhigh = "cores"\n',
+        encoding="utf-8",
+    )
+    shown = CliRunner().invoke(app, ["space", "./mine.toml", "--site", "gadi", "--json"])
+    assert shown.exit_code == 0, shown.output
+    # Nodes of Gadi have 48 cores.
+    assert json.loads(shown.stdout)["combinations"] % 48 == 0
 
 
 @pytest.mark.parametrize(("site", "command"), [("gadi", "qsub"), ("slurm", "sbatch")])

@@ -39,8 +39,8 @@ from autotune.cli.options import (
     TakeOverOption,
     WaitOption,
 )
-from autotune.cli.study_request import choose
-from autotune.cli.where import CoresOption
+from autotune.cli.study_request import choose, launched_by
+from autotune.cli.where import CoresOption, LauncherOption, SiteOption
 from autotune.errors import CannotRunHereError, ExitCode
 from autotune.execution.signals import pausable
 from autotune.formatting import shown
@@ -90,6 +90,8 @@ def rightsize(
     also: AlsoOption = None,
     runs: RunsOption = None,
     cores: CoresOption = None,
+    launcher: LauncherOption = None,
+    site: SiteOption = None,
     picture: Annotated[
         Path | None,
         typer.Option("--picture", help="Draw time over core-hours (.png, .svg, .pdf).", callback=drawable),
@@ -113,7 +115,7 @@ def rightsize(
     """
     check_one_form(None if target is not None else script, as_json=as_json)
     limits = _limits(deadline, max_core_hours, max_energy)
-    study = choose(name, changes, input_file)
+    study = choose(name, changes, input_file, launched_by(launcher, site))
     place = Place(storage, runs, cores, if_held(wait, take_over), noise)
     if installation and machine is None:
         msg = "it is for a described machine: --machine NAME; here the program itself tells how it is installed"
