@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from launchers.job import Job
+from launchers.job import Job, Resources
 from launchers.site import Site
 
 
@@ -12,16 +12,20 @@ def fewest_nodes(amount: int, per_node: int, most: int) -> int:
 
 
 def placed(job: Job, site: Site) -> Job:
-    """Return a job on as many of a site's nodes as its cores and GPUs need, or on more if it says so.
+    """Return a job with what it gets at a site: see `taken`."""
+    return replace(job, resources=taken(job.resources, site))
+
+
+def taken(wanted: Resources, site: Site) -> Resources:
+    """Return as many of a site's nodes as the wanted cores and GPUs need, or more if so many are wanted.
 
     A run may have no more nodes than the site allows it: ranks beyond their cores share them.
     """
-    wanted = job.resources
     nodes = max(wanted.nodes, fewest_nodes(wanted.cores, site.cores_per_node, site.nodes))
     if site.gpus_per_node:
         nodes = max(nodes, fewest_nodes(wanted.gpus, site.gpus_per_node, site.nodes))
     cores = min(wanted.cores, nodes * site.cores_per_node)
-    return replace(job, resources=replace(wanted, nodes=nodes, cores=cores))
+    return replace(wanted, nodes=nodes, cores=cores)
 
 
 def shares_nodes(job: Job, site: Site) -> bool:

@@ -17,14 +17,20 @@ from autotune.storage.address import lock_path, shown
 from autotune.storage.study_lock import IfHeld, StudyLock
 from autotune.storage.study_store import StudyStore
 from launchers import Resources
+from launchers.placement import taken
+from launchers.site import Site
 
 
 class QueuePool:
     """What a batch system has, or other programs that make runs: they share it out by themselves."""
 
+    def __init__(self, site: Site | None = None) -> None:
+        """Share out the nodes of a site; without one, whatever is wanted."""
+        self._site = site
+
     def take(self, wanted: Resources) -> Resources | None:
-        """Return the wanted resources: the job waits in the queue for it."""
-        return wanted
+        """Return what a job gets: it waits in the queue for it."""
+        return wanted if self._site is None else taken(wanted, self._site)
 
     def give_back(self, taken: Resources) -> None:
         """Take note that a job has ended."""
@@ -193,7 +199,8 @@ def _made(
 ) -> Iterator[SessionResources]:
     if settings.queue is not None:
         assert coordinators is not None
-        yield SessionResources(BatchExecutor(settings.queue, coordinators.note_job, display.line), QueuePool(), workers)
+        executor = BatchExecutor(settings.queue, coordinators.note_job, display.line)
+        yield SessionResources(executor, QueuePool(settings.queue.site), workers)
         return
     if settings.external is not None:
         yield SessionResources(settings.external, QueuePool())

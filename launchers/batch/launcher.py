@@ -99,7 +99,7 @@ class BatchLauncher:
             QueueFullError: the scheduler will take it later, or a smaller one (`NoRoomError`).
             LaunchError: it refuses the job, for good (`RefusedError`) or not, or the job's folder cannot be used.
         """
-        folder = job.folder.absolute()
+        job, folder = placed(job, self.site), job.folder.absolute()
         number = claimed_by(folder) if folder in self._unanswered else None
         if number is not None:
             # It was accepted before, and nobody could tell.

@@ -1,5 +1,6 @@
 """Jobs of a scheduler: submitting, asking and cancelling, with one that only answers."""
 
+import json
 import re
 from itertools import pairwise
 from pathlib import Path
@@ -13,7 +14,7 @@ from launchers.batch.job_files import ANSWER_FILE
 from launchers.batch_systems.pbs import PBS
 from launchers.batch_systems.slurm import SLURM
 from launchers.local import LocalLauncher
-from launchers.node import CLAIM_FILE
+from launchers.node import CLAIM_FILE, JOB_FILE
 from launchers.site import Site
 from tests.launchers.answers import AWAY, PATIENCE_S, POLL_S, end, start
 
@@ -22,6 +23,12 @@ def test_one_question_is_enough_for_many_jobs(launcher, queue, submit):
     ids = [submit(str(number))[0] for number in range(100)]
     assert {status.state for status in launcher.poll(ids).values()} == {JobState.QUEUED}
     assert [argv[-1] for argv in queue.commands("squeue")] == ["--jobs=" + ",".join(map(str, range(1, 101)))]
+
+
+def test_the_meters_of_a_job_on_several_nodes_know_that(launcher, tmp_path):
+    # On nodes of four cores.
+    launcher.submit(Job(("true",), tmp_path, resources=Resources(cores=8)))
+    assert json.loads((tmp_path / JOB_FILE).read_text())["nodes"] == 2
 
 
 def test_the_scheduler_is_not_asked_more_often_than_the_site_allows(launcher, queue, clock, submit):

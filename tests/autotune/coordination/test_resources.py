@@ -9,7 +9,7 @@ import pytest
 from autotune.asktell.replies import Replies
 from autotune.asktell.work_queue import WorkQueue
 from autotune.coordination.coordinators import Coordinators
-from autotune.coordination.resources import held, session_resources
+from autotune.coordination.resources import QueuePool, held, session_resources
 from autotune.coordination.session_settings import SessionSettings
 from autotune.errors import BusyError
 from autotune.execution import core_pool
@@ -17,6 +17,7 @@ from autotune.execution.batch_executor import BatchExecutor
 from autotune.machines.this_machine import this_machine
 from autotune.storage.leases import MemoryLeaseBook
 from autotune.storage.study_lock import IfHeld
+from launchers import Resources
 from launchers.batch import BatchLauncher
 from launchers.batch_systems.slurm import SLURM
 from launchers.local import LocalLauncher
@@ -29,6 +30,15 @@ def settings_of(folder, storage):
     launcher = BatchLauncher(SLURM.scheduler, Site("slurm"), FakeSlurm())
     url = f"sqlite:///{folder / storage}"
     return SessionSettings(url, "mine", folder / "autotune-runs" / "mine", this_machine(), launcher)
+
+
+def test_a_job_has_as_many_nodes_as_its_cores_and_cards_need_before_anything_is_stored_of_it():
+    pool = QueuePool(Site("slurm", cores_per_node=4, nodes=4, gpus_per_node=2))
+    assert pool.take(Resources(cores=8)).nodes == 2
+    assert pool.take(Resources(cores=4, gpus=7)).nodes == 4
+    assert pool.take(Resources(cores=99)) == Resources(cores=16, nodes=4)
+    # Programs that make runs by themselves have what they take.
+    assert QueuePool().take(Resources(cores=99)) == Resources(cores=99)
 
 
 def test_two_storages_do_not_make_the_jobs_of_studies_of_one_name_in_one_folder(tmp_path):
