@@ -170,7 +170,8 @@ class JobStatus:
 
     `affinity` is None where its supervisor did not get so far, or is not known to have. `disturbance` has what its
     supervisor could read, `metered` what meters told of energy and cards (`launchers.meters.metered.UNITS`).
-    A `hopeless` one is queued, and its batch system says that it will never start.
+    A `hopeless` one is queued, and its batch system says that it will never start. One that is not `booked` has ended,
+    and counts as running until it is known what it took.
     """
 
     state: JobState
@@ -182,3 +183,4 @@ class JobStatus:
     affinity: Affinity | None = None
     disturbance: Disturbance = field(default_factory=Disturbance)
     metered: Mapping[str, float] = field(default_factory=dict)
+    booked: bool = True

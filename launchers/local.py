@@ -117,6 +117,7 @@ class LocalLauncher:
             "nodes": job.resources.nodes,
             "gpus": job.resources.gpus,
             "meter": list(job.meter),
+            "is_part": False,
             "time_limit_s": job.time_limit_s,
             "grace_s": self.grace_s,
             "output_limit_bytes": self.output_limit_bytes,

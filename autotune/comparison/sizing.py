@@ -28,6 +28,7 @@ from autotune.records.series import SIZE, SeriesKind
 from autotune.records.study import Run
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import StudyFile
+from launchers.meters.metered import ENERGY
 from objectives.base import Metric, Plan
 from spaces import Configuration, Space
 
@@ -143,19 +144,24 @@ class Sizing:
         energy = next((metric for metric in metrics if metric.unit in ENERGY_UNITS), None)
         if self.limits.energy_j == inf:
             return self.limits
-        if energy is None:
+        metered = [run for run in runs if ENERGY in run.outcome.metered]
+        if energy is None and runs and not metered:
             names = ", ".join(f"{metric.name} in {metric.unit}" if metric.unit else metric.name for metric in metrics)
             msg = (
                 f"--max-energy: no metric of study {self.store.name!r} is an energy, with the unit "
-                f"{', '.join(ENERGY_UNITS)} (there are: {names}); let the program print it, and read it with a metric"
+                f"{', '.join(ENERGY_UNITS)} (there are: {names}), and no meter told that of a run: `autotune doctor` "
+                "lists meters; or let the program print it, and read it with a metric"
             )
             raise CannotRunHereError(msg)
-        drawn = [
-            run.outcome.metrics[energy.name]
-            * ENERGY_UNITS[energy.unit]
-            / (self.cores_of(run.configuration) * self._time_s(run))
+        took_j = [
+            (run, run.outcome.metrics[energy.name] * ENERGY_UNITS[energy.unit])
             for run in runs
-            if self._is_timed(run) and energy.name in run.outcome.metrics
+            if energy is not None and energy.name in run.outcome.metrics
+        ] or [(run, run.outcome.metered[ENERGY]) for run in metered]
+        drawn = [
+            joules / (self.cores_of(run.configuration) * self._time_s(run))
+            for run, joules in took_j
+            if self._is_timed(run)
         ]
         return replace(self.limits, power_w=median(drawn)) if drawn else self.limits
 

@@ -49,7 +49,8 @@ class _Followed:
         if self.watched is None:
             if not ended and status.state is not JobState.RUNNING:
                 return False
-            self.watched = Watched(self.task, from_start=not ended)
+            # Of one that has ended nobody knows when it printed which line.
+            self.watched = Watched(self.task, from_start=not ended and status.booked)
         while not self.stopped and (new := self.lines.new_lines(ended=ended)):
             self.stopped = self.watched(new)
         if ended or not self.stopped or now < self.say_at:

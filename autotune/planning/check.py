@@ -152,7 +152,8 @@ class _Examination:
             return
         self.report.plan = plan
         self._job(study, plan)
-        if why := no_meter(study, plan, self.launcher):
+        job = self.report.job
+        if why := no_meter(study, plan, self.launcher, job.resources.gpus if job is not None else 0):
             self._missing([Problem(why)])
         if doubt := spoiled(study, plan, self.launcher):
             self.report.warnings.append(doubt)

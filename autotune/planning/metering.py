@@ -3,22 +3,33 @@
 from autotune.studyfile import StudyFile
 from launchers import Launcher
 from launchers.meters.here import absent_here, meters_here
-from launchers.meters.metered import ENERGY, OF_THE_NODE
+from launchers.meters.metered import ENERGY, OF_THE_CARDS, OF_THE_NODE
 from objectives.base import Plan
 
 
-def no_meter(study: StudyFile, plan: Plan, launcher: Launcher) -> str:
-    """Say why a study cannot be measured as it asks; empty if it can, and where other nodes make the runs."""
+def no_meter(study: StudyFile, plan: Plan, launcher: Launcher, gpus: int) -> str:
+    """Say why a study whose runs have so many GPUs cannot be measured as it asks.
+
+    Empty if it can, and where other nodes make the runs.
+    """
     names = [name for name in plan.metered if study.meter is None or name != ENERGY]
     if not names or launcher.queue is not None:
         return ""
-    why = absent_here(names, meters_here())
+    of_cards = [name for name in names if name in OF_THE_CARDS]
+    if of_cards and not gpus:
+        return f"{', '.join(of_cards)}: a run has no GPU, so that no meter tells it; say in [options] how many it has"
+    why = absent_here(names, gpus, meters_here(cards=gpus > 0))
     return f"{why}; take {', '.join(names)} out of the study file, or use a machine that has one" if why else ""
 
 
 def spoiled(study: StudyFile, plan: Plan, launcher: Launcher) -> str:
     """Say why figures of the whole node would be those of several runs; empty if nothing speaks against them."""
     names = sorted(OF_THE_NODE.intersection(plan.metered))
+    if names and launcher.queue is not None and not launcher.queue.site.exclusive:
+        return (
+            f"{', '.join(names)} counts all of a node, also for other jobs there: exclusive = true in the site file "
+            "asks for whole nodes"
+        )
     if not names or launcher.queue is not None or study.budget.workers == 1:
         return ""
     return (

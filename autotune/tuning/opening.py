@@ -39,7 +39,7 @@ from autotune.studyfile import StudyFile
 from autotune.tuning.anew import begin_anew
 from autotune.tuning.rereading import reread
 from autotune.tuning.simulated import simulated_runs
-from launchers import Resources
+from launchers import Job
 from launchers.local import sweep as end_left_over
 from objectives import registry
 from objectives.base import Context, MemoryNeed, Plan
@@ -104,7 +104,7 @@ def opened_study(
         least = study.verdict.nodes
         nodes_of(settings, prepared.plan, least, display).check([prepared.space.default()], least)
         _check_duet(study, settings, prepared, display)
-        _check_meters(study, settings, prepared.plan, display)
+        _check_meters(study, settings, prepared, display)
         cores.claim()
         around = _around_runs(settings)
         _tidy(settings, around)
@@ -155,9 +155,14 @@ def _around_runs(settings: SessionSettings) -> list[Path]:
 
 def _has_ranks(prepared: Prepared) -> bool:
     """Whether runs are programs of MPI."""
+    job = _default_job(prepared)
+    return any(part.mpi is not None for part in job.parts or (job,))
+
+
+def _default_job(prepared: Prepared) -> Job:
+    """Return the job of the default configuration; its folder is gone."""
     with temporary_folder("plan") as folder:
-        job = prepared.plan.objective.job(prepared.space.default(), Context(folder))
-        return any(part.mpi is not None for part in job.parts or (job,))
+        return prepared.plan.objective.job(prepared.space.default(), Context(folder))
 
 
 @contextmanager
@@ -252,27 +257,25 @@ def _check_duet(study: StudyFile, settings: SessionSettings, prepared: Prepared,
     Raises:
         CannotRunHereError: it asks for duets, and no two runs can be made side by side.
     """
-
-    def wanted() -> Resources:
-        with temporary_folder("plan") as folder:
-            return prepared.plan.objective.job(prepared.space.default(), Context(folder)).resources
-
-    why = no_duet(study, _halves(settings, prepared.plan), wanted, prepared.plan.metered)
+    halves = _halves(settings, prepared.plan)
+    why = no_duet(study, halves, lambda: _default_job(prepared).resources, prepared.plan.metered)
     if why and study.verdict.mode == "duet":
         raise CannotRunHereError(refusal(why))
     if why:
         display.line(fallback(why))
 
 
-def _check_meters(study: StudyFile, settings: SessionSettings, plan: Plan, display: Display) -> None:
+def _check_meters(study: StudyFile, settings: SessionSettings, prepared: Prepared, display: Display) -> None:
     """Check that the meters are there that a study asks, and say what spoils their figures.
 
     Raises:
         CannotRunHereError: this machine makes the runs, and does not have them.
     """
-    why = "" if settings.ray_address is not None else no_meter(study, plan, settings.launcher)
-    if why:
-        raise CannotRunHereError(why)
+    plan = prepared.plan
+    if plan.metered and settings.ray_address is None:
+        why = no_meter(study, plan, settings.launcher, _default_job(prepared).resources.gpus)
+        if why:
+            raise CannotRunHereError(why)
     if doubt := spoiled(study, plan, settings.launcher):
         display.line(doubt)
 

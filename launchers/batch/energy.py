@@ -11,7 +11,9 @@ from launchers.meters.metered import ENERGY
 
 _PATIENCE_S = 60.0  # a job is booked some seconds after its script has ended
 _PAUSE_S = 5.0
-_WAITS = JobStatus(JobState.RUNNING)
+# Where so many jobs in a row were not booked, as where Slurm counts no energy, later ones are asked for once.
+_UNANSWERED = 3
+_WAITS = JobStatus(JobState.RUNNING, booked=False)
 
 
 class Energies:
@@ -23,6 +25,7 @@ class Energies:
         self._ask = ask
         self._clock = clock
         self._ask_at = clock()
+        self._unanswered = 0
 
     def added(self, jobs: Mapping[str, KnownJob], statuses: Mapping[str, JobStatus]) -> Mapping[str, JobStatus]:
         """Return the statuses of `jobs`, those of ended ones with their energies."""
@@ -30,20 +33,27 @@ class Energies:
         if self._question is None or not ended:
             return statuses
         now = self._clock()
-        told: Mapping[str, float] = {}
         if now >= self._ask_at:
             self._ask_at = now + _PAUSE_S
             told = _told(self._question, self._ask, [job.number for job in ended])
-        for job in ended:
-            job.unmetered_since = now if job.unmetered_since is None else job.unmetered_since
-            joules = told.get(job.number)
-            if joules is not None and job.ended is not None:
-                job.ended = replace(job.ended, metered={**job.ended.metered, ENERGY: joules})
-            job.is_metered = joules is not None or now - job.unmetered_since >= _PATIENCE_S
+            for job in ended:
+                self._take(job, told.get(job.number), now)
         return {
             job_id: (jobs[job_id].ended or status) if not _counts(status) or jobs[job_id].is_metered else _WAITS
             for job_id, status in statuses.items()
         }
+
+    def _take(self, job: KnownJob, joules: float | None, now: float) -> None:
+        """Take note of what was told of a job that has ended; after a while it has no energy."""
+        job.unmetered_since = now if job.unmetered_since is None else job.unmetered_since
+        patience_s = _PATIENCE_S if self._unanswered < _UNANSWERED else 0.0
+        job.is_metered = joules is not None or now - job.unmetered_since >= patience_s
+        if not job.is_metered or job.ended is None:
+            return
+        self._unanswered = 0 if joules is not None else self._unanswered + 1
+        # What other meters told is no substitute: they count other things, and runs are compared.
+        others = {name: figure for name, figure in job.ended.metered.items() if name != ENERGY}
+        job.ended = replace(job.ended, metered=others if joules is None else {**others, ENERGY: joules})
 
 
 def _told(question: EnergyQuestion, ask: Commands, numbers: Sequence[str]) -> Mapping[str, float]:

@@ -63,6 +63,7 @@ def write_job(  # noqa: PLR0913, PLR0917  what a job is
         "nodes": job.resources.nodes,
         "gpus": job.resources.gpus,
         "meter": list(job.meter),
+        "is_part": False,
         "time_limit_s": job.time_limit_s,
         "grace_s": grace_s,
         "output_limit_bytes": OUTPUT_LIMIT_BYTES,

@@ -1,6 +1,7 @@
 """A process of its own that reads the meters of a run: a driver that hangs or crashes takes nothing else along.
 
-It is no child of the supervisor, whose children are the job's, and it is started only where there may be a meter.
+It is no child of the supervisor, whose children are the job's, and it is started only where there may be a meter. For
+the parts of a job it would be a child of the job's own supervisor, which reads the meters for all of them.
 """
 
 import json
@@ -20,7 +21,8 @@ _ANSWER_S = 5.0
 _HANGS_S = 10  # who has not answered by then has been given up
 _FIRST_SAMPLE_S = 0.1
 _SAMPLE_S = 1.0
-_SAMPLE_COST = 0.001  # of a core, at most
+_SAMPLE_COST = 0.001  # of a core, if that is not too seldom to tell what the cards did meanwhile
+_SELDOM_S = 5.0
 _MOST_BYTES = 2**16
 _IGNORED = (*(signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT), signal.SIGUSR1, signal.SIGUSR2)
 
@@ -37,8 +39,11 @@ class MetersApart:
         """Return when the meters have read their counters: at once where there is none, after seconds if they hang.
 
         The job is described by its number of `gpus` and `nodes`, its `environment`, and its `meter`: a command, or
-        nothing. To be called before this process adopts what others orphan: it would become their parent.
+        nothing; one that `is_part` of another has no meters. To be called before this process adopts what others
+        orphan: it would become their parent.
         """
+        if spec["is_part"]:
+            return
         of_node = spec["nodes"] == 1 and (
             any(readable(folders) for folders in zones(self._sys).values()) or (permitted() and bool(events(self._sys)))
         )
@@ -106,7 +111,8 @@ class MetersApart:
     def _serve(self, spec: Mapping[str, Any], asked: int, told: int) -> None:
         """Read the meters until the other end of `asked` says so, or is gone."""
         for number in _IGNORED:
-            signal.signal(number, signal.SIG_IGN)
+            # What it starts does not inherit that, as it would inherit SIG_IGN.
+            signal.signal(number, lambda *_: None)
         nowhere = os.open(os.devnull, os.O_RDWR)
         for standard in range(3):
             os.dup2(nowhere, standard)
@@ -117,16 +123,17 @@ class MetersApart:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(_HANGS_S)
         meters = MetersOfRun(spec, self._sys)
-        meters.begin(time.monotonic())
+        meters.begin()
         signal.alarm(0)
         os.write(told, b"\n")
         pause_s = _FIRST_SAMPLE_S
         while not select.select([asked], [], [], pause_s)[0]:
-            since_s = time.monotonic()
+            since_s = time.process_time()
             signal.alarm(_HANGS_S)
-            meters.sample(since_s)
+            meters.sample()
             signal.alarm(0)
-            pause_s = max(min(2 * pause_s, _SAMPLE_S), (time.monotonic() - since_s) / _SAMPLE_COST)
+            cheap_s = min((time.process_time() - since_s) / _SAMPLE_COST, _SELDOM_S)
+            pause_s = max(min(2 * pause_s, _SAMPLE_S), cheap_s)
         if os.read(asked, 1):
             signal.alarm(_HANGS_S)
-            os.write(told, json.dumps(meters.end(time.monotonic())).encode())
+            os.write(told, json.dumps(meters.end()).encode())

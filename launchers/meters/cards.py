@@ -44,14 +44,18 @@ class Cards:
 
     def sample(self, now_s: float) -> None:
         """Look at each card: what it tells is of the time since the last look."""
-        passed_s, self._last_s = now_s - self._last_s, now_s
         self._last = [look() for look in self._looks]
+        self._add(self._last, now_s)
+
+    def _add(self, rates: Sequence[Reading], now_s: float) -> None:
+        """Add up shares and watts, of these `rates` since the last look, and take note of the greatest of the last."""
+        passed_s, self._last_s = now_s - self._last_s, now_s
         self._seen_s += passed_s
         self._busy_s = [
-            _plus(so_far, one.busy_share, passed_s) for so_far, one in zip(self._busy_s, self._last, strict=True)
+            _plus(so_far, one.busy_share, passed_s) for so_far, one in zip(self._busy_s, rates, strict=True)
         ]
         self._sampled_j = [
-            _plus(so_far, one.power_w, passed_s) for so_far, one in zip(self._sampled_j, self._last, strict=True)
+            _plus(so_far, one.power_w, passed_s) for so_far, one in zip(self._sampled_j, rates, strict=True)
         ]
         powers = [one.power_w for one in self._last]
         self._peak_w = _most(self._peak_w, None if None in powers else sum(filter(None, powers)))
@@ -59,8 +63,14 @@ class Cards:
             self._peak_bytes = _most(self._peak_bytes, one.memory_bytes)
 
     def end(self, now_s: float) -> dict[str, float]:
-        """Return what all cards tell; of those without a counter of energy, the power that was seen, added up."""
-        self.sample(now_s)
+        """Return what all cards tell; of those without a counter of energy, the power that was seen, added up.
+
+        A card that is looked at when the program has ended may tell that it rests already: where it was looked at
+        before, its rates since then are those of that time.
+        """
+        rates = self._last if self._seen_s else None
+        self._last = [look() for look in self._looks]
+        self._add(self._last if rates is None else rates, now_s)
         energies = [self._energy_j(number) for number in range(len(self._looks))]
         energy_j = None if None in energies else sum(filter(None, energies))
         busy = [None if busy_s is None or not self._seen_s else busy_s / self._seen_s for busy_s in self._busy_s]
@@ -76,8 +86,8 @@ class Cards:
     def _energy_j(self, number: int) -> float | None:
         before, after = self._first[number].energy_j, self._last[number].energy_j
         if before is not None and after is not None:
-            # A driver that was loaded anew counts from 0.
-            return after - before if after >= before else None
+            # A driver that was loaded anew counts from 0; a counter that has not moved tells nothing of so short a run.
+            return after - before if after > before else None
         return self._sampled_j[number]
 
 

@@ -1,13 +1,17 @@
 """A command of the user's that prints a counter of energy: of a power supply, a batch system, a rack."""
 
+import os
 import re
+import signal
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from .metered import ENERGY
 
 _PATIENCE_S = 4.0
-_NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
+# Not a part of a date, of a time, or of a number with marks between its thousands.
+_NUMBER = re.compile(r"(?<![\w.,-])(?<!\d:)\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?!\d|[.,:/-]\d)")
 
 
 class Command:
@@ -26,24 +30,31 @@ class Command:
         """Do nothing: it may take long."""
 
     def end(self, now_s: float) -> dict[str, float]:
-        """Ask again; a counter that told nothing, or has become less, tells nothing of the run."""
+        """Ask again; a counter that told nothing, or has not grown, tells nothing of the run."""
         del now_s
         before, after = self._before, self._counter()
-        return {} if before is None or after is None or after < before else {ENERGY: after - before}
+        return {} if before is None or after is None or after <= before else {ENERGY: after - before}
 
     def _counter(self) -> float | None:
-        """Return the first number that it prints."""
+        """Return the first number that it prints; whatever it has started ends with it."""
+        quiet = subprocess.DEVNULL
         try:
-            done = subprocess.run(
+            asked = subprocess.Popen(
                 self._argv,
                 env=self._environment,
-                stdin=subprocess.DEVNULL,
+                stdin=quiet,
                 stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                timeout=_PATIENCE_S,
-                check=True,
+                stderr=quiet,
+                start_new_session=True,
             )
-        except (OSError, subprocess.SubprocessError):
+        except OSError:
             return None
-        found = _NUMBER.search(done.stdout.decode("ascii", errors="replace"))
-        return float(found[0]) if found else None
+        with asked:
+            try:
+                printed, _ = asked.communicate(timeout=_PATIENCE_S)
+            except subprocess.TimeoutExpired:
+                with suppress(ProcessLookupError):
+                    os.killpg(asked.pid, signal.SIGKILL)
+                return None
+        found = _NUMBER.search(printed.decode("ascii", errors="replace"))
+        return float(found[0]) if found and asked.returncode == 0 else None

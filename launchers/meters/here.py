@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from .amd import amd_cards
-from .metered import CPU_ENERGY, CPU_POWER, ENERGY, MEMORY_ENERGY, UNITS
+from .metered import CPU_ENERGY, CPU_POWER, ENERGY, GPU_ENERGY, MEMORY_ENERGY, UNITS
 from .nvml import LIBRARY, Nvml
 from .perf import PROC, events, permitted
 from .powercap import SYS, readable, zones
@@ -26,23 +26,28 @@ class MeterHere:
         return f"{self.name}: {self.found or f'none ({self.why})'}"
 
 
-def meters_here(sys: str = SYS, library: str = LIBRARY, proc: str = PROC) -> tuple[MeterHere, ...]:
-    """Look for all meters that are known of; NVIDIA's library is loaded for that."""
+def meters_here(
+    sys: str = SYS, library: str = LIBRARY, proc: str = PROC, *, cards: bool = True
+) -> tuple[MeterHere, ...]:
+    """Look for all meters that are known of; of `cards`, too: NVIDIA's library is loaded for that."""
     return (
         _rapl("energy of processors (powercap, perf)", _OF_PROCESSORS, sys, proc),
         _rapl("energy of memory (powercap, perf)", (MEMORY_ENERGY,), sys, proc),
-        _cards(sys, library),
+        *((_cards(sys, library),) if cards else ()),
     )
 
 
-def absent_here(names: Iterable[str], meters: tuple[MeterHere, ...]) -> str:
-    """Say why figures that are asked for cannot be had on this machine; empty if nothing speaks against it."""
-    needs = {ENERGY: CPU_ENERGY}
+def absent_here(names: Iterable[str], gpus: int, meters: tuple[MeterHere, ...]) -> str:
+    """Say why figures that are asked for cannot be had on this machine; empty if nothing speaks against it.
+
+    The whole energy of a run on `gpus` is that of processors and of cards.
+    """
+    whole = (CPU_ENERGY, *([GPU_ENERGY] if gpus else []))
     for name in names:
-        of = needs.get(name, name)
-        meter = next((one for one in meters if of in one.tells), None)
-        if meter is not None and meter.why:
-            return f"no meter of this machine tells {name}: {meter}"
+        for part in whole if name == ENERGY else (name,):
+            meter = next((one for one in meters if part in one.tells), None)
+            if meter is not None and meter.why:
+                return f"no meter of this machine tells {name}: {meter}"
     return ""
 
 

@@ -34,6 +34,9 @@ fullest card, `gpu_busy_share` the share of the run's time in which a card compu
 OF_THE_NODE = frozenset({ENERGY, CPU_ENERGY, MEMORY_ENERGY, CPU_POWER})
 """The figures in which everything counts that runs on the node meanwhile."""
 
+OF_THE_CARDS = frozenset(UNITS) - OF_THE_NODE - {MEMORY_ENERGY}
+"""The figures of the cards that a run has."""
+
 
 def metered(known: object) -> dict[str, float]:
     """Return the figures of meters among values by name, whatever else is there."""

@@ -1,6 +1,8 @@
 """The meters of one run: those that its node has, and that tell something of it."""
 
+import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from .amd import VISIBLE as AMD_VISIBLE
@@ -18,8 +20,15 @@ from .powercap import SYS, Powercap
 class MetersOfRun:
     """All meters of a run together. One that fails is left out from there on, whatever its driver does."""
 
-    def __init__(self, spec: Mapping[str, Any], sys: str = SYS, library: str = LIBRARY) -> None:
+    def __init__(
+        self,
+        spec: Mapping[str, Any],
+        sys: str = SYS,
+        library: str = LIBRARY,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         """Find the meters of a job: of several nodes only its command, since this one is a part of the whole."""
+        self._clock = clock
         environment, self._gpus = spec["environment"], spec["gpus"]
         made: list[Callable[[], Meter]] = []
         if spec["nodes"] == 1:
@@ -29,18 +38,20 @@ class MetersOfRun:
             made.append(lambda: Command(spec["meter"], environment))
         self._meters = [meter for make in made if (meter := _made(make)) is not None]
 
-    def begin(self, now_s: float) -> None:
-        """Take note of the counters."""
-        self._each(lambda meter: meter.begin(now_s))
+    def begin(self) -> None:
+        """Take note of the counters: the slowest first, which is no part of what the others count."""
+        self._meters.reverse()
+        self._each(lambda meter: meter.begin(self._clock()))
+        self._meters.reverse()
 
-    def sample(self, now_s: float) -> None:
+    def sample(self) -> None:
         """Look at them."""
-        self._each(lambda meter: meter.sample(now_s))
+        self._each(lambda meter: meter.sample(self._clock()))
 
-    def end(self, now_s: float) -> dict[str, float]:
+    def end(self) -> dict[str, float]:
         """Return what they say, and the sum of the energies; the job's own command knows the whole better."""
         found: dict[str, float] = {}
-        self._each(lambda meter: found.update(meter.end(now_s)))
+        self._each(lambda meter: found.update(meter.end(self._clock())))
         return {**with_sum(found, self._gpus), **found}
 
     def _each(self, act: Callable[[Meter], None]) -> None:
@@ -71,16 +82,20 @@ def _of_processors(sys: str) -> Meter:
 
 
 def looks(environment: Mapping[str, str], gpus: int, sys: str = SYS, library: str = LIBRARY) -> Sequence[Look]:
-    """Return what reads the cards of a job, NVIDIA's or AMD's.
+    """Return what reads the cards of a job, NVIDIA's or AMD's: Slurm may set the variables of both for any card.
 
     Raises:
         OSError: no card is known, or which the job sees.
     """
     nvidia, amd = environment.get(NVIDIA_VISIBLE), environment.get(AMD_VISIBLE)
-    if amd is None:
-        try:
-            return nvidia_looks(nvidia, gpus, library)
-        except OSError:
-            if nvidia is not None:
-                raise
-    return amd_looks(amd, gpus, sys)
+    found: list[Sequence[Look]] = []
+    if nvidia is not None or amd is None:
+        with suppress(OSError):
+            found.append(nvidia_looks(nvidia, gpus, library))
+    if amd is not None or nvidia is None:
+        with suppress(OSError):
+            found.append(amd_looks(amd, gpus, sys))
+    if len(found) != 1:
+        msg = f"the cards of the job are not known: those of {len(found)} vendors could be its own"
+        raise OSError(msg)
+    return found[0]

@@ -72,13 +72,14 @@ class Powercap:
             self._used_uj[folder] = self._used_uj.get(folder, 0) + passed
 
     def end(self, now_s: float) -> dict[str, float]:
-        """Return the energies, and the mean power of the processors."""
+        """Return the energies, and the mean power of the processors; counters that have not moved tell nothing."""
         self.sample(now_s)
-        found = {
-            kind: sum(self._used_uj[folder] for folder in folders) / _UJ_PER_J
+        used_uj = {
+            kind: sum(self._used_uj[folder] for folder in folders)
             for kind, folders in self._zones.items()
             if not self._lost.intersection(folders)
         }
+        found = {kind: one_uj / _UJ_PER_J for kind, one_uj in used_uj.items() if one_uj}
         if CPU_ENERGY in found and now_s > self._began_s:
             found[CPU_POWER] = found[CPU_ENERGY] / (now_s - self._began_s)
         return found

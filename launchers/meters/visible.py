@@ -14,22 +14,22 @@ def seen(
     """Return what reads the cards that a job sees, of those that are `there`: UUID and what reads it, by number.
 
     The `variable` has a name, and in the environment of the job a text or None. Without it the job sees all that are
-    there, if it `wanted` as many; else nobody knows which it uses. `by_uuid` finds cards that are in no list: instances
-    of divided ones.
+    there. Where it sees more than it `wanted`, as in a job that has a whole node, nobody knows which it uses. `by_uuid`
+    finds cards that are in no list: instances of divided ones.
 
     Raises:
         OSError: which cards the job sees is not known, or it sees none.
     """
     name, visible = variable
     if visible is None:
-        if len(there) > wanted:
-            msg = f"{len(there)} cards are there, {wanted} are wanted, and no {name} says which"
-            raise OSError(msg)
         looks = [look for _, look in there]
     else:
         looks = [_found(word, there, by_uuid, name) for word in filter(None, map(str.strip, visible.split(",")))]
     if not looks:
         msg = f"no card is there, or {name} shows none"
+        raise OSError(msg)
+    if len(looks) > wanted:
+        msg = f"the job sees {len(looks)} cards, {wanted} are wanted, and {name} does not say which"
         raise OSError(msg)
     return looks
 

@@ -1,5 +1,7 @@
 """The energy of ended jobs, by what Slurm's accounting says of them."""
 
+import json
+
 import pytest
 
 from launchers import EndReason, Job, JobState
@@ -8,29 +10,38 @@ from launchers.batch.commands import Answer
 from launchers.batch_systems.slurm import SLURM
 from launchers.batch_systems.slurm_accounting import command, joules
 from launchers.site import Site
+from launchers.supervisor import STATUS_FILE
 from tests.launchers.answers import PATIENCE_S, POLL_S, end
 
-# A job of two nodes whose ranks srun has started, one that mpirun has, and one that goes on.
+# A job of two nodes whose ranks srun has started, one of one node, one of two nodes whose ranks mpirun has started and
+# no step is on all of, and two that are not all over.
 COUNTED = """\
-71|2750
-71.batch|900
-71.extern|1900
-71.0|1850
-72|640
-72.batch|640
-73|
-73.batch|
-73.0|12
+71|4650|2|COMPLETED
+71.batch|900|1|COMPLETED
+71.extern|1900|2|COMPLETED
+71.0|1850|2|COMPLETED
+72|640|1|FAILED
+72.batch|640|1|FAILED
+73|1850|2|COMPLETED
+73.batch|900|1|COMPLETED
+73.0|950|1|COMPLETED
+74|1850|2|RUNNING
+74.batch|900|1|COMPLETED
+74.0|1950|2|COMPLETED
+74.extern||2|RUNNING
+75||1|COMPLETED
+75.0|12|1|COMPLETED
 """
 
 
-def test_the_steps_of_a_job_count_the_same_nodes():
+def test_the_energy_of_a_job_is_that_of_a_step_on_all_of_its_nodes():
     assert joules(COUNTED) == {"71": 1900.0, "72": 640.0}
 
 
 @pytest.mark.parametrize("says", ["0", "", "18446744073709551614", "1.9K"])
 def test_what_was_not_counted_is_absent_and_not_0(says):
-    assert joules(f"71|{says}\n71.batch|{says}\n71.0|{says}\n") == {}
+    rows = "".join(f"71{step}|{says}|1|COMPLETED\n" for step in ("", ".batch", ".0"))
+    assert joules(rows) == {}
 
 
 def test_slurm_without_accounting_says_nothing():
@@ -63,9 +74,10 @@ def make(queue, clock):
 def test_a_job_has_ended_when_its_energy_is_booked(queue, accounting, submit, look):
     job_id, folder = submit()
     end(folder)
-    accounting["stdout"] = "1.batch|0\n"
-    assert look(job_id).state is JobState.RUNNING
-    accounting["stdout"] = "1|42\n1.batch|42\n"
+    accounting["stdout"] = "1|0|1|COMPLETED\n1.batch|0|1|COMPLETED\n"
+    status = look(job_id)
+    assert (status.state, status.booked) == (JobState.RUNNING, False)
+    accounting["stdout"] = "1|42|1|COMPLETED\n1.batch|42|1|COMPLETED\n"
     status = look(job_id)
     assert (status.state, status.reason, status.metered["energy_j"]) == (JobState.ENDED, EndReason.EXITED, 42.0)
     asked = len(queue.commands("sacct"))
@@ -73,13 +85,32 @@ def test_a_job_has_ended_when_its_energy_is_booked(queue, accounting, submit, lo
     assert len(queue.commands("sacct")) == asked
 
 
-def test_a_job_without_energy_ends_without(queue, accounting, clock, submit, look):
-    job_id, folder = submit()
+def ends_with_a_figure_of_its_supervisors(folder):
     end(folder)
+    told = json.loads((folder / STATUS_FILE).read_text())
+    (folder / STATUS_FILE).write_text(json.dumps(told | {"metered": {"energy_j": 30.0, "cpu_energy_j": 30.0}}))
+
+
+def test_a_job_without_energy_ends_without_and_has_no_other_meters_instead(queue, accounting, clock, submit, look):
+    job_id, folder = submit()
+    ends_with_a_figure_of_its_supervisors(folder)
     assert look(job_id).state is JobState.RUNNING
     clock.move(60.0)
     status = look(job_id)
-    assert (status.state, status.metered) == (JobState.ENDED, {})
+    assert (status.state, status.metered) == (JobState.ENDED, {"cpu_energy_j": 30.0})
+
+
+def test_where_nobody_counts_later_jobs_are_not_waited_for(queue, accounting, clock, submit, look):
+    for number in range(3):
+        job_id, folder = submit(f"{number}")
+        end(folder)
+        assert look(job_id).state is JobState.RUNNING
+        clock.move(60.0)
+        assert look(job_id).state is JobState.ENDED
+    job_id, folder = submit("last")
+    end(folder)
+    clock.move(10.0)
+    assert look(job_id).state is JobState.ENDED
 
 
 def test_a_job_that_was_ended_is_not_asked_for(queue, accounting, submit, launcher, look):

@@ -85,6 +85,17 @@ def test_fewer_nodes_and_whole_nodes(store, tmp_path):
     assert {size.nodes for size in found.front} == {1}
 
 
+def test_energy_is_limited_by_what_meters_tell(store, tmp_path):
+    def metered(configuration):
+        time_s = seconds(configuration)
+        joules = {"energy_j": 50.0 * time_s * configuration["np"]}
+        return Outcome(metrics={"wall_s": time_s}, usage=Usage(elapsed_s=time_s), conditions=joules)
+
+    found = sized(store, tmp_path, PaperExecutor(metered), Limits(energy_j=7.0e3))
+    assert found.keeps
+    assert 50.0 * found.chosen.cores * found.chosen.time_s <= 7.0e3
+
+
 def test_energy_is_limited_where_a_metric_is_one(store, tmp_path):
     with pytest.raises(CannotRunHereError, match="no metric of study 'paper' is an energy, with the unit J, kJ"):
         sized(store, tmp_path, PaperExecutor(timed), Limits(energy_j=1e4))

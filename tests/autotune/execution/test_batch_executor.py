@@ -185,6 +185,16 @@ def test_when_lines_came_that_were_read_after_the_end_is_not_known(executor, que
     assert (outcome.complete, outcome.timeline) == (True, ())
 
 
+def test_nor_is_it_of_a_job_that_has_ended_and_whose_energy_is_not_booked_yet(executor, queue, tmp_path):
+    executor.submit(task(tmp_path))
+    prints(tmp_path, "1\n2\n3.0\n")
+    queue.says["paper:00000"] = replace(RUNNING, booked=False)
+    assert executor.wait(1.0) == []
+    queue.says["paper:00000"] = DONE
+    ((_, outcome),) = executor.wait(1.0)
+    assert (outcome.complete, outcome.timeline) == (True, ())
+
+
 def test_a_full_queue_is_waited_for(executor, queue, said, tmp_path):
     queue.full = 2
     executor.submit(task(tmp_path))

@@ -12,8 +12,12 @@ from autotune.records.outcome import Outcome
 from autotune.studyfile.limits import limits_of
 from autotune.studyfile.space import joined
 from launchers import Resources, Usage
+from launchers.batch import BatchLauncher
+from launchers.batch.commands import run_command
+from launchers.batch_systems.slurm import SLURM
 from launchers.local import LocalLauncher
 from launchers.meters.here import MeterHere
+from launchers.site import Site
 from objectives.base import Context, Metric, Plan
 from objectives.shapes.shape import Shape, Term
 from tests.support.fakes import SECONDS, PaperObjective, small_space, study_file
@@ -103,14 +107,19 @@ def test_what_is_wrong_with_a_target_is_said(sections, runs, path, says):
 
 def test_a_machine_without_the_meter_is_said_before_anything_runs(monkeypatch):
     there = MeterHere("energy of processors", ("cpu_energy_j",), why="nothing shows it")
-    monkeypatch.setattr("autotune.planning.metering.meters_here", lambda: (there,))
-    why = no_meter(study_file(), planned(target="energy_j"), LocalLauncher())
+    monkeypatch.setattr("autotune.planning.metering.meters_here", lambda **_: (there,))
+    why = no_meter(study_file(), planned(target="energy_j"), LocalLauncher(), 0)
     assert "no meter of this machine tells energy_j: energy of processors: none (nothing shows it)" in why
-    assert no_meter(study_file(), planned(), LocalLauncher()) == ""
+    assert no_meter(study_file(), planned(), LocalLauncher(), 0) == ""
+    counters = MeterHere("energy", ("cpu_energy_j",), found="2 counters")
+    cards = MeterHere("cards", ("gpu_energy_j", "gpu_busy_share"), why="the driver lists none")
     monkeypatch.setattr(
-        "autotune.planning.metering.meters_here", lambda: (MeterHere("energy", ("cpu_energy_j",), found="2 counters"),)
+        "autotune.planning.metering.meters_here", lambda **asked: (counters, cards)[: 1 + asked["cards"]]
     )
-    assert no_meter(study_file(), planned(target="energy_j"), LocalLauncher()) == ""
+    assert no_meter(study_file(), planned(target="energy_j"), LocalLauncher(), 0) == ""
+    # With cards the whole is that of the cards, too.
+    assert "the driver lists none" in no_meter(study_file(), planned(target="energy_j"), LocalLauncher(), 1)
+    assert "a run has no GPU" in no_meter(study_file(), planned(target="gpu_energy_j"), LocalLauncher(), 0)
 
 
 def test_figures_of_the_whole_node_are_not_those_of_one_of_several_runs():
@@ -118,15 +127,20 @@ def test_figures_of_the_whole_node_are_not_those_of_one_of_several_runs():
     energy, card = planned(target="energy_j"), planned(target="gpu_energy_j")
     assert "workers is 4" in spoiled(study, energy, LocalLauncher())
     assert spoiled(alone, energy, LocalLauncher()) == spoiled(study, card, LocalLauncher()) == ""
+    shared, whole = (
+        BatchLauncher(SLURM.scheduler, Site("slurm", exclusive=exclusive), run_command) for exclusive in (False, True)
+    )
+    assert "exclusive = true" in spoiled(alone, energy, shared)
+    assert spoiled(alone, energy, whole) == ""
     duets = study_file(verdict={"mode": "duet"})
     halves = Halves.of((0, 1))
     assert "counts all processors" in no_duet(duets, halves, Resources, energy.metered)
 
 
 def test_a_command_of_the_users_is_a_meter_and_makes_another_study(tmp_path, monkeypatch):
-    monkeypatch.setattr("autotune.planning.metering.meters_here", lambda: pytest.fail("no other meter is needed"))
+    monkeypatch.setattr("autotune.planning.metering.meters_here", lambda **_: pytest.fail("no other meter is needed"))
     study = study_file(target="energy_j", meter={"command": ["joules", "--rack", "7"]})
     found = joined(study, plan(runs="launched"), this_machine().facts)[0]
     assert found.identity["meter"] == "joules --rack 7"
     assert found.objective.job({"np": 2}, Context(tmp_path)).meter == ("joules", "--rack", "7")
-    assert no_meter(study, found, LocalLauncher()) == ""
+    assert no_meter(study, found, LocalLauncher(), 0) == ""

@@ -37,7 +37,7 @@ def test_the_cards_of_a_job_are_those_that_its_variable_names(kernel, visible, p
 
 
 @pytest.mark.parametrize(
-    ("visible", "why"), [(None, "2 cards are there, 1 are wanted"), ("7", "no card '7'"), ("", "shows none")]
+    ("visible", "why"), [(None, "the job sees 2 cards, 1 are wanted"), ("7", "no card '7'"), ("", "shows none")]
 )
 def test_where_nobody_knows_which_cards_a_job_uses_there_is_no_meter(kernel, visible, why):
     with pytest.raises(OSError, match=why):

@@ -1,14 +1,17 @@
 """The process that reads the meters of a run, with a kernel that is written down in files."""
 
 import os
+from pathlib import Path
 
 import pytest
 
 from launchers.meters.apart import MetersApart
+from launchers.meters.command import Command
+from launchers.meters.of_run import MetersOfRun
 from launchers.process_tree import descendants
 from tests.launchers.meters.kernel import Kernel
 
-ALONE = {"environment": {"PATH": "/usr/bin:/bin"}, "gpus": 0, "nodes": 1, "meter": []}
+ALONE = {"environment": {"PATH": "/usr/bin:/bin"}, "gpus": 0, "nodes": 1, "meter": [], "is_part": False}
 
 
 @pytest.fixture
@@ -62,6 +65,7 @@ def test_a_machine_that_can_start_no_process_measures_nothing_and_goes_on(kernel
 def test_what_is_asked_twice_is_told_once(kernel):
     meters = MetersApart(kernel.sys)
     meters.begin(ALONE)
+    kernel.counts("intel-rapl:0", 47_000_000)
     assert meters.figures()
     assert meters.figures() == {}
 
@@ -86,11 +90,64 @@ def test_a_command_of_the_users_tells_the_energy_of_the_whole_job_on_any_number_
     assert found.get("cpu_energy_j") == (42.0 if nodes == 1 else None)
 
 
-@pytest.mark.parametrize("says", [("1000",), ("1000", "none"), ("1000", "900"), ("", "1000")])
+@pytest.mark.parametrize(
+    "says",
+    [
+        ("1000",),
+        ("1000", "none"),
+        ("1000", "900"),
+        ("1000", "1000"),
+        ("", "1000"),
+        ("1,000.5 J", "1,200 J"),
+        ("-7", "-5"),
+    ],
+)
 def test_a_command_that_tells_no_growing_counter_tells_nothing(tmp_path, says):
     meters = MetersApart(str(tmp_path))
     meters.begin({**ALONE, "meter": counting(tmp_path, *says)})
     assert meters.figures() == {}
+
+
+def test_dates_and_times_of_day_are_no_counter(tmp_path):
+    meters = MetersApart(str(tmp_path))
+    meters.begin({**ALONE, "meter": counting(tmp_path, "2026-11-26 18:20:07 5000", "2026-11-27 00:00:09 5042")})
+    assert meters.figures() == {"energy_j": 42.0}
+
+
+def test_a_part_of_a_job_has_no_meters_of_its_own(kernel, monkeypatch):
+    monkeypatch.setattr("os.fork", lambda: pytest.fail("a process was started"))
+    meters = MetersApart(kernel.sys)
+    meters.begin({**ALONE, "is_part": True})
+    assert meters.figures() == {}
+
+
+@pytest.mark.slow
+def test_a_command_that_hangs_ends_with_all_that_it_has_started(tmp_path):
+    program = tmp_path / "hangs"
+    program.write_text(f"#!/bin/sh\nsleep 1000 &\necho $! > {tmp_path}/pid\nwait\n")
+    program.chmod(0o755)
+    meters = MetersApart(str(tmp_path))
+    meters.begin({**ALONE, "meter": [str(program)]})
+    started = Path("/proc", (tmp_path / "pid").read_text().strip(), "cmdline")
+    # Of one that has ended, and that nobody has waited for yet, it is empty.
+    assert not started.exists() or not started.read_bytes()
+    meters.figures()
+
+
+def test_what_a_slow_command_takes_is_no_time_of_the_other_meters(kernel, monkeypatch):
+    now = [0.0]
+
+    def ask(_):
+        now[0] += 3.0
+        return now[0]
+
+    monkeypatch.setattr(Command, "_counter", ask)
+    meters = MetersOfRun({**ALONE, "meter": ["slow"]}, kernel.sys, clock=lambda: now[0])
+    meters.begin()
+    now[0] += 10.0
+    kernel.counts("intel-rapl:0", 105_000_000)
+    found = meters.end()
+    assert (found["cpu_energy_j"], found["cpu_mean_power_w"]) == (100.0, 10.0)
 
 
 @pytest.mark.parametrize("argv", [["/no/such/program"], ["false"]])

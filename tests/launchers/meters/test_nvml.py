@@ -13,6 +13,7 @@ from launchers.local import LocalLauncher
 from launchers.meters.cards import Reading
 from launchers.meters.here import meters_here
 from launchers.meters.nvml import Nvml, nvidia_looks
+from launchers.meters.of_run import looks
 from launchers.processes import JOB_VARIABLE, marked
 from launchers.run import run
 from tests.launchers.jobs import kill, left_in, python, supervisor_of, wait_for, wait_for_end, wait_for_output
@@ -109,10 +110,23 @@ def test_a_machine_without_the_library_has_no_figures_of_cards(tmp_path):
 
 def test_cards_are_found_by_number_and_by_uuid_whole_or_cut_short_and_instances_by_theirs(library):
     for visible, memory_gib in (("0", 3), ("1", 4), ("GPU-2111", 4), ("MIG-7", 4), ("1, 0", 4)):
-        look, *_ = nvidia_looks(visible, 1, str(library))
+        look, *_ = nvidia_looks(visible, 1 + visible.count(","), str(library))
         assert look().memory_bytes == memory_gib * GIB
     with pytest.raises(OSError, match="no card 'GPU-3'"):
         nvidia_looks("GPU-3", 1, str(library))
+
+
+def test_which_cards_of_a_whole_node_a_run_uses_is_not_known(library):
+    with pytest.raises(OSError, match="the job sees 2 cards, 1 are wanted"):
+        nvidia_looks("0,1", 1, str(library))
+
+
+def test_where_slurm_sets_the_variables_of_both_vendors_the_cards_are_those_that_are_there(library, tmp_path):
+    both = {"CUDA_VISIBLE_DEVICES": "0", "ROCR_VISIBLE_DEVICES": "0"}
+    (look,) = looks(both, 1, str(tmp_path), str(library))
+    assert look().memory_bytes == 3 * GIB
+    with pytest.raises(OSError, match="0 vendors"):
+        looks(both, 1, str(tmp_path), "no-nvml.so")
 
 
 def test_what_a_card_does_not_support_is_not_told(library):

@@ -48,13 +48,18 @@ def test_a_counter_that_begins_anew_goes_on(kernel):
 @pytest.mark.parametrize("says", ["", "soon", "-1", "1" * 30])
 def test_a_counter_that_says_no_number_is_absent_with_all_of_its_kind(kernel, says):
     kernel.writes("class/powercap/intel-rapl:1/energy_uj", says)
-    assert used(kernel, {}).keys() == {"memory_energy_j"}
+    assert used(kernel, {"intel-rapl:0:1": 3_000_000}).keys() == {"memory_energy_j"}
+
+
+def test_counters_that_have_not_moved_tell_nothing(kernel):
+    assert used(kernel, {}) == {}
 
 
 def test_a_counter_that_goes_away_during_the_run_is_absent(kernel):
     meter = Powercap(kernel.sys)
     meter.begin(0.0)
     (kernel.folder / "class/powercap/intel-rapl:1/energy_uj").unlink()
+    kernel.counts("intel-rapl:0:1", 3_000_000)
     assert meter.end(1.0).keys() == {"memory_energy_j"}
 
 
