@@ -67,7 +67,7 @@ def agree(one: Facts, other: Facts) -> bool:
 
 def is_same_hardware(one: Setting, other: Setting) -> bool:
     """Return whether two settings are on the same machine: by name, or by its nodes where a study made up the name."""
-    if _hardware(one) == _hardware(other):
+    if hardware(one.machine, one.machine_facts) == hardware(other.machine, other.machine_facts):
         return True
     node = _node(one.machine_facts)
     is_made_up = any(
@@ -76,10 +76,9 @@ def is_same_hardware(one: Setting, other: Setting) -> bool:
     return is_made_up and node is not None and node == _node(other.machine_facts)
 
 
-def _hardware(setting: Setting) -> str:
+def hardware(name: str, facts: Facts) -> str:
     """Return the name of a machine without the words of an installation that stand behind it."""
-    name = setting.machine
-    words = [value for value in setting.machine_facts.values() if isinstance(value, str) and value]
+    words = [value for value in facts.values() if isinstance(value, str) and value]
     while ends := [word for word in words if name.endswith(f", {word}")]:
         name = name.removesuffix(f", {ends[0]}")
     return name

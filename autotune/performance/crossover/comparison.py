@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from itertools import combinations
 from math import exp
 
@@ -17,7 +18,10 @@ from autotune.performance.run_times.blend import promised
 from autotune.performance.run_times.novelty import limits
 
 LEAST_OTHERS = 4
-"""With fewer other machines that are left out in pairs, nobody knows how far such a ratio may be off."""
+"""With fewer other machines that are left out in pairs, nobody knows how far such a ratio may be off.
+
+What has the same hardware, on another number of nodes or by another build, is one of them.
+"""
 
 _ROUNDS = 300  # pairs of machines are left out at so many cases at most
 
@@ -65,10 +69,23 @@ class Comparison:
         process = Process.fitted(table, np.random.default_rng(0))
         return cls(table, table.machines.index(first), table.machines.index(second), process)
 
+    @cached_property
+    def pairs(self) -> list[tuple[int, int]]:
+        """The pairs of other machines, none of the hardware of the two, that something the same was measured on."""
+        known, of = self.process.table, self.table.hardware
+        asked = {of[machine] for machine in self._both}
+        cases = {
+            machine: set(known.case[known.machine == machine].tolist())
+            for machine in np.unique(known.machine).tolist()
+            if of[machine] not in asked
+        }
+        both = combinations(cases, 2)
+        return [(one, other) for one, other in both if of[one] != of[other] and cases[one] & cases[other]]
+
     @property
-    def others(self) -> list[int]:
-        """The machines that something was measured on, beside the two."""
-        return [number for number in np.unique(self.process.table.machine).tolist() if number not in self._both]
+    def others(self) -> int:
+        """How many other machines pairs are of."""
+        return len({self.table.hardware[machine] for pair in self.pairs for machine in pair})
 
     @property
     def _both(self) -> tuple[int, int]:
@@ -84,8 +101,8 @@ class Comparison:
                 ratio = exp(costs[1] - costs[0])
                 yield Ratio(case, Interval(ratio, ratio, ratio, 1.0), measured=True)
                 continue
-            if len(self.others) < LEAST_OTHERS:
-                why = f"{LEAST_OTHERS} other machines must be known to tell the error, and {len(self.others)} are"
+            if self.others < LEAST_OTHERS:
+                why = f"{LEAST_OTHERS} other machines must be known to tell the error, and {self.others} are"
                 yield Ratio(case, None, why=why)
                 continue
             if why := self._unlike(place):
@@ -101,7 +118,7 @@ class Comparison:
             expected = self.process.difference(self.second, self.first, place)
             wide = factor * expected.deviation
             ends = (exp(expected.mean - wide), exp(expected.mean + wide))
-            yield Ratio(case, Interval(exp(expected.mean), *ends, promised(len(self.others))))
+            yield Ratio(case, Interval(exp(expected.mean), *ends, promised(self.others)))
 
     def _unlike(self, place: int) -> str:
         """Say in which number a case lies far outside of what was measured; empty if in none."""
@@ -125,8 +142,9 @@ class Comparison:
         kinds = [of.kind for of in self.table.cases]
         of_machines = [known.case[known.machine == machine] for machine in self._both]
         measured = [rows.tolist() for rows in (known.case, *of_machines) if len(rows)]
+        new = sorted(len(rows) == 0 for rows in of_machines)
         return _Novelty(
-            machines=(len(of_machines[0]) == 0, len(of_machines[1]) == 0),
+            machines=(new[0], new[1]),
             anywhere=case not in known.case,
             whole_kind=any(all(kinds[row] != kinds[case] for row in rows) for rows in measured),
         )
@@ -138,22 +156,31 @@ class Comparison:
         groups = np.arange(len(known.cases))
         if novelty.whole_kind:
             groups = np.array([numbers[case.kind] for case in known.cases], dtype=np.intp)
-        pairs = list(combinations(self.others, 2))
+        # Where one of the two is new, each of a pair is, in turn.
+        is_lopsided = novelty.machines[0] != novelty.machines[1]
+        pairs = [*self.pairs, *((other, one) for one, other in self.pairs if is_lopsided)]
         rounds: list[tuple[tuple[int, int], int | None]] = [(pair, None) for pair in pairs]
         if not all(novelty.machines) or novelty.anywhere:
             every = [(pair, group) for pair in pairs for group in np.unique(groups[known.case]).tolist()]
             rounds = [every[at] for at in np.random.default_rng(0).permutation(len(every))[:_ROUNDS]]
         off: list[FloatArray] = []
+        judged: set[frozenset[int]] = set()
         for pair, group in rounds:
             cases = np.arange(len(groups)) if group is None else np.flatnonzero(groups == group)
             errors = np.abs(self.process.errors(*pair, novelty.hidden(known, pair, cases), cases))
-            off += [errors] * bool(len(errors))
-        return _quantile(off, promised(len(self.others))) if off else None
+            if len(errors):
+                off.append(errors)
+                judged.add(frozenset(pair))
+        # The asked pair is one more than those that were left out, at however many cases.
+        return _quantile(off, promised(self.others) * (len(judged) + 1) / len(judged)) if off else None
 
 
 @dataclass(frozen=True)
 class _Novelty:
-    """Whether each machine is new, whether a case is new `anywhere`, and whether its `whole_kind` is new there."""
+    """Whether each machine is new, whether a case is new `anywhere`, and whether its `whole_kind` is new there.
+
+    If one of the two machines is new, it is the second here.
+    """
 
     machines: tuple[bool, bool]
     anywhere: bool
@@ -164,15 +191,14 @@ class _Novelty:
         of_cases = np.isin(known.case, cases)
         chosen = of_cases & (np.isin(known.machine, pair) | self.anywhere)
         for machine, is_new in zip(pair, self.machines, strict=True):
-            chosen |= (known.machine == machine) & is_new
+            chosen |= np.isin(known.machine, known.beside(machine)) & is_new
         return np.flatnonzero(chosen)
 
 
 def _quantile(off: Sequence[FloatArray], share: float) -> float:
-    """Return what a share of errors is within, where each round counts the same, and the asked one is one more."""
+    """Return what a share of errors is within, the greatest for one above 1, where each round counts the same."""
     values = np.concatenate(off)
     weights = np.concatenate([np.full(len(errors), 1.0 / len(errors)) for errors in off])
     order = np.argsort(values)
     reached = np.cumsum(weights[order]) / len(off)
-    level = min(1.0, share * (len(off) + 1) / len(off))
-    return float(values[order][min(len(values) - 1, int(np.searchsorted(reached, level - 1e-9)))])
+    return float(values[order][min(len(values) - 1, int(np.searchsorted(reached, min(1.0, share) - 1e-9)))])

@@ -6,7 +6,7 @@ partly the machine's own. How much each counts is what makes the measurements li
 predicted from the others without another fit, so the errors of pairs of machines are known for every pair.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -89,13 +89,11 @@ class Process:
 
     def difference(self, first: int, second: int, case: int) -> Difference:
         """Return what the first machine's cost of a case is expected to be above the second's."""
-        asked = CaseTable(
-            self.table.machines,
-            self.table.machine_facts,
-            self.table.cases,
-            np.array([first, second], dtype=np.intp),
-            np.array([case, case], dtype=np.intp),
-            np.zeros(2),
+        asked = replace(
+            self.table,
+            machine=np.array([first, second], dtype=np.intp),
+            case=np.array([case, case], dtype=np.intp),
+            costs=np.zeros(2),
         )
         contrast = np.array([1.0, -1.0])
         across = self.likeness.between(self.table, asked, self.variances) @ contrast

@@ -89,17 +89,19 @@ def crossover(
     machines: Mapping[str, Facts],
     at: Mapping[str, Value],
     over: str | None = None,
+    metric: str | None = None,
 ) -> Crossover:
     """Compare two machines, given by name with their facts, by measurements of one program.
 
     `at` are values of parameters and facts of workloads: of the cases that have them, the best values are compared.
-    Where no case has them, a number of the workload may be one that was never measured.
+    Where no case has them, a number of the workload may be one that was never measured. They are compared by the
+    `metric` of that name; without one, by that of which most is known of the two.
 
     Raises:
-        CrossoverError: there is no such parameter or fact, or no case with such a value.
+        CrossoverError: there is no such metric, parameter or fact, or no case with such a value.
     """
-    metric = Counter(row.setting.metric for row in rows if row.value is not None).most_common(1)[0][0]
-    rows = [row for row in rows if row.setting.metric == metric]
+    chosen = _metric(rows, machines, metric)
+    rows = [row for row in rows if row.setting.metric.compares_with(chosen)]
     first, second = machines
     named = [*at, *([over] if over else [])]
     there = {name for row in rows for name in (*row.configuration, *row.setting.workload_facts)}
@@ -109,20 +111,38 @@ def crossover(
         raise CrossoverError(msg)
     table = CaseTable.of(rows, named)
     cases = _asked(table.cases, at, over)
+    strange = [
+        name
+        for name, facts in machines.items()
+        if name not in table.machines and is_like_nothing(rows, _setting(rows[0].setting, name, facts))
+    ]
     for case in cases:
         table = table.with_case(case)
     for name, facts in machines.items():
         table = table.with_machine(name, facts)
     keys = {case.key: place for place, case in enumerate(table.cases)}
-    strange = [
-        name for name, facts in machines.items() if is_like_nothing(rows, _setting(rows[0].setting, name, facts))
-    ]
     if strange:
         why = f"{strange[0]} has nothing in common with the machines that were measured"
-        return Crossover((first, second), metric, tuple(Ratio(case, None, why=why) for case in cases), 0, over)
+        return Crossover((first, second), chosen, tuple(Ratio(case, None, why=why) for case in cases), 0, over)
     comparison = Comparison.of(table, first, second)
     ratios = tuple(comparison.ratios([keys[case.key] for case in cases]))
-    return Crossover((first, second), metric, ratios, len(comparison.others), over)
+    return Crossover((first, second), chosen, ratios, comparison.others, over)
+
+
+def _metric(rows: Sequence[Measured], machines: Mapping[str, Facts], asked: str | None) -> Metric:
+    """Return the metric of that name, or that which was measured on most of the two machines, and there most often."""
+    counts = Counter(row.setting.metric for row in rows if asked in {None, row.setting.metric.name})
+    if not counts:
+        names = ", ".join(sorted({row.setting.metric.name for row in rows}))
+        msg = f"no measurement is of a metric called {asked!r}; there is: {names}"
+        raise CrossoverError(msg)
+    there = Counter((row.setting.metric, row.setting.place) for row in rows if row.setting.place in machines)
+
+    def known(metric: Metric) -> tuple[int, int, int]:
+        of_two = [there[metric, machine] for machine in machines]
+        return sum(count > 0 for count in of_two), sum(of_two), counts[metric]
+
+    return max(counts, key=known)
 
 
 def _setting(known: Setting, name: str, facts: Facts) -> Setting:

@@ -1,6 +1,7 @@
 """`autotune compare-machines` as a person types it."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
@@ -49,6 +50,32 @@ def test_from_which_size_on_a_measured_machine_is_faster(folder):
     assert result.exit_code == 0, result.output
     assert "card is faster from n=1000 on; a CPU, 4 cores is faster up to n=1" in result.stdout
     assert "left out" not in result.stdout  # all was measured
+
+
+def test_a_version_is_a_word_where_words_were_measured(folder):
+    at = Setting("solver", "", "v", TOOK, {"cores": 4}, {"version": "7.0"}, source="a page")
+    rows = [Measured(replace(at, machine=name), {"n": 1}, value) for name, value in (("one", 1.0), ("two", 2.0))]
+    MeasurementStore.create(f"sqlite:///{folder / 'versions.db'}").add(rows)
+    words = ("--machines", "one,two", "--at", "version=7.0", "--storage", "versions.db", "--json")
+    (ratio,) = json.loads(compare(*words).stdout)["ratios"]
+    assert (ratio["measured"], ratio["ratio"]["value"]) == (True, pytest.approx(2.0))
+
+
+def test_builds_of_a_described_machine_are_found_by_its_name_and_told_apart(folder):
+    at = Setting("solver", "", "w", TOOK, {"cores": 48, "nodes": 1}, source="a page")
+    built = [
+        replace(at, machine=f"gadi, {word}", machine_facts={**at.machine_facts, "compiler": word})
+        for word in ("icc", "gcc")
+    ]
+    rows = [Measured(one, {"n": 1}, 3.0) for one in built]
+    MeasurementStore.create(f"sqlite:///{folder / 'one.db'}").add(
+        [*rows[:1], Measured(replace(at, machine="card"), {"n": 1}, 6.0)]
+    )
+    (ratio,) = json.loads(compare("--machines", "card,gadi", "--storage", "one.db", "--json").stdout)["ratios"]
+    assert (ratio["measured"], ratio["ratio"]["value"]) == (True, pytest.approx(0.5))
+    MeasurementStore.create(f"sqlite:///{folder / 'two.db'}").add(rows)
+    said = str(compare("--machines", "card,gadi", "--storage", "two.db").exception)
+    assert "several builds were measured there, name one of them: gadi, gcc; gadi, icc" in said
 
 
 def test_a_described_machine_is_not_known_beside_one_other(folder):

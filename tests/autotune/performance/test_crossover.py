@@ -2,6 +2,7 @@
 
 import math
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -95,6 +96,61 @@ def test_three_other_machines_do_not_tell_how_far_a_ratio_is_off(known):
     (ratio,) = crossover(few, {"narrow": NARROW, "wide": WIDE}, {"n": 64}).ratios
     assert ratio.speed is None
     assert ratio.why == "4 other machines must be known to tell the error, and 3 are"
+
+
+def some(machines, sizes=SIZES, metric=TIME):
+    """Return measurements of made-up machines: name -> facts."""
+    return [
+        Measured(Setting("solver", name, f"n{size}", metric, own, {"n": size}), {}, seconds(size, own))
+        for name, own in machines.items()
+        for size in sizes
+    ]
+
+
+def test_nodes_and_builds_of_one_machine_are_one_other_machine():
+    nodes = {"big": [{**facts(8 * count, 1.0), "nodes": count} for count in (1, 2, 4, 8)]}
+    builds = {f"small, {word}": {**facts(16, 1.0), "compiler": word} for word in ("gcc", "icc", "nvc")}
+    rows = [row for name, each in nodes.items() for own in each for row in some({name: own})] + some(builds)
+    (ratio,) = crossover(rows, {"narrow": NARROW, "wide": WIDE}, {"n": 64}).ratios
+    assert ratio.why == "4 other machines must be known to tell the error, and 2 are"
+    # Those of an asked machine are no others at all.
+    (ratio,) = crossover(rows, {"big, 16 nodes": {**facts(128, 1.0), "nodes": 16}, "wide": WIDE}, {"n": 64}).ratios
+    assert ratio.why == "4 other machines must be known to tell the error, and 0 are"
+
+
+def test_machines_on_which_nothing_the_same_was_measured_back_no_interval():
+    machines = [(f"m{at}", facts(4 * 2**at, 0.5 * 2**at)) for at in range(9)]
+    rows = [
+        row for (name, own), size in zip(machines, range(64, 73), strict=True) for row in some({name: own}, (size,))
+    ]
+    rows += some(dict(machines[:2]), (128,))
+    (ratio,) = crossover(rows, {"narrow": NARROW, "wide": WIDE}, {"n": 128}).ratios
+    assert ratio.why == "4 other machines must be known to tell the error, and 2 are"
+
+
+def test_swapping_inverts_the_ratio_of_a_known_and_a_new_machine_too(known):
+    own = known[0].setting.machine_facts
+    (there,) = crossover(known, {"m0": own, "wide": WIDE}, {"n": 64}).ratios
+    (back,) = crossover(known, {"wide": WIDE, "m0": own}, {"n": 64}).ratios
+    assert (there.speed.low, there.speed.high) == pytest.approx((1.0 / back.speed.high, 1.0 / back.speed.low), rel=1e-6)
+
+
+def test_machines_are_compared_by_what_was_measured_most_of_the_two():
+    cpu = Metric("cpu_s", "s", kind="time")
+    two = {"a": facts(4, 1.0), "b": facts(8, 1.0)}
+    rows = [*some(two), *some({"c": facts(16, 1.0), "a": facts(4, 1.0)}, range(1, 20), cpu)]
+    found = crossover(rows, two, {"n": 64})
+    assert (found.metric, found.ratios[0].measured) == (TIME, True)
+    assert crossover(rows, two, {"n": 5}, metric="cpu_s").metric == cpu
+    with pytest.raises(CrossoverError, match="no measurement is of a metric called 'wall_s'; there is: cpu_s, took_s"):
+        crossover(rows, two, {}, metric="wall_s")
+
+
+def test_what_was_measured_counts_of_machines_that_nobody_described():
+    rows = some({"a": facts(4, 1.0), "b": facts(8, 1.0)}, (64,))
+    bare = [replace(row, setting=replace(row.setting, machine_facts={"nodes": 4})) for row in rows]
+    (ratio,) = crossover(bare, {"a, 4 nodes": {"nodes": 4}, "b, 4 nodes": {"nodes": 4}}, {}).ratios
+    assert ratio.measured
 
 
 def test_a_higher_rate_is_better():

@@ -33,6 +33,12 @@ def compare_machines(
         str | None,
         typer.Option("--over", metavar="NAME", help="Say from which value of this size on a machine is faster."),
     ] = None,
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            "--metric", metavar="NAME", help="The figure; by default that of which most was measured of the two."
+        ),
+    ] = None,
     nodes: Annotated[int, typer.Option("--nodes", min=1, help="Number of nodes of each machine.")] = 1,
     storage: Storage = DEFAULT_STORAGE,
     also: AlsoOption = None,
@@ -61,7 +67,7 @@ def compare_machines(
         msg = f"{machines!r} names one machine twice: name two, --machines A,B"
         raise typer.BadParameter(msg, param_hint="--machines")
     try:
-        found = crossover(rows, asked, dict(_value(given) for given in at or ()), over)
+        found = crossover(rows, asked, dict(_value(given, rows) for given in at or ()), over, metric)
     except CrossoverError as error:
         raise AutotuneError(str(error)) from error
     if as_json:
@@ -86,35 +92,48 @@ def _placed(machine: str, nodes: int, rows: "Sequence[Measured]") -> "tuple[str,
     """Return the name of so many nodes of a machine, and their facts: as measured, or as described."""
     from dataclasses import replace
 
+    from autotune.performance.installation import hardware
     from autotune.performance.predict import target_of
 
-    for row in rows:
-        if row.setting.machine == machine and row.setting.nodes == nodes:
-            return row.setting.place, row.setting.machine_facts
+    there = {row.setting.place: row.setting for row in rows if row.setting.nodes == nodes}
+    exact = [setting for setting in there.values() if setting.machine == machine]
+    if exact:
+        return exact[0].place, exact[0].machine_facts
     try:
         target = target_of(machine, nodes)
     except AutotuneError as error:
         names = "; ".join(sorted({row.setting.machine for row in rows}))
         msg = f"{error}\nmeasured were: {names}"
         raise AutotuneError(msg) from error
+    builds = [one for one in there.values() if hardware(one.machine, one.machine_facts) == target.machine]
+    if len(builds) > 1:
+        names = "; ".join(sorted(one.machine for one in builds))
+        msg = f"--machines {machine}: several builds were measured there, name one of them: {names}"
+        raise AutotuneError(msg)
+    if builds:
+        return builds[0].place, builds[0].machine_facts
     place = replace(rows[0].setting, machine=target.machine, machine_facts=target.facts, nodes_known=True).place
     return place, target.facts
 
 
-def _value(given: str) -> "tuple[str, Value]":
-    name, equals, text = given.partition("=")
-    if not equals or not name.strip() or not text.strip():
+def _value(given: str, rows: "Sequence[Measured]") -> "tuple[str, Value]":
+    """Return the name and the value of NAME=VALUE: a number, unless words were measured, such as a version 7.0."""
+    name, equals, text = (part.strip() for part in given.partition("="))
+    if not equals or not name or not text:
         msg = f"{given!r} is no NAME=VALUE"
         raise typer.BadParameter(msg, param_hint="--at")
+    known = [facts[name] for row in rows for facts in (row.configuration, row.setting.workload_facts) if name in facts]
+    if known and all(isinstance(value, str) for value in known):
+        return name, text
     words: dict[str, Value] = {"true": True, "false": False}
-    if text.strip() in words:
-        return name.strip(), words[text.strip()]
+    if text in words:
+        return name, words[text]
     for number in (int, float):
         try:
-            return name.strip(), number(text)
+            return name, number(text)
         except ValueError:
             continue
-    return name.strip(), text.strip()
+    return name, text
 
 
 def _print(found: "Crossover") -> None:
