@@ -55,6 +55,10 @@ class CannotRunHereError(AutotuneError):
     exit_code = ExitCode.CANNOT_RUN_HERE
 
 
+class NoTimeError(CannotRunHereError):
+    """No run could end in the time that a session had: the same again would not end either."""
+
+
 class NothingWorkedError(AutotuneError):
     """The default configuration failed, or every trial did."""
 

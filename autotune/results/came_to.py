@@ -1,10 +1,11 @@
 """What a study came to: how much better than the default, by how many trials, in what time and at what cost."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from math import inf
 
+from autotune.records.series import SeriesKind
 from autotune.records.study import Run
 from autotune.results.known import known_of
 from autotune.results.summary import summarise
@@ -37,12 +38,15 @@ NOT_TUNED = CameTo("not tuned here", 0, 0, 0.0, 0.0, 0.0)
 
 def came_to(store: ReadableStudy) -> CameTo:
     """Return what a stored study came to."""
-    summary, runs = summarise(store), store.runs()
-    known = known_of(store, summary)
-    ledger = summary.ledger
+    summary = summarise(store)
+    if summary.definition.replay:
+        return replace(NOT_TUNED, over_the_default=_REPLAY)
+    # What a watch spends later is not the study's.
+    runs = [run for run in store.runs() if run.series.kind is not SeriesKind.WATCH]
+    known, ledger = known_of(store, summary), summary.ledger
     sentence = summary.verdict_sentence() or _NOTHING if known is None else known.sentence
     return CameTo(
-        over_the_default=_REPLAY if summary.definition.replay else sentence.rstrip("."),
+        over_the_default=sentence.rstrip("."),
         trials=summary.finished,
         runs=len(runs),
         took_s=took_s(runs),

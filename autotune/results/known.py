@@ -7,6 +7,7 @@ from typing import Any
 
 from autotune.formatting import quantity
 from autotune.performance.measurements.dataset import setting_of
+from autotune.records.limit import breaks
 from autotune.results.summary import Summary, summarise
 from autotune.storage.readable import ReadableStudy
 from objectives.base import Metric
@@ -18,8 +19,8 @@ class KnownConfiguration:
     """The best configuration of a `program` on a `machine` with one `workload`, of all the `studies` of it.
 
     It is `confirmed` if a verdict says that it beats the default, by `speed_up` with the ends of the verdict's
-    `interval`. The speed-up of one that is not only looks so, and is None where nothing beat the default. `runs` are
-    those that were made of the configuration. The newest of them was made at `when`, by `who` on `host`.
+    `interval`. The speed-up of one that is not only looks so, and is None where there is none, for the reason `why`.
+    `runs` are those that were made of the configuration. The newest of them was made at `when`, by `who` on `host`.
     """
 
     program: str
@@ -32,6 +33,7 @@ class KnownConfiguration:
     speed_up: float | None
     interval: tuple[float, float] | None
     confirmed: bool
+    why: str
     doubt: str
     study: str
     studies: tuple[str, ...]
@@ -45,7 +47,7 @@ class KnownConfiguration:
     def sentence(self) -> str:
         """How sure it is, in a few words."""
         if self.speed_up is None:
-            return "nothing beat the default"
+            return self.why
         if self.interval is None:
             return f"looks {self.speed_up:.3g}x, not confirmed"
         low, high = self.interval
@@ -90,6 +92,17 @@ def _worth(known: KnownConfiguration) -> tuple[bool, float]:
     return known.confirmed, known.interval[0] if known.interval is not None else known.speed_up or 1.0
 
 
+def _not_comparable(summary: Summary) -> str:
+    """Say why the best trial has no speed-up over the default; empty if it has."""
+    best, baseline = summary.best, summary.standings.baseline
+    if baseline is None:
+        return "the default failed"
+    if best is not None and best.number == baseline.number:
+        return "nothing beat the default"
+    broken = summary.on_limits.default_breaks
+    return f"not comparable: the default {breaks(broken)}" if broken else ""
+
+
 def known_of(store: ReadableStudy, summary: Summary) -> KnownConfiguration | None:
     """Return what one study knows; None where that is nothing that works.
 
@@ -100,8 +113,8 @@ def known_of(store: ReadableStudy, summary: Summary) -> KnownConfiguration | Non
         return None
     setting = setting_of(store.name, summary.definition)
     verdict, speed_up = summary.present_verdict, summary.speed_up
-    is_default = standings.baseline is not None and best.number == standings.baseline.number
-    if is_default:
+    why = _not_comparable(summary)
+    if why:
         speed_up = None
     runs = [run for run in store.runs() if run.outcome.complete and dict(run.configuration) == dict(best.configuration)]
     newest = max(runs, key=lambda run: run.started, default=None)
@@ -116,7 +129,8 @@ def known_of(store: ReadableStudy, summary: Summary) -> KnownConfiguration | Non
         value=standings.value(best),
         speed_up=None if speed_up is None else speed_up.ratio,
         interval=None if speed_up is None else speed_up.interval,
-        confirmed=not is_default and verdict is not None and verdict.significant(metric),
+        confirmed=not why and verdict is not None and verdict.significant(metric),
+        why=why,
         doubt=(verdict.doubt(metric, standings.tuned_default) or "") if verdict is not None and verdict.known else "",
         study=store.name,
         studies=(store.name,),

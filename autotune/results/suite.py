@@ -15,6 +15,8 @@ from autotune.statistics.verdict import Verdict, ratio_interval
 from autotune.studyfile import VerdictSection
 
 _OF_THE_DEFAULT: Interval = (1.0, 1.0, 1.0)
+# The default, and what could have been better.
+_LEAST_TRIED = 2
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,8 @@ class SuiteMember:
             return self.why
         if summary.standings.baseline is None:
             return "the default configuration failed"
+        if sum(bool(trial.runs) for trial in summary.trials) < _LEAST_TRIED:
+            return "nothing but the default was tried"
         return "" if self._keeps_default else "not confirmed yet"
 
     @property
@@ -134,8 +138,9 @@ class Suite:
 
     @property
     def confidence(self) -> float:
-        """The confidence of the figure: the lowest that a member's verdict has, to which the others come down."""
-        return min(member.confidence for member in self.members)
+        """The confidence of the figure: the lowest of the verdicts in the mean, to which the others come down."""
+        there = [member for member in self.members if not member.obstacle] or self.members
+        return min(member.confidence for member in there)
 
     @property
     def figure(self) -> Interval | None:

@@ -14,7 +14,14 @@ from autotune.comparison.watching.watch import Watch
 from autotune.coordination.run_manager import RunManager
 from autotune.coordination.session_settings import SessionSettings
 from autotune.display.console import Display
-from autotune.errors import CannotRunHereError, PausedError, StorageError, StudyFileError, UnfinishedError
+from autotune.errors import (
+    CannotRunHereError,
+    NoTimeError,
+    PausedError,
+    StorageError,
+    StudyFileError,
+    UnfinishedError,
+)
 from autotune.lockfile import temporary_folder
 from autotune.performance.measurements.dataset import measurements, setting_of
 from autotune.performance.rightsizing.right_size import RightSize
@@ -92,7 +99,7 @@ def _says_what_remains(store: StudyStore, study: StudyFile) -> Iterator[None]:
         if len(store.runs()) == before:
             # The same command again, in an allocation as long, would never end.
             msg = f"{error}\nno run has ended in the time of this session: give it more, or a longer allocation"
-            raise CannotRunHereError(msg) from error
+            raise NoTimeError(msg) from error
         raise UnfinishedError(f"{error}\nevery finished run is stored: {_done(store, study)}") from error
     except PausedError as error:
         raise PausedError(f"{error}\n{_done(store, study)}") from error

@@ -155,7 +155,8 @@ class Known(BaseModel):
     """The best configuration of a program on a machine with one workload, of all the `studies` of it.
 
     It is `confirmed` if a verdict says that it beats the default; then `speed_up` is the verdict's, with its
-    `interval`. The newest of its `runs` was made at `when`, by the user `who` on `host`, where these are known.
+    `interval`; without one, `why` says the reason. The newest of its `runs` was made at `when`, by the user `who` on
+    `host`, where these are known.
     """
 
     program: str
@@ -168,6 +169,7 @@ class Known(BaseModel):
     speed_up: float | None
     interval: tuple[float, float] | None
     confirmed: bool
+    why: str
     doubt: str
     study: str
     studies: list[str]

@@ -7,8 +7,9 @@ from typer.testing import CliRunner
 
 from autotune import studyfile
 from autotune.cli.app import app
+from autotune.records.series import Series
 from autotune.records.study import Run
-from autotune.results.came_to import took_s
+from autotune.results.came_to import came_to, took_s
 from autotune.storage.study_store import StudyStore
 from objectives.base import FailureKind
 from tests.autotune.results.test_known import SPACE, study
@@ -50,6 +51,20 @@ def test_a_study_without_a_winner_is_in_the_table_too(storage):
     row = next(row for row in json.loads(ran("--storage", storage, "--json")) if row["study"] == "stream")
     assert row["over_the_default"] == "no valid measurement yet"
     assert row["runs"] == 1
+
+
+def test_what_a_watch_ran_later_is_not_the_studys(storage):
+    store = study(f"sqlite:///{storage}", "stream", *[(2.0, 1.0)] * 6)
+    before = came_to(store)
+    began = {"started": "2026-06-01T10:00:00+00:00", "job": {"resources": {"cores": 2}}}
+    store.add_runs([Run(SPACE.default(), 0, Series.watch(1, 1), outcome=took(50.0), **began)])
+    assert came_to(store) == before
+
+
+def test_a_replay_has_no_figures_of_work_that_never_happened(storage):
+    study(f"sqlite:///{storage}", "stream", *[(2.0, 1.0)] * 6, objective="replay")
+    table = ran("--storage", storage, "--table").splitlines()
+    assert any(line.startswith("| stream | a replay: nothing ran |  |  |  |  |  |") for line in table)
 
 
 def test_pauses_between_runs_are_not_work():

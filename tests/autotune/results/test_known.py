@@ -1,19 +1,24 @@
 """What is known to work: the best of all studies of a program on a machine."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
 
 from autotune.cli.app import app
+from autotune.comparison.limit_verdict import LimitVerdict
 from autotune.errors import CannotRunHereError
+from autotune.records.limit import Breach, Limit
 from autotune.records.study import Run
-from autotune.results.known import known_configurations
+from autotune.results.known import known_configurations, known_of
+from autotune.results.summary import summarise
 from autotune.storage.readable import VERDICT
 from autotune.storage.study_store import StudyStore
+from objectives.base import FailureKind
 from objectives.registry import REPLAY
 from tests.autotune.results.test_summary import verdict_on
-from tests.support.fakes import definition, small_space, took
+from tests.support.fakes import SECONDS, definition, failed, small_space, took
 from tests.support.stored import add_trial
 
 SPACE = small_space()
@@ -64,6 +69,20 @@ def test_a_verdict_that_may_be_none_is_not_called_confirmed(sqlite):
 def test_where_nothing_beat_the_default_that_is_known_to_work(sqlite):
     (known,) = known_configurations([study(sqlite, "paper", seconds=4.0)])
     assert (known.configuration, known.speed_up, known.sentence) == (DEFAULT, None, "nothing beat the default")
+
+
+def test_what_the_winner_cannot_be_compared_with_is_said(sqlite):
+    store = study(sqlite, "paper", *[(2.0, 1.0)] * 6)
+    found = summarise(store)
+    limit = Limit(SECONDS, -1.0, 1.5)
+    broken = replace(found, on_limits=LimitVerdict((limit,), 6, 6, (Breach(limit, 2.0),)))
+    known = known_of(store, broken)
+    assert (known.confirmed, known.speed_up, known.interval) == (False, None, None)
+    assert known.sentence == "not comparable: the default breaks -1 s <= wall_s <= 1.5 s: 2 s"
+    lost = StudyStore.create(sqlite, "lost", definition(SPACE))
+    add_trial(lost, SPACE, DEFAULT, failed(FailureKind.APPLICATION_ERROR))
+    add_trial(lost, SPACE, OTHER, took(1.0))
+    assert known_of(lost, summarise(lost)).sentence == "the default failed"
 
 
 def test_each_machine_and_each_workload_has_a_row(sqlite):

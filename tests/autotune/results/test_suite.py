@@ -104,6 +104,11 @@ def test_a_default_that_breaks_a_limit_is_nothing_to_compare_with():
     assert absent(SuiteMember("limited", summary=replace(found, on_limits=broken))).startswith("the default breaks ")
 
 
+def test_where_nothing_but_the_default_was_tried_nothing_is_known_of_it():
+    alone = SuiteMember("alone", summary=summary(trial(0, took(2.0), np=8)))
+    assert absent(alone) == "nothing but the default was tried"
+
+
 def test_a_study_that_could_not_go_on_keeps_its_verdict_and_says_so(sqlite):
     one = replace(member(sqlite, "one", *TWICE), why="the program is gone")
     assert one.speed_up(0.95) == pytest.approx((2.0, 2.0, 2.0))
@@ -120,6 +125,8 @@ def test_intervals_come_down_to_the_lowest_confidence(sqlite):
     assert suite.confidence == 0.75
     assert "75% interval" in suite.sentence()
     assert suite.members[1].speed_up(0.75)[1] > suite.members[1].speed_up(0.95)[1]
+    # What has no part in the mean does not lower it.
+    assert of(replace(noisy, why="gone", summary=None), suite.members[1]).confidence == 0.95
 
 
 def test_a_quality_has_no_pace(sqlite):

@@ -36,8 +36,10 @@ from autotune.errors import (
     DifferentStudyError,
     ExitCode,
     NothingWorkedError,
+    NoTimeError,
     StorageError,
     StudyFileError,
+    UnfinishedError,
 )
 from autotune.execution.signals import pausable
 from autotune.storage.address import storage_url
@@ -195,24 +197,38 @@ def _tuned(
     from autotune.results.suite import SuiteMember
 
     found, codes = [], []
+    ran = False
     for number, member in enumerate(members, start=1):
         display.line(f"study {number} of {len(members)}: {member.name}")
-        why, summary = "", None
+        why, summary, before = "", None, _runs(member)
         try:
             summary = tuned(member.options, member.place, pause, display)
         except _OF_ONE_STUDY as error:
+            if isinstance(error, NoTimeError) and ran:
+                # Others took the time: with as much of it, this one goes on.
+                raise UnfinishedError(str(error).partition("\n")[0]) from error
             display.line(str(error))
             codes.append(error.exit_code)
             if isinstance(error, DifferentStudyError):
                 why = _something_else(error)  # which says nothing of this study
             else:
                 why, summary = str(error).partition("\n")[0], _stored(member)
+        ran = ran or _runs(member) > before
         if summary is not None and summary.nearest is not None:
             codes.append(ExitCode.NOTHING_FEASIBLE)
         section = member.section
         found.append(SuiteMember(member.name, section.weight, section.reference, summary, why))
         display.line(f"{member.name}: {found[-1].sentence}")
     return found, codes
+
+
+def _runs(member: _Member) -> int:
+    """Return how many runs are stored of a study."""
+    from autotune.storage.stored_study import stored_study
+
+    with suppress(StorageError):
+        return len(stored_study(storage_url(member.options.storage), member.name).runs())
+    return 0
 
 
 def _stored(member: _Member) -> "Summary | None":
