@@ -20,6 +20,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -29,6 +30,8 @@ _Static_assert(sizeof(word) == 8, "an MPI_Offset is a word on 64-bit systems onl
 
 static _Thread_local int inside, is_timed;
 static uint64_t began_ns, in_mpi_ns, calls, calls_elsewhere;
+static int world_rank, world_size; /* 0 ranks: the library was not understood */
+static void *library; /* of a program that has loaded MPI for itself, as Python does: no symbol of it is global */
 
 static uint64_t now_ns(void)
 {
@@ -60,7 +63,6 @@ static void leave(uint64_t since)
 /* The function of that name (PMPI_..., pmpi_...) in the caller's MPI library, or of the name without the p. */
 static void *real(void **kept, const char *name, void *caller)
 {
-    static void *library; /* of a program that has loaded MPI for itself, as Python does: no symbol of it is global */
     void *found = __atomic_load_n(kept, __ATOMIC_ACQUIRE);
     Dl_info where;
 
@@ -81,16 +83,51 @@ static void *real(void **kept, const char *name, void *caller)
     return found;
 }
 
+/* What the program's MPI library calls by that name. */
+static void *of_library(const char *name)
+{
+    void *found = dlsym(RTLD_DEFAULT, name);
+    return found || !library ? found : dlsym(library, name);
+}
+
+/* Ask the library for this rank and the number of ranks: a start command may tell more than there is, since ranks that
+   another library's command has started know nothing of one another. Open MPI's world is a variable, MPICH's and that of
+   its descendants a number (their mpi.h). */
+static void ask_world(void)
+{
+    static char text[8192]; /* MPI_MAX_LIBRARY_VERSION_STRING, the greatest that is known */
+    word (*version)(char *, int *) = (word(*)(char *, int *))of_library("PMPI_Get_library_version");
+    word (*size)(word, int *) = (word(*)(word, int *))of_library("PMPI_Comm_size");
+    word (*rank)(word, int *) = (word(*)(word, int *))of_library("PMPI_Comm_rank");
+    word world = (word)of_library("ompi_mpi_comm_world");
+    int length = 0, number = 0, count = 0;
+
+    if (!size || !rank)
+        return;
+    if (!world) {
+        if (!version || (int)version(text, &length))
+            return;
+        if (!strstr(text, "MPICH") && !strstr(text, "Intel(R) MPI") && !strstr(text, "MVAPICH"))
+            return;
+        world = 0x44000000;
+    }
+    if (!(int)rank(world, &number) && !(int)size(world, &count)) {
+        world_rank = number;
+        world_size = count;
+    }
+}
+
 /* MPI was initialised, by this thread. */
 static void begin(void)
 {
     if (!began_ns) {
+        ask_world();
         is_timed = 1;
         began_ns = now_ns();
     }
 }
 
-/* The first of these variables that is set; start commands tell ranks who they are by them. */
+/* The first of these variables that is set; start commands tell ranks by them who they are to be. */
 static const char *told(const char *const *names, const char *otherwise)
 {
     for (; *names; names++)
@@ -119,7 +156,8 @@ static void end(void)
     length = snprintf(line, sizeof line,
                       "{\"rank\": %d, \"ranks\": %d, \"elapsed_ns\": %llu, \"mpi_ns\": %llu, \"calls\": %llu, "
                       "\"calls_elsewhere\": %llu}\n",
-                      atoi(told(rank, "0")), atoi(told(ranks, "1")), (unsigned long long)elapsed_ns,
+                      world_size ? world_rank : atoi(told(rank, "0")), world_size ? world_size : atoi(told(ranks, "1")),
+                      (unsigned long long)elapsed_ns,
                       (unsigned long long)in_mpi_ns, (unsigned long long)calls,
                       (unsigned long long)__atomic_load_n(&calls_elsewhere, __ATOMIC_RELAXED));
     file = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);

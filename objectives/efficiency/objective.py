@@ -1,12 +1,13 @@
 """An objective whose runs tell how long each rank was in MPI, beside what they measure anyway."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from launchers import Job
 from objectives.base import REMARK, Context, Measurement, Metric, Objective, Output, ProgressReader
-from objectives.efficiency.library import timed
+from objectives.efficiency.library import PRELOAD, timed
 from objectives.efficiency.times import Execution, MissingTimesError, efficiencies, executions, runtime_s, times_in
 from spaces import Configuration
 
@@ -56,19 +57,30 @@ class TimedObjective:
             found = executions(times_in(output.folder))
             _check_ranks(found, output.job)
         except (MissingTimesError, OSError) as error:
-            return replace(measured, details={**measured.details, REMARK: f"no efficiencies: {error}"})
+            return replace(measured, details=_with(measured.details, {REMARK: f"no efficiencies: {error}"}))
         efficiency = efficiencies(found)
         return replace(
             measured,
             metrics={**measured.metrics, **{metric.name: getattr(efficiency, metric.name) for metric in EFFICIENCIES}},
-            details={**measured.details, **_details(found)},
+            details=_with(measured.details, _details(found)),
         )
 
 
+def _with(details: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the objective's details with ours; what both remark on is said."""
+    remarks = [str(one[REMARK]) for one in (details, ours) if one.get(REMARK)]
+    return {**details, **ours, **({REMARK: "; ".join(remarks)} if remarks else {})}
+
+
 def _with_library(job: Job, library: Path) -> Job:
-    if job.software is not None and job.software.container is not None:
-        return job
-    return replace(job, environment=timed(job.environment, library, job.folder))
+    environment = job.environment
+    if job.software is not None:
+        if job.software.container is not None:
+            return job
+        # What a module loads first, the job's own variable would replace.
+        first = job.software.changes.variables.get(PRELOAD)
+        environment = {**({PRELOAD: first} if first else {}), **environment}
+    return replace(job, environment=timed(environment, library, job.folder))
 
 
 def _check_ranks(found: Sequence[Execution], job: Job | None) -> None:

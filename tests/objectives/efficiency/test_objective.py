@@ -10,6 +10,8 @@ from autotune.errors import StudyFileError
 from autotune.machines.this_machine import this_machine
 from autotune.studyfile.space import joined
 from launchers import EndReason, Job, JobState, JobStatus, MpiStart
+from launchers.software.changes import Changes
+from launchers.software.software import LoadedSoftware
 from objectives.base import REMARK, Context, Measurement, Metric, Output, Plan
 from objectives.efficiency.library import FOLDER_VARIABLE, NAME, PRELOAD, without
 from objectives.efficiency.objective import MPI_TIMES, TimedObjective
@@ -73,6 +75,26 @@ def test_a_job_loads_the_library_after_its_own_and_tells_it_its_folder(made, tmp
     assert alone[PRELOAD] == str(made)
     assert without(alone) == {}
     assert without({"A": "b"}) == {"A": "b"}
+
+
+def test_what_a_module_loads_first_stays(made, tmp_path):
+    software = LoadedSoftware(Changes({PRELOAD: "/opt/allocator.so"}))
+
+    class Loaded(Program):
+        def job(self, configuration, context):
+            return replace(super().job(configuration, context), software=software)
+
+    job = TimedObjective(Loaded(), made).job({}, Context(tmp_path))
+    assert job.environment[PRELOAD] == f"/opt/allocator.so:{made}"
+
+
+def test_what_the_objective_remarks_on_is_said_too(made, tmp_path):
+    class Remarks(Program):
+        def measure(self, output):
+            return Measurement({SECONDS.name: 2.0}, details={REMARK: "overfits"})
+
+    measured = TimedObjective(Remarks(), made).measure(ended(tmp_path))
+    assert measured.details[REMARK].startswith("overfits; no efficiencies: ")
 
 
 def test_each_part_tells_into_its_own_folder(made, tmp_path):

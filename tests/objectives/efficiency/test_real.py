@@ -1,5 +1,6 @@
 """Real MPI programs whose calls are timed: planted efficiencies, threads, killed ranks, Fortran; the answer stays."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -107,6 +108,17 @@ def test_one_process_without_a_start_command_is_one_rank(mpi, tmp_path):
     measured = objective.measure(output)
     assert measured.details[MPI_TIMES]["ranks"] == 1
     assert measured.metrics["load_balance"] == 1.0
+
+
+def test_ranks_that_another_librarys_command_has_started_know_nothing_of_one_another(mpi, tmp_path):
+    program, launcher = mpi
+    (start,) = {command for name, (_, command) in LIBRARIES.items() if name != launcher.flavour.kind.name}
+    if shutil.which(start) is None:
+        pytest.skip(f"no {start} here")
+    as_root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    environment = library.timed({**os.environ, **as_root}, library.made(), tmp_path)
+    subprocess.run([start, "-n", "2", program, "balance", "0.1"], env=environment, check=True, capture_output=True)
+    assert [[one.ranks for one in found] for found in executions(times_in(tmp_path))] == [[1], [1]]
 
 
 def test_a_program_that_loads_mpi_for_itself_is_timed(mpi, tmp_path):
