@@ -56,7 +56,7 @@ class Rank:
 
     def __init__(self, asked: argparse.Namespace, number: int, places: Places, life: "Life") -> None:
         self.asked, self.number, self.places, self.life = asked, number, places, life
-        self.kept, self.last_s = 0, time.monotonic()
+        self.kept, self.last_s = life.kept, time.monotonic()
         # What every rank has may not be written over before every rank has something newer.
         self.whole = life.whole
         self.flushed = self.flushing = life.flushed
@@ -143,11 +143,16 @@ class Rank:
 
 
 class Life:
-    """What the ranks share from one start of the job to the next; `costs`, of its checkpoints, is of the whole job."""
+    """What the ranks share from one start of the job to the next; `costs`, of its checkpoints, is of the whole job.
+
+    It has `kept` so many before.
+    """
 
     def __init__(self, ranks: int, mail: list[Memory], places: Places, costs: Any) -> None:  # noqa: ANN401  shared
         self.mail, self.computed, self.made = mail, FORK.RawValue("d"), FORK.RawValue("q")
         self._costs = costs
+        # Every n-th of the job, as SCR counts them, and not of each life: a short one would never reach the n-th.
+        self.kept = int(costs[1])
         self.whole = places.newest()
         self.flushed = newest([shelf.steps() for shelf in places.file_system])
         # Of a step and of the next one, which rank 0 may begin before another has looked.

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -94,6 +95,21 @@ def test_a_lost_node_costs_what_only_it_had_and_a_partner_saves_it(tmp_path):
     partner = finished(tmp_path / "partner", *rarely, "--level", "partner", seed=6)
     assert "and its node" in memory
     assert again(partner) < again(memory)
+
+
+def test_every_nth_checkpoint_is_that_of_the_whole_job(monkeypatch):
+    monkeypatch.syspath_prepend(PROGRAM.parent)
+    program = loaded("checkpointed")
+    shelf = SimpleNamespace(steps=set, put=lambda *_: None)
+    places = SimpleNamespace(newest=lambda: 0, file_system=[shelf], memory=[shelf])
+    # Three were made before it was started again.
+    life = program.Life(1, [], places, [0.3, 3.0])
+    asked = SimpleNamespace(scheme="levels", level="memory", flush_every=4)
+    rank, flushed = program.Rank(asked, 0, places, life), []
+    monkeypatch.setattr(rank, "_flush", lambda step, _: flushed.append(step))
+    for step in range(5, 10):
+        rank._keep(step, b"")
+    assert flushed == [5, 9]
 
 
 def test_a_fixed_interval_begins_when_the_job_does(tmp_path):
