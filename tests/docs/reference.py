@@ -59,11 +59,12 @@ _OTHER_CODES = {
 
 API = {
     "autotune.studyfile": ("load", "find", "parse"),
-    "autotune.performance.predict": ("question", "target_of", "predict"),
+    "autotune.performance.predict": ("question", "target_of", "installed", "predict"),
     "autotune.performance.measurements.dataset": ("measurements",),
     "objectives.kind": ("ObjectiveKind", "Program"),
     "objectives.costs.costs": ("Costs",),
     "objectives.base": ("Plan", "Metric", "Context", "Output", "Measurement", "Answer"),
+    "launchers.local": ("local_launcher",),
     "launchers.mpi": ("MpiStartCommand", "MpiFlavour", "RankStart"),
     "autotune.client": ("Client", "LeasedRun", "ServiceError"),
     "autotune.asktell": ("AskTell", "LeasedRun", "RunReport", "Reply"),
@@ -114,7 +115,7 @@ def _command(name: str, command: Any) -> str:
     for parameter in command.params:
         if parameter.name == "help":
             continue
-        default = f"`{parameter.default}`" if isinstance(parameter.default, str | int | float) else ""
+        default = f"`{parameter.default}`" if isinstance(parameter.default, str | int | float | Path) else ""
         default = "" if parameter.default is False else default
         if parameter.param_type_name == "argument":
             label = parameter.metavar or parameter.name.upper()
@@ -123,7 +124,7 @@ def _command(name: str, command: Any) -> str:
             shown = f"`{label}`"
         else:
             value = "" if parameter.is_flag else f" {_value(parameter)}"
-            shown = f"`{', '.join(parameter.opts)}{value}`"
+            shown = f"`{', '.join([*parameter.opts, *parameter.secondary_opts])}{value}`"
         said = (parameter.help or "") + (f" Also: `{parameter.envvar}`." if parameter.envvar else "")
         rows.append((shown, said, "required" if parameter.required else default))
     usage = " ".join(["autotune", name, *arguments, "[OPTIONS]"])
