@@ -61,7 +61,9 @@ def test_every_exit_code_has_a_meaning(generated):
 
 def test_the_page_on_resuming_has_every_exit_code():
     told = (ROOT / "docs" / "how-to" / "resume.md").read_text(encoding="utf-8").partition("## Exit codes")[2]
-    assert re.findall(r"^\| (\d+) \|", told, re.MULTILINE) == [str(code.value) for code in ExitCode]
+    # 1 is the answer of a single command.
+    codes = sorted({1, *(code.value for code in ExitCode)})
+    assert re.findall(r"^\| (\d+) \|", told, re.MULTILINE) == list(map(str, codes))
 
 
 def rows(heading):

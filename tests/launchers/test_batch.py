@@ -25,8 +25,8 @@ def test_one_question_is_enough_for_many_jobs(launcher, queue, submit):
     assert [argv[-1] for argv in queue.commands("squeue")] == ["--jobs=" + ",".join(map(str, range(1, 101)))]
 
 
-def test_the_meters_of_a_job_on_several_nodes_know_that(launcher, tmp_path):
-    # On nodes of four cores.
+def test_the_meters_of_a_job_on_several_nodes_know_that(queue, clock, tmp_path):
+    launcher = BatchLauncher(SLURM.scheduler, Site("slurm", cores_per_node=4, nodes=2), queue, clock, PATIENCE_S)
     launcher.submit(Job(("true",), tmp_path, resources=Resources(cores=8)))
     assert json.loads((tmp_path / JOB_FILE).read_text())["nodes"] == 2
 

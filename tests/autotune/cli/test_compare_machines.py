@@ -68,12 +68,11 @@ def test_builds_of_a_described_machine_are_found_by_its_name_and_told_apart(fold
         for word in ("icc", "gcc")
     ]
     rows = [Measured(one, {"n": 1}, 3.0) for one in built]
-    MeasurementStore.create(f"sqlite:///{folder / 'one.db'}").add(
-        [*rows[:1], Measured(replace(at, machine="card"), {"n": 1}, 6.0)]
-    )
+    card = Measured(replace(at, machine="card"), {"n": 1}, 6.0)
+    MeasurementStore.create(f"sqlite:///{folder / 'one.db'}").add([rows[0], card])
     (ratio,) = json.loads(compare("--machines", "card,gadi", "--storage", "one.db", "--json").stdout)["ratios"]
     assert (ratio["measured"], ratio["ratio"]["value"]) == (True, pytest.approx(0.5))
-    MeasurementStore.create(f"sqlite:///{folder / 'two.db'}").add(rows)
+    MeasurementStore.create(f"sqlite:///{folder / 'two.db'}").add([*rows, card])
     said = str(compare("--machines", "card,gadi", "--storage", "two.db").exception)
     assert "several builds were measured there, name one of them: gadi, gcc; gadi, icc" in said
 

@@ -60,7 +60,7 @@ def test_commands_that_make_runs_make_them_where_they_are_told(monkeypatch, word
 def test_a_space_is_that_of_the_nodes_of_a_site():
     Path("mine.toml").write_text(
         'objective = "command"\n[options]\nargv = ["true", "{n}"]\n'
-        '[space.parameters.n]\ntype = "integer"\nlow = 1\nhigh = "cores"\n',
+        '[space.parameters.n]\ntype = "integer"\nlow = 1\nhigh = "cores"\ndefault = 1\n',
         encoding="utf-8",
     )
     shown = CliRunner().invoke(app, ["space", "./mine.toml", "--site", "gadi", "--json"])
