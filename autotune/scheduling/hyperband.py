@@ -27,13 +27,15 @@ class Entry:
     """A trial of a bracket.
 
     `values` are those at the rungs that it has reached, lower is better; it is `busy` on the way to the next one, or
-    `out`: failed, or nothing is left to train.
+    `out`: failed, or nothing is left to train. One that has ended by itself has a value at every rung; it has gone on
+    from the first `passed` of them, and takes a place beyond these only where it is among the best.
     """
 
     number: int
     values: tuple[float, ...] = ()
     busy: bool = False
     out: bool = False
+    passed: int | None = None
 
     @property
     def level(self) -> int:
@@ -139,6 +141,8 @@ class Race:
         return sorted(reached, key=lambda entry: (entry.values[rung], entry.number))
 
     def _has_gone_on(self, entry: Entry, rung: int) -> bool:
+        if entry.passed is not None:
+            return entry.passed > rung
         return entry.level > rung + 1 or (entry.level == rung + 1 and entry.busy)
 
     @cached_property

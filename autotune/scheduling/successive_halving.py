@@ -131,4 +131,5 @@ class SuccessiveHalvingScheduler(TrainingScheduler):
         rungs = [steps for steps in bracket.steps if ended or steps <= reached]
         best = (best_until(curve, steps, self.metric) for steps in rungs)
         values = tuple(inf if value is None else self.metric.cost(value) for value in best)
-        return Entry(trial.number, values, trial.number in busy, out or ended)
+        passed = sum(steps < outcome.details[ENDED] for steps in bracket.steps) if ended else None
+        return Entry(trial.number, values, trial.number in busy, out or ended, passed)

@@ -82,7 +82,8 @@ def played(bracket, eta=3, *, eager=False, workers=1, failing=(), early=()):
         if (number, entry.level) in failing:
             entries[number] = Entry(number, out=True)
         elif (number, entry.level) in early:
-            entries[number] = Entry(number, tuple(value(number, r) for r in range(len(bracket.sizes))), out=True)
+            values = tuple(value(number, rung) for rung in range(len(bracket.sizes)))
+            entries[number] = Entry(number, values, out=True, passed=entry.level)
         else:
             entries[number] = Entry(number, (*entry.values, value(number, entry.level)))
     race = Race(bracket, tuple(entries.values()), eta, full=True, eager=eager)
@@ -137,6 +138,16 @@ def test_who_ended_by_itself_keeps_its_place_without_more_training():
     assert (0, 1) not in order
     assert [number for number, level in order if level == 1] == [1, 2]
     assert entries[0].level == 3
+
+
+@pytest.mark.parametrize("eager", [False, True])
+@pytest.mark.parametrize("level", [0, 1])
+def test_bad_trials_that_ended_by_themselves_take_no_place_of_better_ones(level, eager):
+    bracket = Bracket((9, 3, 1), (1, 3, 9))
+    early = {(number, 0) for number in (6, 7, 8)} if level == 0 else {(2, 1)}
+    entries, _ = played(bracket, early=early, eager=eager)
+    assert entries[0].level == 3
+    assert not entries[0].out
 
 
 def test_a_value_that_is_no_number_is_never_promoted():
