@@ -115,6 +115,12 @@ def delete(store: StudyStore, found: Removable) -> None:
     if found.elsewhere:
         return
     remove(found)
+    for shared in {runs.parent for runs in around}:
+        # Where coordinators share a study, checkpoints are around their folders.
+        kept = Checkpoints(shared, mark).folder(0).parent
+        shutil.rmtree(kept, ignore_errors=True)
+        with suppress(OSError):
+            kept.parent.rmdir()
     for runs in around:
         checkpoints = Checkpoints(runs, mark).folder(0).parent
         shutil.rmtree(checkpoints, ignore_errors=True)

@@ -20,14 +20,19 @@ _NOTE = ".autotune.json"
 
 @dataclass(frozen=True)
 class Checkpoints:
-    """The checkpoints of one study, beside the folders of its `runs`; `mark` tells it from others."""
+    """The checkpoints of one study, beside the folders of its `runs`; `mark` tells it from others.
+
+    Coordinators that share a study have runs of their own, and checkpoints in the folder `around` these: a trial that
+    one of them has left goes on with another.
+    """
 
     runs: Path
     mark: str
+    around: Path | None = None
 
     def folder(self, trial: int) -> Path:
         """Return the folder of a trial, as a job finds it from its own folder."""
-        return self.runs.absolute() / "checkpoints" / self.mark / f"{trial:05d}"
+        return (self.around or self.runs).absolute() / "checkpoints" / self.mark / f"{trial:05d}"
 
     def sweep(self, trials: Iterable[int]) -> None:
         """Remove the checkpoints of trials that will not go on, if they were left by a session that was killed."""

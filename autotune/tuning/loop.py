@@ -67,7 +67,7 @@ class TuningLoop:
         self._clock = clock or manager.gate.clock
         self._metric = store.definition.target
         self._launched = registry.runs(study.objective) == "launched"
-        self._checkpoints = Checkpoints(manager.factory.folder, store.mark)
+        self._checkpoints = Checkpoints(manager.factory.folder, store.mark, manager.factory.around)
         self._scheduler = scheduler_of(store, study, self._space)
         statistic = study.repeats.statistic
         limits = kept_limits(store, statistic)

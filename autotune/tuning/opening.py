@@ -189,6 +189,7 @@ def runs_of(opened: Opened) -> Iterator[RunManager]:
             plan.alike,
             _memory(opened),
             in_folders=settings.external is None,
+            around=settings.runs if settings.shared else None,
         )
         gate = RunGate(
             resources.width, settings.deadline, settings.pause, _slowest_s(opened.store), settings.queue is not None

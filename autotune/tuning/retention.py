@@ -89,7 +89,7 @@ def _going_on(trials: Iterable[TrialRecord], mark: str) -> frozenset[int]:
 
 
 def _checkpoints(trial: TrialRecord, mark: str) -> Iterable[bool]:
-    """Tell beside each of a trial's runs whether its checkpoint is there: coordinators have folders of their own."""
+    """Tell of each of a trial's runs whether its checkpoint is beside it, or beside its coordinator's folder."""
     for run in (*trial.earlier, *trial.runs):
-        folder = Path(run.job.get("folder") or "")
-        yield Checkpoints(folder.parent, mark).folder(trial.number).is_dir()
+        for around in list(Path(run.job.get("folder") or "").parents)[:2]:
+            yield Checkpoints(around, mark).folder(trial.number).is_dir()
