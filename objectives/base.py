@@ -282,7 +282,8 @@ class MemoryNeed:
 
     It grows with what a run really needs, but may be too low; None where the program cannot say it. `place` is what has
     the room, where it is no node but the `card` of each process. `peak` is the metric of every run that tells what it
-    took there. Runs elsewhere took `excess_bytes` more than the program says, at least.
+    took there. Runs elsewhere took `excess_bytes` more than the program says, at least. How much too low it is may
+    depend on the `kind` of configuration, so that only those of one kind are compared; `processes` share the place.
     """
 
     bytes_of: Callable[[Configuration], float | None]
@@ -290,6 +291,8 @@ class MemoryNeed:
     place: str = "node"
     peak: str = "peak_memory_bytes"
     excess_bytes: float = 0.0
+    kind: Callable[[Configuration], object] = lambda _: None
+    processes: Callable[[Configuration], int] = lambda _: 1
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from autotune.records.outcome import Outcome
 from autotune.records.study import ENDED, STOPPED
-from objectives.base import CURVE, LAST_STEP, Metric, Progress, ProgressReader
+from objectives.base import CURVE, LAST_STEP, REMARK, Metric, Progress, ProgressReader
 from objectives.patterns.lines import read_each
 
 ELAPSED = "elapsed_s"
@@ -114,6 +114,8 @@ def continued(before: Outcome | None, outcome: Outcome, segment: Segment, lost: 
         # What is recorded beside the metric belongs to the step at which that was best.
         if before.metrics[segment.metric.name] == best:
             metrics |= before.metrics
+            details = {name: value for name, value in details.items() if name != REMARK}
+            details |= {name: value for name, value in before.details.items() if name == REMARK}
         metrics |= {
             name: before.metrics[name] + outcome.metrics[name]
             for name in (ELAPSED,)

@@ -20,9 +20,9 @@ class MemoryBounds:
     def __init__(self, need: MemoryNeed) -> None:
         """Start without any trial."""
         self._need = need
-        self._worked: dict[int, float] = {}
+        self._worked: dict[int, tuple[float, object]] = {}
         self._failed: dict[int, tuple[float, Configuration]] = {}
-        self._excess: dict[int, float] = {}
+        self._excess: dict[int, tuple[float, int]] = {}
 
     def learn(self, trial: TrialRecord) -> None:
         """Learn from what ran of a trial by now."""
@@ -32,10 +32,10 @@ class MemoryBounds:
         worked = [measured(outcome) for outcome in trial.outcomes if outcome.complete]
         if worked:
             self._failed.pop(trial.number, None)
-            self._worked[trial.number] = need
+            self._worked[trial.number] = need, self._need.kind(trial.configuration)
             peaks = [metrics[self._need.peak] for metrics in worked if self._need.peak in metrics]
             if peaks:
-                self._excess[trial.number] = max(peaks) - need
+                self._excess[trial.number] = max(peaks) - need, self._need.processes(trial.configuration)
         elif any(_lacked_memory(outcome) for outcome in trial.outcomes):
             self._failed[trial.number] = (need, trial.configuration)
 
@@ -44,13 +44,21 @@ class MemoryBounds:
         need = self._need.bytes_of(configuration)
         if need is None:
             return ""
-        worked = max(self._worked.values(), default=0.0)
+        kind = self._need.kind(configuration)
+        worked = max((most for most, of in self._worked.values() if of == kind), default=0.0)
         # What worked with more memory than it tells of failures that have another reason, such as a busy node.
-        too_much = [(least, number) for number, (least, _) in self._failed.items() if worked < least <= need]
+        too_much = [
+            (least, number)
+            for number, (least, failed) in self._failed.items()
+            if worked < least <= need and self._need.kind(failed) == kind
+        ]
         if too_much:
             number = min(too_much)[1]
             return f"it needs as much memory as trial {number} ({shown(self._failed[number][1])}), which ran out of it"
-        about = need + max(0.0, min(self._excess.values(), default=self._need.excess_bytes))
+        # Part of it is each process's own; what all have together does not grow with their number.
+        processes = self._need.processes(configuration)
+        excess = [most * min(1.0, processes / count) for most, count in self._excess.values()]
+        about = need + max(0.0, min(excess, default=self._need.excess_bytes))
         if about > self._need.room_bytes:
             room = f"a {self._need.place} has {self._need.room_bytes / _GIB:.3g} GiB"
             return f"it would need {about / _GIB:.3g} GiB, and {room}"

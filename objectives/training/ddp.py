@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from launchers import Job, Resources
 from launchers.software.moment import is_of_this_moment
 from objectives.base import (
+    CHECKPOINT_VARIABLE,
     PARTS,
     REMARK,
     Answer,
@@ -54,6 +55,7 @@ _GAP = gap_metric(VALIDATION_LOSS)
 # Between two reports every configuration trains as many samples, so that their paces can be compared.
 _SAMPLES_PER_REPORT = 1024
 _BATCHES = (32, 64, 128, 256, 512)
+_SMALLEST_MAP = 32  # of images up to this size the last stage of a ResNet sees one pixel: of one sample, no spread
 _LOSS_MAY_DIFFER = 0.1  # of that of exact gradients, after the same samples
 # Of a sample of size 32, as torch's autograd keeps activations (a test measures them); the optimiser has a velocity.
 FOOTPRINTS = {
@@ -150,7 +152,8 @@ class DdpOptions(BaseModel):
 class DdpObjective:
     """Runs our program; `argv` is its command line without what is tuned.
 
-    With `checks_loss` the loss is an answer: what saves time by spoiling the training is a failed trial.
+    With `checks_loss` the loss is an answer: what saves time by spoiling the training is a failed trial. A run that
+    `keeps_checkpoints` writes them into its own folder; no other run goes on from them.
     """
 
     argv: tuple[str, ...]
@@ -158,17 +161,19 @@ class DdpObjective:
     environment: Mapping[str, str] = field(default_factory=dict)
     gpus: bool = False
     checks_loss: bool = False
+    keeps_checkpoints: bool = False
 
     def job(self, configuration: Configuration, context: Context) -> Job:
         """Return the program with the configuration's options."""
         words = [filled_in(word, configuration) for word in _TEMPLATES]
         batch = int(configuration["batch_size"])
         processes, threads = int(configuration["workers"]), int(configuration["threads"])
+        kept = {CHECKPOINT_VARIABLE: str(context.folder.absolute() / "checkpoint")} if self.keeps_checkpoints else {}
         asked = (f"--report-every={max(1, _SAMPLES_PER_REPORT // batch)}", f"--seed={1 + context.seed}")
         return Job(
             argv=(*self.argv, *asked, *(word for word in words if word is not None)),
             folder=context.folder,
-            environment={**self.environment, "OMP_NUM_THREADS": str(threads), "PYTHONUNBUFFERED": "1"},
+            environment={**self.environment, **kept, "OMP_NUM_THREADS": str(threads), "PYTHONUNBUFFERED": "1"},
             resources=Resources(processes * threads, gpus=processes if self.gpus else 0, cpus=context.cpus),
             time_limit_s=context.time_limit_s,
         )
@@ -221,6 +226,9 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     if not python.gpus and most > cores and not checked.oversubscribe:
         msg = f"{most} workers on {cores} cores need oversubscribe = true"
         raise PlanError(Problem(msg, "options.max_workers"))
+    if 0 < python.gpus < most:
+        msg = f"{most} workers need a GPU each, and {python.gpus} are here: those without one would train on CPUs"
+        raise PlanError(Problem(msg, "options.max_workers"))
     fixed = [f"--model={checked.model}", f"--size={checked.size}", f"--reports={checked.reports}"]
     if checked.target_loss is not None:
         fixed.append(f"--target-loss={checked.target_loss}")
@@ -248,6 +256,7 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
             {"PYTHONPATH": str(torch.PROGRAMS)},
             bool(python.gpus),
             checked.checks_loss,
+            checked.tune_checkpoints,
         ),
         parameters=parameters,
         constraints=tuple(_rules(checked, nccl=nccl, compiles=compiler is not None)),
@@ -274,6 +283,10 @@ def _bytes_of_worker(network: memory.Footprint, size: int, one: Configuration) -
 
 def _rules(checked: DdpOptions, *, nccl: bool, compiles: bool) -> Iterator[Constraint]:
     yield Constraint("equal shares", "batch_size % workers == 0", "every worker has as many samples of a batch")
+    if checked.model == "resnet50" and checked.size <= _SMALLEST_MAP:
+        parts = "(micro_batches if is_set(micro_batches) else 1)" if checked.tune_micro_batches else "1"
+        why = "a normalisation over batches needs two samples in each part"
+        yield Constraint("samples of a part", f"batch_size >= 2 * workers * {parts}", why)
     if checked.tune_hooks:
         yield Constraint("gradients to send", "workers > 1 or not is_set(hook)", "one worker sends nothing")
         if not nccl:

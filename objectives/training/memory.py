@@ -18,6 +18,8 @@ TEMPLATES = ("--micro-batches={micro_batches}", "--activations={activations}")
 """Words of a training's command line."""
 
 _WEIGHT_BYTES = 4
+# What takes more than is said depends on these: autocast keeps some operators at 32 bits, and compilers what they like.
+_OWN_EXCESS = ("precision", "compile", "activations")
 _GIB = 2**30
 
 
@@ -81,10 +83,21 @@ def need(
 
     `ranks` is the parameter that says how many processes share the node.
     """
+
+    def processes(one: Configuration) -> int:
+        return int(one.get(ranks, 1))
+
+    def kind(one: Configuration) -> object:
+        return (processes(one), *(one.get(name) for name in _OWN_EXCESS))
+
     if on_gpus:
-        return MemoryNeed(of_rank, python.gpu_bytes, "card", GPU_PEAK_MEMORY) if python.gpu_bytes else None
+        if not python.gpu_bytes:
+            return None
+        return MemoryNeed(of_rank, python.gpu_bytes, "card", GPU_PEAK_MEMORY, kind=kind)
     room = int(machine.get("memory_bytes", 0))
-    return MemoryNeed(lambda one: int(one.get(ranks, 1)) * of_rank(one), room) if room else None
+    if not room:
+        return None
+    return MemoryNeed(lambda one: processes(one) * of_rank(one), room, kind=kind, processes=processes)
 
 
 def too_large(found: MemoryNeed | None, tuned: Iterable[Parameter]) -> tuple[str, ...]:

@@ -123,6 +123,9 @@ class TrainingObjective:
             raise InfrastructureError(str(error), code=error.code) from error
         if not (seen and self._used_its_budget(output)):
             check(output)
+        # A script that is not told how far it goes prints one step more before it is stopped: no part of the run.
+        asked = int(output.job.environment.get(STEPS_VARIABLE, 0)) if output.job is not None else 0
+        seen = [progress for progress in seen if not asked or progress.step <= asked] or seen
         points = [(progress.step, progress.metrics[self.metric.name]) for progress in seen]
         if not points:
             check_disk(output)

@@ -37,6 +37,22 @@ def test_what_needs_as_much_as_a_run_that_lacked_memory_is_not_run():
     assert not found.lacks({})
 
 
+def test_a_failure_bounds_what_is_short_of_the_truth_alike_only():
+    need = replace(NEED, kind=lambda configuration: configuration.get("precision"))
+    found = MemoryBounds(need)
+    narrow = {"copies": 5, "precision": "bfloat16"}
+    found.learn(TrialRecord(3, narrow, (Run(narrow, 3, outcome=failed(FailureKind.OUT_OF_MEMORY)),)))
+    assert found.lacks({"copies": 6, "precision": "bfloat16"})
+    assert not found.lacks({"copies": 6, "precision": "float32"})
+
+
+def test_what_each_process_takes_beside_is_not_that_of_one_process():
+    found = MemoryBounds(replace(NEED, processes=lambda configuration: configuration["copies"]))
+    found.learn(trial(0, 2, used(60)))  # 40 more than is said, by two processes
+    assert not found.lacks({"copies": 1, "more": True})
+    assert "it would need" in found.lacks({"copies": 7})
+
+
 def test_a_failure_of_another_kind_or_below_what_worked_bounds_nothing():
     found = bounds(trial(1, 5, failed(FailureKind.TIMED_OUT)), trial(2, 3, failed(FailureKind.OUT_OF_MEMORY)))
     assert found.lacks({"copies": 4})

@@ -13,7 +13,7 @@ from autotune.statistics.standings import Standings
 from autotune.storage.readable import BRACKETS
 from autotune.studyfile import StoppingSection
 from autotune.tuning.loop import Ending
-from objectives.base import FailureKind, Progress
+from objectives.base import REMARK, FailureKind, Progress
 from tests.support.fakes import definition
 from tests.support.training import SCORE, SPACE, TrainingExecutor, learned, training_session, training_study
 
@@ -250,8 +250,12 @@ def test_the_default_is_valid_here():
 
 def test_metrics_beside_the_best_are_those_of_its_step_and_times_add_up():
     first = Outcome(metrics={"score": 0.9, "loss": 0.1, "elapsed_s": 2.0}, details={CURVE: [[1, 0.9]]})
-    second = Outcome(metrics={"score": 0.5, "loss": 0.7, "elapsed_s": 3.0}, details={CURVE: [[2, 0.5]]})
-    assert continued(first, second, segment(2)).metrics == {"score": 0.9, "loss": 0.1, "elapsed_s": 5.0}
+    second = Outcome(
+        metrics={"score": 0.5, "loss": 0.7, "elapsed_s": 3.0}, details={CURVE: [[2, 0.5]], REMARK: "overfits"}
+    )
+    both = continued(first, second, segment(2))
+    assert both.metrics == {"score": 0.9, "loss": 0.1, "elapsed_s": 5.0}
+    assert REMARK not in both.details
 
 
 def test_a_metric_that_comes_at_some_steps_only_does_not_end_a_trial():

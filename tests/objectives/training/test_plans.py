@@ -115,6 +115,24 @@ def test_every_ddp_configuration_has_equal_shares_and_a_core_for_each_thread(tmp
         assert one["workers"] * one["threads"] <= 4
 
 
+def test_a_ddp_run_keeps_checkpoints_where_how_often_is_tuned(tmp_path):
+    job = job_of(planned(ddp, tmp_path, tune_checkpoints=True), tmp_path, checkpoint_every=10)
+    assert job.environment["AUTOTUNE_CHECKPOINT"] == str(tmp_path / "checkpoint")
+    assert "--checkpoint-every=10" in job.argv
+    assert "AUTOTUNE_CHECKPOINT" not in job_of(planned(ddp, tmp_path), tmp_path).environment
+
+
+def test_each_part_that_a_normalisation_over_batches_sees_has_two_samples(tmp_path):
+    space = space_of(planned(ddp, tmp_path, model="resnet50", tune_micro_batches=True))
+    for one in space.sample(np.random.default_rng(0), 300):
+        assert one["batch_size"] // one["workers"] >= 2 * one.get("micro_batches", 1)
+
+
+def test_workers_are_not_some_on_gpus_and_some_on_cpus(tmp_path):
+    with pytest.raises(PlanError, match="4 workers need a GPU each, and 1 are here"):
+        planned(ddp, tmp_path, answering(gpus=1), max_workers=4)
+
+
 def test_a_ddp_run_stays_on_one_node_of_several(tmp_path):
     cluster = {"cores": 8, "nodes": 2, "cores_per_node": 4}
     plan = ddp.plan({"python": sys.executable}, machine=cluster, run_job=answering(), folder=tmp_path)
