@@ -131,8 +131,11 @@ class MixedModel:
 
     def variance(self, runs: int) -> float:
         """Return the variance of the estimate of a configuration with `runs` runs in one block."""
-        penalty = _MEDIAN_PENALTY**2 if self.statistic == "median" and runs > 2 else 1.0
-        return penalty * self.noise**2 / runs
+        return self._unit_variance(runs) * self.noise**2
+
+    def _unit_variance(self, runs: int) -> float:
+        """Return that of runs whose noise is 1."""
+        return (_MEDIAN_PENALTY**2 if self.statistic == "median" and runs > 2 else 1.0) / runs
 
     def contrast(self, challenger: int, incumbent: int) -> Contrast:
         """Compare two configurations that both have runs: within blocks, where that says more."""
@@ -165,7 +168,7 @@ class MixedModel:
         return sqrt(self.variance(len(first)) + self.variance(len(second)) + between)
 
     def _within(self, first: Sequence[MeasuredRun], second: Sequence[MeasuredRun]) -> Contrast | None:
-        """Return the mean difference within the blocks, and nodes, in which both have runs, each weighted by its runs.
+        """Return the mean difference within blocks, and nodes, in which both have runs, each weighted as it is sure.
 
         What has no effect tells nothing apart.
         """
@@ -179,7 +182,7 @@ class MixedModel:
         total = difference = 0.0
         for place in sides[0].keys() & sides[1].keys():
             ours, theirs = (side[place] for side in sides)
-            weight = len(ours) * len(theirs) / (len(ours) + len(theirs))
+            weight = 1.0 / (self._unit_variance(len(ours)) + self._unit_variance(len(theirs)))
             difference += weight * (center(ours, self.statistic) - center(theirs, self.statistic))
             total += weight
         return Contrast(difference / total, self.noise / sqrt(total), self.degrees) if total else None

@@ -42,6 +42,19 @@ def test_without_drift_a_configuration_is_worth_the_plain_statistic_of_its_runs(
     assert [found.center(c) for c in range(len(values))] == pytest.approx([float(plain(runs)) for runs in values])
 
 
+@pytest.mark.parametrize(("ours", "theirs"), [(3, 3), (3, 5), (2, 4)])
+def test_within_one_block_drift_changes_nothing(ours, theirs):
+    rng = np.random.default_rng(0)
+    samples = [
+        MeasuredRun(side, 0, float(value))
+        for side, count in ((1, ours), (2, theirs))
+        for value in rng.normal(0.0, 0.02, count)
+    ]
+    still = fit(samples)
+    moving = replace(still, spread=replace(still.spread, drift=0.05))
+    assert moving.contrast(1, 2).standard_error == pytest.approx(still.contrast(1, 2).standard_error)
+
+
 def test_one_block_cannot_drift():
     found = fit(repeated(0))
     assert found.offsets == {0: pytest.approx(0.0, abs=1e-12)}
