@@ -154,7 +154,9 @@ class _Comparison:
         dropped: list[str] = []
         for effect, *_ in dispensable:
             further = [name for name in effect.without if name not in dropped]
-            if self.space.contains(self._without([*dropped, *further])):
+            without = self._without([*dropped, *further])
+            # That no option alone could be seen to matter does not make all of them nothing.
+            if self.space.contains(without) and dict(without) != dict(self.default.configuration):
                 dropped += further
         if not dropped:
             return result

@@ -15,7 +15,6 @@ from statistics import median
 
 import numpy as np
 
-from autotune.comparison.pairs import FAILED_OFTEN
 from autotune.comparison.strata import node_of
 from autotune.comparison.time_left import TimeLeft, rounds_left
 from autotune.coordination.neighbours import what_to_do
@@ -32,11 +31,13 @@ from autotune.records.series import RunId, Series
 from autotune.records.study import Purpose, Run, TrialRecord
 from autotune.statistics.speed_up import SpeedUp
 from autotune.statistics.standings import Standings
+from autotune.statistics.verdict import FAILED_OFTEN
 from autotune.storage.study_store import StudyStore
 from objectives.base import Answer
 from spaces import Configuration
 
 _TICK_S = 0.25
+_TWO = 2
 
 
 @dataclass(frozen=True)
@@ -135,7 +136,7 @@ class Blocks:
 
     `then` is how long what follows them takes. With `over_nodes` rounds are spread over the nodes of the session, and
     the runs of each are made on one of them, and first on those that were not `used` to choose the sides. While more
-    nodes are looked for, one run is made after the other.
+    nodes are looked for, one run is made after the other. Rounds are counted from the `first` one on.
 
     Answers must agree with the study's baseline; on another workload with the first side's, which then runs first.
     """
@@ -153,6 +154,7 @@ class Blocks:
     then: TimeLeft = field(default_factory=TimeLeft)
     over_nodes: bool = False
     used: Collection[str] = ()
+    first: int = 0
 
     def table(self) -> BlockTable:
         """Return the stored runs of this series."""
@@ -196,7 +198,7 @@ class Blocks:
         todo = [slot for slot in slots if slot not in table.runs]
         in_flight: dict[int, tuple[tuple[int, int], RunInFlight]] = {}
         while True:
-            todo = [(number, side) for number, side in todo if table.is_reliable(side)]
+            todo = self._worth_running(todo, table)
             while todo and len(in_flight) < self.manager.gate.at_most(self._width(table)):
                 in_flight[self._key(todo[0])] = todo[0], self._launch(todo[0], table, in_flight.values())
                 del todo[0]
@@ -221,8 +223,15 @@ class Blocks:
                 if not any(number == slot[0] for number, _ in (*todo, *(other for other, _ in in_flight.values()))):
                     self.manager.display.line(f"{self.phase}, round {slot[0] + 1}: {self._said(slot[0], table)}")
 
+    def _worth_running(self, slots: Sequence[tuple[int, int]], table: BlockTable) -> list[tuple[int, int]]:
+        """Return the runs of sides that work; of two sides, those of rounds that both can run in."""
+        reliable = [table.is_reliable(side) for side in range(len(self.sides))]
+        alone = {number for number, side in slots if not reliable[side]} if len(self.sides) == _TWO else set()
+        return [(number, side) for number, side in slots if reliable[side] and number not in alone]
+
     def _slots(self, count: int) -> list[tuple[int, int]]:
-        return [(number, side) for number in range(count) for side in self._order(number)]
+        numbers = range(self.first, self.first + count)
+        return [(number, side) for number in numbers for side in self._order(number)]
 
     def _key(self, slot: tuple[int, int]) -> int:
         return slot[0] * len(self.sides) + slot[1]
@@ -240,7 +249,10 @@ class Blocks:
     def _order(self, number: int) -> list[int]:
         if self.other_workload and number == 0:
             return list(range(len(self.sides)))
-        return [int(side) for side in np.random.default_rng([self.seed, number]).permutation(len(self.sides))]
+        # Each two rounds are mirror images, so that a side is as often early as late; each series has its own orders.
+        drawn = np.random.default_rng([self.seed, zlib.crc32(str(self.series).encode()), number // 2])
+        order = [int(side) for side in drawn.permutation(len(self.sides))]
+        return order[:: -1 if number % 2 else 1]
 
     def _reference(self, table: BlockTable) -> Answer | None:
         if self.other_workload:

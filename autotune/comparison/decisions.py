@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 from autotune.comparison.blocks import Blocks, Side
 from autotune.comparison.findings import standings_of
-from autotune.comparison.pairs import FAILED_OFTEN
 from autotune.coordination.run_manager import RunManager
 from autotune.decisions.table import DecisionTable, cell_series, decision_table, gain_of
 from autotune.formatting import shown
 from autotune.records.series import Series
 from autotune.records.study import Run
+from autotune.statistics.verdict import FAILED_OFTEN
 from autotune.storage.readable import ReadableStudy
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import DecisionsSection, StudyFile
@@ -39,6 +39,20 @@ class Comparison:
             if failed < FAILED_OFTEN and len({run.round for run in ran}) < pairs:
                 return False
         return True
+
+    def first_round(self, runs: Sequence[Run]) -> int:
+        """Return the first of the rounds in which all sides run: beside new ones the others run anew."""
+        rounds = [
+            [
+                run.round
+                for run in runs
+                if run.series == self.series and dict(run.configuration) == dict(side.configuration)
+            ]
+            for side in self.sides
+        ]
+        if all(rounds):
+            return max(map(min, rounds))
+        return 1 + max((number for of_side in rounds for number in of_side), default=-1)
 
 
 def comparisons(table: DecisionTable, pairs: int, most_runs: int) -> list[Comparison]:
@@ -96,6 +110,7 @@ def confirm_table(store: StudyStore, manager: RunManager, study: StudyFile, sect
             comparison.about,
             # Its answer is another one than that of the study's default, as on another workload.
             other_workload=True,
+            first=comparison.first_round(store.runs()),
         ).until(study.verdict.pairs)
 
 

@@ -43,10 +43,13 @@ class DuetTable(BlockTable):
         return median(shares) if shares else None
 
     def measured(self) -> list[tuple[int, int, float]]:
-        """Return (side, round, value) for both runs of each duet."""
-        duets = {(number, other) for other in range(1, len(self.sides)) for number in self._together(0, other)}
-        paired = {*duets, *((number, 0) for number, _ in duets)}
-        return [(side, number, value) for side, number, value in super().measured() if (number, side) in paired]
+        """Return (side, round, value) of the other sides: what each would be beside a first side of the usual value.
+
+        What disturbed both runs of a duet has left these values, so that the round says nothing more: it is 0.
+        """
+        pairs = [(side, *pair) for side in range(1, len(self.sides)) for pair in self.pairs(0, side)]
+        usual = median(beside for _, beside, _ in pairs) if pairs else 1.0
+        return [(side, 0, value * usual / beside) for side, beside, value in pairs]
 
     def _together(self, first: int, second: int) -> list[int]:
         numbers = super()._together(first, second)

@@ -151,8 +151,14 @@ class Ablation(Stored):
 
     @property
     def accepted(self) -> bool:
-        """Whether the simplified configuration is in no metric significantly worse, and keeps the limits."""
-        return self.over_winner is not None and self.over_winner[2] >= 1.0 and not self.breaks and not self.worse
+        """Whether the simplified configuration is in no metric significantly worse, and keeps the limits.
+
+        Of a winner that is better than the default in these runs it must be, too: few runs see no difference anywhere.
+        """
+        if self.over_winner is None or self.over_winner[2] < 1.0 or self.breaks or self.worse:
+            return False
+        gains = self.combined is not None and self.combined[1] > 1.0
+        return not gains or (self.over_default is not None and self.over_default[1] > 1.0)
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,6 @@ from autotune.statistics.verdict import pairs_needed, precise_enough, precision,
 from autotune.studyfile import VerdictSection
 from objectives.base import Metric
 
-FAILED_OFTEN = 3
-"""A configuration with this many failures is not run again: it is unreliable."""
-
 Pairs = tuple[tuple[float, float], ...]
 """The values of the default and of the trial, in the metric's unit."""
 

@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import Any
 
 from autotune.comparison.limit_verdict import NO_LIMITS, LimitVerdict, limits_in_pairs
-from autotune.comparison.pairs import FAILED_OFTEN, Pairs, pairs_wanted
+from autotune.comparison.pairs import Pairs, pairs_wanted
 from autotune.formatting import listed, quantity
 from autotune.records.limit import breaks
 from autotune.records.outcome import Outcome
@@ -19,7 +19,7 @@ from autotune.records.study import Run, TrialRecord
 from autotune.statistics import signed_rank
 from autotune.statistics.ratio_words import Interval, moved
 from autotune.statistics.standings import Standings
-from autotune.statistics.verdict import ratio_interval
+from autotune.statistics.verdict import FAILED_OFTEN, ratio_interval
 from autotune.studyfile import VerdictSection
 from objectives.base import Metric
 

@@ -6,6 +6,7 @@ model is sure: its guesses are good on the average, and in some cells worse than
 """
 
 import zlib
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -229,20 +230,27 @@ class FreshPairs:
 
     @cached_property
     def _samples(self) -> list[dict[int, float]]:
-        """How much better each believed decision was than the default, by round, as logarithms."""
+        """How much better each believed decision was than the default, by round, as logarithms.
+
+        Rounds are counted from the last one of their context: settings that are believed in later have later ones.
+        """
         values: dict[tuple[Series, int, frozenset[tuple[str, Value]]], dict[float | None, float]] = {}
         for run in self.runs:
             if run.outcome.complete:
                 key = (run.series, run.round, frozenset(run.configuration.items()))
                 values[key] = dict(points_of(run.outcome.details)) | {None: run.outcome.metrics[self.metric.name]}
-        rounds = sorted({number for _, number, _ in values})
+        rounds: dict[Series, list[int]] = defaultdict(list)
+        for series, number, _ in values:
+            rounds[series].append(number)
         sign = -1.0 if self.metric.direction == "maximize" else 1.0
         samples = []
         for decision in self.believed:
             series, point = cell_series(decision.contexts), decision.point
             sides = [frozenset({**decision.contexts, **one}.items()) for one in (decision.default, decision.chosen)]
+            last = max(rounds[series], default=0)
             pairs = {
-                number: [values.get((series, number, side), {}).get(point, 0.0) for side in sides] for number in rounds
+                number - last: [values.get((series, number, side), {}).get(point, 0.0) for side in sides]
+                for number in sorted(set(rounds[series]))
             }
             samples.append(
                 {

@@ -102,7 +102,7 @@ class Summary:
 
     @property
     def best(self) -> TrialRecord | None:
-        """The winner of the verdict, unless it is slower than the default; before there is one, the best trial.
+        """The winner of the verdict, or the default if it is slower or fails too often; without a verdict, the best.
 
         Whichever it is keeps the limits. Of a trade-off it is the point that was asked for, if one was. A decision
         table has none.
@@ -114,7 +114,8 @@ class Summary:
         verdict = self.present_verdict
         if verdict is None:
             return self.standings.incumbent
-        if verdict.slower(self.standings.metric) and not self.on_limits.default_breaks:
+        worse = verdict.unreliable or verdict.slower(self.standings.metric)
+        if worse and not self.on_limits.default_breaks:
             return self.standings.baseline
         return self.standings.trials[verdict.winner]
 

@@ -20,6 +20,9 @@ from autotune.statistics.node_spread import NodeSpread
 from autotune.statistics.ratio_words import Interval, ends, times
 from objectives.base import Metric
 
+FAILED_OFTEN = 3
+"""A configuration with this many failures is not run again: it is unreliable."""
+
 # More pairs of runs than this are not worth a more precise ratio.
 _TOO_MANY = 200
 # A machine is another one in effect if it differs by so many standard errors, and by what no ranking should bear.
@@ -88,9 +91,24 @@ class Verdict(Stored):
             by_node[self.nodes[place] if self.nodes else ""].append(value)
         return fmean(map(fmean, by_node.values()))
 
+    @property
+    def winner_failures(self) -> tuple[str, ...]:
+        """How fresh runs of the winner failed."""
+        return tuple(text for text in self.failures if text.startswith(f"trial {self.winner}: "))
+
+    @property
+    def unreliable(self) -> bool:
+        """Whether the winner failed too often to be of any use, however fast it is when it works."""
+        return len(self.winner_failures) >= FAILED_OFTEN
+
+    @property
+    def given_up(self) -> bool:
+        """Whether one of the two failed too often to be run again."""
+        return self.unreliable or len(self.failures) - len(self.winner_failures) >= FAILED_OFTEN
+
     def significant(self, metric: Metric) -> bool:
-        """Whether the winner is better than the baseline beyond the noise."""
-        return self.known and self.interval(metric)[1] > 1.0
+        """Whether the winner is better than the baseline beyond the noise, and works."""
+        return self.known and not self.unreliable and self.interval(metric)[1] > 1.0
 
     def slower(self, metric: Metric) -> bool:
         """Whether the winner is worse than the baseline beyond the noise: the noise misled the tuning."""
@@ -103,6 +121,8 @@ class Verdict(Stored):
             return f"The winner could not be compared with the default configuration: {why}"
         if self.significant(metric):
             return self.comparison(metric)
+        if self.unreliable:
+            return f"The winner fails too often, so keep the default configuration: {self._failed()}"
         worse = "Worse than" if metric.is_quality else "Slower than"
         judgement = worse if self.slower(metric) else "No significant gain over"
         return f"{judgement} the default configuration, so keep that: {self.comparison(metric, 'it')}"
@@ -135,8 +155,14 @@ class Verdict(Stored):
                 "every pair gave exactly the same values: the program draws the same random numbers each time, so this "
                 "says nothing of others; let it use AUTOTUNE_SEED"
             )
-        said = (self._on_few_nodes(metric), self._moved(metric, tuned), self._imprecise(metric))
+        failed = self._failed() if self.known and self.winner_failures and not self.unreliable else None
+        said = (failed, self._on_few_nodes(metric), self._moved(metric, tuned), self._imprecise(metric))
         return "; ".join(filter(None, said)) or None
+
+    def _failed(self) -> str:
+        """Say how often the winner failed, and how at first."""
+        failed = len(self.winner_failures)
+        return f"the winner failed in {failed} of {failed + len(self.pairs)} fresh runs: {self.winner_failures[0]}"
 
     def _on_few_nodes(self, metric: Metric) -> str | None:
         """Say that the verdict does not hold on every node, or speaks for fewer than was asked for."""

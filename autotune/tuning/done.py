@@ -1,7 +1,7 @@
 """Whether a study is done: its trials are made, and its winner is compared with the default."""
 
 from autotune.comparison.decisions import is_confirmed
-from autotune.comparison.pairs import FAILED_OFTEN, pairs_wanted
+from autotune.comparison.pairs import pairs_wanted
 from autotune.planning.prepare import Prepared
 from autotune.records.study import State
 from autotune.results.summary import Summary, summarise
@@ -64,6 +64,6 @@ def _is_confirmed(summary: Summary, study: StudyFile) -> bool:
 
 
 def _has_enough(verdict: Verdict, study: StudyFile, metric: Metric) -> bool:
-    if not verdict.known:
-        return len(verdict.failures) >= FAILED_OFTEN
-    return len(verdict.pairs) >= pairs_wanted(verdict.pairs, study.verdict, metric)
+    if verdict.given_up:
+        return True
+    return verdict.known and len(verdict.pairs) >= pairs_wanted(verdict.pairs, study.verdict, metric)

@@ -39,6 +39,7 @@ SPEAKERS = (
     Breach.__str__,
     breaks,
     Verdict.doubt,
+    Verdict._failed,
     Verdict._moved,
     Verdict._imprecise,
     Verdict._on_few_nodes,

@@ -1,5 +1,6 @@
 """A check of a watch: a few pairs of runs of default and winner, and where they ran, read from the stored runs."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -7,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from autotune.comparison.blocks import BlockTable, Side
 from autotune.records.series import Series, SeriesKind
 from autotune.records.study import Definition, Run
+from autotune.statistics.verdict import FAILED_OFTEN
 
 # A check that was interrupted goes on for so long; later it is another day, and another check.
 _ONE_DAY = timedelta(hours=24)
@@ -53,8 +55,9 @@ def next_number(checks: Sequence[Check], pairs: int) -> int:
     if not checks:
         return 1
     last = checks[-1]
-    # Three failures end a check, however many pairs it has.
-    failed_often = len(last.failures) > 2 * len(last.pairs)
+    # Three failures of a side end a check, however many pairs it has.
+    sides = Counter(text.partition(":")[0] for text in last.failures)
+    failed_often = max(sides.values(), default=0) >= FAILED_OFTEN
     return last.number + (failed_often or not last.goes_on(pairs, datetime.now(UTC)))
 
 

@@ -10,7 +10,7 @@ from autotune.comparison.watching.check import Check, changed
 from autotune.comparison.watching.judgement import Judgement, Pair, Quantity
 from autotune.records.study import Definition
 from autotune.statistics.change import Shift
-from autotune.statistics.ratio_words import Interval, times
+from autotune.statistics.ratio_words import Interval, ends, times
 from autotune.statistics.verdict import Verdict
 from objectives.base import Metric
 
@@ -141,7 +141,7 @@ class Finding:
             before * exp(change.shift.low),
             before * exp(change.shift.high),
         )
-        words = f"{times(now[0], self.metric, '.3f')} the default (95% interval {now[1]:.3f} to {now[2]:.3f})"
+        words = f"{times(now[0], self.metric, '.3f')} the default (95% interval {ends(now, self.metric)})"
         judged = "no longer wins" if now[1] <= 1.0 else "wins by less" if change.shift.size < 0 else "wins by more"
         return f"the winner (trial {self.verdict.winner}) {judged}: {words}, {since}"
 

@@ -3,12 +3,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from autotune.comparison.blocks import Blocks, Side
 from autotune.comparison.confirm import competitors, confirm
 from autotune.comparison.findings import changes
 from autotune.comparison.pairs import pairs_wanted
 from autotune.coordination.coordinators import Coordinators
 from autotune.errors import CannotRunHereError
 from autotune.execution.core_pool import CorePool
+from autotune.records.series import Series
 from autotune.records.study import Run, TrialRecord
 from autotune.results.summary import summarise
 from autotune.statistics.standings import Standings
@@ -195,6 +197,60 @@ def test_a_winner_that_cannot_be_repeated_gets_no_verdict(store, tmp_path):
     assert not verdict.known
     assert "not this time" in verdict.sentence(SECONDS)
     assert sum(dict(c) != DEFAULT for _, c in broken.launched) == 3
+
+
+def test_a_winner_that_works_only_now_and_then_is_of_no_use(store, tmp_path):
+    add(store, (DEFAULT, 2.0), (SIMPLE, 0.8))
+    made = []
+
+    def now_and_then(configuration):
+        if dict(configuration) == DEFAULT:
+            return took(2.0)
+        made.append(1)
+        return failed(FailureKind.APPLICATION_ERROR, "not this time") if len(made) in {2, 5, 9} else took(0.8)
+
+    executor = PaperExecutor(now_and_then)
+    verdict = confirm(store, manager(tmp_path, executor), replaced_pairs(STUDY, 12))
+    assert verdict.known
+    assert not verdict.significant(SECONDS)
+    text = summarise(store).best_text()
+    assert "fails too often" in text
+    assert "not this time" in text
+    assert dict(summarise(store).best.configuration) == DEFAULT
+    # Nothing runs on without a partner.
+    defaults = sum(dict(c) == DEFAULT for _, c in executor.launched)
+    assert defaults <= len(made) + 1
+
+
+def test_failures_of_a_winner_that_mostly_works_are_said(store, tmp_path):
+    add(store, (DEFAULT, 2.0), (SIMPLE, 0.8))
+    made = []
+
+    def once(configuration):
+        if dict(configuration) == DEFAULT:
+            return took(2.0 + 0.01 * len(made))
+        made.append(1)
+        return failed(FailureKind.APPLICATION_ERROR, "not this time") if len(made) == 2 else took(0.8)
+
+    verdict = confirm(store, manager(tmp_path, PaperExecutor(once)), STUDY)
+    assert verdict.significant(SECONDS)
+    assert verdict.doubt(SECONDS).startswith("the winner failed in 1 of ")
+
+
+def replaced_pairs(study, pairs):
+    return study.model_copy(update={"verdict": study.verdict.model_copy(update={"pairs": pairs, "max_pairs": pairs})})
+
+
+def test_each_side_runs_first_as_often_and_each_series_has_orders_of_its_own(store, tmp_path):
+    sides = (Side("default", DEFAULT, 0), Side("trial 1", SIMPLE, 1))
+    orders = []
+    for check in range(1, 9):
+        standings = Standings.of(store.trials(), SECONDS)
+        executor = manager(tmp_path, PaperExecutor(noisy()))
+        blocks = Blocks(store, executor, standings, Series.watch(1, check), sides, 0, "checking", "the winner")
+        orders.append([blocks._order(number)[0] for number in range(8)])
+    assert all(sum(first) == 4 for first in orders)
+    assert len({tuple(first) for first in orders}) > 1
 
 
 def test_changes_are_counted_from_the_default():

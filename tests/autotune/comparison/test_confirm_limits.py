@@ -109,8 +109,8 @@ def test_what_is_slower_than_a_default_that_breaks_a_limit_wins_and_is_not_compa
     assert verdict.slower(SECONDS)
     summary = summarise(store)
     assert summary.best.configuration == {"np": 5}
-    assert summary.verdict_sentence().startswith("0.39")
-    assert "the default breaks p99 <= 20 ms: 39.9" in summary.verdict_sentence()
+    assert summary.verdict_sentence().startswith("0.40")
+    assert "the default breaks p99 <= 20 ms: 40.1" in summary.verdict_sentence()
     assert "the two are not comparable" in headline(summary).sentence
     assert "keep that" not in summary.best_text()
 

@@ -1,12 +1,14 @@
 import csv
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from autotune.cli.decisions import print_table
-from autotune.comparison.decisions import comparisons
+from autotune.comparison.blocks import Side
+from autotune.comparison.decisions import Comparison, comparisons
 from autotune.decisions.ranges import ranges
 from autotune.decisions.rows import rows_of
 from autotune.decisions.section import decisions_section
@@ -201,6 +203,42 @@ def test_by_weights_the_gain_is_that_of_the_programs_time_and_unused_contexts_ar
     )
     assert rows_of(table)[0][:2] == ["sum", "75.0%"]
     assert table.to_dict()["cells"][0]["share"] == 0.75
+
+
+def test_a_setting_that_is_believed_in_later_is_compared_with_a_default_that_runs_beside_it():
+    sides = tuple(Side(way, {"op": "sum", "way": way}) for way in ("own", "tree", "ring"))
+    before, now = (Comparison(cell_series({"op": "sum"}), "op=sum", some) for some in (sides[:2], sides))
+
+    def ran(way, number, value):
+        outcome = SimpleNamespace(complete=True, metrics={"us": value}, details={})
+        return SimpleNamespace(
+            outcome=outcome, series=before.series, round=number, configuration={"op": "sum", "way": way}
+        )
+
+    assert before.first_round([]) == 0
+    runs = [ran(way, number, value) for number in range(8) for way, value in (("own", 10.0), ("tree", 9.0))]
+    assert before.first_round(runs) == 0
+    assert now.first_round(runs) == 8
+    # Interrupted after a round on a machine that is ten times as slow now, it goes on with the rounds after it.
+    later = [ran(way, 8, 100.0) for way in ("own", "tree", "ring")]
+    assert now.first_round([*runs, *later]) == 8
+    later += [ran(way, number, 100.0) for number in range(9, 16) for way in ("own", "tree", "ring")]
+    guess = Decision({"op": "sum"}, None, {"way": "ring"}, {"way": "own"}, 1.1, 0.9, 1.4)
+    other = replace(guess, contexts={"op": "copy"}, chosen={"way": "tree"})
+    elsewhere = [
+        SimpleNamespace(
+            outcome=one.outcome,
+            series=cell_series({"op": "copy"}),
+            round=one.round,
+            configuration={"op": "copy", "way": one.configuration["way"]},
+        )
+        for one in runs
+    ]
+    fresh = FreshPairs((guess, other), (guess, other), [*runs, *later, *elsewhere], Metric("us", "us"))
+    found = fresh.decided(0.95)
+    assert (found[0].ratio, found[0].pairs) == (pytest.approx(1.0), 8)
+    # Contexts have a figure together, whenever their rounds were.
+    assert fresh.overall(0.95)[0] == pytest.approx((10.0 / 9.0) ** 0.5)
 
 
 def test_ranges_run_over_points_and_end_where_the_decision_changes():
