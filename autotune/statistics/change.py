@@ -38,7 +38,8 @@ class Shift:
     """The most likely shift of the mean, with its 95 % interval, as logarithms of ratios.
 
     It began with the check `since`, of which the first after the reference is 1. `evidence` is the sum of the
-    likelihood ratios of all beginnings.
+    likelihood ratios of all beginnings. `after` is the level since then, a logarithm with the ends of its 95 %
+    interval, by the checks since then alone: what the shift is from, the reference may have missed.
     """
 
     evidence: float
@@ -46,6 +47,7 @@ class Shift:
     size: float
     low: float
     high: float
+    after: tuple[float, float, float]
 
 
 def shift(checks: Sequence[Sequence[float]], check_effect: float) -> Shift:
@@ -59,13 +61,27 @@ def shift(checks: Sequence[Sequence[float]], check_effect: float) -> Shift:
     if len(checks) < 2 or not all(len(check) for check in checks):
         msg = "a shift is seen in a reference and at least one check, with a value each"
         raise ValueError(msg)
-    joint, moved, precision = likelihood_ratios([np.asarray(check, dtype=float) for check in checks], check_effect)
+    values = [np.asarray(check, dtype=float) for check in checks]
+    joint, moved, precision = likelihood_ratios(values, check_effect)
     ratios = joint.sum(axis=0)
     since = int(ratios.argmax())
     # Over all beginnings: the most likely one is known no better than the size.
     size, spread = _posterior(joint, moved / precision, 1.0 / precision)
     reach = _TWO_SIDED_95 * spread
-    return Shift(float(ratios.sum()), since + 1, size, size - reach, size + reach)
+    after = _level(_clipped(values), since + 1, check_effect)
+    return Shift(float(ratios.sum()), since + 1, size, size - reach, size + reach, after)
+
+
+def _level(clipped: Sequence[Matrix], since: int, check_effect: float) -> tuple[float, float, float]:
+    """Return the mean of the checks from one on, and the ends of its interval."""
+    own = clipped[since:]
+    inner = sum(float(((check - check.mean()) ** 2).sum()) for check in clipped)
+    degrees = max(1, sum(len(check) - 1 for check in clipped))
+    noise = max(_LEAST_NOISE, sqrt(inner / degrees))
+    count = sum(len(check) for check in own)
+    mean = sum(float(check.sum()) for check in own) / count
+    reach = _TWO_SIDED_95 * sqrt(noise**2 / count + check_effect**2 / len(own))
+    return mean, mean - reach, mean + reach
 
 
 def likelihood_ratios(checks: Sequence[Matrix], check_effect: float) -> tuple[Matrix, Matrix, Matrix]:

@@ -292,6 +292,10 @@ def _rules(checked: DdpOptions, *, nccl: bool, compiles: bool) -> Iterator[Const
         if not nccl:
             rule = "not is_set(hook) or hook == 'fp16' or (is_set(bucket_mib) and bucket_mib == '100')"
             yield Constraint("one bucket for PowerSGD", rule, "between CPUs several would meet in any order")
+    if checked.tune_hooks and checked.tune_float16:
+        powersgd = "is_set(hook) and hook in ['powersgd-1', 'powersgd-4']"
+        rule = f"not ({powersgd} and is_set(precision) and precision == 'float16')"
+        yield Constraint("what PowerSGD remembers", rule, "one overflow of 16 bits would stay in it for ever")
     if checked.tune_prefetch:
         rule = "is_set(loader_workers) or not is_set(prefetch)"
         yield Constraint("batches ahead", rule, "without loader processes nobody makes them")

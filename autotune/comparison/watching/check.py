@@ -2,13 +2,14 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from autotune.comparison.blocks import BlockTable, Side
+from autotune.comparison.duets import DuetTable
 from autotune.records.series import Series, SeriesKind
 from autotune.records.study import Definition, Run
-from autotune.statistics.verdict import FAILED_OFTEN
+from autotune.statistics.verdict import FAILED_OFTEN, PairsMode
 
 # A check that was interrupted goes on for so long; later it is another day, and another check.
 _ONE_DAY = timedelta(hours=24)
@@ -40,13 +41,14 @@ class Check:
         return len(self.pairs) < pairs and now - datetime.fromisoformat(self.started) < _ONE_DAY
 
 
-def checks_of(runs: Iterable[Run], sides: tuple[Side, Side], metric: str) -> list[Check]:
-    """Return the checks of a winner, in their order."""
+def checks_of(runs: Iterable[Run], sides: tuple[Side, Side], metric: str, mode: PairsMode) -> list[Check]:
+    """Return the checks of a winner, in their order, whose pairs were made in this mode."""
     by_series: dict[Series, list[Run]] = {}
     for run in runs:
         if run.series.kind is SeriesKind.WATCH and run.series.of[0] == str(sides[1].trial):
             by_series.setdefault(run.series, []).append(run)
-    checks = [_check(int(series.of[1]), made, sides, metric) for series, made in by_series.items()]
+    none_yet = (DuetTable if mode == "duet" else BlockTable)(sides, {}, metric)
+    checks = [_check(int(series.of[1]), made, none_yet) for series, made in by_series.items()]
     return sorted(checks, key=lambda check: check.number)
 
 
@@ -61,10 +63,10 @@ def next_number(checks: Sequence[Check], pairs: int) -> int:
     return last.number + (failed_often or not last.goes_on(pairs, datetime.now(UTC)))
 
 
-def _check(number: int, runs: Sequence[Run], sides: tuple[Side, Side], metric: str) -> Check:
-    places = {side.trial: index for index, side in enumerate(sides)}
-    table = BlockTable(sides, {(run.round, places[run.trial]): run for run in runs if run.trial in places}, metric)
-    failures = [f"{side.label}: {text}" for index, side in enumerate(sides) for text in table.failures(index)]
+def _check(number: int, runs: Sequence[Run], none_yet: BlockTable) -> Check:
+    places = {side.trial: index for index, side in enumerate(none_yet.sides)}
+    table = replace(none_yet, runs={(run.round, places[run.trial]): run for run in runs if run.trial in places})
+    failures = [f"{side.label}: {text}" for index, side in enumerate(table.sides) for text in table.failures(index)]
     started = min(run.started for run in runs)
     return Check(number, started, tuple(table.pairs(0, 1)), tuple(failures), surroundings(runs))
 

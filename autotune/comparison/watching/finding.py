@@ -135,12 +135,8 @@ class Finding:
         if change.quantity is not Quantity.GAIN:
             who = "the default" if change.quantity is Quantity.DEFAULT else f"the winner (trial {self.verdict.winner})"
             return f"{who} became {self._worse(change.shift)}, {since}"
-        before = self._speed_up(self.reference)
-        now: Interval = (
-            before * exp(change.shift.size),
-            before * exp(change.shift.low),
-            before * exp(change.shift.high),
-        )
+        middle, low, high = change.shift.after
+        now: Interval = (exp(middle), exp(low), exp(high))
         words = f"{times(now[0], self.metric, '.3f')} the default (95% interval {ends(now, self.metric)})"
         judged = "no longer wins" if now[1] <= 1.0 else "wins by less" if change.shift.size < 0 else "wins by more"
         return f"the winner (trial {self.verdict.winner}) {judged}: {words}, {since}"

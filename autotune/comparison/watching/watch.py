@@ -52,7 +52,7 @@ class Watch:
     @property
     def checks(self) -> list[Check]:
         """The checks so far, in their order."""
-        return checks_of(self.store.runs(), self._sides, self.standings.metric.name)
+        return checks_of(self.store.runs(), self._sides, self.standings.metric.name, self.verdict.mode)
 
     @property
     def pairs(self) -> int:

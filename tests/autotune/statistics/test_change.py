@@ -33,6 +33,16 @@ def test_one_check_that_takes_twice_as_long_is_enough_even_where_runs_differ_muc
     assert shift(history, DAY).evidence > 300
 
 
+def test_the_level_after_a_shift_is_not_that_of_a_reference_that_one_run_has_spoilt():
+    rng = np.random.default_rng(5)
+    reference = [*rng.normal(0.5, 0.02, 7), 0.5 + 1.6]
+    checks = [reference, *(rng.normal(0.5, 0.02, 3) for _ in range(3)), *(rng.normal(-0.1, 0.02, 3) for _ in range(2))]
+    found = shift(checks, 0.005)
+    assert found.since == 4
+    assert found.after[0] == pytest.approx(-0.1, abs=0.03)
+    assert found.after[1] < -0.1 < found.after[2] < 0.0
+
+
 def test_one_run_that_is_disturbed_is_no_shift():
     history = checks(8, 1)
     before = shift(history, DAY).evidence

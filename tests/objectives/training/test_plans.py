@@ -206,6 +206,15 @@ def test_a_ddp_run_that_computes_too_little_says_where_its_time_went(tmp_path, g
     assert found.details[REMARK] == words
 
 
+def test_powersgd_whose_memory_one_overflow_would_spoil_goes_with_other_arithmetic(tmp_path):
+    space = space_of(planned(ddp, tmp_path, tune_hooks=True, tune_float16=True, tune_batch=False))
+    sample = space.sample(np.random.default_rng(0), 400)
+    found = {(str(one.get("hook")).partition("-")[0], one.get("precision")) for one in sample}
+    assert ("fp16", "float16") in found
+    assert ("powersgd", "float16") not in found
+    assert ("powersgd", None) in found
+
+
 def test_the_gap_of_a_validated_ddp_run_is_a_metric(tmp_path):
     found = measured(tmp_path, {"validation_loss": 0.5, "validate_s": 0.7}, validation_samples=64)
     assert found.metrics["gap"] == pytest.approx(0.2)
