@@ -41,7 +41,9 @@ class Pace:
         then_s, before_s, now_s = time_at(seen, middle), time_at(self.timeline, middle), time_at(self.timeline, last)
         if then_s is None or before_s is None or now_s is None or now_s <= before_s:
             return None
-        return elapsed_s + (self.elapsed_s - now_s) * (elapsed_s - then_s) / (now_s - before_s)
+        # Lines are read some moments after they came, of a short run when it is over.
+        left_s = max(0.0, self.elapsed_s - now_s)
+        return elapsed_s + left_s * (elapsed_s - then_s) / (now_s - before_s)
 
     def began(self, seen: Sequence[tuple[int, float]]) -> int:
         """Return the first step that both told, if both told it."""

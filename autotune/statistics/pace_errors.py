@@ -51,9 +51,7 @@ def changes_of(pace: Pace, run: Told) -> Changes:
     if end_s is None and run.timeline[-1][0] >= first + _NEARLY * (last - first):
         end_s = pace.end_s(run.timeline)
     known = [*(_foretold(pace, run.timeline, step) for step in looks(pace)), end_s]
-    return tuple(
-        log(after / before) if before is not None and after is not None else None for before, after in pairwise(known)
-    )
+    return tuple(log(after / before) if before and after else None for before, after in pairwise(known))
 
 
 def _foretold(pace: Pace, timeline: Timeline, step: int) -> float | None:

@@ -59,3 +59,10 @@ def test_a_run_and_a_yardstick_that_begin_to_tell_at_other_steps_are_compared_fr
     late = Pace(STEPS[4:], elapsed_s=13.0, value=11.0)
     assert late.end_s(run(lambda step: 2.0 + 0.2 * step, until=40)) == pytest.approx(2.0 + 2.0 * 11.0)
     assert PACE.end_s(run(lambda step: 2.0 + 0.2 * step, until=40)[4:]) == pytest.approx(2.0 + 2.0 * 11.0)
+
+
+def test_steps_that_were_read_when_the_run_was_over_foretell_no_end_before_them():
+    # A run of 0.38 s whose lines were read after 0.4 and 0.5 s.
+    late = Pace(tuple((step, 0.40 + 1e-6 * step + 0.1 * (step > 40)) for step in range(1, 61)), 0.38, 15.0)
+    seen = [(step, 8.0 + 1e-6 * step) for step in range(1, 31)]
+    assert late.end_s(seen) == seen[-1][1]

@@ -64,3 +64,9 @@ def test_at_most_so_many_runs_are_said_to_have_lost_that_have_not():
         ends = [log(known[0]) + row.sum() for row in rng.normal(0.0, spreads, (10, 3))]
         wrong += sum(end < 0.0 for end in ends)
     assert wrong / runs < 0.06
+
+
+def test_what_cannot_be_a_time_says_nothing_of_how_forecasts_change():
+    late = Pace(tuple((step, 0.40 + 1e-6 * step + 0.1 * (step > 40)) for step in range(1, 61)), 0.38, 15.0)
+    assert changes_of(late, Told(late.timeline, 0.38))[0] == pytest.approx(0.0, abs=1e-3)
+    assert changes_of(late, Told(late.timeline, 0.0))[-1] is None
