@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from math import inf
 
+from autotune.decisions.table import DecisionTable, table_of
 from autotune.records.series import SeriesKind
 from autotune.records.study import Run
 from autotune.results.known import known_of
@@ -18,7 +19,7 @@ _REPLAY = "a replay: nothing ran"
 
 @dataclass(frozen=True)
 class CameTo:
-    """A study's verdict in a few words, its settled `trials`, and all its `runs`, which `took_s` together.
+    """A study's verdict, or decision table, in a few words, its settled `trials`, and its `runs`, `took_s` together.
 
     `spent_core_s` are the core-seconds of its runs, `saved_core_s` those that it did not have to spend: on runs that
     had lost, and on repeats of what was clear.
@@ -43,8 +44,11 @@ def came_to(store: ReadableStudy) -> CameTo:
         return replace(NOT_TUNED, over_the_default=_REPLAY)
     # What a watch spends later is not the study's.
     runs = [run for run in store.runs() if run.series.kind is not SeriesKind.WATCH]
-    known, ledger = known_of(store, summary), summary.ledger
-    sentence = summary.verdict_sentence() or _NOTHING if known is None else known.sentence
+    known, table, ledger = known_of(store, summary), table_of(store), summary.ledger
+    if table is not None:
+        sentence = _of_cells(table)
+    else:
+        sentence = summary.verdict_sentence() or _NOTHING if known is None else known.sentence
     return CameTo(
         over_the_default=sentence.rstrip("."),
         trials=summary.finished,
@@ -53,6 +57,15 @@ def came_to(store: ReadableStudy) -> CameTo:
         spent_core_s=ledger.spent,
         saved_core_s=ledger.saved_by_caps + ledger.spared_by_racing,
     )
+
+
+def _of_cells(table: DecisionTable) -> str:
+    """Say in how many cells of a decision table another setting is better, and what all of them gain."""
+    text = f"{len(table.changed)} of {len(table.decisions)} cells better than the default"
+    if table.overall is None:
+        return text
+    ratio, low, high = table.overall
+    return f"{text}; {ratio:.3f}x ({low:.3f} to {high:.3f}) over all"
 
 
 def took_s(runs: Iterable[Run]) -> float:

@@ -1,17 +1,20 @@
 """`autotune studies`: what ships, and what it came to here."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
 
 from autotune import studyfile
 from autotune.cli.app import app
+from autotune.decisions.table import DecisionTable
 from autotune.records.series import Series
 from autotune.records.study import Run
 from autotune.results.came_to import came_to, took_s
 from autotune.storage.study_store import StudyStore
-from objectives.base import FailureKind
+from objectives.base import FailureKind, Metric
+from objectives.decisions.decision import Decision
 from tests.autotune.results.test_known import SPACE, study
 from tests.support.fakes import definition, failed, took
 from tests.support.stored import add_trial
@@ -65,6 +68,19 @@ def test_a_replay_has_no_figures_of_work_that_never_happened(storage):
     study(f"sqlite:///{storage}", "stream", *[(2.0, 1.0)] * 6, objective="replay")
     table = ran("--storage", storage, "--table").splitlines()
     assert any(line.startswith("| stream | a replay: nothing ran |  |  |  |  |  |") for line in table)
+
+
+def test_a_decision_table_says_in_how_many_cells_another_setting_is_better(storage, monkeypatch):
+    own, tree = {"way": "own"}, {"way": "tree"}
+    cells = (Decision({"op": "sum"}, None, tree, own, 1.4, 1.2, 1.6, 8), Decision({"op": "copy"}, None, own, own))
+    found = DecisionTable(Metric("us", "us"), ("op",), None, 0.95, cells, overall=(1.18, 1.1, 1.26))
+    monkeypatch.setattr("autotune.results.came_to.table_of", lambda _: found)
+    study(f"sqlite:///{storage}", "stream")
+    row = next(row for row in json.loads(ran("--storage", storage, "--json")) if row["study"] == "stream")
+    assert row["over_the_default"] == "1 of 2 cells better than the default; 1.180x (1.100 to 1.260) over all"
+    monkeypatch.setattr("autotune.results.came_to.table_of", lambda _: replace(found, overall=None))
+    row = next(row for row in json.loads(ran("--storage", storage, "--json")) if row["study"] == "stream")
+    assert row["over_the_default"] == "1 of 2 cells better than the default"
 
 
 def test_pauses_between_runs_are_not_work():
