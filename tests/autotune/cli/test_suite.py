@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from autotune.cli.app import app
 from autotune.cli.commands.suites import suite as suites
-from autotune.errors import BusyError, ExitCode, StudyFileError
+from autotune.errors import BusyError, ExitCode, NoTimeError, StudyFileError, UnfinishedError
 from autotune.storage.names import stored_names
 from autotune.storage.stored_study import stored_study
 from autotune.tuning import continuing
@@ -243,3 +243,18 @@ def test_what_concerns_all_studies_ends_the_suite(monkeypatch):
     ended = CliRunner().invoke(app, ["suite", "./all.toml"])
     assert isinstance(ended.exception, BusyError)
     assert ended.stdout == ""
+
+
+def test_the_end_of_the_time_ends_the_suite_and_is_no_fault_of_the_study_that_has_none_left(monkeypatch):
+    recorded("two", 2.0, 1.0, 3.0)
+    recorded("eight", 8.0, 1.0, 9.0)
+    all_of("./two.toml", "./eight.toml")
+    over = NoTimeError("the time of the allocation is over\nno run has ended")
+    with monkeypatch.context() as patched:
+        patched.setattr(suites, "tuned", Interrupted(1, over))
+        ended = CliRunner().invoke(app, ["suite", "./all.toml"])
+    assert isinstance(ended.exception, UnfinishedError)
+    # Where no study ran, as much time would not do another time either.
+    monkeypatch.setattr(suites, "tuned", Interrupted(1, over))
+    ended = CliRunner().invoke(app, ["suite", "./all.toml"])
+    assert ended.exit_code == ExitCode.CANNOT_RUN_HERE

@@ -4,7 +4,6 @@ import json
 import signal
 import subprocess
 import sys
-from datetime import datetime, timedelta
 
 import pytest
 
@@ -61,17 +60,6 @@ def test_the_figure_is_that_of_the_studies_own_verdicts(folder):
     runs = len(stored_study(f"sqlite:///{folder / 'autotune.db'}", "short").runs())
     told(folder, "study", "./short.toml", "--quiet")
     assert len(stored_study(f"sqlite:///{folder / 'autotune.db'}", "short").runs()) == runs
-
-
-def test_the_end_of_the_time_stops_the_suite_and_not_only_the_study_that_has_none_left(folder):
-    slow = STUDY.replace("[budget]", "[budget]\nrun_time_limit_s = 100000").format(low="05")
-    (folder / "longer.toml").write_text(slow, encoding="utf-8")
-    soon = (datetime.now().astimezone() + timedelta(minutes=30)).isoformat(timespec="seconds")
-    ended = autotune(folder, "suite", "./both.toml", "--quiet", "--until", soon)
-    assert ended.returncode == ExitCode.UNFINISHED, ended.stderr
-    # In a session that begins with it, the same again would never end.
-    ended = autotune(folder, "suite", "./both.toml", "--quiet", "--until", soon)
-    assert ended.returncode == ExitCode.CANNOT_RUN_HERE, ended.stderr
 
 
 def test_a_suite_that_is_ended_in_the_middle_of_a_study_goes_on_there(folder):
