@@ -37,7 +37,6 @@ from objectives.base import Answer
 from spaces import Configuration
 
 _TICK_S = 0.25
-_TWO = 2
 
 
 @dataclass(frozen=True)
@@ -198,7 +197,7 @@ class Blocks:
         todo = [slot for slot in slots if slot not in table.runs]
         in_flight: dict[int, tuple[tuple[int, int], RunInFlight]] = {}
         while True:
-            todo = self._worth_running(todo, table)
+            todo = self._reliable(todo, table)
             while todo and len(in_flight) < self.manager.gate.at_most(self._width(table)):
                 in_flight[self._key(todo[0])] = todo[0], self._launch(todo[0], table, in_flight.values())
                 del todo[0]
@@ -223,11 +222,16 @@ class Blocks:
                 if not any(number == slot[0] for number, _ in (*todo, *(other for other, _ in in_flight.values()))):
                     self.manager.display.line(f"{self.phase}, round {slot[0] + 1}: {self._said(slot[0], table)}")
 
-    def _worth_running(self, slots: Sequence[tuple[int, int]], table: BlockTable) -> list[tuple[int, int]]:
-        """Return the runs of sides that work; of two sides, those of rounds that both can run in."""
-        reliable = [table.is_reliable(side) for side in range(len(self.sides))]
-        alone = {number for number, side in slots if not reliable[side]} if len(self.sides) == _TWO else set()
-        return [(number, side) for number, side in slots if reliable[side] and number not in alone]
+    @property
+    def _in_pairs(self) -> bool:
+        """Whether a run says nothing without the other one of its round."""
+        return not self.sides[2:]
+
+    def _reliable(self, slots: Sequence[tuple[int, int]], table: BlockTable) -> list[tuple[int, int]]:
+        """Return those of sides that work, and, in pairs, of rounds without one that fails."""
+        failing = {side for side in range(len(self.sides)) if not table.is_reliable(side)}
+        lost = {number for number, side in slots if side in failing and self._in_pairs}
+        return [(number, side) for number, side in slots if side not in failing and number not in lost]
 
     def _slots(self, count: int) -> list[tuple[int, int]]:
         numbers = range(self.first, self.first + count)

@@ -32,9 +32,7 @@ class Comparison:
 
     def is_made(self, runs: Sequence[Run], pairs: int) -> bool:
         """Whether every side has run in so many rounds, or has failed too often."""
-        own = [run for run in runs if run.series == self.series]
-        for side in self.sides:
-            ran = [run for run in own if dict(run.configuration) == dict(side.configuration)]
+        for ran in self._by_side(runs):
             failed = sum(not run.outcome.complete for run in ran)
             if failed < FAILED_OFTEN and len({run.round for run in ran}) < pairs:
                 return False
@@ -42,17 +40,14 @@ class Comparison:
 
     def first_round(self, runs: Sequence[Run]) -> int:
         """Return the first of the rounds in which all sides run: beside new ones the others run anew."""
-        rounds = [
-            [
-                run.round
-                for run in runs
-                if run.series == self.series and dict(run.configuration) == dict(side.configuration)
-            ]
-            for side in self.sides
-        ]
-        if all(rounds):
-            return max(map(min, rounds))
-        return 1 + max((number for of_side in rounds for number in of_side), default=-1)
+        rounds = [{run.round for run in ran} for ran in self._by_side(runs)]
+        return max(map(min, rounds)) if all(rounds) else 1 + max(set[int]().union(*rounds), default=-1)
+
+    def _by_side(self, runs: Sequence[Run]) -> list[list[Run]]:
+        """Return the runs of each side."""
+        own = [run for run in runs if run.series == self.series]
+        wanted = [dict(side.configuration) for side in self.sides]
+        return [[run for run in own if dict(run.configuration) == side] for side in wanted]
 
 
 def comparisons(table: DecisionTable, pairs: int, most_runs: int) -> list[Comparison]:

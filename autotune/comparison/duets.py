@@ -95,6 +95,10 @@ class Duets(Blocks):
         return 2
 
     @property
+    def _in_pairs(self) -> bool:
+        return True
+
+    @property
     def _others(self) -> int:
         """How many sides are compared with the first one."""
         return len(self.sides) - 1
@@ -119,12 +123,6 @@ class Duets(Blocks):
             table = self._played(slots, table, todo, rounds * self._others)
             self._check_overlap(table)
         return table
-
-    def _reliable(self, slots: Sequence[tuple[int, int]], table: DuetTable) -> list[tuple[int, int]]:
-        """Return those of duets with two sides that may run."""
-        failing = {side for side in range(len(self.sides)) if not table.is_reliable(side)}
-        lost = {number for number, side in slots if side in failing}
-        return [(number, side) for number, side in slots if number not in lost]
 
     def _played(
         self, slots: Sequence[tuple[int, int]], table: DuetTable, todo: Sequence[tuple[int, int]], budget: int

@@ -24,15 +24,12 @@ def no_meter(study: StudyFile, plan: Plan, launcher: Launcher, gpus: int) -> str
 
 def spoiled(study: StudyFile, plan: Plan, launcher: Launcher) -> str:
     """Say why figures of the whole node would be those of several runs; empty if nothing speaks against them."""
-    names = sorted(OF_THE_NODE.intersection(plan.metered))
-    if names and launcher.queue is not None and not launcher.queue.site.exclusive:
-        return (
-            f"{', '.join(names)} counts all of a node, also for other jobs there: exclusive = true in the site file "
-            "asks for whole nodes"
-        )
-    if not names or launcher.queue is not None or study.budget.workers == 1:
+    names = ", ".join(sorted(OF_THE_NODE.intersection(plan.metered)))
+    alone = study.budget.workers == 1 if launcher.queue is None else launcher.queue.site.exclusive
+    if not names or alone:
         return ""
-    return (
-        f"{', '.join(names)} counts all processors of the node, also for the runs beside: workers is "
-        f"{study.budget.workers}, 1 measures each run alone"
-    )
+    if launcher.queue is not None:
+        why = "also for other jobs there: exclusive = true in the site file asks for whole nodes"
+        return f"{names} counts all of a node, {why}"
+    why = f"also for the runs beside: workers is {study.budget.workers}, 1 measures each run alone"
+    return f"{names} counts all processors of the node, {why}"

@@ -107,10 +107,8 @@ class Ledger:
             text = self.gpus.text("GPU")
         if self.gpu_energy_j is None:
             return text
-        in_all = self.gpu_energy_s >= _ALL * self.gpu_s
-        return f"{text}, and took {_energy(self.gpu_energy_j)}" + (
-            "" if in_all else f" in {_time(self.gpu_energy_s, 'GPU')}"
-        )
+        partly = f" in {_time(self.gpu_energy_s, 'GPU')}" if self.gpu_energy_s < _ALL * self.gpu_s else ""
+        return f"{text}, and took {_energy(self.gpu_energy_j)}{partly}"
 
     @property
     def no_gain(self) -> str:

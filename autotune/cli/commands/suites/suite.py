@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -197,14 +198,14 @@ def _tuned(
     from autotune.results.suite import SuiteMember
 
     found, codes = [], []
-    ran = False
+    began = datetime.now(UTC).isoformat()
     for number, member in enumerate(members, start=1):
         display.line(f"study {number} of {len(members)}: {member.name}")
-        why, summary, before = "", None, _runs(member)
+        why, summary = "", None
         try:
             summary = tuned(member.options, member.place, pause, display)
         except _OF_ONE_STUDY as error:
-            if isinstance(error, NoTimeError) and ran:
+            if isinstance(error, NoTimeError) and any(_ran_since(began, other) for other in members[: number - 1]):
                 # Others took the time: with as much of it, this one goes on.
                 raise UnfinishedError(str(error).partition("\n")[0]) from error
             display.line(str(error))
@@ -213,7 +214,6 @@ def _tuned(
                 why = _something_else(error)  # which says nothing of this study
             else:
                 why, summary = str(error).partition("\n")[0], _stored(member)
-        ran = ran or _runs(member) > before
         if summary is not None and summary.nearest is not None:
             codes.append(ExitCode.NOTHING_FEASIBLE)
         section = member.section
@@ -222,13 +222,14 @@ def _tuned(
     return found, codes
 
 
-def _runs(member: _Member) -> int:
-    """Return how many runs are stored of a study."""
+def _ran_since(began: str, member: _Member) -> bool:
+    """Whether a run of a study was made since then."""
     from autotune.storage.stored_study import stored_study
 
     with suppress(StorageError):
-        return len(stored_study(storage_url(member.options.storage), member.name).runs())
-    return 0
+        runs = stored_study(storage_url(member.options.storage), member.name).runs()
+        return any(run.started >= began for run in runs)
+    return False
 
 
 def _stored(member: _Member) -> "Summary | None":
