@@ -11,7 +11,8 @@ All ranks are started again, from the newest checkpoint of which every rank's pa
   memory with a copy at the next rank's node; every n-th goes to the file system, too, waited for or in the background.
 
 The file system is a folder whose rate is limited to `--rate` MB/s, shared by those who write, or read, at once; what
-has not arrived as a whole is no checkpoint. Prints the time to finish, the share of it that was computing, and a
+has not arrived as a whole is no checkpoint. A copy at another node, and what rank 0 gathers, takes its time on a link
+of `--link` MB/s. Prints the time to finish, the share of it that was computing, and a
 checksum of the final states, which no failure may change.
 """
 
@@ -32,7 +33,7 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
-from shelves import Disk, Memory, Places, SlowDisk, newest
+from shelves import Disk, FarMemory, Places, SlowDisk, newest
 
 FORK = multiprocessing.get_context("fork")
 MB = 10**6
@@ -110,11 +111,12 @@ class Rank:
             self.life.note_cost(self.last_s - begun)
 
     def _gather(self, step: int, state: bytes) -> None:
-        self.life.mail[self.number].put(step, state, but=0)
+        if self.number:
+            self.life.mail[self.number].put(step, state, but=0)
         self.life.meet()
         if self.number == 0:
             for rank, mail in enumerate(self.life.mail):
-                self.places.file_system[rank].put(step, mail.get(step) or b"", self.whole)
+                self.places.file_system[rank].put(step, mail.get(step) or state, self.whole)
         self.life.meet()
 
     def _keep_own(self, step: int, state: bytes) -> None:
@@ -148,7 +150,7 @@ class Life:
     It has `kept` so many before.
     """
 
-    def __init__(self, ranks: int, mail: list[Memory], places: Places, costs: Any) -> None:  # noqa: ANN401  shared
+    def __init__(self, ranks: int, mail: list[FarMemory], places: Places, costs: Any) -> None:  # noqa: ANN401  shared
         self.mail, self.computed, self.made = mail, FORK.RawValue("d"), FORK.RawValue("q")
         self._costs = costs
         # Every n-th of the job, as SCR counts them, and not of each life: a short one would never reach the n-th.
@@ -222,8 +224,13 @@ def finish(asked: argparse.Namespace, seed: int) -> None:
             for rank in range(asked.ranks)
         ],
         [Disk(Path("local", str(rank))) for rank in range(asked.ranks)],
+        [FarMemory(asked.link * MB) for _ in range(asked.ranks)],
     )
-    mail, costs = [Memory() for _ in range(asked.ranks)], FORK.RawArray("d", 2)
+    if places.newest():
+        sys.exit("error: there are checkpoints of another job here: begin in an empty folder")
+    # What all others send to rank 0 comes by its one link.
+    mail = [FarMemory(asked.link * MB, asked.ranks - 1) for _ in range(asked.ranks)]
+    costs = FORK.RawArray("d", 2)
     coming, begun, lives, computed_s, made = failures(asked, seed), time.monotonic(), 0, 0.0, 0
     while True:
         failure = next(coming, None)
@@ -284,6 +291,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--node-share", type=float, default=0.25)
     parser.add_argument("--restart", type=float, default=0.1, help="seconds until the ranks are started again")
     parser.add_argument("--rate", type=float, default=100.0, help="MB/s of the file system")
+    parser.add_argument("--link", type=float, default=1000.0, help="MB/s of the link of a node")
     return parser.parse_args()
 
 

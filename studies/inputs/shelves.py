@@ -54,15 +54,30 @@ class Memory(Shelf):
         return [int.from_bytes(os.pread(slot, HEAD, 0), "little") for slot in self._slots]
 
     def _write(self, slot: int, step: int, state: bytes) -> None:
-        target = self._slots[slot]
+        target, begun = self._slots[slot], time.monotonic()
         os.ftruncate(target, 0)
         _write_at(target, state, HEAD)
+        self._arrive(len(state), begun)
         # Last: a state that was not finished has no step.
         os.pwrite(target, step.to_bytes(HEAD, "little"), 0)
 
     def _read(self, slot: int) -> bytes:
         source = self._slots[slot]
         return os.pread(source, os.fstat(source).st_size, HEAD)
+
+    def _arrive(self, size: int, begun: float) -> None:
+        """Wait until so many bytes are there, of which the first was written at `begun`."""
+
+
+class FarMemory(Memory):
+    """The memory of another node, behind a link that takes `rate` bytes a second from all that write at once."""
+
+    def __init__(self, rate: float, writers: int = 1) -> None:
+        super().__init__()
+        self.rate, self.writers = rate, writers
+
+    def _arrive(self, size: int, begun: float) -> None:
+        wait_until(begun + size * self.writers / self.rate)
 
 
 @dataclass(frozen=True)
@@ -123,7 +138,7 @@ class SlowDisk(Disk):
 
     def _transfer(self, size: int, begun: float, *, reads: bool) -> None:
         at_once = self.readers if reads else self.writers
-        time.sleep(max(0.0, begun + size * at_once / self.rate - time.monotonic()))
+        wait_until(begun + size * at_once / self.rate)
 
 
 @dataclass
@@ -133,12 +148,11 @@ class Places:
     ranks: int
     file_system: list[SlowDisk]
     local: list[Disk]
+    copy: list[FarMemory]
     memory: list[Memory] = field(init=False)
-    copy: list[Memory] = field(init=False)
 
     def __post_init__(self) -> None:
         self.memory = [Memory() for _ in range(self.ranks)]
-        self.copy = [Memory() for _ in range(self.ranks)]
 
     def of(self, rank: int) -> list[Shelf]:
         """Return the shelves of a rank, the quickest first."""
@@ -161,6 +175,11 @@ class Places:
 def newest(steps: list[set[int]]) -> int:
     """Return the newest step that all ranks have."""
     return max(set.intersection(*steps), default=0)
+
+
+def wait_until(at_s: float) -> None:
+    """Wait until a time of the monotonic clock."""
+    time.sleep(max(0.0, at_s - time.monotonic()))
 
 
 def _step_in(file: Path) -> int:

@@ -128,6 +128,24 @@ def test_a_rank_that_fails_by_itself_is_no_failure_that_was_drawn(tmp_path):
     assert "failure at" not in ended.stdout
 
 
+def test_checkpoints_of_another_job_are_not_gone_on_from(tmp_path):
+    finished(tmp_path / "here", "--interval", "0.001", "--failures", "0")
+    with pytest.raises(subprocess.CalledProcessError) as refused:
+        finished(tmp_path / "here", "--interval", "0.001", "--failures", "0")
+    assert refused.value.stderr == "error: there are checkpoints of another job here: begin in an empty folder\n"
+
+
+def test_a_copy_at_another_node_is_there_when_it_has_come_over_the_link(monkeypatch):
+    shelves, waits = loaded("shelves"), []
+    there = shelves.FarMemory(1000.0, writers=2)
+    monkeypatch.setattr(shelves.time, "sleep", lambda seconds: waits.append((seconds, there.steps())))
+    there.put(7, b"x" * 500, 0)
+    ((seconds, before),) = waits
+    assert seconds == pytest.approx(1.0, abs=0.2)
+    assert 7 not in before
+    assert there.get(7) == b"x" * 500
+
+
 @pytest.fixture
 def slow(tmp_path, monkeypatch):
     """Return a disk of 1 kB a second that two write to at once and four read from, and what happened in each wait."""
