@@ -30,9 +30,12 @@ LEAST = 1.0  # requests a second: what does not bear these bears none
 FINE = 1.03  # the highest load is known to that
 PROBE_S, LONGEST_PROBE_S = 0.5, 2.0
 PROBED = 200  # requests of a probe, if it may be that long
+LIMITS = 10.0  # a probe lasts so many limits: what waits at its end is late beyond a tenth more than a service bears
+COUNTED, LONGEST_S = 500, 10.0  # requests of a window, if it may be that long: of few, 99 % is all but the worst
 TRIES = 3  # a load is too high when it was so three times: a machine may pause for a moment
 MEASURED = 900  # after so many seeds for probes, of which none needs as many, come those of what is measured
 WINDOWS = 3  # the middle one of so many is told, for the same reason
+WRONG = 0.5  # an answer that is off by this share of its size is no matter of precision
 
 
 def arrivals(rate: float, seconds: float, seed: int) -> list[float]:
@@ -216,7 +219,7 @@ class Service:
         seeds = itertools.count(1000 * seed)
 
         def bears(rate: float) -> bool:
-            seconds = min(max(PROBE_S, PROBED / rate), LONGEST_PROBE_S)
+            seconds = max(min(max(PROBE_S, PROBED / rate), LONGEST_PROBE_S), LIMITS * self.limit_s)
             return any(
                 self.window(arrivals(rate, seconds, next(seeds)), seconds, probe=True).keeps(self.limit_s)
                 for _ in range(TRIES)
@@ -275,7 +278,7 @@ def _serve(model: Model, instance: Instance, line: Line, requests: Requests) -> 
 def options(parser: argparse.ArgumentParser) -> None:
     """Add what the load is to a command line."""
     parser.add_argument("--within-ms", type=float, default=50.0, help="99 %% of the requests are answered within that")
-    parser.add_argument("--seconds", type=float, default=1.0, help="of a window, of which three are measured")
+    parser.add_argument("--seconds", type=float, default=1.0, help="of a window, of which three are measured, at least")
     parser.add_argument("--headroom", type=float, default=0.2, help="this share of the highest load is not used")
     parser.add_argument("--rate", type=float, help="requests a second; otherwise the highest load that is borne")
 
@@ -287,17 +290,20 @@ def measure(service: Service, references: Any, asked: argparse.Namespace) -> Non
     still spoils only its own. The answers are those of all.
     """
     seed = int(os.environ.get("AUTOTUNE_SEED", "0"))
-    start, rate = service.warm_up(), asked.rate
+    start, rate, seconds = service.warm_up(), asked.rate, asked.seconds
     if rate is None:
         borne = service.highest_load(start, seed)
         print(f"the highest load is {borne:.1f} requests/s")
         rate = max(LEAST, (1.0 - asked.headroom) * borne)
-    dues = [arrivals(rate, asked.seconds, 1000 * seed + MEASURED + number) for number in range(WINDOWS)]
-    windows = sorted((service.window(due_s, asked.seconds) for due_s in dues), key=lambda window: window.p99_s)
+        seconds = max(seconds, 2.0 * LIMITS * service.limit_s, min(COUNTED / rate, LONGEST_S))
+    dues = [arrivals(rate, seconds, 1000 * seed + MEASURED + number) for number in range(WINDOWS)]
+    windows = sorted((service.window(due_s, seconds) for due_s in dues), key=lambda window: window.p99_s)
     window = windows[WINDOWS // 2]
     if not window.answers:
-        sys.exit(f"error: no request was answered in {2 * asked.seconds:g} s")
-    took_s = max(asked.seconds, window.took_s)
+        sys.exit(f"error: no request was answered in {2 * seconds:g} s")
+    if wrong := next((said for one in windows if (said := wrong_answer(one.answers, references))), ""):
+        sys.exit(f"error: {wrong}")
+    took_s = max(seconds, window.took_s)
     print(f"answered {len(window.answers)} of {len(window.due_s)} requests in {took_s:.3f} s")
     print(f"throughput {len(window.answers) / took_s:.2f} requests/s")
     print(f"p50 {1000.0 * percentile(window.latencies_s, 0.5):.3f} ms")
@@ -312,3 +318,13 @@ def agreement(answers: dict[int, Any], references: Any) -> float:  # noqa: ANN40
     wrong = sum(float(((answer - right[number]) ** 2).sum()) for number, answer in answers.items())
     size = sum(float((value**2).sum()) for value in right.values())
     return 100.0 * (1.0 - math.sqrt(wrong / size))
+
+
+def wrong_answer(answers: dict[int, Any], references: Any) -> str:  # noqa: ANN401  an array
+    """Say which answer is wrong, if one is: among many that are right it hardly shows in their agreement."""
+    for number, answer in answers.items():
+        right = references[number % len(references)]
+        off = math.sqrt(float(((answer - right) ** 2).sum()) / float((right**2).sum()))
+        if not off < WRONG:
+            return f"the answer to request {number} is off by {off:.0%} of its size"
+    return ""

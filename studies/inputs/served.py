@@ -184,6 +184,12 @@ def _onnxruntime(content: bytes, asked: argparse.Namespace) -> Run:
 def _openvino(content: bytes, asked: argparse.Namespace) -> Run:
     core = importlib.import_module("openvino").Core()
     # In 32 bits, as the other engine: on some processors it would choose 16 by itself.
-    wanted = {"INFERENCE_NUM_THREADS": asked.intra, "NUM_STREAMS": 1, "INFERENCE_PRECISION_HINT": "f32"}
+    # Nor does it bind threads: every model by itself would, several of them to the same cores.
+    wanted = {
+        "INFERENCE_NUM_THREADS": asked.intra,
+        "NUM_STREAMS": 1,
+        "INFERENCE_PRECISION_HINT": "f32",
+        "ENABLE_CPU_PINNING": False,
+    }
     request = core.compile_model(core.read_model(content), "CPU", wanted).create_infer_request()
     return lambda batch: request.infer([batch])[0]

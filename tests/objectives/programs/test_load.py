@@ -137,7 +137,8 @@ def test_a_service_that_bears_no_load_at_all_has_none(load):
     assert load.highest(lambda rate: False, 1000.0) == 0.0
 
 
-def test_a_pause_of_the_machine_does_not_make_a_load_too_high(load):
+def test_a_pause_of_the_machine_does_not_make_a_load_too_high(load, monkeypatch):
+    monkeypatch.setattr(load, "LIMITS", 2.0)
     pauses = iter([0.3])
 
     def paused_once(batch):
@@ -163,9 +164,10 @@ def test_what_is_measured_has_headroom_below_the_highest_load_unless_the_load_is
     load, monkeypatch, capsys, rate, offered
 ):
     monkeypatch.setattr(load.Service, "highest_load", lambda self, start, seed: 200.0)
+    monkeypatch.setattr(load, "COUNTED", 100)
     inputs = np.arange(1.0, 3.0).reshape(2, 1)
     asked = argparse.Namespace(rate=rate, seconds=1.0, headroom=0.2)
-    load.measure(service(load, lambda batch: batch, inputs=inputs), inputs, asked)
+    load.measure(service(load, lambda batch: batch, limit_s=0.05, inputs=inputs), inputs, asked)
     said = capsys.readouterr().out
     assert re.search(rf"^answered {offered} of {offered} requests", said, re.MULTILINE)
     assert ("the highest load is 200.0 requests/s" in said) is (rate is None)
@@ -182,9 +184,50 @@ def test_a_pause_of_the_machine_spoils_one_window_of_three(load, monkeypatch, ca
 
 
 def test_answers_are_judged_in_every_window(load, monkeypatch, capsys):
-    answers = iter([0.5, 1.0, 1.0])
+    answers = iter([0.75, 1.0, 1.0])
     monkeypatch.setattr(
         load.Service, "window", lambda self, due_s, seconds: load.Window([0.0], [0.1], {0: np.full(1, next(answers))})
     )
     load.measure(service(load, lambda batch: batch), np.ones((1, 1)), argparse.Namespace(rate=1.0, seconds=1.0))
-    assert "agreement 50.000 %" in capsys.readouterr().out.splitlines()
+    assert "agreement 75.000 %" in capsys.readouterr().out.splitlines()
+
+
+def test_one_wrong_answer_among_many_that_are_right_ends_the_run(load, monkeypatch):
+    answers = dict.fromkeys(range(10_000), np.ones(1)) | {77: np.zeros(1)}
+    assert load.agreement(answers, np.ones((1, 1))) == 99.0
+    monkeypatch.setattr(load.Service, "window", lambda self, due_s, seconds: load.Window([0.0], [0.1], answers))
+    with pytest.raises(SystemExit, match="error: the answer to request 77 is off by 100% of its size"):
+        load.measure(service(load, lambda batch: batch), np.ones((1, 1)), argparse.Namespace(rate=1.0, seconds=1.0))
+
+
+@pytest.mark.parametrize(
+    ("borne", "limit_s", "expected"), [(2000.0, 0.05, 1.0), (2000.0, 0.2, 4.0), (50.0, 0.05, 10.0)]
+)
+def test_a_window_is_long_beside_the_limit_and_has_requests_enough_to_tell_99_percent(
+    load, monkeypatch, borne, limit_s, expected
+):
+    lasted = []
+
+    def window(self, due_s, seconds):
+        lasted.append(seconds)
+        return load.Window([0.0], [0.1], {0: np.ones(1)})
+
+    monkeypatch.setattr(load.Service, "highest_load", lambda self, start, seed: borne)
+    monkeypatch.setattr(load.Service, "window", window)
+    asked = argparse.Namespace(rate=None, seconds=1.0, headroom=0.2)
+    load.measure(service(load, lambda batch: batch, limit_s=limit_s), np.ones((1, 1)), asked)
+    assert lasted == [expected] * load.WINDOWS
+
+
+def test_a_load_that_waits_longer_and_longer_is_not_borne_however_long_the_limit(load, monkeypatch):
+    probed = []
+
+    def window(self, due_s, seconds, *, probe):
+        probed.append(seconds)
+        return load.Window([0.0], [0.0], {})
+
+    monkeypatch.setattr(load.Service, "window", window)
+    monkeypatch.setattr(load, "highest", lambda bears, start: bears(start))
+    for limit_s in (0.02, 0.2):
+        service(load, lambda batch: batch, limit_s=limit_s).highest_load(2000.0, seed=0)
+    assert probed == [0.5, 2.0]
