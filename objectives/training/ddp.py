@@ -53,8 +53,8 @@ LOSS, VALIDATION_LOSS = Metric("loss", ""), Metric("validation_loss", "")
 ELAPSED = Metric("elapsed_s", "s", kind="time")
 _GAP = gap_metric(VALIDATION_LOSS)
 # Between two reports every configuration trains as many samples, so that their paces can be compared.
-_SAMPLES_PER_REPORT = 1024
-_BATCHES = (32, 64, 128, 256, 512)
+_SAMPLES_PER_REPORT = 1536  # whole steps of every batch below
+_BATCHES = (32, 48, 64, 96, 128, 192, 256, 384, 512)  # multiples of three are for nodes of three, six or twelve GPUs
 _SMALLEST_MAP = 32  # of images up to this size the last stage of a ResNet sees one pixel: of one sample, no spread
 _LOSS_MAY_DIFFER = 0.1  # of that of exact gradients, after the same samples
 # Of a sample of size 32, as torch's autograd keeps activations (a test measures them); the optimiser has a velocity.
@@ -91,7 +91,7 @@ class DdpOptions(BaseModel):
     Args:
         model: what is trained: `small-cnn`, `resnet50`, `lstm` or `gru`, on generated data.
         size: edge of a patch in pixels, or length of a sequence.
-        reports: a run trains that many times 1024 samples, the first of which do not count.
+        reports: a run trains that many times 1536 samples, the first of which do not count.
         tune_batch: also tune the global batch; it changes how much is learnt from a sample, see `target_loss`.
         batch_size: the global batch otherwise, and the default one.
         target_loss: optimise the time until the training loss is there, instead of samples a second.
@@ -114,9 +114,9 @@ class DdpOptions(BaseModel):
 
     model: Literal["small-cnn", "resnet50", "lstm", "gru"] = "small-cnn"
     size: int = Field(default=32, ge=8)
-    reports: int = Field(default=5, ge=2)
+    reports: int = Field(default=4, ge=2)
     tune_batch: bool = True
-    batch_size: Literal[32, 64, 128, 256, 512] = 64
+    batch_size: Literal[32, 48, 64, 96, 128, 192, 256, 384, 512] = 64
     target_loss: float | None = Field(default=None, gt=0)
     max_workers: int | None = Field(default=None, ge=1)
     oversubscribe: bool = False
@@ -153,7 +153,8 @@ class DdpObjective:
     """Runs our program; `argv` is its command line without what is tuned.
 
     With `checks_loss` the loss is an answer: what saves time by spoiling the training is a failed trial. A run that
-    `keeps_checkpoints` writes them into its own folder; no other run goes on from them.
+    `keeps_checkpoints` writes them into its own folder; no other run goes on from them. Loader processes have cores of
+    their own, as far as the `cores` of a node go.
     """
 
     argv: tuple[str, ...]
@@ -162,6 +163,7 @@ class DdpObjective:
     gpus: bool = False
     checks_loss: bool = False
     keeps_checkpoints: bool = False
+    cores: int = 1
 
     def job(self, configuration: Configuration, context: Context) -> Job:
         """Return the program with the configuration's options."""
@@ -174,9 +176,14 @@ class DdpObjective:
             argv=(*self.argv, *asked, *(word for word in words if word is not None)),
             folder=context.folder,
             environment={**self.environment, **kept, "OMP_NUM_THREADS": str(threads), "PYTHONUNBUFFERED": "1"},
-            resources=Resources(processes * threads, gpus=processes if self.gpus else 0, cpus=context.cpus),
+            resources=Resources(self._cores_of(configuration), gpus=processes if self.gpus else 0, cpus=context.cpus),
             time_limit_s=context.time_limit_s,
         )
+
+    def _cores_of(self, configuration: Configuration) -> int:
+        processes, threads = int(configuration["workers"]), int(configuration["threads"])
+        loaders = int(configuration.get("loader_workers", 0))
+        return max(processes * threads, min(self.cores, processes * (threads + loaders)))
 
     def progress_reader(self) -> ProgressReader:
         """Return a reader of the reports."""
@@ -257,6 +264,7 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
             bool(python.gpus),
             checked.checks_loss,
             checked.tune_checkpoints,
+            cores,
         ),
         parameters=parameters,
         constraints=tuple(_rules(checked, nccl=nccl, compiles=compiler is not None)),

@@ -201,7 +201,9 @@ def _need(
     if limit is None:
         return found
     # The limit is of what each process asks for. A peak is of what all have touched, and tells nothing of it.
-    return MemoryNeed(of_rank, limit if found is None else min(limit, found.room_bytes), "process", peak="")
+    return MemoryNeed(
+        of_rank, limit if found is None else min(limit, found.room_bytes), "process", "", kind=memory.kind("ranks")
+    )
 
 
 def _windows(checked: DnaOptions) -> tuple[int, int]:

@@ -87,17 +87,22 @@ def need(
     def processes(one: Configuration) -> int:
         return int(one.get(ranks, 1))
 
-    def kind(one: Configuration) -> object:
-        return (processes(one), *(one.get(name) for name in _OWN_EXCESS))
-
     if on_gpus:
         if not python.gpu_bytes:
             return None
-        return MemoryNeed(of_rank, python.gpu_bytes, "card", GPU_PEAK_MEMORY, kind=kind)
+        return MemoryNeed(of_rank, python.gpu_bytes, "card", GPU_PEAK_MEMORY, kind=kind(ranks))
     room = int(machine.get("memory_bytes", 0))
     if not room:
         return None
-    return MemoryNeed(lambda one: processes(one) * of_rank(one), room, kind=kind, processes=processes)
+    return MemoryNeed(lambda one: processes(one) * of_rank(one), room, kind=kind(ranks), processes=processes)
+
+
+def kind(ranks: str) -> Callable[[Configuration], object]:
+    """Return what tells of a configuration which others take as much beyond the estimate.
+
+    `ranks` is the parameter that says how many processes share the node.
+    """
+    return lambda one: (int(one.get(ranks, 1)), *(one.get(name) for name in _OWN_EXCESS))
 
 
 def too_large(found: MemoryNeed | None, tuned: Iterable[Parameter]) -> tuple[str, ...]:

@@ -14,6 +14,12 @@ def scale_of(scaling: str, times: float) -> float:
     return {"linear": times, "square-root": math.sqrt(times), "constant": 1.0}[scaling]
 
 
+def times_larger(batch: int, ranks: int, samples: int) -> float:
+    """Return how many times as large as one rank's batch that of all ranks is, where there are so many samples."""
+    # No batch has more than there is: ranks that together see no more than one does learn at its rate.
+    return min(batch * ranks, samples) / min(batch, samples)
+
+
 def learning_rate(step: int, *, base: float, scale: float, warm_up_steps: int) -> float:
     """Return the rate of a step (the first is 0).
 

@@ -100,6 +100,29 @@ def test_a_loader_hands_its_batches_over_however_long_the_name_of_the_temporary_
 
 
 @needs_torch
+def test_no_batch_is_made_before_the_training_begins():
+    said = with_torch(
+        """
+import multiprocessing, os, threading
+from ddp.options import settings_of
+from ddp.trainer import _batches
+begun = multiprocessing.get_context("fork").Event()
+settings = settings_of(["--loader-workers", "1", "--samples", "64", "--batch-size", "8", "--workers", "1"])
+batches, got = _batches(0, settings, 0, begun), []
+asked = threading.Thread(target=lambda: got.append(next(batches)))
+asked.start()
+asked.join(2.0)
+print(len(got))
+begun.set()
+asked.join()
+print(len(got[0][1]), flush=True)
+os._exit(0)  # the loader ends with this process, and on nothing else
+"""
+    )
+    assert said.split() == ["0", "8"]
+
+
+@needs_torch
 def test_one_worker_learns_what_two_do(plain, tmp_path):
     settings = ("--workers", "1", "--threads", "2", "--bucket-mib", "0.01", "--gradient-as-bucket-view", "1")
     code, lines, stderr = run(tmp_path, *TINY, "--reports", "4", *settings)

@@ -12,7 +12,7 @@ from objectives.training.programs.ddp.data import Batches, Patches, Sequences
 from objectives.training.programs.ddp.failure import DivergedError, failure_of
 from objectives.training.programs.ddp.options import settings_of
 from objectives.training.programs.ddp.timing import Interval, efficiencies, mean_loss, phases, samples_per_s
-from objectives.training.programs.rate import learning_rate, scale_of
+from objectives.training.programs.rate import learning_rate, scale_of, times_larger
 
 pytestmark = pytest.mark.slow
 
@@ -68,6 +68,14 @@ def test_phases_are_means_over_workers_and_sums_over_intervals():
 @pytest.mark.parametrize(("scaling", "scale"), [("linear", 4.0), ("square-root", 2.0), ("constant", 1.0)])
 def test_the_rate_of_a_batch_four_times_as_large(scaling, scale):
     assert scale_of(scaling, 4.0) == scale
+
+
+@pytest.mark.parametrize(
+    ("batch", "ranks", "samples", "times"),
+    [(8, 4, 256, 4.0), (128, 4, 256, 2.0), (256, 4, 256, 1.0), (300, 2, 256, 1.0)],
+)
+def test_a_batch_of_all_ranks_grows_no_further_than_there_are_samples(batch, ranks, samples, times):
+    assert times_larger(batch, ranks, samples) == times
 
 
 @given(st.floats(1e-6, 10.0), st.floats(0.1, 100.0), st.integers(1, 50), st.integers(0, 200))

@@ -143,15 +143,21 @@ def test_a_ddp_run_stays_on_one_node_of_several(tmp_path):
 
 def test_every_ddp_configuration_trains_as_many_samples_between_reports(tmp_path):
     plan = planned(ddp, tmp_path)
-    for batch in (32, 64, 512):
+    batches = next(one for one in plan.parameters if one.name == "batch_size").values
+    assert {96, 192, 384} <= set(batches)  # for three, six and twelve workers
+    for batch in batches:
         words = job_of(plan, tmp_path, batch_size=batch).argv
         every = next(int(word.partition("=")[2]) for word in words if word.startswith("--report-every"))
-        assert every * batch == 1024
+        assert every * batch == 1536
 
 
 def test_the_ddp_job_holds_its_cores(tmp_path):
-    job = job_of(planned(ddp, tmp_path), tmp_path, workers=2, threads=2)
+    plan = planned(ddp, tmp_path)
+    job = job_of(plan, tmp_path, workers=2, threads=2)
     assert job.resources.cores == 4
+    cores = plan.objective.cores
+    assert job_of(plan, tmp_path, workers=1, threads=1, loader_workers=2).resources.cores == min(3, cores)
+    assert job_of(plan, tmp_path, workers=cores, threads=1, loader_workers=2).resources.cores == cores
     assert job.environment["OMP_NUM_THREADS"] == "2"
     assert "--seed=3" in job.argv
 
@@ -318,6 +324,8 @@ def test_the_memory_of_workers_is_that_of_their_node(tmp_path):
     assert planned(ddp, tmp_path).memory is None  # nobody says what the node has
     limited = dna.plan(given | {"memory_limit_bytes": GIB}, machine=machine, run_job=answering(), folder=tmp_path)
     assert (limited.memory.room_bytes, limited.memory.peak) == (GIB, "")
+    kind = limited.memory.kind
+    assert kind(one) == kind(one | {"batch_size": 8}) != kind(one | {"precision": "bfloat16"})
 
 
 def test_batches_are_made_ahead_by_loader_processes_only(tmp_path):

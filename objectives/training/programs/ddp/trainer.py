@@ -1,8 +1,10 @@
 """Training, as one worker does it."""
 
 import math
+import multiprocessing
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -45,8 +47,10 @@ class Trainer:
         self._trained_s = saved.trained_s if saved else 0.0
         self._reported = saved.reported if saved else Reported()
         self._checkpoint_s = 0.0
-        # Before anything else: its processes are forked, and should not inherit connections or threads.
-        self._batches = _batches(rank, settings, self._step)
+        # Before anything else: its processes are forked, and should not inherit connections or threads. They wait until
+        # the training begins: batches that were made before would count as made in no time.
+        self._begun = multiprocessing.get_context("fork").Event()
+        self._batches = _batches(rank, settings, self._step, self._begun)
         torch.manual_seed(settings.seed)
         on_gpus = torch.cuda.is_available() and torch.cuda.device_count() >= settings.workers
         self._device = torch.device("cuda", rank) if on_gpus else torch.device("cpu")
@@ -98,6 +102,7 @@ class Trainer:
         due = (self._step // every + 1) * every
         losses = []
         useful_s = data_s = communicate_s = 0.0
+        self._begun.set()
         began = time.perf_counter()
         before_s = self._trained_s
         while self._step < due:
@@ -124,6 +129,7 @@ class Trainer:
 
     def end(self, *, complete: bool) -> Ended:
         """Write the last checkpoint; validate what is `complete`."""
+        self._begun.set()
         if self._step > self._saved_step:
             self._save()
         return Ended(self._checkpoint_s, self._validated() if complete and self._settings.validation_samples else None)
@@ -197,7 +203,7 @@ class Trainer:
         self._checkpoint_s += time.perf_counter() - began
 
 
-def _batches(rank: int, settings: Settings, step: int) -> Iterator[Any]:
+def _batches(rank: int, settings: Settings, step: int, begun: Any) -> Iterator[Any]:
     share = slice(rank * settings.local_batch, (rank + 1) * settings.local_batch)
     steps = range(step, settings.reports * settings.report_every)
     order = Batches(settings.seed, settings.samples, settings.batch_size, share, steps)
@@ -205,7 +211,7 @@ def _batches(rank: int, settings: Settings, step: int) -> Iterator[Any]:
     if settings.loader_workers:
         processes = {
             "multiprocessing_context": "fork",
-            "worker_init_fn": end_loader_with_parent,
+            "worker_init_fn": partial(_wait, begun),
             "prefetch_factor": settings.prefetch,
         }
     return iter(
@@ -217,3 +223,8 @@ def _batches(rank: int, settings: Settings, step: int) -> Iterator[Any]:
             **processes,
         )
     )
+
+
+def _wait(begun: Any, number: int) -> None:
+    end_loader_with_parent(number)
+    begun.wait()

@@ -17,7 +17,7 @@ import protocol
 import torch
 from activations import kept, recompute
 from microbatches import micro_batches
-from rate import scale_of
+from rate import scale_of, times_larger
 
 from . import data, metrics, state
 from .group import Answers, Group
@@ -96,7 +96,7 @@ def train(settings: Settings, device: Any, group: Group, stop: Stop, checkpoint:
     last = protocol.last_step(settings.epochs)
     splits = data.load(settings)
     identity = _identity(settings, splits)
-    learner = _learner(settings, device, group)
+    learner = _learner(settings, device, group, len(splits.train))
     progress = Progress()
     if checkpoint.exists():
         progress = state.restore(checkpoint.path, learner.network, learner.optimizer, identity)
@@ -156,12 +156,13 @@ def _identity(settings: Settings, splits: data.Splits) -> dict[str, str | int | 
     }
 
 
-def _learner(settings: Settings, device: Any, group: Group) -> Learner:
+def _learner(settings: Settings, device: Any, group: Group, windows: int) -> Learner:
     torch.manual_seed(settings.seed)
     network = UNet(Shape(filters=settings.filters, momentum=settings.batch_norm_momentum)).to(device)
     if settings.activations == "recompute":
         recompute(network.levels())
-    rate = settings.learning_rate * scale_of(settings.rate_scaling, settings.ranks)
+    times = times_larger(settings.batch_size, settings.ranks, windows)
+    rate = settings.learning_rate * scale_of(settings.rate_scaling, times)
     optimizer = torch.optim.Adam(network.parameters(), lr=rate)
     return Learner(network, group.model(network, device), optimizer, device, settings, group)
 
