@@ -1,10 +1,9 @@
 """Parsers of what users write, and of files of others: studies, sites, machines, rules, tables."""
 
 import shutil
-import tempfile
 from pathlib import Path
 
-from benchmarks.fuzzing.target import OUTPUTS, ROOT, Made, Target, of_file, of_text
+from benchmarks.fuzzing.target import OUTPUTS, ROOT, Made, Target, folder, of_file, of_text
 
 
 def _study_file() -> Made:
@@ -117,7 +116,7 @@ def _replayed_space() -> Made:
     from objectives.base import PlanError
     from objectives.replay.plan import plan
 
-    table = Path(tempfile.mkdtemp(prefix="fuzz-")) / "table.csv"
+    table = folder() / "table.csv"
     table.write_text("n,mode,time_s\n1,a,2.5\n2,b,1.5\n4,a,1.0\n", encoding="utf-8")
 
     def read(path: Path) -> object:
@@ -155,7 +154,7 @@ def _imported_table() -> Made:
     from autotune.performance.measurements.files import read_any
     from autotune.performance.measurements.machine_names import place
 
-    mapping = Path(tempfile.mkdtemp(prefix="fuzz-")) / "mapping.toml"
+    mapping = folder() / "mapping.toml"
     shutil.copy(ROOT / "studies/measurements/theta-qe.toml", mapping)
     given: dict[str, str | None] = {"machine": None, "program": None, "workload": None, "source": None}
     return of_file(lambda path: read_any(path, mapping, given, place), "theta-qe.csv", AutotuneError)

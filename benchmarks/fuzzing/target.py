@@ -1,9 +1,10 @@
 """A parser that is fuzzed, and what one is made of."""
 
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory, mkdtemp
 
 ROOT = Path(__file__).resolve().parents[2]
 OUTPUTS = "tests/objectives/outputs/*"
@@ -41,8 +42,18 @@ def of_text(read: Callable[[str], object], *errors: type[BaseException]) -> Made
     return lambda data: read(text_of(data)), errors
 
 
+@cache
+def _around() -> "TemporaryDirectory[str]":
+    return TemporaryDirectory(prefix="fuzz-")
+
+
+def folder() -> Path:
+    """Return an empty folder that is there until this process ends."""
+    return Path(mkdtemp(dir=_around().name))
+
+
 def of_file(read: Callable[[Path], object], name: str, *errors: type[BaseException]) -> Made:
-    path = Path(tempfile.mkdtemp(prefix="fuzz-")) / name
+    path = folder() / name
 
     def write_and_read(data: bytes) -> object:
         path.write_bytes(data)

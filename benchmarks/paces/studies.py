@@ -22,7 +22,7 @@ from typing import Any
 ROOT = Path(__file__).parent.parent.parent
 SHARE = 10
 """A whole run is so many times as long as a short one."""
-STEPS = {"gromacs": 3000, "lammps": 2000}
+STEPS = {"gromacs": 750, "lammps": 500}
 AT_THE_END = ("select", "verdict", "duet")
 """Series of runs that compare, after tuning."""
 _RUN = "    { line = \"run {steps}\", replaces = '^\\s*run\\s' },\n"

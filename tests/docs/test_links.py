@@ -13,10 +13,12 @@ LISTED = sorted(name for name in PAGES if name not in {"README.md", "docs/README
 
 def links(name):
     """Return the links of a page, without those in code."""
-    text = re.sub(
-        r"```.*?^```|`[^`\n]*`", "", CHECKED[name].read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL
-    )
-    return LINK.findall(text)
+    return LINK.findall(re.sub(r"`[^`\n]*`", "", prose(CHECKED[name])))
+
+
+def prose(path):
+    """Return a page without its blocks of code."""
+    return re.sub(r"```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
 
 
 def anchors(path):
@@ -34,6 +36,12 @@ def test_links_lead_somewhere(name):
         target = (CHECKED[name].parent / path) if path else CHECKED[name]
         assert target.exists(), f"{name}: {link}"
         assert not anchor or anchor in anchors(target), f"{name}: {link}: no such heading"
+
+
+@pytest.mark.parametrize("name", sorted(CHECKED))
+def test_no_section_stands_twice(name):
+    headings = re.findall(r"^#+ .+$", prose(CHECKED[name]), re.MULTILINE)
+    assert len(headings) == len(set(headings)), name
 
 
 @pytest.mark.parametrize("name", LISTED)
