@@ -153,8 +153,7 @@ class DdpObjective:
     """Runs our program; `argv` is its command line without what is tuned.
 
     With `checks_loss` the loss is an answer: what saves time by spoiling the training is a failed trial. A run that
-    `keeps_checkpoints` writes them into its own folder; no other run goes on from them. Loader processes have cores of
-    their own, as far as the `cores` of a node go.
+    `keeps_checkpoints` writes them into its own folder; no other run goes on from them. Loaders get some of the `cores`.
     """
 
     argv: tuple[str, ...]
@@ -168,22 +167,22 @@ class DdpObjective:
     def job(self, configuration: Configuration, context: Context) -> Job:
         """Return the program with the configuration's options."""
         words = [filled_in(word, configuration) for word in _TEMPLATES]
-        batch = int(configuration["batch_size"])
-        processes, threads = int(configuration["workers"]), int(configuration["threads"])
+        batch, threads = int(configuration["batch_size"]), str(configuration["threads"])
         kept = {CHECKPOINT_VARIABLE: str(context.folder.absolute() / "checkpoint")} if self.keeps_checkpoints else {}
         asked = (f"--report-every={max(1, _SAMPLES_PER_REPORT // batch)}", f"--seed={1 + context.seed}")
         return Job(
             argv=(*self.argv, *asked, *(word for word in words if word is not None)),
             folder=context.folder,
-            environment={**self.environment, **kept, "OMP_NUM_THREADS": str(threads), "PYTHONUNBUFFERED": "1"},
-            resources=Resources(self._cores_of(configuration), gpus=processes if self.gpus else 0, cpus=context.cpus),
+            environment={**self.environment, **kept, "OMP_NUM_THREADS": threads, "PYTHONUNBUFFERED": "1"},
+            resources=self._resources(configuration, context),
             time_limit_s=context.time_limit_s,
         )
 
-    def _cores_of(self, configuration: Configuration) -> int:
+    def _resources(self, configuration: Configuration, context: Context) -> Resources:
         processes, threads = int(configuration["workers"]), int(configuration["threads"])
-        loaders = int(configuration.get("loader_workers", 0))
-        return max(processes * threads, min(self.cores, processes * (threads + loaders)))
+        wanted = processes * (threads + int(configuration.get("loader_workers", 0)))
+        cores = max(processes * threads, min(self.cores, wanted))
+        return Resources(cores, gpus=processes if self.gpus else 0, cpus=context.cpus)
 
     def progress_reader(self) -> ProgressReader:
         """Return a reader of the reports."""
