@@ -122,6 +122,17 @@ def check_one_form(script: str | None, *, as_json: bool) -> None:
         raise typer.BadParameter(msg, param_hint="--script")
 
 
+def check_has_script(script: str | None, target: Path | None) -> None:
+    """Refuse a file for a job script that nobody asked for.
+
+    Raises:
+        typer.BadParameter: it is named without one.
+    """
+    if target is not None and script is None:
+        msg = "it is for a job script: say which with --script slurm (or pbs, lsf, ...)"
+        raise typer.BadParameter(msg, param_hint="--output")
+
+
 def known_storages(storage: str, also: Sequence[str] = (), *, may_be_new: bool = False) -> list[str]:
     """Return the addresses of storages to learn from; where nothing was stored yet, the default one is none.
 

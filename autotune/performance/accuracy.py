@@ -11,11 +11,13 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from autotune.performance.baselines import BASELINES
+from autotune.performance.installation import with_installation_apart
 from autotune.performance.model import PerformanceModel
+from autotune.performance.recognition import recognised
 from autotune.performance.regression.design_matrix import DesignMatrix
 from autotune.performance.regression.features import FloatArray
 from autotune.performance.run_times.model import RunTimes
-from autotune.performance.table_space import in_terms_of, tabled
+from autotune.performance.table_space import in_terms_of, tabled, with_usable_names
 from autotune.records.measurement import Measured, Setting
 from spaces import Configuration, Space
 
@@ -64,12 +66,18 @@ class HeldOutSetting:
 
 
 def left_out(measured: Sequence[Measured], by: By, *, baselines: bool = True) -> Iterator[HeldOutSetting]:
-    """Yield every setting that can be judged, predicted without any measurement of its machine (or workload)."""
+    """Yield every setting that can be judged, predicted without any measurement of its machine (or workload).
+
+    Whatever that is called elsewhere: the model would recognise it by its facts.
+    """
+    measured = with_usable_names(measured)
     settings = {measurement.setting.key: measurement.setting for measurement in measured}
     for setting in settings.values():
         own = [measurement for measurement in measured if measurement.setting.key == setting.key]
-        group = _group(setting, by)
-        known = [measurement for measurement in measured if _group(measurement.setting, by) != group]
+        asked = with_installation_apart(setting)
+        group = _group(asked, by)
+        named = zip(measured, recognised(measured, asked), strict=True)
+        known = [measurement for measurement, alike in named if _group(alike.setting, by) != group]
         valued = [measurement for measurement in own if measurement.value is not None and measurement.value > 0.0]
         if len(valued) >= _LEAST and any(measurement.value is not None for measurement in known):
             yield _held(setting, own, valued, known, baselines=baselines)

@@ -4,7 +4,7 @@ A study's facts of its installation stand with its machine, those that an output
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from autotune.errors import AutotuneError
@@ -74,6 +74,18 @@ def is_same_hardware(one: Setting, other: Setting) -> bool:
         setting.machine.startswith(f"{setting.machine_facts.get('cpu_model')},") for setting in (one, other)
     )
     return is_made_up and node is not None and node == _node(other.machine_facts)
+
+
+def machine_numbers(settings: Sequence[Setting]) -> tuple[int, ...]:
+    """Return a number for each setting, (n,): those on the same machine have the same, the first machine's is 0."""
+    firsts: list[Setting] = []
+    numbers = []
+    for setting in settings:
+        number = next((n for n, first in enumerate(firsts) if is_same_hardware(first, setting)), len(firsts))
+        if number == len(firsts):
+            firsts.append(setting)
+        numbers.append(number)
+    return tuple(numbers)
 
 
 def hardware(name: str, facts: Facts) -> str:

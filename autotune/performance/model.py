@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autotune.performance.expected_times import ExpectedTimes
-from autotune.performance.installation import with_installation_apart
+from autotune.performance.installation import is_same_hardware, machine_numbers, with_installation_apart
 from autotune.performance.measured_here import MeasuredHere, gain_of, value_of
 from autotune.performance.recognition import recognised
 from autotune.performance.regression.design_matrix import DesignMatrix
@@ -35,7 +35,7 @@ from spaces.valid_set.valid_set import Indices
 # Candidates are a whole valid set up to this size; of a larger one a sample, and its measured configurations.
 _LISTED = 200_000
 _SAMPLED = 20_000
-# With fewer settings of the same space, efficiencies guide no better than run times.
+# With fewer machines that know the same space, efficiencies guide no better than run times.
 _TRANSFERRED = 3
 _REASONS = 5
 # Nine tenths of a normal distribution lie within this number of standard deviations.
@@ -105,7 +105,8 @@ class PerformanceModel:
         known = tuple(dict.fromkeys(source.setting.place for source in elsewhere))
         grounds: tuple[str, ...] = ()
         if elsewhere:
-            machines = "1 machine" if len(known) == 1 else f"{len(known)} machines"
+            count = len(set(machine_numbers([source.setting for source in elsewhere])))
+            machines = "1 machine" if count == 1 else f"{count} machines"
             grounds = (f"the same space was measured on {machines}: {', '.join(known)}",)
         grounds += (remark,) if (remark := here.remark(here.at(rows[:1])[0])) else ()
         grounds += (times.grounds,) if times is not None else ()
@@ -115,9 +116,10 @@ class PerformanceModel:
         grounds += (validity.remark,) if validity.remark else ()
         known_times = times if times is not None and not times.abstains else None
         view = _View(space, setting, rows, known_times, validity, here, _sometimes_unset(self.measured))
-        if len(elsewhere) >= _TRANSFERRED or (elsewhere and view.times is None):
+        numbers = _numbers(elsewhere, setting)
+        if len(set(numbers)) >= _TRANSFERRED or (elsewhere and view.times is None):
             narrowed = replace(view, rows=rows[view.differs_in(_varied(space, elsewhere))])
-            result = transfer(space, setting, elsewhere, narrowed.rows, top, validity.chances(narrowed.rows))
+            result = transfer(space, setting, elsewhere, narrowed.rows, top, validity.chances(narrowed.rows), numbers)
             return narrowed.transferred(result, grounds, doubts)
         if view.times is None:
             return view.listed(top, grounds, doubts)
@@ -138,7 +140,7 @@ class Fields:
         measured = recognised(model.measured, setting)
         elsewhere = sources(space, setting, measured)
         expected = None
-        if len(elsewhere) < _TRANSFERRED:
+        if len(set(_numbers(elsewhere, setting))) < _TRANSFERRED:
             times = RunTimes.fitted(measured, model.rules, setting, model.shape)
             if times is not None and not times.abstains:
                 expected = ExpectedTimes(space, setting, times, Validity.of(space, setting, measured))
@@ -334,6 +336,18 @@ class _View:
             None if isnan(middle) else Interval(exp(middle), exp(middle - wide), exp(middle + wide), estimate.share)
             for middle, wide in zip(estimate.mean.tolist(), estimate.half.tolist(), strict=True)
         ]
+
+
+def _numbers(elsewhere: Sequence[Source], setting: Setting) -> tuple[int, ...]:
+    """Return a number for each source, the same for those that are left out together to see how far a transfer errs.
+
+    Where the machine is new, they are all of a machine: its other workloads would tell what it is like. Where it was
+    measured itself, what is new is less than a machine, and so is what is left out.
+    """
+    settings = [source.setting for source in elsewhere]
+    if any(is_same_hardware(one, setting) for one in settings):
+        return tuple(range(len(settings)))
+    return machine_numbers(settings)
 
 
 def _varied(space: Space, elsewhere: Sequence[Source]) -> frozenset[str]:

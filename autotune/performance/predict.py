@@ -132,6 +132,19 @@ def question(study: StudyFile, target: Target, launcher: Launcher, folder: Path)
     return Question(plan, space, setting, study.whole_steps, None if target.here else planned_with, remarks, limits)
 
 
+def of_problem(asked: Question, facts: Facts) -> Question:
+    """Return the question about a problem that differs from the study's in some `facts`.
+
+    It has a name of its own then, and no identity: nothing that was measured of the study's problem is of this one.
+    """
+    setting = asked.setting
+    changed = {**setting.workload_facts, **facts}
+    if changed == setting.workload_facts:
+        return asked
+    workload, workload_facts = workload_of(setting.program, changed, {})
+    return replace(asked, setting=replace(setting, workload=workload, workload_facts=workload_facts, identity=""))
+
+
 def _once(run: RunJob) -> RunJob:
     """Return what runs a job that is asked for again once only: a dry run of the same problem says the same."""
     made: list[tuple[Job, Output]] = []

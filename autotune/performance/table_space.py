@@ -1,8 +1,10 @@
 """A space that holds the configurations of a table of measurements, and no other."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from objectives.replay.domains import parameter_of, value_of
+from autotune.records.measurement import Measured
+from objectives.replay.domains import parameter_of, usable_names, value_of
 from spaces import Configuration, Listed, Space, Value
 
 _REASON = "only what was measured can be compared"
@@ -26,6 +28,20 @@ def tabled(configurations: Sequence[Configuration], default: Configuration | Non
         for configuration in configurations
     ]
     return Space(parameters, [Listed.of("measured", names, rows, _REASON)])
+
+
+def with_usable_names(measured: Sequence[Measured]) -> list[Measured]:
+    """Return measurements whose parameters have names that a space can have: an import may call one `block-size`."""
+    names = dict.fromkeys(name for row in measured for name in (*row.configuration, *row.idle))
+    called = usable_names(list(names))
+    return [
+        replace(
+            row,
+            configuration={called[name]: value for name, value in row.configuration.items()},
+            idle=tuple(called[name] for name in row.idle),
+        )
+        for row in measured
+    ]
 
 
 def in_terms_of(space: Space, configuration: Configuration) -> Mapping[str, Value]:

@@ -4,9 +4,11 @@ import asyncio
 import contextlib
 import json
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from autotune.errors import StorageError
 
 _TICK_S = 1.0
 _LEAST_S = 0.05
@@ -32,6 +34,27 @@ class News:
     def encoded(self) -> bytes:
         """Return it as one server-sent event."""
         return f"id: {self.stamp}\nevent: {self.event}\ndata: {json.dumps(self.data)}\n\n".encode()
+
+
+class Troubles:
+    """Keeps what goes wrong with one topic from the others, and logs it once: it may last for days."""
+
+    def __init__(self) -> None:
+        """Begin without any."""
+        self._said: dict[str, str] = {}
+
+    @contextlib.contextmanager
+    def apart(self, topic: str) -> Iterator[None]:
+        """Catch what goes wrong with a topic, which has no news then; a study that cannot be read says so itself."""
+        try:
+            yield
+            self._said.pop(topic, None)
+        except StorageError:
+            return
+        except Exception as error:  # noqa: BLE001  what it was is logged
+            if self._said.get(topic) != str(error):
+                _log.exception("there is no news of %s; trying again", topic or "the list of studies")
+            self._said[topic] = str(error)
 
 
 Still = Callable[[], Awaitable[bool]]

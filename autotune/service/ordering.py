@@ -2,6 +2,9 @@
 
 from collections.abc import Collection
 from itertools import count
+from typing import Any
+
+from pydantic import ValidationError
 
 from autotune.batch.launchers_here import launcher_names
 from autotune.durations import parse_duration_s
@@ -40,13 +43,13 @@ def order_of(entry: CatalogueStudy, new: NewStudy, by: str) -> Order:
     )
 
 
-def again_of(order: Order, taken: Collection[str]) -> NewStudy:
-    """Return what starts another study as this one was, under a name that is not `taken`."""
-    return NewStudy(
+def again_of(order: Order, taken: Collection[str]) -> NewStudy | None:
+    """Return what starts another study as this one was, under a name that is not `taken`; None if nothing can."""
+    return orderable(
         study=order.study,
         name=free_name(order.name, taken),
         trials=order.trials,
-        timeout=None if order.timeout_s is None else f"{order.timeout_s:g}s",
+        timeout=None if order.timeout_s is None else _in_seconds(order.timeout_s),
         workers=order.workers,
         seed=order.seed,
         cores=order.cores,
@@ -54,10 +57,23 @@ def again_of(order: Order, taken: Collection[str]) -> NewStudy:
     )
 
 
+def orderable(**fields: Any) -> NewStudy | None:  # noqa: ANN401  whatever its fields hold
+    """Return a study to be started; None where clients cannot ask for it: the command line makes more trials."""
+    try:
+        return NewStudy.model_validate(fields)
+    except ValidationError:
+        return None
+
+
 def free_name(name: str, taken: Collection[str]) -> str:
     """Return the name with the first number behind it with which it is not `taken`: qe-2."""
     ends = (f"-{number}" for number in count(2))
     return next(free for end in ends if (free := name[: _LONGEST_NAME - len(end)] + end) not in taken)
+
+
+def _in_seconds(duration_s: float) -> str:
+    """Write a duration as clients do, who write no exponents."""
+    return f"{duration_s:.6f}".rstrip("0").rstrip(".") + "s"
 
 
 def _check_place(entry: CatalogueStudy, new: NewStudy) -> None:

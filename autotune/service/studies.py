@@ -2,7 +2,7 @@
 
 import socket
 from collections.abc import Mapping
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
@@ -16,11 +16,11 @@ from autotune.results.estimate import Estimate, estimate
 from autotune.results.summary import Summary
 from autotune.service.asktell_studies import AskTellStudies
 from autotune.service.catalogue import Catalogue, CatalogueStudy
-from autotune.service.hub import LIST, News
+from autotune.service.hub import LIST, News, Troubles
 from autotune.service.models.orders import NewStudy
 from autotune.service.models.studies import RunningRun, StudyBrief, StudyDetail
 from autotune.service.onlooker import Onlooker
-from autotune.service.ordering import again_of, free_name, order_of
+from autotune.service.ordering import again_of, free_name, order_of, orderable
 from autotune.service.problems import ProblemError
 from autotune.service.redact import scrubbed, without_paths
 from autotune.service.study_manager import StudyManager
@@ -73,6 +73,7 @@ class Studies:
         self._reading = reading
         self._supervisor = supervisor
         self._opened = opened
+        self._troubles = Troubles()
 
     def look(self) -> StudiesSnapshot:
         """Return all studies as they stand now."""
@@ -224,17 +225,17 @@ class Studies:
         changed = {}
         for topic, stamp in stamps.items():
             newest = self._stamp(look, topic)
-            if newest == stamp:
-                continue
-            if topic == LIST:
-                data: Any = [self._brief(look, name).model_dump(mode="json") for name in look.names]
-                changed[topic] = News(newest, "studies", data)
-            elif topic in look.names:
-                with suppress(StorageError):  # an unreadable study has no news, and must not hold up the others
-                    changed[topic] = News(newest, "study", self._detail(look, topic).model_dump(mode="json"))
-            else:
-                changed[topic] = News(newest, "gone", {"name": topic})
+            if newest != stamp:
+                with self._troubles.apart(topic):
+                    changed[topic] = self._news(look, topic, newest)
         return changed
+
+    def _news(self, look: StudiesSnapshot, topic: str, stamp: str) -> News:
+        if topic == LIST:
+            return News(stamp, "studies", [self._brief(look, name).model_dump(mode="json") for name in look.names])
+        if topic in look.names:
+            return News(stamp, "study", self._detail(look, topic).model_dump(mode="json"))
+        return News(stamp, "gone", {"name": topic})
 
     def _stamp(self, look: StudiesSnapshot, topic: str) -> str:
         """Return a word that changes when there is news on a topic."""
@@ -388,8 +389,7 @@ class Studies:
             return None
         # Of a study from the command line it is known what it was made of, and how large it is.
         if order is None:
-            new = {"study": study, "name": free_name(name, look.names), "trials": fields["budget"]}
-            return NewStudy.model_validate(new)
+            return orderable(study=study, name=free_name(name, look.names), trials=fields["budget"])
         return again_of(order, look.names)
 
     def _status(self, look: StudiesSnapshot, name: str) -> Mapping[str, Any]:

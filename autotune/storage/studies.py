@@ -7,13 +7,28 @@ from pathlib import Path
 
 import optuna
 from optuna.storages import RDBStorage
-from sqlalchemy import Engine, String, case, cast, column, delete, func, select, table, update
+from sqlalchemy import (
+    Engine,
+    String,
+    Text,
+    case,
+    cast,
+    column,
+    delete,
+    func,
+    inspect,
+    select,
+    table,
+    type_coerce,
+    update,
+)
 
 from autotune.errors import StorageError
 from autotune.records.labels import Labels
 from autotune.storage.address import shown, sqlite_path
 from autotune.storage.connection import storage_errors, tables_engine
 from autotune.storage.leases import LEASES
+from autotune.storage.measurement_store import MEASUREMENTS
 from autotune.storage.opening import opened
 from autotune.storage.optuna_storage import connect
 from autotune.storage.readable import DEFINITION, LABELS, ReadableStudy
@@ -82,6 +97,18 @@ class StoredStudies:
                 if row.key == DEFINITION:
                     ours.add(row.study_id)
         return {name: _digest(told[number]) for number, name in sorted(names.items()) if number in ours}
+
+    def imported_version(self) -> int:
+        """Return a number that is another when anything of the imported measurements is.
+
+        Raises:
+            StorageError: the storage cannot be read.
+        """
+        # As texts: nobody needs what they say. More runs of a measurement replace it, under the key that it has.
+        wanted = select(MEASUREMENTS.c.id, type_coerce(MEASUREMENTS.c.record, Text)).order_by(MEASUREMENTS.c.id)
+        with storage_errors(self._url), self._engine.connect() as connection:
+            rows = connection.execute(wanted).all() if inspect(connection).has_table(MEASUREMENTS.name) else []
+        return _digest([part for row in rows for part in row])
 
     def open(self, name: str) -> StudyStore:
         """Open a study for reading.

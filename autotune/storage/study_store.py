@@ -28,7 +28,7 @@ from autotune.storage.opening import opened
 from autotune.storage.optuna_storage import connect, log_engine
 from autotune.storage.readable import ABANDONED, DEFINITION, HOLDER, HOME, MARK, check_same, runs_of_tuning, study_key
 from autotune.storage.run_log import MemoryRunLog, RunLog, Seldom, SqlRunLog, forget_deleted
-from autotune.storage.trial_table import TrialEnding, TrialTable, trial_table
+from autotune.storage.trial_table import TrialEnding, TrialTable, as_open, trial_table
 from spaces import Configuration, Space
 
 _P = ParamSpec("_P")
@@ -149,11 +149,10 @@ class StudyStore:
 
         def write() -> None:
             with storage_errors(self._url):
-                self._catch_up(study.get_trials(deepcopy=False))
+                self._catch_up(study.get_trials(deepcopy=False), copy.runs())
                 for name, value in study.user_attrs.items():
                     if self._study.user_attrs.get(name) != value:
                         self._study.set_user_attr(name, value)
-                self._log.extend(copy.runs()[self._log.count() :])
 
         with storage_errors(self._url):
             storage, log = InMemoryStorage(), MemoryRunLog(paced(write))
@@ -347,18 +346,18 @@ class StudyStore:
                     self._set(trial.number, ABANDONED, value=True)
                     self._storage.set_trial_state_values(self._id(trial.number), TrialState.FAIL)
 
-    def _catch_up(self, trials: Sequence[FrozenTrial]) -> None:
-        """Write what a copy knows of the trials more than this study does."""
-        known = self._study.get_trials(deepcopy=False)
-        for old, new in zip(known, trials, strict=False):
-            if old.state.is_finished():
-                continue
+    def _catch_up(self, trials: Sequence[FrozenTrial], runs: Sequence[Run]) -> None:
+        """Write what a copy knows more than this study does; nothing is settled whose runs are not stored."""
+        self._study.add_trials([as_open(trial) for trial in trials[self._table.count() :]])
+        self._log.extend(runs[self._log.count() :])
+        stored = self._study.get_trials(deepcopy=False)
+        news = [(old, new) for old, new in zip(stored, trials, strict=False) if not old.state.is_finished()]
+        for old, new in news:
             for name, value in new.user_attrs.items():
                 if old.user_attrs.get(name) != value:
                     self._set(old.number, name, value=value)
-            if new.state.is_finished():
-                self._study.tell(old.number, new.values if new.state is TrialState.COMPLETE else None, state=new.state)
-        self._study.add_trials(trials[len(known) :])
+        ended = (new for _, new in news if new.state.is_finished())
+        self._table.tell({self._id(one.number): TrialEnding.told(one) for one in ended})
 
     def _set(self, number: int, name: str, *, value: object) -> None:
         self._storage.set_trial_user_attr(self._id(number), name, value)

@@ -5,6 +5,7 @@ stores each of its parameters. So where the tables are those that are known, the
 would write, under the locks that it takes, in one transaction. Elsewhere Optuna is asked.
 """
 
+import copy
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ from typing import Any, Protocol
 import sqlalchemy as sa
 from optuna.distributions import BaseDistribution, distribution_to_json
 from optuna.storages import BaseStorage, RDBStorage
-from optuna.trial import TrialState, create_trial
+from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from autotune.storage.observation import BOUND, Observation
 from autotune.storage.optuna_tables import are_known
@@ -81,6 +82,21 @@ class TrialEnding:
         if observation.value is not None:
             return cls(TrialState.COMPLETE, value=observation.value)
         return cls(TrialState.FAIL)
+
+    @classmethod
+    def told(cls, trial: FrozenTrial) -> "TrialEnding":
+        """Return what Optuna was told of a trial that ended."""
+        value = trial.value if trial.state is TrialState.COMPLETE else None
+        return cls(trial.state, value, trial.user_attrs.get(BOUND) if trial.state is TrialState.PRUNED else None)
+
+
+def as_open(trial: FrozenTrial) -> FrozenTrial:
+    """Return a trial as it was before it ended."""
+    if not trial.state.is_finished():
+        return trial
+    before = copy.copy(trial)
+    before.state, before.values, before.datetime_complete = TrialState.RUNNING, None, None
+    return before
 
 
 class TrialTable(Protocol):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from autotune.cli.choices import SCRIPT_FORM
-from autotune.cli.common import check_one_form, output, print_json, write_script
+from autotune.cli.common import check_has_script, check_one_form, output, print_json, write_script
 from autotune.cli.options import DEFAULT_STORAGE, AsJson, Storage, StudyName, WeightsOption
 from autotune.cli.where import SiteOption
 from autotune.errors import NothingFeasibleError, NothingWorkedError
@@ -51,6 +51,7 @@ def best(
     writes it for the program.
     """
     check_one_form(script, as_json=as_json)
+    check_has_script(script, target)
     from autotune.cli.decisions import check_table_options, print_table
     from autotune.decisions.section import decisions_section
     from autotune.results.preference import Preference

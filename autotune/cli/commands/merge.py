@@ -62,10 +62,12 @@ def _print(part: "Merged") -> None:
         output().print(f"  {study.sentence()}", markup=False)
     if part.measurements:
         output().print(f"  {part.measurements} imported measurements: new", markup=False)
+    if part.replaced:
+        output().print(f"  {part.replaced} imported measurements: replaced by those of more runs", markup=False)
     if part.left_out:
         names = ", ".join(part.left_out)
         output().print(f"  left out, not made by autotune or never begun: {names}", markup=False)
-    if not (part.studies or part.measurements or part.left_out):
+    if not (part.studies or part.measurements or part.replaced or part.left_out):
         output().print("  nothing", markup=False)
 
 

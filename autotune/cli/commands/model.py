@@ -185,7 +185,7 @@ def _row(held: "HeldOutSetting") -> dict[str, Any]:
 
 def _points(rows: "Sequence[HeldOutSetting]") -> "dict[str, Sequence[Point]]":
     return {
-        f"{held.setting.place}, {held.setting.workload}": held.times.predicted
+        f"{held.setting.place}, {held.setting.workload}, {held.setting.metric.name}": held.times.predicted
         for held in rows
         if held.times is not None
     }

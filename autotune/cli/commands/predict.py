@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from autotune.cli.choices import SCRIPT_FORM
-from autotune.cli.common import check_one_form, errors, known_storages, output, print_json, write_script
+from autotune.cli.common import (
+    check_has_script,
+    check_one_form,
+    errors,
+    known_storages,
+    output,
+    print_json,
+    write_script,
+)
 from autotune.cli.options import (
     DEFAULT_STORAGE,
     AlsoOption,
@@ -66,7 +74,10 @@ def predict(
     The model learns from measurements on other machines. Nothing runs on the machine itself.
     """
     check_one_form(script, as_json=as_json)
-    _check_script(script, target, needs_input=facts_file is not None and input_file is None)
+    check_has_script(script, target)
+    if script is not None and facts_file is not None and input_file is None:
+        msg = "a job needs the input itself, of which --facts tells only the size: name it with --input FILE"
+        raise typer.BadParameter(msg, param_hint="--script")
     from autotune.performance.measurements.dataset import measurements
     from autotune.performance.measurements.shipped import shipped
     from autotune.performance.predict import installed, question, restricted, target_of
@@ -90,15 +101,6 @@ def predict(
         print_json(prediction.to_dict())
         return
     _print(prediction, str(prepared.space.size))
-
-
-def _check_script(script: str | None, target: Path | None, *, needs_input: bool) -> None:
-    if script is not None and needs_input:
-        msg = "a job needs the input itself, of which --facts tells only the size: name it with --input FILE"
-        raise typer.BadParameter(msg, param_hint="--script")
-    if target is not None and script is None:
-        msg = "it is for a job script: say which with --script slurm (or pbs, lsf, ...)"
-        raise typer.BadParameter(msg, param_hint="--output")
 
 
 def _print(prediction: "Prediction", size: str) -> None:

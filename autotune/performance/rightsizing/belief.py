@@ -156,7 +156,7 @@ class Belief:
         beside = Laws(np.array(scaling), any_time, _LAW_BESIDE_MODEL + likely)
         # A model that says how it may be off knows what more nodes may do.
         off = by_nodes if candidates.off is None else candidates.off
-        left = (expected.half / _DEVIATIONS) ** 2 - (0.0 if candidates.off is None else (off**2).sum(axis=0))
+        left = expected.deviations**2 - (0.0 if candidates.off is None else (off**2).sum(axis=0))
         unsure = np.full((1, len(cores)), np.sqrt(max(float(np.median(left)), 0.0)))
         return cls(candidates, (Laws(expected.mean[None, :], np.concatenate([unsure, off]), 0.0), beside))
 

@@ -2,11 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 
 from autotune.performance.regression.features import FloatArray
 from autotune.performance.regression.prediction import CONFIDENCE
+
+
+def deviations_within(share: float) -> float:
+    """Return within how many standard deviations of its mean a normal distribution has a `share` of its values."""
+    return NormalDist().inv_cdf((1.0 + share) / 2.0)
 
 
 @dataclass(frozen=True)
@@ -20,6 +26,11 @@ class Estimate:
     mean: FloatArray
     half: FloatArray
     share: float = CONFIDENCE
+
+    @property
+    def deviations(self) -> FloatArray:
+        """The standard deviations, (n,), of normal distributions that have the `share` within the intervals."""
+        return self.half / deviations_within(self.share)
 
     @classmethod
     def joined(cls, parts: Sequence["Estimate"], share: float) -> "Estimate":

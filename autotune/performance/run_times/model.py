@@ -32,7 +32,7 @@ from autotune.performance.run_times.blend import (
 )
 from autotune.performance.run_times.context import Context, in_words, word_of
 from autotune.performance.run_times.ensemble_member import EnsembleMember, Kind, kinds
-from autotune.performance.run_times.estimate import Estimate
+from autotune.performance.run_times.estimate import Estimate, deviations_within
 from autotune.performance.run_times.extrapolation import doubts, doubts_of, is_like_nothing
 from autotune.performance.run_times.novelty import INSTALLATION, by_setting, installation, novelty
 from autotune.performance.run_times.sample import LeftOut, TrainingSample, left_out
@@ -145,7 +145,7 @@ class RunTimes:
         if not self.blend.share_of_costs:
             return None
         draws = Predicted.of(self.members, self.blend, self._read(cases)).draws
-        scaled: FloatArray = draws * (self.width.factor / CALIBRATED.factor / np.sqrt(len(draws)))
+        scaled: FloatArray = draws * (self.width.factor / deviations_within(self.share) / np.sqrt(len(draws)))
         return scaled
 
     def ratio(self, cases: DesignMatrix, reference: DesignMatrix) -> Estimate:

@@ -1,7 +1,8 @@
 """Transfer: which configurations of a space should be best on a machine, by measurements of it on other machines.
 
 No time is predicted, only how near a configuration comes to the best: in each of several possible worlds, of which the
-machine may be any. Each known machine is predicted without its own data, too, which tells how certain a prediction is.
+machine may be any. Each known machine is predicted without its own data, too, which tells how certain a prediction is:
+without any of its data, where the machine is what is new.
 """
 
 from collections.abc import Sequence
@@ -30,10 +31,11 @@ _LEAST = 0.05
 class Transfer:
     """The expected efficiencies of configurations, `rows` (n, p), on a machine.
 
-    The first of them is the default. `expected` are efficiencies, (n,); `surprises`, (m, n), how far m known machines
-    were from their expected efficiencies without their data; `proposals` are indices of rows, the best first. `gains`
-    are the logarithms of the speed-ups over the default of the first proposal for each known machine, made likewise.
-    `is_floored`: on some machine the default was slower than the floor of efficiency, so by how much is unknown.
+    The first of them is the default. `expected` are efficiencies, (n,); `surprises`, (s, n), how far s sources were
+    from their expected efficiencies without what was left out with them; `proposals` are indices of rows, the best
+    first. `gains` are the logarithms of the speed-ups over the default of the first proposal for each source, made
+    likewise. `is_floored`: somewhere the default was slower than the floor of efficiency, so by how much is unknown.
+    `machines` is how many are known, fewer than the sources where several of these are of one.
     """
 
     rows: Indices
@@ -42,6 +44,7 @@ class Transfer:
     proposals: tuple[int, ...]
     gains: FloatArray
     is_floored: bool
+    machines: int
 
     def speed_up(self, index: int) -> Interval | None:
         """Return the speed-up of a configuration over the default; None with fewer than two known machines.
@@ -49,7 +52,7 @@ class Transfer:
         The ends of its interval assume surprises as large as on the known machines, and include the gains of the first
         proposals there: a new machine lies between the ends of m others in a share (m - 1) / (m + 1) of cases.
         """
-        m = len(self.surprises)
+        m = self.machines
         if m < 2:
             return None
         surprised = self.expected[[index, 0]] + self.surprises[:, [index, 0]]
@@ -68,30 +71,34 @@ def transfer(  # noqa: PLR0913, PLR0917  they have little in common
     rows: Indices,
     count: int,
     chances: FloatArray | None = None,
+    machines: Sequence[int] | None = None,
 ) -> Transfer:
     """Return the transfer from at least one source to `rows`, (n, p), the first being the default configuration.
 
     `chances`, (n,), are those that a row works, if they are known: a proposal is good by its efficiency times that.
+    Sources that have the same number in `machines` are left out together; without, each is a machine of its own.
     """
     evidence = Evidence.of(space, setting, sources, rows)
     learnt = evidence.at(_worth_learning(evidence))
-    machines = range(len(sources))
-    worlds = Worlds.of(evidence, learnt, machines, len(sources))
+    places = range(len(sources))
+    machines = places if machines is None else machines
+    worlds = Worlds.of(evidence, learnt, places, len(sources))
     working = np.ones(len(rows)) if chances is None else chances
     # The default is measured anyway; where nothing is expected to beat it there is nothing to propose.
     allowed = np.arange(len(rows)) > 0
     better = allowed & (worlds.expected > worlds.expected[0])
     proposals = portfolio(worlds.efficiencies * working, worlds.chances, count, allowed) if better.any() else ()
     true = np.exp(evidence.whole)
-    left_out = np.array([_without(evidence, learnt, out) for out in machines]) if len(machines) > 1 else true[:0]
+    known = len(set(machines))
+    left_out = np.array([_without(evidence, learnt, out, machines) for out in places]) if known > 1 else true[:0]
     surprises = true[: len(left_out)] - left_out
     floored = bool((evidence.whole[:, 0] <= np.log(FLOOR)).any())
-    return Transfer(rows, worlds.expected, surprises, proposals, _gains(true, left_out), floored)
+    return Transfer(rows, worlds.expected, surprises, proposals, _gains(true, left_out), floored, known)
 
 
-def _without(evidence: Evidence, learnt: Evidence, out: int) -> FloatArray:
-    """Return the expected efficiencies, (n,), on a known machine by the others."""
-    others = [machine for machine in range(len(evidence.whole)) if machine != out]
+def _without(evidence: Evidence, learnt: Evidence, out: int, machines: Sequence[int]) -> FloatArray:
+    """Return the expected efficiencies, (n,), at a source by those of other machines."""
+    others = [place for place, machine in enumerate(machines) if machine != machines[out]]
     return Worlds.of(evidence, learnt, others, out).expected
 
 

@@ -110,7 +110,8 @@ class StudyDetail(StudyBrief):
     """How a study stands. `version` changes whenever something is stored.
 
     `noise` says how much runs of one configuration differ, and whether the machine drifted. `again` is what
-    `POST /studies` takes to start another study like it; None where the catalogue does not have it.
+    `POST /studies` takes to start another study like it; None where the catalogue does not have it,
+    or it has more trials than that takes.
     """
 
     model_config = ConfigDict(

@@ -140,7 +140,8 @@ function applies(verb, study) {
 
 // Why a verb cannot be used now; empty where it can.
 function reason(verb, { state, message, again, ask_tell: told, replay, best, version }) {
-  if (!again && FROM_CATALOGUE.includes(verb)) return "since its study file is not in the catalogue";
+  if (!again && FROM_CATALOGUE.includes(verb))
+    return "since its study file is not in the catalogue, or it has more trials than can be asked for here";
   if (verb === "again") return "";
   if (verb === "label") return version ? "" : "before anything was measured";
   // What the command line works on is not this service's to resume or to delete.

@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from pathlib import Path
 from threading import BoundedSemaphore, Lock
 from typing import TYPE_CHECKING
 
@@ -51,7 +51,7 @@ class Predictor:
         entry = self._catalogue.find(question.study)
         if entry is None:
             raise ProblemError(404, f"the catalogue has no study {question.study!r}")
-        key = f"{question.model_dump_json()} {sorted(self._shelf.versions().items())}"
+        key = f"{question.model_dump_json()} {self._grounds(entry)}"
         known = self._answers.get(key)
         if known is not None:
             return known
@@ -61,6 +61,12 @@ class Predictor:
                 while len(self._answers) > _KEPT:
                     self._answers.popitem(last=False)
             return self._answers[key]
+
+    def _grounds(self, entry: CatalogueStudy) -> str:
+        """Return words that change when anything does that an answer rests on."""
+        measured = (sorted(self._shelf.versions().items()), self._shelf.imported_version())
+        # All machines: what was imported is of one of them.
+        return f"{measured} {[_changed_at(file) for file in (entry.file, *machine_files().values())]}"
 
     @contextmanager
     def _in_turn(self) -> Iterator[None]:
@@ -81,7 +87,7 @@ class Predictor:
     def _predicted(self, question: Question, entry: CatalogueStudy) -> Predicted:
         # XGBoost takes a second to import.
         from autotune.performance.measurements.dataset import measurements  # noqa: PLC0415
-        from autotune.performance.predict import installed, predict, restricted  # noqa: PLC0415
+        from autotune.performance.predict import installed, of_problem, predict, restricted  # noqa: PLC0415
         from autotune.performance.predict import question as made_ready  # noqa: PLC0415
         from autotune.performance.recognition import recognised  # noqa: PLC0415
         from launchers.local import local_launcher  # noqa: PLC0415
@@ -92,8 +98,7 @@ class Predictor:
             asked = made_ready(study, target, local_launcher(), scratch)
             remarks: tuple[str, ...] = ()
             if isinstance(question.workload, dict) and question.workload:
-                facts = {**asked.setting.workload_facts, **question.workload}
-                asked = replace(asked, setting=replace(asked.setting, workload_facts=facts))
+                asked = of_problem(asked, question.workload)
                 remarks = ("the facts of the workload are the question's, the space is that of the study's own",)
             known = measurements([self._url])
             prepared = restricted(installed(asked, known), question.where, "where")
@@ -123,6 +128,14 @@ def routes(oracle: Predictor) -> APIRouter:
         return oracle.answer(question)
 
     return router
+
+
+def _changed_at(file: Path) -> tuple[str, int]:
+    """Return a file with the time of its last change; 0 if it has gone."""
+    try:
+        return (str(file), file.stat().st_mtime_ns)
+    except OSError:
+        return (str(file), 0)
 
 
 def _target(question: Question) -> "Target":

@@ -34,17 +34,23 @@ _STUDIES, _TRIALS, _ATTRIBUTES = "studies", "trials", "study_user_attributes"
 
 @dataclass(frozen=True)
 class Merged:
-    """What was done with one storage: its studies, the imported measurements that were new, and what was left out."""
+    """What was done with one storage: its studies, the imported measurements that were new, and what was left out.
+
+    Its measurements of more runs have `replaced` those that were known of the same.
+    """
 
     source: str
     studies: tuple[PlannedStudy, ...]
     measurements: int
+    replaced: int
     left_out: tuple[str, ...]
 
     @property
     def changed(self) -> bool:
         """Whether anything of it was new."""
-        return self.measurements > 0 or any(study.action is not Action.NOTHING for study in self.studies)
+        return self.measurements + self.replaced > 0 or any(
+            study.action is not Action.NOTHING for study in self.studies
+        )
 
 
 def merge(sources: Sequence[str], target: str, say: Callable[[Merged], None], *, dry_run: bool = False) -> None:
@@ -62,10 +68,10 @@ def merge(sources: Sequence[str], target: str, say: Callable[[Merged], None], *,
         readers = [opening.enter_context(_reading(source)) for source in sources]
         if dry_run:
             if is_new:
-                _dry_run(sources, readers, [], frozenset(), say)
+                _dry_run(sources, readers, [], {}, say)
                 return
             with storage_errors(target), _reading(target) as there:
-                _dry_run(sources, readers, _contents(there), _digests(there), say)
+                _dry_run(sources, readers, _contents(there), _measured_runs(there), say)
             return
         if not is_new:
             check_idle(target)
@@ -101,14 +107,16 @@ def _dry_run(
     sources: Sequence[str],
     readers: Sequence[Connection],
     there: list[StudyContents],
-    known: frozenset[str],
+    known: Mapping[str, int],
     say: Callable[[Merged], None],
 ) -> None:
     for source, reader in zip(sources, readers, strict=True):
         others = _contents(reader)
         steps = planned(there, others, shown(source))
-        say(Merged(shown(source), tuple(steps), len(_digests(reader) - known), _others(reader)))
-        known |= _digests(reader)
+        theirs = _measured_runs(reader)
+        new, better = _news(theirs, known)
+        say(Merged(shown(source), tuple(steps), len(new), len(better), _others(reader)))
+        known = {**known, **{digest: theirs[digest] for digest in new | better}}
         by_name = {study.name: study for study in others}
         replaced = {step.target for step in steps if step.action is not Action.NOTHING}
         there = [study for study in there if study.name not in replaced] + [
@@ -124,7 +132,7 @@ def _merged(source: str, reader: Connection, writer: Connection) -> Merged:
             tables.remove(step.target)
         if step.action is not Action.NOTHING:
             tables.copy(step.name, step.target)
-    return Merged(shown(source), tuple(steps), _add_measurements(reader, writer), _others(reader))
+    return Merged(shown(source), tuple(steps), *_add_measurements(reader, writer), _others(reader))
 
 
 @contextmanager
@@ -188,20 +196,32 @@ def _others(connection: Connection) -> tuple[str, ...]:
     return tuple(sorted({*map(str, names)} - {study.name for study in _contents(connection)}))
 
 
-def _digests(connection: Connection) -> frozenset[str]:
+def _measured_runs(connection: Connection) -> dict[str, int]:
+    """Return of how many runs each imported measurement is, by its digest."""
     if not sa.inspect(connection).has_table(MEASUREMENTS.name):
-        return frozenset()
-    return frozenset(connection.scalars(sa.select(MEASUREMENTS.c.digest)))
+        return {}
+    rows = connection.execute(sa.select(MEASUREMENTS.c.digest, MEASUREMENTS.c.record))
+    return {str(row.digest): int(row.record.get("runs", 1)) for row in rows}
 
 
-def _add_measurements(reader: Connection, writer: Connection) -> int:
-    news = _digests(reader) - _digests(writer)
-    if not news:
-        return 0
+def _news(theirs: Mapping[str, int], known: Mapping[str, int]) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the digests of measurements that are new, and of those that are of more runs than what is known."""
+    better = frozenset(digest for digest, runs in theirs.items() if digest in known and runs > known[digest])
+    return frozenset(theirs) - known.keys(), better
+
+
+def _add_measurements(reader: Connection, writer: Connection) -> tuple[int, int]:
+    """Take over measurements that are new, or of more runs; return how many of each there were."""
+    new, better = _news(_measured_runs(reader), _measured_runs(writer))
     columns = [column for column in MEASUREMENTS.c if not column.primary_key]
-    rows = [dict(row) for row in reader.execute(sa.select(*columns).order_by(MEASUREMENTS.c.id)).mappings()]
-    writer.execute(sa.insert(MEASUREMENTS), [row for row in rows if row["digest"] in news])
-    return len(news)
+    wanted = sa.select(*columns).order_by(MEASUREMENTS.c.id)
+    rows = [dict(row) for row in reader.execute(wanted).mappings()] if new or better else []
+    if new:
+        writer.execute(sa.insert(MEASUREMENTS), [row for row in rows if row["digest"] in new])
+    for row in rows:
+        if row["digest"] in better:
+            writer.execute(sa.update(MEASUREMENTS).where(MEASUREMENTS.c.digest == row["digest"]).values(row))
+    return len(new), len(better)
 
 
 @dataclass(frozen=True)

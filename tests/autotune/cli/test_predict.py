@@ -10,7 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from autotune.cli.app import app
+from autotune.cli.commands.model import _points
 from autotune.errors import AutotuneError, CannotRunHereError, ExitCode, StorageError, StudyFileError
+from autotune.performance.accuracy import HeldOutSetting, Times
 from autotune.performance.measurements.shipped import shipped
 from autotune.records.measurement import Measured, Setting
 from autotune.storage.measurement_store import MeasurementStore
@@ -232,6 +234,23 @@ def test_a_script_and_json_are_not_printed_at_once(known, command):
     told = run(*command, "--script", "slurm", "--json")
     assert told.exit_code == ExitCode.USAGE
     assert "--script: prints a job script and --json a JSON document" in told.output
+
+
+def test_a_file_for_a_script_that_nobody_asked_for_is_refused(known):
+    del known
+    told = run("best", "solver", "-o", "job.sh")
+    assert told.exit_code == ExitCode.USAGE
+    assert "--output: it is for a job script: say which with --script" in told.output
+
+
+def test_each_metric_of_a_setting_has_points_of_its_own_in_the_picture():
+    place = measured("earth", 1.0)[0].setting
+    settings = (place, replace(place, metric=Metric("cpu_s", "s", kind="time")))
+    held = [
+        HeldOutSetting(setting, 3, None, None, Times(0.1, 1.0, 1.0, 1.1, ((value, value, value, value),)), {})
+        for value, setting in enumerate(settings, 1)
+    ]
+    assert list(_points(held).values()) == [((1, 1, 1, 1),), ((2, 2, 2, 2),)]
 
 
 def test_what_was_measured_without_a_storage(folder):

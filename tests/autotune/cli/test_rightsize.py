@@ -54,6 +54,27 @@ def test_a_described_machine_is_predicted_without_runs(solver):
     assert {size["configuration"]["np"] for size in found["front"]} <= {1, 2, 4, 8, 16, 32, 48, 96}
 
 
+@pytest.mark.parametrize(
+    ("count", "nodes", "said"),
+    [
+        ("count = 2", 2, ""),
+        ("count = 3074", 4, "at most 64 nodes for a run, ./mars.toml has 3074: --max-nodes N allows more"),
+        ("", 1, "at most 1 node for a run, its description does not say how many ./mars.toml has"),
+    ],
+)
+def test_a_run_may_have_all_nodes_of_a_described_machine(solver, count, nodes, said):
+    text = f'name = "mars"\ntitle = "Mars"\n[nodes]\n{count}\n[cpu]\ncores_per_node = 48\n'
+    (solver / "mars.toml").write_text(text, encoding="utf-8")
+    asked = CliRunner().invoke(app, ["predict", "./solver.toml", "--machine", "gadi", "--json"])
+    place = Setting("solver", "mars", json.loads(asked.stdout)["setting"]["workload"], TOOK, FACTS, source="a queue")
+    rows = [Measured(place, {"np": np}, 1000.0 / np + 5.0) for np in (1, 2, 4, 8, 16, 32, 48, 96)]
+    MeasurementStore.create(f"sqlite:///{solver / 'autotune.db'}").add(rows)
+    result = rightsize("--machine", "./mars.toml", "--deadline", "1h", "--json")
+    assert max(size["nodes"] for size in json.loads(result.stdout)["front"]) == nodes
+    assert said in result.stderr
+    assert bool(said) == ("--max-nodes" in result.stderr)
+
+
 def test_what_was_measured_there_is_found_with_its_installation(solver):
     asked = ("predict", "./solver.toml", "--machine", "gadi", "--nodes", "2", "--json")
     here = json.loads(CliRunner().invoke(app, asked).stdout)["setting"]
@@ -97,6 +118,7 @@ def test_a_script_and_a_picture_of_the_chosen_size(solver):
         ((), "say what a run may take: --deadline 2h"),
         (("--deadline", "soon"), "Invalid value for --deadline: 'soon' is not a duration"),
         (("--deadline", "1h", "--script", "slurm", "--json"), "--script: prints a job script and --json"),
+        (("--deadline", "1h", "-o", "job.sh"), "--output: it is for a job script: say which with --script"),
         (("--max-core-hours", "-1"), "-1 is not a number of core-hours above 0"),
         (("--max-energy", "2 miles"), "'2 miles' is not an energy above 0"),
     ],

@@ -125,6 +125,39 @@ def test_nor_what_was_measured_there_of_another_workload(every, monkeypatch):
     assert told == truth
 
 
+def test_nor_what_was_measured_there_under_another_name(every, monkeypatch):
+    node = {**FACTS["one"], "cpu_model": "Epyc", "cores_per_node": 8}
+    own = [
+        replace(row, setting=replace(row.setting, machine="Epyc, 8 cores", machine_facts=node))
+        for row in every
+        if row.setting.machine == "one"
+    ]
+    absurd = [
+        replace(row, setting=replace(row.setting, machine="lab-7"), value=row.value and 1.0 / row.value) for row in own
+    ]
+    others = [row for row in every if row.setting.machine != "one"]
+    truth, _ = proposals_when([*own, *others], monkeypatch)
+    told, _ = proposals_when([*own, *absurd, *others], monkeypatch)
+    assert told == truth
+
+
+def test_a_workload_under_two_names_is_one(every):
+    sized = [replace(row, setting=replace(row.setting, workload_facts={"pixels": 9})) for row in every]
+    called_otherwise = [replace(row, setting=replace(row.setting, workload="9 pixels")) for row in sized]
+    assert list(left_out([*sized, *called_otherwise], "workload", baselines=False)) == []
+
+
+def test_names_that_no_space_can_have_are_judged_like_others():
+    def renamed(row):
+        new = {"x": "block-size", "y": "lambda"}
+        return replace(row, configuration={new.get(name, name): value for name, value in row.configuration.items()})
+
+    known = known_of(["one", "two", "three"])
+    first, second = (list(left_out(rows, "machine")) for rows in (known, list(map(renamed, known))))
+    assert [held.choice for held in second] == [held.choice for held in first]
+    assert [held.baselines for held in second] == [held.baselines for held in first]
+
+
 def test_a_default_that_fails_there_has_no_efficiency(every):
     known = [
         replace(row, value=None, failure="broken") if row.default and row.setting.machine == "one" else row

@@ -8,7 +8,7 @@ import pytest
 from autotune.errors import CannotRunHereError, ExitCode, StudyFileError
 from autotune.machines.description import MachineError
 from autotune.machines.this_machine import this_machine
-from autotune.performance.predict import Target, predict, question, restricted, target_of
+from autotune.performance.predict import Target, of_problem, predict, question, restricted, target_of
 from autotune.performance.regression.prediction import Interval, Prediction, Proposal, believed
 from autotune.records.measurement import Measured
 from autotune.studyfile import StudyFile
@@ -75,6 +75,18 @@ def test_a_question_about_another_machine(asked):
     assert asked.setting.machine_facts == FACTS
     assert asked.rules == ("x * y <= cores",)
     assert asked.space.size.value == 3 * (16 + 8 + 4)
+
+
+def test_of_another_problem_nothing_was_measured_where_the_studys_own_was(asked):
+    own = replace(asked, setting=replace(asked.setting, identity="abc"))
+    known = [*rows(own, "mars"), *two(asked)]
+    assert all(proposal.measured_runs for proposal in predict(own, known, 3).proposals)
+    other = of_problem(own, {"cells": 100, "cores": 3})
+    assert other.setting.workload != own.setting.workload
+    assert (other.setting.workload_facts, other.setting.identity) == ({"cells": 100}, "")
+    assert not any(proposal.measured_runs for proposal in predict(other, known, 3).proposals)
+    assert of_problem(other, {"cells": 100}) is other
+    assert of_problem(own, {"cells": 200}).setting.workload != other.setting.workload
 
 
 def test_limits_are_not_predicted_and_that_is_said(tmp_path):

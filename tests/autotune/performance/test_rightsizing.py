@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from autotune.errors import CannotRunHereError
+from autotune.performance.rightsizing.belief import Belief
 from autotune.performance.rightsizing.candidates import Candidates
 from autotune.performance.rightsizing.limits import Limits
 from autotune.performance.rightsizing.right_size import Knowledge
@@ -91,6 +92,13 @@ def test_a_model_of_the_program_alone_predicts_and_knows_nothing_without_one():
     assert Knowledge(candidates(vague), Limits(200.0)).right_size().chosen.cores > 8
     anything = Estimate(expected.mean, np.full(len(CORES), 8.0))
     assert Knowledge(candidates(anything), Limits(200.0)).right_size() is None
+
+
+def test_an_interval_that_holds_half_of_the_times_is_that_of_less_certain_ones():
+    expected = Estimate(np.array([log(law(cores)) for cores in CORES]), np.full(len(CORES), 0.6745), share=0.5)
+    as_sure = Estimate(expected.mean, np.full(len(CORES), 1.6449), share=0.9)
+    promised = [np.array(Belief.of(candidates(one)).after({}).interval()) for one in (expected, as_sure)]
+    assert promised[0] == pytest.approx(promised[1], rel=1e-3)
 
 
 def test_runs_correct_a_model_that_is_wrong_about_scaling():

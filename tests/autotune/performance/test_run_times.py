@@ -312,6 +312,14 @@ def test_two_values_and_a_shape_tell_a_time_on_many_ranks():
     assert (found.half < np.log(5.0)).all()
 
 
+def test_how_a_model_may_be_off_is_that_of_the_share_that_its_intervals_hold():
+    here = setting("a", 100)
+    known = [Measured(here, {"np": count}, 100.0 / count) for count in (1, 2)]
+    model = RunTimes.fitted(known, (), here, strong_scaling("np", None))
+    many = cases(here, [1, 64])
+    assert replace(model, share=0.5).off(many) == pytest.approx(model.off(many) * 1.6449 / 0.6745, rel=1e-3)
+
+
 def test_of_a_rate_the_sum_is_the_inverse():
     here = setting("a", 100, metric=RATE, cores_per_node=64)
     known = [Measured(here, {"np": count}, 1.0 / (100.0 / count + 1.0)) for count in (1, 2)]

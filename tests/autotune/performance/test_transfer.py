@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from autotune.performance.model import PerformanceModel
+from autotune.performance.model import Fields, PerformanceModel
 from autotune.performance.regression.similarity import fact_columns, sharing, squared_distances
 from autotune.performance.transfer.evidence import Evidence
 from autotune.performance.transfer.model import Transfer, transfer
@@ -97,17 +97,75 @@ def test_the_gains_are_those_of_the_known_machines_and_bound_the_speed_up():
 def test_nothing_is_promised_that_may_lose_to_the_default(monkeypatch, surprise, promising):
     """The first proposals won on all known machines, but what is proposed here was overestimated on one of them."""
 
-    def surprised(_space, _setting, _sources, rows, _count, _chances):
+    def surprised(_space, _setting, _sources, rows, _count, _chances, _machines):
         expected = np.full(len(rows), 0.4)
         expected[:2] = 0.5, 0.6
         surprises = np.zeros((3, len(rows)))
         surprises[0, 1] = -surprise
-        return Transfer(rows, expected, surprises, (1,), np.array([0.2, 0.3, 0.1]), is_floored=False)
+        return Transfer(rows, expected, surprises, (1,), np.array([0.2, 0.3, 0.1]), is_floored=False, machines=3)
 
     monkeypatch.setattr("autotune.performance.model.transfer", surprised)
     found = PerformanceModel(tuple(known_without("one"))).best(SPACE, setting("one"), 1)
     assert found.promising is promising
     assert any("may be slower than the default: 0.6 times" in doubt for doubt in found.doubts) is not promising
+
+
+def of_workloads(machine, *workloads):
+    rows = measured(machine, ALL)
+    return [
+        replace(row, setting=replace(row.setting, workload=workload, machine_facts={**FACTS[machine], "nodes": nodes}))
+        for nodes, workload in enumerate(workloads, 1)
+        for row in rows
+    ]
+
+
+def test_all_of_a_machine_is_left_out_together_and_counts_once():
+    known = sources(SPACE, setting("one"), [*of_workloads("two", "image", "video"), *of_workloads("five", "image")])
+    apart, together = (
+        transfer(SPACE, setting("one"), known, DEFAULT_FIRST, 5, machines=machines) for machines in (None, (0, 0, 1))
+    )
+    efficiencies = [np.exp(source.measured_at(DEFAULT_FIRST)) for source in known]
+    # What is known of two is what it was with another workload, unless that is left out, too.
+    assert together.surprises[0] == pytest.approx(efficiencies[0] - efficiencies[2])
+    assert np.abs(apart.surprises[0]).max() < 0.5 * np.abs(together.surprises[0]).max()
+    shares = [found.speed_up(found.proposals[0]).confidence for found in (apart, together)]
+    assert shares == pytest.approx([2 / 4, 1 / 3])
+    one = transfer(SPACE, setting("one"), known[:2], DEFAULT_FIRST, 5, machines=(0, 0))
+    assert one.speed_up(one.proposals[0]) is None
+
+
+@pytest.mark.parametrize(
+    ("machine", "together"),
+    [
+        ("one", (0, 0, 1)),
+        ("two", (0, 1, 2)),  # what is new is the workload
+    ],
+)
+def test_what_is_left_out_is_the_machine_where_it_is_new(monkeypatch, machine, together):
+    told = []
+
+    def spied(*given):
+        told.append(given[-1])
+        return transfer(*given)
+
+    monkeypatch.setattr("autotune.performance.model.transfer", spied)
+    monkeypatch.setattr("autotune.performance.model.RunTimes.fitted", lambda *_: None)
+    known = (*of_workloads("two", "sound", "video"), *of_workloads("five", "sound"))
+    found = PerformanceModel(known).best(SPACE, setting(machine), 1)
+    assert told == [together]
+    assert found.grounds[0].startswith("the same space was measured on 2 machines: two, two, 2 nodes, five")
+
+
+def test_workloads_of_one_machine_are_no_three_machines(monkeypatch):
+    class Times:
+        abstains = False
+
+    monkeypatch.setattr("autotune.performance.model.RunTimes.fitted", lambda *_: Times())
+    five = tuple(of_workloads("two", *"abcde"))
+    assert Fields.of(PerformanceModel(five), SPACE, setting("one")).expected is not None
+    assert Fields.of(PerformanceModel(five), SPACE, setting("two")).expected is None
+    others = (*five, *of_workloads("three", "a"), *of_workloads("four", "a"))
+    assert Fields.of(PerformanceModel(others), SPACE, setting("one")).expected is None
 
 
 def test_one_machine_has_its_best_carried_over_and_nobody_can_say_how_sure_that_is():

@@ -1,5 +1,7 @@
 """The shelf: what tells that a study has changed, what is thrown away, and what is left alone."""
 
+from dataclasses import replace
+
 import optuna
 import pytest
 
@@ -8,10 +10,12 @@ from autotune.coordination.upkeep import unused
 from autotune.errors import BusyError, StorageError
 from autotune.records.study import Run
 from autotune.storage.address import lock_path
+from autotune.storage.measurement_store import MeasurementStore
 from autotune.storage.observation import Observation
 from autotune.storage.studies import StoredStudies
 from autotune.storage.study_lock import StudyLock
 from autotune.storage.study_store import StudyStore
+from tests.autotune.storage.test_measurement_store import THREE
 from tests.support.fakes import definition, small_space, took
 from tests.support.stored import add_trial
 
@@ -118,3 +122,17 @@ def test_where_several_may_work_on_it_nobody_must(postgresql):
     coordinators.leave()
     with unused(postgresql, "mine", "deleted"):
         pass
+
+
+def test_the_version_of_what_was_imported_is_another_with_every_change_of_it(address):
+    shelf = StoredStudies(address)
+    seen = [shelf.imported_version()]
+    more = replace(THREE[0], value=3.5, runs=9)
+    for step in (lambda library: library.add(THREE), lambda library: library.add([more])):
+        step(MeasurementStore.create(address))
+        assert shelf.imported_version() not in seen
+        seen.append(shelf.imported_version())
+    MeasurementStore.create(address).add([more])
+    assert shelf.imported_version() == seen[-1]
+    MeasurementStore.create(address).remove("another page")
+    assert shelf.imported_version() not in seen

@@ -1,5 +1,6 @@
 """What may be done with studies: without a server, and without a study that runs."""
 
+import logging
 import shutil
 import sqlite3
 import subprocess
@@ -84,6 +85,28 @@ def test_a_study_that_cannot_be_read_keeps_no_other_from_being_listed(studies, s
     assert (whole.message, whole.metric.name) == ("", "wall_s")
     assert set(studies.news({"broken": "", "whole": ""})) == {"whole"}
     assert [one["name"] for one in studies.news({LIST: ""})[LIST].data] == ["broken", "whole"]
+
+
+def test_what_goes_wrong_with_one_study_is_logged_once_and_keeps_no_other_from_its_news(
+    studies, sqlite, monkeypatch, caplog
+):
+    for name in ("broken", "whole"):
+        StudyStore.create(sqlite, name, definition(small_space()))
+    detail = studies._detail
+
+    def fails(look, name):
+        if name == "broken":
+            raise ValueError("not as expected")
+        return detail(look, name)
+
+    monkeypatch.setattr(studies, "_detail", fails)
+    with caplog.at_level(logging.ERROR):
+        for _ in range(3):
+            assert set(studies.news({"broken": "", "whole": "", LIST: ""})) == {"whole", LIST}
+    (record,) = caplog.records
+    assert "there is no news of broken; trying again" in record.getMessage()
+    monkeypatch.undo()
+    assert studies.news({"broken": ""})["broken"].event == "study"
 
 
 def test_a_name_is_that_of_one_study_of_the_catalogue(studies):

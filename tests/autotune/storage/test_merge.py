@@ -1,6 +1,7 @@
 """Several people's storages in one."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
@@ -205,6 +206,24 @@ def test_imported_measurements_come_along_once(ada, address):
     assert MeasurementStore.read(address).measurements() == THREE
 
 
+def test_an_imported_measurement_of_more_runs_replaces_what_was_merged_before(ada, address):
+    MeasurementStore.create(ada).add(THREE)
+    merged([ada], address)
+    better, fewer = replace(THREE[0], value=3.5, runs=9), replace(THREE[1], bound=8.0)
+    MeasurementStore.create(ada).add([better, fewer])
+    counts = []
+
+    def say(part):
+        counts.append((part.measurements, part.replaced, part.changed))
+
+    merge([ada, ada], address, say, dry_run=True)
+    assert MeasurementStore.read(address).measurements() == THREE
+    merge([ada], address, say)
+    merge([ada], address, say)
+    assert counts == [(0, 1, True), (0, 0, False), (0, 1, True), (0, 0, False)]
+    assert MeasurementStore.read(address).measurements() == [better, *THREE[1:]]
+
+
 def test_studies_of_other_programs_are_left_out_and_named(ada, tmp_path):
     storages.foreign(ada)
     done = []
@@ -231,6 +250,10 @@ def test_the_command(ada, bob, tmp_path, monkeypatch):
         in told
     )
     assert "nothing new for sqlite:///all.db" in CliRunner().invoke(app, words).stdout
+    for runs in (5, 9):
+        MeasurementStore.create(ada).add([replace(THREE[0], runs=runs)])
+        told = CliRunner().invoke(app, words).stdout
+    assert "  1 imported measurements: replaced by those of more runs" in told
     found = json.loads(CliRunner().invoke(app, [*words, "--json", "--dry-run"]).stdout)
     assert [part["changed"] for part in found["storages"]] == [False, False]
     wrong = CliRunner().invoke(app, ["merge", "ada.db", "--into", "./ada.db"])

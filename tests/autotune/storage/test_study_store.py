@@ -262,3 +262,36 @@ def test_what_is_new_in_a_copy_in_memory_is_seen_before_it_ends(sqlite):
         copy.add_runs([Run(first, 0, outcome=took(2.1))])
         assert len(StudyStore.read(sqlite, "replayed").runs()) == 2, "not at every run"
     assert len(StudyStore.read(sqlite, "replayed").runs()) == 3
+
+
+def test_no_trial_of_a_copy_in_memory_is_settled_before_its_runs_are_stored(sqlite, monkeypatch):
+    space = small_space()
+    store = StudyStore.create(sqlite, "replayed", definition(space))
+    first, second, *others = space.configurations()
+    add_trial(store, space, first)
+
+    def full(runs):
+        raise StorageError("disk full")
+
+    def replay():
+        with store.mirrored() as copy:
+            copy.add_runs([Run(first, 0, outcome=took(3.0))])
+            copy.settle_all({0: Observation(3.0)})
+            add_trial(copy, space, second, took(2.0), worth=Observation(2.0))
+
+    with monkeypatch.context() as broken:
+        broken.setattr(store._log, "extend", full)
+        with pytest.raises(StorageError, match="disk full"):
+            replay()
+    left = StudyStore.read(sqlite, "replayed")
+    assert (left.runs(), [trial.settled for trial in left.trials()]) == ([], [False, False])
+    with store.mirrored() as copy:
+        assert [trial.settled for trial in copy.trials()] == [False, False], "both are run again"
+        for number, configuration in enumerate((first, second)):
+            copy.add_runs([Run(configuration, number, outcome=took(2.0))])
+        copy.settle_all({0: Observation(2.0), 1: Observation(bound=9.0)})
+        add_trial(copy, space, others[0], failed(FailureKind.APPLICATION_ERROR), worth=Observation())
+    stored = optuna.load_study(study_name="replayed", storage=sqlite).trials
+    assert [trial.state for trial in stored] == [TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL]
+    assert (stored[0].value, stored[1].user_attrs["bound"]) == (2.0, 9.0)
+    assert [trial.settled for trial in StudyStore.read(sqlite, "replayed").trials()] == [True] * 3

@@ -12,6 +12,7 @@ from autotune.cli.at_end import at_end
 from autotune.cli.choices import SCRIPT_FORM
 from autotune.cli.commands.compare import Place, settings_of, when_stopped
 from autotune.cli.common import (
+    check_has_script,
     check_one_form,
     displayed,
     drawable,
@@ -53,6 +54,8 @@ if TYPE_CHECKING:
     from autotune.studyfile import StudyFile
     from objectives.base import Objective
 
+# On more nodes there are so many sizes that it takes minutes, and most are far beyond what was measured.
+_MOST_NODES = 64
 _ENERGY = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)")
 
 
@@ -114,6 +117,7 @@ def rightsize(
     command again resumes.
     """
     check_one_form(None if target is not None else script, as_json=as_json)
+    check_has_script(script, target)
     limits = _limits(deadline, max_core_hours, max_energy)
     study = choose(name, changes, input_file, launched_by(launcher, site))
     place = Place(storage, runs, cores, if_held(wait, take_over), noise)
@@ -187,7 +191,8 @@ def _predicted(
     if limits.energy_j < inf:
         msg = "--max-energy: what a run draws is measured by runs; leave --machine out, or limit the core-hours"
         raise CannotRunHereError(msg)
-    asked = question(study, target_of(machine, most_nodes or 1, installation), local_launcher(), scratch)
+    target = target_of(machine, most_nodes or _nodes_of(machine), installation)
+    asked = question(study, target, local_launcher(), scratch)
     check_is_sized(asked.setting.metric)
     known = measurements(urls, asked.setting.program)
     asked = installed(asked, known)
@@ -207,6 +212,19 @@ def _predicted(
         raise CannotRunHereError("\n".join((msg, *(model.doubts if model is not None else ()))))
     found = found.by(model)
     return replace(found, grounds=(*asked.remarks, *found.grounds)), asked.plan.objective
+
+
+def _nodes_of(machine: str) -> int:
+    """Return how many nodes of a described machine a run may have; a line says where that need not be all of them."""
+    from autotune.machines.catalogue import THIS, find_machine
+
+    there = 1 if machine == THIS else find_machine(machine).nodes.count
+    nodes = min(there or 1, _MOST_NODES)
+    if nodes != there:
+        known = f"its description does not say how many {machine} has" if there is None else f"{machine} has {there}"
+        words = f"at most {nodes} node{'s' * (nodes != 1)} for a run, {known}: --max-nodes N allows more"
+        errors().print(words, markup=False)
+    return nodes
 
 
 def _tell(
