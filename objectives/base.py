@@ -47,6 +47,16 @@ class Metric:
         return self.kind == "other" and (not self.unit or self.unit in _AMOUNTS)
 
     @property
+    def is_seconds(self) -> bool:
+        """Whether it is a time of the run in seconds, the unit of elapsed times: those may be compared with it."""
+        return self.kind == "time" and self.unit == "s"
+
+    @property
+    def tells_early(self) -> bool:
+        """Whether its value may be foretold from the pace of a run."""
+        return self.kind == "rate" or self.is_seconds
+
+    @property
     def is_pace(self) -> bool:
         """Whether it tells how long something takes: a time to be short, or what is done in a time to be much."""
         if self.direction == "minimize":

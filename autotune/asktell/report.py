@@ -93,7 +93,7 @@ class RunReport:
             return float(self.elapsed_s)
         target = objective.metrics[0]
         value = self.metrics.get(target.name, self.value)
-        if target.kind == "time" and target.unit == "s" and value is not None and _is_finite(value) and value > 0.0:
+        if target.is_seconds and value is not None and _is_finite(value) and value > 0.0:
             return float(value)
         return max(0.0, held_s)
 

@@ -294,5 +294,9 @@ class RunManager:
         elif task.attempt > self.factory.retries and not no_try:
             return None
         fresh = self.prepare(task.key, run.purpose, run.name, segment=task.segment, seed=task.seed)
-        again = replace(task, job=fresh.task.job, attempt=task.attempt + (not no_try), job_id=None)
+        # Its limits may be other ones than those of all runs.
+        job = replace(
+            fresh.task.job, time_limit_s=task.job.time_limit_s, memory_limit_bytes=task.job.memory_limit_bytes
+        )
+        again = replace(task, job=job, attempt=task.attempt + (not no_try), job_id=None)
         return replace(run.planned, task=again, inherited=fresh.inherited)

@@ -1,8 +1,8 @@
 """Capping: a run that has already lost is stopped, and what is known of it is a bound.
 
-Two signs are used. A metric that is a time cannot be better than what has passed already, so its cap is a time limit
-of the job, which holds whatever dies meanwhile. And where the program tells its steps, the pace of the run against that
-of a run to its end (of the incumbent) says early that it will be too slow.
+Two signs are used. A metric that is a time in seconds cannot be better than what has passed already, so its cap is a
+time limit of the job, which holds whatever dies meanwhile. And where the program tells its steps, the pace of the run
+against that of a run to its end (of the incumbent) says early that it will be too slow.
 """
 
 import time
@@ -68,9 +68,9 @@ def cap(metric: Metric, bound: float, *, overhead_s: float = 0.0, pace: Pace | N
     `overhead_s` is what jobs usually take beside the time that the metric measures. This one gets as much once more: a
     configuration may have a start of its own.
     """
-    if metric.kind == "other" or (bound < SHORTEST_S and metric.kind == "time"):
+    if not metric.tells_early or (bound < SHORTEST_S and metric.is_seconds):
         return None
-    if metric.kind == "time":
+    if metric.is_seconds:
         return Cap(metric, bound, bound + 2.0 * max(0.0, overhead_s), pace)
     return Cap(metric, bound, pace=pace) if pace else None
 
@@ -182,8 +182,10 @@ def was_capped(job: Job, limit: Cap | None, status: JobStatus, watch: Watch) -> 
         return True
     if limit is not None and limit.inputs:
         return any(_has_lost(part) for part in limited(job, limit).parts)
-    by_time = limit is not None and limit.elapsed_s is not None and not _own_limit_is_lower(job, limit.elapsed_s)
-    return by_time and status.reason is EndReason.TIMED_OUT
+    if limit is None or limit.elapsed_s is None or _own_limit_is_lower(job, limit.elapsed_s):
+        return False
+    # The wall time of a site may be over before: then less is known than the cap says.
+    return status.reason is EndReason.TIMED_OUT and status.usage.elapsed_s >= limit.elapsed_s
 
 
 def _has_lost(part: Job) -> bool:

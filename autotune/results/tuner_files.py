@@ -116,7 +116,7 @@ def check_exchangeable(store: "StudyStore") -> None:
 
 def _objective(target: Metric) -> str:
     """Return what the metric is called there: a time in seconds is Kernel Tuner's own `time`, in milliseconds."""
-    return _TIME if target.kind == "time" and target.unit == "s" else target.name
+    return _TIME if target.is_seconds else target.name
 
 
 def _domains(store: "StudyStore") -> Iterable[Mapping[str, Any]]:

@@ -27,7 +27,8 @@ class Equivalence:
         """Start without any trial."""
         self.alike = alike
         self._memory = MemoryBounds(memory) if memory is not None else None
-        self._said = 0
+        self._told: set[frozenset[tuple[str, Any]]] = set()
+        self._lacking = 0
         self._trials: dict[int, TrialRecord] = {}
         self._numbers: list[int] = []
         self._set: Counter[str] = Counter()
@@ -94,16 +95,22 @@ class Equivalence:
         """
 
         def shows_nothing(configuration: Configuration) -> bool:
+            # A hint is asked about before every proposal: of each configuration it is said once.
+            told, key = self._told, frozenset(configuration.items())
             lack = self._memory.lacks(configuration) if self._memory is not None else ""
             if lack:
-                if self._said < _MOST_SAID:
+                if key not in told and self._lacking < _MOST_SAID:
                     say(f"passed over, {lack}: {shown(configuration)}")
-                self._said += 1
+                    self._lacking += 1
+                told.add(key)
                 return True
             twin = self.twin(configuration)
-            if twin is not None:
+            if twin is None:
+                return False
+            if key not in told:
                 say(f"passed over, the same in effect as trial {twin.number}: {shown(configuration)}")
-            return twin is not None
+            told.add(key)
+            return True
 
         return shows_nothing if self._inert or self.alike or self._memory else None
 

@@ -38,7 +38,7 @@ def mix_cap(
     capped = []
     for one in inputs:
         others = fsum(other.share * log(hoped[other.name]) for other in inputs if other is not one)
-        limit_s = exp((log(bound) - others) / one.share) if one.target.kind == "time" else 0.0
+        limit_s = exp((log(bound) - others) / one.share) if one.target.is_seconds else 0.0
         lost_after_s = limit_s + 2.0 * _overhead_s(one, complete) if limit_s >= SHORTEST_S else None
         capped.append(HopedInput(one.target.name, one.share, hoped[one.name], lost_after_s))
     return Cap(metric, bound, inputs=tuple(capped))

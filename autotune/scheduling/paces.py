@@ -36,7 +36,7 @@ class Paces:
     steps: int | None = None
 
     def of(self, trial: TrialRecord, rival: TrialRecord, standings: Standings, error_rate: float) -> Pace | None:
-        """Return the pace of the rival; None where a step is no measure of work.
+        """Return the pace of the rival; None where a step is no measure of work, or a pace says nothing of the metric.
 
         It is one where every run to its end took as many steps, or as many as it was told to.
         """
@@ -59,6 +59,8 @@ class Paces:
         return outcome is not None and _is_soon(outcome) and self._measures(outcome, standings)
 
     def _measures(self, outcome: Outcome, standings: Standings) -> bool:
+        if not standings.metric.tells_early:
+            return False
         agree, told_to = standings.steps is not None, outcome.timeline[-1][0] == self.steps
         # Two runs whose numbers of steps depend on their configurations may agree by chance.
         return (agree and (told_to or len(standings.measured) >= _AGREEING)) or (
@@ -76,8 +78,8 @@ def _is_soon(outcome: Outcome) -> bool:
 
 def _of_metric(factor: float | None, pace: Pace, metric: Metric) -> float | None:
     """Return by what factor a metric is off that is of a part of a run, if its end is off by this one."""
-    if factor is None or metric.kind == "other":
-        return factor
+    if factor is None:
+        return None
     part_s = pace.elapsed_s - pace.timeline[0][1] if metric.kind == "rate" else pace.value
     return 1.0 + (factor - 1.0) * max(1.0, pace.elapsed_s / part_s)
 

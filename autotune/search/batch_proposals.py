@@ -113,8 +113,11 @@ class BatchProposals:
         """Return the most promising that are not in `rows`, (n, p), which has all that it had before; none at last."""
         for key in keys(rows[self._known :]):
             position = self._places.get(key)
-            if position is not None and not self._full:
+            if position is None:
+                continue
+            if not self._full:
                 self._believe(position)
+            self._weights[position] = -np.inf
         self._known = len(rows)
         deviation = self._scale * np.sqrt(np.maximum(self._variance, _LEAST_VARIANCE))
         promise = log_expected_improvement(self._mean, deviation, self._best) + self._weights
@@ -131,7 +134,6 @@ class BatchProposals:
         self._roots[self._count] = root
         self._count += 1
         self._variance -= root**2
-        self._weights[position] = -np.inf
 
 
 def _conditioned(weighed: Weighed, pending: Array, traits: Array) -> Array:

@@ -7,6 +7,7 @@ noise of the metrics were independent. Who is surely beaten, and who surely is n
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from math import log
 
 from autotune.records.study import TrialRecord
@@ -76,7 +77,11 @@ class FrontRace:
         """Judge whether more runs could change whether a trial has a place on the front."""
         if number not in self._costs:
             return Standing.LOST
-        if self._samples[0].effects.count(number) < rules.min_runs:
+        count = self._samples[0].effects.count(number)
+        if count < rules.max_runs <= len(self._trials[number].runs):
+            # Some runs lack a metric, and more might as well: those that have all of them decide.
+            rules = replace(rules, min_runs=1, max_runs=count)
+        if count < rules.min_runs:
             return Standing.OPEN
         rival = self.rival(number, rules)
         chance = 0.0 if rival is None else self._chance(rival, number, rules)

@@ -10,6 +10,9 @@ from autotune.statistics.standings import Standings
 from autotune.storage.amendment import Amendment
 from autotune.storage.study_store import StudyStore
 
+# The code of a run that worked, of a trial that goes on from where it failed before that.
+_BEGUN_ANEW = "begun-anew"
+
 
 def retry(store: StudyStore, *, everything: bool) -> None:
     """Let failed trials run again: `everything`, or only the default where the study stopped at it.
@@ -51,10 +54,18 @@ def _why_aside(outcome: Outcome) -> str:
 
 
 def _set_aside(store: StudyStore, numbers: Sequence[int]) -> None:
-    """Set aside the failed runs of trials; a program that works in steps begins anew."""
-    aside = [
-        key
-        for key, run in store.keyed_runs().items()
-        if run.series.is_tuning and run.trial in numbers and (run.outcome.failure is not None or run.steps is not None)
-    ]
-    store.amend(Amendment(aside=aside, reopened=numbers))
+    """Set aside the runs of trials from the first failed one on; a program that works in steps begins anew.
+
+    Runs are named by their number: after a gap, a new one would get the folder of one that counts.
+    """
+    aside: dict[int, Run] = {}
+    anew: set[int | None] = set()
+    for key, run in sorted(store.keyed_runs().items()):
+        if run.series.is_tuning and run.trial in numbers:
+            if run.outcome.failure is not None or run.steps is not None:
+                anew.add(run.trial)
+            if run.trial in anew:
+                aside[key] = run
+    worked = {key: run.outcome for key, run in aside.items() if run.outcome.failure is None and run.steps is None}
+    outcomes = {key: outcome.set_aside(_BEGUN_ANEW, "a run before it failed") for key, outcome in worked.items()}
+    store.amend(Amendment(outcomes=outcomes, aside=list(aside), reopened=numbers))

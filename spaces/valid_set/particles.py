@@ -13,6 +13,7 @@ for the estimate; P. Del Moral, A. Doucet, A. Jasra, Sequential Monte Carlo Samp
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
@@ -24,6 +25,7 @@ PARTICLES = 4096
 MORE = 8  # times as many where the first estimates lie far apart, or nothing is found
 RUNS = 8  # independent estimates: their spread gives the error
 SWEEPS = 3  # of Gibbs steps over all parameters
+_CELLS = 1_000_000  # so many changes of pairs are looked at side by side; pairs of more are not changed together
 _FORBIDDEN = 1e300  # what an infinite cost counts as: still better than an invalid value
 _TOO_VAGUE = 0.1
 _SEED = 75  # the estimate of a space's size must not change from call to call
@@ -58,10 +60,18 @@ class Particles:
         return tuple(domain.position for domain in self.order)
 
     def draw(self, rng: np.random.Generator, n: int) -> dict[int, Array]:
-        """Return `n` nearly uniform assignments, as columns by position."""
-        columns, _ = _run(self.order, self.rules, rng, max(PARTICLES, 4 * n))
-        pick = rng.permutation(len(columns[self.order[0].position]))[:n]
-        return {position: column[pick] for position, column in columns.items()}
+        """Return `n` nearly uniform assignments, as columns by position.
+
+        Where valid ones are too rare to be met each time, those are moved that are known.
+        """
+        count = max(PARTICLES, 4 * n)
+        columns, _ = _attempt(self.order, self.rules, rng, count)
+        if columns is not None:
+            pick = rng.permutation(count)[:n]
+            return {position: column[pick] for position, column in columns.items()}
+        pick = rng.integers(len(self.pool[self.order[0].position]), size=n)
+        known = {position: column[pick] for position, column in self.pool.items()}
+        return _moved(self.order, self.rules, _moved_in_pairs(self.order, self.rules, known, rng), rng)
 
     def cheapest(self, costs: Mapping[int, FloatArray]) -> dict[int, int]:
         """Return a valid assignment whose sum of `costs[position][index]` no change of one parameter lowers."""
@@ -69,7 +79,7 @@ class Particles:
         total = _total(columns, costs)
         while True:
             for domain in self.order:
-                allowed = _allowed(domain, self.rules, columns)
+                allowed = _allowed({domain.position: domain.indexes}, self.rules, columns)
                 cost = np.minimum(costs[domain.position][domain.indexes], _FORBIDDEN)
                 price = np.where(allowed, cost, np.inf)
                 columns[domain.position] = domain.indexes[np.argmin(price, axis=1)]
@@ -131,9 +141,9 @@ def _run(
         bound = {*columns, domain.position}
         due = [rule for rule in rules if domain.position in rule.positions and bound.issuperset(rule.positions)]
         columns[domain.position] = np.broadcast_to(domain.indexes[:1], n)
-        allowed = _allowed(domain, due, columns)
+        allowed = _allowed({domain.position: domain.indexes}, due, columns)
         choices = allowed.sum(axis=1)
-        columns[domain.position] = _pick(domain, allowed, choices, rng)
+        columns[domain.position] = domain.indexes[_pick(allowed, choices, rng)]
         weights = weights * choices
         if not weights.any():
             raise NoneFoundError
@@ -158,26 +168,56 @@ def _moved(
 ) -> dict[int, Array]:
     for _ in range(SWEEPS):
         for domain in order:
-            allowed = _allowed(domain, rules, columns)
-            columns[domain.position] = _pick(domain, allowed, allowed.sum(axis=1), rng)
+            allowed = _allowed({domain.position: domain.indexes}, rules, columns)
+            columns[domain.position] = domain.indexes[_pick(allowed, allowed.sum(axis=1), rng)]
     return columns
 
 
-def _allowed(domain: Domain, rules: Sequence[Rule], columns: Mapping[int, Array]) -> Array:
-    """Return which value of the parameter each assignment allows, (n, radix), the other parameters staying."""
-    n = len(columns[domain.position])
-    allowed: Array = np.ones((n, domain.radix), dtype=bool)
+def _moved_in_pairs(
+    order: Sequence[Domain], rules: Sequence[Rule], columns: dict[int, Array], rng: np.random.Generator
+) -> dict[int, Array]:
+    """Change two parameters at a time: where a product or a sum is given, none can change alone."""
+    tied = [
+        (first, second)
+        for first, second in combinations(order, 2)
+        if first.radix * second.radix <= _CELLS
+        and any({first.position, second.position}.issubset(rule.positions) for rule in rules)
+    ]
+    for place in rng.integers(len(tied), size=len(order)) if tied else ():
+        first, second = tied[place]
+        both = {
+            first.position: np.repeat(first.indexes, second.radix),
+            second.position: np.tile(second.indexes, first.radix),
+        }
+        step = _CELLS // (first.radix * second.radix)
+        for start in range(0, len(columns[first.position]), step):
+            some = {position: column[start : start + step] for position, column in columns.items()}
+            allowed = _allowed(both, rules, some)
+            picked = _pick(allowed, allowed.sum(axis=1), rng)
+            for position, values in both.items():
+                columns[position][start : start + step] = values[picked]
+    return columns
+
+
+def _allowed(own: Mapping[int, Array], rules: Sequence[Rule], columns: Mapping[int, Array]) -> Array:
+    """Return which of a parameter's `own` values, (k,), each assignment allows, (n, k), the other parameters staying.
+
+    Several parameters change together.
+    """
+    (n,), (k,) = (next(iter(some.values())).shape for some in (columns, own))
+    allowed: Array = np.ones((n, k), dtype=bool)
     for rule in rules:
-        if domain.position in rule.positions:
+        if not own.keys().isdisjoint(rule.positions):
             at = {position: columns[position][:, None] for position in rule.positions}
-            at[domain.position] = domain.indexes[None, :]
+            at |= {position: values[None, :] for position, values in own.items() if position in rule.positions}
             allowed &= rule.mask(at)
     return allowed
 
 
-def _pick(domain: Domain, allowed: Array, choices: Array, rng: np.random.Generator) -> Array:
+def _pick(allowed: Array, choices: Array, rng: np.random.Generator) -> Array:
+    """Return the place of one of the allowed values of each assignment, (n,), at random."""
     nth = np.floor(rng.random(len(choices)) * choices)
-    picked: Array = domain.indexes[np.argmax(np.cumsum(allowed, axis=1) > nth[:, None], axis=1)]
+    picked: Array = np.argmax(np.cumsum(allowed, axis=1) > nth[:, None], axis=1)
     return picked
 
 

@@ -183,7 +183,7 @@ def _script(question: "Question", target_machine: "Target", prediction: "Predict
         f"{how}: {_expected(first, prediction.setting.metric)}",
         "the time and the memory asked for are guesses; set them, the project and the queue",
     ]
-    needs = Usage(elapsed_s=first.value.high if first.value and prediction.setting.metric.kind == "time" else 0.0)
+    needs = Usage(elapsed_s=first.value.high if first.value and prediction.setting.metric.is_seconds else 0.0)
     name = f"autotune-{question.setting.workload}".replace(" ", "-")  # a folder, and the name of a job
     flavour = script_flavour(job)
     return job_script(form, JobScript(name, first.configuration, job, needs, flavour, remarks, measured=False))

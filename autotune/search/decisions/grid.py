@@ -75,13 +75,18 @@ class Grid:
         return np.fromiter(found, dtype=np.intp, count=len(rows))
 
     def settings(self, rng: np.random.Generator, tried: Rows) -> Rows:
-        """Return rows with the settings that compete, each in some context: all, or `tried` ones and a sample."""
-        first = np.concatenate([self.defaults, tried]) if len(tried) else self.defaults
+        """Return rows with the settings that compete, each in some context: all, or `tried` ones and a sample.
+
+        They take turns: a tried one, in their order, and any at random. So among the first few are known ones and new
+        ones, however many have been tried, and none is left out for ever.
+        """
         if self.space.listable and self.space.size.value <= _LISTED:
             more = rng.permutation(self.space.all_indices())
         else:
             more = self.space.sample_indices(rng, _PREDICTED)
-        return self.distinct(np.concatenate([first, more]))
+        known, more = self.distinct(tried), self.distinct(more)
+        turns = np.concatenate([np.arange(len(known)), np.arange(len(more))])
+        return self.distinct(np.concatenate([known, more])[np.argsort(turns, kind="stable")])
 
     def distinct(self, rows: Rows) -> Rows:
         """Return one row for each setting."""
@@ -91,15 +96,19 @@ class Grid:
         kept: Rows = rows[list(first.values())]
         return kept
 
-    def across(self, settings: Rows, most: int = _PREDICTED) -> Rows:
-        """Return the settings in every context where they are valid, (m, p); of many settings the first."""
-        parts: list[Rows] = [self.defaults]
-        count = len(self.defaults)
+    def across(self, settings: Rows, most: int = _PREDICTED, used: NDArray[np.bool_] | None = None) -> Rows:
+        """Return the settings in every context where they are valid, (m, p); of many settings the first.
+
+        With `used`, (c,), only in those contexts.
+        """
+        defaults = self.defaults if used is None else self.defaults[used]
+        parts: list[Rows] = [defaults]
+        count = len(defaults)
         for start in range(0, len(settings), 8):
             if count >= most:
                 break
-            rows = np.repeat(settings[start : start + 8], len(self.contexts), axis=0)
-            rows[:, self.columns] = np.tile(self.defaults[:, self.columns], (len(rows) // len(self.contexts), 1))
+            rows = np.repeat(settings[start : start + 8], len(defaults), axis=0)
+            rows[:, self.columns] = np.tile(defaults[:, self.columns], (len(rows) // len(defaults), 1))
             parts.append(rows[self.space.valid_indices(rows)])
             count += len(parts[-1])
         joined = np.concatenate(parts)

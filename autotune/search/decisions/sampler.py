@@ -92,14 +92,13 @@ class DecisionSampler(Proposer):
             chosen.append(int(np.argmax(away)))
         return chosen[:_DEFAULTS]
 
-    def _used(self, rows: Rows) -> Rows:
-        """Return those of rows whose context the program uses."""
-        kept: Rows = rows[self._wanted[self.grid.context_of(rows)]]
-        return kept
-
     def _designed(self, seen: Rows, rng: np.random.Generator) -> Rows:
         settings = self.grid.settings(rng, seen)
-        rows = unseen(rng.permutation(self._used(self.grid.across(settings))), seen)[:_DESIGNED]
+        rows = fresh(self.grid.across(settings, used=self._wanted), seen)
+        if not len(rows):
+            # The first settings have run everywhere; there may be others.
+            rows = unseen(self.grid.across(settings, len(settings) * len(self._wanted) + 1, self._wanted), seen)
+        rows = rng.permutation(rows)[:_DESIGNED]
         order = initial_design.ranked(self.space.traits_of(rows), self.space.traits_of(seen))
         chosen: Rows = rows[order[:PASSED_OVER]]
         return chosen
@@ -112,14 +111,12 @@ class DecisionSampler(Proposer):
         if pending.any():
             belief = belief.knowing(history.rows[pending])
         points = belief.some_points(_POINTS)
-        settings = self.grid.settings(rng, history.rows)
-        most = _PREDICTED * len(self._wanted) // (len(points) * int(self._wanted.sum()))
-        rows = self._used(self.grid.across(settings, most))
-        names = self.grid.setting_keys(rows)
-        rows = rows[[name not in belief.failed for name in names]]
+        weights = self._usage.of_cells(belief, points)
+        settings = self.grid.settings(rng, _best_first(belief, history.rows, points, weights))
+        rows = _working(belief, self.grid.across(settings, _PREDICTED // len(points), self._wanted))
         if not len(rows):
             return None
-        gains = _Gains(belief, rows, points, self._usage.of_cells(belief, points))
+        gains = _Gains(belief, rows, points, weights)
         known = set(keys(history.rows))
         open_rows = np.flatnonzero([key not in known for key in keys(rows)])
         best: Rows = rows[gains.ranked(open_rows)[:PASSED_OVER]]
@@ -129,6 +126,28 @@ class DecisionSampler(Proposer):
         """Return what the trials say of the cells; None before they say enough."""
         sign = -1.0 if history.direction == StudyDirection.MAXIMIZE else 1.0
         return belief_of(self.grid, history.rows, history.observations, sign, self._kernels)
+
+
+def _working(belief: Belief, rows: Rows) -> Rows:
+    """Return those of rows whose setting has not always failed."""
+    kept: Rows = rows[[name not in belief.failed for name in belief.grid.setting_keys(rows)]]
+    return kept
+
+
+def _best_first(belief: Belief, tried: Rows, points: Sequence[float], weights: Array) -> Rows:
+    """Return the tried rows, those first that are the furthest below the default at some point of their context.
+
+    Cells without weight do not count.
+    """
+    tried = _working(belief, tried)
+    contexts = belief.grid.context_of(tried)
+    tried, contexts = tried[contexts >= 0], contexts[contexts >= 0]
+    both = np.concatenate([tried, belief.grid.defaults[contexts]])
+    means = belief.at(np.repeat(both, len(points), axis=0), np.tile(points, len(both))).mean
+    own, default = means.reshape(2, len(tried), len(points))
+    behind = np.where(weights[contexts] > 0.0, own - default, np.inf).min(axis=1)
+    ordered: Rows = tried[np.argsort(behind, kind="stable")]
+    return ordered
 
 
 class _Gains:

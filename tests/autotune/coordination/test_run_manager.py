@@ -1,18 +1,20 @@
 """What becomes of a run that an earlier session left in a queue."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from autotune.coordination.coordinators import Coordinators
 from autotune.coordination.lease_record import LeaseRecord
-from autotune.execution.task import describe_job
+from autotune.execution.task import PREEMPTED, describe_job
 from autotune.records.series import TUNING, Series
 from autotune.records.study import Purpose, Run
 from autotune.storage.leases import MemoryLeaseBook
 from launchers import Job
+from objectives.base import FailureKind
 from tests.autotune.coordination.test_coordinators import Clock
-from tests.support.fakes import PaperExecutor, PaperObjective, bowl, took
+from tests.support.fakes import PaperExecutor, PaperObjective, bowl, failed, took
 from tests.support.managers import managed
 
 NAME = "workload-large-abc-1-00-0"
@@ -64,6 +66,15 @@ def test_a_job_that_nobody_resumes_is_ended_and_its_lease_given_up(manager):
     manager.registry.end_left_over()
     assert manager.executor.ended_jobs == ["17"]
     assert manager.registry.inherit(()) == []
+
+
+def test_a_run_that_is_made_again_keeps_its_limits(tmp_path):
+    manager = managed(PaperExecutor(bowl), tmp_path)
+    planned = manager.prepare(1, Purpose({"np": 4}, 1, TUNING), "00001")
+    job = replace(planned.task.job, time_limit_s=60.0, memory_limit_bytes=2**30)
+    run = manager.start(replace(planned, task=replace(planned.task, job=job)))
+    again = manager.again(run, replace(failed(FailureKind.INFRASTRUCTURE_ERROR), code=PREEMPTED)).task.job
+    assert (again.time_limit_s, again.memory_limit_bytes) == (60.0, 2**30)
 
 
 @pytest.mark.parametrize("stored", [False, True])

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from autotune.execution.capping import Cap, Watch, cap, limited, was_capped
 from autotune.statistics.pace import Pace
-from launchers import EndReason, Job, JobState, JobStatus
+from launchers import EndReason, Job, JobState, JobStatus, Usage
 from objectives.base import Metric, Progress
 
 TIME = Metric("wall_s", "s", kind="time")
@@ -40,8 +40,8 @@ def slowed(factor, start=1.0):
     return [(step, start * 5.0 + factor * (at - 5.0)) for step, at in STEPS]
 
 
-def ended(reason):
-    return JobStatus(JobState.ENDED, reason)
+def ended(reason, elapsed_s=0.0):
+    return JobStatus(JobState.ENDED, reason, usage=Usage(elapsed_s))
 
 
 @pytest.mark.parametrize("factor", [0.5, 1.0])
@@ -147,6 +147,11 @@ def test_a_metric_that_says_nothing_before_the_end_has_no_cap():
     assert cap(OTHER, 9.0, pace=PACE) is None
 
 
+@pytest.mark.parametrize("unit", ["min", "ms", ""])
+def test_a_time_in_another_unit_is_not_compared_with_seconds(unit):
+    assert cap(Metric("wall", unit, kind="time"), 10.0, overhead_s=2.0, pace=PACE) is None
+
+
 @pytest.mark.parametrize(("own", "of_cap", "limit"), [(None, 10.0, 10.0), (20.0, 10.0, 10.0), (5.0, 10.0, 5.0)])
 def test_the_lower_limit_holds(own, of_cap, limit):
     assert limited(Job(("x",), Path(), time_limit_s=own), Cap(TIME, of_cap, of_cap)).time_limit_s == limit
@@ -170,7 +175,13 @@ def test_without_a_cap_on_time_the_job_stays_as_it_is(limit):
 )
 def test_a_run_is_capped_if_it_was_stopped_by_the_cap_not_by_its_own_limit(own, reason, capped):
     job = Job(("x",), Path(), time_limit_s=own)
-    assert was_capped(job, Cap(TIME, 10.0, 10.0), ended(reason), Watch(read)) is capped
+    assert was_capped(job, Cap(TIME, 10.0, 10.0), ended(reason, 10.0), Watch(read)) is capped
+
+
+@pytest.mark.parametrize(("elapsed_s", "capped"), [(0.0, False), (3600.0, False), (4000.0, True), (4000.2, True)])
+def test_a_run_that_the_wall_time_of_its_site_ended_before_its_cap_is_no_bound(elapsed_s, capped):
+    killed = ended(EndReason.TIMED_OUT, elapsed_s)
+    assert was_capped(JOB, Cap(TIME, 4000.0, 4000.0), killed, Watch(read)) is capped
 
 
 @pytest.mark.parametrize(("reason", "capped"), [(EndReason.CANCELLED, True), (EndReason.EXITED, False)])

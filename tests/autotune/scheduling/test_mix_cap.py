@@ -1,5 +1,6 @@
 """From where on a run of a mix has lost, and when it is stopped."""
 
+from dataclasses import replace
 from math import sqrt
 
 import pytest
@@ -36,6 +37,12 @@ def test_an_input_has_lost_only_where_the_others_could_not_make_up_for_it():
 def test_what_a_job_takes_beside_the_time_that_is_measured_does_not_count():
     (first, _) = mix_cap(MIX, 20.0, HALVES, [ran(9.0, 16.0, started_s=3.0)]).inputs
     assert first.lost_after_s == pytest.approx(20.0**2 / (16.0 / HOPE) + 2.0 * 3.0)
+
+
+def test_times_in_another_unit_are_no_time_limits():
+    minutes = tuple(replace(one, target=replace(one.target, unit="min")) for one in HALVES)
+    limit = mix_cap(MIX, 20.0, minutes, [ran(9.0, 40.0), ran(25.0, 16.0)])
+    assert [(one.hoped, one.lost_after_s) for one in limit.inputs] == [(9.0 / HOPE, None), (16.0 / HOPE, None)]
 
 
 def test_before_a_few_configurations_have_run_all_inputs_nothing_is_stopped():

@@ -120,3 +120,11 @@ def test_runs_are_judged_by_steps_that_are_told_in_time(told_after_s, soon):
     timeline = tuple((50 * place, 20.0 * share) for place, share in enumerate(told_after_s))
     known = trial(0, 0, 0, replace(whole(20.0), timeline=timeline))
     assert Paces(SPACE, 150).judge(known, Standings.of([known], SECONDS)) is soon
+
+
+def test_a_pace_in_seconds_says_nothing_of_a_time_in_minutes():
+    metric = replace(SECONDS, unit="min")
+    known, new = trial(0, 0, 0, whole(20.0)), trial(9, 0, 0)
+    standings = Standings.of([known, new], metric)
+    assert Paces(SPACE, 100).of(new, known, standings, 0.05) is None
+    assert not Paces(SPACE, 100).judge(known, standings)

@@ -104,6 +104,14 @@ def test_a_running_trial_takes_away_doubt_as_if_it_were_measured():
     assert np.sqrt(plan._variance[left]) == pytest.approx(deviation[left] / joined.scale, rel=1e-5)
 
 
+def test_what_others_have_proposed_meanwhile_is_not_proposed_again_however_much_that_is():
+    sampler, told, rng = ValidSetSampler(SQUARE), history(40, 30), np.random.default_rng(1)
+    plan = BatchProposals(sampler.weighed(told, rng, believing=False), told.rows, rng)
+    rows = np.concatenate([told.rows, plan.best(told.rows, 50)])
+    known = {row.tobytes() for row in rows}
+    assert known.isdisjoint(row.tobytes() for row in plan.best(rows, 50))
+
+
 def test_a_plan_is_of_no_use_for_a_shorter_history():
     sampler, told, rng = ValidSetSampler(SQUARE), history(40, 30), np.random.default_rng(1)
     plan = BatchProposals(sampler.weighed(told, rng, believing=False), told.rows, rng)

@@ -50,6 +50,15 @@ def test_what_breaks_a_limit_or_has_no_value_takes_no_place():
     assert front.standing(2, RULES) is Standing.LOST
 
 
+def test_a_trial_whose_runs_lack_a_metric_runs_no_more_often_than_others():
+    front, records = race(NOISY, [(5.0, -6.0)], [(4.9, -7.0)])
+    for made, wanted in ((4, Standing.OPEN), (5, Standing.WON)):
+        lacking = tuple(Run({}, 2, outcome=Outcome(metrics={"wall_s": 4.9})) for _ in range(made - 1))
+        records[2] = TrialRecord.of(2, {}, (*records[2].runs[:1], *lacking), settled=False)
+        front.follow(records, lambda _: True)
+        assert front.standing(2, RULES) is wanted
+
+
 @pytest.mark.parametrize(("spread", "gain", "most"), [(0.0, 0.2, 1), (0.05, 0.02, 4)])
 def test_runs_are_repeated_where_noise_could_move_the_front(tmp_path, spread, gain, most):
     space, size = Space([Integer.range("np", 1, 12, default=12)], []), Metric("size", "B")

@@ -7,6 +7,7 @@ from autotune.execution.core_pool import CorePool
 from autotune.records.series import SeriesKind
 from autotune.records.study import State
 from autotune.results.ledger import ledger_of
+from autotune.scheduling.repeats import Step
 from autotune.search.asker import Asker
 from autotune.search.gp_sampler import ValidSetSampler
 from autotune.statistics.standings import Standings
@@ -14,11 +15,22 @@ from autotune.storage.stored_study import stored_study
 from autotune.storage.study_store import StudyStore
 from autotune.tuning.hope import check_worked
 from autotune.tuning.loop import TuningLoop
-from autotune.tuning.retry import retry
+from autotune.tuning.retry import announced, retry
 from launchers import STDERR, STDOUT
 from objectives.base import FailureKind
-from tests.support.fakes import SECONDS, ListDisplay, PaperExecutor, bowl, definition, failed, small_space, study_file
+from tests.support.fakes import (
+    SECONDS,
+    ListDisplay,
+    PaperExecutor,
+    bowl,
+    definition,
+    failed,
+    small_space,
+    study_file,
+    took,
+)
 from tests.support.managers import managed
+from tests.support.stored import add_trial
 
 SPACE = small_space()
 WRONG = failed(FailureKind.INVALID_RESULT, "energy is not there")
@@ -102,6 +114,19 @@ def test_failed_trials_run_again_when_that_is_asked_for_and_their_history_stays(
         assert all(trial.value is not None for trial in optuna_study.trials)
     spent = ledger_of(store.runs(), store.trials(), None, 6)
     assert spent.failed == pytest.approx(sum(run.core_s for run in aside))
+
+
+def test_a_trial_that_runs_again_counts_on_from_the_runs_before_its_first_failure(tmp_path):
+    """Runs are named by their number: the next one must not get the folder of one that counts."""
+    store = StudyStore.create(url(tmp_path), "paper", definition(SPACE))
+    add_trial(store, SPACE, {"np": 8}, *map(took, (9.0, 9.1, 9.2)))
+    add_trial(store, SPACE, {"np": 4, "npool": 1}, took(1.0), WRONG, took(2.0), WRONG)
+    add_trial(store, SPACE, {"np": 2, "npool": 1}, WRONG, took(3.0))
+    retry(store, everything=True)
+    trials = store.trials()
+    assert [trial.measured(SECONDS.name) for trial in trials] == [[9.0, 9.1, 9.2], [1.0], []]
+    assert [Step(trial).run_name for trial in trials[1:]] == ["00001-1", "00002"]
+    assert announced(trials, store.runs(), ()) == ["trial 2: failed, runs again"]
 
 
 def test_a_study_of_which_every_trial_failed_says_so_in_the_end(tmp_path):

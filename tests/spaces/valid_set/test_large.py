@@ -131,6 +131,18 @@ def test_particles_take_what_is_unknown_as_the_diagram_does(monkeypatch):
     assert found == valid
 
 
+def test_what_few_particles_meet_is_sampled_all_the_same(monkeypatch):
+    monkeypatch.setattr("spaces.valid_set.diagram.MAX_CELLS", 100)
+    monkeypatch.setattr(particles, "PARTICLES", 64)
+    parameters = [Integer.range(name, 1, 64) for name in "abc"]
+    space = Space(parameters, [Constraint("product", "a * b * c == 512")])
+    assert not space.size.exact
+    for seed in range(20):
+        rows = space.sample_indices(np.random.default_rng(seed), 5)
+        assert len(rows) == 5
+        assert space.valid_indices(rows).all()
+
+
 def test_says_that_nothing_was_found_where_emptiness_cannot_be_proven(monkeypatch):
     monkeypatch.setattr("spaces.valid_set.diagram.MAX_CELLS", 100)
     with pytest.raises(SpaceError, match="no valid configuration was found in 294912 random attempts"):

@@ -3,12 +3,13 @@ import pytest
 from optuna.study import StudyDirection
 
 from autotune.errors import StudyFileError
-from autotune.search.base import History
+from autotune.search.base import History, SpaceExhaustedError
 from autotune.search.decisions.belief import Kernels, belief_of
 from autotune.search.decisions.decide import choices
 from autotune.search.decisions.grid import Grid
 from autotune.search.decisions.registry import sampler_of_study
 from autotune.search.decisions.sampler import DecisionSampler
+from autotune.search.decisions.weights import Usage
 from autotune.storage.observation import Observation
 from spaces import Choice, Constraint, Integer, Space
 from tests.support.fakes import study_file
@@ -126,3 +127,35 @@ def test_too_many_contexts_are_refused_with_the_path():
     space = Space([*(Integer.range(f"n{k}", 1, 50, default=1) for k in range(2)), Choice("way", ("a", "b"))], [])
     with pytest.raises(StudyFileError, match=r"2500 contexts, more than 2000.*decisions\.over"):
         sampler_of_study(space, study_file(decisions={"over": ["n0", "n1"]}))
+
+
+def test_however_many_settings_were_tried_new_ones_and_the_best_known_compete(monkeypatch):
+    """32 contexts at six points leave room for a dozen settings, and twenty were tried: the last is the best by far."""
+    space = Space([Integer.range("ranks", 1, 32, default=1), Integer.range("way", 0, 199, default=0)], [])
+    rows = space.indices([{"ranks": 1 + way, "way": way} for way in range(20)])
+    costs = [*(50.0 - way for way in range(19)), 0.5]
+    seen = [Observation(1.0, points=tuple((float(size), one * size) for size in SIZES[:6])) for one in costs]
+    competing, across = [], Grid.across
+
+    def spied(*arguments):
+        competing.append(across(*arguments))
+        return competing[-1]
+
+    monkeypatch.setattr(Grid, "across", spied)
+    sampler = DecisionSampler(space, ("ranks",), seed=1, startup=0)
+    sampler._starts = [0]
+    proposed = sampler.ranked(History(rows, seen, StudyDirection.MINIMIZE), np.random.default_rng(1))
+    assert {19} < {one["way"] for one in space.decode(competing[0])}
+    assert any(one["way"] >= 20 for one in space.decode(proposed))
+
+
+def test_failing_trials_in_one_context_of_many_do_not_end_the_search():
+    space = Space([Integer.range("ranks", 1, 400, default=1), Integer.range("way", 0, 19, default=0)], [])
+    sampler = DecisionSampler(space, ("ranks",), seed=1, usage=Usage(({"ranks": 7, "count": 1},)))
+    rows = space.indices([{"ranks": 1, "way": 0}])
+    for _ in range(20):
+        history = History(rows, [Observation()] * len(rows), StudyDirection.MINIMIZE)
+        rows = np.concatenate([rows, space.indices([sampler.propose(history)])])
+    assert {one["way"] for one in space.decode(rows[1:])} == set(range(20))
+    with pytest.raises(SpaceExhaustedError):
+        sampler.propose(History(rows, [Observation()] * len(rows), StudyDirection.MINIMIZE))
