@@ -153,7 +153,7 @@ class DdpObjective:
     """Runs our program; `argv` is its command line without what is tuned.
 
     With `checks_loss` the loss is an answer: what saves time by spoiling the training is a failed trial. A run that
-    `keeps_checkpoints` writes them into its own folder; no other run goes on from them. Loaders get some of the `cores`.
+    `keeps_checkpoints` writes them into its own folder; no other run goes on from them. Loaders get `cores`, too.
     """
 
     argv: tuple[str, ...]
