@@ -25,6 +25,7 @@ from launchers.detect import detect
 from launchers.environment import inherited, job_environment
 from launchers.job import OUTPUT_LIMIT_BYTES, STDERR, STDOUT, Job, JobState, JobStatus
 from launchers.mpi import CannotStartRanksError, MpiFlavour, mpi_environment, notes
+from launchers.mpi.slurm_slots import with_slots
 from launchers.mpi_command import found, mpi_argv
 from launchers.process_tree import start_time
 from launchers.processes import JOB_VARIABLE, SESSION_VARIABLE, kill_marked, mark_of, marked, signal_all
@@ -162,7 +163,7 @@ class LocalLauncher:
     def environment(self, job: Job) -> dict[str, str]:
         """Return the whole environment of `job`, but for its mark."""
         caller = os.environ if job.software is None else job.software.changes.applied(os.environ)
-        return job_environment(caller, self._added(job))
+        return job_environment(with_slots(caller, job.resources.nodes), self._added(job))
 
     def shown(self, job: Job) -> str:
         """Return `job` as a line for a shell: its folder, its own environment, its command."""

@@ -19,6 +19,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from launchers.cpus import parse_cpu_list
+from launchers.noise.meter import PROC, SYS, cgroups
 from launchers.status import read_status
 from launchers.supervisor import STATUS_FILE, Supervisor
 
@@ -46,8 +48,33 @@ def main() -> int:
 
 
 def _is_confined() -> bool:
-    """Whether the batch system keeps this job to a part of the node's cores, which then nobody else has."""
-    return len(os.sched_getaffinity(0)) < (os.cpu_count() or 1)
+    """Whether the batch system keeps this job to a part of the node's cores, which then nobody else has.
+
+    By a cpuset: an affinity mask alone does not keep Open MPI from binding the ranks of every job to the first cores.
+    """
+    cpus = cpus_of_group()
+    return cpus is not None and len(cpus) < (os.cpu_count() or 1)
+
+
+def cpus_of_group(proc: str = PROC, sys: str = SYS) -> set[int] | None:
+    """Return the CPUs that the control group of this process has (cpuset(7)); None where the kernel does not tell.
+
+    A group without a list of its own has that of the one above it. In a container its own group is the uppermost, and
+    may be told by the path that it has outside.
+    """
+    groups: dict[str, str] = {}
+    with suppress(OSError):
+        groups = cgroups(Path(proc, "self/cgroup").read_text(encoding="ascii", errors="replace"))
+    if "cpuset" in groups:
+        top, path, name = Path(sys, "fs/cgroup/cpuset"), groups["cpuset"], "cpuset.effective_cpus"
+    else:
+        top, path, name = Path(sys, "fs/cgroup"), groups.get("", ""), "cpuset.cpus.effective"
+    group = top / path.lstrip("/")
+    for folder in (group, *group.parents):
+        with suppress(OSError, ValueError):
+            if folder.is_relative_to(top) and (cpus := parse_cpu_list((folder / name).read_text(encoding="ascii"))):
+                return cpus
+    return None
 
 
 def _host(variable: str) -> str:

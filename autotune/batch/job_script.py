@@ -66,8 +66,15 @@ class JobScript:
         return int(self.job["resources"].get("gpus", 0))
 
     @property
-    def memory_mib(self) -> int:
-        """The memory to ask for, in MiB."""
+    def memory_per_node_mib(self) -> int | None:
+        """The memory to ask for on each node, in MiB; a run's is counted on its first one.
+
+        None where it was not counted: the ranks that a batch system starts itself, as by `srun`, are no descendants of
+        the run's supervisor.
+        """
+        has_ranks = any(one["mpi"] for one in (self.job, *self.job.get("parts", ())))
+        if self.measured and has_ranks and self.mpi.kind.allocation_variable is not None:
+            return None
         return max(_MINIMUM_MEMORY_MIB, 512 * ceil(_MEMORY_MARGIN * self.needs.peak_memory_bytes / 2**20 / 512))
 
 
@@ -82,14 +89,24 @@ def job_script(form: str, script: JobScript) -> str:
     winner = find_batch_system(form).winner
     if winner is None:
         raise KeyError(form)
-    needs = script.needs
-    asks = (
-        f"wall time and memory: {_TIME_MARGIN:g} and {_MEMORY_MARGIN:g} times those of the measured run "
-        f"({needs.elapsed_s:.3g} s, {needs.peak_memory_bytes / 2**20:.0f} MiB), "
-        f"at least {_MINIMUM_WALLTIME_S // 60} min and {_MINIMUM_MEMORY_MIB} MiB"
-    )
-    remarks = (*script.remarks, *([asks] if script.measured else []))
+    remarks = (*script.remarks, *([_asks(script)] if script.measured else []))
     return _assemble(replace(script, remarks=remarks), winner.head(_request(script)), winner.folder)
+
+
+def _asks(script: JobScript) -> str:
+    """Say which needs of a measured run the script asks for."""
+    needs, minutes = script.needs, _MINIMUM_WALLTIME_S // 60
+    if script.memory_per_node_mib is None:
+        return (
+            f"wall time: {_TIME_MARGIN:g} times that of the measured run ({needs.elapsed_s:.3g} s), at least {minutes} "
+            f"min; how much memory the ranks used that {script.mpi.kind} started is not known: ask for it yourself"
+        )
+    where = " on its first node" if script.job["resources"]["nodes"] > 1 else ""
+    return (
+        f"wall time and memory: {_TIME_MARGIN:g} and {_MEMORY_MARGIN:g} times those of the measured run "
+        f"({needs.elapsed_s:.3g} s, {needs.peak_memory_bytes / 2**20:.0f} MiB{where}), "
+        f"at least {minutes} min and {_MINIMUM_MEMORY_MIB} MiB"
+    )
 
 
 def _request(script: JobScript) -> WinnerRequest:
@@ -100,7 +117,7 @@ def _request(script: JobScript) -> WinnerRequest:
         ranks=job_from_description(job).ranks,
         cores=job["resources"]["cores"],
         gpus=script.gpus,
-        memory_mib=script.memory_mib,
+        memory_per_node_mib=script.memory_per_node_mib,
         walltime_s=script.walltime_s,
         site=script.site,
         threads_per_core=job["resources"].get("threads_per_core", 1),

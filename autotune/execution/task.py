@@ -13,7 +13,7 @@ from autotune.execution.segments import Segment, SegmentWatch
 from autotune.machines.provenance import at_start
 from autotune.records.outcome import Outcome
 from autotune.records.study import STOPPED
-from launchers import EndReason, Job, JobStatus, Launcher, LaunchError, MpiStart, Place, Resources
+from launchers import STDOUT, EndReason, Job, JobStatus, Launcher, LaunchError, MpiStart, Place, Resources
 from launchers.batch import RefusedError
 from launchers.card import Card
 from launchers.mpi import CannotStartRanksError, MpiFlavour, flavour_record
@@ -270,6 +270,7 @@ def _command_of(job: Job, flavour: MpiFlavour | None) -> dict[str, Any]:
         **({"place": asdict(job.place)} if job.place else {}),
         "folder": os.fspath(job.folder),
         "copies": [list(copy) for copy in job.copies],
+        **({"progress_file": job.progress_file} if job.progress_file != STDOUT else {}),
     }
 
 
@@ -291,6 +292,7 @@ def job_from_description(stored: Mapping[str, Any]) -> Job:
         environment=dict(stored["environment"]),
         tuned=frozenset(stored.get("tuned", ())),
         prepare=tuple(tuple(step) for step in stored["prepare"]),
+        progress_file=stored.get("progress_file", STDOUT),
         mpi=MpiStart(**{**mpi, "options": tuple(mpi["options"])}) if mpi else None,
         resources=_resources(stored["resources"]),
         place=_place(stored.get("place", {})),

@@ -111,7 +111,7 @@ class BatchLauncher:
         argv = self._whole(job)
         # Of parts there is one file, which says how each is started.
         confined = argv if job.parts else self._whole(job, confined=True)
-        write_job(job, (argv, confined), self._environment(job), _GRACE_S, identity, files)
+        write_job(job, (argv, confined), job_environment({}, self._added(job)), _GRACE_S, identity, files)
         argv = self._scheduler.submit(folder / list(files)[-1])
         text = folder / SCRIPT_FILE if self._scheduler.reads_input else None
         answer = self._commands(argv, folder, folder / ANSWER_FILE, text)
@@ -226,7 +226,11 @@ class BatchLauncher:
         head = self._scheduler.head(self._request(job), self.site)
         folder = job.folder.absolute()
         command = [self.site.python, "-I", node.__file__, os.fspath(folder), token]
-        return script(head, self.site, folder / QUEUE_LOG, command, job.software.script if job.software else ())
+        # The node does not know the modules that are loaded here, and could not unload them.
+        caller = job.software.changes.applied(os.environ) if job.software else os.environ
+        brought = {} if self.site.modules else carried(caller)
+        software = job.software.script if job.software else ()
+        return script(head, folder / QUEUE_LOG, brought, self.site, software, command)
 
     def shown(self, job: Job) -> str:
         """Return what would be submitted, and what it runs, as lines for a person."""
@@ -256,11 +260,6 @@ class BatchLauncher:
 
     def _request(self, job: Job) -> Request:
         return request(replace(job, name=f"{self._prefix}-{job.name}") if self._prefix else job, self.site)
-
-    def _environment(self, job: Job) -> dict[str, str]:
-        """Return what is set on the node beside what its modules set."""
-        caller = job.software.changes.applied(os.environ) if job.software else os.environ
-        return job_environment({}, ({} if self.site.modules else carried(caller)) | self._added(job))
 
     def _whole(self, job: Job, *, confined: bool = False) -> list[str]:
         """Return what the node runs: as a job that shares it, or as one that is `confined` to cores of its own."""

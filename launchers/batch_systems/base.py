@@ -25,8 +25,8 @@ SCHEDULER_LOG = ".autotune-scheduler.log"
 class Request:
     """What a job asks of the scheduler: `tasks` processes of `cores_per_task` cores on `nodes` nodes.
 
-    `memory_bytes` is for all of them together, None to leave it to the site's default. Only a job of one node has a
-    `place`.
+    It may use `threads_per_core` hardware threads of each core. `memory_bytes` is for all processes together, None to
+    leave it to the site's default. Only a job of one node has a `place`.
     """
 
     name: str
@@ -37,6 +37,7 @@ class Request:
     memory_bytes: int | None
     walltime_s: int
     place: Place = field(default_factory=Place)
+    threads_per_core: int = 1
 
     @property
     def cores(self) -> int:
@@ -225,20 +226,30 @@ def request(job: Job, site: Site) -> Request:
         memory_bytes=None if site.memory_bytes is None else int(nodes * share * site.memory_bytes),
         walltime_s=_MINUTE_S * ceil(limit_s / _MINUTE_S),
         place=job.place if nodes == 1 else Place(),
+        threads_per_core=job.resources.threads_per_core,
     )
 
 
-def script(head: Sequence[str], site: Site, log: Path, command: Sequence[str], software: Sequence[str] = ()) -> str:
-    """Return a job script: the scheduler's lines, the site's modules and setup, those of `software`, and one command.
+def script(  # noqa: PLR0913, PLR0917  the parts of a script
+    head: Sequence[str],
+    log: Path,
+    brought: Mapping[str, str],
+    site: Site,
+    software: Sequence[str],
+    command: Sequence[str],
+) -> str:
+    """Return a job script of these parts, in their order: of the `site` it has the modules and the setup.
 
     What its shell prints goes to `log`, by its own doing: schedulers see patterns in a file's name. It is added to what
-    is there, so that a second job of the folder, which ends at once, takes nothing from the first. A module that
-    cannot be loaded ends the job: what would be measured without it is something else.
+    is there, so that a second job of the folder, which ends at once, takes nothing from the first. The variables that
+    are `brought` come before all that may change them. A module that cannot be loaded ends the job: what would be
+    measured without it is something else.
     """
     lines = [
         "#!/bin/bash -l",
         *head,
         f"exec >>{shlex.quote(os.fspath(log))} 2>&1",
+        *(f"export {name}={shlex.quote(value)}" for name, value in brought.items()),
         *(f"module load {shlex.quote(module)} || exit 1" for module in site.modules),
         *site.setup,
         *software,

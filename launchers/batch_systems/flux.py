@@ -59,6 +59,7 @@ def winner_head(request: WinnerRequest) -> list[str]:
         f"--cores-per-slot={ceil(request.cores / request.nodes)}",
         *([f"--gpus-per-slot={ceil(request.gpus / request.nodes)}"] if request.gpus else []),
         f"--time-limit={request.walltime_s}s",
+        *(["--exclusive"] if request.exclusive else []),
         *([*_charged(site), *site.directives] if site else []),
     ]
     return [f"#flux: {option}" for option in options]

@@ -56,9 +56,8 @@ _RESERVED: Mapping[str, str] = {
 
 
 def head(request: Request, site: Site) -> list[str]:
-    """Return the lines for qsub(1). A slot is a core; several nodes can only be asked for by all of their cores."""
-    whole = site.exclusive or request.nodes > 1
-    slots = request.nodes * site.cores_per_node if whole else request.cores
+    """Return the lines for qsub(1)."""
+    slots = _slots(request.cores, request.nodes, site)
     options = [
         f"-N {request.name}",
         *_parallel(slots, request.nodes, site),
@@ -95,6 +94,13 @@ def _place(place: Place) -> list[str]:
     if place.host:
         return [f"-l hostname={place.host}"]
     return [f"-l hostname=!({'|'.join(place.avoid)})"] if place.avoid else []
+
+
+def _slots(cores: int, nodes: int, site: Site | None) -> int:
+    """Return the slots that a job needs, each a core; several nodes can only be asked for by all of their cores."""
+    if site is None or not (site.exclusive or nodes > 1):
+        return cores
+    return max(cores, nodes * site.cores_per_node)
 
 
 def _parallel(slots: int, nodes: int, site: Site | None) -> list[str]:
@@ -202,11 +208,12 @@ def reserved_in(directive: str) -> Mapping[str, str]:
 
 def winner_head(request: WinnerRequest) -> list[str]:
     """Return the lines at the top of the winner's job script."""
+    slots, memory_mib = _slots(request.cores, request.nodes, request.site), request.memory_per_node_mib
     options = [
         f"-N {request.name}",
-        *_parallel(request.cores, request.nodes, request.site),
+        *_parallel(slots, request.nodes, request.site),
         *([f"-l gpu={ceil(request.gpus / request.nodes)}"] if request.gpus else []),
-        f"-l h_vmem={ceil(request.memory_mib / request.cores)}M",
+        *([f"-l h_vmem={ceil(request.nodes * memory_mib / slots)}M"] if memory_mib is not None else []),
         f"-l h_rt={request.walltime}",
         "-S /bin/bash",
         *(of_site(request.site) if request.site else []),

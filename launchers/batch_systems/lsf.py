@@ -92,15 +92,17 @@ def _charged(site: Site) -> list[str]:
 def winner_head(request: WinnerRequest) -> list[str]:
     """Return the lines at the top of the winner's job script."""
     site = request.site
-    reserved = [f"mem={-(-request.memory_mib // request.nodes)}MB/host"]
+    memory_mib = request.memory_per_node_mib
+    reserved = [f"mem={memory_mib}MB/host"] if memory_mib is not None else []
     reserved += [licence if "=" in licence else f"{licence}=1" for licence in (site.licences if site else ())]
     options = [
         f"-J {request.name}",
         f"-n {request.cores}",
         f'-R "span[ptile={ceil(request.cores / request.nodes)}]"',
-        f'-R "rusage[{",".join(reserved)}]"',
+        *([f'-R "rusage[{",".join(reserved)}]"'] if reserved else []),
         *([f'-gpu "num={ceil(request.gpus / request.nodes)}"'] if request.gpus else []),
         f"-W {request.walltime.rpartition(':')[0]}",
+        *(["-x"] if request.exclusive else []),
         *([*_charged(site), *site.directives] if site else []),
     ]
     return [f"#BSUB {option}" for option in options]

@@ -302,24 +302,14 @@ def end_of_job(said: str, now: float) -> float | None:
 
 def winner_head(request: WinnerRequest) -> list[str]:
     """Return the lines at the top of the winner's job script."""
+    site = request.site or Site("pbs")
     options = [
         f"-N {request.name}",
-        *_of_winner(request, request.site.chunk if request.site else ()),
+        *(_chunks(request.as_run, site) if site.by_chunks else _totals(request.as_run, site)),
         f"-l walltime={request.walltime}",
-        *(of_site(request.site) if request.site else []),
+        *of_site(site),
     ]
     return [f"#PBS {option}" for option in options]
-
-
-def _of_winner(request: WinnerRequest, chunk: Sequence[str]) -> list[str]:
-    """Return what the winner needs: in all, or of each node where a node must be of some kind."""
-    sizes = {"ncpus": request.cores, "ngpus": request.gpus, "mem": request.memory_mib}
-    unit = {"mem": "MB"}
-    if not chunk:
-        return [f"-l {name}={size}{unit.get(name, '')}" for name, size in sizes.items() if size or name == "ncpus"]
-    each = {name: -(-size // request.nodes) for name, size in {**sizes, "mpiprocs": request.ranks}.items() if size}
-    parts = [f"{name}={size}{unit.get(name, '')}" for name, size in each.items()]
-    return [f"-l select={':'.join([str(request.nodes), *parts, *chunk])}"]
 
 
 def pilot_head(request: PilotRequest) -> list[str]:

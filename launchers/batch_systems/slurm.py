@@ -100,6 +100,8 @@ _RESERVED: Mapping[str, str] = {
     **dict.fromkeys(("--wait", "-W"), reserved.WAIT),
     "--requeue": reserved.RERUN,
 }
+# A site's own line, beside which sbatch(1) takes no --threads-per-core.
+_OF_THREADS = re.compile(r"(?:^|\s)(?:--hint|--threads-per-core|--ntasks-per-core|--extra-node-info|-B)")
 _EXCLUDED = re.compile(r"(?:^|\s)(?:--exclude[=\s]\s*|-x\s*)([^\s\"']+)")
 # Slurm takes a long option by its first letters; shorter ones than that nobody writes.
 _SHORTEST = len("--err")
@@ -115,7 +117,8 @@ def head(request: Request, site: Site) -> list[str]:
         f"--job-name={request.name}",
         f"--nodes={request.nodes}",
         f"--ntasks={request.tasks}",
-        f"--cpus-per-task={request.cores_per_task}",
+        f"--cpus-per-task={request.cores_per_task * request.threads_per_core}",
+        *_threads(request.threads_per_core, site),
         *_gpus(request.gpus, request.nodes, site),
         *([f"--mem={-(-request.memory_mib // request.nodes)}M"] if request.memory_mib is not None else []),
         f"--time={request.walltime}",
@@ -139,6 +142,15 @@ def _place(place: Place, site: Site) -> list[str]:
         return [f"--nodelist={place.host}"]
     own = [match[1] for line in site.directives for match in _EXCLUDED.finditer(line)]
     return [f"--exclude={','.join((*own, *place.avoid))}"] if place.avoid else []
+
+
+def _threads(per_core: int, site: Site | None) -> list[str]:
+    """Return how many hardware threads of each core a job may use, unless the site's own lines speak of that.
+
+    Where a core has two, Slurm counts both as CPUs: eight tasks of one CPU would be on four cores.
+    """
+    said = site is not None and any(map(_OF_THREADS.search, site.directives))
+    return [] if said else [f"--threads-per-core={per_core}"]
 
 
 def _gpus(gpus: int, nodes: int, site: Site | None) -> list[str]:
@@ -260,12 +272,13 @@ def winner_head(request: WinnerRequest) -> list[str]:
         f"--job-name={request.name}",
         f"--nodes={request.nodes}",
         f"--ntasks={request.ranks}",
-        # Slurm counts hardware threads where a core has several.
         f"--cpus-per-task={max(1, request.cores * request.threads_per_core // request.ranks)}",
-        *([f"--threads-per-core={request.threads_per_core}"] if request.threads_per_core > 1 else []),
+        *_threads(request.threads_per_core, request.site),
         *_gpus(request.gpus, request.nodes, request.site),
-        f"--mem={request.memory_mib}M",
+        # This is of each node.
+        *([f"--mem={request.memory_per_node_mib}M"] if request.memory_per_node_mib is not None else []),
         f"--time={request.walltime}",
+        *(["--exclusive"] if request.exclusive else []),
         *(of_site(request.site) if request.site else []),
     ]
     return [f"#SBATCH {option}" for option in options]

@@ -6,7 +6,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from launchers.batch_systems.base import Scheduler
+from launchers.batch_systems.base import Request, Scheduler
 from launchers.batch_systems.numbers import hours_text
 from launchers.site import Site
 
@@ -55,14 +55,17 @@ class LimitsQuestion:
 
 @dataclass(frozen=True)
 class WinnerRequest:
-    """What the job script of a study's winner asks for."""
+    """What the job script of a study's winner asks for.
+
+    `memory_per_node_mib` is what each node is to have, None where nobody knows what the winner uses.
+    """
 
     name: str
     nodes: int
     ranks: int
     cores: int
     gpus: int
-    memory_mib: int
+    memory_per_node_mib: int | None
     walltime_s: int
     site: Site | None = None
     threads_per_core: int = 1
@@ -71,6 +74,27 @@ class WinnerRequest:
     def walltime(self) -> str:
         """The wall time as `hours:minutes:seconds`."""
         return hours_text(self.walltime_s)
+
+    @property
+    def exclusive(self) -> bool:
+        """Whether nobody else may be on its nodes, as it was with the measured runs."""
+        return self.site is not None and self.site.exclusive
+
+    @property
+    def as_run(self) -> Request:
+        """The same as what a run asks for: ranks for which there are no cores share those that there are."""
+        tasks = max(self.nodes, min(self.ranks, self.cores))
+        memory_mib = self.memory_per_node_mib
+        return Request(
+            name=self.name,
+            nodes=self.nodes,
+            tasks=tasks,
+            cores_per_task=max(1, self.cores // tasks),
+            gpus=self.gpus,
+            memory_bytes=None if memory_mib is None else self.nodes * memory_mib * 2**20,
+            walltime_s=self.walltime_s,
+            threads_per_core=self.threads_per_core,
+        )
 
 
 @dataclass(frozen=True)

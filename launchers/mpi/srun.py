@@ -15,19 +15,28 @@ def _options(_flavour: MpiFlavour, start: RankStart) -> list[str]:
     if start.hosts:
         # Another step holds the hosts: the one that the coordinator's cluster runs in.
         options += [f"--nodelist={','.join(start.hosts)}", f"--ntasks-per-node={start.slots}", *_BESIDE_OTHERS]
+    if start.cores:
+        # The cores are ours to share out: steps run side by side in one allocation.
+        options += _BESIDE_OTHERS
     if start.is_oversubscribed:
-        return [*options, "--overcommit", "--cpu-bind=none"]
-    options.append(f"--cpus-per-task={start.threads}")
+        return [*options, "--overcommit", _unbound(start)]
+    if not start.cores:
+        # It implies --exact: the step would have so many cores that Slurm chooses, and srun refuses masks beside them.
+        options.append(f"--cpus-per-task={start.threads}")
     if start.threads_per_core > 1:
         options.append(f"--threads-per-core={start.threads_per_core}")
     if mpi.map_by:
         options.append(f"--distribution={mpi.map_by}")
+    if mpi.bind_to == "none":
+        return [*options, _unbound(start)]
     if start.cores:
-        # The cores are ours to share out: steps run side by side in one allocation.
-        options += _BESIDE_OTHERS
-        if mpi.bind_to != "none":
-            return [*options, f"--cpu-bind=mask_cpu:{start.masks()}"]
+        return [*options, f"--cpu-bind=mask_cpu:{start.masks()}"]
     return [*options, f"--cpu-bind={_BINDINGS.get(mpi.bind_to, mpi.bind_to)}"] if mpi.bind_to else options
+
+
+def _unbound(start: RankStart) -> str:
+    """Return the option that leaves each rank all cores of the job: Slurm itself starts ranks, with no mask of ours."""
+    return f"--cpu-bind=mask_cpu:{start.mask()}" if start.cores else "--cpu-bind=none"
 
 
 SRUN = MpiStartCommand(

@@ -1,7 +1,7 @@
 """What an MPI start command is: a value that says how it is recognised and what its options are."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -61,7 +61,15 @@ class RankStart:
 
     def masks(self) -> str:
         """Return the cores of each rank as bit masks, in hexadecimal."""
-        return ",".join(hex(sum(1 << core for core in cores)) for cores in self.core_sets())
+        return ",".join(map(_mask, self.core_sets()))
+
+    def mask(self) -> str:
+        """Return the cores of all ranks as one bit mask, in hexadecimal."""
+        return _mask(self.cores)
+
+
+def _mask(cores: Iterable[int]) -> str:
+    return hex(sum(1 << core for core in cores))
 
 
 class CannotStartRanksError(ValueError):

@@ -107,8 +107,16 @@ GOLDEN = [
         SRUN,
         job(2, cpus=(2, 3)),
         ONLINE,
-        SRUN_HEAD.format(2) + " --cpus-per-task=1 --overlap --mem=0 --cpu-bind=mask_cpu:0x4,0x8",
+        # Without --cpus-per-task, which implies --exact: the step would have other cores than these.
+        SRUN_HEAD.format(2) + " --overlap --mem=0 --cpu-bind=mask_cpu:0x4,0x8",
     ),
+    (
+        SRUN,
+        job(2, cpus=(2, 3), bind_to="none"),
+        ONLINE,
+        SRUN_HEAD.format(2) + " --overlap --mem=0 --cpu-bind=mask_cpu:0xc",
+    ),
+    (SRUN, job(8, bind_to="none"), (), SRUN_HEAD.format(8) + " --cpus-per-task=1 --cpu-bind=none"),
     # more ranks than cores
     (
         OPEN_MPI_4,
@@ -124,7 +132,13 @@ GOLDEN = [
     ),
     (MPICH, job(4, cpus=(2, 3)), ONLINE, "mpiexec -n 4 -bind-to none"),
     (INTEL_MPI, job(4, cpus=(2, 3)), ONLINE, "mpirun -n 4 -genv I_MPI_PIN 0"),
-    (SRUN, job(4, cpus=(2, 3)), ONLINE, SRUN_HEAD.format(4) + " --overcommit --cpu-bind=none"),
+    (
+        SRUN,
+        job(4, cpus=(2, 3)),
+        ONLINE,
+        SRUN_HEAD.format(4) + " --overlap --mem=0 --overcommit --cpu-bind=mask_cpu:0xc",
+    ),
+    (SRUN, job(16), (), SRUN_HEAD.format(16) + " --overcommit --cpu-bind=none"),
 ]
 
 
@@ -157,7 +171,7 @@ HARDWARE_THREADS = [
     (
         SRUN,
         on_threads(2, 1),
-        SRUN_HEAD.format(2) + " --cpus-per-task=1 --threads-per-core=2 --overlap --mem=0 --cpu-bind=mask_cpu:0x2,0x8",
+        SRUN_HEAD.format(2) + " --overlap --mem=0 --threads-per-core=2 --cpu-bind=mask_cpu:0x2,0x8",
     ),
     # two hosts
     (OPEN_MPI_4, on_threads(8, 0, 1, hosts=("a", "b")), "mpirun -np 8 --host a:4,b:4 --use-hwthread-cpus"),

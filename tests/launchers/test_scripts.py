@@ -17,6 +17,8 @@ from launchers import Job, MpiStart, Resources
 from launchers.batch import BatchLauncher
 from launchers.batch_systems.base import request, safe_name
 from launchers.batch_systems.registry import BATCH_SYSTEMS
+from launchers.batch_systems.system import WinnerRequest
+from launchers.environment import carried
 from launchers.mpi import MpiFlavour
 from launchers.mpi.open_mpi import OPEN_MPI
 from launchers.site import Site
@@ -112,6 +114,15 @@ def script(job: Job, site: Site) -> str:
     return text.replace(node, "/opt/autotune/launchers/node.py")
 
 
+@pytest.fixture
+def login(monkeypatch):
+    """Let a script bring the same from wherever the tests run."""
+    for name in carried(os.environ):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("PATH", "/opt/it's mine/bin:/usr/bin")
+    monkeypatch.setenv("HOME", "/home/me")
+
+
 def compare(name: str, text: str) -> None:
     path = GOLDEN / f"{name}.sh"
     if os.environ.get("AUTOTUNE_WRITE_GOLDEN"):
@@ -119,6 +130,7 @@ def compare(name: str, text: str) -> None:
     assert text == path.read_text()
 
 
+@pytest.mark.usefixtures("login")
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 def test_a_script_is_as_it_was(scheduler, shape):
@@ -131,12 +143,14 @@ def test_a_script_is_as_it_was(scheduler, shape):
     compare(f"{scheduler}-{shape}", script(job, site))
 
 
+@pytest.mark.usefixtures("login")
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_script_in_the_older_form_of_pbs_is_as_it_was(shape):
     job, site = SHAPES[shape]
     compare(f"pbs-totals-{shape}", script(job, replace(site, scheduler="pbs", by_chunks=False)))
 
 
+@pytest.mark.usefixtures("login")
 def test_a_script_for_gadi_is_as_its_users_write_it():
     text = script(ON_GADI, GADI)
     compare("pbs-gadi", text)
@@ -220,6 +234,28 @@ def test_ranks_for_which_there_are_no_nodes_share_the_cores_of_those_that_a_run_
     shown = BatchLauncher(BATCH_SYSTEMS["slurm"].scheduler, site).shown(job)
     assert "#SBATCH --nodes=2\n#SBATCH --ntasks=8\n" in shown
     assert "--oversubscribe" in shown
+
+
+@pytest.mark.parametrize(
+    ("per_core", "directives", "asked"),
+    [
+        (1, (), ["--cpus-per-task=1", "--threads-per-core=1"]),
+        (2, (), ["--cpus-per-task=2", "--threads-per-core=2"]),
+        (1, ("--hint=multithread",), ["--cpus-per-task=1"]),
+        (1, ("--mem-bind=local -B 2:*:*",), ["--cpus-per-task=1"]),
+        (1, ("--threads-per-core=2",), ["--cpus-per-task=1", "--threads-per-core=2"]),
+        (1, ("--constraint=smt",), ["--cpus-per-task=1", "--threads-per-core=1"]),
+    ],
+)
+def test_slurm_is_asked_for_cores_and_not_for_hardware_threads_unless_the_site_says_how(per_core, directives, asked):
+    site = Site("slurm", cores_per_node=48, directives=directives)
+    resources = Resources(cores=8, threads_per_core=per_core)
+    of_run = SCHEDULERS["slurm"].head(request(Job(("a",), FOLDER, mpi=MpiStart(8), resources=resources), site), site)
+    winner = WinnerRequest("best", 1, 8, 8, 0, 1024, 3600, site, threads_per_core=per_core)
+    of_winner = BATCH_SYSTEMS["slurm"].winner.head(winner)
+    for head in (of_run, of_winner):
+        assert "#SBATCH --ntasks=8" in head
+        assert [line[8:] for line in head if "-per-task" in line or "threads-per-core" in line] == asked
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,8 @@ from autotune.results.summary import Summary
 from autotune.statistics.standings import Standings
 from launchers import Usage
 from launchers.batch_systems.registry import BATCH_SYSTEMS
-from launchers.mpi import script_flavour
+from launchers.mpi import MpiFlavour, flavour_record, script_flavour
+from launchers.mpi.srun import SRUN
 from objectives.efficiency import library
 from tests.autotune.results.test_summary import JOB, script, trial, verdict_on
 from tests.support.fakes import SECONDS, definition, small_space, took
@@ -105,6 +106,25 @@ def test_a_winner_without_a_verdict_is_said_to_be_unconfirmed():
 def test_the_head_says_where_wall_time_and_memory_come_from():
     assert "# wall time and memory: 3 and 1.5 times those of the measured run (1e+03 s, 3072 MiB)" in script("slurm")
     assert "wall time" not in script("sh")
+
+
+def test_no_memory_is_asked_for_by_what_ranks_used_that_slurm_itself_started():
+    record = flavour_record(MpiFlavour(SRUN, (22, 5, 8), "srun"))
+    with_srun = replace(TRIALS[1].runs[0], job=JOB | {"flavour": record})
+    text = winner_script.script_of(Stored(with_srun), summary(), "slurm")
+    assert "--mem" not in text
+    assert "# wall time: 3 times that of the measured run" in text
+    assert "how much memory the ranks used that Slurm srun started is not known" in text
+    # What starts without ranks is counted.
+    alone = replace(with_srun, job={**with_srun.job, "mpi": None})
+    assert "#SBATCH --mem=1024M\n" in winner_script.script_of(Stored(alone), summary(), "slurm")
+
+
+def test_the_memory_of_a_run_on_two_nodes_is_that_of_its_first():
+    spread = replace(TRIALS[1].runs[0], job={**JOB, "resources": {**JOB["resources"], "nodes": 2}})
+    text = winner_script.script_of(Stored(spread), summary(), "pbs")
+    assert " MiB on its first node), at least" in text
+    assert "#PBS -l select=2:ncpus=2:mpiprocs=2:mem=1GB\n#PBS -l place=scatter\n" in text
 
 
 @pytest.mark.parametrize("form", ["slurm", "sh"])

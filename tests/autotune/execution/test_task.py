@@ -1,10 +1,19 @@
 """What is said of a run whose figures cannot count."""
 
+import json
 from dataclasses import replace
 
 import pytest
 
-from autotune.execution.task import Task, Watched, check_answer, check_target, read_outcome
+from autotune.execution.task import (
+    Task,
+    Watched,
+    check_answer,
+    check_target,
+    describe_job,
+    job_from_description,
+    read_outcome,
+)
 from launchers import STDOUT, EndReason, Job, JobState, JobStatus
 from objectives.base import Answer, FailureKind, InvalidResult, Measurement, Metric, Output
 from objectives.command import CommandObjective
@@ -47,6 +56,13 @@ def test_a_target_that_is_not_positive_is_said_with_its_unit_if_it_has_one(unit,
     with pytest.raises(InvalidResult) as caught:
         check_target(Measurement({"score": 0.0}), Metric("score", unit))
     assert str(caught.value).startswith(words)
+
+
+def test_a_job_that_is_described_is_followed_in_the_same_file_afterwards(tmp_path):
+    part = Job(("b",), tmp_path / "b", progress_file="b.log", name="b")
+    job = Job(("a",), tmp_path, progress_file="solver.log", parts=(part, Job(("c",), tmp_path / "c", name="c")))
+    read = job_from_description(json.loads(json.dumps(describe_job(job))))
+    assert [one.progress_file for one in (read, *read.parts)] == ["solver.log", "b.log", STDOUT]
 
 
 def test_a_good_run_whose_output_cannot_be_opened_is_made_again(tmp_path):

@@ -121,8 +121,7 @@ def test_a_job_script_is_valid_shell_and_runs_in_a_folder_of_its_own(form, tmp_p
 
 def test_the_schedulers_settings_leave_room():
     assert "#PBS -l walltime=00:50:00" in script("pbs")
-    assert "#PBS -l ncpus=4" in script("pbs")
-    assert "#PBS -l mem=4608MB" in script("pbs")
+    assert "#PBS -l select=1:ncpus=4:mpiprocs=4:mem=4608MB\n" in script("pbs")
     assert "#SBATCH --ntasks=4" in script("slurm")
     assert "#SBATCH --time=00:50:00" in script("slurm")
     assert "# two\n# lines\n" in script("sh")
@@ -132,7 +131,7 @@ def test_the_script_asks_for_the_hardware_threads_that_were_measured():
     shared = script("slurm", cores=2, cpus=[0, 1], threads_per_core=2)
     assert "#SBATCH --ntasks=4\n#SBATCH --cpus-per-task=1\n#SBATCH --threads-per-core=2\n" in shared
     assert "mpirun -np 4 --use-hwthread-cpus --bind-to core" in shared
-    assert "threads-per-core" not in script("slurm")
+    assert "#SBATCH --threads-per-core=1\n" in script("slurm")
     assert "use-hwthread-cpus" not in script("slurm")
 
 

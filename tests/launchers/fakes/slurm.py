@@ -20,6 +20,7 @@ _VALUES = {
     "ntasks": "n",
     "time": "t",
     "cpus-per-task": "c",
+    "threads-per-core": "",
     "gpus": "G",
     "mem": "",
     "licenses": "L",

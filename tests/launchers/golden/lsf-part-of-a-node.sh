@@ -10,4 +10,6 @@
 #BSUB -env none
 #BSUB -oo .autotune-scheduler.log
 exec >>/scratch/jx00/study/runs/00012-1/.autotune-queue.log 2>&1
+export PATH='/opt/it'"'"'s mine/bin:/usr/bin'
+export HOME=/home/me
 exec /opt/python/bin/python3 -I /opt/autotune/launchers/node.py /scratch/jx00/study/runs/00012-1 TOKEN

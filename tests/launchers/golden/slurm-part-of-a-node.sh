@@ -3,6 +3,7 @@
 #SBATCH --nodes=1
 #SBATCH --ntasks=4
 #SBATCH --cpus-per-task=3
+#SBATCH --threads-per-core=1
 #SBATCH --mem=48640M
 #SBATCH --time=00:13:00
 #SBATCH --output=/dev/null
@@ -12,4 +13,6 @@
 #SBATCH --partition=normal
 export SLURM_EXPORT_ENV=ALL
 exec >>/scratch/jx00/study/runs/00012-1/.autotune-queue.log 2>&1
+export PATH='/opt/it'"'"'s mine/bin:/usr/bin'
+export HOME=/home/me
 exec /opt/python/bin/python3 -I /opt/autotune/launchers/node.py /scratch/jx00/study/runs/00012-1 TOKEN

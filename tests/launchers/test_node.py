@@ -1,0 +1,64 @@
+"""Whether a batch system keeps a job to cores of its own: by the cpuset of its control group."""
+
+import json
+import sys
+
+import pytest
+
+from launchers import Job, MpiStart, Resources, node
+from launchers.node import JOB_FILE, cpus_of_group
+
+OF_VERSION_1 = "12:memory:/slurm/job_7\n3:cpuset:/slurm/job_7/step_batch\n1:name=systemd:/\n0::/\n"
+OF_VERSION_2 = "0::/system.slice/slurmstepd.scope/job_7/step_batch\n"
+OLD, NEW = "cpuset.effective_cpus", "cpuset.cpus.effective"
+
+
+@pytest.mark.parametrize(
+    ("groups", "files", "cpus"),
+    [
+        (OF_VERSION_1, {f"cpuset/{OLD}": "0-63", f"cpuset/slurm/job_7/step_batch/{OLD}": "4-5,8"}, {4, 5, 8}),
+        (OF_VERSION_2, {NEW: "0-63", f"system.slice/slurmstepd.scope/job_7/step_batch/{NEW}": "4-5"}, {4, 5}),
+        # One that the controller is not on for has those of the next above it.
+        (OF_VERSION_2, {NEW: "0-63", f"system.slice/slurmstepd.scope/job_7/{NEW}": "6"}, {6}),
+        # A container sees its own group as the uppermost, and may be told the path that it has outside.
+        ("3:cpuset:/docker/0f3a\n", {f"cpuset/{OLD}": "0-1"}, {0, 1}),
+        ("0::/../../other\n", {NEW: "0-1"}, {0, 1}),
+        # Both versions side by side, with the cores on the older one.
+        ("3:cpuset:/\n0::/\n", {f"cpuset/{OLD}": "0-3", "unified/cgroup.procs": "1"}, {0, 1, 2, 3}),
+        ("2:cpu,cpuset:/a\n", {f"cpuset/a/{OLD}": "2"}, {2}),
+        (OF_VERSION_2, {}, None),
+        (OF_VERSION_2, {NEW: "\n"}, None),
+        ("nonsense\n", {NEW: "0-3"}, {0, 1, 2, 3}),
+        ("0::/\n", {NEW: "many"}, None),
+    ],
+)
+def test_the_cpus_of_a_control_group(groups, files, cpus, tmp_path):
+    own, root = tmp_path / "proc" / "self" / "cgroup", tmp_path / "sys" / "fs" / "cgroup"
+    own.parent.mkdir(parents=True)
+    own.write_text(groups)
+    # What lies above is none of the groups.
+    for name, text in {**files, f"../{NEW}": "7"}.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    assert cpus_of_group(str(tmp_path / "proc"), str(tmp_path / "sys")) == cpus
+
+
+def test_a_machine_without_control_groups_tells_nothing(tmp_path):
+    assert cpus_of_group(str(tmp_path), str(tmp_path)) is None
+
+
+@pytest.mark.parametrize(
+    ("cpus", "start"), [(None, "--bind-to none "), ({0, 1, 2, 3}, "--bind-to none "), ({2, 3}, "")]
+)
+def test_ranks_are_bound_by_themselves_only_where_a_cpuset_keeps_their_job_to_its_cores(
+    cpus, start, launcher, tmp_path, monkeypatch
+):
+    launcher.submit(Job(("a.out",), tmp_path, mpi=MpiStart(2), resources=Resources(cores=2)))
+    token = json.loads((tmp_path / JOB_FILE).read_text())["token"]
+    ran = []
+    monkeypatch.setattr(node, "cpus_of_group", lambda: cpus)
+    monkeypatch.setattr(node, "supervise", lambda _, spec: ran.append(" ".join(spec["argv"])) or 0)
+    monkeypatch.setattr("os.cpu_count", lambda: 4)
+    monkeypatch.setattr(sys, "argv", ["node.py", str(tmp_path), token])
+    assert node.main() == 0
+    assert ran == [f"mpirun -np 2 {start}a.out"]
