@@ -236,8 +236,10 @@ class TuningLoop:
         if self._coordinators is None or self._coordinators.alone:
             return self._proposed(most)
         with self._store.alone():
-            # What others have proposed meanwhile is not proposed again.
+            # What others have proposed meanwhile is not proposed again, and what they have run is not run again, though
+            # they may not have stored yet that it is settled.
             self._read_anew()
+            self._settle()
             return self._proposed(most)
 
     def _proposed(self, most: int) -> bool:

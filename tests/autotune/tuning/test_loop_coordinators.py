@@ -1,14 +1,19 @@
 """A coordinator that is not alone: what it does while another one has what it wanted to run."""
 
+from contextlib import contextmanager
+
 import pytest
 
 from autotune.coordination.coordinators import Coordinators
 from autotune.coordination.lease_record import LeaseRecord
-from autotune.records.study import Purpose
+from autotune.records.study import Purpose, Run
+from autotune.search.asker import Asker
+from autotune.search.gp_sampler import ValidSetSampler
 from autotune.storage.leases import MemoryLeaseBook
+from autotune.storage.study_store import StudyStore
 from autotune.tuning.loop import Ending
 from tests.autotune.coordination.test_coordinators import Clock
-from tests.autotune.tuning.test_loop import session
+from tests.autotune.tuning.test_loop import SPACE, session, url
 from tests.support.fakes import PaperExecutor, bowl
 
 # What storage has of a run whose coordinator starts its program itself.
@@ -69,6 +74,31 @@ def test_what_another_one_is_just_running_is_waited_for_and_not_the_end(tmp_path
     assert made_elsewhere == [0]
     assert executor.idle >= 20
     assert [trial.runs != () for trial in store.trials()] == [True] * 4
+
+
+def test_what_another_one_has_proposed_and_made_meanwhile_is_not_run_again(tmp_path):
+    once = {"max_runs": 1, "baseline_runs": 1, "baseline_every": 0}
+    store, manager, runner = session(tmp_path, PaperExecutor(bowl), trials=6, repeats=once)
+    manager.registry.coordinators = Coordinators(store.leases("b:1:x"), "b:1:x", alone=False)
+    manager.registry.coordinators.join()
+    Coordinators(store.leases("a:1:x"), "a:1:x", alone=False).join()
+    alone, made = store.alone, []
+
+    @contextmanager
+    def held():
+        with alone():
+            # It has not stored yet that the trial is settled.
+            if store.count_trials() == 3 and not made:
+                other = StudyStore.read(url(tmp_path), "paper", read_only=False)
+                (trial,) = Asker(other, ValidSetSampler(SPACE, seed=9)).ask_all(1)
+                other.add_runs([Run(trial.configuration, trial.number, outcome=bowl(trial.configuration))])
+                made.append(trial.number)
+            yield
+
+    store.alone = held
+    assert runner.tune() is Ending.BUDGET
+    assert made == [3]
+    assert [len(trial.runs) for trial in store.trials()] == [1] * 6
 
 
 def test_the_result_of_a_run_that_another_one_has_taken_over_is_dropped_and_others_go_on(tmp_path):
