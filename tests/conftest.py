@@ -19,6 +19,8 @@ from tests.support.real_slurm import RealSlurm
 signal.signal(signal.SIGINT, signal.default_int_handler)
 # What else this machine does meanwhile changes no test.
 os.environ["AUTOTUNE_NOISE"] = "accept"
+# Other tests use the cores, too: of two ranks that wait for each other by spinning, one mostly has no core.
+os.environ.update(OMPI_MCA_mpi_yield_when_idle="1")
 
 settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any-machine")
