@@ -314,17 +314,20 @@ def measure(service: Service, references: Any, asked: argparse.Namespace) -> Non
 
 def agreement(answers: dict[int, Any], references: Any) -> float:  # noqa: ANN401  an array
     """Return how far answers agree with what they should be, in percent of the size of that."""
-    right = {number: references[number % len(references)] for number in answers}
-    wrong = sum(float(((answer - right[number]) ** 2).sum()) for number, answer in answers.items())
-    size = sum(float((value**2).sum()) for value in right.values())
-    return 100.0 * (1.0 - math.sqrt(wrong / size))
+    off, size = (sum(squares) for squares in zip(*(_squares(answers, references, one) for one in answers), strict=True))
+    return 100.0 * (1.0 - math.sqrt(off / size))
 
 
 def wrong_answer(answers: dict[int, Any], references: Any) -> str:  # noqa: ANN401  an array
     """Say which answer is wrong, if one is: among many that are right it hardly shows in their agreement."""
-    for number, answer in answers.items():
-        right = references[number % len(references)]
-        off = math.sqrt(float(((answer - right) ** 2).sum()) / float((right**2).sum()))
-        if not off < WRONG:
-            return f"the answer to request {number} is off by {off:.0%} of its size"
+    for number in answers:
+        off, size = _squares(answers, references, number)
+        if not math.sqrt(off / size) < WRONG:
+            return f"the answer to request {number} is off by {math.sqrt(off / size):.0%} of its size"
     return ""
+
+
+def _squares(answers: dict[int, Any], references: Any, number: int) -> tuple[float, float]:  # noqa: ANN401  an array
+    """Return the sum of squares of what an answer is off by, and that of what it should be."""
+    right = references[number % len(references)]
+    return float(((answers[number] - right) ** 2).sum()), float((right**2).sum())

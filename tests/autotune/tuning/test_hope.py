@@ -18,26 +18,12 @@ from autotune.tuning.loop import TuningLoop
 from autotune.tuning.retry import announced, retry
 from launchers import STDERR, STDOUT
 from objectives.base import FailureKind
-from tests.support.fakes import (
-    SECONDS,
-    ListDisplay,
-    PaperExecutor,
-    bowl,
-    definition,
-    failed,
-    small_space,
-    study_file,
-    took,
-)
+from tests.autotune.tuning.test_loop import SPACE, url
+from tests.support.fakes import SECONDS, ListDisplay, PaperExecutor, bowl, definition, failed, study_file, took
 from tests.support.managers import managed
 from tests.support.stored import add_trial
 
-SPACE = small_space()
 WRONG = failed(FailureKind.INVALID_RESULT, "energy is not there")
-
-
-def url(folder):
-    return f"sqlite:///{folder / 'autotune.db'}"
 
 
 def tune(folder, model, *, trials=6, everything=None, objective="paper"):
