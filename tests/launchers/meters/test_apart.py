@@ -1,14 +1,14 @@
 """The process that reads the meters of a run, with a kernel that is written down in files."""
 
 import os
-from pathlib import Path
 
 import pytest
 
 from launchers.meters.apart import MetersApart
 from launchers.meters.command import Command
 from launchers.meters.of_run import MetersOfRun
-from launchers.process_tree import descendants
+from launchers.process_tree import descendants, start_time
+from tests.launchers.jobs import wait_for
 from tests.launchers.meters.kernel import Kernel
 
 ALONE = {"environment": {"PATH": "/usr/bin:/bin"}, "gpus": 0, "nodes": 1, "meter": [], "is_part": False}
@@ -128,9 +128,8 @@ def test_a_command_that_hangs_ends_with_all_that_it_has_started(tmp_path):
     program.chmod(0o755)
     meters = MetersApart(str(tmp_path))
     meters.begin({**ALONE, "meter": [str(program)]})
-    started = Path("/proc", (tmp_path / "pid").read_text().strip(), "cmdline")
-    # Of one that has ended, and that nobody has waited for yet, it is empty.
-    assert not started.exists() or not started.read_bytes()
+    started = int((tmp_path / "pid").read_text())
+    wait_for(lambda: start_time(started) is None)
     meters.figures()
 
 
