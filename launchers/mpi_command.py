@@ -60,5 +60,6 @@ def _start(job: Job, mpi: MpiStart, online: Collection[int]) -> RankStart:
         capacity=(len(cpus) or len(online) or job.resources.cores) * per_core,
         shared=bool(online) and not cpus,
         nodes=job.resources.nodes,
+        hosts=job.resources.hosts,
         threads_per_core=per_core,
     )

@@ -5,4 +5,4 @@ from launchers.mpi.start_command import RankStart
 
 def host_options(start: RankStart) -> list[str]:
     """Return the options that name the hosts of a job of several."""
-    return ["-hosts", ",".join(start.hosts), "-ppn", str(start.slots)] if start.hosts else []
+    return ["-hosts", ",".join(start.hosts), "-ppn", str(start.slots)] if len(start.hosts) > 1 else []

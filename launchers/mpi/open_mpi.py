@@ -13,7 +13,7 @@ def uses_prrte(flavour: MpiFlavour) -> bool:
 def _options(flavour: MpiFlavour, start: RankStart) -> list[str]:
     mpi = start.mpi
     options = ["-np", str(mpi.ranks)]
-    if start.hosts:
+    if len(start.hosts) > 1:
         options += ["--host", ",".join(f"{host}:{start.slots}" for host in start.hosts)]
     if start.is_oversubscribed:
         # Ranks that wait must let the others have the core. "none" is the only binding that allows it.

@@ -13,10 +13,10 @@ def _options(_flavour: MpiFlavour, start: RankStart) -> list[str]:
     mpi = start.mpi
     options = [f"--nodes={start.nodes}", f"--ntasks={mpi.ranks}", "--export=ALL", "--kill-on-bad-exit=1"]
     if start.hosts:
-        # Another step holds the hosts: the one that the coordinator's cluster runs in.
-        options += [f"--nodelist={','.join(start.hosts)}", f"--ntasks-per-node={start.slots}", *_BESIDE_OTHERS]
-    if start.cores:
-        # The cores are ours to share out: steps run side by side in one allocation.
+        # Without that it is the first of the allocation, wherever this is called.
+        options += [f"--nodelist={','.join(start.hosts)}", f"--ntasks-per-node={start.slots}"]
+    if start.hosts or start.cores:
+        # Another step holds the hosts: the one that the coordinator's cluster runs in; and cores are ours to share out.
         options += _BESIDE_OTHERS
     if start.is_oversubscribed:
         return [*options, "--overcommit", _unbound(start)]

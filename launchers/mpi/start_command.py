@@ -25,7 +25,8 @@ class RankStart:
     """What is to be started: `cores` are those that the job is kept to, empty if it may use the whole machine.
 
     `capacity` is how many cores the job has. `shared` means that other jobs may use the same cores: default bindings
-    would put all of them on the first ones. `hosts` are the hosts of a job of several.
+    would put all of them on the first ones. `hosts` are the hosts of the job, the one first that it is started on; none
+    if nobody says which.
 
     A job that has several hardware threads of each core, `threads_per_core`, counts these in place of cores: `capacity`
     and `threads` are numbers of hardware threads then, and `cores` has all of them, those of a core side by side.

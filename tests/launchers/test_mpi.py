@@ -191,6 +191,31 @@ def test_ranks_on_hardware_threads(flavour, wanted, expected):
     assert command(flavour, wanted, (0, 1)) == expected
 
 
+# A part of one host of several, or all of it: start commands but srun are called on that host, and look no farther.
+ON_ONE_HOST = [
+    (OPEN_MPI_4, (2, 3), "mpirun -np 2 --bind-to none"),
+    (OPEN_MPI_5, tuple(ONLINE), "mpirun -np 2 --map-by slot:PE=4"),
+    (MPICH, (2, 3), "mpiexec -n 2 -bind-to user:2,3"),
+    (INTEL_MPI, tuple(ONLINE), "mpirun -n 2"),
+    (
+        SRUN,
+        (2, 3),
+        SRUN_HEAD.format(2) + " --nodelist=b --ntasks-per-node=2 --overlap --mem=0 --cpu-bind=mask_cpu:0x4,0x8",
+    ),
+    (
+        SRUN,
+        tuple(ONLINE),
+        SRUN_HEAD.format(2) + " --nodelist=b --ntasks-per-node=2 --overlap --mem=0 --cpus-per-task=4",
+    ),
+]
+
+
+@pytest.mark.parametrize(("flavour", "cpus", "expected"), ON_ONE_HOST, ids=[row[2] for row in ON_ONE_HOST])
+def test_ranks_on_one_host_of_several(flavour, cpus, expected):
+    resources = Resources(len(cpus), cpus=cpus, hosts=("b",))
+    assert command(flavour, replace(job(2), resources=resources), ONLINE) == expected
+
+
 # Two whole hosts of eight cores: flavour, ranks, what else is asked for, command
 ON_HOSTS = [
     (OPEN_MPI_4, 16, {}, "mpirun -np 16 --host a:8,b:8"),
@@ -218,12 +243,7 @@ ON_HOSTS = [
 @pytest.mark.parametrize(("flavour", "ranks", "asked", "expected"), ON_HOSTS, ids=[row[3] for row in ON_HOSTS])
 def test_ranks_across_hosts(flavour, ranks, asked, expected):
     resources = Resources(cores=ranks, nodes=2, cpus=tuple(ONLINE), hosts=("a", "b"))
-    wanted = replace(job(ranks, **asked), resources=resources)
-    assert command(flavour, wanted, ONLINE) == expected
-    # A host of a cluster is this host to who is started there.
-    alone = replace(wanted, resources=replace(resources, nodes=1))
-    here = replace(wanted, resources=replace(resources, nodes=1, hosts=()))
-    assert command(flavour, alone, ONLINE) == command(flavour, here, ONLINE)
+    assert command(flavour, replace(job(ranks, **asked), resources=resources), ONLINE) == expected
 
 
 @pytest.mark.parametrize(("flavour", "wanted", "online", "expected"), GOLDEN, ids=[row[3] for row in GOLDEN])

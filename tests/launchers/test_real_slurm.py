@@ -1,5 +1,6 @@
 """The Slurm that tests start: it is a real one, private, and leaves nothing behind."""
 
+import shlex
 import subprocess
 import sys
 from collections import Counter
@@ -7,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from launchers import EndReason, Job, JobState, Resources
+from launchers import EndReason, Job, JobState, MpiStart, Resources
 from launchers.batch import BatchLauncher
 from launchers.batch_systems.slurm import SLURM
 from launchers.batch_systems.slurm_clusters import KINDS
 from launchers.mpi import MpiFlavour
 from launchers.mpi.srun import SRUN
+from launchers.mpi_command import mpi_argv
 from launchers.process_tree import descendants
 from launchers.site import Site
 from objectives import command
@@ -113,6 +115,17 @@ def test_a_command_of_more_ranks_than_a_node_has_cores_runs_on_two_nodes(slurm, 
     assert wait_for_end(launcher, launcher.submit(job)).exit_code == 0, (folder / "stderr").read_text()
     hosts = (folder / "stdout").read_text().split("on ")
     assert Counter(host.strip() for host in hosts if host) == {slurm.host: CORES, slurm.second: CORES}
+
+
+def test_ranks_of_a_job_on_the_second_node_of_an_allocation_run_there(slurm, folder):
+    for host in (slurm.host, slurm.second):
+        resources = Resources(cores=1, cpus=(0,), hosts=(host,))
+        job = Job(("sh", "-c", "echo on $SLURMD_NODENAME"), folder, mpi=MpiStart(1), resources=resources)
+        argv = mpi_argv(MpiFlavour(SRUN, (), "srun"), job, online=(0, 1))
+        script = f"#!/bin/sh\nsrun --nodes=1 --nodelist={host} --overlap {shlex.join(argv)}\n"
+        number = submit(slurm, folder, script, "--partition=pair", "--nodes=2")
+        assert slurm.wait_for_state(number, "COMPLETED", "FAILED") == "COMPLETED", (folder / "job.out").read_text()
+        assert (folder / "job.out").read_text() == f"on {host}\n"
 
 
 def test_the_next_test_finds_no_job_and_a_node_that_serves(slurm, folder):
