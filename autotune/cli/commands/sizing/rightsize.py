@@ -74,7 +74,10 @@ def rightsize(
         ),
     ] = None,
     max_nodes: Annotated[
-        int | None, typer.Option("--max-nodes", min=1, help="How many nodes a run may have; by default all there are.")
+        int | None,
+        typer.Option(
+            "--max-nodes", min=1, help="Nodes of a run, at most; by default all, or 64 of a described machine."
+        ),
     ] = None,
     probes: Annotated[
         int, typer.Option("--probes", min=0, help="At most so many runs to find out, those of earlier calls included.")
