@@ -12,7 +12,8 @@ from autotune.batch.site_file import PROJECT, charged, find_cluster, own_cluster
 from autotune.errors import AutotuneError, CannotRunHereError, NothingWorkedError
 from autotune.execution.task import job_from_description
 from autotune.records.study import REPLAY_NOTICE
-from autotune.results.summary import Summary, run_to_use
+from autotune.results.run_to_use import run_to_use
+from autotune.results.summary import Summary
 from autotune.storage.readable import ReadableStudy
 from launchers.mpi import script_flavour
 from launchers.mpi_command import mpi_argv

@@ -17,7 +17,8 @@ from autotune.report.method import method
 from autotune.report.provenance import provenance
 from autotune.report.results import cost, figures, findings
 from autotune.report.section import Code, Part, Picture, Section, Words
-from autotune.results.summary import Summary, run_to_use, summarise
+from autotune.results.run_to_use import run_to_use
+from autotune.results.summary import Summary, summarise
 from autotune.scheduling.stored_brackets import stored_brackets
 from autotune.storage.study_store import StudyStore
 

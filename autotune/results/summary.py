@@ -21,7 +21,6 @@ from autotune.formatting import quantity, shown
 from autotune.performance.warm_start import WarmStart, stored_warm_start
 from autotune.records.limit import breaks
 from autotune.records.mix import mixed_inputs
-from autotune.records.series import SeriesKind
 from autotune.records.study import ENDED, REPLAY_NOTICE, Definition, Run, State, TrialRecord
 from autotune.results.described import described, described_workload, table_sentence
 from autotune.results.disturbed_runs import Taken, taken_from
@@ -379,17 +378,3 @@ def _with_points(summary: Summary, front: ParetoFront, runs: Sequence[Run]) -> S
     confidence = VerdictSection(**study.get("verdict", {})).confidence
     confirmed = confirmed_points(runs, summary.standings, front.metrics, points, confidence)
     return replace(summary, preference=Preference.of_study(front, study), confirmed=confirmed)
-
-
-def run_to_use(store: ReadableStudy, summary: Summary) -> Run | None:
-    """Return the newest complete run of the configuration to use, not on other workloads; None without one."""
-    wanted, elsewhere = (
-        dict(summary.configuration or {}),
-        {SeriesKind.SHORT, SeriesKind.WORKLOAD, SeriesKind.WATCH, SeriesKind.ASIDE},
-    )
-    runs = [
-        run
-        for run in store.runs()
-        if run.outcome.complete and dict(run.configuration) == wanted and run.series.kind not in elsewhere
-    ]
-    return runs[-1] if runs and summary.configuration is not None else None

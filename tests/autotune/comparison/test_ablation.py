@@ -13,7 +13,8 @@ from autotune.errors import CannotRunHereError
 from autotune.pictures import FORMATS
 from autotune.pictures.ablation import WIDTH, ablation, bars, lines
 from autotune.pictures.files import save
-from autotune.results.summary import run_to_use, summarise
+from autotune.results.run_to_use import run_to_use
+from autotune.results.summary import summarise
 from autotune.storage.observation import Observation
 from autotune.storage.study_store import StudyStore
 from objectives.base import Metric

@@ -9,7 +9,8 @@ from autotune.comparison.other_workloads import compare_on_workloads
 from autotune.records.outcome import Outcome
 from autotune.records.series import SeriesKind
 from autotune.records.workload import Workload
-from autotune.results.summary import run_to_use, summarise
+from autotune.results.run_to_use import run_to_use
+from autotune.results.summary import summarise
 from autotune.storage.study_store import StudyStore
 from objectives.base import Answer, FailureKind, Plan
 from spaces import Integer, Space
