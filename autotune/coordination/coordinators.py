@@ -1,14 +1,14 @@
 """Coordinators: those of a study, living and dead, and the runs that each has in flight.
 
 On a SQLite storage a coordinator is alone, and the leases of others are jobs of earlier sessions. On a
-server several work together; a coordinator silent for three minutes is taken for dead, by the server's clock.
+server several work together; a coordinator silent for three minutes is taken for dead, by the server's clock, unless
+nobody could be heard meanwhile.
 """
 
 import hashlib
 import os
 import secrets
 import socket
-import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -17,13 +17,15 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from autotune.machines.boot import boot_id
+from autotune.machines.boot import boot_id, since_boot_s
 from autotune.records.series import Series, SeriesKind
 from autotune.storage.leases import Lease, LeaseBook
 
 SILENT_S = 180.0
 """Who has not been heard of for so long is taken for dead."""
 
+# Who has reached the storage at last after so long knows nothing of the others: it was away, or this machine slept.
+_DEAF_S = SILENT_S - 60.0
 _PRESENCE = "tuner:"
 _ROLE = "role:"
 _LOOK_S = 5.0
@@ -61,9 +63,11 @@ class Coordinators:
     book: LeaseBook
     holder: str
     alone: bool
-    clock: Callable[[], float] = time.monotonic
+    clock: Callable[[], float] = since_boot_s
     _looked_at: float = field(default=-inf, init=False)
-    _heard_at: float = field(default=-inf, init=False)
+    _beaten_at: float = field(default=-inf, init=False)
+    _reached_at: float = field(default=inf, init=False)
+    _deaf_until: float = field(default=-inf, init=False)
     _leases: dict[str, Lease] = field(default_factory=dict, init=False)
 
     @property
@@ -94,13 +98,15 @@ class Coordinators:
         self._looked_at = self.clock()
         self.beat()
         self._leases = {lease.place: lease for lease in self.book.all()}
+        self._has_reached_it()
         return True
 
     def beat(self) -> None:
         """Say now and then that this coordinator lives, when it has something else to do than to look."""
-        if not self.alone and self.clock() - self._heard_at >= _LOOK_S:
-            self._heard_at = self.clock()
+        if not self.alone and self.clock() - self._beaten_at >= _LOOK_S:
+            self._beaten_at = self.clock()
             self.book.heartbeat()
+            self._has_reached_it()
 
     def give_all_up(self) -> None:
         """Give up all runs of this coordinator: none of them goes on."""
@@ -111,8 +117,9 @@ class Coordinators:
     def others(self) -> frozenset[str]:
         """The other coordinators that live."""
         leases = () if self.alone else self._leases.values()
-        there = {lease.holder for lease in leases if lease.place.startswith(_PRESENCE) and not _is_dead(lease)}
-        return frozenset(there - {self.holder})
+        present = [lease for lease in leases if lease.place.startswith(_PRESENCE)]
+        deaf = self.clock() < self._deaf_until
+        return frozenset({lease.holder for lease in present if not _is_dead(lease, deaf=deaf)} - {self.holder})
 
     @property
     def busy(self) -> frozenset[int]:
@@ -172,14 +179,21 @@ class Coordinators:
         """Give a part up."""
         self.release(_ROLE + role)
 
+    def _has_reached_it(self) -> None:
+        """Take note that the storage has answered: after a long silence the others have time to be heard again, too."""
+        now = self.clock()
+        if now - self._reached_at >= _DEAF_S:
+            self._deaf_until = now + SILENT_S
+        self._reached_at = now
+
     def _patience_s(self, lease: Lease) -> float:
         return (
             0.0 if self.alone or _has_ended(lease.holder) or _PRESENCE + lease.holder not in self._leases else SILENT_S
         )
 
 
-def _is_dead(lease: Lease) -> bool:
-    return lease.age_s >= SILENT_S or _has_ended(lease.holder)
+def _is_dead(lease: Lease, *, deaf: bool = False) -> bool:
+    return (lease.age_s >= SILENT_S and not deaf) or _has_ended(lease.holder)
 
 
 def _has_ended(holder: str) -> bool:

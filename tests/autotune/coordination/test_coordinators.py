@@ -35,6 +35,15 @@ def meet(clock):
     return make
 
 
+def pass_s(clock, seconds, *heard):
+    """Let time pass in which only some coordinators are heard of, every minute."""
+    until = clock.now + seconds
+    while clock.now < until:
+        clock.now = min(until, clock.now + 60.0)
+        for coordinators in heard:
+            coordinators.look()
+
+
 def run_of(trial: int, series: str = "") -> dict:
     return {"purpose": {"trial": trial, "series": series}}
 
@@ -62,13 +71,9 @@ def test_what_a_silent_one_had_is_taken_over_by_one_of_the_others(meet, clock):
     a, b, c = meet("a:1:x"), meet("b:1:x"), meet("c:1:x")
     a.take_all({"00003": run_of(3)})
     a.note_job("00003", "slurm:7:/x")
-    clock.now = SILENT_S - 1.0
-    b.look()
-    c.look()
+    pass_s(clock, SILENT_S - 1.0, b, c)
     assert b.inherit() == []
-    clock.now = SILENT_S + 1.0
-    b.look()
-    c.look()
+    pass_s(clock, 2.0, b, c)
     assert b.others == {"c:1:x"}
     (lease,) = b.inherit()
     assert (lease.place, lease.job_id) == ("00003", "slurm:7:/x")
@@ -137,9 +142,31 @@ def test_a_part_is_played_by_one(meet, clock):
     assert a.play("verdict") is None
     assert a.play("verdict") is None
     assert b.play("verdict") == "process 1 on a"
-    clock.now = SILENT_S + 1.0
+    pass_s(clock, SILENT_S + 1.0, b)
     assert b.play("verdict") is None
     assert a.play("verdict") == "process 2 on b"
+
+
+def test_who_could_not_reach_the_storage_for_long_takes_nobody_for_dead_before_they_could_be_heard(meet, clock):
+    a, b = meet("a:1:x"), meet("b:1:x")
+    b.take_all({"00003": run_of(3)})
+    # The server is away, or this machine sleeps: what a asks it last is answered when it is back.
+    clock.now = SILENT_S + 60.0
+    a.look()
+    assert (a.others, a.inherit(), a.play("verdict")) == ({"b:1:x"}, [], None)
+    pass_s(clock, 30.0, a, b)
+    assert (a.others, a.busy) == ({"b:1:x"}, {3})
+    pass_s(clock, SILENT_S + 1.0, a)
+    assert [lease.place for lease in a.inherit()] == ["00003"]
+
+
+def test_who_never_comes_back_from_an_outage_is_dead_after_as_long_again(meet, clock):
+    a, b = meet("a:1:x"), meet("b:1:x")
+    b.take_all({"00003": run_of(3)})
+    clock.now = SILENT_S + 60.0
+    a.look()
+    pass_s(clock, SILENT_S + 1.0, a)
+    assert [lease.place for lease in a.inherit()] == ["00003"]
 
 
 def test_a_look_is_taken_now_and_then(meet, clock):
