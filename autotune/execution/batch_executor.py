@@ -169,12 +169,15 @@ class BatchExecutor(Executor):
             except LaunchError as error:
                 self._refused.append((task, not_started(task, error)))
             else:
+                # Whatever becomes of the note, the job is there: `find_job` knows it.
+                del self._waiting[place]
                 if self._note(task.job.name, job_id):
                     self._followed[job_id] = self._following(task)
                     self._waits[task.job.name] = IN_QUEUE
                 else:
                     # This process was taken for dead; the coordinator that makes the run now will not find this job.
                     self._launcher.end([job_id])
+                continue
             self._waiting.pop(place)
         if self._later:
             self._later = False

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from autotune.errors import StorageError
 from autotune.execution.batch_executor import BatchExecutor
 from autotune.execution.capping import Cap
 from autotune.execution.task import NO_PLACE, PREEMPTED, REFUSED, REFUSED_ALL, Task
@@ -148,6 +149,21 @@ def test_why_jobs_wait_is_said_when_it_changes_and_told_of_each_run(executor, qu
     queue.full = 1
     executor.submit(task(tmp_path, 3))
     assert executor.why_waits("00003") == "its job is not submitted yet"
+
+
+def test_a_job_whose_note_the_storage_does_not_take_is_not_submitted_twice(queue, tmp_path):
+    def away(*_):
+        msg = "the storage is away"
+        raise StorageError(msg)
+
+    clock = Clock()
+    executor = BatchExecutor(queue, away, print, clock, clock.sleep)
+    one = task(tmp_path)
+    with pytest.raises(StorageError):
+        executor.submit(one)
+    # What has ended is kept, so that it can be stored later.
+    assert executor.wait(0.0) == []
+    assert [job.name for job in queue.jobs] == ["00000"]
 
 
 def test_one_look_at_the_queue_is_enough_for_all_jobs(executor, queue, tmp_path):
