@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import anyio
@@ -42,6 +42,11 @@ class Agent:
     scope: Scope
     budgets: AgentBudgets
 
+    @cached_property
+    def _client(self) -> Client:
+        # One for all calls: by its key a run is asked for again whose answer was lost.
+        return Client(self.address, self.token, patience_s=_PATIENCE_S)
+
     def tools(self) -> list[Tool]:
         """Return the tools that it has."""
         return [tool for tool in TOOLS.values() if self.scope.allows(tool.scope)]
@@ -68,7 +73,7 @@ class Agent:
             return _refused(f"there is no tool {name[:100]!r} for {self.scope}; there are: {known}")
         try:
             wanted = tool.arguments.model_validate(arguments)
-            with Client(self.address, self.token, patience_s=_PATIENCE_S) as client:
+            with self._client as client:
                 return _said(answer_of(tool.call(Desk(client, self.budgets), wanted)))
         except ValidationError as error:
             return _refused("; ".join(f"{field}: {why}" for field, why in field_errors(error.errors()).items()))

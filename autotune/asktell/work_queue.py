@@ -189,7 +189,8 @@ class WorkQueue(Executor):
         self.leave()
 
     def leave(self) -> None:
-        """Forget all runs; runs that are out can be told to the next session."""
+        """Forget all runs; runs that are out can be told to the next session. Who was about to get one waits on."""
+        self._askers.extend(asker for _, asker in self._started.values() if asker is not None)
         for known in (self._out, self._offered, self._started, self._left):
             known.clear()
 

@@ -1,6 +1,5 @@
 """`autotune runs --prune`: folders of runs are removed that are older than their study keeps them."""
 
-import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -37,7 +36,7 @@ def pruned(name: str, storage: str, typed: Pruning, *, as_json: bool) -> None:
         found = outdated(store, older_than_s, whole=typed.whole)
         left = 0
         if found.folders and not typed.dry_run:
-            ask(f"remove {folders_text(found)}?", f"runs {shlex.quote(name)} --prune", yes=typed.yes)
+            ask(f"remove {folders_text(found)}?", yes=typed.yes)
             check_unused(store, "pruned")
             # Whoever was asked may have thought for long.
             found = outdated(store, older_than_s, whole=typed.whole)

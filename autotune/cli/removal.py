@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask. Needed where nobody can be asked.")]
 
 
-def ask(question: str, command: str, *, yes: bool) -> None:
-    """Ask whether what cannot be undone is to be done; with `yes` that is known. `command` is what was typed.
+def ask(question: str, *, yes: bool) -> None:
+    """Ask whether what cannot be undone is to be done; with `yes` that is known.
 
     Raises:
         BadParameter: nobody can be asked.
@@ -24,7 +24,7 @@ def ask(question: str, command: str, *, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        msg = f"nobody can be asked here: `autotune {command} --yes` does it without"
+        msg = "nobody can be asked here: the same command with --yes does it without"
         raise typer.BadParameter(msg, param_hint="--yes")
     if not typer.confirm(question, err=True):
         errors().print("nothing was changed")

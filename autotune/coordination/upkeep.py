@@ -65,7 +65,9 @@ def check_unused(store: StudyStore, what: str) -> None:
         BusyError: one does, or there are some.
     """
     check_alone(store, f"it is {what}")
-    jobs = sum(lease.job_id is not None for lease in store.leases("").all())
+    # Of the leases that asking programs have there is no job: they run out by themselves.
+    leases = store.leases("").all()
+    jobs = sum(lease.job_id is not None and bool(lease.record.get("scheduler")) for lease in leases)
     if jobs:
         count = "1 job" if jobs == 1 else f"{jobs} jobs"
         name = store.name

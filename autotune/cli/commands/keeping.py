@@ -208,5 +208,5 @@ def _asked(what: str, store: "StudyStore", *, yes: bool) -> "Removable":
 
     found = removable(store)
     about = f"{len(store.trials())} trials with {len(store.runs())} runs, and {folders_text(found)}"
-    ask(f"{what} study {store.name!r}: {about}?", f"{what} {store.name}", yes=yes)
+    ask(f"{what} study {store.name!r}: {about}?", yes=yes)
     return found

@@ -1,11 +1,17 @@
 """Leases of ask and tell: how long a run is somebody's, and who has it then."""
 
 import time
+from math import inf
 
 import pytest
 
 from autotune.asktell import AskTell, LeaseConflictError, LeaseGoneError, RunReport, ToldError
+from autotune.asktell.errors import ClosedError
 from autotune.asktell.lease_clock import LeaseClock
+from autotune.asktell.replies import Replies
+from autotune.asktell.requests import AskRequest
+from autotune.asktell.work_queue import WorkQueue
+from autotune.storage.leases import MemoryLeaseBook
 from autotune.storage.study_store import StudyStore
 from objectives.base import FailureKind
 from tests.support.asking import external, started
@@ -27,6 +33,20 @@ def test_a_lease_that_ran_out_is_for_the_next_who_asks(study, clock, sqlite):
         study.renew(first.lease)
     study.tell(second.lease, RunReport(value=71.0))
     assert [run.outcome.metrics["time_s"] for run in StudyStore.read(sqlite, "mine").runs()] == [80.0, 71.0]
+
+
+def test_who_was_about_to_get_a_run_is_refused_when_the_session_ends_first():
+    queue = WorkQueue(shared=True, answers=Replies(lambda: None))
+    request = AskRequest(lease_s=10.0, wait_until=inf, who="me")
+    queue.post(request)
+    queue.wait(0.0)
+    queue.coordinators(MemoryLeaseBook("me", lambda: 0.0), "me", alone=False)
+    assert queue.take_all({"00001": {"job": {}}}) == {"00001"}
+    assert not request.future.done()
+    queue.leave()
+    queue.end(ClosedError("the session has ended"), stored=True)
+    with pytest.raises(ClosedError):
+        request.future.result(timeout=0)
 
 
 def test_who_has_not_heard_the_answer_asks_again_and_gets_the_same_run(study, clock):

@@ -112,7 +112,7 @@ def test_in_a_pipe_nothing_is_deleted_or_reset_without_yes(study):
     for command in ("delete", "reset"):
         ended = autotune(study, command, "mine")
         assert ended.exit_code == ExitCode.USAGE
-        assert f"autotune {command} mine --yes" in " ".join(ended.output.split())
+        assert "the same command with --yes" in " ".join(ended.output.split())
     assert len(stored_study(study.url, "mine").runs()) == 2
 
 
@@ -126,10 +126,15 @@ def test_a_study_that_somebody_works_on_is_left_alone(study):
 
 
 def test_a_study_with_jobs_in_a_queue_is_left_alone(study):
-    study.store.leases("node:1:abc").take("00003", {}, "slurm:17")
+    study.store.leases("node:1:abc").take("00003", {"scheduler": "slurm"}, "slurm:17")
     ended = autotune(study, "delete", "mine", "--yes")
     assert "`autotune cancel mine` first" in str(ended.exception)
     assert names(study) == ["mine"]
+
+
+def test_a_run_that_an_asking_program_has_is_no_job_in_a_queue(study):
+    study.store.leases("node:1:abc").take("00003", {"scheduler": ""}, "a-lease-that-a-client-has")
+    assert autotune(study, "delete", "mine", "--yes").exit_code == OK
 
 
 def test_a_renamed_study_has_its_runs_under_the_new_name_and_can_be_read_again(study):

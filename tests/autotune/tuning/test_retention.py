@@ -159,7 +159,7 @@ def test_a_study_that_somebody_works_on_or_with_queued_jobs_is_left_alone(study)
     with_lock = StudyLock.acquire(lock_path(study.url, "mine"), "mine")
     assert isinstance(runs(study, *OLD).exception, BusyError)
     with_lock.release()
-    study.store.leases("node:1:abc").take("00009", {}, "slurm:17")
+    study.store.leases("node:1:abc").take("00009", {"scheduler": "slurm"}, "slurm:17")
     assert isinstance(runs(study, *OLD).exception, BusyError)
     assert folders(study) == ALL
 
