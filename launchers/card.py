@@ -44,14 +44,18 @@ def visible(cards: Sequence[Card], wanted: int) -> dict[str, str]:
     return found | (_CUDA_ORDER if wanted or cards else {})
 
 
-def may_see(card: Card, number: int) -> bool:
-    """Whether the environment of this process lets programs use a card, the vendor's `number`-th: by number or name."""
+def may_see(card: Card, number: int | None) -> bool:
+    """Whether the environment of this process lets programs use a card, the vendor's `number`-th: by number or name.
+
+    A part of a card has no number.
+    """
     allowed = os.environ.get(VISIBLE.get(card.vendor, ""))
     if allowed is None:
         return True
     words = [word.strip() for word in allowed.split(",")]
     # A UUID may be cut short where the rest is not needed to tell it from others.
-    return any(word == str(number) or (len(word) > 4 and card.name.startswith(word)) for word in words)
+    own = None if number is None else str(number)
+    return any(word == own or (len(word) > 4 and card.name.startswith(word)) for word in words)
 
 
 def shown_to_hip(cards: Sequence[Card]) -> tuple[Card, ...]:

@@ -6,11 +6,12 @@ import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from autotune.errors import CannotRunHereError
 from autotune.machines.this_machine import read_or_empty
 from launchers.card import Card, may_see, said_to_be_there, shown_to_hip
 from launchers.cpus import parse_cpu_list
 
-_PATIENCE_S = 10.0
+_PATIENCE_S = 60.0  # where no driver was loaded, that comes first, for one card after the other
 _PCI = Path("/sys/bus/pci/devices")
 _BUS = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]")
 _GPU = re.compile(r"^GPU (\d{1,9}): .*\(UUID: (GPU-[^)]+)\)")
@@ -24,6 +25,9 @@ def find_cards(ask: Ask | None = None) -> tuple[Card, ...]:
 
     Where no tool of a vendor lists any, they are those that the vendor's variable names. `ask` runs a tool and returns
     what it prints.
+
+    Raises:
+        CannotRunHereError: a tool is there and does not answer.
     """
     ask = ask or _asked
     nvidia = _nvidia(ask)
@@ -48,7 +52,7 @@ def _nvidia(ask: Ask) -> tuple[Card, ...] | None:
     usable: list[Card] = []
     for number, card, instances in cards:
         whole = may_see(card, number)
-        usable += [part for part in instances or [card] if whole or (instances and may_see(part, -1))]
+        usable += [part for part in instances or [card] if whole or (instances and may_see(part, None))]
     return tuple(usable)
 
 
@@ -93,6 +97,10 @@ def _amd_name(number: int, unique: object) -> str:
 def _asked(command: Sequence[str]) -> str:
     try:
         done = subprocess.run(list(command), capture_output=True, text=True, timeout=_PATIENCE_S, check=False)
-    except (OSError, subprocess.TimeoutExpired):
+    except OSError:
         return ""
+    except subprocess.TimeoutExpired as error:
+        # Without its list the cards would have other names here than in another study, and both would use them.
+        msg = f"{command[0]} has not answered for {_PATIENCE_S:g} s, so nobody knows which cards are free; try again"
+        raise CannotRunHereError(msg) from error
     return done.stdout if done.returncode == 0 else ""

@@ -17,12 +17,14 @@ import archspec.cpu
 import psutil
 
 from launchers.cpus import CPUS, fewest_threads, one_thread_per_core
+from launchers.noise.meter import cgroups
 from launchers.software.moment import is_of_this_moment
 
 FACTS = frozenset({"cores", "nodes", "cores_per_node", "threads_per_core", "sockets", "memory_bytes"})
 """The names of the facts of a machine that expressions in a space may use."""
 
 _CGROUP = Path("/sys/fs/cgroup")
+_OWN_GROUPS = Path("/proc/self/cgroup")
 
 
 @dataclass(frozen=True)
@@ -117,22 +119,43 @@ def _sockets(cpus: tuple[int, ...]) -> int:
 
 
 def _cpu_quota() -> float | None:
-    quota, _, period = read_if_there(_CGROUP / "cpu.max").strip().partition(" ")
-    return int(quota) / int(period) if quota.isdigit() and period.isdigit() else None
+    """Return for how many CPUs' time the control groups allow at once; None without a limit."""
+    limits = [_words(group / "cpu.max") for group in _groups("")]
+    limits += [[*_words(group / "cpu.cfs_quota_us"), *_words(group / "cpu.cfs_period_us")] for group in _groups("cpu")]
+    quotas = [int(limit[0]) / int(limit[1]) for limit in limits if len(limit) == 2 and all(map(str.isdigit, limit))]
+    return min(quotas, default=None)
 
 
 def _memory_bytes() -> int:
-    total = int(psutil.virtual_memory().total)
-    limit = read_if_there(_CGROUP / "memory.max").strip()
-    return min(total, int(limit)) if limit.isdigit() else total
+    limits = [_words(group / "memory.max") for group in _groups("")]
+    limits += [_words(group / "memory.limit_in_bytes") for group in _groups("memory")]
+    told = [int(limit[0]) for limit in limits if limit and limit[0].isdigit()]
+    return min([int(psutil.virtual_memory().total), *told])
+
+
+def _groups(controller: str) -> list[Path]:
+    """Return the folders of this process's control group and of all above it: each may have a limit.
+
+    Of version 2 of control groups, or of a `controller` of version 1. In a container they may lie at the root.
+    """
+    own = cgroups(read_if_there(_OWN_GROUPS)).get(controller, "").strip("/")
+    above = _CGROUP / controller
+    return [above, *(above.joinpath(*own.split("/")[: depth + 1]) for depth in range(own.count("/") + bool(own)))]
+
+
+def _words(path: Path) -> list[str]:
+    return read_if_there(path).split()
 
 
 def _cpu_model() -> str:
-    for line in read_if_there(Path("/proc/cpuinfo")).splitlines():
-        key, _, value = line.partition(":")
-        if key.strip() in {"model name", "cpu model"}:
-            return " ".join(value.split())
-    return platform.processor() or platform.machine()
+    told = dict(line.partition(":")[::2] for line in reversed(read_if_there(Path("/proc/cpuinfo")).splitlines()))
+    found = {key.strip(): " ".join(value.split()) for key, value in told.items()}
+    # ARM's kernel tells numbers, POWER's has a key of its own.
+    if "CPU part" in found:
+        numbers = (found.get(f"CPU {key}", "?") for key in ("implementer", "part", "variant"))
+        return f"{platform.machine()} {'/'.join(numbers)}"
+    names = (found.get(key) for key in ("model name", "cpu model", "cpu"))
+    return next(filter(None, names), platform.processor() or platform.machine())
 
 
 def read_if_there(path: Path) -> str:

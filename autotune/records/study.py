@@ -14,6 +14,8 @@ from objectives import registry
 from objectives.base import Answer, Metric
 from spaces import Configuration
 
+# Two kernels, or two nodes of one type, do not leave quite the same memory to programs.
+_MUCH_GIB, _OF_KERNELS = 8, 0.02
 REPLAY_NOTICE = "replay of recorded measurements: times are simulated, nothing runs"
 """What every session and every summary of a replay says."""
 
@@ -84,7 +86,7 @@ class Definition(Stored):
         found.extend(
             f"machine {key}: {self.machine_identity[key]} there, {other.machine_identity[key]} here"
             for key in sorted(self.machine_identity.keys() & other.machine_identity.keys())
-            if self.machine_identity[key] != other.machine_identity[key]
+            if not _is_as_large(key, self.machine_identity[key], other.machine_identity[key])
         )
         mine, its = ((one.study.get("stopping") or {}).get("max_steps", "nothing") for one in (self, other))
         if mine != its:
@@ -92,6 +94,14 @@ class Definition(Stored):
         if not found and _common(self.space, other.space) != _common(other.space, self.space):
             found.append("the space: its parameters, values or constraints are others than before")
         return found
+
+
+def _is_as_large(key: str, there: str, here: str) -> bool:
+    """Whether a part of a machine is the same; of the same memory one kernel leaves a little more than another."""
+    if key != "memory_gib" or not (there.isdigit() and here.isdigit()):
+        return there == here
+    most = max(int(there), int(here))
+    return abs(int(there) - int(here)) <= max(int(most >= _MUCH_GIB), _OF_KERNELS * most)
 
 
 def _common(space: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,9 +1,11 @@
 """The cards of a machine, as nvidia-smi and rocm-smi list them (their manuals, "-L" and "--json")."""
 
 import json
+import subprocess
 
 import pytest
 
+from autotune.errors import CannotRunHereError
 from autotune.machines import cards
 from autotune.machines.cards import find_cards
 from launchers.card import VISIBLE, Card, visible
@@ -67,7 +69,15 @@ def test_instances_of_a_divided_card_are_cards_and_it_is_none():
 
 @pytest.mark.parametrize(
     ("allowed", "count"),
-    [("1", 1), ("0", 2), ("GPU-e0a1", 1), ("MIG-c6d4f1ef-42e4-5de3-91c7-45d71c87eb3f", 1), ("", 0), ("0,1", 3)],
+    [
+        ("1", 1),
+        ("0", 2),
+        ("GPU-e0a1", 1),
+        ("MIG-c6d4f1ef-42e4-5de3-91c7-45d71c87eb3f", 1),
+        ("", 0),
+        ("0,1", 3),
+        ("-1", 0),
+    ],
 )
 def test_what_an_allocation_does_not_show_is_not_used(monkeypatch, allowed, count):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", allowed)
@@ -130,6 +140,15 @@ def test_where_nothing_lists_the_cards_they_are_those_that_an_allocation_names(m
 @pytest.mark.parametrize("text", ["", "No devices were found\n", "{", "[]", '{"card0": 3}', '{"cardx": {}}'])
 def test_what_cannot_be_read_is_no_card(text):
     assert find_cards(tool(**{"nvidia-smi": text, "rocm-smi": text})) == ()
+
+
+def test_a_tool_that_does_not_answer_is_not_taken_for_a_machine_without_cards(monkeypatch):
+    def silent(command, timeout, **others):
+        raise subprocess.TimeoutExpired(command, timeout)
+
+    monkeypatch.setattr(subprocess, "run", silent)
+    with pytest.raises(CannotRunHereError, match="nvidia-smi has not answered for 60 s"):
+        find_cards()
 
 
 def test_a_program_sees_its_own_cards_and_no_others():

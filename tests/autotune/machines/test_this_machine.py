@@ -83,6 +83,100 @@ def test_how_many_hardware_threads_of_each_core_a_run_may_use(allowed, quota, ex
     assert set(used) <= allowed
 
 
+NESTED = "0::/user/job\n"
+EARLIER = "4:cpu,cpuacct:/user/job\n3:memory:/user/job\n0::/\n"
+
+
+@pytest.fixture
+def limited(tmp_path, monkeypatch):
+    """Return a function that puts this process, of a machine with 8 GiB, into control groups with these limits."""
+    monkeypatch.setattr(this_machine_module.psutil, "virtual_memory", lambda: SimpleNamespace(total=2**33))
+    monkeypatch.setattr(this_machine_module, "_CGROUP", tmp_path)
+    monkeypatch.setattr(this_machine_module, "_OWN_GROUPS", tmp_path / "own")
+
+    def put(own, limits):
+        (tmp_path / "own").write_text(own)
+        for name, limit in limits.items():
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_text(f"{limit}\n")
+
+    return put
+
+
+def cfs(group, quota):
+    return {f"{group}/cpu.cfs_quota_us": quota, f"{group}/cpu.cfs_period_us": 100000}
+
+
+@pytest.mark.parametrize(
+    ("own", "limits", "quota"),
+    [
+        (NESTED, {"user/job/cpu.max": "250000 100000"}, 2.5),
+        (NESTED, {"user/cpu.max": "200000 100000", "user/job/cpu.max": "max 100000"}, 2.0),
+        (NESTED, {"user/cpu.max": "200000 100000", "user/job/cpu.max": "300000 100000"}, 2.0),
+        (NESTED, {"user/cpu.max": "max 100000", "user/other/cpu.max": "100000 100000"}, None),
+        ("0::/\n", {"cpu.max": "200000 100000"}, 2.0),
+        (NESTED, {"cpu.max": "200000 100000"}, 2.0),
+        (EARLIER, cfs("cpu/user/job", 300000), 3.0),
+        (EARLIER, cfs("cpu/user", 150000) | cfs("cpu/user/job", -1), 1.5),
+        (EARLIER, cfs("cpu", -1) | cfs("cpu/user", -1) | cfs("cpu/user/job", -1), None),
+        (EARLIER, cfs("cpu/user", 400000) | cfs("cpu/user/job", 200000), 2.0),
+    ],
+    ids=[
+        *("own", "above", "less above", "none, but for others", "root", "a container's root"),
+        *("own, version 1", "above, version 1", "none, version 1", "the least, version 1"),
+    ],
+)
+def test_the_least_quota_of_the_own_control_group_and_those_above_counts(own, limits, quota, limited):
+    limited(own, limits)
+    assert this_machine_module._cpu_quota() == quota
+
+
+@pytest.mark.parametrize(
+    ("own", "limits", "memory"),
+    [
+        (NESTED, {"user/job/memory.max": 2**32}, 2**32),
+        (NESTED, {"user/memory.max": 2**31, "user/job/memory.max": "max"}, 2**31),
+        (NESTED, {"user/memory.max": "max", "user/job/memory.max": 2**40}, 2**33),
+        (EARLIER, {"memory/user/job/memory.limit_in_bytes": 2**32}, 2**32),
+        (EARLIER, {"memory/user/memory.limit_in_bytes": 2**31, "memory/user/job/memory.limit_in_bytes": 2**32}, 2**31),
+        (EARLIER, {"memory/user/job/memory.limit_in_bytes": -1, "memory/memory.limit_in_bytes": 2**63 - 4096}, 2**33),
+    ],
+    ids=["own", "above", "none", "own, version 1", "less above, version 1", "none, version 1"],
+)
+def test_the_least_limit_of_memory_of_the_own_control_group_and_those_above_counts(own, limits, memory, limited):
+    limited(own, limits)
+    assert this_machine_module._memory_bytes() == memory
+
+
+def arm(**changes):
+    told = {"implementer": "0x41", "architecture": "8", "variant": "0x3", "part": "0xd0c", "revision": "1"} | changes
+    return "processor\t: 0\nBogoMIPS\t: 50.00\n" + "".join(f"CPU {key}\t: {value}\n" for key, value in told.items())
+
+
+def model_of(text, monkeypatch):
+    monkeypatch.setattr(this_machine_module, "read_if_there", lambda path: text)
+    return this_machine_module._cpu_model()
+
+
+def test_processors_of_arm_are_told_apart_by_their_numbers(monkeypatch):
+    others = [arm(part="0xd40"), arm(implementer="0x48"), arm(variant="0x1")]
+    models = [model_of(text, monkeypatch) for text in (arm(), *others)]
+    assert len(set(models)) == 4
+    assert model_of(arm(revision="2"), monkeypatch) == models[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "model"),
+    [
+        ("processor\t: 0\ncpu\t\t: POWER9, altivec supported\nclock\t\t: 3800MHz\n", "POWER9, altivec supported"),
+        ("processor\t: 0\ncpu family\t: 6\nmodel name\t: Paper  CPU\n\nmodel name\t: Other\n", "Paper CPU"),
+    ],
+    ids=["power", "x86"],
+)
+def test_the_model_of_a_processor_is_what_the_kernel_says_of_the_first(text, model, monkeypatch):
+    assert model_of(text, monkeypatch) == model
+
+
 @pytest.mark.parametrize("name", ["_cpu_model", "_memory_bytes", "_cpu_quota"])
 def test_no_part_of_what_tells_machines_apart_is_made_up(name, monkeypatch):
     monkeypatch.setattr(this_machine_module.psutil, "virtual_memory", lambda: SimpleNamespace(total=2**33))

@@ -1,7 +1,9 @@
 """What makes measurements of two sessions those of one study."""
 
+import pytest
+
 from spaces import Constraint, Integer, Space
-from tests.support.fakes import definition
+from tests.support.fakes import definition, small_space
 
 FACTS = {"cores": 4, "memory_bytes": 2**33}
 
@@ -20,3 +22,14 @@ def test_a_fact_that_changed_and_a_rule_that_names_a_new_one_make_another_space(
     new = {**FACTS, "threads_per_core": 2}
     for other in (of({**FACTS, "cores": 2}, "x <= cores"), of(new, "x <= threads_per_core")):
         assert stored.differences(other) == ["the space: its parameters, values or constraints are others than before"]
+
+
+@pytest.mark.parametrize(
+    ("there", "here", "same"),
+    [("15", "16", True), ("503", "510", True), ("4", "5", False), ("16", "32", False), ("503", "515", False)],
+)
+def test_a_little_more_memory_is_no_other_machine(there, here, same):
+    stored, other = (definition(small_space(), machine_identity={"memory_gib": gib}) for gib in (there, here))
+    said = [] if same else [f"machine memory_gib: {there} there, {here} here"]
+    assert stored.differences(other) == said
+    assert bool(other.differences(stored)) != same
