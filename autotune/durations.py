@@ -4,16 +4,18 @@ import re
 from math import inf
 
 _UNITS_S = (86400, 3600, 60, 1)
-_DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)d)?(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s?)?")
+_NUMBER = r"(\d+(?:\.\d+)?)"
+_DURATION = re.compile("".join(f"(?:{_NUMBER}{unit})?" for unit in "dhms"))
 
 
 def parse_duration_s(text: str) -> float:
-    """Read a duration in seconds; a number alone is one of seconds.
+    """Read a duration in seconds; a number alone is one of seconds, and beside others each has its unit.
 
     Raises:
         ValueError: it is none, not positive, or beyond what a number can hold.
     """
-    match = _DURATION.fullmatch(text.strip())
+    alone = re.fullmatch(_NUMBER, text.strip())
+    match = _DURATION.fullmatch(f"{alone[0]}s" if alone else text.strip())
     parts = [float(part or 0) for part in match.groups()] if match else []
     seconds = sum(part * unit for part, unit in zip(parts, _UNITS_S, strict=False))
     if not 0 < seconds < inf:
