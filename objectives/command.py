@@ -88,7 +88,7 @@ class CommandObjective:
         threads_per_core = counted(options.threads_per_core, configuration)
         cores = -(-threads * (ranks or 1) // threads_per_core)
         nodes = self.nodes.needed(cores) if options.nodes is None else counted(options.nodes, configuration)
-        gpus = 0 if options.gpus is None else counted(options.gpus, configuration)
+        gpus = 0 if options.gpus is None else counted(options.gpus, configuration, unset=0)
         for file in self.files:
             file.write(context.folder, configuration)
         return Job(

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from launchers import STDERR, STDOUT
 from objectives.commandfacts import fact_errors
 from objectives.commandoptions import CommandOptions
-from objectives.fileoptions import RunFile, input_files, mentioned_in_files, repeated_names
+from objectives.fileoptions import RunFile, input_files, makers, mentioned_in_files, repeated_names
 from objectives.inputfile import name_error
 from objectives.mentions.count import counts
 from objectives.mentions.templates import mentioned_in, template_errors
@@ -64,12 +64,7 @@ def missing_programs(options: CommandOptions) -> list[Problem]:
     called = [
         ("argv.0", program_of(options.argv)),
         *((f"prepare.{i}.0", program_of(step)) for i, step in enumerate(options.prepare) if step),
-        *(
-            (f"files.{i}.made_by.{k}.0", step[0])
-            for i, file in enumerate(options.files)
-            for k, step in enumerate(file.made_by or [])
-            if step
-        ),
+        *makers(options.files),
     ]
     first = {program: place for place, program in reversed(called)}
     return [

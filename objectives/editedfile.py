@@ -32,17 +32,19 @@ class LineEdit(BaseModel):
         filled = filled_in(self.line, values)
         if filled is None:
             return lines
-        old = [index for index, line in enumerate(lines) if re.search(self.replaces, line)]
+        old = [index for index, line in enumerate(lines) if re.search(self.replaces, line.replace("\r\n", "\n"))]
         place = old[0] if old else self.place(lines)
         replaced = set(old)
         kept = [line for index, line in enumerate(lines) if index not in replaced]
-        return [*kept[:place], f"{filled}\n", *kept[place:]]
+        end = "\r\n" if lines[0].endswith("\r\n") else "\n"
+        return [*kept[:place], f"{filled}{end}", *kept[place:]]
 
     def place(self, lines: list[str]) -> int:
         """Return where the line is put when it replaces none; at the end if there is no line to put it before."""
         if self.before is None:
             return 0
-        return next((index for index, line in enumerate(lines) if re.search(self.before, line)), len(lines))
+        before = (index for index, line in enumerate(lines) if re.search(self.before, line.replace("\r\n", "\n")))
+        return next(before, len(lines))
 
 
 @dataclass(frozen=True)

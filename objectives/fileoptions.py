@@ -131,6 +131,16 @@ def _made(
     return [CopiedFile(file.name, path, path.parent.name)], []
 
 
+def makers(files: Sequence[FileOptions]) -> list[tuple[str, str]]:
+    """Return the programs that make files, each with its place below `[options]`."""
+    return [
+        (f"files.{i}.made_by.{k}.0", step[0])
+        for i, file in enumerate(files)
+        for k, step in enumerate(file.made_by or [])
+        if step
+    ]
+
+
 def repeated_names(place: str, names: Sequence[str]) -> Iterator[Problem]:
     """Yield a problem for each name of a list that is there for a second time."""
     for i, name in enumerate(names):

@@ -38,5 +38,7 @@ def _keys_at(location: Iterable[Any], model: type[BaseModel]) -> list[str]:
             continue  # a place in a list
         annotation = model.model_fields[str(part)].annotation
         candidates = [annotation, *get_args(annotation)]
-        model = next(c for c in candidates if isinstance(c, type) and issubclass(c, BaseModel))
+        inner = next((c for c in candidates if isinstance(c, type) and issubclass(c, BaseModel)), None)
+        # None: the user has given a table the name that a key has elsewhere.
+        model = model if inner is None else inner
     return [field.alias or name for name, field in model.model_fields.items()]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from spaces.expressions.evaluate import can_fail
 from spaces.expressions.names import names_of, unknown_name
 from spaces.expressions.node import Node
-from spaces.expressions.syntax import clean
+from spaces.expressions.text import clean
 from spaces.parameters.constraint import Constraint
 from spaces.parameters.errors import ExpressionError, did_you_mean
 from spaces.parameters.parameter import Configuration, Value
@@ -101,7 +101,9 @@ def values_of_mentions(space: Space, mentions: Iterable[Mention]) -> tuple[Value
             )
         elif rule := _rule(mention, node):
             reason = "it is a whole number from 1 up" if mention.count else "it cannot be computed elsewhere"
-            needed.setdefault(rule, Constraint(mention.path, rule, reason))
+            taken = {one.name for one in needed.values()}
+            name = mention.path if mention.path not in taken else f"{mention.path}: {clean(mention.text)}"
+            needed.setdefault(rule, Constraint(name, rule, reason))
     return Values(space, nodes), list(needed.values()), problems
 
 

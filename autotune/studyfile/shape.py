@@ -13,7 +13,7 @@ from spaces import Space
 from spaces.expressions.evaluate import can_fail
 from spaces.expressions.node import Node
 from spaces.expressions.quantities import Columns, column_of
-from spaces.expressions.syntax import clean
+from spaces.expressions.text import clean
 from spaces.mention import Mention
 from spaces.parameters.errors import ExpressionError
 from spaces.parameters.problem import Problem

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from objectives.base import Plan
 from spaces import Constraint, Parameter, Space, SpaceError, Value
+from spaces.expressions.functions import FUNCTIONS
 from spaces.parameters.parameter import Choice, Float, Integer, describe_domain, index_of
 
 Named = tuple[str, Plan]
@@ -164,7 +165,9 @@ def _with_valid_default(
     """Return the parameters with defaults that are valid together: those nearest to their own."""
     if not parameters:
         return parameters
-    space = Space(parameters, constraints, facts)
+    # Those of the study file's own parameters, and of the machine's facts, wait until these are there.
+    known = {*FUNCTIONS, *facts, *(parameter.name for parameter in parameters)}
+    space = Space(parameters, [rule for rule in constraints if names_in(rule.rule) <= known], facts)
     try:
         space.default()
     except SpaceError:

@@ -25,9 +25,9 @@ def counts(**options: Count | None) -> list[Mention]:
     return [Mention(text, f"options.{name}", count=True) for name, text in options.items() if isinstance(text, str)]
 
 
-def counted(count: Count, values: Mapping[str, Value]) -> int:
-    """Return a count where these are the values of its study's space; 1 where it has none."""
-    return count if isinstance(count, int) else int(values.get(key_of(count), 1))
+def counted(count: Count, values: Mapping[str, Value], unset: int = 1) -> int:
+    """Return a count where these are the values of its study's space; `unset` where it has none."""
+    return count if isinstance(count, int) else int(values.get(key_of(count), unset))
 
 
 def expressions(**options: Count | None) -> dict[str, str]:

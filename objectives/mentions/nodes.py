@@ -7,6 +7,8 @@ from typing import Any
 from launchers.placement import fewest_nodes
 from objectives.mentions.count import Count
 from spaces import Constraint
+from spaces.expressions.names import names_of
+from spaces.parameters.errors import ExpressionError
 from spaces.parameters.problem import Problem
 
 
@@ -44,11 +46,20 @@ class Nodes:
     def rules(self, asked: Count | None, threads: Count = 1) -> tuple[Constraint, ...]:
         """Return the rules that a run asks for no more nodes, and hardware threads of each core, than there are."""
         found = []
-        if isinstance(asked, str):
+        if isinstance(asked, str) and _is_readable(asked):
             reason = "a run has no more nodes than there are"
             found.append(Constraint("options.nodes fits", f"({asked}) <= {self.count}", reason))
-        if isinstance(threads, str):
+        if isinstance(threads, str) and _is_readable(threads):
             reason = "a run has no more hardware threads of a core than there are"
             rule = f"({threads}) <= {self.threads_per_core}"
             found.append(Constraint("options.threads_per_core fits", rule, reason))
         return tuple(found)
+
+
+def _is_readable(text: str) -> bool:
+    """Whether it is an expression; where it is none, the option itself is what is wrong."""
+    try:
+        names_of(text)
+    except ExpressionError:
+        return False
+    return True

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from launchers.software.digest import file_digest
 from objectives.base import STEPS_VARIABLE, Plan, PlanError, RunJob, StepsTold
-from objectives.fileoptions import FileOptions, RunFile, files_identity, input_files, mentioned_in_files
+from objectives.fileoptions import FileOptions, RunFile, files_identity, input_files, makers, mentioned_in_files
 from objectives.mentions.count import Count, counts, expressions
 from objectives.mentions.nodes import Nodes
 from objectives.mentions.templates import mentioned_in, template_errors
@@ -95,10 +95,11 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     errors += _progress_errors(checked)
     errors += _trained_errors(checked)
     program = shutil.which(program_of(checked.argv))
-    if program is None:
-        errors.append(
-            Problem(f"program {program_of(checked.argv)!r} is not there; give its full path", "options.argv.0")
-        )
+    errors += [
+        Problem(f"program {called!r} is not there; give its full path", f"options.{place}")
+        for place, called in (("argv.0", program_of(checked.argv)), *makers(checked.files))
+        if shutil.which(called) is None
+    ]
     mentioned: list[Mention] = []
     if not errors:
         mentioned = [mention for place, text in checked.templates for mention in mentioned_in(text, place)]
@@ -112,7 +113,7 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     # Each run has a folder of its own, from where a relative path leads nowhere.
     argv: list[Word] = [
         str(Path(program).absolute()),
-        *changed(checked.argv[1:], lambda word: str(Path(word).absolute()) if Path(word).is_file() else word),
+        *changed(checked.argv[1:], lambda word: str(Path(word).absolute()) if _is_file(word) else word),
     ]
     return Plan(
         objective=TrainingObjective(
@@ -197,9 +198,16 @@ def _reading(options: TrainingOptions) -> dict[str, str]:
     return {"progress": told + ("" if options.first_step else ", from step 0"), **trained}
 
 
+def _is_file(word: str) -> bool:
+    try:
+        return Path(word).is_file()
+    except OSError:  # longer than a path may be
+        return False
+
+
 def _identity(options: TrainingOptions, argv: Sequence[str], files: Sequence[RunFile]) -> dict[str, str]:
     # The interpreter and its script; other files may be data, or what a run writes.
-    program = [argv[0], *[word for word in argv[1:] if Path(word).is_file()][:1]]
+    program = [argv[0], *[word for word in argv[1:] if _is_file(word)][:1]]
     metric = options.metric.metric()
     return {
         "command": as_text(options.argv),

@@ -73,11 +73,20 @@ def _modulo(intervals: Sequence[Interval], whole: bool) -> Interval:
 
 
 def _power(intervals: Sequence[Interval], whole: bool) -> Interval:
-    (a, b), (_, exponent) = intervals
+    (a, b), (least, exponent) = intervals
     if not whole:
-        return UNBOUNDED
+        return _positive_power(a, b, least, exponent) if a > 0 or (a == 0 and least >= 0) else UNBOUNDED
     reach = max(1, max(abs(a), abs(b)) ** max(0, exponent))
     return (0 if a >= 0 else -reach), reach
+
+
+def _positive_power(a: float, b: float, c: float, d: float) -> Interval:
+    """Return what numbers from a to b have as powers from c to d: it is monotone in both."""
+    try:
+        corners = [float(x) ** float(y) for x in (a, b) for y in (c, d)]
+    except OverflowError:
+        return UNBOUNDED
+    return min(corners) * (1 - 1e-12), max(corners) * (1 + 1e-12)
 
 
 def _negate(intervals: Sequence[Interval], whole: bool) -> Interval:  # noqa: ARG001

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from spaces.expressions.evaluate import number
 from spaces.expressions.fact import fact_symbol
 from spaces.expressions.node import Scope
-from spaces.expressions.syntax import clean, parse
+from spaces.expressions.syntax import parse
+from spaces.expressions.text import clean
 from spaces.parameters.errors import ExpressionError
 from spaces.parameters.parameter import Value
 

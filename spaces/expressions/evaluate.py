@@ -92,7 +92,7 @@ def _itself_can_fail(node: Node) -> bool:
         "div": last.low <= 0 <= last.high,
         "floordiv": last.low <= 0 <= last.high,
         "mod": last.low <= 0 <= last.high,
-        "pow": node.kind == "float",
+        "pow": node.kind == "float" and not math.isfinite(node.high),
         "sqrt": last.low < 0,
         "log2": last.low <= 0,
     }

@@ -3,7 +3,8 @@
 import ast
 
 from spaces.expressions.functions import FUNCTIONS
-from spaces.expressions.syntax import clean, tree_of
+from spaces.expressions.syntax import tree_of
+from spaces.expressions.text import clean
 from spaces.parameters.errors import ExpressionError, did_you_mean
 
 

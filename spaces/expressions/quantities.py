@@ -12,7 +12,8 @@ from spaces.expressions.derived import DerivedValues
 from spaces.expressions.evaluate import values_of
 from spaces.expressions.names import names_of
 from spaces.expressions.node import Array, Node, Scope, Symbol
-from spaces.expressions.syntax import clean, parse
+from spaces.expressions.syntax import parse
+from spaces.expressions.text import clean
 from spaces.parameters.errors import ExpressionError
 
 FloatArray = npt.NDArray[np.float64]

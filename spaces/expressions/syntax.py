@@ -25,6 +25,7 @@ from spaces.expressions import bounds
 from spaces.expressions.fact import fact_symbol
 from spaces.expressions.functions import ARITIES, FUNCTIONS
 from spaces.expressions.node import Kind, Node, Scope, combined, constant
+from spaces.expressions.text import clean, remark_in
 from spaces.parameters.errors import ExpressionError, did_you_mean
 
 MAX_LENGTH = 2000  # characters
@@ -115,6 +116,10 @@ class _Reader:
         if len(self.text) > MAX_LENGTH:
             problem = f"the expression has {len(self.text)} characters; at most {MAX_LENGTH} are allowed"
             raise ExpressionError(problem, self.text)
+        remark = remark_in(self.text)
+        if remark is not None:
+            problem = "a remark (#) has no place in an expression"
+            raise ExpressionError(problem, self.text, remark, hint="write it into the study file, above")
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # remarks of Python's on style are not about this language
@@ -377,11 +382,6 @@ class _Reader:
         if node.kind != "bool":
             hint = "compare it with something, e.g. `... != 0`"
             raise self.fail(f"{where} needs something true or false; this is {_a(node.kind)}", node, hint)
-
-
-def clean(text: str) -> str:
-    """Return the text on one line."""
-    return " ".join(text.split()) if '"' not in text and "'" not in text else text.replace("\n", " ").strip()
 
 
 def _a(kind: Kind) -> str:

@@ -126,7 +126,10 @@ class Float(_Common):
     def values(self) -> tuple[float, ...]:
         """The grid, increasing."""
         last = self.points - 1
+        # A grid across zero has zero, and not what is left of it by rounding.
+        nothing = 1e-12 * max(abs(self.low), abs(self.high)) if self.low < 0.0 < self.high else 0.0
         inner = [_rounded(self._at(k / last)) for k in range(1, last)]
+        inner = [0.0 if abs(value) < nothing else value for value in inner]
         return tuple(dict.fromkeys([self.low, *inner, self.high]))
 
     def _at(self, share: float) -> float:

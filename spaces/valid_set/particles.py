@@ -11,7 +11,7 @@ for the estimate; P. Del Moral, A. Doucet, A. Jasra, Sequential Monte Carlo Samp
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -25,7 +25,9 @@ PARTICLES = 4096
 MORE = 8  # times as many where the first estimates lie far apart, or nothing is found
 RUNS = 8  # independent estimates: their spread gives the error
 SWEEPS = 3  # of Gibbs steps over all parameters
-_CELLS = 1_000_000  # so many changes of pairs are looked at side by side; pairs of more are not changed together
+_LEAST = 256
+_MOST_CELLS = 2**24  # particles times values of a parameter, as far as the least number of particles allows
+_CELLS = 1_000_000  # so many changes are looked at side by side; pairs of more are not changed together
 _FORBIDDEN = 1e300  # what an infinite cost counts as: still better than an invalid value
 _TOO_VAGUE = 0.1
 _SEED = 75  # the estimate of a space's size must not change from call to call
@@ -64,7 +66,7 @@ class Particles:
 
         Where valid ones are too rare to be met each time, those are moved that are known.
         """
-        count = max(PARTICLES, 4 * n)
+        count = max(_particles(self.order), 4 * n)
         columns, _ = _attempt(self.order, self.rules, rng, count)
         if columns is not None:
             pick = rng.permutation(count)[:n]
@@ -79,10 +81,12 @@ class Particles:
         total = _total(columns, costs)
         while True:
             for domain in self.order:
-                allowed = _allowed({domain.position: domain.indexes}, self.rules, columns)
                 cost = np.minimum(costs[domain.position][domain.indexes], _FORBIDDEN)
-                price = np.where(allowed, cost, np.inf)
-                columns[domain.position] = domain.indexes[np.argmin(price, axis=1)]
+                least = [
+                    np.argmin(np.where(allowed, cost, np.inf), axis=1)
+                    for allowed in _blocks(domain, self.rules, columns)
+                ]
+                columns[domain.position] = domain.indexes[np.concatenate(least)]
             lower = _total(columns, costs)
             if not np.any(lower < total):
                 break
@@ -99,12 +103,17 @@ def estimated(order: Sequence[Domain], rules: Sequence[Rule]) -> Particles:
     Raises:
         NoneFoundError: no run found a valid assignment.
     """
-    found = _estimated(order, rules, PARTICLES)
+    found = _estimated(order, rules, _particles(order))
     if found is None or found.relative_error > _TOO_VAGUE:
-        found = _estimated(order, rules, MORE * PARTICLES)
+        found = _estimated(order, rules, MORE * _particles(order))
     if found is None:
         raise NoneFoundError
     return found
+
+
+def _particles(order: Sequence[Domain]) -> int:
+    """Return how many are extended side by side: fewer where a parameter has very many values."""
+    return max(_LEAST, min(PARTICLES, _MOST_CELLS // max(domain.radix for domain in order)))
 
 
 def _estimated(order: Sequence[Domain], rules: Sequence[Rule], n: int) -> Particles | None:
@@ -141,9 +150,7 @@ def _run(
         bound = {*columns, domain.position}
         due = [rule for rule in rules if domain.position in rule.positions and bound.issuperset(rule.positions)]
         columns[domain.position] = np.broadcast_to(domain.indexes[:1], n)
-        allowed = _allowed({domain.position: domain.indexes}, due, columns)
-        choices = allowed.sum(axis=1)
-        columns[domain.position] = domain.indexes[_pick(allowed, choices, rng)]
+        columns[domain.position], choices = _drawn(domain, due, columns, rng)
         weights = weights * choices
         if not weights.any():
             raise NoneFoundError
@@ -168,9 +175,27 @@ def _moved(
 ) -> dict[int, Array]:
     for _ in range(SWEEPS):
         for domain in order:
-            allowed = _allowed({domain.position: domain.indexes}, rules, columns)
-            columns[domain.position] = domain.indexes[_pick(allowed, allowed.sum(axis=1), rng)]
+            columns[domain.position], _ = _drawn(domain, rules, columns, rng)
     return columns
+
+
+def _drawn(
+    domain: Domain, rules: Sequence[Rule], columns: Mapping[int, Array], rng: np.random.Generator
+) -> tuple[Array, Array]:
+    """Return one of the values that each assignment allows, (n,), at random, and how many these are."""
+    picked, choices = [], []
+    for allowed in _blocks(domain, rules, columns):
+        choices.append(allowed.sum(axis=1))
+        picked.append(_pick(allowed, choices[-1], rng))
+    return domain.indexes[np.concatenate(picked)], np.concatenate(choices)
+
+
+def _blocks(domain: Domain, rules: Sequence[Rule], columns: Mapping[int, Array]) -> Iterator[Array]:
+    """Yield which values of a parameter the assignments allow, some of these at a time: all need not fit the memory."""
+    step = max(1, _CELLS // domain.radix)
+    for start in range(0, len(columns[domain.position]), step):
+        some = {position: column[start : start + step] for position, column in columns.items()}
+        yield _allowed({domain.position: domain.indexes}, rules, some)
 
 
 def _moved_in_pairs(

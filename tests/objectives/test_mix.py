@@ -216,6 +216,14 @@ def test_a_default_that_not_all_inputs_have_is_one_that_is_valid_for_all_and_sai
     assert plan.notes == ("default of np: 2, as the rules of all want it (input a: 8, b: 4)",)
 
 
+def test_a_rule_over_a_parameter_that_no_input_has_waits_for_the_study_files_own():
+    rules = [Constraint("options.nodes fits", "(n) <= 4"), Constraint("limit", "np <= 2")]
+    plan = joined([planned(name, Integer("np", (1, 2, 4), default=4), constraints=rules) for name in ("a", "b")])
+    assert plan.constraints == tuple(rules)
+    space = Space([*plan.parameters, Integer("n", (4, 8), default=4)], plan.constraints, plan.facts)
+    assert space.default() == {"np": 2, "n": 4}
+
+
 @pytest.mark.parametrize(
     ("one", "other", "words"),
     [

@@ -111,6 +111,22 @@ def test_a_configuration_for_which_a_mention_has_no_value_is_not_valid():
     assert list(narrowed.configurations()) == [{"ranks": 1, "zero": 1}, {"ranks": 2, "zero": 1}]
 
 
+def test_mentions_at_one_path_of_which_each_may_have_no_value_are_rules_with_names_of_their_own():
+    made = Space((RANKS, Integer("zero", (0, 1), default=1)), (), FACTS)
+    texts = ["ranks // zero", "4 //  zero", "ranks % zero"]
+    _, needed, _ = values_of_mentions(made, [Mention(text, "options.argv.1") for text in texts])
+    names = ["options.argv.1", "options.argv.1: 4 // zero", "options.argv.1: ranks % zero"]
+    assert [constraint.name for constraint in needed] == names
+    assert Space(made.parameters, needed, FACTS).size.value == 3
+
+
+def test_a_root_that_is_rounded_is_a_count():
+    made = Space((RANKS,), (), {"cells": 1000})
+    values, needed, problems = values_of_mentions(made, [Mention("floor(cells ** 0.5)", "options.ranks", count=True)])
+    assert (needed, problems) == ([], [])
+    assert values.of({"ranks": 1}) == {"= floor(cells ** 0.5)": 31}
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

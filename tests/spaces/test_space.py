@@ -270,3 +270,10 @@ def test_a_float_lies_on_a_grid_that_reads_well():
     assert Float("x", 0.1, 0.7, points=7).values == (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
     assert Float("x", 1e-3, 10, log=True, points=5).values == (0.001, 0.01, 0.1, 1.0, 10.0)
     assert Space([Float("x", 0.1, 0.7, points=7)]).indices([{"x": 0.1 + 0.2}]).tolist() == [[2]]
+
+
+@pytest.mark.parametrize(("low", "high", "points"), [(-0.1, 0.3, 5), (-0.3, 0.1, 5)])
+def test_a_grid_across_zero_has_zero_among_its_values(low, high, points):
+    parameter = Float("x", low, high, points=points, default=0.0)
+    assert 0.0 in parameter.values
+    assert len(parameter.values) == points

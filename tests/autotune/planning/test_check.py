@@ -158,6 +158,13 @@ def test_a_program_that_is_missing_here_is_no_mistake(tmp_path):
     assert found["run"] is None
 
 
+def test_a_program_that_makes_a_file_and_is_missing_here_is_no_mistake(tmp_path):
+    files = '[[options.files]]\nname = "made"\nmade_by = [["no-such-program-here"]]\n\n[space.parameters.x]'
+    code, found = checked(tmp_path, GOOD.replace("[space.parameters.x]", files))
+    assert (code, found["mistakes"]) == (3, [])
+    assert [one["path"] for one in found["missing"]] == ["options.files.0.made_by.0.0"]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
@@ -356,6 +363,13 @@ def test_a_mix_shows_the_command_and_the_values_of_each_input(tmp_path):
     assert second.startswith("input other: cd RUN-FOLDER/other && ")
     values = {one["name"]: one["value"] for one in found["run"]["metrics"]}
     assert values == {"mix": pytest.approx(3.0), "took_s[plain]": 3.0, "took_s[other]": 3.0}
+
+
+def test_nodes_of_each_input_that_cannot_be_read_are_a_mistake_of_that_option(tmp_path):
+    text = MIX.replace("progress =", 'nodes = "x //"\nprogress =')
+    code, found = checked(tmp_path, text)
+    assert (code, mistakes(found)) == (2, {"options.nodes": line(text, "nodes =")})
+    assert "cannot read this" in found["mistakes"][0]["message"]
 
 
 def test_a_mistake_of_an_input_has_its_place_and_one_of_all_is_said_once(tmp_path):

@@ -125,3 +125,9 @@ def test_a_size_may_be_told_by_way_of_what_is_computed_from_it(tmp_path):
     made = planned(tmp_path, derived=derived, argv=["awk", "{chunk}"])
     assert made.facts == {"rows": 8000}
     assert made.identity["space.derived.rows"] == "8000"
+
+
+def test_a_term_may_divide_by_a_root_of_what_is_never_zero(tmp_path):
+    terms = ["cells / np", "cells ** (2 / 3) / np ** (2 / 3) if np > 1 else 0", "log2(np)", "1"]
+    plan = planned(tmp_path, {"terms": terms, "seconds": True}, derived={"cells": "1000"})
+    assert terms_of(plan, np=[1, 8])[terms[1]].tolist() == pytest.approx([0.0, 25.0])

@@ -80,6 +80,24 @@ def prepared(folder, text=STUDY):
     return prepare(load(written(folder, text)), this_machine(), LocalLauncher(), folder / "plan")
 
 
+def with_nodes(nodes):
+    return STUDY.replace('"{n}"]', f'"{{n}}"]\nnodes = "{nodes}"')
+
+
+def test_runs_of_each_software_have_the_nodes_that_a_parameter_of_the_study_file_says(here, tmp_path):
+    found = prepared(here, with_nodes("n"))
+    assert list(found.space.configurations()) == [{"software": "stable", "n": 1}, {"software": "new", "n": 1}]
+    assert found.plan.objective.job({"software": "new", "n": 1}, Context(tmp_path)).resources.nodes == 1
+
+
+def test_nodes_that_cannot_be_read_are_a_problem_of_that_option(here):
+    with pytest.raises(StudyFileError) as caught:
+        prepared(here, with_nodes("n //"))
+    (problem,) = caught.value.problems
+    assert problem.path == "options.nodes"
+    assert "cannot read this" in problem.message
+
+
 def test_each_table_is_a_value_and_the_first_is_the_default(here):
     space = prepared(here).space
     assert space.default() == {"software": "stable", "n": 1}
@@ -130,6 +148,17 @@ def test_a_program_that_a_software_does_not_bring_is_named_with_it(here):
     assert [problem.message for problem in report.missing] == [
         "with software 'new': program 'solver' is not there; give its full path, or `module load` it"
     ]
+
+
+def test_a_file_may_be_made_by_a_program_that_only_a_software_brings(here, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(here / "cache"))
+    for folder in ("solver1", "solver2"):
+        (here / folder / "solver").write_text("#!/bin/sh\necho 1 > made\n")
+    text = STUDY.replace(
+        "[software.stable]", '[[options.files]]\nname = "made"\nmade_by = [["solver"]]\n\n[software.stable]'
+    )
+    report = check(written(here, text), (), this_machine(), LocalLauncher())
+    assert (report.mistakes, report.missing) == ([], [])
 
 
 def test_a_parameter_of_that_name_is_refused(here):
@@ -197,3 +226,12 @@ def test_builds_are_folders_beside_the_study_file_each_with_its_own_identity(her
 def test_a_variable_of_a_build_has_the_name_of_one(here):
     with pytest.raises(StudyFileError, match=r"software\.new\.environment"):
         load(written(here, STUDY.replace('spack = ["solver@2"]', 'environment = { "A;touch x;B" = "1" }')))
+
+
+def test_a_table_with_the_name_of_a_key_is_a_software_whose_unknown_keys_are_said(here):
+    text = STUDY.replace("[software.new]\nspack", '[software.container]\nimage = "x.sif"\nspack')
+    with pytest.raises(StudyFileError) as caught:
+        load(written(here, text))
+    (problem,) = caught.value.problems
+    assert problem.path == "software.container.image"
+    assert "unknown key; known: modules, " in problem.message

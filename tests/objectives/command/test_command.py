@@ -109,6 +109,13 @@ def test_threads_share_cores_as_the_study_file_says(given, cores, per_core, tmp_
     assert (resources.cores, resources.threads_per_core) == (cores, per_core)
 
 
+@pytest.mark.parametrize(("configuration", "gpus"), [({}, 0), ({"cards": 2}, 2)], ids=["unset", "two"])
+def test_a_run_has_no_gpus_where_their_number_is_unset_and_one_of_everything_else(configuration, gpus, tmp_path):
+    job = objective(gpus="cards", nodes="places").job({"nx": 3, "ny": 5, **configuration}, Context(tmp_path))
+    assert (job.mpi, job.resources) == (MpiStart(1), Resources(1, 1, gpus))
+    assert job.environment["OMP_NUM_THREADS"] == "1"
+
+
 def test_more_hardware_threads_than_a_core_has_are_refused_before_a_run(tmp_path):
     one = {"nodes": 1, "cores_per_node": 8, "threads_per_core": 2}
     made = plan({**FULL, "threads_per_core": "smt"}, machine=one, run_job=lambda job: None, folder=tmp_path)

@@ -96,6 +96,19 @@ def test_lines_of_a_copied_text_are_replaced_or_added_when_their_parameters_have
     assert job.copies == ()
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["unix", "windows"])
+def test_lines_are_matched_to_their_end_and_written_with_the_end_that_the_others_have(run, mine, end):
+    (mine / "in.mine").write_bytes(f"units lj{end}neighbor  0.3{end}run 10{end}".encode())
+    lines = [
+        {"line": "neighbor {skin}", "replaces": r"^neighbor\s+[\d.]+$"},
+        {"line": "newton off # {skin}", "replaces": "^newton", "before": r"^run \d+$"},
+    ]
+    found = planned(files=[{"name": "in.lammps", "copy": str(mine / "in.mine"), "lines": lines}])
+    found.objective.job({"skin": 0.5}, Context(run))
+    changed = f"units lj{end}neighbor 0.5{end}newton off # 0.5{end}run 10{end}"
+    assert (run / "in.lammps").read_bytes() == changed.encode()
+
+
 def making(counter: Path) -> list[list[str]]:
     count = f"open({str(counter)!r}, 'a').write('x')"
     make = "open('made', 'w').write(open('recipe').read() * 2)"

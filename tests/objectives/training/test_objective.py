@@ -224,6 +224,21 @@ def test_a_script_of_the_present_folder_is_found_from_any_other(tmp_path, monkey
     assert before != dict(after)
 
 
+def test_a_word_of_the_command_may_be_longer_than_the_name_of_a_file(tmp_path):
+    program = f"echo {'x' * 300}"
+    plan = planned(tmp_path, argv=["sh", "-c", program], metric="acc")
+    assert plan.objective.job({}, Context(tmp_path)).argv[1:] == ("-c", program)
+
+
+def test_a_program_that_is_missing_for_a_file_is_said_with_its_place(tmp_path):
+    files = [{"name": "a", "text": ""}, {"name": "made", "made_by": [[sys.executable, "-c", "1"], ["no-such-program"]]}]
+    with pytest.raises(PlanError) as caught:
+        planned(tmp_path, argv=[sys.executable], metric="acc", files=files)
+    (problem,) = caught.value.problems
+    assert problem.path == "options.files.1.made_by.1.0"
+    assert "program 'no-such-program' is not there" in problem.message
+
+
 def test_another_progress_pattern_reads_the_same_training_in_another_way(tmp_path):
     asked = {"argv": [sys.executable], "metric": "acc"}
     before, after = planned(tmp_path, **asked), planned(tmp_path, **asked, progress=r"ep (\d+) acc (\S+)")

@@ -6,7 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spaces import Choice, Constraint, ExpressionError, Flag, Integer, Space, SpaceError
+from spaces.expressions.bounds import of_operation
 from spaces.expressions.constant import constant_value
+from spaces.expressions.evaluate import can_fail
 from spaces.expressions.fact import fact_symbol
 from spaces.expressions.node import Scope, Symbol
 from spaces.expressions.syntax import parse, parse_condition
@@ -180,8 +182,22 @@ def test_refuses_what_is_not_of_the_language(text):
         parse_condition(text, scope())
 
 
-def test_a_remark_is_allowed():
-    parse_condition("np > 1  # more than one\n", scope())
+@pytest.mark.parametrize(
+    "text", ["np > 1  # more than one\n", "np > 1  # more than one\nand np < 9", "mixing == 'plain'  # not \"TF\""]
+)
+def test_a_remark_is_refused_as_the_lines_below_would_be_a_part_of_it(text):
+    with pytest.raises(ExpressionError, match=r"a remark \(#\) has no place in an expression") as caught:
+        parse_condition(text, scope())
+    _, shown, caret, _ = str(caught.value).splitlines()
+    assert shown[caret.index("^")] == "#"
+
+
+@pytest.mark.parametrize(
+    "rule", ["w == '#1'", 'w in ("#1", "b")', "w != 'b' or\nw == '#1'", 'w == "it\'s #2" or w == "#1"']
+)
+def test_words_may_have_the_sign_of_a_remark(rule):
+    space = Space([Choice("w", ("#1", "b", "it's #2"))], [Constraint("rule", rule)])
+    assert space.contains({"w": "#1"})
 
 
 WORDS = ["np", "npool", "mixing", "gpu", "cores", "'plain'", "1", "2.5", "0", "(", ")", ",", "+", "-", "*", "/", "//"]
@@ -253,8 +269,38 @@ def test_constant_values():
     assert type(constant_value("cores // 2", facts)) is int
     assert constant_value("machine", facts) == "gadi"
     assert constant_value("cores > 2 ** 64 * 2 ** 64", facts) is False
+    root = constant_value("floor(cells ** 0.5)", {"cells": 1000})
+    assert (root, type(root)) == (31, int)
     with pytest.raises(ExpressionError, match="has no value"):
         constant_value("cores // 0", facts)
+
+
+@pytest.mark.parametrize(
+    ("text", "fails"),
+    [
+        ("np ** 0.5", False),
+        ("np ** (2 / 3) / np ** (2 / 3)", False),
+        ("2.5 ** (np - 24)", False),
+        ("(np - 1) ** 0.5", False),
+        ("(np - 1) ** -0.5", True),
+        ("(np - 2) ** 0.5", True),
+        ("1e200 ** 2.5", True),
+        ("(np * 1e200) ** 2.5", True),
+    ],
+)
+def test_a_power_can_fail_where_its_base_is_too_low_or_it_is_too_large(text, fails):
+    assert can_fail(parse(text, scope())) == fails
+
+
+@given(
+    st.lists(st.one_of(st.just(0.0), st.floats(1e-3, 1e3)), min_size=3, max_size=3).map(sorted),
+    st.lists(st.floats(-64, 64), min_size=3, max_size=3).map(sorted),
+)
+def test_a_power_lies_within_its_bounds(base, exponent):
+    low, high = of_operation("pow", [(base[0], base[2]), (exponent[0], exponent[2])], whole=False)
+    with np.errstate(divide="ignore"):
+        assert low <= np.power(base[1], exponent[1]) <= high
+    assert np.isfinite(high) == (base[0] > 0 or exponent[0] >= 0)
 
 
 def test_all_errors_of_a_space_at_once():

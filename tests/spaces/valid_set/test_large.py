@@ -2,6 +2,7 @@
 
 import math
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -141,6 +142,38 @@ def test_what_few_particles_meet_is_sampled_all_the_same(monkeypatch):
         rows = space.sample_indices(np.random.default_rng(seed), 5)
         assert len(rows) == 5
         assert space.valid_indices(rows).all()
+
+
+def test_many_values_are_looked_at_in_blocks_with_the_same_draws(monkeypatch):
+    monkeypatch.setattr("spaces.valid_set.diagram.MAX_CELLS", 10_000)
+    monkeypatch.setattr(particles, "PARTICLES", 256)
+    allowed, looked_at = particles._allowed, []
+
+    def counted(own, rules, columns):
+        found = allowed(own, rules, columns)
+        looked_at.append(found.size)
+        return found
+
+    monkeypatch.setattr(particles, "_allowed", counted)
+
+    def drawn():
+        looked_at.clear()
+        space = entangled()
+        rows = space.sample_indices(np.random.default_rng(RNG_SEED), 50)
+        assert not space.size.exact
+        assert space.valid_indices(rows).all()
+        return space.size, rows.tolist(), space.nearest({f"x{k}": 3 for k in range(7)}), max(looked_at)
+
+    *at_once, most = drawn()
+    monkeypatch.setattr(particles, "_CELLS", 150)
+    *in_blocks, fewer = drawn()
+    assert in_blocks == at_once
+    assert fewer <= 150 < most
+
+
+@pytest.mark.parametrize(("radix", "count"), [(10, particles.PARTICLES), (10**4, 1677), (10**6, 256)])
+def test_of_parameters_with_very_many_values_there_are_fewer_particles(radix, count):
+    assert particles._particles([SimpleNamespace(radix=2), SimpleNamespace(radix=radix)]) == count
 
 
 def test_says_that_nothing_was_found_where_emptiness_cannot_be_proven(monkeypatch):
