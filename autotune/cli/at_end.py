@@ -123,9 +123,7 @@ def _words(command: str) -> list[str]:
 
 
 def _exit_code(error: BaseException) -> int:
-    if isinstance(error, typer.Exit):
-        return error.exit_code
-    if isinstance(error, AutotuneError):
+    if isinstance(error, (typer.Exit, typer.BadParameter, AutotuneError)):
         return error.exit_code
     if is_interrupt(error):
         return ExitCode.INTERRUPTED

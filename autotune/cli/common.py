@@ -1,7 +1,7 @@
 """What several commands share: consoles, a session's display, and how results are written."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -122,15 +122,16 @@ def check_one_form(script: str | None, *, as_json: bool) -> None:
         raise typer.BadParameter(msg, param_hint="--script")
 
 
-def check_has_script(script: str | None, target: Path | None) -> None:
-    """Refuse a file for a job script that nobody asked for.
+def check_has_script(script: str | None, target: Path | None, others: Mapping[str, object] | None = None) -> None:
+    """Refuse a file for a job script that nobody asked for, and `others`, options that are for one alone.
 
     Raises:
-        typer.BadParameter: it is named without one.
+        typer.BadParameter: one is given without a script.
     """
-    if target is not None and script is None:
-        msg = "it is for a job script: say which with --script slurm (or pbs, lsf, ...)"
-        raise typer.BadParameter(msg, param_hint="--output")
+    for option, value in {"--output": target, **(others or {})}.items():
+        if value is not None and script is None:
+            msg = "it is for a job script: say which with --script slurm (or pbs, lsf, ...)"
+            raise typer.BadParameter(msg, param_hint=option)
 
 
 def known_storages(storage: str, also: Sequence[str] = (), *, may_be_new: bool = False) -> list[str]:

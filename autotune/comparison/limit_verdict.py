@@ -30,7 +30,8 @@ class LimitVerdict:
         if not self.default_breaks:
             return verdict.sentence(metric) + said
         apart = f"; the default {breaks(self.default_breaks)}, so the two are not comparable"
-        return f"{verdict.comparison(metric)}{apart}{said}"
+        fails = f"; it fails too often to be used: {verdict.failed_text()}" if verdict.unreliable else ""
+        return f"{verdict.comparison(metric)}{apart}{said}{fails}"
 
     def kept_text(self, trial: str) -> str:
         """Say in how many pairs a trial kept the limits."""

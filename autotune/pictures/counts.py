@@ -23,14 +23,7 @@ def ledger(account: "Ledger") -> Chart | None:
     """Draw the core-seconds that were spent, by purpose, and those that were saved; None if nothing ran."""
     if account.spent <= 0.0:
         return None
-    spent = {
-        "first runs": account.first_runs,
-        "repeats": account.repeats,
-        "baseline": account.baseline,
-        "capped runs": account.capped,
-        "failed runs": account.failed,
-        "comparisons": account.comparisons,
-    }
+    spent = account.purposes
     saved = {"by capping": account.saved_by_caps, "by not repeating": account.spared_by_racing}
     what = {Role.SPENT: "spent", Role.SAVED: "not spent"}
     rows = [(Role.SPENT, name, value) for name, value in spent.items() if value > 0.0]

@@ -43,7 +43,7 @@ def pairs(summary: "Summary") -> Chart | None:
     above = sum(ratio > 1.0 for ratio in ratios)
     text = (
         f"The {title} in each of {counted(len(ratios), 'fresh pair')} of runs, winner and default next to each other: "
-        f"{above} of {len(ratios)} are above 1. The verdict: {verdict.sentence(metric)}."
+        f"{above} of {len(ratios)} are above 1. The verdict: {summary.on_limits.sentence(verdict, metric)}."
     )
     columns = ("pair", f"default{unit and f' [{metric.unit}]'}", f"winner{unit and f' [{metric.unit}]'}", title)
     rows: list[tuple[Cell, ...]] = [

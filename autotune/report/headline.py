@@ -54,9 +54,10 @@ def _verdict(summary: Summary) -> tuple[Kind, str]:
         return "not yet", _unconfirmed(summary, summary.best)
     verdict, metric = summary.present_verdict, summary.standings.metric
     said = sentence if sentence.endswith(".") else f"{sentence}."
-    if verdict is not None and verdict.known and (verdict.significant(metric) or summary.on_limits.default_breaks):
+    alone = bool(summary.on_limits.default_breaks) and verdict is not None and not verdict.unreliable
+    if verdict is not None and verdict.known and (verdict.significant(metric) or alone):
         return "gain", f"The winner, trial {verdict.winner}, is {said}"
-    compared = summary.standings.baseline is not None and (verdict is None or verdict.known)
+    compared = summary.standings.baseline is not None and summary.tried > 1 and (verdict is None or verdict.known)
     return "no gain" if compared else "not yet", said
 
 

@@ -38,8 +38,10 @@ def figures(summary: Summary, runs: Sequence[Run]) -> tuple[tuple[str, str], ...
         middle, low, high = verdict.interval(metric)
         interval = f"{verdict.confidence:.0%} interval {low:.3f} to {high:.3f}"
         rows.append((ratio_title(metric), f"{middle:.3f} ({interval})"))
-    if best is not None and summary.front is None:
-        rows.append((f"winner, {metric.name}" if verdict else f"best so far, {metric.name}", _value(best, summary)))
+    if verdict is not None and summary.front is None:
+        rows.append((f"winner, {metric.name}", _value(standings.trials[verdict.winner], summary)))
+    elif best is not None and summary.front is None:
+        rows.append((f"best so far, {metric.name}", _value(best, summary)))
     if standings.baseline is not None:
         rows.append((f"default, {metric.name}", _value(standings.baseline, summary)))
     rows.append(("trials", _trials(summary)))

@@ -71,10 +71,22 @@ class Ledger:
         return self.cores.share
 
     @property
+    def purposes(self) -> dict[str, float]:
+        """The core-seconds by what they were spent for."""
+        return {
+            "first runs": self.first_runs,
+            "short runs": self.short_runs,
+            "repeats": self.repeats,
+            "baseline": self.baseline,
+            "capped runs": self.capped,
+            "failed runs": self.failed,
+            "comparisons": self.comparisons,
+        }
+
+    @property
     def spent(self) -> float:
         """All core-seconds."""
-        own = self.first_runs + self.short_runs + self.repeats + self.baseline
-        return own + self.capped + self.failed + self.comparisons
+        return sum(self.purposes.values())
 
     @property
     def pays_after(self) -> int | None:
@@ -114,21 +126,12 @@ class Ledger:
     def no_gain(self) -> str:
         """Why the study never pays for itself."""
         if not self.saved_per_run:
-            return "the winner costs as many core-seconds as the default"
+            return "what is to be used costs as many core-seconds as the default"
         return f"the winner costs {self.difference} core-seconds more a run than the default"
 
     def text(self) -> str:
         """Describe it in a few lines."""
-        parts = {
-            "first runs": self.first_runs,
-            "short runs": self.short_runs,
-            "repeats": self.repeats,
-            "baseline": self.baseline,
-            "capped runs": self.capped,
-            "failed runs": self.failed,
-            "comparisons": self.comparisons,
-        }
-        spent = ", ".join(f"{name} {value:.0f}" for name, value in parts.items() if value > 0.0)
+        spent = ", ".join(f"{name} {value:.0f}" for name, value in self.purposes.items() if value > 0.0)
         lines = [f"spent: {self.spent:.0f} core-seconds ({spent})"]
         lines += [f"{name}: {text}" for name, text in self.used]
         saved = [

@@ -19,4 +19,4 @@ def noise_sentence(standings: Standings) -> str:
 def drift_span(standings: Standings) -> float:
     """Return by how much the machine drifted during the study, between its best and its worst block; 0: it did not."""
     offsets = standings.effects.offsets.values()
-    return max(offsets) - min(offsets) if standings.effects.drifts and offsets else 0.0
+    return expm1(max(offsets) - min(offsets)) if standings.effects.drifts and offsets else 0.0

@@ -63,7 +63,7 @@ class SuiteMember:
             return self.why
         if summary.standings.baseline is None:
             return "the default configuration failed"
-        if sum(bool(trial.runs) for trial in summary.trials) < _LEAST_TRIED:
+        if summary.tried < _LEAST_TRIED:
             return "nothing but the default was tried"
         return "" if self._keeps_default else "not confirmed yet"
 

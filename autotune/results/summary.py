@@ -119,6 +119,14 @@ class Summary:
         return self.standings.trials[verdict.winner]
 
     @property
+    def to_use(self) -> TrialRecord | None:
+        """The best trial, or the default where the verdict on the best finds no sure gain over that."""
+        verdict = self.present_verdict if self.front is None else None
+        if verdict is None or not verdict.known or verdict.significant(self.standings.metric):
+            return self.best
+        return self.best if self.on_limits.default_breaks else self.standings.baseline
+
+    @property
     def nearest(self) -> TrialRecord | None:
         """The trial that is least beyond the limits, where none keeps them; else None."""
         return None if self.standings.ranking else self.standings.nearest
@@ -131,10 +139,10 @@ class Summary:
     @property
     def simplified(self) -> Ablation | None:
         """The ablation of the winner, if it found a simpler configuration that is as good."""
-        ablation, best = self.ablation, self.best
+        ablation, used = self.ablation, self.to_use
         return (
             ablation
-            if ablation is not None and best is not None and ablation.winner == best.number and ablation.accepted
+            if ablation is not None and used is not None and ablation.winner == used.number and ablation.accepted
             else None
         )
 
@@ -143,12 +151,17 @@ class Summary:
         """The configuration to use: the winner without the options that do nothing."""
         if self.simplified is not None:
             return self.simplified.simplified
-        return self.best.configuration if self.best else None
+        return self.to_use.configuration if self.to_use else None
 
     @property
     def finished(self) -> int:
         """How many trials are settled."""
         return sum(trial.settled for trial in self.trials)
+
+    @property
+    def tried(self) -> int:
+        """How many trials have run."""
+        return sum(bool(trial.runs) for trial in self.trials)
 
     @property
     def steps(self) -> tuple[int, int] | None:
@@ -192,11 +205,16 @@ class Summary:
         if standings.baseline is None:
             return "The default configuration failed: there is nothing to compare the winner with."
         if standings.ranking[0].number == standings.baseline.number:
-            if self.on_limits.limits:
-                return "No configuration that keeps the limits was better than the default."
-            return "No configuration was better than the default."
+            return self._nothing_better()
         verdict = self.present_verdict
         return self.on_limits.sentence(verdict, standings.metric) if verdict else None
+
+    def _nothing_better(self) -> str:
+        if self.tried == 1:
+            return "Nothing but the default configuration has been tried yet."
+        if self.on_limits.limits:
+            return "No configuration that keeps the limits was better than the default."
+        return "No configuration was better than the default."
 
     def best_text(self) -> str:
         """Describe the winner, or the front of a trade-off; a replay is never passed off as runs."""
@@ -366,7 +384,8 @@ def summarise(store: ReadableStudy) -> Summary:
     summary = replace(summary, on_limits=on_limits, on_short_runs=short_run_finding(store, summary.standings))
     # A model of better quality saves no cost in each run, and a trade-off has no winner, nor has a decision table.
     front = summary.front
-    winner = summary.best.number if summary.best and front is None and not definition.target.is_quality else None
+    used = summary.to_use
+    winner = used.number if used and front is None and not definition.target.is_quality else None
     most = repeats.min_runs if summary.decides else repeats.max_runs
     ledger = ledger_of(store.runs(), summary.trials, winner, most)
     summary = replace(summary, ledger=ledger, taken=taken_from(store.runs()))

@@ -122,7 +122,7 @@ class Verdict(Stored):
         if self.significant(metric):
             return self.comparison(metric)
         if self.unreliable:
-            return f"The winner fails too often, so keep the default configuration: {self._failed()}"
+            return f"The winner fails too often, so keep the default configuration: {self.failed_text()}"
         worse = "Worse than" if metric.is_quality else "Slower than"
         judgement = worse if self.slower(metric) else "No significant gain over"
         return f"{judgement} the default configuration, so keep that: {self.comparison(metric, 'it')}"
@@ -155,11 +155,11 @@ class Verdict(Stored):
                 "every pair gave exactly the same values: the program draws the same random numbers each time, so this "
                 "says nothing of others; let it use AUTOTUNE_SEED"
             )
-        failed = self._failed() if self.known and self.winner_failures and not self.unreliable else None
+        failed = self.failed_text() if self.known and self.winner_failures and not self.unreliable else None
         said = (failed, self._on_few_nodes(metric), self._moved(metric, tuned), self._imprecise(metric))
         return "; ".join(filter(None, said)) or None
 
-    def _failed(self) -> str:
+    def failed_text(self) -> str:
         """Say how often the winner failed, and how at first."""
         failed = len(self.winner_failures)
         return f"the winner failed in {failed} of {failed + len(self.pairs)} fresh runs: {self.winner_failures[0]}"

@@ -39,7 +39,7 @@ SPEAKERS = (
     Breach.__str__,
     breaks,
     Verdict.doubt,
-    Verdict._failed,
+    Verdict.failed_text,
     Verdict._moved,
     Verdict._imprecise,
     Verdict._on_few_nodes,
@@ -47,6 +47,7 @@ SPEAKERS = (
     times,
     moved,
     Summary.verdict_sentence,
+    Summary._nothing_better,
     Summary._best_text,
     Summary.unconfirmed,
     Summary.limits_text,
@@ -107,5 +108,5 @@ def test_what_an_option_is_worth_is_explained(worth):
 
 def test_there_are_sentences_to_look_for():
     assert "the default configuration, so keep that:" in said(Verdict.sentence)
-    assert "No configuration was better than the default." in said(Summary.verdict_sentence)
+    assert "No configuration was better than the default." in said(Summary._nothing_better)
     assert sum(len(said(function)) for function in SPEAKERS) > 40

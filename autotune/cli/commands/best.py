@@ -51,7 +51,7 @@ def best(
     writes it for the program.
     """
     check_one_form(script, as_json=as_json)
-    check_has_script(script, target)
+    check_has_script(script, target, {"--site": site, "--account": account})
     from autotune.cli.decisions import check_table_options, print_table
     from autotune.decisions.section import decisions_section
     from autotune.results.preference import Preference
@@ -86,29 +86,39 @@ def best(
         print_json(found["best"] | kept | {"weights": preference, "to_use": _to_use(store, summary)})
     else:
         output().print(summary.best_text(), markup=False)
-        used = _to_use(store, summary)
-        has_choice = summary.front is not None and summary.preference is None
-        if used["command"] is not None and not has_choice:
-            which = (
-                "the simplified configuration" if summary.simplified else f"the configuration of trial {used['trial']}"
-            )
-            command = used["command"]
-            on_inputs = command if isinstance(command, dict) else {"": command}
-            for name_of_input, argv in on_inputs.items():
-                about = f"{which}, on input {name_of_input}" if name_of_input else which
-                line = " && ".join([*used["setup"], shlex.join(argv)])
-                output().print(f"to use: {about}: {line}", markup=False, soft_wrap=True)
+        for line in _lines_to_use(store, summary):
+            output().print(line, markup=False, soft_wrap=True)
 
 
-def _to_use(store: "ReadableStudy", summary: "Summary") -> dict[str, Any]:
+def _lines_to_use(store: "ReadableStudy", summary: "Summary") -> list[str]:
+    used = _to_use(store, summary)
+    if used is None or used["command"] is None:
+        return []
+    which = f"the configuration of trial {used['trial']}"
+    if summary.simplified:
+        which = "the simplified configuration"
+    elif summary.to_use is summary.standings.baseline:
+        which = "the default configuration"
+    command = used["command"]
+    on_inputs = command if isinstance(command, dict) else {"": command}
+    return [
+        f"to use: {which}{f', on input {one}' if one else ''}: {' && '.join([*used['setup'], shlex.join(argv)])}"
+        for one, argv in on_inputs.items()
+    ]
+
+
+def _to_use(store: "ReadableStudy", summary: "Summary") -> dict[str, Any] | None:
     """Return the configuration to use, and the command that runs it; `trial` is None for a simplified one.
 
-    `setup` are lines of shell that come before the command: they make its software available.
+    `setup` are lines of shell that come before the command: they make its software available. None for a trade-off of
+    which no point was asked for.
     """
     from autotune.batch.winner_script import command_to_use, setup_to_use
 
+    if summary.front is not None and summary.preference is None:
+        return None
     return {
-        "trial": None if summary.simplified or summary.best is None else summary.best.number,
+        "trial": None if summary.simplified or summary.to_use is None else summary.to_use.number,
         "configuration": dict(summary.configuration or {}),
         "command": command_to_use(store, summary),
         "setup": setup_to_use(store, summary),

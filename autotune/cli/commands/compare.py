@@ -33,8 +33,10 @@ from autotune.storage.study_lock import IfHeld
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from autotune.comparison.findings import Ablation
     from autotune.comparison.scaling import ScalingPoint
     from autotune.coordination.session_settings import SessionSettings
+    from autotune.records.study import Definition
     from autotune.studyfile import StudyFile
 
 
@@ -122,9 +124,8 @@ def ablate(
     tie it to. Options that do not help are dropped. Of a trade-off --weights choose the point that is taken apart, and
     only what helps in none of its metrics is dropped.
     """
-    from autotune.cli.ablations import conclusion, described, table_of
+    from autotune.cli.ablations import conclusion, described
     from autotune.pictures.ablation import ablation as chart_of
-    from autotune.pictures.ablation import bars, lines
     from autotune.pictures.files import save
     from autotune.storage.study_store import StudyStore
     from autotune.tuning.session import ablate_study
@@ -142,23 +143,30 @@ def ablate(
             print_json(described(ablation) if ablation else None)
         if ablation is None:
             _nothing_to_take_apart(settings, as_json=as_json)
-        if ablation is None or as_json:
             return
         definition = StudyStore.read(settings.url, name).definition
-        for metric, one in ablation.readings(definition.target, definition.metrics):
-            output().print(table_of(one, metric.name if ablation.further else None))
-            for effect in one.effects:
-                if effect.why:
-                    output().print(f"{effect.name}: {effect.why}", markup=False)
-            for line in lines(bars(one, metric), metric):
-                output().print(line, markup=False)
-        output().print(end.verdict, markup=False)
+        if not as_json:
+            _print_effects(ablation, definition)
         chart = chart_of(ablation, definition.target, definition.metrics)
-        if chart is None:
-            return
-        path = picture or settings.runs / "ablation.png"
-        save(replace(chart, title=f"study {name}: what each option is worth"), path)
-        output().print(f"picture: {path}", markup=False)
+        path = picture or (None if as_json else settings.runs / "ablation.png")
+        if chart is not None and path is not None:
+            save(replace(chart, title=f"study {name}: what each option is worth"), path)
+            if not as_json:
+                output().print(f"picture: {path}", markup=False)
+
+
+def _print_effects(ablation: "Ablation", definition: "Definition") -> None:
+    from autotune.cli.ablations import conclusion, table_of
+    from autotune.pictures.ablation import bars, lines
+
+    for metric, one in ablation.readings(definition.target, definition.metrics):
+        output().print(table_of(one, metric.name if ablation.further else None))
+        for effect in one.effects:
+            if effect.why:
+                output().print(f"{effect.name}: {effect.why}", markup=False)
+        for line in lines(bars(one, metric), metric):
+            output().print(line, markup=False)
+    output().print(conclusion(ablation), markup=False)
 
 
 def _nothing_to_take_apart(settings: "SessionSettings", *, as_json: bool) -> None:

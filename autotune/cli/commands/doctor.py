@@ -180,11 +180,13 @@ def _some(names: list[str]) -> str:
 
 
 def _table(findings: list[Finding]) -> "Table":
+    from rich.markup import escape
     from rich.table import Table
 
     table = Table("program", "for", "found", "if it is missing")
     for finding in findings:
         location = f"{finding.path} {finding.version}".strip() if finding.path else "missing"
         style = "red" if finding.path is None and finding.program.needed else ""
-        table.add_row(finding.program.name, finding.program.purpose, location, finding.advice, style=style)
+        cells = (finding.program.name, finding.program.purpose, location, finding.advice)
+        table.add_row(*map(escape, cells), style=style)
     return table

@@ -100,6 +100,7 @@ def _write(file: Path, described: "MachineDescription") -> None:
 
 
 def _list(as_json: bool) -> None:
+    from rich.markup import escape
     from rich.table import Table
 
     from autotune.machines.catalogue import machine_files
@@ -112,11 +113,11 @@ def _list(as_json: bool) -> None:
     for name, described in machines.items():
         accelerators = f"{described.gpu.count or ''} {described.gpu.model or ''}".strip()
         table.add_row(
-            name,
+            escape(name),
             str(described.nodes.count or ""),
             str(described.cpu.cores_per_node or ""),
-            accelerators,
-            described.title,
+            escape(accelerators),
+            escape(described.title),
         )
     output().print(table)
 

@@ -76,6 +76,7 @@ def model(
 
 
 def _list(known: "Sequence[Measured]", *, as_json: bool) -> None:
+    from rich.markup import escape
     from rich.table import Table
 
     by_program = {name: [row for row in known if row.setting.program == name] for name in _programs(known)}
@@ -84,7 +85,7 @@ def _list(known: "Sequence[Measured]", *, as_json: bool) -> None:
         return
     table = Table("program", "machines", "workloads", "values", "bounds", "failures")
     for name, rows in by_program.items():
-        table.add_row(name, *map(str, _counts(rows).values()))
+        table.add_row(escape(name), *map(str, _counts(rows).values()))
     output().print(table)
     output().print("autotune model PROGRAM tells how well a program is predicted", markup=False)
 
@@ -104,6 +105,7 @@ def _counts(rows: "Sequence[Measured]") -> dict[str, int]:
 
 
 def _fitted_on(own: "Sequence[Measured]") -> None:
+    from rich.markup import escape
     from rich.table import Table
 
     sources = list(dict.fromkeys(row.setting.source for row in own))
@@ -113,13 +115,15 @@ def _fitted_on(own: "Sequence[Measured]") -> None:
         mine = [row for row in own if (row.setting.place, row.setting.metric.name) == (machine, metric)]
         mine = [row for row in mine if row.setting.source == source]
         workloads, values = {row.setting.workload for row in mine}, sum(row.value is not None for row in mine)
-        table.add_row(machine, metric, str(len(workloads)), str(values), f"({sources.index(source) + 1})")
+        number = sources.index(source) + 1
+        table.add_row(escape(machine), escape(metric), str(len(workloads)), str(values), f"({number})")
     output().print(table)
     for number, source in enumerate(sources, start=1):
         output().print(f"({number}) {source}", markup=False)
 
 
 def _report(by: "By", rows: "Sequence[HeldOutSetting]") -> None:
+    from rich.markup import escape
     from rich.table import Table
 
     if not rows:
@@ -142,8 +146,8 @@ def _report(by: "By", rows: "Sequence[HeldOutSetting]") -> None:
         cells += [_choices([held.baselines.get(baseline) for held in group]) for baseline in names]
         defaults = [held.default for held in group if held.default is not None]
         default = f"{median(defaults):.2f}" if defaults else ""
-        table.add_row(name, str(len(group)), str(sum(held.values for held in group)), default, *cells)
-        times.add_row(name, *_times([held.times for held in group]))
+        table.add_row(escape(name), str(len(group)), str(sum(held.values for held in group)), default, *cells)
+        times.add_row(escape(name), *_times([held.times for held in group]))
     output().print(table)
     output().print(times)
     for name, group in groups.items():

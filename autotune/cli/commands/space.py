@@ -131,6 +131,7 @@ def _number(text: str) -> int | float | str:
 
 
 def _parameters(built: "Space") -> "Table":
+    from rich.markup import escape
     from rich.table import Table
 
     table = Table("parameter", "values", "default", "exists when", "what it is")
@@ -140,23 +141,25 @@ def _parameters(built: "Space") -> "Table":
         if parameter.optional:
             listed = f"unset, {listed}"
         default = "" if parameter.default is None else written(parameter.default)
-        table.add_row(parameter.name, listed, default, parameter.when or "", parameter.help)
+        table.add_row(*map(escape, (parameter.name, listed, default, parameter.when or "", parameter.help)))
     return table
 
 
 def _derived(built: "Space") -> "Table":
+    from rich.markup import escape
     from rich.table import Table
 
     table = Table("derived value", "expression")
     for name, expression in built.derived.items():
-        table.add_row(name, expression)
+        table.add_row(escape(name), escape(expression))
     return table
 
 
 def _constraints(built: "Space") -> "Table":
+    from rich.markup import escape
     from rich.table import Table
 
     table = Table("constraint", "rule", "reason")
     for constraint in built.constraints:
-        table.add_row(constraint.name, constraint.rule, constraint.reason)
+        table.add_row(*map(escape, (constraint.name, constraint.rule, constraint.reason)))
     return table

@@ -39,6 +39,9 @@ def study(options: StudyOptions) -> None:
     Finished trials are never repeated. Ctrl-C ends the runs in flight. `kill -USR1 PID` pauses: no new run starts, and
     the process ends with exit code 8 when the runs in flight have ended.
     """
+    if options.dry_run and options.as_json:
+        msg = "a dry run prints the commands that would run, and no JSON: give one of the two"
+        raise typer.BadParameter(msg, param_hint="--json")
     request = requested(options)
     with at_end(options.notify, request.stored_name) as end:
         _tune(options, request, end)

@@ -122,13 +122,15 @@ def sweep(
                 drawn,
             )
         end.verdict = described(result)
+        chart = sweep_chart(result, settings.name)
         if as_json:
             print_json({"study": settings.name, **result.to_dict()})
+            if chart is not None and picture is not None:
+                save(chart, picture)
             return
         leading = [leader.sentence(result.metric) for leader in result.leaders]
         for line in (drawn(result), *_left_out(result), *leading, end.verdict):
             output().print(line, markup=False)
-        chart = sweep_chart(result, settings.name)
         if chart is not None:
             path = picture or settings.runs / f"sweep-{'-'.join(result.over)}.png"
             save(chart, path)

@@ -34,7 +34,14 @@ def test_the_command_is_told_of_a_good_end_and_prints_nothing_into_the_result(fo
 
 
 @pytest.mark.parametrize(
-    ("error", "code"), [(BusyError("busy"), 6), (KeyboardInterrupt(), 130), (typer.Exit(130), 130), (ValueError(), 1)]
+    ("error", "code"),
+    [
+        (BusyError("busy"), 6),
+        (KeyboardInterrupt(), 130),
+        (typer.Exit(130), 130),
+        (typer.BadParameter("x"), 2),
+        (ValueError(), 1),
+    ],
 )
 def test_the_command_is_told_of_a_bad_end_too_and_the_error_goes_on(folder, error, code):
     with pytest.raises(type(error)), at_end(COMMAND, "melt"):

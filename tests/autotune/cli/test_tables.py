@@ -5,12 +5,14 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
+from autotune.cli.commands.space import _constraints, _parameters
 from autotune.cli.tables import Column, fitted
 from autotune.display.bar import Bar
 from autotune.records.study import Run, TrialRecord
 from autotune.results.export import as_csv
 from autotune.results.trial_rows import trial_row
 from autotune.statistics.standings import Standings
+from spaces import Choice, Constraint, Space
 from tests.support.fakes import SECONDS, definition, small_space, took
 
 COLUMNS = (Column("trial"), Column("host", 1), Column("started", 2), Column("configuration"))
@@ -21,6 +23,15 @@ def drawn(renderable, width, **options):
     console = Console(file=StringIO(), width=width, soft_wrap=True, highlight=False, **options)
     console.print(renderable(console) if callable(renderable) else renderable)
     return console.file.getvalue()
+
+
+def test_words_in_brackets_are_shown_as_they_are():
+    flag = Choice("flag", ("-DA=[x]", "-DA=[y]"), default="-DA=[x]", help="where it is [/scratch]")
+    rule = Constraint("one [of them]", "flag in ['-DA=[x]', '-DA=[y]']", "see [docs]")
+    built = Space([flag], [rule])
+    text = drawn(_parameters(built), 200) + drawn(_constraints(built), 200)
+    words = ("-DA=[x], -DA=[y]", "[/scratch]", "one [of them]", "flag in ['-DA=[x]', '-DA=[y]']", "see [docs]")
+    assert [word for word in words if word not in text] == []
 
 
 @pytest.mark.parametrize(("width", "titles"), [(200, ("host", "started")), (70, ("started",)), (40, ())])

@@ -12,6 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autotune import __version__
+from autotune.comparison.limit_verdict import LimitVerdict
+from autotune.pictures.uncertainty import pairs
+from autotune.records.limit import Breach, Limit
 from autotune.records.outcome import Outcome
 from autotune.records.study import Run
 from autotune.report import report_of
@@ -19,7 +22,7 @@ from autotune.report.headline import headline
 from autotune.report.markdown import _plain, to_markdown
 from autotune.report.method import method
 from autotune.report.page import to_html
-from autotune.report.results import findings
+from autotune.report.results import figures, findings
 from autotune.report.section import Picture
 from autotune.statistics.verdict import Verdict
 from autotune.storage.observation import Observation
@@ -191,11 +194,42 @@ def test_the_headline_of_studies_without_a_winner():
     assert (nothing.kind, nothing.sentence) == ("nothing", "No run has ended yet: there is no result.")
     broken = headline(summary(trial(0, failed(FailureKind.OUT_OF_MEMORY))))
     assert broken.sentence == "No run gave a valid measurement: 1 out of memory."
+    begun = headline(summary(trial(0, took(1.0))))
+    said = "Nothing but the default configuration has been tried yet."
+    assert (begun.kind, begun.sentence) == ("not yet", said)
     default = headline(summary(trial(0, took(1.0)), trial(1, took(2.0))))
     assert (default.kind, default.sentence) == ("no gain", "No configuration was better than the default.")
     lost = headline(summary(trial(0, failed(FailureKind.TIMED_OUT)), trial(1, took(2.0))))
     assert lost.kind == "not yet"
     assert "The default configuration failed" in lost.sentence
+
+
+SLOWER = Verdict(12, (12,), 2, 0.95, 0.05, tuple((4.0, 5.0 + 0.01 * k) for k in range(8)))
+MEMORY = Limit(Metric("memory", "GiB"), high=2.0)
+BROKEN = LimitVerdict((MEMORY,), 8, 8, (Breach(MEMORY, 3.0),))
+
+
+def test_no_part_says_to_keep_a_default_that_breaks_a_limit():
+    found = replace(varied(SLOWER), on_limits=BROKEN)
+    assert "not comparable" in headline(found).sentence
+    assert "not comparable" in pairs(found).description
+    assert "keep that" not in headline(found).sentence + pairs(found).description
+
+
+def test_a_winner_that_fails_is_no_gain_beside_a_default_that_breaks_a_limit_either():
+    fails = replace(CONFIRMED, failures=("trial 12: timed out: 60 s",) * 3)
+    found = headline(replace(varied(fails), on_limits=BROKEN))
+    assert found.kind == "no gain"
+    assert (
+        "it fails too often to be used: the winner failed in 3 of 11 fresh runs: trial 12: timed out" in found.sentence
+    )
+
+
+@pytest.mark.parametrize(("verdict", "value"), [(CONFIRMED, "2.049 s"), (SLOWER, "2.049 s"), (None, "2.049 s")])
+def test_the_figures_at_the_top_are_those_of_the_winner_though_the_default_is_to_be_used(verdict, value):
+    rows = dict(figures(varied(verdict), []))
+    assert rows["winner, wall_s" if verdict else "best so far, wall_s"].startswith(value)
+    assert rows["default, wall_s"].startswith("4 s")
 
 
 def test_a_replay_is_never_passed_off_as_runs():
@@ -247,7 +281,7 @@ def test_the_report_says_by_how_much_the_machine_drifted():
         replace(one, runs=tuple(replace(run, block=block) for block, run in zip(slow, one.runs, strict=True)))
         for one in trials
     ]
-    assert any("The machine drifted by 26%" in remark for remark in headline(summary(*blocked)).remarks)
+    assert any("The machine drifted by 30%" in remark for remark in headline(summary(*blocked)).remarks)
 
 
 def test_memory_is_in_megabytes():

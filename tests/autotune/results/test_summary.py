@@ -1,9 +1,12 @@
 import subprocess
+from dataclasses import replace
 
 import pytest
 
 from autotune.batch.job_script import JobScript, job_script
 from autotune.cli.commands.query import _list_row
+from autotune.comparison.limit_verdict import LimitVerdict
+from autotune.records.limit import Breach, Limit
 from autotune.records.outcome import Outcome
 from autotune.records.study import Run, TrialRecord
 from autotune.results.summary import Summary
@@ -13,7 +16,7 @@ from autotune.statistics.standings import Standings
 from autotune.statistics.verdict import Verdict
 from launchers import Usage
 from launchers.mpi import script_flavour
-from objectives.base import FailureKind
+from objectives.base import FailureKind, Metric
 from tests.support.fakes import SECONDS, capped, definition, failed, small_space, took
 
 FOLDER = "/scratch/autotune-runs/qe/00003"
@@ -69,6 +72,32 @@ def test_the_verdict_on_an_earlier_winner_is_not_that_on_the_present_one():
 
 def test_a_default_that_nothing_beats_is_said_to_be_best():
     assert "No configuration was better" in summary(trial(0, took(1.0)), trial(1, took(2.0))).best_text()
+
+
+def test_of_a_default_that_alone_has_run_nobody_says_that_it_is_best():
+    said = "Nothing but the default configuration has been tried yet."
+    assert summary(trial(0, took(1.0))).verdict_sentence() == said
+    assert summary(trial(0, took(1.0)), trial(1)).verdict_sentence() == said
+
+
+UNSURE = [(2.0 + 0.3 * (-1) ** k, 2.0) for k in range(8)]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "used"), [(UNSURE, 0), ([(2.0, 2.6)] * 8, 0), ([(2.0, 1.0)] * 8, 1), ([], 1)], ids=str
+)
+def test_what_a_verdict_says_to_keep_is_what_is_to_be_used(pairs, used):
+    trials = (trial(0, took(2.0), np=8), trial(1, took(1.9), np=4))
+    found = summary(*trials, verdict=verdict_on(1, *pairs))
+    assert found.to_use is found.trials[used]
+    assert found.configuration == trials[used].configuration
+
+
+def test_where_the_default_breaks_a_limit_the_winner_is_to_be_used_however_fast_it_is():
+    found = summary(trial(0, took(2.0), np=8), trial(1, took(1.9), np=4), verdict=verdict_on(1, *UNSURE))
+    memory = Limit(Metric("memory", "GiB"), high=2.0)
+    broken = LimitVerdict((memory,), 8, 8, (Breach(memory, 3.0),))
+    assert replace(found, on_limits=broken).to_use.number == 1
 
 
 def test_failures_are_counted_by_kind_and_bounds_apart():

@@ -127,6 +127,9 @@ def rightsize(
     if installation and machine is None:
         msg = "it is for a described machine: --machine NAME; here the program itself tells how it is installed"
         raise typer.BadParameter(msg, param_hint="--installation")
+    if notify and machine is not None:
+        msg = "it tells when runs have ended, and none are made for a --machine: leave it out"
+        raise typer.BadParameter(msg, param_hint="--notify")
     if machine is not None:
         known = known_storages(storage, also or (), may_be_new=True)
         with temporary_folder("rightsize") as scratch:

@@ -59,10 +59,16 @@ def watch(
     Winner and default run in fresh pairs, which are compared with the verdict's by all checks so far. Exit code 10: the
     winner no longer wins or fails, or one of the two has become slower or faster.
     """
+    if junit is not None and not junit.absolute().parent.is_dir():
+        msg = f"there is no folder {junit.parent} for {junit.name}: nothing was run"
+        raise typer.BadParameter(msg, param_hint="--junit")
     if accept or record:
+        if notify is not None:
+            msg = "it tells when runs have ended, and none are made here: leave it out"
+            raise typer.BadParameter(msg, param_hint="--notify")
         found = _accepted(storage, name) if accept else _so_far(storage, name)
-        _write_junit(found, junit)
         _print(found, as_json=as_json, record=record)
+        _write_junit(found, junit)
         _raise_hand(found)
         return
     from autotune.tuning.session import watch_study
@@ -71,8 +77,9 @@ def watch(
     with at_end(notify, settings.name) as end:
         with pausable() as pause, displayed(when_stopped(settings), quiet=quiet) as display:
             found = watch_study(study, replace(settings, pause=pause), display, pairs)
-        _write_junit(found, junit)
         _tell(found, end, quiet=quiet, as_json=as_json)
+        _write_junit(found, junit)
+        _raise_hand(found)
 
 
 def _tell(found: "Finding", end: SessionEnd, *, quiet: bool, as_json: bool) -> None:
@@ -81,7 +88,6 @@ def _tell(found: "Finding", end: SessionEnd, *, quiet: bool, as_json: bool) -> N
     end.verdict = "; ".join([*failed, *found.said])
     if found.alarms or as_json or not quiet:
         _print(found, as_json=as_json)
-    _raise_hand(found)
 
 
 def _write_junit(found: "Finding", target: Path | None) -> None:
