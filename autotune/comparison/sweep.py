@@ -300,8 +300,10 @@ def _value(space: Space, name: str, text: str) -> Value | None:
     if text == UNSET and parameter.optional:
         return None
     known: dict[str, Value] = {written(value): value for value in parameter.values}
+    # With all its digits, as tables for other programs have them.
+    known |= {str(value): value for value in parameter.values}
     if text not in known:
-        every = [*known, *([UNSET] if parameter.optional else [])]
+        every = [*map(written, parameter.values), *([UNSET] if parameter.optional else [])]
         some = ", ".join(every[:_MOST_VALUES]) + (f", ... {every[-1]}" if len(every) > _MOST_VALUES else "")
         msg = f"{name}: {text!r} is not one of its values{did_you_mean(text, every)}: {some}"
         raise StudyFileError(msg)

@@ -14,7 +14,7 @@ from autotune.pictures.chart import Line
 from autotune.pictures.sweep import sweep_bars, sweep_chart
 from autotune.storage.study_store import StudyStore
 from objectives.base import Answer, Metric
-from spaces import Choice, Constraint, Integer, Space
+from spaces import Choice, Constraint, Float, Integer, Space
 from tests.support.contests import manager
 from tests.support.fakes import SECONDS, ListDisplay, PaperExecutor, definition, study_file, took
 
@@ -183,6 +183,13 @@ def test_without_a_measured_default_the_others_must_agree_with_the_answer_of_the
 def test_what_cannot_be_swept_is_said(request_, message):
     with pytest.raises(StudyFileError, match=message):
         Variants.of(SPACE, request_, SPACE.default())
+
+
+@pytest.mark.parametrize("text", ["0.282843", "0.282842712475"])
+def test_a_number_is_known_as_it_is_shown_and_with_all_its_digits(text):
+    space = Space([Float("pause", low=0.05, high=1.6, points=11, log=True, default=0.4)])
+    (point, configuration), *_ = Variants.of(space, Request({"pause": [text]}, {}, 1), space.default()).points
+    assert configuration == point.values == {"pause": 0.282842712475}
 
 
 def test_many_values_are_thinned_out_and_keep_the_ends_and_the_default():
