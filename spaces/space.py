@@ -150,6 +150,20 @@ class Space:
                 configuration[domain.parameter.name] = value
         return configuration
 
+    def existing(self, configuration: Configuration) -> frozenset[str]:
+        """Return the parameters that exist with the values of a configuration, which may be invalid and incomplete."""
+        columns: dict[int, Any] = {
+            domain.position: np.array([-1 if value is None else index_of(domain.parameter, value)], dtype=np.int32)
+            for domain in self._ready.domains
+            for value in [configuration.get(domain.parameter.name)]
+        }
+        conditions = self._ready.existence
+        return frozenset(
+            domain.parameter.name
+            for domain in self._ready.domains
+            if (rule := conditions.get(domain.position)) is None or bool(np.all(rule.active(columns)))
+        )
+
     def _default_problem(self, sentence: str) -> Problem:
         wrong = f"the default configuration is not valid: {sentence}"
         for parameter in self.parameters:

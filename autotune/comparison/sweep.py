@@ -201,7 +201,7 @@ class Variants:
             msg = f"{', '.join(both)}: swept, so it cannot be fixed; leave it out of --over or of --set"
             raise StudyFileError(msg)
         fixed = {name: _value(space, name, text) for name, text in request.fixed.items()}
-        base = _with(base, fixed)
+        base = _with(space, base, fixed)
         if not space.contains(base):
             msg = f"the {request.base_name} configuration with these values is not valid: "
             raise StudyFileError(msg + "; ".join(space.violations(base)))
@@ -209,7 +209,7 @@ class Variants:
         points = []
         for values in itertools.product(*domains):
             swept = dict(zip(request.over, values, strict=True))
-            configuration = _with(base, swept)
+            configuration = _with(space, base, swept)
             why = "; ".join(space.violations(configuration))
             point = SweepPoint(swept, is_base=dict(configuration) == dict(base), why=why)
             points.append((point, None if why else configuration))
@@ -272,10 +272,23 @@ def _point(  # noqa: PLR0913, PLR0917  what a point is read from
     return SweepPoint(**known | {"value": values[0], "low": min(values), "high": max(values), "speed_up": interval})
 
 
-def _with(base: Configuration, values: Mapping[str, Value | None]) -> dict[str, Value]:
-    """Return the base with other values; None takes a parameter away."""
-    changed = {**base, **values}
-    return {name: value for name, value in changed.items() if value is not None}
+def _with(space: Space, base: Configuration, values: Mapping[str, Value | None]) -> dict[str, Value]:
+    """Return the base with other values; None takes a parameter away.
+
+    Parameters that exist only with the values before go, and those of the new ones come, with their defaults.
+    """
+    changed = {name: value for name, value in {**base, **values}.items() if value is not None}
+    defaults = {parameter.name: parameter.default for parameter in space.parameters}
+    before = space.existing(base)
+    # One that comes or goes may take others along: once each.
+    for _ in space.parameters:
+        now = space.existing(changed)
+        new = {name: default for name in now - before - changed.keys() if (default := defaults[name]) is not None}
+        kept = {name: value for name, value in changed.items() if name in now or name in values}
+        if not new and len(kept) == len(changed):
+            break
+        changed = {**kept, **{name: default for name, default in new.items() if name not in values}}
+    return changed
 
 
 def _values(space: Space, name: str, texts: Sequence[str] | None, own: Value | None) -> list[Value | None]:
@@ -297,13 +310,15 @@ def _value(space: Space, name: str, text: str) -> Value | None:
         StudyFileError: the space has no such parameter, or that no such value.
     """
     parameter = _parameter(space, name)
-    if text == UNSET and parameter.optional:
+    # What exists only with some values of others has none with the rest of these.
+    may_be_unset = parameter.optional or parameter.when is not None
+    if text == UNSET and may_be_unset:
         return None
     known: dict[str, Value] = {written(value): value for value in parameter.values}
     # With all its digits, as tables for other programs have them.
     known |= {str(value): value for value in parameter.values}
     if text not in known:
-        every = [*map(written, parameter.values), *([UNSET] if parameter.optional else [])]
+        every = [*map(written, parameter.values), *([UNSET] if may_be_unset else [])]
         some = ", ".join(every[:_MOST_VALUES]) + (f", ... {every[-1]}" if len(every) > _MOST_VALUES else "")
         msg = f"{name}: {text!r} is not one of its values{did_you_mean(text, every)}: {some}"
         raise StudyFileError(msg)

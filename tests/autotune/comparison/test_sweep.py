@@ -185,6 +185,52 @@ def test_what_cannot_be_swept_is_said(request_, message):
         Variants.of(SPACE, request_, SPACE.default())
 
 
+ENGINES = Space(
+    [
+        Choice("engine", ("onnx", "torch"), default="onnx"),
+        Integer("spinning", (0, 1), default=1, when="engine == 'onnx'"),
+        Integer("pause", (10, 20), default=20, when="is_set(spinning) and spinning == 0"),
+        Choice("compiler", ("inductor",), default="inductor", when="engine == 'torch'"),
+        Choice("layout", ("last",), optional=True, when="engine == 'torch'"),
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("base", "over", "expected"),
+    [
+        (
+            {"engine": "onnx", "spinning": 0, "pause": 10},
+            {"engine": None},
+            [{"engine": "onnx", "spinning": 0, "pause": 10}, {"engine": "torch", "compiler": "inductor"}],
+        ),
+        (
+            {"engine": "torch", "compiler": "inductor", "layout": "last"},
+            {"engine": None},
+            [{"engine": "onnx", "spinning": 1}, {"engine": "torch", "compiler": "inductor", "layout": "last"}],
+        ),
+        (
+            {"engine": "onnx", "spinning": 1},
+            {"spinning": None},
+            [{"engine": "onnx", "spinning": 0, "pause": 20}, {"engine": "onnx", "spinning": 1}],
+        ),
+        (
+            {"engine": "onnx", "spinning": 1},
+            {"engine": None, "spinning": ["unset", "1"]},
+            [None, {"engine": "onnx", "spinning": 1}, {"engine": "torch", "compiler": "inductor"}, None],
+        ),
+    ],
+)
+def test_parameters_come_and_go_with_the_values_that_they_exist_for(base, over, expected):
+    points = Variants.of(ENGINES, Request(over, {}, 1), base).points
+    assert [configuration for _, configuration in points] == expected
+
+
+def test_what_is_swept_or_fixed_is_never_dropped_in_silence():
+    with pytest.raises(StudyFileError, match="spinning: has the value 1, but exists only when"):
+        Variants.of(ENGINES, Request({"compiler": None}, {"engine": "torch", "spinning": "1"}, 1), ENGINES.default())
+
+
 @pytest.mark.parametrize("text", ["0.282843", "0.282842712475"])
 def test_a_number_is_known_as_it_is_shown_and_with_all_its_digits(text):
     space = Space([Float("pause", low=0.05, high=1.6, points=11, log=True, default=0.4)])
