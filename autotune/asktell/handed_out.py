@@ -6,7 +6,12 @@ from typing import Any
 
 from autotune.asktell.lease import LeasedRun, Ticket
 from autotune.asktell.requests import AskRequest
-from autotune.execution.task import Task
+from autotune.execution.task import PREEMPTED, Task
+from autotune.records.outcome import Outcome
+from objectives.base import FailureKind
+
+MOST_LAPSED = 5
+"""After this many lapsed leases in a row, the configuration of a run is taken to crash its clients."""
 
 
 @dataclass
@@ -29,3 +34,13 @@ def leased_by(request: AskRequest, record: Mapping[str, Any], ticket: Ticket | N
     if ticket is None or ticket.expires_at <= now or not request.repeats(ticket.who, ticket.key):
         return None
     return ticket.asked(record, ticket.expires_at - now)
+
+
+def lapsed(ticket: Ticket) -> Outcome:
+    """Return what comes of a run whose lease has run out: another may have it, unless too many could not end it."""
+    count = ticket.lapsed + 1
+    if count >= MOST_LAPSED:
+        words = f"the leases of {count} who had it ran out, one after the other"
+        return Outcome(failure=FailureKind.TIMED_OUT, code="lapsed", message=words)
+    words = f"the lease of {ticket.who or 'who had it'} ran out"
+    return Outcome(failure=FailureKind.INFRASTRUCTURE_ERROR, code=PREEMPTED, message=words)

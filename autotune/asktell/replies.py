@@ -71,8 +71,7 @@ class Replies:
         dropped = [request for request in self._waiting if request.lease == lease]
         self._waiting = [request for request in self._waiting if request.lease != lease]
         for request in dropped:
-            msg = f"the run of lease {lease} is looked after by another process that works on the study: tell it there"
-            request.refuse(LaterError(msg))
+            request.refuse(elsewhere(request.lease))
 
     def lost(self, error: Exception) -> None:
         """Refuse the waiting reports with an error: whether they are stored is unknown."""
@@ -89,6 +88,15 @@ class Replies:
         best = standings.incumbent if standings is not None else None
         state = trial.state if trial is not None else State.RUNNING
         return Reply(number, state.value, best is not None and best.number == number)
+
+
+def elsewhere(lease: str) -> LaterError:
+    """Return what is said of a lease that another process gave, which may have ended."""
+    msg = (
+        f"the run of lease {lease} is looked after by another process that works on the study: tell it there, or here "
+        "again when that has ended"
+    )
+    return LaterError(msg)
 
 
 def gone(lease: str) -> LeaseGoneError:

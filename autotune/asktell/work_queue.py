@@ -17,24 +17,20 @@ from typing import Any
 
 from autotune.asktell.coordinators import WorkQueueCoordinators
 from autotune.asktell.errors import ClosedError, LaterError, ToldError
-from autotune.asktell.handed_out import HandedOut, lease_of, leased_by
+from autotune.asktell.handed_out import HandedOut, lapsed, lease_of, leased_by
 from autotune.asktell.lease import LeasedRun, Ticket
 from autotune.asktell.lease_clock import LeaseClock
-from autotune.asktell.replies import DIGEST, LEASE, Replies, gone, told_already
+from autotune.asktell.replies import DIGEST, LEASE, Replies, elsewhere, gone, told_already
 from autotune.asktell.requests import AskRequest, CloseRequest, RenewRequest, Request, TellRequest
 from autotune.coordination.coordinators import Coordinators
 from autotune.coordination.lease_record import LeaseRecord
 from autotune.errors import AutotuneError
 from autotune.execution.executor import Executor
-from autotune.execution.task import PREEMPTED, Task
+from autotune.execution.task import Task
 from autotune.records.outcome import Outcome
 from autotune.records.study import Run
 from autotune.statistics.standings import Standings
 from autotune.storage.leases import Lease, LeaseBook, Taking
-from objectives.base import FailureKind
-
-MOST_LAPSED = 5
-"""After this many lapsed leases in a row, the configuration of a run is taken to crash its clients."""
 
 # After this time requests are looked at again, even if proposals are still to be made.
 _SLICE_S = 0.05
@@ -65,6 +61,7 @@ class WorkQueue(Executor):
     _lapsed: dict[str, int] = field(default_factory=dict)
     _early: list[TellRequest] = field(default_factory=list)
     _take: Callable[[Mapping[str, Taking]], frozenset[str]] = frozenset
+    _book: LeaseBook | None = None
     _closing: bool = False
     # When requests are looked at again; None until the first proposal is made.
     _look_at: float | None = None
@@ -75,7 +72,7 @@ class WorkQueue(Executor):
 
     def coordinators(self, book: LeaseBook, holder: str, *, alone: bool) -> Coordinators:
         """Return the coordinators of the study, whose leases hold tickets."""
-        self._take = book.take_all
+        self._book, self._take = book, book.take_all
         back, come = self.give_back, self.leave_to_come
         return WorkQueueCoordinators(book, holder, alone, take_runs=self.take_all, give_run_back=back, left=come)
 
@@ -293,7 +290,7 @@ class WorkQueue(Executor):
             return []
         out = self._out.get(lease)
         if out is None or out.ticket is None:
-            request.refuse(gone(lease))
+            request.refuse(self._unknown(lease))
             return []
         try:
             outcome = self._outcome(request, out, out.ticket)
@@ -329,7 +326,9 @@ class WorkQueue(Executor):
         record = out.record if out is not None else self._left.get(request.lease)
         ticket = self.clock.read(Ticket.of(record)) if record is not None else None
         if record is None or ticket is None:
-            request.refuse(told_already(request.lease) if request.lease in self.answers else gone(request.lease))
+            request.refuse(
+                told_already(request.lease) if request.lease in self.answers else self._unknown(request.lease)
+            )
             return
         ticket = replace(ticket, expires_at=self.clock() + request.lease_s)
         record = ticket.on(record)
@@ -341,6 +340,11 @@ class WorkQueue(Executor):
         else:
             self._left[request.lease] = record
         request.resolve(ticket.expires_at)
+
+    def _unknown(self, lease: str) -> AutotuneError:
+        """Return why a lease is none that this process looks after: another one does, or has just ended; or nobody."""
+        is_known = self.shared and self._book is not None and any(one.job_id == lease for one in self._book.all())
+        return elsewhere(lease) if is_known else gone(lease)
 
     # The clients that ask.
 
@@ -375,22 +379,17 @@ class WorkQueue(Executor):
     def _run_out(self) -> list[tuple[Task, Outcome]]:
         """Return runs whose leases ran out, at most one for each waiting client."""
         now = self.clock()
-        lapsed = sorted(
+        over = sorted(
             (out.ticket.expires_at, lease)
             for lease, out in self._out.items()
             if out.ticket is not None and out.ticket.expires_at <= now
         )
-        return [self._lapse(self._out.pop(lease)) for _, lease in lapsed[: len(self._askers)]]
+        return [self._lapse(self._out.pop(lease)) for _, lease in over[: len(self._askers)]]
 
     def _lapse(self, out: HandedOut) -> tuple[Task, Outcome]:
         assert out.ticket is not None
-        count = out.ticket.lapsed + 1
-        self._lapsed[out.task.job.name] = count
-        if count >= MOST_LAPSED:
-            words = f"the leases of {count} who had it ran out, one after the other"
-            return out.task, Outcome(failure=FailureKind.TIMED_OUT, code="lapsed", message=words)
-        words = f"the lease of {out.ticket.who or 'who had it'} ran out"
-        return out.task, Outcome(failure=FailureKind.INFRASTRUCTURE_ERROR, code=PREEMPTED, message=words)
+        self._lapsed[out.task.job.name] = out.ticket.lapsed + 1
+        return out.task, lapsed(out.ticket)
 
     def _send_away(self) -> None:
         """Answer clients that have waited long enough: there is nothing to do now."""
