@@ -30,7 +30,8 @@ def tuning_left(standings: Standings, study: StudyFile) -> TimeLeft | None:
     budget = study.budget
     if not standings.settled or budget.auto:
         return None
-    left_s = standings.spent_s / standings.settled * (budget.most - standings.settled) / budget.workers
+    # A smaller budget than before may be behind what has run.
+    left_s = standings.spent_s / standings.settled * max(0, budget.most - standings.settled) / budget.workers
     tuning = TimeLeft(left_s, left_s)
     return tuning if not study.has_one_winner else tuning + verdict_left(standings, study.verdict)
 

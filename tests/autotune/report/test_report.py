@@ -266,6 +266,15 @@ def test_the_report_of_a_loss_has_no_word_of_speed():
     assert "speed" not in said
 
 
+def test_of_runs_that_other_programs_made_the_report_does_not_say_how():
+    found = varied(CONFIRMED)
+    said = " ".join(
+        part.text for part in method(replace(found, definition=replace(found.definition, objective="external"))).parts
+    )
+    assert "Runs were made by other programs" in said
+    assert "cores of their own" not in said
+
+
 def test_the_top_says_when_it_was_measured_and_how_long_that_took():
     store = StudyStore.in_memory(definition(Space([Integer.range("np", 1, 4, default=1)])))
     for np, started in ((1, "2026-11-22T20:51:07"), (2, "2026-11-22T23:10:02+00:00"), (3, "no date")):
