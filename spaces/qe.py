@@ -33,6 +33,7 @@ class QeFacts:
         cores_per_node: cores of one node; more ranks than that come in whole nodes.
         max_ranks: the greatest number of ranks; None for as many as there are cores.
         kpoints: k-points after symmetry.
+        bands: bands of each k-point; None where that is not known.
         planes: planes of the FFT grid along its third axis, which the ranks of one pool share.
         chooses_layout: pw.x chooses pools, task groups and `ndiag` itself where it is not told (from version 7.1 on).
         scalapack: pw.x can share the subspace problem between ranks (`-ndiag`).
@@ -55,6 +56,7 @@ class QeFacts:
     cores_per_node: int
     kpoints: int
     max_ranks: int | None = None
+    bands: int | None = None
     planes: int | None = None
     chooses_layout: bool = False
     scalapack: bool = False
@@ -188,7 +190,9 @@ def _decomposition(facts: QeFacts, ranks: tuple[int, ...], default_ranks: int) -
         found.append(Integer("nbgrp", groups, default=1, help="groups that share the bands (-nbgrp)"))
         tasks = _divisors(ranks, min(most, _MOST_TASK_GROUPS))
         found.append(_division("ntg", tasks, 1, "task groups that share the FFTs of several bands (-ntg)", facts))
-    squares = tuple(k * k for k in range(1, math.isqrt(most) + 1))
+    # Each rank of a row or column has a band at least: pw.x stops otherwise.
+    side = math.isqrt(most) if facts.bands is None else min(math.isqrt(most), facts.bands)
+    squares = tuple(k * k for k in range(1, side + 1))
     if facts.scalapack and len(squares) > 1:
         words = "ranks that share the subspace diagonalisation (-ndiag)"
         found.append(Integer("ndiag", squares, optional=True, help=words))

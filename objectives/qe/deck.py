@@ -21,6 +21,7 @@ _CARD = re.compile(rf"^\s*({_CARDS})\b[\s{{(]*([\w-]*)", re.IGNORECASE)
 
 DEFAULT_CONV_THR_RY = 1e-6
 DEFAULT_ETOT_CONV_THR_RY = 1e-4
+_PRINTED_RY = 2e-8  # energies have eight decimals: runs that agree may differ by one in the last
 
 Value = str | int | float | bool
 
@@ -112,9 +113,12 @@ class Deck:
 
     @property
     def energy_tolerance_ry(self) -> float:
-        """How far two converged runs of this input may be apart in energy: its own convergence threshold."""
-        threshold = self.get_float("conv_thr", DEFAULT_CONV_THR_RY)
-        if self.calculation == "scf":
+        """How far two converged runs of this input may be apart in energy: its own convergence threshold.
+
+        Of a band structure there is no total energy: levels have a tolerance of their own.
+        """
+        threshold = max(_PRINTED_RY, self.get_float("conv_thr", DEFAULT_CONV_THR_RY))
+        if self.calculation in {"scf", "nscf", "bands"}:
             return threshold
         return max(threshold, self.get_float("etot_conv_thr", DEFAULT_ETOT_CONV_THR_RY))
 

@@ -22,6 +22,7 @@ _VALENCE = (
     re.compile(r"^\s*(\S+)\s+Z valence", re.MULTILINE),
 )
 _COORDINATES = 3
+_SPINS = 2
 
 
 def described(deck: Deck, valence: Mapping[str, float], known: KnownSizes) -> Workload:
@@ -181,8 +182,9 @@ def _nearest(value: float) -> int:
 
 def _kpoints(deck: Deck, lattice: Lattice, found: symmetry.Crystal) -> int:
     option, lines = deck.card("K_POINTS") or ("", ())
+    spins = 2 if round(deck.get_float("nspin", 1)) == _SPINS else 1
     if option == "gamma":
-        return 1
+        return spins
     sign = not _is_set(deck, "noinv")
     try:
         if option == "automatic":
@@ -198,7 +200,9 @@ def _kpoints(deck: Deck, lattice: Lattice, found: symmetry.Crystal) -> int:
         raise UndescribedError(msg)
     if option in {"tpiba", ""}:
         points = points @ lattice.vectors.T
-    return symmetry.count(points, found, sign=sign)
+    if deck.calculation == "bands" and option != "automatic":
+        return spins * len(points)  # taken as they are
+    return spins * symmetry.count(points, found, sign=sign)
 
 
 def _triple(words: list[str]) -> tuple[int, int, int]:

@@ -22,6 +22,9 @@ from objectives.ending import NO_ROOM, signal_name
 from objectives.qe.output import PwOutput
 
 _MAX_WORDS = 400  # characters of the program's words in a message: a table shows it, the folder keeps everything
+_ALL_STEPS = 3
+# Of a run that was stopped on its way, an earlier step or cycle may have converged.
+_CUT_SHORT = ("Maximum CPU time exceeded", "Signal Received, stopping", "Calculation (EXX) stopped")
 _RULER = re.compile(r"^\s*%{10,}\s*$")
 _ROUTINE = re.compile(r"^\s*Error in routine\s+(\S.*?)\s*\(\s*([-+]?\d{1,9})\s*\)\s*:?\s*$")
 _SIGNALS = (
@@ -132,11 +135,17 @@ def failure_of(output: Output, parsed: PwOutput) -> RunFailure | None:
 
 def _is_whole(output: Output, parsed: PwOutput) -> bool:
     return (
-        output.status.exit_code in (0, None)
+        (output.status.exit_code in (0, None) or _made_all_steps(output))
+        and not any(sign in output.stdout for sign in _CUT_SHORT)
         and not _missing(parsed)
         and parsed.not_converged_after is None
         and "Error in routine" not in output.stdout
     )
+
+
+def _made_all_steps(output: Output) -> bool:
+    """Whether ions moved as often as the input says (PW/src/run_pwscf.f90)."""
+    return output.status.exit_code == _ALL_STEPS and "The maximum number of steps has been reached" in output.stdout
 
 
 def _missing(parsed: PwOutput) -> list[str]:
@@ -219,6 +228,8 @@ def _from_text(output: Output, parsed: PwOutput) -> RunFailure | None:
         return InvalidResult(f"convergence NOT achieved after {times} iterations: stopping", "qe.not-converged")
     if "Signal Received, stopping" in output.stdout:
         return InfrastructureError("Signal Received, stopping ...", "qe.stopped")
+    if "Calculation (EXX) stopped" in output.stdout:
+        return InvalidResult("Calculation (EXX) stopped before its end", "qe.not-converged")
     return None
 
 

@@ -42,6 +42,7 @@ METRICS = (
 RELAXATIONS = ("relax", "vc-relax")
 _STEP = Metric("scf_step_s", "s")
 _EV_OF_RY = 13.605693
+_HOUR_S, _LAST_OF_MINUTE_S = 3600.0, 59.99
 _BAND_TOLERANCE_EV = 1e-3  # energies are printed to a tenth of that
 
 TRANSPORTS: Mapping[str, Mapping[str, str]] = {
@@ -147,9 +148,10 @@ class QeObjective:
             msg = "a run without a time is a failure, and failure_of says which"
             raise AssertionError(msg)
         usage = output.status.usage
+        wall_s = _to_the_second(total.wall_s, usage.elapsed_s)
         values = {
-            "scf_step_s": total.wall_s / max(1, len(parsed.energies_ry)),
-            "wall_s": total.wall_s,
+            "scf_step_s": wall_s / max(1, len(parsed.energies_ry)),
+            "wall_s": wall_s,
             "cpu_s": total.cpu_s,
             "elapsed_s": usage.elapsed_s,
             "iterations": float(len(parsed.iterations)),
@@ -192,7 +194,7 @@ class QeObjective:
         }
 
     def _deck_for(self, configuration: Configuration) -> Deck:
-        control: dict[str, Value] = {"outdir": OUTPUT_FOLDER}
+        control = own_folder(self.deck)
         if "disk_io" in configuration:
             control["disk_io"] = configuration["disk_io"]
         electrons = {name: configuration[name] for name in _ELECTRONS if name in configuration}
@@ -207,10 +209,20 @@ class QeObjective:
         return environment
 
 
+def own_folder(deck: Deck) -> dict[str, Value]:
+    """Return what lets pw.x write into the run's folder alone, wavefunctions as well."""
+    return {name: OUTPUT_FOLDER for name in ("outdir", "wfcdir") if name == "outdir" or deck.get(name) is not None}
+
+
 def _divisions(configuration: Configuration) -> list[str]:
     """Return the options of what the configuration says, ones as well: pw.x may choose what it is not told."""
     told = ((option, configuration.get(name)) for name, option in DIVISIONS.items())
     return [word for option, value in told if value is not None for word in (option, str(value))]
+
+
+def _to_the_second(printed_s: float, elapsed_s: float) -> float:
+    """Return the time of a run of which pw.x prints no seconds, from an hour on: they are those of the whole job."""
+    return printed_s if printed_s < _HOUR_S else min(max(elapsed_s, printed_s), printed_s + _LAST_OF_MINUTE_S)
 
 
 def _text(configuration: Configuration, name: str) -> str | None:

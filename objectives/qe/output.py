@@ -25,6 +25,9 @@ _CONVERGED = re.compile(r"^\s*convergence has been achieved in\s*(\d{1,9})\s*ite
 _NOT_CONVERGED = re.compile(r"^\s*(?:EXX )?convergence NOT achieved after\s*(\d{1,9})\s*iterations")
 # "v.6.1 (svn rev. 13369) starts": the revision may follow.
 _VERSION = re.compile(r"^\s*Program PWSCF\s+v\.\s*(\S+)\s+(?:\([^()\n]*\)\s*)?starts", re.MULTILINE)
+_SPINS = "Starting magnetic structure"
+_WEIGHT = re.compile(rf"^\s*k\(\s*\d+\) = \([^()\n]*\), wk =\s*({_NUMBER})", re.MULTILINE)
+_OF_ONE_SPIN = 1.5  # the weights of all k-points add up to 1, or to 2 with both spins
 _ELECTRONS = re.compile(rf"number of electrons\s*=\s*({_NUMBER})")
 _BAND_STRUCTURE = "End of band structure calculation"
 _LEVEL = re.compile(
@@ -266,7 +269,7 @@ def _layout(text: str) -> Layout:
 
 def _workload(text: str) -> Workload:
     return Workload(
-        kpoints=_number(r"number of k points=\s*(\d{1,9})", text),
+        kpoints=_kpoints(text),
         bands=_number(r"number of Kohn-Sham states=\s*(\d{1,9})", text),
         electrons=number(electrons[1]) if (electrons := _ELECTRONS.search(text)) else None,
         atoms=_number(r"number of atoms/cell\s*=\s*(\d{1,9})", text),
@@ -277,6 +280,18 @@ def _workload(text: str) -> Workload:
         cutoff_ry=_cutoff("kinetic-energy", text),
         density_cutoff_ry=_cutoff("charge density", text),
     )
+
+
+def _kpoints(text: str) -> int | None:
+    """Return how many k-points are shared out over pools: where spins have their own, each counts twice.
+
+    Then pw.x prints one of each two, with weights that add up to 1 (PW/src/summary.f90); early versions printed both.
+    """
+    printed = _number(r"number of k points=\s*(\d{1,9})", text)
+    if printed is None or _SPINS not in text:
+        return printed
+    weights = sum(number(match[1]) for match in islice(_WEIGHT.finditer(text), printed))
+    return printed if weights > _OF_ONE_SPIN else 2 * printed
 
 
 def _cutoff(which: str, text: str) -> float | None:

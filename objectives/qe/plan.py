@@ -23,7 +23,7 @@ from objectives.qe.check import problems
 from objectives.qe.deck import Deck
 from objectives.qe.described_input import described_input
 from objectives.qe.failures import failure_of
-from objectives.qe.objective import ALLOCATORS, INPUT_NAME, TRANSPORTS, QeObjective
+from objectives.qe.objective import ALLOCATORS, INPUT_NAME, TRANSPORTS, QeObjective, own_folder
 from objectives.qe.options import QeOptions, input_text
 from objectives.qe.output import PwOutput, Workload, parse
 from objectives.qe.saved import BAND_STRUCTURES, OUTPUT_FOLDER, Saved, saved_once
@@ -160,7 +160,8 @@ def _saved(
         objective = replace(objective, deck=objective.deck.with_values("control", {"prefix": deck.prefix}))
     default = Space(first.parameters, first.constraints, first.facts).default()
     saved = saved_once(objective, default, first.identity, deck.prefix, run_job)
-    return saved, {"prepared by": first.identity["input"]}
+    atoms = first.identity["pseudopotentials"]
+    return saved, {"prepared by": first.identity["input"], "pseudopotentials of that": atoms}
 
 
 def _with_pseudo_folder(deck: Deck, files: Mapping[str, Path], folder: Path) -> Deck:
@@ -244,7 +245,7 @@ def _folder_of_run(folder: Path, deck: Deck, saved: Saved | None) -> Path:
 def _stopping_job(program: _Program, deck: Deck, folder: Path, start: MpiStart | None) -> Job:
     """Return a run that ends once it has said how large the problem is: it finds the file that asks it to."""
     # max_seconds is for versions that do not look for the file before the first iteration.
-    stopping = deck.with_values("control", {"outdir": OUTPUT_FOLDER, "prefix": _DRY, "max_seconds": 1.0})
+    stopping = deck.with_values("control", {**own_folder(deck), "prefix": _DRY, "max_seconds": 1.0})
     out = folder / OUTPUT_FOLDER
     out.mkdir(parents=True, exist_ok=True)
     for place in (folder, out):
@@ -287,6 +288,7 @@ def _space_facts(
         cores_per_node=int(machine.get("cores_per_node", cores)),
         kpoints=seen.workload.kpoints or 1,
         max_ranks=checked.max_ranks,
+        bands=seen.workload.bands,
         planes=grid[2] if grid else None,
         chooses_layout=chooses_layout(_version_there(machine) or seen.version),
         scalapack=here is None or here.is_distributed,

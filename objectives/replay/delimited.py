@@ -125,7 +125,7 @@ def _column_errors(header: Sequence[str], options: ReplayOptions) -> list[Proble
 def typed(texts: Sequence[str]) -> list[Value | None]:
     """Return a column's values, of the narrowest type that all of them have; None for empty ones."""
     given = dict.fromkeys(text for text in texts if text)
-    readers: tuple[Callable[[str], Value], ...] = (int, _finite, _truth)
+    readers: tuple[Callable[[str], Value], ...] = (_whole, _finite, _truth)
     for read in readers:
         try:
             known = {text: read(text) for text in given}
@@ -135,11 +135,22 @@ def typed(texts: Sequence[str]) -> list[Value | None]:
     return [text or None for text in texts]
 
 
+def _whole(text: str) -> int:
+    return int(_plain(text))
+
+
 def _finite(text: str) -> float:
-    value = float(text)
+    value = float(_plain(text))
     if not math.isfinite(value):
         raise ValueError(text)
     return value
+
+
+def _plain(text: str) -> str:
+    # Python takes 4_16 for 416.
+    if "_" in text:
+        raise ValueError(text)
+    return text
 
 
 def _truth(text: str) -> bool:

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from objectives.base import FailureKind, PlanError
+from objectives.replay.delimited import typed
 from objectives.replay.objective import ReplayObjective
 from objectives.replay.options import ReplayOptions
 from objectives.replay.plan import plan, read_table
@@ -28,6 +29,12 @@ CACHE = {
         "3": entry(3, "CompilationFailedConfig", benchmark_time=0),
     },
 }
+
+
+def test_words_of_digits_are_no_numbers():
+    assert typed(["1_12", "11_2", "8_8"]) == ["1_12", "11_2", "8_8"]
+    assert typed(["1", "12"]) == [1, 12]
+    assert typed(["1e3", "2.5"]) == [1000.0, 2.5]
 
 
 def test_a_cache_of_kernel_tuner_in_seconds():

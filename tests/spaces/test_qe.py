@@ -43,6 +43,13 @@ def test_one_core_has_nothing_to_tune():
     assert space_of(QeFacts(cores=1, cores_per_node=1, kpoints=1)).size.value == 1
 
 
+@pytest.mark.parametrize(("bands", "squares"), [(None, (1, 4, 9, 16)), (100, (1, 4, 9, 16)), (3, (1, 4, 9)), (1, None)])
+def test_no_rank_is_without_a_band(bands, squares):
+    facts = QeFacts(cores=16, cores_per_node=16, kpoints=1, scalapack=True, bands=bands)
+    found = {parameter.name: parameter.values for parameter in parameters(facts)}
+    assert found.get("ndiag") == squares
+
+
 def test_ranks_fill_one_node_or_whole_nodes():
     one_thread = replace(GADI, threads_by_default=False)
     assert rank_counts(one_thread) == (*range(1, 49), *range(96, 1537, 48))

@@ -1,4 +1,7 @@
-"""Inputs of pw.x, and what a dry run of pw.x 6.7 said of each: k-points, bands, the dense grid, the smooth one."""
+"""Inputs of pw.x, and what a dry run of pw.x 6.7 said of each: k-points, bands, the dense grid, the smooth one.
+
+Of two spins it says one k-point of two.
+"""
 
 _METAL = "occupations = 'smearing', degauss = 0.02"
 
@@ -72,7 +75,7 @@ INPUTS = {
             "Fe 0 0 0",
             "automatic\n 5 5 5 0 0 0",
         ),
-        (10, 8, (24, 24, 24), (15, 15, 15)),
+        (20, 8, (24, 24, 24), (15, 15, 15)),
     ),
     "a supercell with a grid that has not its symmetry": (
         _input(

@@ -67,7 +67,8 @@ def test_cards(hostile):
 
 
 def test_tolerance(hostile):
-    assert hostile.energy_tolerance_ry == 1e-8
+    assert hostile.energy_tolerance_ry == 2e-8, "what is printed has eight decimals"
+    assert Deck("&control calculation='bands' /\n&electrons\nconv_thr=1d-9\n/").energy_tolerance_ry == 2e-8
     assert Deck("&control\n/\n&electrons\n/").energy_tolerance_ry == 1e-6
     assert Deck("&control calculation='relax' /\n&electrons\nconv_thr=1d-9\n/").energy_tolerance_ry == 1e-4
     assert Deck("&electrons\nconv_thr = oops /").energy_tolerance_ry == 1e-6

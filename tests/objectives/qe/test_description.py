@@ -63,6 +63,16 @@ def test_it_says_what_pwx_says(name):
     assert (found.kpoints, found.bands, found.dense_grid, found.smooth_grid) == (kpoints, bands, dense, smooth)
 
 
+def test_points_of_bands_are_taken_as_they_are():
+    text, _ = INPUTS["a list that stands for more points"]
+    points = int(text.partition("K_POINTS")[2].split("\n")[1])
+    bands = text.replace("&control\n", "&control\n  calculation = 'bands'\n")
+    found = {
+        name: described(Deck(one), VALENCE, KnownSizes()).kpoints for name, one in (("scf", text), ("bands", bands))
+    }
+    assert found["scf"] > found["bands"] == points
+
+
 def test_a_large_input_as_its_published_output_says():
     found = described(Deck(CERIA), {"Ce.UPF": 12.0, "O.UPF": 6.0}, KnownSizes())
     assert (found.kpoints, found.bands, found.electrons, found.atoms) == (20, 115, 192.0, 24)

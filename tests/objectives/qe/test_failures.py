@@ -1,4 +1,5 @@
 import random
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -59,6 +60,27 @@ def test_recorded_endings(ending, name, exit_code, *, kind, code, words):
 )
 def test_a_run_that_converged_is_no_failure(ending, name):
     assert failure(ending(name)) is None
+
+
+def test_a_relaxation_that_made_all_the_steps_that_it_was_given_is_no_failure(ending):
+    output = ending("converged-np2", 3)
+    said = replace(output, stdout=f"{output.stdout}\n     The maximum number of steps has been reached.\n")
+    assert failure(said) is None
+    assert failure(output).code == "qe.exit-code"
+
+
+@pytest.mark.parametrize(
+    ("sign", "kind"),
+    [
+        ("Maximum CPU time exceeded", FailureKind.TIMED_OUT),
+        ("Signal Received, stopping ...", INFRASTRUCTURE),
+        ("Calculation (EXX) stopped after iteration # 3", FailureKind.INVALID_RESULT),
+    ],
+)
+@pytest.mark.parametrize("exit_code", [0, None])
+def test_what_was_stopped_after_an_earlier_step_had_converged_is_not_whole(ending, exit_code, sign, kind):
+    output = ending("converged-np2", exit_code)
+    assert failure(replace(output, stdout=f"{output.stdout}\n     {sign}\n")).kind is kind
 
 
 def test_warnings_of_mpi_beside_a_whole_run_are_no_failure(ending):

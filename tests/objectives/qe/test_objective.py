@@ -1,4 +1,6 @@
 import pickle
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -89,6 +91,20 @@ def test_the_input_writes_into_the_trials_folder_only(objective, tmp_path):
     assert deck.get("mixing_beta") == "0.3"
     assert deck.get("diagonalization") == "cg"
     assert deck.get("conv_thr") == "1.0d-6"
+
+
+def test_wavefunctions_that_have_a_place_of_their_own_are_written_into_the_folder_too(objective, tmp_path):
+    theirs = objective.deck.with_values("control", {"wfcdir": "/scratch/me/"})
+    replace(objective, deck=theirs).job({"np": 2}, Context(tmp_path))
+    assert Deck.read(tmp_path / INPUT_NAME).get("wfcdir") == "./out/"
+
+
+@pytest.mark.parametrize(("printed", "elapsed_s", "wall_s"), [("1h 2m", 3765.0, 3765.0), ("1h 2m", 4000.0, 3779.99)])
+def test_of_runs_of_an_hour_the_seconds_are_those_of_the_job(objective, ending, printed, elapsed_s, wall_s):
+    output = ending("converged-np2")
+    text = re.sub(r"(PWSCF +: .* CPU) +\S+ WALL", rf"\1 {printed} WALL", output.stdout)
+    status = replace(output.status, usage=replace(output.status.usage, elapsed_s=elapsed_s))
+    assert objective.measure(replace(output, stdout=text, status=status)).metrics["wall_s"] == wall_s
 
 
 def test_measures_a_whole_run(objective, ending):

@@ -192,6 +192,22 @@ def test_huge_counts_are_no_counts():
     assert parse(f"     x : 1.0s CPU 1.0s WALL ({'9' * 5000} calls)").timers == {}
 
 
+@pytest.mark.parametrize(
+    ("weights", "spins", "kpoints"),
+    [((1.0,), True, 2), ((0.25, 0.75), True, 4), ((0.5, 0.5, 0.5, 0.5), True, 4), ((2.0,), False, 1), ((), True, 200)],
+    ids=["one", "two", "early versions print both", "no spins", "too many to be printed"],
+)
+def test_where_spins_have_their_own_each_kpoint_counts_twice(weights, spins, kpoints):
+    lines = [
+        f"        k({n:5d}) = (   0.0000000   0.0000000   0.0000000), wk = {weight:11.7f}"
+        for n, weight in enumerate(weights, 1)
+    ]
+    # With much output they are printed once more, in other axes.
+    text = "\n".join([f"     number of k points= {len(weights) or 100:5d}", *lines, *lines])
+    header = "     Starting magnetic structure \n" if spins else ""
+    assert parse(header + text).workload.kpoints == kpoints
+
+
 def test_relaxation_counts_every_iteration_and_keeps_the_last_energy(np2):
     text = (OUTPUTS / "converged-np2.stdout").read_text()
     moved = re.sub(r"(?m)^!(.*)= +\S+ Ry", r"!\1= -400.5 Ry", text)
