@@ -2,7 +2,7 @@
 
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -41,7 +41,7 @@ from objectives.fileoptions import RunFile, files_identity
 from objectives.mentions.count import counted, expressions
 from objectives.mentions.nodes import Nodes
 from objectives.mentions.templates import filled_in, names_in
-from objectives.mentions.words import as_text, environment_text, filled_words, program_of
+from objectives.mentions.words import Word, as_text, environment_text, filled_words, flat, is_file, program_of
 from objectives.patterns.lines import PatternReader
 from objectives.patterns.search import Found, SearchError, distinct, first, in_lines
 from objectives.shapes.scaling import strong_scaling
@@ -57,6 +57,10 @@ _MESSAGE_CHARACTERS = 400
 
 # A line that names an error with its place or cause, before one that only mentions errors.
 _ERRORS = (r"\berror(\s[\w#]+)?\s?:|undefined reference", r"\berror\b")
+
+
+# What runs a program that is a text.
+_INTERPRETER = re.compile(r"(?:python|pypy|perl|ruby|julia|lua|tclsh|octave|node|(?:ba|da|k|z)?sh|Rscript)[\d.]*")
 
 
 @dataclass(frozen=True)
@@ -263,6 +267,9 @@ def _identity(options: CommandOptions, files: tuple[RunFile, ...], program: str 
     identity = {"command": as_text(options.argv)}
     if program is not None:
         identity["program"] = _digest(program)
+    if _INTERPRETER.fullmatch(Path(program_of(options.argv)).name):
+        # Other files may be data, or what a run writes.
+        identity |= {name: _digest(word) for name, word in zip(("script",), _files(options.argv), strict=False)}
     identity["metrics"] = ", ".join(f"{m.name} ({m.direction})" for m in options.metrics) or "none"
     # It is there even when empty: a stored study without it is one from before it was part of it.
     identity["environment"] = environment_text(options.environment)
@@ -272,7 +279,14 @@ def _identity(options: CommandOptions, files: tuple[RunFile, ...], program: str 
         identity["prepare"] = "; ".join(as_text(step) for step in options.prepare)
         tools = {path for step in options.prepare if (path := shutil.which(program_of(step))) is not None}
         identity["tools"] = ", ".join(sorted(map(_digest, tools)))
+        if sources := {word for step in options.prepare for word in _files(step)}:
+            identity["sources"] = ", ".join(sorted(map(_digest, sources)))
     return identity
+
+
+def _files(words: Sequence[Word]) -> list[str]:
+    """Return what a command line names beside its program that is a file, wherever it is called."""
+    return [word for word in flat(words)[1:] if Path(word).is_absolute() and is_file(word)]
 
 
 def _reading_of(options: CommandOptions) -> dict[str, str]:

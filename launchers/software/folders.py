@@ -5,9 +5,12 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
+from launchers.secret import is_secret
 from launchers.software.changes import Changes
+from launchers.software.digest import file_digest, text_digest
 from launchers.software.software import Software, SoftwareError
 
+_MOST_BYTES = 64 * 2**20
 _FOLDERS = {"PATH": "programs", "LD_LIBRARY_PATH": "libraries"}
 
 
@@ -27,19 +30,35 @@ def changes_of(software: Software, environment: Mapping[str, str]) -> Changes:
     return Changes(changed | dict(software.variables))
 
 
+def secrets_of(software: Software) -> dict[str, str]:
+    """Return the variables that are secrets: they are a job's own, which no script and no record has."""
+    return {name: value for name, value in software.variables.items() if is_secret(name)}
+
+
 def script_of(software: Software) -> tuple[str, ...]:
-    """Return the lines of a job script that change the same."""
+    """Return the lines of a job script that change the same, but for secrets."""
     searched = (
         f"export {name}={shlex.quote(os.pathsep.join(folders))}${{{name}:+:${name}}}"
         for name, folders in _folders(software).items()
     )
-    return (*searched, *(f"export {name}={shlex.quote(value)}" for name, value in software.variables.items()))
+    variables = {name: value for name, value in software.variables.items() if not is_secret(name)}
+    return (*searched, *(f"export {name}={shlex.quote(value)}" for name, value in variables.items()))
 
 
 def identity_of(software: Software) -> dict[str, str]:
     """Return what tells the build from others, beside its programs: those are told by their own contents."""
     said = {_FOLDERS[name]: os.pathsep.join(folders) for name, folders in _folders(software).items()}
+    if software.libraries:
+        said["library files"] = text_digest("\n".join(map(_contents, software.libraries)))
     return said | dict(sorted(software.variables.items()))
+
+
+def _contents(folder: str) -> str:
+    """Return what changes with the shared libraries of a folder; of very large ones, with their sizes."""
+    files = sorted(file for file in Path(folder).glob("*.so*") if file.is_file())
+    sizes = [file.stat().st_size for file in files]
+    told = (size if size > _MOST_BYTES else file_digest(file) for file, size in zip(files, sizes, strict=True))
+    return "\n".join(f"{file.name} {what}" for file, what in zip(files, told, strict=True))
 
 
 def _folders(software: Software) -> dict[str, tuple[str, ...]]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from itertools import pairwise
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator
@@ -49,6 +50,14 @@ CommandLine = Annotated[list[Word], AfterValidator(_command_line)]
 def program_of(words: Sequence[Word]) -> str:
     """Return the program of a command line."""
     return str(words[0])
+
+
+def is_file(word: str) -> bool:
+    """Whether a word is the path of a file that is there; one that is too long for a path is none."""
+    try:
+        return Path(word).is_file()
+    except OSError:
+        return False
 
 
 def flat(words: Sequence[Word]) -> list[str]:

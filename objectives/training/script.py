@@ -22,6 +22,7 @@ from objectives.mentions.words import (
     changed,
     environment_text,
     flat,
+    is_file,
     places,
     program_of,
 )
@@ -113,7 +114,7 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     # Each run has a folder of its own, from where a relative path leads nowhere.
     argv: list[Word] = [
         str(Path(program).absolute()),
-        *changed(checked.argv[1:], lambda word: str(Path(word).absolute()) if _is_file(word) else word),
+        *changed(checked.argv[1:], lambda word: str(Path(word).absolute()) if is_file(word) else word),
     ]
     return Plan(
         objective=TrainingObjective(
@@ -198,16 +199,9 @@ def _reading(options: TrainingOptions) -> dict[str, str]:
     return {"progress": told + ("" if options.first_step else ", from step 0"), **trained}
 
 
-def _is_file(word: str) -> bool:
-    try:
-        return Path(word).is_file()
-    except OSError:  # longer than a path may be
-        return False
-
-
 def _identity(options: TrainingOptions, argv: Sequence[str], files: Sequence[RunFile]) -> dict[str, str]:
     # The interpreter and its script; other files may be data, or what a run writes.
-    program = [argv[0], *[word for word in argv[1:] if _is_file(word)][:1]]
+    program = [argv[0], *[word for word in argv[1:] if is_file(word)][:1]]
     metric = options.metric.metric()
     return {
         "command": as_text(options.argv),

@@ -228,6 +228,26 @@ def test_a_rebuilt_program_is_another_one(tmp_path, monkeypatch):
     assert "program" not in identity("{variant}")
 
 
+def test_an_edited_script_or_source_is_another_program(tmp_path):
+    script, source, data = (tmp_path / name for name in ("solve.py", "solve.c", "mesh.dat"))
+    for file in (script, source, data):
+        file.write_text("old")
+
+    def identity():
+        options = {
+            "argv": [sys.executable, "-u", str(script), str(data), "solve.c", "{x}"],
+            "prepare": [["cp", str(source), "."]],
+        }
+        return plan(options, machine={}, run_job=lambda job: None, folder=tmp_path).identity
+
+    first = identity()
+    for changed, key in ((script, "script"), (source, "sources"), (data, None)):
+        changed.write_text("new")
+        second = identity()
+        assert {name for name in first | second if first.get(name) != second.get(name)} == ({key} if key else set())
+        first = second
+
+
 @pytest.mark.parametrize(
     ("changes", "key", "how"),
     [
