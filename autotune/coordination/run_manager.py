@@ -172,7 +172,8 @@ class RunManager:
         if resources is None:
             return None
         placed = replace(planned, task=replace(task, job=replace(task.job, resources=resources)))
-        return RunInFlight(placed, datetime.now(UTC).isoformat(), describe_job(placed.task.job, self.flavour))
+        described = describe_job(placed.task.job, self.flavour, on_site=bool(self.registry.scheduler))
+        return RunInFlight(placed, datetime.now(UTC).isoformat(), described)
 
     def _begun(self, run: RunInFlight) -> RunInFlight:
         self.executor.submit(run.task)

@@ -19,6 +19,7 @@ from launchers.card import Card
 from launchers.mpi import CannotStartRanksError, MpiFlavour, flavour_record
 from launchers.run import OnLines, run
 from launchers.secret import masked, without_secrets
+from launchers.software.software import started_by
 from objectives.base import Answer, FailureKind, InvalidResult, Measurement, Metric, Objective, Output, RunFailure
 
 _STORED_BYTES = 2**20
@@ -234,13 +235,15 @@ def _with_unit(value: str, unit: str) -> str:
     return f"{value} {unit}" if unit else value
 
 
-def describe_job(job: Job, flavour: MpiFlavour | None = None) -> dict[str, Any]:
+def describe_job(job: Job, flavour: MpiFlavour | None = None, *, on_site: bool = False) -> dict[str, Any]:
     """Return all that running the job again needs, JSON-able: command, environment, input files, start of the ranks.
 
-    Of files that were copied it has the originals' paths, and of secret variables the names.
+    Of files that were copied it has the originals' paths, and of secret variables the names. `flavour` is the
+    launcher's, whose jobs may run `on_site`, on the nodes of a batch system.
     """
     copied = {one.folder / name for one in (job, *job.parts) for name, _ in one.copies}
-    flavour = (job.software and job.software.mpi) or flavour
+    brought = job.software.mpi if job.software is not None else None
+    flavour = brought if flavour is None else started_by(job.software, flavour, on_site=on_site)
     files = {
         entry.relative_to(job.folder).as_posix(): entry.read_text(encoding="utf-8", errors="replace")
         for entry in sorted(job.folder.rglob("*"))

@@ -85,4 +85,6 @@ def _loaded(study: StudyFile, section: SoftwareSection) -> LoadedSoftware:
     # Its variables are a part of what it is.
     software = replace(software, identity=masked(software.identity))
     searched = software.changes.variables.get("PATH")
-    return software if searched is None else software.with_mpi(detect(searched))
+    brought = None if searched is None else detect(searched)
+    # A compiler's module, say, brings none: what starts ranks is then what does so without it.
+    return software if brought in {None, detect()} else software.with_mpi(brought)

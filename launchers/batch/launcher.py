@@ -34,23 +34,26 @@ from launchers.secret import filled
 from launchers.sequence import whole_command
 from launchers.shell_lines import shell_lines
 from launchers.site import Site
+from launchers.software.software import started_by
 from launchers.status import listed_status, read_status
 
 _GRACE_S = 3.0
 # Shared file systems show a file that another machine wrote only after a while.
 _PATIENCE_S = 180.0
 _LONGEST_PAUSE_S = 600.0
-_CANCEL_PATIENCE_S = 120.0
-_SAY_AGAIN_S = 15.0
-_PAUSE_S = 0.05
-_PAUSE_S_A_JOB = 0.001
+_CANCEL_PATIENCE_S, _SAY_AGAIN_S = 120.0, 15.0
+_PAUSE_S, _PAUSE_S_A_JOB = 0.05, 0.001
 _MISSING = 127
 _OF_ITS_OWN = "TOKEN"
 _IN_QUEUE = frozenset({JobState.QUEUED, JobState.RUNNING})
+_flavour = partial(started_by, on_site=True)
 
 
 class BatchLauncher:
-    """Submits jobs to the scheduler of a site. Several processes may poll and cancel the same jobs."""
+    """Submits jobs to the scheduler of a site. Several processes may poll and cancel the same jobs.
+
+    One that nobody knows of is given up after `patience_s`.
+    """
 
     def __init__(  # noqa: PLR0913, PLR0917  the last ones are for tests
         self,
@@ -61,10 +64,7 @@ class BatchLauncher:
         patience_s: float = _PATIENCE_S,
         prefix: str = "",
     ) -> None:
-        """Use `commands` to reach the scheduler; a job nobody knows of is given up after `patience_s`.
-
-        Its users see the names of jobs behind `prefix`, that of the study.
-        """
+        """Use `commands` to reach the scheduler; its users see names of jobs behind `prefix`, that of the study."""
         self._prefix = prefix
         self.site = site
         self.flavour = site.mpi
@@ -217,7 +217,7 @@ class BatchLauncher:
             msg = f"{job.name} has no command"
             raise LaunchError(msg)
         try:
-            return mpi_argv(self.flavour, placed(job, self.site), shares_nodes=shares)
+            return mpi_argv(_flavour(job.software, self.flavour), placed(job, self.site), shares_nodes=shares)
         except CannotStartRanksError as error:
             raise LaunchError(str(error)) from error
 
@@ -268,7 +268,8 @@ class BatchLauncher:
         return whole_command(job, partial(self._command, shares=shares), self._added, limits, python)
 
     def _added(self, job: Job) -> dict[str, str]:
-        added = mpi_environment(self.flavour, user_id=os.geteuid()) if job.mpi is not None else {}
+        start = None if job.mpi is None else _flavour(job.software, self.flavour)
+        added = {} if start is None else mpi_environment(start, user_id=os.geteuid())
         return added | card.visible(job.resources.cards, job.resources.gpus) | filled(job.environment, os.environ)
 
     def _id(self, number: str, folder: Path) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Self
 
 from launchers.mpi import MpiFlavour
@@ -40,7 +40,8 @@ class LoadedSoftware:
     """Software made ready on this machine.
 
     `changes` are those of the environment, and `script` the lines of a job script that do the same; `identity` tells
-    which software it is, by digest; `mpi` is the MPI start command that comes with it, if one does.
+    which software it is, by digest; `mpi` is the MPI start command that comes with it, if one does. `secrets` are its
+    variables that the script does not have.
     """
 
     changes: Changes = NOTHING
@@ -48,6 +49,7 @@ class LoadedSoftware:
     identity: Mapping[str, str] = field(default_factory=dict)
     container: Container | None = None
     mpi: MpiFlavour | None = None
+    secrets: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def variables(self) -> Mapping[str, str]:
@@ -61,3 +63,15 @@ class LoadedSoftware:
     def command(self, argv: tuple[str, ...], folder: Path) -> tuple[str, ...]:
         """Return the command line that runs `argv` in `folder`, inside the image if there is one."""
         return argv if self.container is None else (*self.container.command(folder), *argv)
+
+
+def started_by(software: LoadedSoftware | None, own: MpiFlavour, *, on_site: bool = False) -> MpiFlavour:
+    """Return what starts the ranks of a job: what comes with its software, or else the launcher's own.
+
+    On the nodes of a site it is found by its name, as the job script loads it; where the batch system itself starts
+    ranks there, it does for every software.
+    """
+    brought = software.mpi if software is not None else None
+    if brought is None or (on_site and (own.kind.allocation_variable or brought.kind.allocation_variable)):
+        return own
+    return replace(brought, path=PurePath(brought.path).name) if on_site else brought

@@ -59,6 +59,6 @@ def with_software(job: Job, software: LoadedSoftware) -> Job:
         job,
         argv=software.command(job.argv, job.folder),
         prepare=tuple(software.command(step, job.folder) for step in job.prepare),
-        environment={**software.variables, **job.environment},
+        environment={**software.secrets, **software.variables, **job.environment},
         software=software,
     )

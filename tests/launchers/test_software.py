@@ -1,6 +1,8 @@
 """Software from modules, Spack and images: what it changes, what tells it apart, and what a job gets of it."""
 
+import json
 import os
+import shlex
 import shutil
 import stat
 import subprocess
@@ -11,14 +13,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from launchers import Job, JobState
+from autotune.execution.task import describe_job
+from launchers import Job, JobState, MpiStart, Resources
+from launchers.batch import BatchLauncher
+from launchers.batch_systems.registry import find_batch_system
 from launchers.local import LocalLauncher
+from launchers.mpi import MpiFlavour
+from launchers.mpi.intel_mpi import INTEL_MPI
+from launchers.mpi.open_mpi import OPEN_MPI
+from launchers.mpi.srun import SRUN
 from launchers.run import run
+from launchers.site import Site
 from launchers.software import modules, spack
 from launchers.software.changes import Changes
 from launchers.software.containers import RUNTIMES, Container, image_digest
 from launchers.software.loading import load
 from launchers.software.software import LoadedSoftware, Software, SoftwareError
+from objectives.software.objective import with_software
 
 LMOD = Path("/usr/share/lmod/lmod/libexec/lmod")
 
@@ -274,6 +285,50 @@ def test_the_folders_of_a_build_are_searched_before_all_others(tmp_path, monkeyp
     text = "\n".join([*build.script, "solver"])
     said = subprocess.run(["sh", "-euc", text], capture_output=True, text=True, check=True).stdout
     assert said == f"own a b {tmp_path / 'lib'}:/site\n"
+
+
+def test_a_library_that_was_built_anew_is_another_build(tmp_path):
+    library = tmp_path / "libsolve.so.1"
+    library.write_bytes(b"old")
+    (tmp_path / "README").write_text("old")
+    before, same = (load(Software(libraries=(str(tmp_path),))).identity for _ in range(2))
+    (tmp_path / "README").write_text("new")
+    still = load(Software(libraries=(str(tmp_path),))).identity
+    library.write_bytes(b"new")
+    assert before == same == still != load(Software(libraries=(str(tmp_path),))).identity
+
+
+@pytest.mark.parametrize("secret", ["hunt2", "pa'ssword1", "correct-horse"])
+def test_a_secret_of_a_software_reaches_the_program_and_nothing_else(tmp_path, secret):
+    software = load(Software(variables={"DB_PASSWORD": secret, "LEVEL": "3"}))
+    job = with_software(Job(("printenv", "DB_PASSWORD", "LEVEL"), tmp_path), software)
+    launcher = LocalLauncher()
+    run(launcher, job)
+    assert (tmp_path / "stdout").read_text() == f"{secret}\n3\n"
+    (tmp_path / "stdout").unlink()
+    site = BatchLauncher(find_batch_system("slurm").scheduler, Site("slurm"))
+    said = (launcher.shown(job), site.shown(job), json.dumps(describe_job(job)))
+    assert not any(secret in text or shlex.quote(secret) in text for text in said)
+    assert "export LEVEL=3" in said[0]
+
+
+INTEL = MpiFlavour(INTEL_MPI, (2021, 9), "/opt/intel/bin/mpirun")
+
+
+@pytest.mark.parametrize(
+    ("own", "brought", "command", "kind"),
+    [
+        (MpiFlavour(OPEN_MPI, (4, 1, 2)), INTEL, "mpirun -n 8 solve", "Intel MPI"),
+        (MpiFlavour(SRUN, (), "srun"), INTEL, "srun --nodes=1 --ntasks=8", "Slurm srun"),
+        (MpiFlavour(OPEN_MPI, (4, 1, 2)), None, "mpirun -np 8 solve", "Open MPI"),
+    ],
+)
+def test_ranks_on_a_site_are_started_by_what_is_recorded(tmp_path, own, brought, command, kind):
+    software = LoadedSoftware(mpi=brought)
+    job = Job(("solve",), tmp_path, mpi=MpiStart(8), resources=Resources(cores=8), software=software)
+    launcher = BatchLauncher(find_batch_system("slurm").scheduler, Site("slurm", mpi=own, cores_per_node=8))
+    assert " ".join(launcher.command(job)).startswith(command)
+    assert describe_job(job, launcher.flavour, on_site=True)["flavour"]["kind"] == kind
 
 
 def test_a_folder_of_a_build_that_is_not_there_is_said(tmp_path):
