@@ -88,12 +88,29 @@ def quoted(word: str, folder: str) -> str:
 
 
 def in_shell(line: str) -> str:
-    """Return a line of shell with the variables that its marks stand for."""
-    return _MARK.sub(r"${\1}", line)
+    """Return a line of shell with the variables that its marks stand for: in single quotes, these end around them."""
+    parts, quote = [], ""
+    for place, part in enumerate(_MARK.split(line)):
+        if place % 2:
+            parts.append(f"'\"${{{part}}}\"'" if quote == "'" else f"${{{part}}}")
+            continue
+        parts.append(part)
+        quote = _quote_after(part, quote)
+    return "".join(parts)
+
+
+def _quote_after(text: str, quote: str) -> str:
+    """Return the quote that is open after a text of shell that began within `quote`; empty for none."""
+    for sign in re.findall(r"\\.|['\"]", text, re.DOTALL):
+        if sign in {"'", '"'} and quote in {"", sign}:
+            quote = "" if quote else sign
+        elif quote == "'" and sign == "\\'":
+            quote = ""  # a backslash is none in single quotes
+    return quote
 
 
 def here_document(text: str, end: str) -> tuple[str, str]:
     """Return a text, and the end that begins it: in quotes where the shell is to leave the text as it is."""
     if _MARK.search(text) is None:
         return text, f"'{end}'"
-    return in_shell(re.sub(r"([\\$`])", r"\\\1", text)), end
+    return _MARK.sub(r"${\1}", re.sub(r"([\\$`])", r"\\\1", text)), end

@@ -15,6 +15,7 @@ from autotune.errors import BusyError, CannotRunHereError
 from autotune.execution.user_folder import user_folder
 from autotune.lockfile import LockFile
 from launchers import Resources
+from launchers.cpus import threads_of
 
 Claimed = TypeVar("Claimed")
 WaitBy = Callable[[str], None]
@@ -122,7 +123,8 @@ class CoreClaim:
     @classmethod
     def _claim_now(cls, cpus: Iterable[int], folder: Path, work: str) -> Self:
         files: list[LockFile] = []
-        for cpu in cpus:
+        # By the first hardware thread of each core: another study may be allowed the others.
+        for cpu in dict.fromkeys(min(threads_of(cpu)) for cpu in cpus):
             try:
                 file = LockFile.open(folder / f"cpu{cpu}.lock")
             except OSError as error:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autotune.coordination.upkeep import Removable, removable
+from autotune.records.series import SeriesKind
 from autotune.records.study import Definition, Run, State, TrialRecord
 from autotune.results.summary import Summary, summarise
 from autotune.scheduling.checkpoints import Checkpoints
@@ -27,12 +28,13 @@ def kept_s(definition: Definition) -> float | None:
 def outdated(store: StudyStore, older_than_s: float, *, whole: bool = False) -> Removable:
     """Return the folders of runs that ended longer ago than that.
 
-    Those of the winner and of the default are among them only if it is about the `whole` study. A
-    run in flight and a trial that goes on from its checkpoint keep theirs.
+    Those of the winner, of the default, and of the pairs behind a decision table are among them only if it is about the
+    `whole` study. A run in flight and a trial that goes on from its checkpoint keep theirs.
     """
     rule = _Rule(
         time.time() - older_than_s,
         () if whole else tuple(map(dict, _of_note(summarise(store)))),
+        frozenset() if whole else frozenset({SeriesKind.CELL}),
         _in_flight(store),
         _going_on(store.trials(), store.mark),
     )
@@ -41,10 +43,11 @@ def outdated(store: StudyStore, older_than_s: float, *, whole: bool = False) -> 
 
 @dataclass(frozen=True)
 class _Rule:
-    """What stays: what ended since then, is of one of those configurations or trials, or is one of those folders."""
+    """What stays: what ended since then, is of one of those configurations, series or trials, or those folders."""
 
     since: float
     configurations: tuple[dict[str, Value], ...]
+    series: frozenset[SeriesKind]
     folders: frozenset[Path]
     trials: frozenset[int]
 
@@ -53,6 +56,7 @@ class _Rule:
         return (
             folder in self.folders
             or run.trial in self.trials
+            or run.series.kind in self.series
             or dict(run.configuration) in self.configurations
             or _ended(folder) >= self.since
         )

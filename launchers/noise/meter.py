@@ -202,11 +202,11 @@ class NoiseMeter:
         own = groups.get("", "/").rstrip("/")
         found: dict[str, float] = {}
         for name in _PRESSURES:
-            total = stalled_s(_text(f"{self._sys}/fs/cgroup{own}/{name}.pressure")) if own else None
+            total = stalled_s(_text(f"{self._sys}/fs/cgroup{own}/{name}.pressure"))
             total = stalled_s(self._read(f"pressure/{name}")) if total is None else total
             if total is not None:
                 found[name] = total
-        # A quota is that of any group above: each counts what it stops.
+        # A quota is that of any group above: each counts what it stops. In a container they may lie at the root.
         levels = [f"{self._sys}/fs/cgroup{path}" for path in _upwards(own)]
         levels += [f"{self._sys}/fs/cgroup/cpu{path}" for path in _upwards(groups.get("cpu", "").rstrip("/"))]
         throttled = [total for level in levels if (total := throttled_s(_text(f"{level}/cpu.stat"))) is not None]
@@ -229,11 +229,11 @@ def _used_by_this_process() -> float:
 
 
 def _upwards(path: str) -> list[str]:
-    """Return a group and those above it, without the root, which has no quota."""
-    paths = []
+    """Return a group and those above it, up to the root."""
+    paths = [path]
     while path:
-        paths.append(path)
         path = path.rpartition("/")[0]
+        paths.append(path)
     return paths
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from autotune.batch import winner_script
-from autotune.batch.hidden_folders import HiddenFolders, quoted
+from autotune.batch.hidden_folders import HiddenFolders, in_shell, quoted
 from autotune.service.redact import each_path
 from tests.autotune.batch.test_winner_script import TRIALS, Stored, summary
 from tests.autotune.results.test_summary import JOB
@@ -85,6 +85,23 @@ def test_it_stops_with_a_sentence_until_the_folders_are_set_and_then_is_the_winn
     assert "ready" in once.stdout
     assert "kept: $HOME `date` \\n" in once.stdout
     assert (tmp_path / "autotune-qe" / "table.dat").read_text() == "1 2 3\n"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "export X='\0A__/my lib':more",
+        'export X="\0A__/my lib":more',
+        "export X=\0A__/my\\ lib:more",
+        "export X='it is'\\''s '\0A__'/my lib:more'",
+    ],
+    ids=["single quotes", "double quotes", "none", "after a quote"],
+)
+def test_a_variable_in_a_line_of_shell_is_expanded_whatever_quotes_it_stands_in(line):
+    ended = subprocess.run(
+        ["bash", "-c", f'{in_shell(line)}; echo "$X"'], env={"A": "/opt/b"}, capture_output=True, text=True, check=True
+    )
+    assert ended.stdout.endswith("/opt/b/my lib:more\n")
 
 
 def test_folders_of_things_of_one_name_are_told_apart_and_a_name_is_no_command():

@@ -9,6 +9,7 @@ from autotune.errors import BusyError
 from autotune.execution.core_pool import CoreClaim, CorePool, work_on
 from autotune.storage.study_lock import StudyLock
 from launchers import Resources
+from tests.support.hardware_threads import two_cores
 
 
 def test_two_jobs_never_share_a_core():
@@ -35,6 +36,15 @@ def test_a_job_larger_than_the_machine_gets_all_of_it():
     pool = CorePool([0, 1])
     assert pool.take(Resources(8)).cpus == (0, 1)
     assert pool.take(Resources(8)) is None
+
+
+def test_the_other_hardware_thread_of_a_core_is_no_other_core(tmp_path, monkeypatch):
+    two_cores(tmp_path / "cpus", monkeypatch)
+    claim = CoreClaim.claim([0, 1], tmp_path)
+    with pytest.raises(BusyError, match="core 1 is in use"):
+        CoreClaim.claim([3], tmp_path)
+    claim.release()
+    CoreClaim.claim([2, 3], tmp_path).release()
 
 
 def test_a_second_study_on_the_same_cores_is_refused_and_told_by_whom(tmp_path):

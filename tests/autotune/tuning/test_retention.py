@@ -114,7 +114,7 @@ def test_a_dry_run_says_how_many_and_how_large_and_removes_nothing(study):
 def test_nothing_goes_where_nobody_can_be_asked_or_the_user_says_no(study, monkeypatch):
     ended = runs(study, "--prune", "--older-than", "30d")
     assert ended.exit_code == ExitCode.USAGE
-    assert "`autotune runs mine --prune --yes`" in " ".join(ended.output.split())
+    assert "the same command with --yes" in " ".join(ended.output.split())
     monkeypatch.setattr(removal, "sys", SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True)))
     monkeypatch.setattr(removal.typer, "confirm", lambda *_, **__: False)
     assert runs(study, "--prune", "--older-than", "30d").exit_code == 1
@@ -140,6 +140,14 @@ def test_runs_of_a_comparison_with_the_winner_stay_too(study):
     age(study.run(5, "time 2 DONE\n", Series.sweep("abc"), is_trial=False), 40)
     runs(study, *OLD)
     assert folders(study) == ["00001", "00004", "00005", "00006"]
+
+
+def test_the_pairs_behind_a_decision_table_stay_too(study):
+    age(study.run(3, "time 5 DONE\n", Series.cell("abc"), is_trial=False), 40)
+    runs(study, *OLD)
+    assert folders(study) == ["00001", "00004", "00005", "00006"]
+    runs(study, *OLD, "--all")
+    assert folders(study) == ["00004"]
 
 
 def test_a_paused_trial_keeps_its_folders_as_long_as_it_has_a_checkpoint(study):

@@ -110,6 +110,21 @@ def test_what_the_hypervisor_and_the_quota_took_counts_too(kernel):
     assert meter.figures(10.0, used(5.0), NOTHING)["throttled_share"] == pytest.approx(0.5)
 
 
+@pytest.mark.parametrize(
+    ("group", "file", "counter"),
+    [
+        ("0::/\n", "sys__fs__cgroup__cpu_at_stat", "throttled_usec {}000000\n"),
+        ("4:cpu,cpuacct:/docker/0123\n", "sys__fs__cgroup__cpu__cpu_at_stat", "throttled_time {}000000000\n"),
+    ],
+)
+def test_in_a_container_the_counters_of_its_group_lie_at_the_root(kernel, group, file, counter):
+    kernel.shows(proc__self__cgroup=group, **{file: counter.format(0)})
+    meter = kernel.meter()
+    meter.begin({0})
+    kernel.shows(**{file: counter.format(5)})
+    assert meter.figures(10.0, used(5.0), NOTHING)["throttled_share"] == pytest.approx(0.5)
+
+
 def test_pressure_is_that_of_its_own_group_where_there_is_one(kernel):
     line = "some avg10=0.00 avg60=0.00 avg300=0.00 total={}\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=7\n"
     kernel.shows(proc__self__cgroup="0::/job\n", proc__pressure__io=line.format(0), proc__pressure__cpu=line.format(0))
