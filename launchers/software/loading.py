@@ -56,7 +56,9 @@ def _modules(software: Software, environment: Mapping[str, str]) -> _Part:
     steps = [["purge"]] if software.purge else []
     steps += [["load", name] for name in software.modules]
     changes = NOTHING
-    for step in steps:
+    # To load what is loaded already changes nothing with Environment Modules: runs would lack its variables.
+    there = [] if software.purge else modules.loaded_of(software.modules, environment)
+    for step in [*(["unload", name] for name in reversed(there)), *steps]:
         try:
             changes = changes.then(modules.change(command, step, changes.applied(environment)))
         except AskingError as error:

@@ -34,6 +34,12 @@ def module_command(environment: Mapping[str, str]) -> list[str] | None:
     return [os.fspath(lmod_here)] if lmod_here.is_file() else None
 
 
+def loaded_of(names: Sequence[str], environment: Mapping[str, str]) -> list[str]:
+    """Return those of the modules that are loaded in an environment, in whatever version they were named."""
+    there = environment.get("LOADEDMODULES", "").split(":")
+    return [name for name in names if any(one == name or one.startswith(f"{name}/") for one in there)]
+
+
 def change(command: Sequence[str], arguments: Sequence[str], environment: Mapping[str, str]) -> Changes:
     """Return what `module ARGUMENTS` changes in an environment.
 

@@ -148,6 +148,19 @@ def test_a_real_module_gives_its_programs_variables_and_identity(modulefiles, co
         load(Software(modules=("solver/3",)), caller)
 
 
+@pytest.mark.real
+@pytest.mark.parametrize("command", module_commands(), ids=lambda command: next(iter(command)))
+@pytest.mark.parametrize("name", ["solver/2.1", "solver"])
+def test_a_module_that_is_loaded_already_gives_its_runs_the_same(modulefiles, command, name):
+    caller = modulefiles[0] | command
+    wanted = Software(modules=(name,))
+    clean = load(wanted, caller)
+    again = load(wanted, clean.changes.applied(caller))
+    assert again.identity == clean.identity
+    for variable in ("PATH", "SOLVER_HOME", "SAID"):
+        assert again.changes.variables[variable] == clean.changes.variables[variable]
+
+
 def test_a_machine_without_modules_says_how_to_have_them(monkeypatch):
     monkeypatch.setattr(modules, "module_command", lambda environment: None)
     with pytest.raises(SoftwareError, match="no module command"):
