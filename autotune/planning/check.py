@@ -18,6 +18,7 @@ from autotune.planning.duets import fallback, halves_of, no_duet, refusal
 from autotune.planning.idle_rules import idle_rules
 from autotune.planning.left_behind import left_behind
 from autotune.planning.metering import no_meter, spoiled
+from autotune.planning.prepare import check_secrets
 from autotune.planning.typed import blamed, changed_keys, input_keys
 from autotune.planning.what_runs import what_runs
 from autotune.results.export import resolved
@@ -148,6 +149,12 @@ class _Examination:
         self._sampler(study)
         plan = self._commands(study) if study.objective == registry.COMMAND else self._plan(study)
         plan = self._space(study, plan)
+        if plan is not None and not self.report.mistakes:
+            self._workloads(study, plan)
+        try:
+            check_secrets(study)
+        except CannotRunHereError as error:
+            self._missing(_all(error))
         if self.report.mistakes or self.report.missing or plan is None:
             return
         self.report.plan = plan
@@ -286,6 +293,21 @@ class _Examination:
         self.report.space = space
         return ready
 
+    def _workloads(self, study: StudyFile, plan: Plan) -> None:
+        """Check that each workload on which the winner will run can be measured, by the same metric."""
+        for name, changed in study.workloads.items():
+            other = study.model_copy(update={"options": {**study.options, **changed}, "workloads": {}})
+            if other.options == study.options:
+                continue  # the one that is tuned
+            examined = replace(self, report=CheckReport(), of=partial(_of_workload, name))
+            found = examined._commands(other) if study.objective == registry.COMMAND else examined._plan(other)
+            found = examined._space(other, found)
+            self.report.mistakes += examined.report.mistakes
+            self.report.missing += examined.report.missing
+            wanted = plan.objective.metrics[0]
+            if found is not None and (metric := found.objective.metrics[0]) != wanted:
+                self._missing([Problem(f"it measures {metric.name}, not {wanted.name}", f"workloads.{name}")])
+
     def _duet(self, study: StudyFile, plan: Plan, job: Job | None) -> None:
         wanted = job.resources if job is not None else Resources()
         why = no_duet(study, halves_of(plan, self.machine, self.launcher), lambda: wanted, plan.metered)
@@ -322,8 +344,10 @@ def _all(error: AutotuneError) -> tuple[Problem, ...]:
 
 def _of_workload(name: str, problem: Problem) -> Problem:
     """Return a problem of a study's options as a problem of the workload that changes them."""
-    path = problem.path or ""
-    return replace(problem, path=f"workloads.{name}.{path.removeprefix('options.')}")
+    where, _, key = (problem.path or "").partition(".")
+    if where == "options":
+        return replace(problem, path=f"workloads.{name}.{key}")
+    return Problem(f"workload {name!r}: {problem.message}", problem.path or f"workloads.{name}")
 
 
 def _in_file(problem: Problem, study: StudyFile) -> Problem:

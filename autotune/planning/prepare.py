@@ -63,7 +63,7 @@ def prepare(  # noqa: PLR0913, PLR0917  they have little in common
         CannotRunHereError: the program cannot be tuned here.
         StudyFileError: the space has errors; all of them are listed.
     """
-    _check_secrets(study)
+    check_secrets(study)
 
     def run_dry(job: Job) -> Output:
         before_run()
@@ -120,7 +120,7 @@ def prepare(  # noqa: PLR0913, PLR0917  they have little in common
     return Prepared(study, plan, space, definition, tuple(workloads))
 
 
-def _check_secrets(study: StudyFile) -> None:
+def check_secrets(study: StudyFile) -> None:
     """Check that the secrets which a study file does not tell are in this environment.
 
     Raises:

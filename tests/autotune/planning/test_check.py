@@ -377,3 +377,38 @@ def test_a_mistake_of_an_input_has_its_place_and_one_of_all_is_said_once(tmp_pat
     assert (code, list(mistakes(found))) == (2, ["inputs.1.options.argv.2"])
     code, found = checked(tmp_path, MIX.replace(r"sum (\d+)", r"sum (\d+"))
     assert (code, [one["path"] for one in found["mistakes"]]) == (2, ["options.answer.pattern"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "code", "message", "path"),
+    [
+        ('argv = ["no-such-program"]', 3, "no-such-program", "workloads.big.argv.0"),
+        ('metrics = [{ name = "other_s", pattern = "took (.*)" }]', 3, "measures other_s, not took_s", "workloads.big"),
+        (f'argv = ["{PYTHON}", "{{z}}"]', 2, "'z'", "workloads.big.argv.1"),
+    ],
+    ids=["program", "metric", "parameter"],
+)
+def test_a_workload_that_a_study_would_refuse_is_told_before(tmp_path, changes, code, message, path):
+    text = GOOD.replace("trials = 7", f"trials = 7\n[workloads.big]\n{changes}")
+    ended, found = checked(tmp_path, text)
+    assert ended == code
+    (problem,) = found["mistakes"] + found["missing"]
+    assert message in problem["message"]
+    assert problem["path"] == path
+    with pytest.raises(CannotRunHereError, match="workload 'big'"):
+        prepare(parse(load(tmp_path / "mine.toml"), "mine"), this_machine(), local_launcher(), tmp_path / "plan")
+
+
+def test_a_workload_that_can_be_measured_is_no_problem(tmp_path):
+    text = GOOD.replace("trials = 7", 'trials = 7\n[workloads.big]\nenvironment = { SIZE = "9" }')
+    assert checked(tmp_path, text)[0] == 0
+
+
+def test_a_secret_that_is_not_in_the_environment_is_told_before(tmp_path, monkeypatch):
+    text = GOOD.replace("[options]", '[options]\nenvironment = { MY_API_KEY = "***" }')
+    monkeypatch.delenv("MY_API_KEY", raising=False)
+    code, found = checked(tmp_path, text)
+    assert code == 3
+    assert "MY_API_KEY: secrets are not stored" in found["missing"][0]["message"]
+    monkeypatch.setenv("MY_API_KEY", "x")
+    assert checked(tmp_path, text)[0] == 0
