@@ -4,6 +4,7 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from autotune.studyfile.section import Section
 from autotune.studyfile.weights import row_problem
+from spaces import Value
 
 
 class DecisionsSection(Section):
@@ -17,19 +18,19 @@ class DecisionsSection(Section):
     over: list[str] = Field(min_length=1)
     points: str | None = None
     verdict_runs: int = Field(default=400, ge=0)
-    weights: str | list[dict[str, str | int | float]] | None = None
+    weights: str | list[dict[str, Value]] | None = None
 
     @field_validator("weights")
     @classmethod
     def _of_cells(
-        cls, weights: str | list[dict[str, str | int | float]] | None, given: ValidationInfo
-    ) -> str | list[dict[str, str | int | float]] | None:
+        cls, weights: str | list[dict[str, Value]] | None, given: ValidationInfo
+    ) -> str | list[dict[str, Value]] | None:
         names = [*given.data.get("over", ()), *filter(None, [given.data.get("points")])]
         if isinstance(weights, list) and (wrong := row_problem(weights, names)) is not None:
             raise ValueError(wrong)
         return weights
 
     @property
-    def rows(self) -> list[dict[str, str | int | float]]:
+    def rows(self) -> list[dict[str, Value]]:
         """The rows of the weights; none without them."""
         return self.weights if isinstance(self.weights, list) else []

@@ -33,7 +33,7 @@ def row_problem(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str 
     for number, row in enumerate(rows, start=1):
         if row.keys() != wanted:
             return f"row {number} must have {', '.join([*names, COUNT])}, and nothing else"
-        if isinstance(row[COUNT], str) or not 0 <= row[COUNT] < inf:
+        if isinstance(row[COUNT], str | bool) or not 0 <= row[COUNT] < inf:
             return f"row {number}: {COUNT} must be a number from 0 up"
     if not any(row[COUNT] for row in rows):
         return f"each {COUNT} is 0: nothing would matter"

@@ -112,6 +112,10 @@ def test_a_command_of_the_first_pages(folder, command):
         words += ["--rounds", "3"]
     if "--input" in words:
         words += [*QUICK, "--trials", "1"]
+    elif words[0] == "study":
+        words += ["--trials", "4"]
+    if words[0] == "sweep":
+        words += ["--repeats", "1"]
     if words[0] == "rightsize":
         words += ["--input", "my.in"]  # the study that is called qe here is of it, not of the shipped input
     ended = autotune(folder, words)

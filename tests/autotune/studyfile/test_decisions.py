@@ -58,6 +58,12 @@ def test_a_section_needs_a_context():
         parse({**TABLE, "decisions": {"over": []}}, source="t")
 
 
+def test_weights_may_be_those_of_a_flag():
+    rows = [{"gpu": True, "count": 3}, {"gpu": False, "count": 1.5}]
+    assert parse({**TABLE, "decisions": {"over": ["gpu"], "weights": rows}}, source="t").decisions.rows == rows
+    assert "a number from 0 up" in str(row_problem([{"gpu": True, "count": True}], ["gpu"]))
+
+
 def test_weights_are_read_from_a_file_beside_the_study_and_kept_with_it(tmp_path):
     (tmp_path / "t.toml").write_text(
         'objective = "external"\n[options]\nmetrics = [{ name = "time_s", unit = "s" }]\n'
