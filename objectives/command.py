@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,7 @@ _MESSAGE_CHARACTERS = 400
 _ERRORS = (r"\berror(\s[\w#]+)?\s?:|undefined reference", r"\berror\b")
 
 
+_SOURCE = re.compile(r"\.(?:c|cc|cpp|cxx|cu|hip|h|hpp|f|for|f\d\d|py|pyx|jl|rs|go|s|sh)", re.IGNORECASE)
 # What runs a program that is a text.
 _INTERPRETER = re.compile(r"(?:python|pypy|perl|ruby|julia|lua|tclsh|octave|node|(?:ba|da|k|z)?sh|Rscript)[\d.]*")
 
@@ -267,9 +269,8 @@ def _identity(options: CommandOptions, files: tuple[RunFile, ...], program: str 
     identity = {"command": as_text(options.argv)}
     if program is not None:
         identity["program"] = _digest(program)
-    if _INTERPRETER.fullmatch(Path(program_of(options.argv)).name):
-        # Other files may be data, or what a run writes.
-        identity |= {name: _digest(word) for name, word in zip(("script",), _files(options.argv), strict=False)}
+    if (script := _script(options.argv)) is not None:
+        identity["script"] = _digest(script)
     identity["metrics"] = ", ".join(f"{m.name} ({m.direction})" for m in options.metrics) or "none"
     # It is there even when empty: a stored study without it is one from before it was part of it.
     identity["environment"] = environment_text(options.environment)
@@ -279,14 +280,25 @@ def _identity(options: CommandOptions, files: tuple[RunFile, ...], program: str 
         identity["prepare"] = "; ".join(as_text(step) for step in options.prepare)
         tools = {path for step in options.prepare if (path := shutil.which(program_of(step))) is not None}
         identity["tools"] = ", ".join(sorted(map(_digest, tools)))
-        if sources := {word for step in options.prepare for word in _files(step)}:
+        words = {word for step in options.prepare for word in flat(step)[1:]}
+        if sources := {word for word in words if _SOURCE.fullmatch(Path(word).suffix) and _is_own_file(word)}:
             identity["sources"] = ", ".join(sorted(map(_digest, sources)))
     return identity
 
 
-def _files(words: Sequence[Word]) -> list[str]:
-    """Return what a command line names beside its program that is a file, wherever it is called."""
-    return [word for word in flat(words)[1:] if Path(word).is_absolute() and is_file(word)]
+def _script(argv: Sequence[Word]) -> str | None:
+    """Return the file that an interpreter runs; other files may be data, or what a run writes."""
+    if _INTERPRETER.fullmatch(Path(program_of(argv)).name) is None:
+        return None
+    before = list(takewhile(lambda word: word.startswith("-"), flat(argv)[1:]))
+    script = next(iter(flat(argv)[1 + len(before) :]), None)
+    is_first = script is not None and not {"-m", "-c", "-e"} & set(before)
+    return script if is_first and script is not None and _is_own_file(script) else None
+
+
+def _is_own_file(word: str) -> bool:
+    """Whether it is a file wherever a run is."""
+    return Path(word).is_absolute() and is_file(word)
 
 
 def _reading_of(options: CommandOptions) -> dict[str, str]:

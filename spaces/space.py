@@ -152,11 +152,11 @@ class Space:
 
     def existing(self, configuration: Configuration) -> frozenset[str]:
         """Return the parameters that exist with the values of a configuration, which may be invalid and incomplete."""
-        columns: dict[int, Any] = {
-            domain.position: np.array([-1 if value is None else index_of(domain.parameter, value)], dtype=np.int32)
-            for domain in self._ready.domains
-            for value in [configuration.get(domain.parameter.name)]
-        }
+        columns: dict[int, Any] = {}
+        for domain in self._ready.domains:
+            value = configuration.get(domain.parameter.name)
+            index = None if value is None else index_of(domain.parameter, value)
+            columns[domain.position] = np.array([-1 if index is None else index], dtype=np.int32)
         conditions = self._ready.existence
         return frozenset(
             domain.parameter.name

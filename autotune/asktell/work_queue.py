@@ -62,6 +62,7 @@ class WorkQueue(Executor):
     _early: list[TellRequest] = field(default_factory=list)
     _take: Callable[[Mapping[str, Taking]], frozenset[str]] = frozenset
     _book: LeaseBook | None = None
+    _holder: str = ""
     _closing: bool = False
     # When requests are looked at again; None until the first proposal is made.
     _look_at: float | None = None
@@ -72,7 +73,7 @@ class WorkQueue(Executor):
 
     def coordinators(self, book: LeaseBook, holder: str, *, alone: bool) -> Coordinators:
         """Return the coordinators of the study, whose leases hold tickets."""
-        self._book, self._take = book, book.take_all
+        self._book, self._holder, self._take = book, holder, book.take_all
         back, come = self.give_back, self.leave_to_come
         return WorkQueueCoordinators(book, holder, alone, take_runs=self.take_all, give_run_back=back, left=come)
 
@@ -322,28 +323,27 @@ class WorkQueue(Executor):
         return ended
 
     def _renew(self, request: RenewRequest) -> None:
-        out = self._out.get(request.lease)
-        record = out.record if out is not None else self._left.get(request.lease)
+        lease, out = request.lease, self._out.get(request.lease)
+        record = out.record if out is not None else self._left.get(lease)
         ticket = self.clock.read(Ticket.of(record)) if record is not None else None
         if record is None or ticket is None:
-            request.refuse(
-                told_already(request.lease) if request.lease in self.answers else self._unknown(request.lease)
-            )
+            request.refuse(told_already(lease) if lease in self.answers else self._unknown(lease))
             return
         ticket = replace(ticket, expires_at=self.clock() + request.lease_s)
         record = ticket.on(record)
         if not self._take({record["name"]: (record, ticket.lease)}):
-            request.refuse(gone(request.lease))
+            request.refuse(gone(lease))
             return
         if out is not None:
             out.record, out.ticket = record, ticket
         else:
-            self._left[request.lease] = record
+            self._left[lease] = record
         request.resolve(ticket.expires_at)
 
     def _unknown(self, lease: str) -> AutotuneError:
         """Return why a lease is none that this process looks after: another one does, or has just ended; or nobody."""
-        is_known = self.shared and self._book is not None and any(one.job_id == lease for one in self._book.all())
+        known = self._book.all() if self.shared and self._book is not None else []
+        is_known = any(one.job_id == lease and one.holder != self._holder for one in known)
         return elsewhere(lease) if is_known else gone(lease)
 
     # The clients that ask.

@@ -26,6 +26,8 @@ SILENT_S = 180.0
 
 # Who has reached the storage at last after so long knows nothing of the others: it was away, or this machine slept.
 _DEAF_S = SILENT_S - 60.0
+# Whoever has waited for the storage for a quarter of an hour has ended itself.
+_GIVEN_UP_S = 900.0 + SILENT_S
 _PRESENCE = "tuner:"
 _ROLE = "role:"
 _LOOK_S = 5.0
@@ -80,6 +82,11 @@ class Coordinators:
         if not self.alone:
             self.book.take(_PRESENCE + self.holder, {})
         self.look()
+        others = [one for one in self._leases.values() if one.place.startswith(_PRESENCE) and one.holder != self.holder]
+        silent_s = min((one.age_s for one in others if not _has_ended(one.holder)), default=inf)
+        if not self.alone and SILENT_S <= silent_s < _GIVEN_UP_S:
+            # Nobody is heard: the storage may just be back, and the others about to be.
+            self._deaf_until = self.clock() + SILENT_S
         for lease in self._leases.values():
             # Nobody else would: their names never come back. Who is only silent may speak again.
             gone = lease.holder != self.holder and (self.alone or _has_ended(lease.holder))

@@ -15,7 +15,7 @@ from objectives.base import Answer, Metric
 from spaces import Configuration
 
 # Two kernels, or two nodes of one type, do not leave quite the same memory to programs.
-_MUCH_GIB, _OF_KERNELS = 8, 0.02
+_MEMORY, _MUCH_GIB, _OF_KERNELS = "memory_bytes", 8, 0.02
 REPLAY_NOTICE = "replay of recorded measurements: times are simulated, nothing runs"
 """What every session and every summary of a replay says."""
 
@@ -105,8 +105,15 @@ def _is_as_large(key: str, there: str, here: str) -> bool:
 
 
 def _common(space: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a stored space without the facts that the other one does not know: no rule that both have names them."""
-    facts = {name: value for name, value in space.get("facts", {}).items() if name in other.get("facts", {})}
+    """Return a stored space without the facts that the other one does not know: no rule that both have names them.
+
+    Nor does it have what is as good as the same.
+    """
+    theirs = other.get("facts", {})
+    facts = {name: value for name, value in space.get("facts", {}).items() if name in theirs}
+    memory = [str(round(values.get(_MEMORY, 0) / 2**30)) for values in (facts, theirs)]
+    if _is_as_large("memory_gib", *memory):
+        facts.pop(_MEMORY, None)
     return {**space, "facts": facts}
 
 

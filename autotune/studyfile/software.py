@@ -11,6 +11,7 @@ from launchers.detect import detect
 from launchers.secret import filled, masked
 from launchers.software.changes import in_effect
 from launchers.software.loading import load
+from launchers.software.modules import loaded_of
 from launchers.software.software import LoadedSoftware, Software, SoftwareError
 from objectives import registry
 from objectives.base import Plan, PlanError
@@ -87,4 +88,5 @@ def _loaded(study: StudyFile, section: SoftwareSection) -> LoadedSoftware:
     searched = software.changes.variables.get("PATH")
     brought = None if searched is None else detect(searched)
     # A compiler's module, say, brings none: what starts ranks is then what does so without it.
-    return software if brought in {None, detect()} else software.with_mpi(brought)
+    is_here = brought == detect() and not loaded_of(section.modules, os.environ)
+    return software if is_here else software.with_mpi(brought)

@@ -10,7 +10,7 @@ from launchers.software.changes import Changes
 from launchers.software.digest import file_digest, text_digest
 from launchers.software.software import Software, SoftwareError
 
-_MOST_BYTES = 64 * 2**20
+_MOST_BYTES = 256 * 2**20
 _FOLDERS = {"PATH": "programs", "LD_LIBRARY_PATH": "libraries"}
 
 
@@ -54,11 +54,11 @@ def identity_of(software: Software) -> dict[str, str]:
 
 
 def _contents(folder: str) -> str:
-    """Return what changes with the shared libraries of a folder; of very large ones, with their sizes."""
-    files = sorted(file for file in Path(folder).glob("*.so*") if file.is_file())
-    sizes = [file.stat().st_size for file in files]
-    told = (size if size > _MOST_BYTES else file_digest(file) for file, size in zip(files, sizes, strict=True))
-    return "\n".join(f"{file.name} {what}" for file, what in zip(files, told, strict=True))
+    """Return what changes with the shared libraries of a folder: their sizes alone, where they are many or large."""
+    files = sorted({file.resolve() for file in Path(folder).glob("*.so*") if file.is_file()})
+    sizes = {file: file.stat().st_size for file in files}
+    is_small = sum(sizes.values()) <= _MOST_BYTES
+    return "\n".join(f"{file.name} {file_digest(file) if is_small else size}" for file, size in sizes.items())
 
 
 def _folders(software: Software) -> dict[str, tuple[str, ...]]:

@@ -126,8 +126,7 @@ class Float(_Common):
     def values(self) -> tuple[float, ...]:
         """The grid, increasing."""
         last = self.points - 1
-        # A grid across zero has zero, and not what is left of it by rounding.
-        nothing = 1e-12 * max(abs(self.low), abs(self.high)) if self.low < 0.0 < self.high else 0.0
+        nothing = _nothing(self)
         inner = [_rounded(self._at(k / last)) for k in range(1, last)]
         inner = [0.0 if abs(value) < nothing else value for value in inner]
         return tuple(dict.fromkeys([self.low, *inner, self.high]))
@@ -220,7 +219,12 @@ def _grid_index(parameter: Float, value: float) -> int | None:
     values = parameter.values
     above = bisect_left(values, value)
     nearest = min(range(max(0, above - 1), min(above + 1, len(values))), key=lambda k: abs(values[k] - value))
-    return nearest if math.isclose(values[nearest], value, rel_tol=1e-9) else None
+    return nearest if math.isclose(values[nearest], value, rel_tol=1e-9, abs_tol=_nothing(parameter)) else None
+
+
+def _nothing(parameter: Float) -> float:
+    """Return below what a value is zero: a grid across zero has that, and not what is left of it by rounding."""
+    return 1e-12 * max(abs(parameter.low), abs(parameter.high)) if parameter.low < 0.0 < parameter.high else 0.0
 
 
 def is_number(value: object) -> bool:

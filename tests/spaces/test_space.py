@@ -277,3 +277,5 @@ def test_a_grid_across_zero_has_zero_among_its_values(low, high, points):
     parameter = Float("x", low, high, points=points, default=0.0)
     assert 0.0 in parameter.values
     assert len(parameter.values) == points
+    # As it was stored before zero was zero.
+    assert Space([parameter]).indices([{"x": 1.38777878078e-17}]).tolist() == [[parameter.values.index(0.0)]]

@@ -46,9 +46,9 @@ def best(
 ) -> None:
     """Print the winner, its speed-up and its uncertainty.
 
-    The speed-up is that over the default configuration. --script makes a job script of the winner. Of a trade-off
-    there is a front, and --weights chooses from it. Of a decision table there is a setting for each cell, and --rules
-    writes it for the program.
+    The speed-up is that over the default configuration. --script makes a job script of what is to be used. Of a
+    trade-off there is a front, and --weights chooses from it. Of a decision table there is a setting for each cell, and
+    --rules writes it for the program.
     """
     check_one_form(script, as_json=as_json)
     check_has_script(script, target, {"--site": site, "--account": account})

@@ -179,10 +179,12 @@ def _base(at: str, summary: "Summary", space: "Space") -> "Configuration":
     if at == "default":
         return space.default()
     if at == "best":
-        if summary.configuration is None:
+        best = summary.best
+        if best is None or summary.configuration is None:
             msg = "no configuration of this study has worked yet: there is no best one; leave --at out"
             raise CannotRunHereError(msg)
-        return summary.configuration
+        # Also where the default is what is to be used.
+        return summary.configuration if summary.to_use is best else best.configuration
     trial = summary.standings.trials.get(_trial(at))
     if trial is None:
         msg = f"the study has no trial {_trial(at)}; `autotune trials {summary.name}` lists them"

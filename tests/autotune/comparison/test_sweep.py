@@ -226,7 +226,7 @@ def test_parameters_come_and_go_with_the_values_that_they_exist_for(base, over, 
     assert [configuration for _, configuration in points] == expected
 
 
-def test_what_is_swept_or_fixed_is_never_dropped_in_silence():
+def test_what_is_fixed_and_cannot_be_is_said():
     with pytest.raises(StudyFileError, match="spinning: has the value 1, but exists only when"):
         Variants.of(ENGINES, Request({"compiler": None}, {"engine": "torch", "spinning": "1"}, 1), ENGINES.default())
 

@@ -160,6 +160,22 @@ def test_who_could_not_reach_the_storage_for_long_takes_nobody_for_dead_before_t
     assert [lease.place for lease in a.inherit()] == ["00003"]
 
 
+def test_who_joins_after_an_outage_takes_nobody_for_dead_before_they_could_be_heard(meet, clock):
+    a = meet("a:1:x")
+    a.take_all({"00003": run_of(3)})
+    clock.now = SILENT_S + 60.0
+    b = meet("b:1:x")
+    assert (b.others, b.inherit()) == ({"a:1:x"}, [])
+    pass_s(clock, SILENT_S + 1.0, b)
+    assert [lease.place for lease in b.inherit()] == ["00003"]
+
+
+def test_who_was_silent_for_hours_is_dead_to_whoever_joins(meet, clock):
+    meet("a:1:x").take_all({"00003": run_of(3)})
+    clock.now = 3600.0
+    assert [lease.place for lease in meet("b:1:x").inherit()] == ["00003"]
+
+
 def test_who_never_comes_back_from_an_outage_is_dead_after_as_long_again(meet, clock):
     a, b = meet("a:1:x"), meet("b:1:x")
     b.take_all({"00003": run_of(3)})

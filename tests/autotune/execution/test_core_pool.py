@@ -47,7 +47,8 @@ def test_the_other_hardware_thread_of_a_core_is_no_other_core(tmp_path, monkeypa
     CoreClaim.claim([2, 3], tmp_path).release()
 
 
-def test_a_second_study_on_the_same_cores_is_refused_and_told_by_whom(tmp_path):
+def test_a_second_study_on_the_same_cores_is_refused_and_told_by_whom(tmp_path, monkeypatch):
+    monkeypatch.setattr("launchers.cpus.CPUS", str(tmp_path / "cores of one thread"))
     claim = CoreClaim.claim([0, 1], tmp_path, work=work_on("melt"))
     holder = rf"process {os.getpid()} on \S+ since [-\d]+ [:\d]+ UTC, study 'melt' of \S+ in {Path.cwd()}"
     with pytest.raises(BusyError, match=rf"core 1 is in use by {holder}: .*--cores"):

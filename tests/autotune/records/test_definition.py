@@ -3,7 +3,7 @@
 import pytest
 
 from spaces import Constraint, Integer, Space
-from tests.support.fakes import definition, small_space
+from tests.support.fakes import definition
 
 FACTS = {"cores": 4, "memory_bytes": 2**33}
 
@@ -29,7 +29,13 @@ def test_a_fact_that_changed_and_a_rule_that_names_a_new_one_make_another_space(
     [("15", "16", True), ("503", "510", True), ("4", "5", False), ("16", "32", False), ("503", "515", False)],
 )
 def test_a_little_more_memory_is_no_other_machine(there, here, same):
-    stored, other = (definition(small_space(), machine_identity={"memory_gib": gib}) for gib in (there, here))
+    stored, other = (
+        definition(
+            Space([Integer("x", (1, 2), default=1)], facts={"memory_bytes": int(gib) * 2**30}),
+            machine_identity={"memory_gib": gib},
+        )
+        for gib in (there, here)
+    )
     said = [] if same else [f"machine memory_gib: {there} there, {here} here"]
     assert stored.differences(other) == said
     assert bool(other.differences(stored)) != same

@@ -249,6 +249,25 @@ def test_an_edited_script_or_source_is_another_program(tmp_path):
 
 
 @pytest.mark.parametrize(
+    "argv",
+    [
+        ["-m", "solver", "--out", "{log}"],
+        ["-c", "print(1)", "{log}"],
+        ["solver.py", "{log}"],
+        ["-u", "solver.py", "{log}"],
+    ],
+    ids=lambda argv: argv[0],
+)
+def test_what_a_run_writes_is_no_script_and_no_source(tmp_path, argv):
+    log = tmp_path / "log.csv"
+    log.write_text("1")
+    words = [word.replace("{log}", str(log)) for word in argv]
+    options = {"argv": [sys.executable, *words, "{x}"], "prepare": [["touch", str(log)]]}
+    identity = plan(options, machine={}, run_job=lambda job: None, folder=tmp_path).identity
+    assert identity.keys().isdisjoint({"script", "sources"})
+
+
+@pytest.mark.parametrize(
     ("changes", "key", "how"),
     [
         ({"environment": {"TILE": "{tile}"}}, "environment", None),
