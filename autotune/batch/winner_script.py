@@ -11,14 +11,27 @@ from autotune.batch.script_forms import SHELL
 from autotune.batch.site_file import PROJECT, charged, find_cluster, own_cluster, program_names
 from autotune.errors import AutotuneError, CannotRunHereError, NothingWorkedError
 from autotune.execution.task import job_from_description
-from autotune.records.study import REPLAY_NOTICE
-from autotune.results.run_to_use import run_to_use
+from autotune.records.series import SeriesKind
+from autotune.records.study import REPLAY_NOTICE, Run
 from autotune.results.summary import Summary
 from autotune.storage.readable import ReadableStudy
 from launchers.mpi import script_flavour
 from launchers.mpi_command import mpi_argv
 from launchers.secret import MASK
 from launchers.site import Site
+
+_ELSEWHERE = {SeriesKind.SHORT, SeriesKind.WORKLOAD, SeriesKind.WATCH, SeriesKind.ASIDE}
+
+
+def run_to_use(store: ReadableStudy, summary: Summary) -> Run | None:
+    """Return the newest complete run of the configuration to use, not on other workloads; None without one."""
+    wanted = dict(summary.configuration or {})
+    runs = [
+        run
+        for run in store.runs()
+        if run.outcome.complete and dict(run.configuration) == wanted and run.series.kind not in _ELSEWHERE
+    ]
+    return runs[-1] if runs and summary.configuration is not None else None
 
 
 def command_to_use(store: ReadableStudy, summary: Summary) -> list[str] | dict[str, list[str]] | None:

@@ -7,7 +7,7 @@ from typing import Any
 from autotune import __version__
 from autotune.batch.hidden_folders import HiddenFolders
 from autotune.batch.script_forms import SHELL, script_forms
-from autotune.batch.winner_script import script_of
+from autotune.batch.winner_script import run_to_use, script_of
 from autotune.decisions.table import table_of
 from autotune.errors import AutotuneError
 from autotune.pictures.chart import Chart
@@ -17,7 +17,6 @@ from autotune.report.method import method
 from autotune.report.provenance import provenance
 from autotune.report.results import cost, figures, findings
 from autotune.report.section import Code, Part, Picture, Section, Words
-from autotune.results.run_to_use import run_to_use
 from autotune.results.summary import Summary, summarise
 from autotune.scheduling.stored_brackets import stored_brackets
 from autotune.storage.study_store import StudyStore

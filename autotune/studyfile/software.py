@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 from autotune.studyfile.model import SoftwareSection, StudyFile
 from launchers.detect import detect
-from launchers.secret import filled, masked
-from launchers.software.changes import in_effect
+from launchers.secret import filled, is_secret, masked
+from launchers.software.changes import Changes, in_effect
 from launchers.software.loading import load
 from launchers.software.modules import loaded_of
 from launchers.software.software import LoadedSoftware, Software, SoftwareError
@@ -41,7 +41,7 @@ def plan_with_software(study: StudyFile, options: Mapping[str, Any], folder: Pat
         errors.append(Problem(msg, f"space.parameters.{SOFTWARE}"))
     planned = []
     for name, software in loaded.items():
-        with in_effect(software.changes):
+        with in_effect(software.changes.then(Changes(dict(software.secrets)))):
             try:
                 own = plan(options, folder / name, is_elsewhere=software.container is not None)
                 planned.append(PlannedSoftware(name, software, own))
@@ -70,6 +70,8 @@ def _loaded(study: StudyFile, section: SoftwareSection) -> LoadedSoftware:
             "image; use modules or Spack, or objective = 'command'"
         )
         raise SoftwareError(msg)
+    variables = filled(section.environment, os.environ)
+    secrets = {name: value for name, value in variables.items() if is_secret(name)}
     software = load(
         Software(
             modules=tuple(section.modules),
@@ -80,11 +82,11 @@ def _loaded(study: StudyFile, section: SoftwareSection) -> LoadedSoftware:
             runtime=section.runtime or "",
             programs=tuple(section.programs),
             libraries=tuple(section.libraries),
-            variables=filled(section.environment, os.environ),
+            variables={name: value for name, value in variables.items() if name not in secrets},
         )
     )
     # Its variables are a part of what it is.
-    software = replace(software, identity=masked(software.identity))
+    software = replace(software, identity={**software.identity, **masked(secrets)}, secrets=secrets)
     searched = software.changes.variables.get("PATH")
     brought = None if searched is None else detect(searched)
     # A compiler's module, say, brings none: what starts ranks is then what does so without it.

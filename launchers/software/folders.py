@@ -5,7 +5,6 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-from launchers.secret import is_secret
 from launchers.software.changes import Changes
 from launchers.software.digest import file_digest, text_digest
 from launchers.software.software import Software, SoftwareError
@@ -30,19 +29,13 @@ def changes_of(software: Software, environment: Mapping[str, str]) -> Changes:
     return Changes(changed | dict(software.variables))
 
 
-def secrets_of(software: Software) -> dict[str, str]:
-    """Return the variables that are secrets: they are a job's own, which no script and no record has."""
-    return {name: value for name, value in software.variables.items() if is_secret(name)}
-
-
 def script_of(software: Software) -> tuple[str, ...]:
-    """Return the lines of a job script that change the same, but for secrets."""
+    """Return the lines of a job script that change the same."""
     searched = (
         f"export {name}={shlex.quote(os.pathsep.join(folders))}${{{name}:+:${name}}}"
         for name, folders in _folders(software).items()
     )
-    variables = {name: value for name, value in software.variables.items() if not is_secret(name)}
-    return (*searched, *(f"export {name}={shlex.quote(value)}" for name, value in variables.items()))
+    return (*searched, *(f"export {name}={shlex.quote(value)}" for name, value in software.variables.items()))
 
 
 def identity_of(software: Software) -> dict[str, str]:

@@ -32,7 +32,6 @@ def load(software: Software, caller: Mapping[str, str] | None = None) -> LoadedS
         script=(*loaded.script, *packages.script, *folders.script_of(software)),
         identity={**loaded.identity, **packages.identity, **image, **folders.identity_of(software)},
         container=container,
-        secrets=folders.secrets_of(software),
     )
 
 

@@ -40,8 +40,8 @@ class LoadedSoftware:
     """Software made ready on this machine.
 
     `changes` are those of the environment, and `script` the lines of a job script that do the same; `identity` tells
-    which software it is, by digest; `mpi` is the MPI start command that comes with it, if one does. `secrets` are its
-    variables that the script does not have.
+    which software it is, by digest; `mpi` is the MPI start command that comes with it, if one does. `secrets` are
+    variables that its jobs have, and that neither changes nor script tell.
     """
 
     changes: Changes = NOTHING

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autotune.execution.task import describe_job
+from autotune.studyfile.software import loaded_software
 from launchers import Job, JobState, MpiStart, Resources
 from launchers.batch import BatchLauncher
 from launchers.batch_systems.registry import find_batch_system
@@ -30,6 +31,7 @@ from launchers.software.containers import RUNTIMES, Container, image_digest
 from launchers.software.loading import load
 from launchers.software.software import LoadedSoftware, Software, SoftwareError
 from objectives.software.objective import with_software
+from tests.support.fakes import study_file
 
 LMOD = Path("/usr/share/lmod/lmod/libexec/lmod")
 
@@ -313,7 +315,11 @@ def test_a_library_that_was_built_anew_is_another_build(tmp_path):
 
 @pytest.mark.parametrize("secret", ["hunt2", "pa'ssword1", "correct-horse"])
 def test_a_secret_of_a_software_reaches_the_program_and_nothing_else(tmp_path, secret):
-    software = load(Software(variables={"DB_PASSWORD": secret, "LEVEL": "3"}))
+    own = {"environment": {"DB_PASSWORD": secret, "LEVEL": "3"}}
+    loaded, errors = loaded_software(study_file(objective="command", software={"own": own}))
+    assert errors == []
+    software = loaded["own"]
+    assert software.identity["DB_PASSWORD"] == "***"
     job = with_software(Job(("printenv", "DB_PASSWORD", "LEVEL"), tmp_path), software)
     launcher = LocalLauncher()
     run(launcher, job)

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from autotune.batch.winner_script import run_to_use
 from autotune.cli.ablations import conclusion, table_of
 from autotune.comparison.ablation import ablate, smallest_group
 from autotune.comparison.confirm import confirm
@@ -13,7 +14,6 @@ from autotune.errors import CannotRunHereError
 from autotune.pictures import FORMATS
 from autotune.pictures.ablation import WIDTH, ablation, bars, lines
 from autotune.pictures.files import save
-from autotune.results.run_to_use import run_to_use
 from autotune.results.summary import summarise
 from autotune.storage.observation import Observation
 from autotune.storage.study_store import StudyStore

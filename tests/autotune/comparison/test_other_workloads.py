@@ -3,13 +3,13 @@ from pathlib import Path
 
 import pytest
 
+from autotune.batch.winner_script import run_to_use
 from autotune.comparison.confirm import confirm
 from autotune.comparison.findings import stored_workload_comparisons
 from autotune.comparison.other_workloads import compare_on_workloads
 from autotune.records.outcome import Outcome
 from autotune.records.series import SeriesKind
 from autotune.records.workload import Workload
-from autotune.results.run_to_use import run_to_use
 from autotune.results.summary import summarise
 from autotune.storage.study_store import StudyStore
 from objectives.base import Answer, FailureKind, Plan
