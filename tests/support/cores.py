@@ -18,6 +18,7 @@ from xdist.scheduler import LoadFileScheduling
 from autotune.machines.this_machine import this_machine
 
 _MARK = re.compile(r"pytest\.mark\.cores\b(\(1\))?")
+_SLOW = re.compile(r"pytest\.mark\.(?:slow|real)\b")
 
 
 class Wanted(Enum):
@@ -134,4 +135,4 @@ class Files(LoadFileScheduling):
         return wanted(self.config.rootpath / file)
 
     def _is_slow(self, file: str) -> bool:
-        return "pytest.mark.slow" in _text(self.config.rootpath / file)
+        return _SLOW.search(_text(self.config.rootpath / file)) is not None
