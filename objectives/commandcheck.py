@@ -16,6 +16,7 @@ from objectives.inputfile import name_error
 from objectives.mentions.count import counts
 from objectives.mentions.templates import mentioned_in, template_errors
 from objectives.mentions.words import places, program_of
+from objectives.patterns.search import NO_PATTERN
 from objectives.validation import problems_in
 from spaces.mention import Mention
 from spaces.parameters.problem import Problem
@@ -111,7 +112,7 @@ def _pattern_errors(options: CommandOptions) -> Iterator[Problem]:
     for path, text, groups in patterns:
         try:
             compiled = re.compile(text)
-        except re.error as error:
+        except NO_PATTERN as error:
             yield Problem(f"{text!r} is not a regular expression: {error}", path)
             continue
         if groups and compiled.groups != groups:

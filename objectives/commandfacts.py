@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from launchers.software.moment import is_of_this_moment
 from objectives.base import PlanError
 from objectives.figure import number_of
-from objectives.patterns.search import SearchError, first
+from objectives.patterns.search import NO_PATTERN, SearchError, first
 from spaces.parameters.problem import Problem
 
 _TIMEOUT_S = 60
@@ -65,7 +65,7 @@ def fact_errors(options: Mapping[str, FactOptions]) -> Iterator[Problem]:
             yield Problem(f"a fact cannot be called {name!r}, which {why}", place)
         try:
             groups = re.compile(option.pattern).groups
-        except re.error as error:
+        except NO_PATTERN as error:
             yield Problem(f"{option.pattern!r} is not a regular expression: {error}", f"{place}.pattern")
             continue
         if groups > 1:

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from launchers.software.digest import text_digest
 from objectives.mentions.templates import filled_in, mentioned_in, template_errors
+from objectives.patterns.search import NO_PATTERN
 from spaces import Value
 from spaces.mention import Mention
 from spaces.parameters.problem import Problem
@@ -91,5 +92,5 @@ def edit_errors(edits: Sequence[LineEdit], place: str) -> Iterator[Problem]:
         for key, pattern in (("replaces", edit.replaces), ("before", edit.before)):
             try:
                 re.compile(pattern or "")
-            except re.error as error:
+            except NO_PATTERN as error:
                 yield Problem(f"{pattern!r} is not a regular expression: {error}", f"{place}.{i}.{key}")

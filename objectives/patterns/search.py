@@ -25,6 +25,10 @@ _CHILD = Path(__file__).with_name("child.py")
 _LINES_AT_ONCE = 10_000
 
 
+NO_PATTERN = (re.error, OverflowError, RecursionError)
+"""What Python says of a text that is no regular expression, or one that is too large for it."""
+
+
 class SearchError(Exception):
     """A search came to no end: not the configuration's fault; `code` names why, for tables."""
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from objectives.base import Progress, ProgressReader
 from objectives.patterns.lines import PatternReader
-from objectives.patterns.search import Found, in_lines
+from objectives.patterns.search import NO_PATTERN, Found, in_lines
 from objectives.training.progress import LINE_CHARACTERS, MOST_STEPS, finite, leading_number, states
 
 STEP = "step"
@@ -22,7 +22,7 @@ def pattern_errors(patterns: Sequence[str], metrics: Sequence[str], kinds: Seque
     for index, pattern in enumerate(patterns):
         try:
             compiled = re.compile(pattern)
-        except re.error as error:
+        except NO_PATTERN as error:
             yield index, f"{pattern!r} is not a regular expression: {error}; known forms: {', '.join(kinds)}"
             return
         if not compiled.groups:

@@ -64,6 +64,8 @@ def test_what_is_no_step_is_not_read():
     ("patterns", "words"),
     [
         ([r"ep (\d+"], "is not a regular expression"),
+        (["(a{99999999999})"], "is not a regular expression"),
+        ([f"{'(' * 3000}a{')' * 3000}"], "is not a regular expression"),
         (["kears"], "did you mean 'keras'"),
         (["lots"], "has no groups"),
         ([r"ep (\d+)"], "in this order: step, val_loss, val_acc"),
