@@ -5,7 +5,6 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -290,10 +289,11 @@ def _script(argv: Sequence[Word]) -> str | None:
     """Return the file that an interpreter runs; other files may be data, or what a run writes."""
     if _INTERPRETER.fullmatch(Path(program_of(argv)).name) is None:
         return None
-    before = list(takewhile(lambda word: word.startswith("-"), flat(argv)[1:]))
-    script = next(iter(flat(argv)[1 + len(before) :]), None)
-    is_first = script is not None and not {"-m", "-c", "-e"} & set(before)
-    return script if is_first and script is not None and _is_own_file(script) else None
+    words = flat(argv)[1:]
+    first = next((index for index, word in enumerate(words) if not word.startswith("-")), len(words))
+    if first == len(words) or {"-m", "-c", "-e"} & set(words[:first]):
+        return None
+    return words[first] if _is_own_file(words[first]) else None
 
 
 def _is_own_file(word: str) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from objectives.base import Plan
 from spaces import Constraint, Parameter, Space, SpaceError, Value
-from spaces.expressions.functions import FUNCTIONS
+from spaces.expressions.names import names_of
 from spaces.parameters.parameter import Choice, Float, Integer, describe_domain, index_of
 
 Named = tuple[str, Plan]
@@ -67,11 +67,6 @@ def _with_facts_renamed(input_name: str, plan: Plan, differing: set[str]) -> Pla
         ),
         constraints=tuple(replace(rule, rule=_with_names(rule.rule, new)) for rule in plan.constraints),
     )
-
-
-def names_in(rule: str) -> set[str]:
-    """Return the names that a rule mentions."""
-    return {node.id for node in ast.walk(ast.parse(rule.strip(), mode="eval")) if isinstance(node, ast.Name)}
 
 
 def _with_names(rule: str, new: Mapping[str, str]) -> str:
@@ -166,8 +161,8 @@ def _with_valid_default(
     if not parameters:
         return parameters
     # Those of the study file's own parameters, and of the machine's facts, wait until these are there.
-    known = {*FUNCTIONS, *facts, *(parameter.name for parameter in parameters)}
-    space = Space(parameters, [rule for rule in constraints if names_in(rule.rule) <= known], facts)
+    known = {*facts, *(parameter.name for parameter in parameters)}
+    space = Space(parameters, [rule for rule in constraints if known.issuperset(names_of(rule.rule))], facts)
     try:
         space.default()
     except SpaceError:

@@ -6,10 +6,11 @@ from typing import Any
 
 from launchers.software.software import LoadedSoftware
 from objectives.base import Alike, Plan, PlanError
-from objectives.joint.space import conjunction, differing_facts, names_in
+from objectives.joint.space import conjunction, differing_facts
 from objectives.joint.texts import told_apart
 from objectives.software.objective import SOFTWARE, SoftwareObjective, Variant
 from spaces import Configuration, Constraint, SpaceError
+from spaces.expressions.names import names_of
 from spaces.parameters.parameter import Choice
 
 
@@ -37,7 +38,7 @@ def joined(planned: Sequence[PlannedSoftware]) -> Plan:
     common = {
         rule
         for rule in set[Constraint].intersection(*(set(each.plan.constraints) for each in planned))
-        if not names_in(rule.rule) & differing
+        if differing.isdisjoint(names_of(rule.rule))
     }
     try:
         space = conjunction([(each.name, _guarded(each, software, common)) for each in planned], SOFTWARE)
