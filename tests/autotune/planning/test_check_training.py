@@ -8,6 +8,8 @@ from typer.testing import CliRunner
 from autotune.cli.app import app
 from tests.autotune.planning.test_check import PYTHON, checked
 
+pytestmark = pytest.mark.cores(1)
+
 TRAINING = f"""
 objective = "training"
 
