@@ -133,7 +133,7 @@ are never printed, nor handed to another process
 `autotune pilot` refuses an address with a password
     autotune/cli/test_pilot_options.py::test_a_password_does_not_get_into_the_script
 are neither stored nor shown
-    autotune/planning/test_check.py::test_a_secret_is_not_part_of_what_is_stored_and_is_asked_for_where_it_is_missing
+    autotune/planning/test_check_secrets.py::test_a_secret_is_not_part_of_what_is_stored_and_is_asked_for_where_it_is_missing
 to a job of a batch system is for its user only
     launchers/test_submitting.py::test_only_this_user_may_read_what_a_job_gets
 The reports and job scripts that the service gives to who shows a token leave the paths out
