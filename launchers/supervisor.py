@@ -25,7 +25,7 @@ import time
 from typing import Any
 
 if __name__ != "__main__":
-    from launchers.cpus import affinity
+    from launchers.cpus import affinity, parse_cpu_list
     from launchers.meters.apart import MetersApart
     from launchers.noise.meter import NoiseMeter
     from launchers.process_tree import descendants, has_children, memory_bytes, start_time
@@ -33,7 +33,7 @@ if __name__ != "__main__":
 else:
     # Started by path, and isolated: what lies beside this file is not found by itself.
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-    from cpus import affinity  # type: ignore[import-not-found, no-redef]
+    from cpus import affinity, parse_cpu_list  # type: ignore[import-not-found, no-redef]
     from meters.apart import MetersApart  # type: ignore[import-not-found, no-redef]
     from noise.meter import NoiseMeter  # type: ignore[import-not-found, no-redef]
     from process_tree import (  # type: ignore[import-not-found, no-redef]
@@ -118,7 +118,8 @@ class Supervisor:
         self._outputs = [os.open(self._spec[name], flags, 0o644) for name in ("stdout", "stderr")]
         self._affinity = affinity() | ({"host": self._spec["host"]} if self._spec.get("host") else {})
         self._write_affinity()
-        self._meter.begin(os.sched_getaffinity(0))
+        cpus = os.sched_getaffinity(0)
+        self._meter.begin(cpus, parse_cpu_list(self._affinity["threads"]) - cpus)
         self._started = time.monotonic()
         self._program = _spawn(self._spec, self._outputs)
 

@@ -5,6 +5,8 @@ from dataclasses import asdict, dataclass, fields
 from math import isfinite
 from typing import Self
 
+_WORTH_A_WORD = 0.01
+
 
 @dataclass(frozen=True)
 class Disturbance:
@@ -12,10 +14,12 @@ class Disturbance:
 
     Shares of its time:
     - `waited_share`: of the time in which its threads could run, they waited for a core, behind others or each other.
-    - `others_share`: of the time of its CPUs, processes of others used this much; `beside_share` of all other CPUs.
+    - `others_share`: of the time of its CPUs, processes of others used this much; `beside_share` of all other CPUs, and
+      `sibling_share` of those among them that are hardware threads of its cores.
     - `stolen_share`: of the time of its CPUs, the hypervisor gave this much to other machines.
     - `throttled_share`: of the time in which its threads could run, the quota of their cgroup stopped them.
-    - `taken_share`: of the run's whole time, others kept a thread of it, on average, from running by any of these.
+    - `taken_share`: of the run's whole time, others kept a thread of it, on average, from running by any of these, or
+      from having its core for itself.
 
     `cpu_pressure`, `memory_pressure` and `io_pressure` are the shares of the time in which something stalled for lack
     of that: in its cgroup where there is one, on the whole node otherwise. `thermal_throttles` counts how often its
@@ -26,6 +30,7 @@ class Disturbance:
     waited_share: float | None = None
     others_share: float | None = None
     beside_share: float | None = None
+    sibling_share: float | None = None
     stolen_share: float | None = None
     throttled_share: float | None = None
     taken_share: float | None = None
@@ -52,6 +57,8 @@ class Disturbance:
         if self.taken_share is None:
             return ""
         used = f", and used {self.others_share:.0%} of its cores" if self.others_share is not None else ""
+        if self.sibling_share and self.sibling_share >= _WORTH_A_WORD:
+            used += f", {self.sibling_share:.0%} of their other hardware threads"
         return f"others kept it from running for {self.taken_share:.0%} of its time{used}"
 
 

@@ -16,6 +16,9 @@ SYS = "/sys"
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _BLOCK_BYTES = 512  # getrusage(2) counts input in blocks of that size, whatever those of the disk are
 _PRESSURES = ("cpu", "memory", "io")
+# A hardware thread has so much less of its core while another one of it computes: two do 1.3 times the work of one
+# (Marr et al., "Hyper-Threading Technology Architecture and Microarchitecture", Intel Technology Journal 6, 2002).
+_LOST_TO_A_SIBLING = 0.35
 # Of what processes did that ended unseen between two samples nothing is known: most of the run must have been seen.
 _SEEN_ENOUGH = 0.5
 _THERMAL_SAMPLE = 8
@@ -96,6 +99,7 @@ class NoiseMeter:
         """Read below `proc` and `sys`."""
         self._proc, self._sys = proc, sys
         self._cpus: Collection[int] = ()
+        self._siblings: Collection[int] = ()
         self._before: dict[str, float] = {}
         self._times: dict[int, tuple[float, float]] = {}
         # What threads that are there ran and waited, by process and thread; and the sums of those that are gone.
@@ -103,9 +107,12 @@ class NoiseMeter:
         self._gone = (0.0, 0.0)
         self._itself_s = 0.0
 
-    def begin(self, cpus: Collection[int]) -> None:
-        """Take note of the counters before a tree of processes starts that may use these CPUs."""
-        self._cpus = cpus
+    def begin(self, cpus: Collection[int], siblings: Collection[int] = ()) -> None:
+        """Take note of the counters before a tree of processes starts that may use these CPUs.
+
+        `siblings` are the other hardware threads of their cores.
+        """
+        self._cpus, self._siblings = cpus, siblings
         self._times = cpu_times(self._read("stat"))
         self._before = self._system()
         self._itself_s = _used_by_this_process()
@@ -155,8 +162,10 @@ class NoiseMeter:
             # Threads that wait for each other are their program's own affair.
             taken_s = min(waited_s, shares["others_share"] * width_s)
             taken_s += shares.get("stolen_share", 0.0) * width_s + (throttled or 0.0)
+            slowed_s = _LOST_TO_A_SIBLING * shares.get("sibling_share", 0.0) * cpu_s
             # What sleeps loses nothing meanwhile.
-            shares["taken_share"] = _share(taken_s, cpu_s) * min((taken_s + cpu_s) / elapsed_s, 1.0)
+            active = min((taken_s + cpu_s) / elapsed_s, 1.0)
+            shares["taken_share"] = _share(taken_s + slowed_s, cpu_s - slowed_s) * active
         counts = {
             "involuntary_switches": tree.ru_nivcsw - earlier.ru_nivcsw,
             "major_faults": tree.ru_majflt - earlier.ru_majflt,
@@ -180,6 +189,9 @@ class NoiseMeter:
             width_s = elapsed_s * len(ours)
             shares["others_share"] = _bounded((sum(used for used, _ in ours) - own_s) / width_s)
             shares["stolen_share"] = _bounded(sum(stolen for _, stolen in ours) / width_s)
+        siblings = [passed[cpu][0] for cpu in self._siblings if cpu in passed]
+        if siblings:
+            shares["sibling_share"] = _bounded(sum(siblings) / (elapsed_s * len(siblings)))
         if others:
             shares["beside_share"] = _bounded(sum(used for used, _ in others) / (elapsed_s * len(others)))
         return shares

@@ -13,6 +13,7 @@ from autotune.storage.study_store import StudyStore
 from autotune.studyfile import NoiseSection
 from launchers import process_tree
 from tests.support.fakes import SECONDS, ListDisplay, PaperExecutor, definition, small_space, took
+from tests.support.hardware_threads import two_cores
 from tests.support.managers import managed
 
 BUSY = Use(0.87, "788 python")
@@ -67,14 +68,25 @@ def test_the_mode_says_whether_there_is_a_wait():
     assert QuietMachine.of((0,), NoiseSection(wait_s=5.0), "refuse").patience_s == 0.0
 
 
-def test_use_is_that_of_the_given_cores_without_nice_processes(monkeypatch, tmp_path):
+def looked_at(monkeypatch, folder):
+    """Return what is used of CPUs 0 and 1, of which 0 computes for 0.4 s, and 2 for as long as one looks."""
     stats = iter(["cpu0 100 0 0 0\ncpu1 0 0 0 0\ncpu2 0 0 0 0\n", "cpu0 140 50 0 0\ncpu1 0 50 0 0\ncpu2 50 0 0 0\n"])
-    monkeypatch.setattr(quiet, "PROC", str(tmp_path))
+    monkeypatch.setattr(quiet, "PROC", str(folder))
     monkeypatch.setattr(quiet.time, "sleep", lambda _: None)
     monkeypatch.setattr(quiet.time, "process_time", lambda: 1.0)
     monkeypatch.setattr(quiet.Path, "read_text", lambda *_, **__: next(stats))
     monkeypatch.setattr(quiet, "_busiest", lambda: "788 python")
-    assert use_by_others((0, 1)) == Use(pytest.approx(0.4), "788 python")
+    return use_by_others((0, 1))
+
+
+def test_use_is_that_of_the_given_cores_without_nice_processes(monkeypatch, tmp_path):
+    monkeypatch.setattr("launchers.cpus.CPUS", str(tmp_path))
+    assert looked_at(monkeypatch, tmp_path) == Use(pytest.approx(0.4), "788 python")
+
+
+def test_what_computes_on_the_other_hardware_thread_of_a_core_counts(monkeypatch, tmp_path):
+    two_cores(tmp_path, monkeypatch)
+    assert looked_at(monkeypatch, tmp_path) == Use(pytest.approx((0.4 + 0.5) / 0.5 / 3), "788 python")
 
 
 @pytest.mark.parametrize(("nice", "named"), [(0, "7"), (5, "")])

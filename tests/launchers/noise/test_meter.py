@@ -47,11 +47,11 @@ def kernel(tmp_path, monkeypatch):
     return Kernel(tmp_path)
 
 
-def figures(kernel, *, busy, ran_s, waited_s, elapsed_s=10.0, cpu_s=None, cpus=(0,), stolen_s=0.0):
+def figures(kernel, *, busy, ran_s, waited_s, elapsed_s=10.0, cpu_s=None, siblings=(), stolen_s=0.0):
     """Return what is known of a run of one thread on CPU 0 of two, which have been `busy` for so many seconds."""
     meter = kernel.meter()
     kernel.busy(5.0, 5.0)
-    meter.begin(cpus)
+    meter.begin((0,), siblings)
     kernel.busy(5.0 + busy[0], 5.0 + busy[1], stolen_s)
     kernel.thread(ran_s, waited_s)
     meter.sample([7])
@@ -98,6 +98,18 @@ def test_without_a_kernel_that_tells_only_what_the_process_counted_is_known(kern
 )
 def test_what_others_took_is_what_it_waited_while_they_ran(kernel, ran_s, waited_s, busy, taken):
     assert figures(kernel, busy=busy, ran_s=ran_s, waited_s=waited_s)["taken_share"] == pytest.approx(taken)
+
+
+@pytest.mark.parametrize(("ran_s", "busy_s", "taken"), [(10.0, 10.0, 0.35), (10.0, 4.0, 0.14), (2.0, 10.0, 0.07)])
+def test_a_neighbour_on_the_other_hardware_thread_of_its_core_takes_a_part_of_it(kernel, ran_s, busy_s, taken):
+    found = figures(kernel, busy=(ran_s, busy_s), ran_s=ran_s, waited_s=0.0, siblings=(1,))
+    assert found["sibling_share"] == found["beside_share"] == pytest.approx(busy_s / 10.0)
+    assert found["taken_share"] == pytest.approx(taken)
+
+
+def test_a_core_that_is_shared_and_whose_other_thread_is_busy_is_less_than_half_a_core(kernel):
+    found = figures(kernel, busy=(10.0, 10.0), ran_s=5.0, waited_s=5.0, siblings=(1,))
+    assert found["taken_share"] == pytest.approx(0.5 + 0.5 * 0.35)
 
 
 def test_what_the_hypervisor_and_the_quota_took_counts_too(kernel):
@@ -164,6 +176,8 @@ def test_a_record_holds_what_is_known_and_ignores_what_is_no_figure():
     assert disturbance.known() == {"taken_share": 0.5}
     assert disturbance.words() == "others kept it from running for 50% of its time"
     assert Disturbance().words() == ""
+    beside = Disturbance(taken_share=0.3, others_share=0.0, sibling_share=0.85)
+    assert beside.words().endswith("30% of its time, and used 0% of its cores, 85% of their other hardware threads")
 
 
 @pytest.mark.parametrize("text", ["", "cpu0", "cpu0 1 2 x", "cpux 1 2 3", "cpu0 " + "9" * 5000 + " 1 1", "some total="])
