@@ -54,7 +54,8 @@ class SweepPoint:
     """The values of the swept parameters, None for unset, and what was measured there in `runs` runs.
 
     `value` is free of the machine's drift: the base's, times the ratio. `low` and `high` are the ends of its interval,
-    None with too few runs for one. `why` says why nothing was measured: a rule that the values break, or a failure.
+    None with too few runs for one; `is_sure` if it is better than the base at the confidence of all values together.
+    `why` says why nothing was measured: a rule that the values break, or a failure.
     `broken` are the study's limits that the runs break, with what was measured.
     """
 
@@ -64,6 +65,7 @@ class SweepPoint:
     low: float | None = None
     high: float | None = None
     speed_up: Interval | None = None
+    is_sure: bool = False
     is_base: bool = False
     why: str = ""
     broken: tuple[str, ...] = ()
@@ -102,6 +104,11 @@ class Sweep:
     def measured(self) -> tuple[SweepPoint, ...]:
         """The points that have a value."""
         return tuple(point for point in self.points if point.value is not None)
+
+    @property
+    def compared(self) -> int:
+        """How many values are compared with the base."""
+        return sum(point.speed_up is not None and not point.is_base for point in self.points)
 
     @property
     def best(self) -> SweepPoint | None:
@@ -269,7 +276,15 @@ def _point(  # noqa: PLR0913, PLR0917  what a point is read from
         return SweepPoint(**known | {"value": base * ratio})
     interval = ratio_interval(pairs, metric, confidence)
     values = [base * factor if metric.direction == "maximize" else base / factor for factor in interval]
-    return SweepPoint(**known | {"value": values[0], "low": min(values), "high": max(values), "speed_up": interval})
+    level = _level_of_each(len(table.sides) - 1, confidence)
+    is_sure = len(pairs) >= signed_rank.least_pairs(level) and ratio_interval(pairs, metric, level)[1] > 1.0
+    found = {"value": values[0], "low": min(values), "high": max(values), "speed_up": interval, "is_sure": is_sure}
+    return SweepPoint(**known | found)
+
+
+def _level_of_each(values: int, confidence: float) -> float:
+    """Return how sure of each value one must be, so that none of them looks better by chance (Bonferroni, 1936)."""
+    return max(confidence, 1.0 - 2.0 * (1.0 - confidence) / max(values, 1))
 
 
 def _with(space: Space, base: Configuration, values: Mapping[str, Value | None]) -> dict[str, Value]:
@@ -347,4 +362,13 @@ def described(sweep: Sweep) -> str:
         return f"no value{keeps} is better than the {sweep.base_name} beyond the noise ({shown(sweep.base)}; {of})"
     ratio = f"{times(best.speed_up[0], metric, '.3f')} the {sweep.base_name}"
     breaks = f", which breaks {'; '.join(sweep.base_broken)}" if sweep.base_broken else ""
-    return f"best{keeps}: {best.label}, {ratio} ({ends(best.speed_up, metric)}; {of}){breaks}"
+    said = f"best{keeps}: {best.label}, {ratio} ({ends(best.speed_up, metric)}; {of}){breaks}"
+    if sweep.base_broken or best.is_sure:
+        return said
+    by_chance = 1.0 - (0.5 + sweep.confidence / 2.0) ** sweep.compared
+    needed = signed_rank.least_pairs(_level_of_each(sweep.compared, sweep.confidence))
+    repeats = needed if sweep.rounds < needed else 2 * sweep.rounds
+    return (
+        f"{said}\nit may be chance: of {sweep.compared} values that do nothing, one looks better as surely in "
+        f"{by_chance:.0%} of sweeps (--repeats {repeats} tells better)"
+    )

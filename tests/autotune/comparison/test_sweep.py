@@ -99,6 +99,24 @@ def test_the_best_value_is_said_with_its_interval(store, tmp_path):
     assert "intervals" in described(swept(store, tmp_path, PaperExecutor(timed), repeats=2, blas=None))
 
 
+MANY = Space([Integer("block", tuple(range(1, 13)), default=1)])
+
+
+@pytest.mark.parametrize(("repeats", "is_sure"), [(6, False), (8, True)])
+def test_the_best_of_many_values_may_be_chance(tmp_path, repeats, is_sure):
+    store = StudyStore.create(f"sqlite:///{tmp_path / 'autotune.db'}", "paper", definition(MANY))
+    variants = Variants.of(MANY, request := Request({"block": None}, {}, repeats), MANY.default())
+    executor = PaperExecutor(lambda configuration: took(9.0 if configuration["block"] == 7 else 10.0))
+    found = manager(tmp_path, executor)
+    result = sweep(store, found, study_file(), request=request, variants=variants, live=lambda result: "")
+    assert result.best.label == "block=7"
+    assert result.best.is_sure is is_sure
+    chance = (
+        "\nit may be chance: of 11 values that do nothing, one looks better as surely in 24% of sweeps (--repeats 8 "
+    )
+    assert (chance in described(result)) is not is_sure
+
+
 def test_of_two_parameters_the_best_of_the_second_is_said_at_each_value_of_the_first(store, tmp_path):
     def crossing(configuration):
         fast = configuration.get("blas") == "fast"
