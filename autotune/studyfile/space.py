@@ -48,16 +48,17 @@ def joined(study: StudyFile, plan: Plan, machine: Mapping[str, Value]) -> tuple[
     errors += wrong
     parameters: tuple[Parameter, ...] = ()
     constraints: tuple[Constraint, ...] = ()
+    derived = derived_values(study)
+    fixed = constants(derived, facts)
     try:
-        fixed = constants(derived_values(study), facts)
         parameters = parameters_from_tables(study.space.parameters, {**fixed, **facts})
     except SpaceError as error:
-        errors.extend(error.problems)
+        errors.extend(_of_bound(problem, derived, fixed) for problem in error.problems)
     try:
         constraints = constraints_from_tables(study.space.constraints)
     except SpaceError as error:
         errors.extend(error.problems)
-    known = {*_parameters(study, plan), *derived_values(study), *facts}
+    known = {*_parameters(study, plan), *derived, *facts}
     mentioned = (*plan.mentioned, *mentioned_terms(study))
     errors.extend(problem for mention in mentioned if (problem := mention.problem(known)) is not None)
     errors.extend(_tradeoff_errors(study, plan))
@@ -76,7 +77,7 @@ def joined(study: StudyFile, plan: Plan, machine: Mapping[str, Value]) -> tuple[
         own = {parameter.name: parameter for parameter in parameters}
         merged = [own.pop(parameter.name, parameter) for parameter in plan.parameters]
         try:
-            space = Space([*merged, *own.values()], [*plan.constraints, *constraints], facts, derived_values(study))
+            space = Space([*merged, *own.values()], [*plan.constraints, *constraints], facts, derived)
             ready, space = _computing(study, plan, space)
             errors.extend(term_errors(study, space))
             if not errors:
@@ -88,6 +89,16 @@ def joined(study: StudyFile, plan: Plan, machine: Mapping[str, Value]) -> tuple[
             errors.extend(error.problems)
     msg = f"the space of study {study.name!r} has errors:"
     raise StudyFileError(msg, errors)
+
+
+def _of_bound(problem: Problem, derived: Mapping[str, str], fixed: Mapping[str, Value]) -> Problem:
+    """Return the problem of a bound; of derived values that are not fixed by facts it does not know the names."""
+    unfixed = (name for name in derived if name not in fixed)
+    name = next((name for name in unfixed if problem.message.startswith(f"unknown name {name!r}")), None)
+    if name is None:
+        return problem
+    message = f"{name} = {derived[name]!r} has no value here without parameters, and a bound or a default needs one"
+    return replace(problem, message=message)
 
 
 def _computing(study: StudyFile, plan: Plan, space: Space) -> tuple[Plan, Space]:
