@@ -17,7 +17,7 @@ import archspec.cpu
 import psutil
 
 from launchers.cpus import CPUS, fewest_threads, one_thread_per_core
-from launchers.noise.meter import cgroups
+from launchers.noise.meter import cgroups, upwards
 from launchers.software.moment import is_of_this_moment
 
 FACTS = frozenset({"cores", "nodes", "cores_per_node", "threads_per_core", "sockets", "memory_bytes"})
@@ -138,9 +138,8 @@ def _groups(controller: str) -> list[Path]:
 
     Of version 2 of control groups, or of a `controller` of version 1. In a container they may lie at the root.
     """
-    own = cgroups(read_if_there(_OWN_GROUPS)).get(controller, "").strip("/")
-    above = _CGROUP / controller
-    return [above, *(above.joinpath(*own.split("/")[: depth + 1]) for depth in range(own.count("/") + bool(own)))]
+    own = cgroups(read_if_there(_OWN_GROUPS)).get(controller, "")
+    return [_CGROUP / controller / path.lstrip("/") for path in upwards(own)]
 
 
 def _words(path: Path) -> list[str]:

@@ -84,6 +84,15 @@ def cgroups(text: str) -> dict[str, str]:
     return paths
 
 
+def upwards(path: str) -> list[str]:
+    """Return a control group and those above it, up to the root, which is ``: each may have a limit or a counter."""
+    paths = [path := path.rstrip("/")]
+    while path:
+        path = path.rpartition("/")[0]
+        paths.append(path)
+    return paths
+
+
 def _counters(fields: Iterable[str]) -> list[int]:
     """Return the counters of the kernel that these are; none at all if one of them is none."""
     fields = [field.strip() for field in fields]
@@ -219,8 +228,8 @@ class NoiseMeter:
             if total is not None:
                 found[name] = total
         # A quota is that of any group above: each counts what it stops. In a container they may lie at the root.
-        levels = [f"{self._sys}/fs/cgroup{path}" for path in _upwards(own)]
-        levels += [f"{self._sys}/fs/cgroup/cpu{path}" for path in _upwards(groups.get("cpu", "").rstrip("/"))]
+        levels = [f"{self._sys}/fs/cgroup{path}" for path in upwards(own)]
+        levels += [f"{self._sys}/fs/cgroup/cpu{path}" for path in upwards(groups.get("cpu", ""))]
         throttled = [total for level in levels if (total := throttled_s(_text(f"{level}/cpu.stat"))) is not None]
         if throttled:
             found["throttled"] = sum(throttled)
@@ -238,15 +247,6 @@ class NoiseMeter:
 def _used_by_this_process() -> float:
     used = resource.getrusage(resource.RUSAGE_SELF)
     return used.ru_utime + used.ru_stime
-
-
-def _upwards(path: str) -> list[str]:
-    """Return a group and those above it, up to the root."""
-    paths = [path]
-    while path:
-        path = path.rpartition("/")[0]
-        paths.append(path)
-    return paths
 
 
 def _text(path: str) -> str:
