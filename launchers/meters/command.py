@@ -10,8 +10,8 @@ from contextlib import suppress
 from .metered import ENERGY
 
 _PATIENCE_S = 4.0
-# Not a part of a date, of a time, or of a number with marks between its thousands.
-_NUMBER = re.compile(r"(?<![\w.,-])(?<!\d:)\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?!\d|[.,:/-]\d)")
+# Not a part of a date in numbers, of a time, or of a number with marks between its thousands.
+_NUMBER = re.compile(r"(?<![\w.,/-])(?<!\d:)\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?!\d|[.,:/-]\d)")
 
 
 class Command:

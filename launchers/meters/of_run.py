@@ -30,11 +30,12 @@ class MetersOfRun:
         """Find the meters of a job: of several nodes only its command, since this one is a part of the whole."""
         self._clock = clock
         environment, self._gpus = spec["environment"], spec["gpus"]
+        self._has_command = bool(spec["meter"])
         made: list[Callable[[], Meter]] = []
         if spec["nodes"] == 1:
             made.append(lambda: _of_processors(sys))
             made += [lambda: Cards(looks(environment, self._gpus, sys, library))] if self._gpus else []
-        if spec["meter"]:
+        if self._has_command:
             made.append(lambda: Command(spec["meter"], environment))
         self._meters = [meter for make in made if (meter := _made(make)) is not None]
 
@@ -49,10 +50,13 @@ class MetersOfRun:
         self._each(lambda meter: meter.sample(self._clock()))
 
     def end(self) -> dict[str, float]:
-        """Return what they say, and the sum of the energies; the job's own command knows the whole better."""
+        """Return what they say, and the sum of the energies, but where the job's own command is to tell the whole.
+
+        One that tells nothing of this run tells it of others, which would be compared with a sum of other things.
+        """
         found: dict[str, float] = {}
         self._each(lambda meter: found.update(meter.end(self._clock())))
-        return {**with_sum(found, self._gpus), **found}
+        return found if self._has_command else with_sum(found, self._gpus)
 
     def _each(self, act: Callable[[Meter], None]) -> None:
         for meter in tuple(self._meters):

@@ -102,15 +102,26 @@ def test_a_command_of_the_users_tells_the_energy_of_the_whole_job_on_any_number_
         ("-7", "-5"),
     ],
 )
-def test_a_command_that_tells_no_growing_counter_tells_nothing(tmp_path, says):
-    meters = MetersApart(str(tmp_path))
+def test_a_command_that_tells_no_growing_counter_tells_nothing_and_the_sum_takes_its_place_nowhere(
+    kernel, tmp_path, says
+):
+    meters = MetersApart(kernel.sys)
     meters.begin({**ALONE, "meter": counting(tmp_path, *says)})
-    assert meters.figures() == {}
+    kernel.counts("intel-rapl:0", 47_000_000)
+    assert meters.figures().keys() == {"cpu_energy_j", "cpu_mean_power_w"}
 
 
-def test_dates_and_times_of_day_are_no_counter(tmp_path):
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("2026-11-26 18:20:07 5000", "2026-11-27 00:00:09 5042"),
+        ("2026/03/04 12:00:01 5000", "2026/03/05 00:00:09 5042"),
+        ("5000 J 26 Nov 2026", "5042 J 27 Nov 2026"),
+    ],
+)
+def test_dates_in_numbers_and_times_of_day_are_no_counter(tmp_path, before, after):
     meters = MetersApart(str(tmp_path))
-    meters.begin({**ALONE, "meter": counting(tmp_path, "2026-11-26 18:20:07 5000", "2026-11-27 00:00:09 5042")})
+    meters.begin({**ALONE, "meter": counting(tmp_path, before, after)})
     assert meters.figures() == {"energy_j": 42.0}
 
 
