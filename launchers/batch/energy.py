@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from math import inf
 
 from launchers.batch.commands import Commands, in_parts
 from launchers.batch.known_job import KnownJob
@@ -11,8 +12,8 @@ from launchers.meters.metered import ENERGY
 
 _PATIENCE_S = 60.0  # a job is booked some seconds after its script has ended
 _PAUSE_S = 5.0
-# Where so many jobs in a row were not booked, as where Slurm counts no energy, later ones are asked for once.
-_UNANSWERED = 3
+# Where so many jobs were not booked before any was, as where Slurm counts no energy, later ones are asked for once.
+_UNBOOKED = 3
 _WAITS = JobStatus(JobState.RUNNING, booked=False)
 
 
@@ -25,7 +26,9 @@ class Energies:
         self._ask = ask
         self._clock = clock
         self._ask_at = clock()
-        self._unanswered = 0
+        self._unbooked = 0
+        self._is_counted = False  # the energy of some job was booked
+        self._failed_at = -inf
 
     def added(self, jobs: Mapping[str, KnownJob], statuses: Mapping[str, JobStatus]) -> Mapping[str, JobStatus]:
         """Return the statuses of `jobs`, those of ended ones with their energies."""
@@ -35,7 +38,7 @@ class Energies:
         now = self._clock()
         if now >= self._ask_at:
             self._ask_at = now + _PAUSE_S
-            told = _told(self._question, self._ask, [job.number for job in ended])
+            told = self._told(self._question, [job.number for job in ended], now)
             for job in ended:
                 self._take(job, told.get(job.number), now)
         return {
@@ -46,21 +49,29 @@ class Energies:
     def _take(self, job: KnownJob, joules: float | None, now: float) -> None:
         """Take note of what was told of a job that has ended; after a while it has no energy."""
         job.unmetered_since = now if job.unmetered_since is None else job.unmetered_since
-        patience_s = _PATIENCE_S if self._unanswered < _UNANSWERED else 0.0
+        patience_s = _PATIENCE_S if self._is_counted or self._unbooked < _UNBOOKED else 0.0
         job.is_metered = joules is not None or now - job.unmetered_since >= patience_s
         if not job.is_metered or job.ended is None:
             return
-        self._unanswered = 0 if joules is not None else self._unanswered + 1
+        if joules is not None:
+            self._is_counted = True
+        elif job.unmetered_since > self._failed_at:
+            # An accounting that was away meanwhile has not said that it counts nothing.
+            self._unbooked += 1
         # What other meters told is no substitute: they count other things, and runs are compared.
         others = {name: figure for name, figure in job.ended.metered.items() if name != ENERGY}
         job.ended = replace(job.ended, metered=others if joules is None else {**others, ENERGY: joules})
 
-
-def _told(question: EnergyQuestion, ask: Commands, numbers: Sequence[str]) -> Mapping[str, float]:
-    found: dict[str, float] = {}
-    for some in in_parts(numbers):
-        found |= question.read(ask(question.command(some)).stdout)
-    return found
+    def _told(self, question: EnergyQuestion, numbers: Sequence[str], now: float) -> Mapping[str, float]:
+        """Return the joules of those of the jobs of which they are booked; take note of a command that failed."""
+        found: dict[str, float] = {}
+        for some in in_parts(numbers):
+            answer = self._ask(question.command(some))
+            if answer.code == 0:
+                found |= question.read(answer.stdout)
+            else:
+                self._failed_at = now
+        return found
 
 
 def _counts(status: JobStatus) -> bool:

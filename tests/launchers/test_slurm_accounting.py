@@ -51,15 +51,15 @@ def test_slurm_without_accounting_says_nothing():
 
 @pytest.fixture
 def accounting(queue, monkeypatch):
-    """What sacct of the faked Slurm prints."""
-    printed = {"stdout": ""}
+    """What sacct of the faked Slurm prints, and its exit code."""
+    printed = {"code": 0, "stdout": ""}
     answers = type(queue).__call__
 
     def answer(self, argv, *others, **more):
         if argv[0] != "sacct":
             return answers(self, argv, *others, **more)
         self.asked.append(list(argv))
-        return Answer(0, printed["stdout"])
+        return Answer(printed["code"], printed["stdout"])
 
     monkeypatch.setattr(type(queue), "__call__", answer)
     return printed
@@ -111,6 +111,55 @@ def test_where_nobody_counts_later_jobs_are_not_waited_for(queue, accounting, cl
     end(folder)
     clock.move(10.0)
     assert look(job_id).state is JobState.ENDED
+
+
+@pytest.fixture
+def three_end(accounting, submit, launcher, clock):
+    def three_end(*codes: int) -> None:
+        """Let three jobs end at once whose energy is not booked when it is asked for, with these exit codes."""
+        started = [submit(f"{number} of three") for number in range(3)]
+        for _, folder in started:
+            end(folder)
+        ids = [job_id for job_id, _ in started]
+        for code, state in zip(codes, (JobState.RUNNING, JobState.ENDED), strict=True):
+            accounting["code"] = code
+            clock.move(60.0)
+            statuses = launcher.poll(ids).values()
+            assert [status.state for status in statuses] == [state] * 3
+        assert not any("energy_j" in status.metered for status in statuses)
+
+    return three_end
+
+
+def test_where_energy_was_booked_once_later_jobs_are_waited_for(accounting, three_end, submit, look):
+    job_id, folder = submit("first")
+    end(folder)
+    accounting["stdout"] = "1|42|1|COMPLETED\n1.batch|42|1|COMPLETED\n"
+    assert look(job_id).metered["energy_j"] == 42.0
+    three_end(0, 0)
+    job_id, folder = submit("last")
+    end(folder)
+    assert look(job_id).state is JobState.RUNNING
+    accounting["stdout"] = "5|43|1|COMPLETED\n5.batch|43|1|COMPLETED\n"
+    assert look(job_id).metered["energy_j"] == 43.0
+
+
+@pytest.mark.parametrize("last", [0, 1])
+def test_an_accounting_that_fails_has_not_said_that_it_counts_nothing(accounting, three_end, submit, look, last):
+    three_end(1, last)
+    job_id, folder = submit("last")
+    end(folder)
+    accounting["code"] = 0
+    assert look(job_id).state is JobState.RUNNING
+    accounting["stdout"] = "4|43|1|COMPLETED\n4.batch|43|1|COMPLETED\n"
+    assert look(job_id).metered["energy_j"] == 43.0
+
+
+def test_what_was_printed_before_a_failure_is_not_read(accounting, submit, look):
+    job_id, folder = submit()
+    end(folder)
+    accounting |= {"code": 124, "stdout": "1|42|1|COMPLETED\n1.batch|42|1|COMPLETED\n"}
+    assert look(job_id).state is JobState.RUNNING
 
 
 def test_a_job_that_was_ended_is_not_asked_for(queue, accounting, submit, launcher, look):
