@@ -72,12 +72,13 @@ class Cards:
         self._last = [look() for look in self._looks]
         self._add(self._last if rates is None else rates, now_s)
         energies = [self._energy_j(number) for number in range(len(self._looks))]
-        energy_j = None if None in energies else sum(filter(None, energies))
+        # Of two dies that share a module one shows the power of both, and the other 0; no card that runs draws nothing.
+        energy_j = None if None in energies else sum(filter(None, energies)) or None
         busy = [None if busy_s is None or not self._seen_s else busy_s / self._seen_s for busy_s in self._busy_s]
         found = {
             GPU_BUSY: None if None in busy else sum(filter(None, busy)) / len(busy),
             GPU_PEAK_MEMORY: self._peak_bytes,
-            GPU_PEAK_POWER: self._peak_w,
+            GPU_PEAK_POWER: self._peak_w or None,
             GPU_ENERGY: energy_j,
             GPU_POWER: None if energy_j is None or not self._seen_s else energy_j / self._seen_s,
         }

@@ -64,6 +64,14 @@ def test_a_counter_that_began_anew_or_has_not_moved_tells_nothing(energy_j):
     assert not used([*GROWS[:3], FULL._replace(energy_j=energy_j)]).keys() & {"gpu_energy_j", "gpu_mean_power_w"}
 
 
+def test_the_die_that_tells_0_for_the_power_of_both_tells_no_power():
+    first = Reading(busy_share=0.5, memory_bytes=2**30, power_w=100.0)
+    second = first._replace(power_w=0.0)
+    assert used([second] * 4).keys() == {"gpu_busy_share", "gpu_peak_memory_bytes"}
+    both = used([first] * 4, [second] * 4)
+    assert (both["gpu_energy_j"], both["gpu_peak_power_w"], both["gpu_mean_power_w"]) == (1000.0, 100.0, 100.0)
+
+
 def test_a_run_of_no_time_has_no_share():
     meter = Cards([lambda: FULL])
     meter.begin(1.0)
