@@ -202,9 +202,13 @@ def _gpus(told: Sequence[tuple[float, Mapping[str, float]]]) -> Used:
 
 
 def _gpu_s(run: Run) -> float:
-    """Return the GPU-seconds that a run held: a machine with fewer cards than were wanted gave what it has."""
+    """Return the GPU-seconds that a run held: a machine with fewer cards than were wanted gave what it has.
+
+    The card without a name stands for all that a program finds, where nothing lists them.
+    """
     resources = run.job.get("resources", {})
-    return float((len(resources.get("cards", ())) or resources.get("gpus", 0)) * run.outcome.usage.elapsed_s)
+    named = sum(1 for card in resources.get("cards", ()) if card.get("name"))
+    return float((named or resources.get("gpus", 0)) * run.outcome.usage.elapsed_s)
 
 
 def _entry(run: Run, default: int, seen: set[int | None]) -> str:

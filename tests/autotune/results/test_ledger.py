@@ -131,7 +131,14 @@ def test_gpus_are_counted_in_their_own_seconds():
 
 
 def test_cards_that_were_not_there_were_not_held():
-    assert book(ran(10, gpus=4, cards=[{"uuid": "GPU-1"}])).gpu_s == 10.0
+    assert book(ran(10, gpus=4, cards=[{"name": "GPU-1", "vendor": "nvidia", "cpus": []}])).gpu_s == 10.0
+
+
+def test_where_nothing_lists_the_cards_a_run_held_as_many_as_it_asked_for():
+    # As the pool of cards hands out whatever a program finds.
+    whatever = [{"name": "", "vendor": "", "cpus": []}]
+    assert book(ran(10, gpus=4, cards=whatever)).gpu_s == 40.0
+    assert book(ran(10, cards=[])).gpu_s == 0.0
 
 
 def test_energy_is_said_with_how_long_the_cards_were_held_that_told_it():
