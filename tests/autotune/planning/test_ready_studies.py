@@ -14,7 +14,7 @@ from autotune.planning.programs import known_programs
 from autotune.studyfile.space import joined
 from launchers import EndReason, JobState, JobStatus, Usage
 from launchers.local import LocalLauncher
-from objectives.base import Context, InvalidResult, Output, Plan
+from objectives.base import ApplicationError, Context, InvalidResult, Output, Plan
 from objectives.command import planned
 from objectives.commandcheck import read
 from objectives.mentions.nodes import Nodes
@@ -82,6 +82,24 @@ def test_figures_of_lammps(tmp_path, study):
     if study.name == "lammps":
         assert measured.metrics["steps_per_s"] == 37.635
         assert steps(plan, text) == list(range(0, 201, 20))
+
+
+@pytest.mark.parametrize(
+    ("failed", "is_right"),
+    [
+        ("", True),
+        ("number of failed transactions: 0 (0.000%)\n", True),
+        ("number of failed transactions: 3 (0.1%)\n", False),
+    ],
+)
+def test_pgbench_says_from_version_15_on_how_many_transactions_failed(tmp_path, failed, is_right):
+    plan, _ = ready(shipped("pgbench"))
+    text = f"{failed}latency average = 1.5 ms\ntps = 2600.5 (without initial connection time)\nconsistent\n"
+    if is_right:
+        assert plan.objective.measure(output(tmp_path, text)).metrics == {"tps": 2600.5, "latency_ms": 1.5}
+        return
+    with pytest.raises(ApplicationError, match="number of failed transactions: 3"):
+        plan.objective.measure(output(tmp_path, text))
 
 
 @pytest.fixture
@@ -158,7 +176,7 @@ def test_an_own_input_of_lammps_keeps_what_is_unset_and_gets_what_is_set(here):
     assert (here / "default" / "data.al").is_file()
     assert (list(made.argv), made.mpi.ranks) == (["lmp", "-in", "in.lammps"], 4)
     knobs = {"px": 2, "py": 2, "pz": 1, "skin": 1.0, "every": 5, "delay": 10, "newton": "off", "suffix": "opt"}
-    job(study, here / "changed", knobs)
+    assert job(study, here / "changed", knobs).argv[-2:] == ("-sf", "opt")
     assert (here / "changed" / "in.lammps").read_text().splitlines() == [
         "suffix opt",
         "units metal",
