@@ -33,7 +33,7 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
-from shelves import Disk, FarMemory, Places, SlowDisk, newest
+from shelves import Disk, FarMemory, PartnerMemory, Places, SlowDisk, newest
 
 FORK = multiprocessing.get_context("fork")
 MB = 10**6
@@ -224,7 +224,7 @@ def finish(asked: argparse.Namespace, seed: int) -> None:
             for rank in range(asked.ranks)
         ],
         [Disk(Path("local", str(rank))) for rank in range(asked.ranks)],
-        [FarMemory(asked.link * MB) for _ in range(asked.ranks)],
+        [PartnerMemory(asked.link * MB) for _ in range(asked.ranks)],
     )
     if places.newest():
         sys.exit("error: there are checkpoints of another job here: begin in an empty folder")

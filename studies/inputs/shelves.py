@@ -80,6 +80,16 @@ class FarMemory(Memory):
         wait_until(begun + size * self.writers / self.rate)
 
 
+class PartnerMemory(FarMemory):
+    """Where a partner keeps a copy for a rank, which has to come back over the link."""
+
+    def _read(self, slot: int) -> bytes:
+        begun = time.monotonic()
+        state = super()._read(slot)
+        self._arrive(len(state), begun)
+        return state
+
+
 @dataclass(frozen=True)
 class Disk(Shelf):
     """Files of a folder, each written safely before it takes the place of the one before."""
@@ -148,7 +158,7 @@ class Places:
     ranks: int
     file_system: list[SlowDisk]
     local: list[Disk]
-    copy: list[FarMemory]
+    copy: list[PartnerMemory]
     memory: list[Memory] = field(init=False)
 
     def __post_init__(self) -> None:

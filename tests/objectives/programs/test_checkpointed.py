@@ -146,6 +146,18 @@ def test_a_copy_at_another_node_is_there_when_it_has_come_over_the_link(monkeypa
     assert there.get(7) == b"x" * 500
 
 
+def test_a_copy_at_another_node_comes_back_over_the_link(monkeypatch):
+    shelves, waits = loaded("shelves"), []
+    monkeypatch.setattr(shelves.time, "sleep", waits.append)
+    copy, mail = shelves.PartnerMemory(1000.0), shelves.FarMemory(1000.0)
+    for there in (copy, mail):
+        there.put(7, b"x" * 500, 0)
+    waits.clear()
+    assert copy.get(7) == mail.get(7) == b"x" * 500
+    # What was sent to rank 0 is there already; what a partner keeps has to be fetched.
+    assert waits == [pytest.approx(0.5, abs=0.2)]
+
+
 @pytest.fixture
 def slow(tmp_path, monkeypatch):
     """Return a disk of 1 kB a second that two write to at once and four read from, and what happened in each wait."""
