@@ -51,9 +51,9 @@ def mentions(options: CommandOptions, files: tuple[RunFile, ...]) -> tuple[Menti
     found = [mention for place, text in _templates(options) for mention in mentioned_in(text, place)]
     found += mentioned_in_files(options.files, files)
     found += counts(**options.counts)
-    first: dict[tuple[str, bool], Mention] = {}
+    first: dict[tuple[str, int | None], Mention] = {}
     for mention in found:
-        first.setdefault((mention.key, mention.count), mention)
+        first.setdefault((mention.key, mention.least), mention)
     return tuple(first.values())
 
 

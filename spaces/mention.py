@@ -18,12 +18,12 @@ from spaces.space import Space
 class Mention:
     """The name of a parameter, a derived value or a fact, or an expression over them, at a `path` of the study file.
 
-    A `count` is a whole number from 1 up.
+    With `least` it is a whole number, from that up.
     """
 
     text: str
     path: str
-    count: bool = False
+    least: int | None = None
 
     @property
     def key(self) -> str:
@@ -94,30 +94,31 @@ def values_of_mentions(space: Space, mentions: Iterable[Mention]) -> tuple[Value
             problems.append(Problem(str(error), mention.path))
             continue
         nodes[mention.key] = node
-        if mention.count and (wrong := _count_error(node)):
+        if mention.least is not None and (wrong := _count_error(node, mention.least)):
             text = clean(mention.text)
             problems.append(
                 Problem(str(ExpressionError(wrong, text, 0, len(text), "use // or floor(...)")), mention.path)
             )
         elif rule := _rule(mention, node):
-            reason = "it is a whole number from 1 up" if mention.count else "it cannot be computed elsewhere"
+            counted = f"it is a whole number from {mention.least} up"
+            reason = "it cannot be computed elsewhere" if mention.least is None else counted
             taken = {one.name for one in needed.values()}
             name = mention.path if mention.path not in taken else f"{mention.path}: {clean(mention.text)}"
             needed.setdefault(rule, Constraint(name, rule, reason))
     return Values(space, nodes), list(needed.values()), problems
 
 
-def _count_error(node: Node) -> str | None:
+def _count_error(node: Node, least: int) -> str | None:
     if node.kind != "int":
         kind = {"float": "a number", "bool": "true or false", "str": "a word"}[node.kind]
         return f"this must be a whole number; it is {kind}"
-    return f"this must be at least 1; it is at most {node.high}" if node.high < 1 else None
+    return f"this must be at least {least}; it is at most {node.high}" if node.high < least else None
 
 
 def _rule(mention: Mention, node: Node) -> str | None:
     """Return the rule that keeps a mention usable, None where it always is."""
-    if mention.count and node.low < 1:
-        return f"({mention.text}) >= 1"
+    if mention.least is not None and node.low < mention.least:
+        return f"({mention.text}) >= {mention.least}"
     if not can_fail(node):
         return None
     return f"({mention.text}) != ''" if node.kind == "str" else f"abs({mention.text}) >= 0"

@@ -21,8 +21,11 @@ Count = Annotated[int | str, BeforeValidator(_count)]
 
 
 def counts(**options: Count | None) -> list[Mention]:
-    """Return what the options mention that are no plain numbers."""
-    return [Mention(text, f"options.{name}", count=True) for name, text in options.items() if isinstance(text, str)]
+    """Return what the options mention that are no plain numbers. Only of GPUs a run may have none."""
+    least = {"gpus": 0}
+    return [
+        Mention(text, f"options.{name}", least.get(name, 1)) for name, text in options.items() if isinstance(text, str)
+    ]
 
 
 def counted(count: Count, values: Mapping[str, Value], unset: int = 1) -> int:

@@ -102,7 +102,7 @@ def test_a_configuration_for_which_a_mention_has_no_value_is_not_valid():
     made = Space((RANKS, zero), (), FACTS)
     mentions = [
         Mention("ranks // zero", "options.argv.1"),
-        Mention("4 // ranks - 1", "options.threads", count=True),
+        Mention("4 // ranks - 1", "options.threads", least=1),
         Mention("4 // ranks", "options.argv.2"),
     ]
     _, needed, _ = values_of_mentions(made, mentions)
@@ -122,9 +122,19 @@ def test_mentions_at_one_path_of_which_each_may_have_no_value_are_rules_with_nam
 
 def test_a_root_that_is_rounded_is_a_count():
     made = Space((RANKS,), (), {"cells": 1000})
-    values, needed, problems = values_of_mentions(made, [Mention("floor(cells ** 0.5)", "options.ranks", count=True)])
+    values, needed, problems = values_of_mentions(made, [Mention("floor(cells ** 0.5)", "options.ranks", least=1)])
     assert (needed, problems) == ([], [])
     assert values.of({"ranks": 1}) == {"= floor(cells ** 0.5)": 31}
+
+
+def test_a_count_may_be_zero_where_that_is_the_least():
+    made = Space((RANKS,), (), FACTS)
+    mention = Mention("ranks if ranks > 1 else 0", "options.gpus", least=0)
+    values, needed, problems = values_of_mentions(made, [mention])
+    assert (needed, problems) == ([], [])
+    assert [values.of({"ranks": ranks})[mention.key] for ranks in (1, 2)] == [0, 2]
+    _, (rule,), _ = values_of_mentions(made, [Mention("ranks - 2", "options.gpus", least=0)])
+    assert rule.rule == "(ranks - 2) >= 0"
 
 
 @pytest.mark.parametrize(
@@ -139,6 +149,6 @@ def test_a_root_that_is_rounded_is_a_count():
 )
 def test_a_count_is_a_whole_number(text, message):
     made = Space((RANKS, Choice("word", ("a",))), (), FACTS)
-    _, _, (problem,) = values_of_mentions(made, [Mention(text, "options.ranks", count=True)])
+    _, _, (problem,) = values_of_mentions(made, [Mention(text, "options.ranks", least=1)])
     assert problem.path == "options.ranks"
     assert message in problem.message
