@@ -30,7 +30,11 @@ def knobs(python: TorchPython, options: MpiOptions) -> Knobs:
     names = (GLOO, NCCL) if on_gpus else (GLOO,)
     help_ = "the backend of torch.distributed that does it; unset: the MPI library"
     rule = f"{BACKEND} != '{NCCL}' or {RANKS} <= {python.gpus}"
-    rules = (Constraint("a GPU for each rank", rule, "NCCL gives each rank one"),) if on_gpus else ()
+    one_node = f"not is_set({BACKEND}) or nodes == 1 or {RANKS} <= cores_per_node"
+    rules = (
+        Constraint("ranks of one node", one_node, "the ranks of a backend are processes of one node"),
+        *((Constraint("a GPU for each rank", rule, "NCCL gives each rank one"),) if on_gpus else ()),
+    )
     return Knobs((Choice(BACKEND, names, optional=True, help=help_),), rules, _nothing)
 
 

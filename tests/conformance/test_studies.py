@@ -1,12 +1,18 @@
 """What every study that ships must be."""
 
+import numpy as np
 import pytest
 
 from autotune import studyfile
 from autotune.machines.this_machine import this_machine
 from autotune.planning.check import check
 from autotune.planning.prepare import prepare
+from autotune.studyfile.space import joined
 from launchers.local import local_launcher
+from objectives.base import Context
+from objectives.command import planned
+from objectives.commandcheck import read
+from objectives.mentions.nodes import Nodes
 from objectives.registry import COMMAND, OBJECTIVES, REPLAY
 
 STUDIES = {name: studyfile.load(path) for name, path in studyfile.catalogue().items()}
@@ -40,6 +46,26 @@ def test_a_shipped_study_of_a_command_has_no_mistake(name):
         assert found.space.size.value >= STUDIES[name].budget.trials
         options = STUDIES[name].options
         assert options.get("answer") or options.get("success")
+
+
+NODES, CORES = 4, 8
+CLUSTER = {"cores": NODES * CORES, "nodes": NODES, "cores_per_node": CORES, "threads_per_core": 1, "sockets": 2}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_process_of_a_shipped_study_has_the_cores_of_one_node_at_most(name, tmp_path):
+    study = STUDIES[name]
+    checked, files, _ = read(study.options, make=False)
+    plan = planned(checked, files, Nodes(NODES, CORES), is_elsewhere=True)
+    plan, space = joined(study, plan, {**CLUSTER, "memory_bytes": 2**38})
+    for number, configuration in enumerate([space.default(), *space.sample(np.random.default_rng(0), 20)]):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        job = plan.objective.job(configuration, Context(folder))
+        ranks = 1 if job.mpi is None else job.mpi.ranks
+        # Two threads a core are tried where a program may gain by it.
+        assert job.resources.cores <= 2 * CORES * ranks
+        assert job.mpi is not None or (job.resources.cores <= CORES and job.resources.nodes == 1)
 
 
 def test_the_worked_examples_ship():

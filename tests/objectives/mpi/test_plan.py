@@ -74,8 +74,8 @@ def planned(tmp_path, **options):
     return plan(options, machine={"cores": 2}, run_job=run_job, folder=tmp_path / "plan")
 
 
-def space(made):
-    return Space(made.parameters, made.constraints, made.facts)
+def space(made, nodes=1):
+    return Space(made.parameters, made.constraints, {"nodes": nodes, "cores_per_node": 2, **made.facts})
 
 
 def test_the_library_itself_says_which_algorithms_there_are(tools, tmp_path):
@@ -164,6 +164,11 @@ def test_torch_takes_the_place_of_mpi_by_the_backends_that_it_has_here(tools, tm
     # A GPU for each rank.
     assert not on_gpus.contains({"collective": "bcast", "ranks": 4, "backend": "nccl"})
     assert on_gpus.contains({"collective": "bcast", "ranks": 4, "backend": "gloo"})
+    # MPI's ranks are spread over two nodes; a backend's would be processes of one, more than it has cores.
+    on_two_nodes = space(made, nodes=2)
+    assert on_two_nodes.contains({"collective": "bcast", "ranks": 4})
+    assert on_two_nodes.contains({"collective": "bcast", "ranks": 2, "backend": "gloo"})
+    assert not on_two_nodes.contains({"collective": "bcast", "ranks": 4, "backend": "gloo"})
 
 
 def test_mpich_lists_its_own(tools, tmp_path):
