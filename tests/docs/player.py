@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.docs.commandline import QUICK
 from tests.docs.page import ROOT, Block, Command, Page
-from tests.docs.test_docs import QUICK
 from tests.support import warm
 
 _SHIM = f'#!/bin/sh\nexec {sys.executable} -m autotune "$@"\n'

@@ -11,7 +11,10 @@ from typer.testing import CliRunner
 
 from autotune.batch.site_file import SiteFile, find_cluster
 from autotune.cli.app import app
-from tests.docs.test_docs import FRONT, QUICK, ROOT, autotune
+from tests.docs.commandline import QUICK, autotune
+from tests.docs.page import ROOT
+from tests.docs.test_docs import FRONT
+from tests.support.silicon import silicon
 
 CLUSTERS = (ROOT / "docs" / "clusters.md").read_text(encoding="utf-8")
 COMMANDS = dict.fromkeys(
@@ -67,7 +70,9 @@ def test_a_pilot_job_is_written(folder, words):
 def test_pw_x_is_tuned_by_jobs_of_a_real_slurm(folder, slurm):
     text = 'base = "slurm"\npoll_s = 1.0\nmpi = "Open MPI 4.1.4"\n'
     (folder / "autotune" / "site.toml").write_text(text, encoding="utf-8")
-    ended = autotune(folder, ["study", "qe", "--launcher", "slurm", "--trials", "3", "--workers", "1", *QUICK])
+    (folder / "my.in").write_text(silicon(), encoding="utf-8")
+    short = ["--input", "my.in", "--name", "qe", "--trials", "3", "--workers", "1", *QUICK]
+    ended = autotune(folder, ["study", "qe", "--launcher", "slurm", *short])
     assert ended.returncode == 0, ended.stderr
     assert "verdict: " in ended.stdout
     runs = json.loads(autotune(folder, ["runs", "qe", "--json"]).stdout)

@@ -10,7 +10,8 @@ import pytest
 from tests.docs.page import PAGES, REASONS, Page
 from tests.docs.player import Player, files, shortened
 from tests.docs.test_clusters import CANCEL, DRY, PILOT
-from tests.docs.test_docs import COMMANDS, FRONT, IMPORT_COMMANDS, MACHINE_COMMANDS, PREDICTIONS, README_RUN, SERVE
+from tests.docs.test_docs import COMMANDS, FRONT, README_RUN, SERVE
+from tests.docs.test_other_pages import IMPORT_COMMANDS, MACHINE_COMMANDS, PREDICTIONS
 
 pytestmark = [pytest.mark.slow, pytest.mark.cores(1)]
 

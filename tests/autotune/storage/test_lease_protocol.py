@@ -157,7 +157,7 @@ class Protocol:
 
 @pytest.mark.slow
 @pytest.mark.timeout(0 if HISTORIES else 600)
-@pytest.mark.parametrize(("kind", "histories"), [("sqlite", 1000), ("postgresql", 20)])
+@pytest.mark.parametrize(("kind", "histories"), [("sqlite", 300), ("postgresql", 20)])
 def test_no_history_doubles_or_loses_a_run_or_lets_who_lost_a_lease_store_it(request, kind, histories):
     url = "sqlite://" if kind == "sqlite" else request.getfixturevalue(kind)
     engine = sa.create_engine(url, poolclass=sa.StaticPool)

@@ -19,6 +19,7 @@ from objectives.command import plan
 from objectives.efficiency import library
 from objectives.efficiency.objective import EFFICIENCIES, MPI_TIMES, TimedObjective
 from objectives.efficiency.times import MissingTimesError, executions, times_in
+from tests.support.silicon import silicon
 
 SOURCE = Path(__file__).parent / "programs" / "planted.c"
 LIBRARIES = {
@@ -157,11 +158,7 @@ def test_a_program_without_mpi_is_not_disturbed(tmp_path):
 @pytest.mark.skipif(not (shutil.which("pw.x") and shutil.which("mpirun")), reason="no pw.x and mpirun here")
 def test_pw_is_timed_although_its_fortran_calls_pass_by_the_c_wrappers(tmp_path):
     launcher, machine = local_launcher(), {"cores": 2, "nodes": 1, "cores_per_node": 2, "sockets": 1}
-    tio2 = (Path(__file__).parents[3] / "studies" / "inputs" / "tio2.in").read_text()
-    for whole, less in (("ecutwfc = 25", "ecutwfc = 12"), ("ecutrho = 200", "ecutrho = 60"), ("3 3 4 0", "2 2 2 0")):
-        assert whole in tio2
-        tio2 = tio2.replace(whole, less)
-    (tmp_path / "my.in").write_text(tio2)
+    (tmp_path / "my.in").write_text(silicon())
     try:
         planned = registry.plan(
             "qe",
