@@ -1,7 +1,8 @@
 """Checkpoints: the folders from which trials go on, and what is known of a segment that was killed.
 
-A folder holds what the program keeps there, and a note of our own: which segment was started last, and the curve of
-those that were killed before. Other studies of the same name have other folders.
+A folder holds what the program keeps there, and nothing else: many refuse to begin in a folder that is not empty. A
+note of our own is beside it: which segment was started last, and the curve of those that were killed before. Other
+studies of the same name have other folders.
 """
 
 import json
@@ -14,8 +15,6 @@ from pathlib import Path
 from autotune.execution.segments import Curve, salvaged
 from launchers import STDOUT
 from objectives.base import Metric, Objective
-
-_NOTE = ".autotune.json"
 
 
 @dataclass(frozen=True)
@@ -43,31 +42,36 @@ class Checkpoints:
     def forget(self, trial: int) -> None:
         """Remove the checkpoints of a trial that will not go on."""
         shutil.rmtree(self.folder(trial), ignore_errors=True)
+        with suppress(OSError):
+            self._note(trial).unlink()
 
     def started(self, trial: int, run_name: str, objective: Objective, metric: Metric) -> Curve:
         """Take note that a segment is started in the folder `run_name`; return the curve of its runs that were killed.
 
         To be called before that folder is emptied.
         """
-        path = self.folder(trial) / _NOTE
         known = self._noted(trial, run_name)
         lost: Curve = ()
         if known is not None:
             lost = (*known, *salvaged(self.runs / run_name / STDOUT, objective.progress_reader(), metric))
         # Without the note a killed run's curve is lost, and nothing else.
         with suppress(OSError):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(json.dumps({"leg": run_name, "curve": lost}), encoding="utf-8")
+            self.folder(trial).mkdir(parents=True, exist_ok=True)
+            self._note(trial).write_text(json.dumps({"leg": run_name, "curve": lost}), encoding="utf-8")
         return lost
 
     def lost(self, trial: int, run_name: str) -> Curve:
         """Return the curve of the runs of a segment that were killed before the one that is in that folder now."""
         return self._noted(trial, run_name) or ()
 
+    def _note(self, trial: int) -> Path:
+        folder = self.folder(trial)
+        return folder.with_name(f"{folder.name}.json")
+
     def _noted(self, trial: int, run_name: str) -> Curve | None:
         """Return what was noted at the start of a segment; None if another was started last, or none."""
         with suppress(OSError, ValueError, KeyError, TypeError):
-            note = json.loads((self.folder(trial) / _NOTE).read_text(encoding="utf-8"))
+            note = json.loads(self._note(trial).read_text(encoding="utf-8"))
             if note["leg"] == run_name:
                 return tuple((int(step), float(value)) for step, value in note["curve"])
         return None
