@@ -20,7 +20,17 @@ from launchers.mpi import CannotStartRanksError, MpiFlavour, flavour_record
 from launchers.run import OnLines, run
 from launchers.secret import masked, without_secrets
 from launchers.software.software import started_by
-from objectives.base import Answer, FailureKind, InvalidResult, Measurement, Metric, Objective, Output, RunFailure
+from objectives.base import (
+    REMARK,
+    Answer,
+    FailureKind,
+    InvalidResult,
+    Measurement,
+    Metric,
+    Objective,
+    Output,
+    RunFailure,
+)
 
 _STORED_BYTES = 2**20
 
@@ -199,9 +209,14 @@ def check_target(measurement: Measurement, target: Metric) -> None:
     """Check that the metric that is optimised can be compared by ratio.
 
     Raises:
-        InvalidResult: it is not a positive number.
+        InvalidResult: the run did not tell it, or it is not a positive number.
     """
-    value = measurement.metrics[target.name]
+    value = measurement.metrics.get(target.name)
+    if value is None:
+        # An objective may leave out what it declares, and says why in a remark, where it does.
+        why = measurement.details.get(REMARK) or "the run did not tell it"
+        msg = f"no {target.name}: {why}"
+        raise InvalidResult(msg, code="no-metric")
     if not 0.0 < value < inf:
         shown = _with_unit(f"{value:g}", target.unit)
         msg = f"{target.name} is {shown}: what is optimised is compared by ratio, and must be positive"

@@ -18,6 +18,8 @@ from launchers import STDOUT, EndReason, Job, JobState, JobStatus
 from objectives.base import Answer, FailureKind, InvalidResult, Measurement, Metric, Output
 from objectives.command import CommandObjective
 from objectives.commandoptions import CommandOptions
+from objectives.efficiency.objective import EFFICIENCIES, TimedObjective
+from objectives.job.metrics import JobMetrics
 from tests.support.descriptors import none_left
 
 
@@ -56,6 +58,17 @@ def test_a_target_that_is_not_positive_is_said_with_its_unit_if_it_has_one(unit,
     with pytest.raises(InvalidResult) as caught:
         check_target(Measurement({"score": 0.0}), Metric("score", unit))
     assert str(caught.value).startswith(words)
+
+
+def test_a_run_that_does_not_tell_the_target_is_invalid_and_says_why(tmp_path):
+    program = CommandObjective(CommandOptions(argv=["prog"], metrics=[{"name": "t", "pattern": "t=(.*)"}]))
+    objective = JobMetrics(TimedObjective(program, None), (*EFFICIENCIES, *program.metrics))
+    output = Output("t=3\n", "", JobStatus(JobState.ENDED, EndReason.EXITED, 0), tmp_path)
+    outcome = read_outcome(objective, output, None, None)
+    assert outcome.failure is FailureKind.INVALID_RESULT
+    assert outcome.message.startswith("no parallel_efficiency: no efficiencies: no rank wrote how long it was in MPI")
+    with pytest.raises(InvalidResult, match="no val_dice: the run did not tell it"):
+        check_target(Measurement({"val_auc": 0.5}), Metric("val_dice", "", "maximize"))
 
 
 def test_a_job_that_is_described_is_followed_in_the_same_file_afterwards(tmp_path):
