@@ -123,6 +123,31 @@ os._exit(0)  # the loader ends with this process, and on nothing else
 
 
 @needs_torch
+def test_a_worker_shows_that_it_gets_on_within_a_step_and_while_it_validates(tmp_path):
+    said = with_torch(
+        f"""
+import os
+from pathlib import Path
+from ddp.messages import Brake, Pulse, Shared
+from ddp.options import settings_of
+from ddp.trainer import Trainer
+more = "--workers 1 --report-every 1 --validation-samples 8"
+settings = settings_of([*{TINY}, *more.split()])
+shared = Shared(Brake(), Pulse(1))
+trainer = Trainer(0, settings, shared, Path({str(tmp_path)!r}, "meeting"))
+print(*shared.pulse.counts())
+trainer.interval()
+print(*shared.pulse.counts())
+trainer.end(complete=True)
+print(*shared.pulse.counts(), flush=True)
+os._exit(0)
+"""
+    )
+    ready, trained, validated = map(int, said.split())
+    assert ready < trained - 1 < validated - 1
+
+
+@needs_torch
 def test_one_worker_learns_what_two_do(plain, tmp_path):
     settings = ("--workers", "1", "--threads", "2", "--bucket-mib", "0.01", "--gradient-as-bucket-view", "1")
     code, lines, stderr = run(tmp_path, *TINY, "--reports", "4", *settings)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from protocol import StopRequest, last_step, report
 
-from .messages import Brake, Ended, Ready, Reported, Validated, Verdict
+from .messages import Brake, Ended, Pulse, Ready, Reported, Shared, Validated, Verdict
 from .options import Settings
 from .timing import Interval, efficiencies, mean_loss, phases, samples_per_s, wall_s
 from .workers import WorkerError, Workers
@@ -80,9 +80,9 @@ def _validation(found: Sequence[Validated]) -> dict[str, object]:
 
 def run(settings: Settings) -> int:
     """Train; return the exit code: 0, 1 for an error, 3 without a finite loss, 12 without memory."""
-    stop, brake = StopRequest(), Brake()
+    stop, shared = StopRequest(), Shared(Brake(), Pulse(settings.workers))
     settings = replace(settings, reports=last_step(settings.reports))
-    workers = Workers(settings, brake, stop)
+    workers = Workers(settings, shared, stop)
     try:
         _lead(settings, workers, stop)
     except WorkerError as error:

@@ -1,4 +1,4 @@
-"""What the leading process and the workers tell each other, and how they agree on the last step."""
+"""What the leading process and the workers tell each other, in messages and in shared memory."""
 
 import ctypes
 from dataclasses import dataclass
@@ -71,3 +71,29 @@ class Brake:
     def ends_after(self, step: int) -> bool:
         """Whether this step was the last one (any worker, after the step)."""
         return bool(self._asked_decided[1] == step)
+
+
+class Pulse:
+    """How workers show between their messages, which may be hours apart, that they get on.
+
+    Each counts in shared memory what it did, in a place of its own.
+    """
+
+    def __init__(self, workers: int) -> None:
+        self._counts = RawArray(ctypes.c_longlong, workers)
+
+    def beat(self, rank: int) -> None:
+        """Take note that this worker got on (that worker)."""
+        self._counts[rank] += 1
+
+    def counts(self) -> tuple[int, ...]:
+        """Return how often each worker got on (the leading process)."""
+        return tuple(self._counts)
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What all processes of a run have in shared memory."""
+
+    brake: Brake
+    pulse: Pulse

@@ -22,7 +22,7 @@ from .exposure import DeviceExposure, Exposure, HostExposure
 from .failure import DivergedError
 from .hooks import register
 from .lars import Lars
-from .messages import Brake, Ended, Ready, Reported, Validated
+from .messages import Ended, Ready, Reported, Shared, Validated
 from .models import loss_of, network, parameter_count, parts_of, samples_of
 from .options import DEFAULT_BUCKET_MIB, Settings
 from .timing import Interval
@@ -37,10 +37,10 @@ class Trainer:
     training does not use them, and sending them around would be communication inside the forward pass.
     """
 
-    def __init__(self, rank: int, settings: Settings, meeting: Path) -> None:
+    def __init__(self, rank: int, settings: Settings, shared: Shared, meeting: Path) -> None:
         torch.set_num_threads(settings.threads)
         torch.set_num_interop_threads(1)
-        self._rank, self._settings = rank, settings
+        self._rank, self._settings, self._shared = rank, settings, shared
         self._file = protocol.Checkpoint()
         saved = checkpoint.read(self._file.path, settings) if self._file.path and self._file.exists() else None
         self._step = self._saved_step = saved.step if saved else 0
@@ -73,6 +73,9 @@ class Trainer:
             self._optimizer.load_state_dict(saved.optimizer)
             self._scaler.load_state_dict(saved.scaler)
             torch.set_rng_state(saved.random)
+        # The gradients of a layer: a step may take minutes where a network is large and a core slow.
+        for parameter in self._network.parameters():
+            parameter.register_post_accumulate_grad_hook(self._get_on)
         kind = DeviceExposure if on_gpus else HostExposure
         self._exposure: Exposure = kind(self._network.parameters())
         join(meeting, rank, settings.workers, self._device, patience_s=settings.patience_s)
@@ -96,7 +99,7 @@ class Trainer:
         """Keep what is known so far, for the checkpoint."""
         self._reported = reported
 
-    def interval(self, brake: Brake) -> Interval | None:
+    def interval(self) -> Interval | None:
         """Train until the next report is due; None when the brake ended it before."""
         every = self._settings.report_every
         due = (self._step // every + 1) * every
@@ -107,7 +110,7 @@ class Trainer:
         before_s = self._trained_s
         while self._step < due:
             if self._rank == 0:
-                brake.decide(self._step)
+                self._shared.brake.decide(self._step)
             asked = time.perf_counter()
             batch = next(self._batches)
             data_s += time.perf_counter() - asked
@@ -115,7 +118,7 @@ class Trainer:
             losses.append(loss)
             useful_s += step_useful_s
             communicate_s += self._exposure.seconds()
-            ended = brake.ends_after(self._step)
+            ended = self._shared.brake.ends_after(self._step)
             self._step += 1
             self._trained_s = before_s + time.perf_counter() - began
             if self._settings.checkpoint_every and self._step % self._settings.checkpoint_every == 0:
@@ -147,7 +150,11 @@ class Trainer:
                 inputs, labels = torch.utils.data.default_collate([samples[index] for index in chosen])
                 outputs = self._answer(self._network, inputs)
                 loss_sum += len(chosen) * float(loss_of(settings, outputs, labels.to(self._device)))
+                self._get_on()
         return Validated(len(mine), loss_sum, time.perf_counter() - began)
+
+    def _get_on(self, _parameter: Any = None) -> None:
+        self._shared.pulse.beat(self._rank)
 
     def _answer(self, network: Any, inputs: Any) -> Any:
         """Return what a network says of a batch, in the precision that was asked for."""

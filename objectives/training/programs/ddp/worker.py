@@ -10,14 +10,14 @@ from pathlib import Path
 from orphans import end_with_parent
 
 from .failure import failure_of
-from .messages import Brake, Verdict
+from .messages import Shared, Verdict
 from .options import Settings
 
 # The name of a socket has 107 bytes at most (unix(7)), of which multiprocessing takes 32 for its own part.
 _LONGEST_FOLDER = 75
 
 
-def work(rank: int, settings: Settings, brake: Brake, parent: Connection, folder: Path) -> None:
+def work(rank: int, settings: Settings, shared: Shared, parent: Connection, folder: Path) -> None:
     """Train, interval by interval, as long as the leading process says so.
 
     Only the leading process is to heed signals. They may reach all processes of a job: a worker that ends by itself
@@ -28,7 +28,7 @@ def work(rank: int, settings: Settings, brake: Brake, parent: Connection, folder
     end_with_parent(folder)
     _keep_names_of_sockets_short()
     try:
-        _train(rank, settings, brake, parent, folder)
+        _train(rank, settings, shared, parent, folder)
     except (RuntimeError, MemoryError, ArithmeticError, ValueError, OSError) as error:
         parent.send(failure_of(error))
     # Until this process is killed: if it ended, others would report a lost connection first.
@@ -37,15 +37,15 @@ def work(rank: int, settings: Settings, brake: Brake, parent: Connection, folder
     os._exit(0)
 
 
-def _train(rank: int, settings: Settings, brake: Brake, parent: Connection, folder: Path) -> None:
+def _train(rank: int, settings: Settings, shared: Shared, parent: Connection, folder: Path) -> None:
     from .trainer import Trainer
 
-    trainer = Trainer(rank, settings, folder / "meeting")
+    trainer = Trainer(rank, settings, shared, folder / "meeting")
     parent.send(trainer.ready())
     while True:
         verdict: Verdict = parent.recv()
         trainer.take_note(verdict.reported)
-        interval = trainer.interval(brake) if verdict.go_on else None
+        interval = trainer.interval() if verdict.go_on else None
         if interval is None:
             break
         parent.send(interval)

@@ -11,7 +11,7 @@ from processes import ending, stay_on_this_machine
 from protocol import StopRequest
 
 from .failure import ERROR, Failure
-from .messages import Brake
+from .messages import Shared
 from .options import Settings
 from .worker import work
 
@@ -30,16 +30,16 @@ class WorkerError(Exception):
 class Workers:
     """All workers; whoever makes this must `end` it."""
 
-    def __init__(self, settings: Settings, brake: Brake, stop: StopRequest) -> None:
+    def __init__(self, settings: Settings, shared: Shared, stop: StopRequest) -> None:
         stay_on_this_machine()
-        self._patience_s, self._brake, self._stop = settings.patience_s, brake, stop
+        self._patience_s, self._shared, self._stop = settings.patience_s, shared, stop
         self._folder = tempfile.TemporaryDirectory(prefix="ddp-")  # where the workers meet
         self._connections: list[Connection] = []
         self._processes: list[Any] = []
         context = multiprocessing.get_context("spawn")
         for rank in range(settings.workers):
             ours, theirs = context.Pipe()
-            arguments = (rank, settings, brake, theirs, Path(self._folder.name))
+            arguments = (rank, settings, shared, theirs, Path(self._folder.name))
             # Not a daemon in Python's sense, which could not have loader processes.
             process = context.Process(target=work, args=arguments, name=f"ddp worker {rank}")
             process.start()
@@ -54,7 +54,7 @@ class Workers:
             WorkerError: a worker failed or has ended, or none gave a sign of life for too long.
         """
         found: dict[int, Any] = {}
-        heard_s = time.monotonic()
+        heard_s, counts = time.monotonic(), self._shared.pulse.counts()
         while len(found) < len(self._connections):
             waiting = [connection for rank, connection in enumerate(self._connections) if rank not in found]
             ready = wait([*waiting, *(process.sentinel for process in self._processes)], _LOOK_S)
@@ -63,8 +63,10 @@ class Workers:
                 if connection in ready:
                     found[rank] = self._received(connection)
                     heard_s = time.monotonic()
+            if self._shared.pulse.counts() != counts:
+                heard_s, counts = time.monotonic(), self._shared.pulse.counts()
             if self._stop.asked:
-                self._brake.ask()
+                self._shared.brake.ask()
                 if leave_when_asked:
                     return []
             if time.monotonic() - heard_s > self._patience_s:
