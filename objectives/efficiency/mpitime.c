@@ -136,7 +136,8 @@ static const char *told(const char *const *names, const char *otherwise)
     return otherwise;
 }
 
-/* Write the line of this rank; whatever goes wrong with that is no matter of the program's. */
+/* Write the line of this rank; whatever goes wrong with that is no matter of the program's. What the start command told
+   is beside what the library knows: where it started more ranks, they know nothing of one another. */
 static void end(void)
 {
     static const char *const rank[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID", NULL};
@@ -144,7 +145,7 @@ static void end(void)
     const char *folder = getenv("AUTOTUNE_MPI_TIMES");
     uint64_t elapsed_ns = now_ns() - began_ns;
     char host[256] = "host", path[4096], line[512];
-    int before = errno, file, length;
+    int before = errno, started = atoi(told(ranks, "0")), file, length;
 
     if (!began_ns)
         return;
@@ -154,11 +155,11 @@ static void end(void)
     gethostname(host, sizeof host - 1);
     snprintf(path, sizeof path, "%s/.autotune-mpi-times.%s", folder, host);
     length = snprintf(line, sizeof line,
-                      "{\"rank\": %d, \"ranks\": %d, \"elapsed_ns\": %llu, \"mpi_ns\": %llu, \"calls\": %llu, "
-                      "\"calls_elsewhere\": %llu}\n",
-                      world_size ? world_rank : atoi(told(rank, "0")), world_size ? world_size : atoi(told(ranks, "1")),
-                      (unsigned long long)elapsed_ns,
-                      (unsigned long long)in_mpi_ns, (unsigned long long)calls,
+                      "{\"rank\": %d, \"ranks\": %d, \"started\": %d, \"elapsed_ns\": %llu, \"mpi_ns\": %llu, "
+                      "\"calls\": %llu, \"calls_elsewhere\": %llu}\n",
+                      world_size ? world_rank : atoi(told(rank, "0")), world_size ? world_size : started ? started : 1,
+                      started, (unsigned long long)elapsed_ns, (unsigned long long)in_mpi_ns,
+                      (unsigned long long)calls,
                       (unsigned long long)__atomic_load_n(&calls_elsewhere, __ATOMIC_RELAXED));
     file = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
     if (file >= 0) {

@@ -8,7 +8,15 @@ from typing import Any
 from launchers import Job
 from objectives.base import REMARK, Context, Measurement, Metric, Objective, Output, ProgressReader
 from objectives.efficiency.library import PRELOAD, timed
-from objectives.efficiency.times import Execution, MissingTimesError, efficiencies, executions, runtime_s, times_in
+from objectives.efficiency.times import (
+    Execution,
+    MissingTimesError,
+    check_known,
+    efficiencies,
+    executions,
+    runtime_s,
+    times_in,
+)
 from spaces import Configuration
 
 EFFICIENCIES = (
@@ -55,7 +63,8 @@ class TimedObjective:
         measured = self.objective.measure(output)
         try:
             found = executions(times_in(output.folder))
-            _check_ranks(found, output.job)
+            if output.job is not None:
+                check_known(output.job.ranks, max(map(len, found)))
         except (MissingTimesError, OSError) as error:
             return replace(measured, details=_with(measured.details, {REMARK: f"no efficiencies: {error}"}))
         efficiency = efficiencies(found)
@@ -81,18 +90,6 @@ def _with_library(job: Job, library: Path) -> Job:
         first = job.software.changes.variables.get(PRELOAD)
         environment = {**({PRELOAD: first} if first else {}), **environment}
     return replace(job, environment=timed(environment, library, job.folder))
-
-
-def _check_ranks(found: Sequence[Execution], job: Job | None) -> None:
-    """Check that ranks knew of one another.
-
-    Raises:
-        MissingTimesError: no execution has as many ranks as were started.
-    """
-    most = max(map(len, found))
-    if job is not None and job.ranks > 1 and most < job.ranks:
-        msg = f"{job.ranks} ranks were started, and each found {most}"
-        raise MissingTimesError(msg)
 
 
 def _details(found: Sequence[Execution]) -> dict[str, object]:

@@ -31,12 +31,16 @@ class MissingTimesError(Exception):
 
 
 class RankTimes(BaseModel):
-    """What one rank wrote when it ended: from MPI_Init on, in ns of its own clock."""
+    """What one rank wrote when it ended: from MPI_Init on, in ns of its own clock.
+
+    It knows of `ranks`; its start command has `started` so many, or 0 where that tells nothing.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     rank: int = Field(ge=0)
     ranks: int = Field(ge=1, le=_MOST_RANKS)
+    started: int = Field(ge=0, le=_MOST_RANKS)
     elapsed_ns: int = Field(gt=0)
     mpi_ns: int = Field(ge=0)
     calls: int = Field(ge=0)
@@ -87,10 +91,12 @@ def executions(times: Iterable[RankTimes]) -> list[Execution]:
     """Return the executions that all ranks wrote of. A rank that wrote several times was in one after the other.
 
     Raises:
-        MissingTimesError: no rank wrote, or some did not.
+        MissingTimesError: no rank wrote, or some did not; or ranks did not know of one another, and would be taken for
+            programs that ran one after the other.
     """
     by_size: dict[int, dict[int, list[RankTimes]]] = defaultdict(lambda: defaultdict(list))
     for one in times:
+        check_known(one.started, one.ranks)
         by_size[one.ranks][one.rank].append(one)
     if not by_size:
         raise MissingTimesError(_NONE_WROTE)
@@ -103,6 +109,17 @@ def executions(times: Iterable[RankTimes]) -> list[Execution]:
             raise MissingTimesError(msg)
         found += zip(*(by_rank[rank] for rank in range(size)), strict=True)
     return found
+
+
+def check_known(started: int, known: int) -> None:
+    """Check that ranks know of as many as were started.
+
+    Raises:
+        MissingTimesError: they know of fewer: the start command is of another MPI library than the program.
+    """
+    if known < started:
+        msg = f"{started} ranks were started, and each found {known}"
+        raise MissingTimesError(msg)
 
 
 def efficiencies(executions: Sequence[Execution]) -> Efficiencies:

@@ -56,6 +56,7 @@ def write(folder, *ranks, size=None):
         {
             "rank": n,
             "ranks": size or len(ranks),
+            "started": 0,
             "elapsed_ns": 10,
             "mpi_ns": mpi_ns,
             "calls": 5,

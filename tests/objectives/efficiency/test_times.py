@@ -17,11 +17,12 @@ from objectives.efficiency.times import (
 )
 
 SECOND = 10**9
+COUNTS = {"started": 0, "calls": 3, "calls_elsewhere": 0}
 
 
 def rank(number, ranks, computing_s, mpi_s):
     elapsed_ns, mpi_ns = round((computing_s + mpi_s) * SECOND), round(mpi_s * SECOND)
-    return RankTimes(rank=number, ranks=ranks, elapsed_ns=elapsed_ns, mpi_ns=mpi_ns, calls=3, calls_elsewhere=0)
+    return RankTimes(rank=number, ranks=ranks, elapsed_ns=elapsed_ns, mpi_ns=mpi_ns, **COUNTS)
 
 
 def run(*pairs):
@@ -58,7 +59,7 @@ times = st.tuples(st.integers(0, 10**15), st.integers(1, 10**15))
 def test_efficiencies_are_shares_whose_product_is_that_of_computing(runs):
     found = [
         [
-            RankTimes(rank=number, ranks=len(pairs), elapsed_ns=a + b, mpi_ns=b, calls=1, calls_elsewhere=0)
+            RankTimes(rank=number, ranks=len(pairs), elapsed_ns=a + b, mpi_ns=b, **COUNTS)
             for number, (a, b) in enumerate(pairs)
         ]
         for pairs in runs
@@ -88,13 +89,20 @@ def test_a_rank_that_told_nothing_is_missed(data):
         executions(kept)
 
 
+def test_ranks_that_know_nothing_of_one_another_are_no_programs_one_after_the_other():
+    alone = rank(0, 1, 10, 0)
+    with pytest.raises(MissingTimesError, match="2 ranks were started, and each found 1"):
+        executions([alone.model_copy(update={"started": 2})] * 2)
+    assert len(executions([alone.model_copy(update={"started": 1})] * 2)) == 2
+
+
 def test_nobody_told_anything():
     with pytest.raises(MissingTimesError, match="no rank wrote how long it was in MPI: the program calls no MPI"):
         executions([])
 
 
 def line(**changes):
-    told = {"rank": 0, "ranks": 1, "elapsed_ns": 10, "mpi_ns": 4, "calls": 2, "calls_elsewhere": 0}
+    told = {"rank": 0, "ranks": 1, "elapsed_ns": 10, "mpi_ns": 4, **COUNTS}
     return json.dumps(told | changes)
 
 
@@ -114,6 +122,7 @@ IMPOSSIBLE = (
     line(ranks=0),
     line(elapsed_ns=0),
     line(mpi_ns=11),
+    line(started=-1),
     line(calls="2"),
     line(elapsed_ns=float("nan")),
     line(rank=True),
