@@ -18,6 +18,8 @@ from autotune.storage.measurement_store import MeasurementStore
 from tests.docs.commandline import autotune
 from tests.docs.page import ROOT
 
+pytestmark = pytest.mark.slow
+
 MACHINES = (ROOT / "docs" / "machines.md").read_text(encoding="utf-8")
 REPLAY = (ROOT / "docs" / "replay.md").read_text(encoding="utf-8")
 IMPORT = (ROOT / "docs" / "import.md").read_text(encoding="utf-8")
