@@ -6,26 +6,32 @@ another configuration wins at the production length is said only where it is ahe
 best of many is looked for.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import expm1, inf, sqrt
 from statistics import median
 from typing import Any
 
+from autotune.records.outcome import Outcome
 from autotune.records.short_runs import short_runs
 from autotune.records.study import Run, State, TrialRecord
+from autotune.statistics.measured_part import measured_parts_s
 from autotune.statistics.pace import LEAST, time_at
 from autotune.statistics.rank_correlation import RankCorrelation, rank_correlation
 from autotune.statistics.standings import Standings
 from autotune.storage.readable import ReadableStudy
 from autotune.studyfile.fidelity import FidelitySection
+from objectives.base import Metric
 
 _SURE = 3.0
 
 
 @dataclass(frozen=True)
 class Line:
-    """The time of a trial by its length: `startup_s` and seconds a step; `at` is that of a length, with its error."""
+    """The time of a trial by its length: `startup` and `pace`, that of a step, both in a unit that all lines share.
+
+    Of a rate, the time is a length over it.
+    """
 
     trial: int
     startup: float
@@ -115,7 +121,7 @@ class ShortRunFinding:
         section = self.section
         if section.production is not None and self.winner is not None and not self._is_known:
             length = f"{section.parameter} = {section.production}"
-            return [f"nothing is known for {length}: trial {self.winner}, the best, or all others have one length only"]
+            return [f"nothing is known for {length}: trial {self.winner}, the best, or all others do not show a pace"]
         return [self._length_sentence(self.lines[0])] if self.lines and self.lines[0].trial == self.winner else []
 
     def _length_sentence(self, best: Line) -> str:
@@ -169,7 +175,9 @@ def finding(runs: Sequence[Run], standings: Standings, section: FidelitySection)
         if trials[number].runs[-1].outcome.usage.elapsed_s > 0.0
     ]
     ranking = [trial.number for trial in standings.ranking]
-    lines = (_line(number, values.get(number), standings, section) for number in ranking)
+    told = {trial.number: trial.told for trial in standings.ranking if trial.told is not None}
+    short_shares = _short_shares(told, standings.metric, section)
+    lines = (_line(number, values.get(number), short_shares.get(number), standings, section) for number in ranking)
     return ShortRunFinding(
         section,
         len(made),
@@ -183,20 +191,31 @@ def finding(runs: Sequence[Run], standings: Standings, section: FidelitySection)
     )
 
 
-def _line(number: int, short: float | None, standings: Standings, section: FidelitySection) -> Line | None:
-    """Return the line of a trial by its short run, or else by a run that told its steps; None without either."""
-    trial, noise = standings.trials[number], expm1(standings.effects.noise)
-    whole_s = _time(_value(number, standings), section.high, standings)
+def _short_shares(told: Mapping[int, Outcome], metric: Metric, section: FidelitySection) -> dict[int, float]:
+    """Return what share of a whole run's measured time a short one takes, where runs of trials told their steps."""
+    shares = {}
+    for number, part_s in measured_parts_s(told, metric).items():
+        timeline = told[number].timeline
+        low_s, (last, last_s) = time_at(timeline, section.low), timeline[-1]
+        if low_s is not None and last > section.low:
+            left_s = (last_s - low_s) / (last - section.low) * (section.high - section.low)
+            shares[number] = 1.0 - left_s / part_s
+    return shares
+
+
+def _line(
+    number: int, short: float | None, short_share: float | None, standings: Standings, section: FidelitySection
+) -> Line | None:
+    """Return the line of a trial by its short run, or else by the share that one would take; None without either."""
+    whole = _time(_value(number, standings), section.high, standings)
     if short is not None:
-        short_s = _time(short, section.low, standings)
+        short = _time(short, section.low, standings)
+    elif short_share is not None:
+        short = whole * short_share
     else:
-        told = trial.told
-        low_s = time_at(told.timeline, section.low) if told is not None else None
-        if told is None or low_s is None or told.timeline[-1][0] <= section.low:
-            return None
-        (last, last_s), left = told.timeline[-1], section.high - section.low
-        short_s = whole_s - (last_s - low_s) / (last - section.low) * left
-    return Line.through(number, (short_s, whole_s), len(trial.runs), noise, (section.low, section.high))
+        return None
+    trial, noise = standings.trials[number], expm1(standings.effects.noise)
+    return Line.through(number, (short, whole), len(trial.runs), noise, (section.low, section.high))
 
 
 def _is_without(trial: TrialRecord, made: object, standings: Standings) -> bool:

@@ -7,6 +7,7 @@ from autotune.records.study import Run, TrialRecord
 from autotune.results.short_runs import finding
 from autotune.statistics.standings import Standings
 from autotune.studyfile.fidelity import FidelitySection
+from objectives.base import Metric
 from tests.support.fakes import SECONDS, took
 
 SECTION = FidelitySection(parameter="steps", low=100, high=1000, production=100_000)
@@ -65,6 +66,47 @@ def test_a_run_that_tells_its_steps_shows_start_and_pace_without_a_short_one():
     made, length = found.sentences()
     assert made == "no short runs were made: the program tells its steps, and whole runs are stopped by their pace"
     assert "for steps = 100000 trial 2 is expected to be 29.5% faster, from about 1170 on" in length
+
+
+UNITS = {
+    "ms": (Metric("wall_s", "ms", kind="time"), lambda seconds: 1e3 * seconds),
+    "steps/min": (Metric("wall_s", "steps/min", "maximize", "rate"), lambda seconds: 60.0 * 1000 / seconds),
+    "ns/day": (Metric("wall_s", "ns/day", "maximize", "rate"), lambda seconds: 86_400 * 0.002 / seconds),
+}
+STARTS_AND_PACES_S = ((3.0, 0.018), (1.0, 0.013), (4.5, 0.010))
+
+
+def in_unit(unit, left_out=lambda number, startup_s: 0.0, made=STARTS_AND_PACES_S):
+    metric, of = UNITS[unit]
+    trials = []
+    for number, (startup_s, step_s) in enumerate(made):
+        trial = told(number, startup_s, step_s)
+        outcome = trial.runs[0].outcome
+        part_s = outcome.usage.elapsed_s - left_out(number, startup_s)
+        run = replace(trial.runs[0], outcome=replace(outcome, metrics={"wall_s": of(part_s)}))
+        trials.append(replace(trial, runs=(run,)))
+    return finding([], Standings.of(trials, metric), SECTION)
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_start_and_pace_are_those_of_the_run_whatever_the_unit_of_its_metric(unit):
+    length = in_unit(unit).sentences()[-1]
+    assert length.startswith("trial 1: about 10% of a whole run is start-up")
+    assert "for steps = 100000 trial 2 is expected to be 29.5% faster, from about 1170 on" in length
+
+
+def test_a_rate_that_leaves_the_start_out_does_not_let_a_long_start_pass_for_a_quick_pace():
+    starts_and_paces_s = ((3.0, 0.018), (1.0, 0.010), (9.0, 0.011))
+    found = in_unit("ns/day", lambda number, startup_s: startup_s, starts_and_paces_s)
+    assert [line.trial for line in found.lines] == [1, 2, 0]
+    assert found.at_production is None
+    assert found.lines[1].at(100_000)[0] / found.lines[0].at(100_000)[0] == pytest.approx(1.1, abs=0.01)
+
+
+def test_nothing_is_said_of_another_length_where_the_metric_is_of_an_unknown_part_of_a_run():
+    found = in_unit("ms", lambda number, startup_s: (0.0, 2.0, 5.0)[number])
+    assert found.at_production is None
+    assert found.sentences()[-1].startswith("nothing is known for steps = 100000")
 
 
 def test_nothing_is_said_of_another_length_where_the_best_has_one_only():
