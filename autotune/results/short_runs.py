@@ -58,6 +58,11 @@ class Line:
         error = self.noise * sqrt((share * self.whole) ** 2 / self.runs + ((1.0 - share) * self.short) ** 2)
         return self.startup + self.pace * length, error
 
+    @property
+    def is_sure(self) -> bool:
+        """Whether a longer run surely takes longer: a short one that had to wait for others shows no pace."""
+        return self.whole - self.short > _SURE * self.noise * sqrt(self.whole**2 / self.runs + self.short**2)
+
     def meets(self, other: "Line") -> float:
         """Return the length from which on the other one is faster; inf where none is."""
         return (other.startup - self.startup) / (self.pace - other.pace) if self.pace > other.pace else inf
@@ -92,14 +97,14 @@ class ShortRunFinding:
         best, ahead = None, 0.0
         for line in self.lines[1:]:
             value, own = line.at(length)
-            if first - value > max(ahead, _SURE * sqrt(error**2 + own**2)):
+            if line.is_sure and first - value > max(ahead, _SURE * sqrt(error**2 + own**2)):
                 best, ahead = line, first - value
         return None if best is None else (best, first / best.at(length)[0] - 1.0)
 
     @property
     def _is_known(self) -> bool:
-        """Whether lengths can be compared: the winner has a line, and so has another trial."""
-        return len(self.lines) > 1 and self.lines[0].trial == self.winner
+        """Whether lengths can be compared: the winner has a line that is sure, and another trial has one."""
+        return len(self.lines) > 1 and self.lines[0].trial == self.winner and self.lines[0].is_sure
 
     def sentences(self) -> list[str]:
         """Say it to a person."""
@@ -126,7 +131,7 @@ class ShortRunFinding:
 
     def _length_sentence(self, best: Line) -> str:
         section = self.section
-        share = max(0.0, best.startup) / best.at(section.high)[0]
+        share = min(1.0, max(0.0, best.startup) / best.whole)
         parts = f"trial {best.trial}: about {share:.0%} of a whole run is start-up"
         if section.production is None:
             return f"{parts}; it is the best for {section.parameter} = {section.high}"

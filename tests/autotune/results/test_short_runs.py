@@ -12,19 +12,27 @@ from tests.support.fakes import SECONDS, took
 
 SECTION = FidelitySection(parameter="steps", low=100, high=1000, production=100_000)
 # Short and whole: the quickest start is not the quickest pace.
-TIMES_S = {0: (3.0, 21.0), 1: (2.3, 14.0), 2: (5.5, 14.5), 3: (6.0, None)}
+TIMES_S = {0: (3.0, 21.0), 1: (2.3, 14.0), 2: (5.5, 14.5), 3: (6.0,)}
 
 
-def made(section=SECTION):
+def made(section=SECTION, times_s=TIMES_S):
     short = [
-        Run({"a": number}, number, Series.short(100), steps=100, of=1000, outcome=took(seconds))
-        for number, (seconds, _) in TIMES_S.items()
+        Run({"a": number}, number, Series.short(100), steps=100, of=1000, outcome=took(times[0]))
+        for number, times in times_s.items()
     ]
-    trials = []
-    for number, (_, seconds) in TIMES_S.items():
-        runs = () if seconds is None else (Run({"a": number}, number, TUNING, outcome=took(seconds)),)
-        trials.append(TrialRecord(number, {"a": number}, runs, settled=True))
-    return finding(short, Standings.of(trials, SECONDS), section)
+    return finding(short, Standings.of(whole(times_s), SECONDS), section)
+
+
+def whole(times_s):
+    return [
+        TrialRecord(
+            number,
+            {"a": number},
+            tuple(Run({"a": number}, number, TUNING, outcome=took(seconds)) for seconds in times[1:]),
+            settled=True,
+        )
+        for number, times in times_s.items()
+    ]
 
 
 def test_a_study_says_who_wins_longer_runs_and_from_when_on():
@@ -39,6 +47,28 @@ def test_what_noise_may_have_made_is_not_said():
     found = made(SECTION.model_copy(update={"production": 1200}))
     assert found.at_production is None
     assert "no other trial is surely better" in found.sentences()[-1]
+
+
+@pytest.mark.parametrize("short_s", [14.6, 14.5])
+def test_a_trial_whose_short_run_took_as_long_as_the_whole_one_does_not_win_longer_runs(short_s):
+    # The short run had to wait: the line through both goes down, or nowhere.
+    found = made(times_s={**TIMES_S, 2: (short_s, 14.5)})
+    assert found.at_production is None
+    assert "no other trial is surely better" in found.sentences()[-1]
+
+
+def test_a_best_trial_whose_short_run_took_longer_than_the_whole_one_says_nothing_of_longer_runs():
+    found = made(times_s={**TIMES_S, 1: (14.2, 14.0)})
+    assert found.at_production is None
+    assert found.sentences()[-1].startswith("nothing is known for steps = 100000: trial 1, the best, or all others ")
+    short = made(SECTION.model_copy(update={"production": None}), {**TIMES_S, 1: (14.2, 14.0)})
+    assert short.sentences()[-1].startswith("trial 1: about 100% of a whole run is start-up")
+
+
+def test_a_pace_that_noise_may_have_made_does_not_win_longer_runs():
+    found = made(times_s={0: (3.0, 21.0), 1: (2.3, 14.0, 14.9), 2: (13.5, 14.5, 15.4)})
+    assert 0.0 < found.lines[1].pace < found.lines[0].pace / 5.0
+    assert found.at_production is None
 
 
 def test_trials_that_were_left_are_counted():
@@ -111,15 +141,10 @@ def test_nothing_is_said_of_another_length_where_the_metric_is_of_an_unknown_par
 
 def test_nothing_is_said_of_another_length_where_the_best_has_one_only():
     later = TrialRecord(4, {"a": 4}, (Run({"a": 4}, 4, TUNING, outcome=took(12.0)),), settled=True)
-    trials = [
-        TrialRecord(number, {"a": number}, (Run({"a": number}, number, TUNING, outcome=took(seconds)),), settled=True)
-        for number, (_, seconds) in TIMES_S.items()
-        if seconds is not None
-    ]
     short = [
-        Run({"a": number}, number, Series.short(100), steps=100, of=1000, outcome=took(seconds))
-        for number, (seconds, _) in TIMES_S.items()
+        Run({"a": number}, number, Series.short(100), steps=100, of=1000, outcome=took(times[0]))
+        for number, times in TIMES_S.items()
     ]
-    found = finding(short, Standings.of([*trials, later], SECONDS), SECTION)
+    found = finding(short, Standings.of([*whole(TIMES_S), later], SECONDS), SECTION)
     assert found.at_production is None
     assert found.sentences()[-1].startswith("nothing is known for steps = 100000: trial 4, the best, or all others ")
