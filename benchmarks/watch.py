@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from autotune.comparison.pairs import pairs_wanted
 from autotune.comparison.watching.judgement import Quantity, pairs_of_a_check
-from autotune.statistics.change import likelihood_ratios
+from autotune.statistics.change import explanations
 from autotune.studyfile import VerdictSection
 from objectives.base import Metric
 
@@ -62,7 +62,7 @@ def alarms(history: Sequence[Runs]) -> NDArray[np.bool_]:
         values = [runs[..., 0, :] - runs[..., 1, :] for runs in history]
         if quantity is not Quantity.GAIN:
             values = [runs[..., 0 if quantity is Quantity.DEFAULT else 1, :] for runs in history]
-        found.append(likelihood_ratios(values, quantity.check_effect)[0].sum(axis=(-1, -2)) > quantity.evidence)
+        found.append(explanations(values, quantity.check_effect).ratios.sum(axis=(-1, -2)) > quantity.evidence)
     return np.any(found, axis=0)
 
 

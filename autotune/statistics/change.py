@@ -62,34 +62,50 @@ def shift(checks: Sequence[Sequence[float]], check_effect: float) -> Shift:
         msg = "a shift is seen in a reference and at least one check, with a value each"
         raise ValueError(msg)
     values = [np.asarray(check, dtype=float) for check in checks]
-    joint, moved, precision = likelihood_ratios(values, check_effect)
-    ratios = joint.sum(axis=0)
-    since = int(ratios.argmax())
+    found = explanations(values, check_effect)
+    likely = found.posterior
+    since = int(likely.sum(axis=0).argmax())
     # Over all beginnings: the most likely one is known no better than the size.
-    size, spread = _posterior(joint, moved / precision, 1.0 / precision)
-    reach = _TWO_SIDED_95 * spread
-    after = _level(_clipped(values), since + 1, check_effect)
-    return Shift(float(ratios.sum()), since + 1, size, size - reach, size + reach, after)
+    size, low, high = _interval(likely, found.moved / found.precision, 1.0 / found.precision)
+    centers, variances = _levels(_clipped(values)[since + 1 :], found)
+    after = _interval(likely[:, since] * _heavier(found.effects, check_effect), centers, variances)
+    return Shift(float(found.ratios.sum()), since + 1, size, low, high, after)
 
 
-def _level(clipped: Sequence[Matrix], since: int, check_effect: float) -> tuple[float, float, float]:
-    """Return the mean of the checks from one on, and the ends of its interval."""
-    own = clipped[since:]
-    inner = sum(float(((check - check.mean()) ** 2).sum()) for check in clipped)
-    degrees = max(1, sum(len(check) - 1 for check in clipped))
-    noise = max(_LEAST_NOISE, sqrt(inner / degrees))
-    count = sum(len(check) for check in own)
-    mean = sum(float(check.sum()) for check in own) / count
-    reach = _TWO_SIDED_95 * sqrt(noise**2 / count + check_effect**2 / len(own))
-    return mean, mean - reach, mean + reach
+@dataclass(frozen=True)
+class Explanations:
+    """What may explain checks: r ways in which values stray, each with a shift that began with one of k checks.
+
+    A way is an effect of the check, `effects`, (r,), and a noise, `noises`, (..., r), as standard deviations, and a
+    width of the shift. `shares`, (..., r), are the logarithms of how likely it is if nothing shifted, `gained`,
+    (..., r, k), of how much likelier the checks are with the shift. `moved` over `precision` is the mean of the shift,
+    1 over `precision` its variance, (..., r, k) each. Axes of histories may be in front of all of these but `effects`.
+    """
+
+    effects: Matrix
+    noises: Matrix
+    shares: Matrix
+    gained: Matrix
+    moved: Matrix
+    precision: Matrix
+
+    @property
+    def ratios(self) -> Matrix:
+        """The likelihood ratios of a shift, (..., r, k), which add up."""
+        return np.asarray(np.exp(self.shares[..., None] + np.minimum(self.gained, _BEYOND_DOUBT)))
+
+    @property
+    def posterior(self) -> Matrix:
+        """How likely each is, (..., r, k), if there was a shift; all of a history add up to 1."""
+        logs = self.shares[..., None] + self.gained
+        likely = np.exp(logs - logs.max(axis=(-2, -1), keepdims=True))
+        return np.asarray(likely / likely.sum(axis=(-2, -1), keepdims=True))
 
 
-def likelihood_ratios(checks: Sequence[Matrix], check_effect: float) -> tuple[Matrix, Matrix, Matrix]:
-    """Return the likelihood ratios of a shift, and two matrices that tell its size: their quotient, and 1 / precision.
+def explanations(checks: Sequence[Matrix], check_effect: float) -> Explanations:
+    """Return what may explain checks, of which the first is the reference.
 
-    Rows are combinations of an effect of the check, a noise and a width of the shift; their ratios add up. Column k - 1
-    is for a shift that begins with check k. Checks may have further axes in front of their values, for many histories
-    at once.
+    Checks may have further axes in front of their values, for many histories at once.
     """
     clipped = _clipped(checks)
     means = np.stack([check.mean(axis=-1) for check in clipped], axis=-1)
@@ -119,10 +135,25 @@ def likelihood_ratios(checks: Sequence[Matrix], check_effect: float) -> tuple[Ma
     moved = np.concatenate([moved] * len(_SHIFTS), axis=-2)
     widths = np.repeat(_SHIFTS, known.shape[-2])[:, None]
     gained = -0.5 * np.log(widths**2 * precision) + 0.5 * moved**2 / precision
-    likelihoods = np.exp(unchanged - unchanged.max(axis=-1, keepdims=True))
-    shares = likelihoods / likelihoods.sum(axis=-1, keepdims=True)
-    shares = np.concatenate([shares] * len(_SHIFTS), axis=-1) / len(_SHIFTS)
-    return shares[..., None] * np.exp(np.minimum(gained, _BEYOND_DOUBT)), moved, precision
+    unchanged -= unchanged.max(axis=-1, keepdims=True)
+    shares = unchanged - np.log(np.exp(unchanged).sum(axis=-1, keepdims=True)) - np.log(len(_SHIFTS))
+    return Explanations(
+        np.concatenate([effects] * len(_SHIFTS)),
+        np.concatenate([noises] * len(_SHIFTS), axis=-1),
+        np.concatenate([shares] * len(_SHIFTS), axis=-1),
+        gained,
+        moved,
+        precision,
+    )
+
+
+def _levels(checks: Sequence[Matrix], found: Explanations) -> tuple[Matrix, Matrix]:
+    """Return the mean of some checks of a history, and its variance, for each way in which values stray, (r,) both."""
+    means = np.array([check.mean() for check in checks])
+    number = np.array([len(check) for check in checks], dtype=float)
+    weights = 1.0 / ((found.effects**2)[:, None] + (found.noises**2)[:, None] / number)
+    total = weights.sum(axis=-1)
+    return (weights * means).sum(axis=-1) / total, 1.0 / total
 
 
 def _prior(check_effect: float) -> Matrix:
@@ -131,11 +162,18 @@ def _prior(check_effect: float) -> Matrix:
     return np.asarray(np.log(widths) - 0.5 * (_CHECK_EFFECTS / check_effect) ** 2, dtype=float)
 
 
-def _posterior(joint: Matrix, centers: Matrix, variances: Matrix) -> tuple[float, float]:
-    """Return mean and standard deviation of a mixture of normal distributions."""
-    shares = joint / joint.sum()
+def _heavier(effects: Matrix, check_effect: float) -> Matrix:
+    """Return how much likelier effects are by a half-Cauchy prior, whose tail lets a few checks overrule the guess."""
+    ratios = (effects / check_effect) ** 2
+    return np.asarray(np.exp(0.5 * ratios) / (1.0 + ratios), dtype=float)
+
+
+def _interval(shares: Matrix, centers: Matrix, variances: Matrix) -> tuple[float, float, float]:
+    """Return the mean of a mixture of normal distributions, and the ends of its 95 % interval."""
+    shares = shares / shares.sum()
     mean = float((shares * centers).sum())
-    return mean, sqrt(float((shares * (variances + (centers - mean) ** 2)).sum()))
+    reach = _TWO_SIDED_95 * sqrt(float((shares * (variances + (centers - mean) ** 2)).sum()))
+    return mean, mean - reach, mean + reach
 
 
 def _clipped(checks: Sequence[Matrix]) -> list[Matrix]:

@@ -43,6 +43,25 @@ def test_the_level_after_a_shift_is_not_that_of_a_reference_that_one_run_has_spo
     assert found.after[1] < -0.1 < found.after[2] < 0.0
 
 
+def test_the_interval_of_the_level_holds_it_where_days_differ_by_more_than_the_guess():
+    held = []
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        history = [rng.normal(rng.normal(-0.1 * (n > 5), 0.02), 0.014, size) for n, size in enumerate((8, *[3] * 8))]
+        found = shift([list(check) for check in history], 0.005)
+        held.append(found.after[1] <= -0.1 <= found.after[2])
+    # With the guess in the place of what the checks show it was 0.58.
+    assert np.mean(held) >= 0.85
+
+
+def test_a_shift_that_is_far_beyond_doubt_has_its_size_and_its_beginning():
+    rng = np.random.default_rng(1)
+    history = [list(rng.normal(2.0 * (number >= 4), 0.003, 4)) for number in range(8)]
+    found = shift(history, DAY)
+    assert (found.since, found.size) == (4, pytest.approx(2.0, abs=0.02))
+    assert found.high - found.low < 0.1
+
+
 def test_one_run_that_is_disturbed_is_no_shift():
     history = checks(8, 1)
     before = shift(history, DAY).evidence
