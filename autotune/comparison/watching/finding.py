@@ -142,9 +142,11 @@ class Finding:
         return f"the winner (trial {self.verdict.winner}) {judged}: {words}, {since}"
 
     def _worse(self, found: Shift) -> str:
-        low, high = sorted(abs(100.0 * (exp(end) - 1.0)) for end in (found.low, found.high))
         words = ("worse", "better") if self.metric.is_quality else ("slower", "faster")
-        return f"{abs(100.0 * (exp(found.size) - 1.0)):.1f}% {words[found.size < 0]} ({low:.1f} to {high:.1f})"
+        # The ends count in the way that the word says: below 0 is the other way.
+        way = -100.0 if found.size < 0 else 100.0
+        percent, *ends = (way * (exp(one) - 1.0) for one in (found.size, found.low, found.high))
+        return f"{percent:.1f}% {words[found.size < 0]} ({min(ends):.1f} to {max(ends):.1f})"
 
     def _ratio(self, check: Check) -> str:
         plural = "s" * (len(check.pairs) != 1)

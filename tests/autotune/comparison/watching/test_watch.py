@@ -1,6 +1,7 @@
 """A watch: fresh pairs of winner and default, what they say beside those of the verdict, and what is kept of them."""
 
 from dataclasses import replace
+from math import log
 from xml.etree import ElementTree
 
 import numpy as np
@@ -9,11 +10,12 @@ import pytest
 from autotune.comparison.confirm import confirm
 from autotune.comparison.watching import check as check_module
 from autotune.comparison.watching.check import differences
-from autotune.comparison.watching.judgement import pairs_of_a_check
+from autotune.comparison.watching.judgement import Judgement, Quantity, pairs_of_a_check
 from autotune.comparison.watching.junit import junit
 from autotune.comparison.watching.watch import Watch
 from autotune.errors import AutotuneError
 from autotune.results.summary import summarise
+from autotune.statistics.change import Shift
 from objectives.base import FailureKind
 from tests.support.contests import DEFAULT, SIMPLE, STUDY, add, manager, new_store, noisy, timed
 from tests.support.fakes import SECONDS, PaperExecutor, failed, took
@@ -141,6 +143,18 @@ def test_without_a_winner_there_is_nothing_to_watch(tmp_path):
     confirm(store, manager(tmp_path, PaperExecutor(lambda _: took(1.0))), STUDY)
     with pytest.raises(AutotuneError, match="no winner to watch"):
         Watch.over(store, STUDY.repeats.statistic)
+
+
+def test_a_change_that_may_be_none_has_an_interval_with_both_signs(store, tmp_path):
+    finding, _ = check(store, tmp_path, slower())
+
+    def said(size, low, high):
+        found = Shift(1e6, 1, log(size), log(low), log(high), (0.0, 0.0, 0.0))
+        return replace(finding, judgement=Judgement({Quantity.DEFAULT: found})).said[0]
+
+    assert "the default became 16.6% slower (-29.9 to 93.9)" in said(1.166, 0.701, 1.939)
+    assert "the default became 14.2% faster (-42.7 to 48.4)" in said(0.858, 0.516, 1.427)
+    assert "the default became 20.0% faster (10.0 to 30.0)" in said(0.8, 0.7, 0.9)
 
 
 def test_noise_decides_how_many_pairs_a_check_has():
