@@ -346,7 +346,8 @@ class Plan:
     each figure of a run by itself, for a person, also where `measure` fails as a whole. `runs` says who makes the runs;
     the registry of objectives knows it. `shape` is what a run time is a sum of, for the performance model. By `memory`
     what surely lacks it is not run. `metered` are the figures of meters that a run must have to be valid
-    (`launchers.meters.metered.UNITS`).
+    (`launchers.meters.metered.UNITS`). Of a `described` problem the program was not asked: its `identity` does not say
+    which version it is.
     """
 
     objective: Objective
@@ -372,6 +373,7 @@ class Plan:
     memory: MemoryNeed | None = None
     workers: Callable[[Sequence[Configuration]], Sequence[str]] = lambda _: ()
     metered: tuple[str, ...] = ()
+    described: bool = False
 
 
 class PlanError(ProblemsError):

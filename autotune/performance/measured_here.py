@@ -32,11 +32,10 @@ class MeasuredHere:
 
     @classmethod
     def of(cls, space: Space, setting: Setting, measured: Sequence[Measured]) -> Self:
-        """Learn from measurements; those of other settings, and failures, are left out."""
+        """Learn from measurements; those of other settings, versions or inputs, and failures, are left out."""
         by_source: dict[str, list[Measured]] = defaultdict(list)
         for row in measured:
-            is_here = row.setting.key == setting.key and row.setting.metric.compares_with(setting.metric)
-            if is_here and (row.value or row.bound or 0.0) > 0.0:
+            if is_here(row, setting) and (row.value or row.bound or 0.0) > 0.0:
                 by_source[row.setting.source].append(row)
         chosen: dict[bytes, tuple[Indices, Measured]] = {}
         for source in by_source.values():
@@ -91,6 +90,13 @@ class MeasuredHere:
     @cached_property
     def _by_row(self) -> dict[bytes, Measured]:
         return dict(zip([row.tobytes() for row in _as_keys(self.rows)], self.measured, strict=True))
+
+
+def is_here(measured: Measured, setting: Setting) -> bool:
+    """Return whether it was measured in a setting, with the same program and input as far as these are known."""
+    there = measured.setting
+    comparable = there.key == setting.key and there.metric.compares_with(setting.metric)
+    return comparable and there.may_be_identical(setting)
 
 
 def value_of(measured: Measured | None) -> Interval | None:

@@ -122,8 +122,8 @@ def question(study: StudyFile, target: Target, launcher: Launcher, folder: Path)
         metric=plan.objective.metrics[0],
         machine_facts=machine_facts,
         workload_facts=workload_facts,
-        # Elsewhere the program is another file.
-        identity=identity_of(plan.identity) if target.here else "",
+        # Elsewhere the program is another file, and of a described problem nobody has asked which one it is.
+        identity=identity_of(plan.identity) if target.here and not plan.described else "",
     )
     limits = limits_of(study.model_dump(), plan.objective.metrics)
     names = ", ".join(map(str, limits))

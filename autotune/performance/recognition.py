@@ -55,7 +55,7 @@ def is_same_workload(one: Setting, other: Setting) -> bool:
     shared = sizes.keys() & others.keys()
     if not all(_is_equal(sizes[name], others[name]) for name in shared):
         return False
-    if len(shared) < _LEAST_SIZES and one.identity and other.identity and one.identity != other.identity:
+    if len(shared) < _LEAST_SIZES and not one.may_be_identical(other):
         return False
     fewest, most = sorted((len(sizes), len(others)))
     is_part = len(shared) == fewest >= _LEAST_SIZES and 2 * fewest >= most

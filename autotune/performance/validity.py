@@ -163,8 +163,7 @@ class _Evidence:
 def _is_there(measured: Setting, setting: Setting) -> bool:
     """Whether two settings are one, with the same program and input as far as these are known; by whatever metric."""
     there = (measured.program, measured.place, measured.workload)
-    identities = {measured.identity, setting.identity} - {""}
-    return there == (setting.program, setting.place, setting.workload) and len(identities) <= 1
+    return there == (setting.program, setting.place, setting.workload) and measured.may_be_identical(setting)
 
 
 def broken(limits: Limits, measured: Measured) -> list[Limit]:

@@ -6,6 +6,7 @@ settings are never compared with each other, only learned from together.
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
+from typing import Self
 
 from autotune.records.stored import Stored
 from objectives.base import Metric
@@ -52,6 +53,10 @@ class Setting(Stored):
     def key(self) -> tuple[str, str, str, str]:
         """What tells it from others: an allocation of more nodes is another place."""
         return (self.program, self.place, self.workload, self.metric.name)
+
+    def may_be_identical(self, other: Self) -> bool:
+        """Return whether nobody knows of another version of the program, or another input, there."""
+        return len({self.identity, other.identity} - {""}) <= 1
 
 
 @dataclass(frozen=True)

@@ -66,6 +66,7 @@ def joined(inputs: Sequence[PlannedInput]) -> Plan:
         warnings=_said((one.name, one.plan.warnings) for one in inputs),
         looks=partial(_look, tuple(zip(mixed, plans, strict=True))),
         shape=plans[0].shape if all(plan.shape == plans[0].shape for plan in plans) else None,
+        described=any(plan.described for plan in plans),
     )
 
 

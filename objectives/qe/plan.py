@@ -42,9 +42,7 @@ _HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 _HUGE_PAGES_GLIBC = (2, 35)
 _DISTRIBUTED = b"distributed-memory algorithm"  # what a build that can share the subspace problem would print
 _INSTALLATION = ("pw_version", "openmp", "scalapack", "system_blas")
-_INPUTS_THAT_MATTER = (
-    *("diagonalization", "diago_david_ndim", "mixing_mode", "mixing_ndim", "startingwfc", "disk_io"),
-)
+_INPUTS_THAT_MATTER = ("diagonalization", "diago_david_ndim", "mixing_mode", "mixing_ndim", "startingwfc", "disk_io")
 
 
 @dataclass(frozen=True)
@@ -137,6 +135,7 @@ def _described_plan(checked: QeOptions, machine: Mapping[str, Any]) -> Plan:
         facts=dict(space.rule_facts(facts)) | given.size.sizes | _cycles(given.deck),
         identity=given.identity,
         notes=(_size_note(given.name, given.size), given.note),
+        described=True,
     )
 
 

@@ -56,6 +56,7 @@ def joined(planned: Sequence[PlannedSoftware]) -> Plan:
         unknown=None if first.unknown is None else _unknown(first.unknown),
         alike=_alike({each.name: each.plan.alike for each in planned if each.plan.alike is not None}),
         installation=tuple(name for name in first.installation if name in space.facts),
+        described=any(each.plan.described for each in planned),
     )
 
 

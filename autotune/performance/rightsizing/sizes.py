@@ -163,11 +163,10 @@ class Sizes:
 def measured_here(setting: Setting, measured: Iterable[Measured]) -> Iterator[tuple[Configuration, float]]:
     """Yield what was measured in a setting, on however many nodes: configurations with their times."""
     for row in measured:
-        identities = {row.setting.identity, setting.identity} - {""}
         same = (row.setting.program, row.setting.machine, row.setting.workload)
-        is_here = same == (setting.program, setting.machine, setting.workload)
+        is_here = same == (setting.program, setting.machine, setting.workload) and row.setting.may_be_identical(setting)
         is_timed = row.setting.metric.compares_with(setting.metric) and (row.value or 0.0) > 0.0
-        if is_here and is_timed and row.value is not None and len(identities) <= 1:
+        if is_here and is_timed and row.value is not None:
             yield row.configuration, row.value
 
 

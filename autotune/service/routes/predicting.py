@@ -86,6 +86,7 @@ class Predictor:
 
     def _predicted(self, question: Question, entry: CatalogueStudy) -> Predicted:
         # XGBoost takes a second to import.
+        from autotune.performance.measured_here import is_here  # noqa: PLC0415
         from autotune.performance.measurements.dataset import measurements  # noqa: PLC0415
         from autotune.performance.predict import installed, of_problem, predict, restricted  # noqa: PLC0415
         from autotune.performance.predict import question as made_ready  # noqa: PLC0415
@@ -105,7 +106,7 @@ class Predictor:
             notes = (*prepared.plan.notes, *remarks)
             prediction = predict(prepared, known, question.k)
         setting = prediction.setting
-        here = [row for row in recognised(known, setting) if row.setting.key == setting.key and row.value is not None]
+        here = [row for row in recognised(known, setting) if is_here(row, setting) and row.value is not None]
         return _answer(entry.name, target, prediction, here, notes)
 
 

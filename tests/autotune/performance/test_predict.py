@@ -148,6 +148,13 @@ def test_only_here_does_the_installation_count(tmp_path, monkeypatch, here):
     assert ("blas" in setting.machine_facts) is here
 
 
+@pytest.mark.parametrize("described", [True, False])
+def test_of_a_described_problem_the_version_of_the_program_is_not_known(tmp_path, monkeypatch, described):
+    plan_of = registry.plan
+    monkeypatch.setattr(registry, "plan", lambda *a, **b: replace(plan_of(*a, **b), described=described))
+    assert bool(asked_of(Target("mars", FACTS, here=True), tmp_path).setting.identity) is not described
+
+
 def test_this_machine_and_others_by_name():
     here, gadi = target_of("this", 1), target_of("gadi", 2)
     assert here.here

@@ -243,3 +243,12 @@ def test_what_lies_between_measured_values_is_no_extrapolation(asked):
     here = MeasuredHere.of(asked.space, known[0].setting, known)
     tried = [{"x": 4, "y": 1}, {"x": 9, "y": 1}, {"x": 4, "y": 2}, {"x": 4, "y": 1, "z": 1}]
     assert here.inside(asked.space.indices(tried)).tolist() == [True, False, False, False]
+
+
+def test_another_version_or_input_teaches_but_is_not_measured_here(asked):
+    old, new = (replace(imported(), source=name, identity=name) for name in ("old", "new"))
+    known = [Measured(old, {"x": 2, "y": 1}, 1.0, runs=9), Measured(new, {"x": 2, "y": 1}, 10.0)]
+    here = MeasuredHere.of(asked.space, replace(new, source=""), known)
+    assert [row.value for row in here.measured] == [10.0]
+    unknown = MeasuredHere.of(asked.space, imported(), known)
+    assert [row.value for row in unknown.measured] == [1.0], "a question that tells no version takes what has most runs"

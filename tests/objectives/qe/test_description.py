@@ -98,6 +98,12 @@ def test_an_input_is_planned_where_pwx_is_not(nowhere):
 def test_a_shipped_input_needs_no_pseudopotentials_that_are_made_for_it(nowhere):
     found = planned(nowhere, input="ceo2")
     assert (found.facts["kpoints"], found.facts["bands"], found.facts["electrons"]) == (8, 16, 24.0)
+    assert found.described
+
+
+def test_what_another_run_prepares_is_described_here_too_where_that_run_is_not_made(nowhere):
+    here = MACHINE | {"described": False, "nothing_runs": False, "makes_files": False}
+    assert planned(nowhere, here, input="ceo2", prepared_by="scf.in").described
 
 
 def test_facts_alone_describe_a_problem(nowhere):
