@@ -1,11 +1,13 @@
 """Estimate: what more trials of a study will cost, by those that were measured."""
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from statistics import fmean, variance
 
-from autotune.records.study import Run, State, TrialRecord
+from autotune.records.series import SeriesKind
+from autotune.records.study import Run, State
 from autotune.results.summary import Summary
 
 # The normal quantile of a range that holds in nine cases of ten.
@@ -41,17 +43,23 @@ class Estimate:
     elapsed_s: Range
 
 
-def estimate(summary: Summary, trials: int, workers: int) -> Estimate | None:
+def estimate(summary: Summary, runs: Iterable[Run], trials: int, workers: int) -> Estimate | None:
     """Return what `trials` more trials cost, `workers` side by side; None where fewer than three were measured.
 
-    Each trial is expected to cost what those of `summary` did, with their repeats; a verdict costs as much as before.
+    Each trial is expected to cost what those of `summary` did, with their repeats and with the short runs among the
+    study's `runs`, also where nothing followed these; a verdict costs as much as before.
     What the search learns on the way is not taken into account: later trials may be cheaper, and more of them capped.
     """
-    ended = [trial for trial in summary.trials if trial.runs and trial.state is not State.RUNNING]
+    short: dict[int, list[Run]] = defaultdict(list)
+    for run in runs:
+        if run.trial is not None and run.series.kind is SeriesKind.SHORT:
+            short[run.trial].append(run)
+    made = {trial.number: [*short[trial.number], *trial.earlier, *trial.runs] for trial in summary.trials}
+    ended = [made[trial.number] for trial in summary.trials if trial.state is not State.RUNNING and made[trial.number]]
     if len(ended) < _LEAST:
         return None
-    core_s = [sum(run.core_s for run in _made(trial)) for trial in ended]
-    elapsed_s = [sum(run.outcome.usage.elapsed_s for run in _made(trial)) for trial in ended]
+    core_s = [sum(run.core_s for run in of_trial) for of_trial in ended]
+    elapsed_s = [sum(run.outcome.usage.elapsed_s for run in of_trial) for of_trial in ended]
     # Cores that a run of a comparison holds are those of a trial.
     compared_s = summary.ledger.comparisons * sum(elapsed_s) / (sum(core_s) or 1.0)
     return Estimate(
@@ -62,10 +70,6 @@ def estimate(summary: Summary, trials: int, workers: int) -> Estimate | None:
         _sum_of(core_s, trials).plus(summary.ledger.comparisons),
         _sum_of(elapsed_s, trials).plus(0.0, 1.0 / min(workers, max(1, trials))).plus(compared_s),
     )
-
-
-def _made(trial: TrialRecord) -> list[Run]:
-    return [*trial.earlier, *trial.runs]
 
 
 def _sum_of(measured: Sequence[float], count: int) -> Range:

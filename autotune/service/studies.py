@@ -12,7 +12,7 @@ from autotune.display.status_file import ENDED, STARTING
 from autotune.errors import BusyError, StorageError, StudyFileError
 from autotune.pictures import Chart
 from autotune.records.labels import Labels
-from autotune.results.estimate import Estimate, estimate
+from autotune.results.estimate import Estimate
 from autotune.results.summary import Summary
 from autotune.service.asktell_studies import AskTellStudies
 from autotune.service.catalogue import Catalogue, CatalogueStudy
@@ -174,7 +174,7 @@ class Studies:
         here = socket.gethostname()
         like.sort(key=lambda brief: (brief.name == name, brief.machine == here, brief.trials), reverse=True)
         workers = new.workers or budget.workers
-        found = (estimate(self.summary(brief.name), max(0, wanted - made), workers) for brief in like)
+        found = (self._reading.estimate(brief.name, max(0, wanted - made), workers) for brief in like)
         return next(filter(None, found), None)
 
     def label(self, name: str, labels: Labels) -> StudyBrief:

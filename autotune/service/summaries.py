@@ -17,6 +17,7 @@ from autotune.pictures.effects.charts import modelled_charts
 from autotune.pictures.timeline import timeline
 from autotune.records.labels import Labels
 from autotune.records.study import State, TrialRecord
+from autotune.results.estimate import Estimate, estimate
 from autotune.results.known import KnownConfiguration, best_of, known_of
 from autotune.results.noise import noise_sentence
 from autotune.results.summary import Summary, summarise
@@ -176,6 +177,15 @@ class StudySummaries:
                 every.append(self._known(name, version))
         best = best_of(known for known in every if known is not None)
         return [Known(**scrubbed(asdict(known)) | {"metric": metric_model(known.metric)}) for known in best]
+
+    def estimate(self, name: str, trials: int, workers: int) -> Estimate | None:
+        """Return what `trials` more trials of a study cost, `workers` side by side; None where too little was measured.
+
+        Raises:
+            StorageError: there is none of that name, or the storage cannot be read.
+        """
+        store, summary = self._as_read(name, self.version(name) or 0)
+        return estimate(summary, store.runs(), trials, workers)
 
     def _known_at(self, name: str, version: int) -> KnownConfiguration | None:
         return known_of(*self._as_read(name, version))
