@@ -18,18 +18,24 @@ from spaces import Configuration
 class KnownConfiguration:
     """The best configuration of a `program` on a `machine` with one `workload`, of all the `studies` of it.
 
+    These have one `identity`, a digest of the program's version and its input, and one `metric`.
+
     It is `confirmed` if a verdict says that it beats the default, by `speed_up` with the ends of the verdict's
     `interval`. The speed-up of one that is not only looks so, and is None where there is none, for the reason `why`.
+    It is over the `default` of its own `study`, None where that failed, and `default_value` in the metric's unit.
     `runs` are those that were made of the configuration. The newest of them was made at `when`, by `who` on `host`.
     """
 
     program: str
     machine: str
     workload: str
+    identity: str
     facts: Mapping[str, Any]
     configuration: Configuration
     metric: Metric
     value: float
+    default: Configuration | None
+    default_value: float | None
     speed_up: float | None
     interval: tuple[float, float] | None
     confirmed: bool
@@ -44,14 +50,21 @@ class KnownConfiguration:
     host: str
 
     @property
+    def key(self) -> tuple[str, ...]:
+        """What the values have in common that compare with each other."""
+        metric = self.metric
+        return self.program, self.machine, self.workload, metric.name, metric.unit, metric.direction, self.identity
+
+    @property
     def sentence(self) -> str:
         """How sure it is, in a few words."""
-        if self.speed_up is None:
+        if self.speed_up is None or self.default_value is None:
             return self.why
+        over = f"over {quantity(self.default_value, self.metric)}"
         if self.interval is None:
-            return f"looks {self.speed_up:.3g}x, not confirmed"
+            return f"looks {self.speed_up:.3g}x {over}, not confirmed"
         low, high = self.interval
-        text = f"{self.speed_up:.3f}x ({low:.3f} to {high:.3f})"
+        text = f"{self.speed_up:.3f}x ({low:.3f} to {high:.3f}) {over}"
         return text if self.confirmed else f"{text}, not sure to beat the default"
 
     @property
@@ -70,26 +83,29 @@ class KnownConfiguration:
 
 
 def known_configurations(stores: Iterable[ReadableStudy]) -> list[KnownConfiguration]:
-    """Return what studies know together: for each program, machine and workload the best of them."""
+    """Return what studies know together: the best of those whose values compare with each other."""
     return best_of(known for store in stores if (known := known_of(store, summarise(store))) is not None)
 
 
 def best_of(every: Iterable[KnownConfiguration]) -> list[KnownConfiguration]:
-    """Return the best of each program, machine and workload, in that order.
+    """Return the best of each program, machine and workload, in that order; of versions and metrics the newest first.
 
-    A confirmed configuration is better than one that is not; of two the one whose verdict promises more at least.
+    A confirmed configuration is better than one that is not; of two the one with the better value: the winner of one
+    study may be the default of the next.
     """
-    groups: dict[tuple[str, str, str], list[KnownConfiguration]] = defaultdict(list)
+    groups: dict[tuple[str, ...], list[KnownConfiguration]] = defaultdict(list)
     for known in every:
-        groups[known.program, known.machine, known.workload].append(known)
-    return [
-        replace(max(groups[key], key=_worth), studies=tuple(sorted(known.study for known in groups[key])))
-        for key in sorted(groups)
+        groups[known.key].append(known)
+    best = [
+        replace(min(group, key=_rank), studies=tuple(sorted(known.study for known in group)))
+        for group in groups.values()
     ]
+    best.sort(key=lambda known: known.when, reverse=True)
+    return sorted(best, key=lambda known: (known.program, known.machine, known.workload))
 
 
-def _worth(known: KnownConfiguration) -> tuple[bool, float]:
-    return known.confirmed, known.interval[0] if known.interval is not None else known.speed_up or 1.0
+def _rank(known: KnownConfiguration) -> tuple[bool, float]:
+    return not known.confirmed, known.metric.cost(known.value)
 
 
 def _not_comparable(summary: Summary) -> str:
@@ -109,6 +125,7 @@ def known_of(store: ReadableStudy, summary: Summary) -> KnownConfiguration | Non
     Before it has a valid measurement, for a trade-off, which has no winner, and for a replay, of which nothing ran.
     """
     best, standings = summary.best, summary.standings
+    baseline = standings.baseline
     if best is None or not best.complete or summary.front is not None or summary.definition.replay:
         return None
     setting = setting_of(store.name, summary.definition)
@@ -123,10 +140,13 @@ def known_of(store: ReadableStudy, summary: Summary) -> KnownConfiguration | Non
         program=setting.program,
         machine=setting.place,
         workload=setting.workload,
+        identity=setting.identity,
         facts=setting.workload_facts,
         configuration=best.configuration,
         metric=metric,
         value=standings.value(best),
+        default=None if baseline is None else baseline.configuration,
+        default_value=None if baseline is None else standings.value(baseline),
         speed_up=None if speed_up is None else speed_up.ratio,
         interval=None if speed_up is None else speed_up.interval,
         confirmed=not why and verdict is not None and verdict.significant(metric),

@@ -21,7 +21,7 @@ _COLUMNS = (
     Column("program"),
     Column("machine"),
     Column("workload", 2),
-    Column("over the default"),
+    Column("over its default"),
     Column("value", 5),
     Column("runs", 1),
     Column("when", 4),
@@ -50,8 +50,9 @@ def known(
 ) -> None:
     """Show what is known to work, for each program and machine.
 
-    A row has the best configuration of all studies of the same program, machine and workload. A confirmed one counts
-    before one that only looks faster.
+    A row has the best configuration of all studies of the same program, in one version and with one input, machine,
+    workload and metric. A confirmed one counts before one that only looks faster; of two confirmed ones the better
+    value counts. A speed-up is over the default of its own study.
     """
     from autotune.results.known import known_configurations
     from autotune.storage.stored_study import stored_studies

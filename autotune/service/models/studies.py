@@ -155,18 +155,22 @@ class StudyDetail(StudyBrief):
 class Known(BaseModel):
     """The best configuration of a program on a machine with one workload, of all the `studies` of it.
 
-    It is `confirmed` if a verdict says that it beats the default; then `speed_up` is the verdict's, with its
-    `interval`; without one, `why` says the reason. The newest of its `runs` was made at `when`, by the user `who` on
-    `host`, where these are known.
+    These have one `identity`, a digest of the program's version and its input, and one metric. It is `confirmed` if a
+    verdict says that it beats the default; then `speed_up` is the verdict's, with its `interval`; without one, `why`
+    says the reason. The speed-up is over the `default` of its own study, with `default_value`. The newest of its `runs`
+    was made at `when`, by the user `who` on `host`, where these are known.
     """
 
     program: str
     machine: str
     workload: str
+    identity: str
     facts: Values
     configuration: Values
     metric: MetricModel
     value: float
+    default: Values | None
+    default_value: float | None
     speed_up: float | None
     interval: tuple[float, float] | None
     confirmed: bool

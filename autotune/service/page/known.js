@@ -10,7 +10,7 @@ const COLUMNS = [
   { title: "Program" },
   { title: "Machine" },
   { title: "Configuration" },
-  { title: "Over the default" },
+  { title: "Over its default" },
   { title: "Value" },
   { title: "Measured" },
   { title: "Study" },
@@ -28,7 +28,7 @@ export function openKnown(root) {
       "p",
       { class: "lead" },
       "The best configuration of each program on each machine, of all studies here. A speed-up with an interval was " +
-        "confirmed in fresh runs beside the default; one that only looks so was not.",
+        "confirmed in fresh runs beside the default of its study; one that only looks so was not.",
     ),
     error.element,
     result,
@@ -64,7 +64,7 @@ function row(known) {
     stacked(known.program, facts),
     known.machine,
     h("code", {}, configuration(known.configuration)),
-    stacked(sureness(known), known.doubt && h("details", {}, h("summary", {}, "a doubt"), known.doubt)),
+    stacked(sureness(known), [over(known), known.doubt && h("details", {}, h("summary", {}, "a doubt"), known.doubt)]),
     stacked(quantity(known.value, known.metric), known.metric.name),
     stacked(known.when.slice(0, 10), [who, counted(known.runs, "run")].filter(Boolean).join(", ")),
     stacked(h("a", { href: `#/studies/${encodeURIComponent(known.study)}` }, known.study), others),
@@ -76,6 +76,10 @@ function sureness(known) {
   const text = speedUp(known.speed_up, known.interval);
   if (known.confirmed) return h("strong", {}, text);
   return known.interval ? `${text}, not sure to beat the default` : `${text}, not confirmed`;
+}
+
+function over(known) {
+  return known.speed_up === null ? null : `over ${quantity(known.default_value, known.metric)}`;
 }
 
 function stacked(first, second) {

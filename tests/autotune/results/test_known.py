@@ -25,10 +25,20 @@ SPACE = small_space()
 DEFAULT, OTHER, THIRD = SPACE.default(), *[one for one in SPACE.configurations() if one != SPACE.default()][:2]
 
 
-def study(url, name, *pairs, winner=OTHER, seconds=1.0, started="2026-01-01T10:00:00", **changes):
+def study(
+    url,
+    name,
+    *pairs,
+    default=DEFAULT,
+    default_s=2.0,
+    winner=OTHER,
+    seconds=1.0,
+    started="2026-01-01T10:00:00",
+    **changes,
+):
     """Store a study whose winner took `seconds`, with a verdict of `pairs` if there are any."""
     store = StudyStore.create(url, name, definition(SPACE, **changes))
-    add_trial(store, SPACE, DEFAULT, took(2.0))
+    add_trial(store, SPACE, default, took(default_s))
     add_trial(store, SPACE, winner, took(seconds))
     session = {"host": "node7", "user": "ada"}
     store.add_runs([Run(winner, 1, outcome=took(seconds), started=started, session=session)])
@@ -44,20 +54,41 @@ def test_the_confirmed_configuration_with_its_interval_and_who_measured_it(sqlit
     assert known.confirmed
     assert known.speed_up == pytest.approx(2.1, abs=0.1)
     assert known.interval[0] <= known.speed_up <= known.interval[1]
-    assert known.sentence.endswith(")")
+    assert known.sentence.endswith(") over 2 s")
     assert (known.when, known.by, known.runs, known.trials) == ("2026-01-01T10:00:00", "ada@node7", 2, 0)
 
 
 def test_of_several_studies_the_confirmed_one_counts_though_another_looks_faster(sqlite):
     looks = study(sqlite, "looks", winner=THIRD, seconds=0.1)
     sure = study(sqlite, "sure", *[(2.0, 1.0)] * 6)
-    better = study(sqlite, "better", *[(3.0, 1.0)] * 6)
+    better = study(sqlite, "better", *[(3.0, 0.5)] * 6, seconds=0.5)
     (known,) = known_configurations([looks, sure])
     assert (known.study, known.studies, known.configuration) == ("sure", ("looks", "sure"), OTHER)
     assert known_configurations([looks, sure, better])[0].study == "better"
     (unsure,) = known_configurations([looks])
     assert not unsure.confirmed
-    assert unsure.sentence == "looks 20x, not confirmed"
+    assert unsure.sentence == "looks 20x over 2 s, not confirmed"
+
+
+def test_a_winner_that_became_the_default_gives_way_to_what_beats_it(sqlite):
+    first = study(sqlite, "first", *[(10.0, 5.0)] * 6, default_s=10.0, seconds=5.0)
+    second = study(sqlite, "second", *[(5.0, 4.0)] * 6, default=OTHER, default_s=5.0, winner=THIRD, seconds=4.0)
+    (known,) = known_configurations([first, second])
+    assert (known.study, known.configuration, known.value) == ("second", THIRD, pytest.approx(4.0))
+    assert (known.default, known.default_value) == (OTHER, pytest.approx(5.0))
+    assert known.sentence == "1.250x (1.250 to 1.250) over 5 s"
+    looks = [study(sqlite, "a", default_s=10.0, seconds=5.0), study(sqlite, "b", default_s=5.0, seconds=4.0)]
+    assert known_configurations(looks)[0].study == "b"
+
+
+def test_values_that_do_not_compare_have_rows_of_their_own_the_newest_first(sqlite):
+    minutes = replace(SECONDS, unit="min")
+    stores = [
+        study(sqlite, "old", identity={"program": "1"}, seconds=0.1, started="2025-12-01T10:00:00"),
+        study(sqlite, "new"),
+        study(sqlite, "minutes", metrics=(minutes,), seconds=0.1, started="2025-11-01T10:00:00"),
+    ]
+    assert [row.study for row in known_configurations(stores)] == ["new", "old", "minutes"]
 
 
 def test_a_verdict_that_may_be_none_is_not_called_confirmed(sqlite):

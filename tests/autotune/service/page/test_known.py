@@ -15,6 +15,7 @@ def test_what_is_known_to_work(fake, new_page, keep):
     expect(page).to_have_title("Known to work · autotune")
     row = page.get_by_role("row").filter(has_text="solver")
     expect(row).to_contain_text(f"1.67{TIMES} (1.57 to 1.77)")
+    expect(row).to_contain_text("over 3.36 s")
     expect(row).to_contain_text("ada@node17, 14 runs")
     expect(row).to_contain_text("2026-11-22")
     unsure = page.get_by_role("row").filter(has_text="melt")
