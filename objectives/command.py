@@ -222,10 +222,14 @@ def planned(options: CommandOptions, files: tuple[RunFile, ...], nodes: Nodes, *
         # Each run has a folder of its own, from where a relative path leads nowhere.
         options = options.model_copy(update={"argv": [str(Path(found).absolute()), *options.argv[1:]]})
     objective = CommandObjective(options, files, nodes)
+    is_one_process = options.ranks is None and options.nodes is None
     return Plan(
         objective=objective,
         parameters=(),
-        constraints=nodes.rules(options.nodes, options.threads_per_core),
+        constraints=(
+            *nodes.rules(options.nodes, options.threads_per_core),
+            *(nodes.rules_of_one_process(options.threads) if is_one_process else ()),
+        ),
         facts=facts_of(options.facts, ask=not is_elsewhere),
         installation=tuple(options.facts),
         mentioned=mentions(options, files),

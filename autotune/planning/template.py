@@ -174,7 +174,8 @@ def _space(active: Sequence[Knob], left: Sequence[Knob]) -> Iterator[str]:
     yield ""
     yield "# What may be tried: a parameter for each knob. type is integer (low and high, or values), float (low, high,"
     yield "# points), choice (values) or flag; optional = true also tries without it. In quotes, facts of the machine:"
-    yield "# cores, memory_bytes. The default is what you run today: everything is compared with it."
+    yield "# cores (of all nodes), cores_per_node, memory_bytes. The default is what you run today: everything is"
+    yield "# compared with it."
     for knob in active:
         yield ""
         yield from _parameter(knob, active)
@@ -189,7 +190,8 @@ def _space(active: Sequence[Knob], left: Sequence[Knob]) -> Iterator[str]:
     lead = "" if len(names) > 1 else "# "
     yield f"{lead}[[space.constraints]]"
     yield f'{lead}name = "cores"'
-    yield f'{lead}rule = "{" * ".join(names) if len(names) > 1 else "np * threads"} <= cores"'
+    cores = _cores(active) if len(names) > 1 else "cores"
+    yield f'{lead}rule = "{" * ".join(names) if len(names) > 1 else "np * threads"} <= {cores}"'
     yield f'{lead}reason = "more of them than cores wait for each other"'
 
 
@@ -198,15 +200,20 @@ def _counts(active: Sequence[Knob]) -> list[Knob]:
     return [knob for kind in _COUNTS for knob in active if knob.kind == kind]
 
 
+def _cores(active: Sequence[Knob]) -> str:
+    """Return the fact that bounds the counts: only ranks are spread over nodes."""
+    return "cores" if any(knob.kind == "ranks" for knob in active) else "cores_per_node"
+
+
 def _default_count(knob: Knob, active: Sequence[Knob]) -> str:
     """Return the default of one of the counts: as in the command, as far as there are cores; or what fills these."""
     counts = _counts(active)
     others = [count for count in counts if count.value and count is not knob]
     if knob.value:
         others = [count for count in others if counts.index(count) < counts.index(knob)]
-    cores = " // ".join(["cores", *(count.value for count in others)])
+    cores = " // ".join([_cores(active), *(count.value for count in others)])
     if not others:
-        return f"min({knob.value}, cores)" if knob.value else "cores"
+        return f"min({knob.value}, {cores})" if knob.value else cores
     return f"max(1, min({knob.value}, {cores}))" if knob.value else f"max(1, {cores})"
 
 
@@ -215,7 +222,7 @@ def _parameter(knob: Knob, active: Sequence[Knob]) -> Iterator[str]:
     if knob.kind in _COUNTS:
         yield 'type = "integer"'
         yield "low = 1"
-        yield 'high = "cores"'
+        yield f'high = "{_cores(active)}"'
         yield f'default = "={_default_count(knob, active)}"'
     elif knob.is_whole:
         value = int(knob.value)

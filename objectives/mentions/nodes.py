@@ -55,6 +55,17 @@ class Nodes:
             found.append(Constraint("options.threads_per_core fits", rule, reason))
         return tuple(found)
 
+    def rules_of_one_process(self, threads: Count) -> tuple[Constraint, ...]:
+        """Return the rule that a program without ranks has no more threads than a node, where there are several.
+
+        The fact `cores` is of all nodes together; of one node, rules of the study's own say what it bears.
+        """
+        if self.count == 1 or not isinstance(threads, str) or not _is_readable(threads):
+            return ()
+        reason = "a program without ranks runs on one node, which has cores_per_node cores"
+        rule = f"({threads}) <= {self.cores_each * self.threads_per_core}"
+        return (Constraint("options.threads fits", rule, reason),)
+
 
 def _is_readable(text: str) -> bool:
     """Whether it is an expression; where it is none, the option itself is what is wrong."""

@@ -18,6 +18,7 @@ from objectives.base import (
 )
 from objectives.command import plan
 from objectives.commandoptions import CommandOptions
+from spaces import Integer, Space
 
 FULL = {
     "argv": [sys.executable, "solve.py", "--grid={nx}x{ny}", "--tile={tile}", "--text={{nx}}", "{fast}"],
@@ -107,6 +108,23 @@ def test_threads_share_cores_as_the_study_file_says(given, cores, per_core, tmp_
     made = plan({**FULL, **given}, machine=machine, run_job=lambda job: None, folder=tmp_path)
     resources = made.objective.job({"np": 3, "threads": 2, "smt": 4}, Context(tmp_path)).resources
     assert (resources.cores, resources.threads_per_core) == (cores, per_core)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "options", "most"),
+    [
+        (1, {"threads": "threads"}, 16),  # oversubscription is the study's own affair
+        (4, {"threads": "threads"}, 8),
+        (4, {"threads": "threads", "ranks": 1}, 16),
+        (4, {"threads": "threads", "nodes": 2}, 16),  # it spreads by itself
+    ],
+)
+def test_a_program_without_ranks_has_the_cores_of_one_node_at_most(nodes, options, most):
+    machine = {"nodes": nodes, "cores_per_node": 8, "cores": 8 * nodes}
+    argv = [sys.executable, "-c", "pass"]
+    made = plan({"argv": argv, **options}, machine=machine, run_job=None, folder=Path("/nowhere"))
+    space = Space([Integer("threads", (1, 8, 16), default=1)], made.constraints)
+    assert max(each["threads"] for each in space.configurations()) == most
 
 
 @pytest.mark.parametrize(("configuration", "gpus"), [({}, 0), ({"cards": 2}, 2)], ids=["unset", "two"])
