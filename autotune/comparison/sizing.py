@@ -58,7 +58,9 @@ class SizingRequest:
         setting = with_installation_apart(setting_of(store.name, store.definition))
         room = room_of(facts, self.most_nodes, self.whole_nodes)
         sizes = Sizes(space, setting, plan, room, folder)
-        candidates, times = sizes.candidates(recognised(measurements(self.urls, setting.program), setting))
+        known = recognised(measurements(self.urls, setting.program), setting)
+        ran = [run.configuration for run in _counted(store) if _is_timed(run, store.definition.target)]
+        candidates, times = sizes.candidates(known, ran)
 
         def cores_of(configuration: Configuration) -> int:
             return room.taken(sizes.resources(configuration))[1]
@@ -78,8 +80,8 @@ class Sizing:
 
     def known(self) -> Knowledge:
         """Return what the stored runs tell."""
-        runs = [run for run in self.store.runs() if run.series.kind not in _ELSEWHERE]
-        times = [(run.configuration, self._time_s(run)) for run in runs if self._is_timed(run)]
+        runs = _counted(self.store)
+        times = [(run.configuration, self._time_s(run)) for run in runs if _is_timed(run, self._metric)]
         times_s = times_of(self.candidates, times)
         tried = times_of(self.candidates, [(run.configuration, inf) for run in runs])
         return Knowledge(self.candidates, self._limits(runs), times_s, frozenset(tried) - frozenset(times_s))
@@ -135,10 +137,6 @@ class Sizing:
     def _time_s(self, run: Run) -> float:
         return run.outcome.metrics[self._metric.name]
 
-    def _is_timed(self, run: Run) -> bool:
-        """Whether the run has a time; a program that rounds one down to 0 tells none."""
-        return run.outcome.complete and self._time_s(run) > 0.0
-
     def _limits(self, runs: Sequence[Run]) -> Limits:
         metrics = self.store.definition.metrics
         energy = next((metric for metric in metrics if metric.unit in ENERGY_UNITS), None)
@@ -161,9 +159,19 @@ class Sizing:
         drawn = [
             joules / (self.cores_of(run.configuration) * self._time_s(run))
             for run, joules in took_j
-            if self._is_timed(run)
+            if _is_timed(run, self._metric)
         ]
         return replace(self.limits, power_w=median(drawn)) if drawn else self.limits
+
+
+def _counted(store: StudyStore) -> list[Run]:
+    """Return the stored runs that tell of sizes."""
+    return [run for run in store.runs() if run.series.kind not in _ELSEWHERE]
+
+
+def _is_timed(run: Run, metric: Metric) -> bool:
+    """Whether the run has a time; a program that rounds one down to 0 tells none."""
+    return run.outcome.complete and run.outcome.metrics[metric.name] > 0.0
 
 
 def check_is_sized(metric: Metric) -> None:

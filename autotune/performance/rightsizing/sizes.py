@@ -18,6 +18,9 @@ from objectives.base import Context, Plan
 from spaces import Configuration, Space
 from spaces.valid_set.valid_set import Indices
 
+Taken = np.ndarray[tuple[int, int], np.dtype[np.intp]]
+"""The nodes and cores of configurations, (n, 2)."""
+
 _LISTED = 200_000
 _SAMPLED = 20_000
 _NEIGHBOURS = 200
@@ -71,25 +74,45 @@ class Sizes:
     room: Room
     folder: Path
 
-    def candidates(self, measured: Sequence[Measured]) -> tuple[Candidates, RunTimes | None]:
-        """Return the candidates, and the model of the program's times if there is one."""
+    def candidates(
+        self, measured: Sequence[Measured], ran: Iterable[Configuration] = ()
+    ) -> tuple[Candidates, RunTimes | None]:
+        """Return the candidates, and the model that their times are expected by if there is one.
+
+        All that was `measured` tells which are looked at. Those that `ran` here do not also tell what is expected:
+        how far their times are from that is to show how far others may be, and a model is nearer to what it was fitted
+        to.
+        """
+        times = self._fitted(measured)
+        rows, taken = self._looked_at(_able(times), measured)
+        made = Candidates.of(self.space.decode(rows), taken[:, 0].tolist(), taken[:, 1].tolist())
+        own = {_key(one) for one in ran} & {_key(one) for one in made.configurations}
+        others = [row for row in measured if not (_is_here(row, self.setting) and _key(row.configuration) in own)]
+        if len(others) < len(measured):
+            times = self._fitted(others)
+        model = _able(times)
+        if model is None:
+            return made, times
+        cases = self._cases(rows, taken[:, 0])
+        return replace(made, expected=model.estimate(cases), off=model.off(cases)), times
+
+    def _fitted(self, measured: Sequence[Measured]) -> RunTimes | None:
         rules = (*(constraint.rule for constraint in self.space.constraints), *self.space.derived.values())
-        times = RunTimes.fitted(measured, rules, self.setting, self.plan.shape)
-        model = times if times is not None and not times.abstains else None
+        return RunTimes.fitted(measured, rules, self.setting, self.plan.shape)
+
+    def _looked_at(self, model: RunTimes | None, measured: Sequence[Measured]) -> tuple[Indices, Taken]:
+        """Return the value indexes of candidates, (n, p), the default's first, and what they take."""
         sizing = self._sizing()
-        varied = sizing | (model.varied if model is not None else frozenset())
-        rows = self._rows(varied)
+        rows = self._rows(sizing | (model.varied if model is not None else frozenset()))
         rows = rows[~Validity.of(self.space, self.setting, measured).fails(rows)]
         taken = self._taken(rows, sizing)
         fits = taken[:, 0] <= self.room.nodes
         rows, taken = rows[fits], taken[fits]
-        expected = model.estimate(self._cases(rows, taken[:, 0])) if model is not None else None
-        order = np.argsort(expected.mean, kind="stable") if expected is not None else np.arange(len(rows))
+        order = np.arange(len(rows))
+        if model is not None:
+            order = np.argsort(model.estimate(self._cases(rows, taken[:, 0])).mean, kind="stable")
         kept = _thinned(taken[:, 1], order)
-        made = Candidates.of(self.space.decode(rows), taken[:, 0].tolist(), taken[:, 1].tolist(), expected).at(kept)
-        if model is None:
-            return made, times
-        return replace(made, off=model.off(self._cases(rows[kept], taken[kept, 0]))), times
+        return rows[kept], taken[kept]
 
     def resources(self, configuration: Configuration) -> Resources:
         """Return what a run of a configuration occupies."""
@@ -144,7 +167,7 @@ class Sizes:
         rest = rows[(rows != default).any(axis=1)]
         return np.ascontiguousarray(np.concatenate([default, rest]))
 
-    def _taken(self, rows: Indices, sizing: frozenset[str]) -> "np.ndarray[tuple[int, int], np.dtype[np.intp]]":
+    def _taken(self, rows: Indices, sizing: frozenset[str]) -> Taken:
         """Return the nodes and cores of value indexes, (n, 2)."""
         columns = [column for column, parameter in enumerate(self.space.parameters) if parameter.name in sizing]
         if not columns:
@@ -163,10 +186,7 @@ class Sizes:
 def measured_here(setting: Setting, measured: Iterable[Measured]) -> Iterator[tuple[Configuration, float]]:
     """Yield what was measured in a setting, on however many nodes: configurations with their times."""
     for row in measured:
-        same = (row.setting.program, row.setting.machine, row.setting.workload)
-        is_here = same == (setting.program, setting.machine, setting.workload) and row.setting.may_be_identical(setting)
-        is_timed = row.setting.metric.compares_with(setting.metric) and (row.value or 0.0) > 0.0
-        if is_here and is_timed and row.value is not None:
+        if _is_here(row, setting) and row.value is not None:
             yield row.configuration, row.value
 
 
@@ -178,6 +198,18 @@ def times_of(candidates: Candidates, runs: Iterable[tuple[Configuration, float]]
         if _key(configuration) in places:
             times[places[_key(configuration)]].append(time_s)
     return dict(times)
+
+
+def _able(times: RunTimes | None) -> RunTimes | None:
+    """Return a model that does not abstain."""
+    return times if times is not None and not times.abstains else None
+
+
+def _is_here(row: Measured, setting: Setting) -> bool:
+    """Whether it is a time that was measured in a setting."""
+    same = (row.setting.program, row.setting.machine, row.setting.workload)
+    is_there = same == (setting.program, setting.machine, setting.workload) and row.setting.may_be_identical(setting)
+    return is_there and row.setting.metric.compares_with(setting.metric) and (row.value or 0.0) > 0.0
 
 
 def _changed(one: Configuration, other: Configuration) -> frozenset[str]:

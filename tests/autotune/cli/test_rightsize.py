@@ -51,6 +51,8 @@ def test_a_described_machine_is_predicted_without_runs(solver):
     assert (result.exit_code, found["keeps"], found["probes"]) == (0, True, 0)
     assert found["chosen"]["time_s"] < 600.0
     assert found["chosen"]["nodes"] == 1
+    # What was measured there corrects what is expected by what was measured elsewhere.
+    assert "fitted on 8 measurements of solver on 1 machine," in found["grounds"][-1]
     assert {size["configuration"]["np"] for size in found["front"]} <= {1, 2, 4, 8, 16, 32, 48, 96}
 
 

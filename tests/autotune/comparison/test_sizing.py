@@ -11,7 +11,7 @@ from autotune.storage.study_store import StudyStore
 from launchers import Usage
 from objectives.base import FailureKind, Metric, Plan
 from spaces import Choice, Integer, Space
-from tests.support.contests import manager
+from tests.support.contests import add, manager
 from tests.support.fakes import PaperExecutor, PaperObjective, definition, failed, study_file, took
 
 SPACE = Space([Integer.range("np", 1, 8, default=8), Choice("malloc", ("keep", "huge"), default="keep")], [])
@@ -53,6 +53,14 @@ def test_a_few_runs_are_made_stored_and_not_made_again(store, tmp_path):
     # Another deadline begins with what is known.
     assert sized(store, tmp_path, again, Limits(300.0), runs=0).chosen.cores <= 2
     assert store.trials() == []
+
+
+def test_expectations_are_not_made_of_the_runs_that_correct_them(store, tmp_path):
+    add(store, *(({"np": np, "malloc": malloc}, 100.0 / np + 5.0) for np in range(1, 9) for malloc in ("keep", "huge")))
+    found = sized(store, tmp_path, PaperExecutor(timed), Limits(32.0), runs=0, urls=(store.url,))
+    assert (found.keeps, found.chosen.cores, found.chosen.measured) == (True, 4, True)
+    # Nothing else of the program ran anywhere, so that no model expects anything.
+    assert found.grounds == ()
 
 
 def test_other_predictions_learn_from_its_runs(store, tmp_path):

@@ -207,8 +207,9 @@ def _predicted(
     setting, measured = known_there(asked, known)
     room = room_of(setting.machine_facts, most_nodes, whole_nodes)
     sizes = Sizes(asked.space, setting, asked.plan, room, scratch / "sizes")
-    candidates, model = sizes.candidates(measured)
-    times_s = times_of(candidates, measured_here(setting, measured))
+    times = list(measured_here(setting, measured))
+    candidates, model = sizes.candidates(measured, [configuration for configuration, _ in times])
+    times_s = times_of(candidates, times)
     found = Knowledge(candidates, limits, times_s).right_size()
     if found is None:
         msg = (
