@@ -64,7 +64,7 @@ def test_no_setting_changes_the_answers_by_more_than_the_study_allows(tmp_path, 
     ended = run(tmp_path, "--seconds", "1", "--rate", "20", *options.split())
     assert ended.returncode == 0, ended.stderr
     assert re.search(r"^answered \d+ of 20 requests", ended.stdout)
-    figures = dict(re.findall(r"^(throughput|p50|p99|agreement) (\S+) ", ended.stdout, re.MULTILINE))
+    figures = dict(re.findall(r"^(throughput|p50|p99|agreement) (\d\S*) ", ended.stdout, re.MULTILINE))
     assert abs(float(figures["agreement"]) - 100.0) < (2.0 if "int8" in options else 0.01)
     assert 0.0 < float(figures["p50"]) <= float(figures["p99"])
     assert 0.0 < float(figures["throughput"]) <= 20.0
