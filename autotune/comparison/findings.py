@@ -13,7 +13,7 @@ from autotune.statistics.mixed_model import Statistic
 from autotune.statistics.ratio_words import Interval
 from autotune.statistics.standings import Standings
 from autotune.statistics.verdict import Verdict
-from autotune.storage.readable import ABLATION, VERDICT, WORKLOADS, ReadableStudy
+from autotune.storage.readable import ABLATION, WORKLOADS, ReadableStudy, stored_verdict
 from autotune.studyfile.limits import limits_of
 from objectives.base import Metric
 from spaces import Configuration
@@ -179,12 +179,6 @@ class WorkloadComparison(Stored):
         return f"cannot be compared: {self.why}" if self.why else self.verdict.sentence(metric)
 
 
-def stored_verdict(store: ReadableStudy) -> Verdict | None:
-    """Return the verdict that was stored, on whatever winner, with the confidence that is asked for now."""
-    stored = store.attribute(VERDICT)
-    return asked_now(Verdict.from_dict(stored), store.definition.study) if stored else None
-
-
 def kept_limits(store: ReadableStudy, statistic: Statistic) -> KeptLimits:
     """Return the limits that the newest session's study file sets, and what runs of comparisons say of them."""
     limits = limits_of(store.definition.study, store.definition.metrics)
@@ -195,20 +189,6 @@ def standings_of(store: ReadableStudy, statistic: Statistic) -> Standings:
     """Return how the trials of a study stand, with the verdict on one of them if there is one."""
     limits = kept_limits(store, statistic)
     return Standings.of(store.trials(), store.definition.target, statistic, stored_verdict(store), limits)
-
-
-def asked_now(verdict: Verdict, study: Mapping[str, Any]) -> Verdict:
-    """Return a stored verdict with the confidence and the precisions of `study`, the newest session's study file.
-
-    Its pairs are values, and the same whatever is asked of them.
-    """
-    asked = study.get("verdict", {})
-    return replace(
-        verdict,
-        confidence=asked.get("confidence", verdict.confidence),
-        asked=asked.get("precision", verdict.asked),
-        of_gain=asked.get("of_gain", verdict.of_gain),
-    )
 
 
 def present_verdict(store: ReadableStudy, standings: Standings) -> Verdict | None:
@@ -254,7 +234,7 @@ def stored_workload_comparisons(store: ReadableStudy) -> tuple[WorkloadCompariso
         return ()
     study = store.definition.study
     found = (WorkloadComparison.from_dict(one) for one in stored.values())
-    return tuple(replace(one, verdict=asked_now(one.verdict, study)) for one in found)
+    return tuple(replace(one, verdict=one.verdict.asked_now(study)) for one in found)
 
 
 def changes(configuration: Configuration, default: Configuration) -> list[str]:

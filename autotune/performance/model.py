@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from autotune.performance.expected_times import ExpectedTimes
 from autotune.performance.installation import is_same_hardware, machine_numbers, with_installation_apart
-from autotune.performance.measured_here import MeasuredHere, gain_of, value_of
+from autotune.performance.measured_here import MeasuredHere, value_of
 from autotune.performance.recognition import recognised
 from autotune.performance.regression.design_matrix import DesignMatrix
 from autotune.performance.regression.features import FloatArray
@@ -42,6 +42,7 @@ _REASONS = 5
 _DEVIATIONS = 1.6449
 
 Places = npt.NDArray[np.intp]
+Gains = Sequence[Interval | None]
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ class PerformanceModel:
     def _best(self, space: Space, setting: Setting, top: int) -> Prediction:
         elsewhere = sources(space, setting, self.measured)
         validity = Validity.of(space, setting, self.measured, self.limits)
-        here = MeasuredHere.of(space, setting, self.measured)
+        here = MeasuredHere.of(space, setting, self.measured, self.limits)
         rows = _candidates(space, [here.rows, *(source.rows for source in elsewhere)], validity)
         times = RunTimes.fitted(self.measured, self.rules, setting, self.shape)
         known = tuple(dict.fromkeys(source.setting.place for source in elsewhere))
@@ -108,7 +109,7 @@ class PerformanceModel:
             count = len(set(machine_numbers([source.setting for source in elsewhere])))
             machines = "1 machine" if count == 1 else f"{count} machines"
             grounds = (f"the same space was measured on {machines}: {', '.join(known)}",)
-        grounds += (remark,) if (remark := here.remark(here.at(rows[:1])[0])) else ()
+        grounds += (here.remark,) if here.remark else ()
         grounds += (times.grounds,) if times is not None else ()
         doubts = (*(times.doubts if times is not None else ()), *self._left_out(setting.metric))
         if self.limits and validity.fails(rows[:1])[0]:
@@ -171,17 +172,19 @@ class _View:
         """Return the prediction that follows from measurements of the same space on other machines."""
         if not result.proposals:
             doubts += ("nothing is expected to be better than the default",)
-        indices = np.array(result.proposals, dtype=np.intp)
+        predicted = [result.speed_up(index) for index in result.proposals]
+        indices, gains = self._with_caution(np.array(result.proposals, dtype=np.intp), predicted)
         doubts += self.validity.doubts(self.rows[indices])
-        gains = [result.speed_up(index) for index in result.proposals]
         proposals = self._proposals(indices, gains)
-        first = gains[0] if gains else None
-        promising = first is not None and first.low > 1.0
-        if first is not None and not promising:
+        first = proposals[0].speed_up if proposals else None
+        promising = self._is_sure(indices, gains)
+        if first is not None and first.low <= 1.0:
             doubts += (
                 f"the first proposal may be slower than the default: {first.low:.2g} times as good at the least",
             )
-        if len(result.gains) > 1:
+        elif first is not None and not promising:
+            doubts += ("the first proposal only looks better than the default, measured here: no verdict says so",)
+        if len(result.gains) > 1 and first is not None:
             won = int((result.gains > 0.0).sum())
             text = (
                 f"predicted without its own data, the first proposal beat the default on {won} of {len(result.gains)}"
@@ -212,17 +215,17 @@ class _View:
         sign = -1.0 if self.setting.metric.direction == "maximize" else 1.0
         default_case, cases = self._cases(np.array([0])), self._cases(indices)
         ratio = times.ratio(cases, default_case)
-        gains = [
+        gains: Gains = [
             # A model that sees no difference does not know that there is none.
             Interval(exp(-sign * middle), exp(-sign * middle - wide), exp(-sign * middle + wide), ratio.share)
             if wide > 0.0
             else None
             for middle, wide in zip(ratio.mean.tolist(), ratio.half.tolist(), strict=True)
         ]
+        indices, gains = self._with_caution(indices, gains)
         proposals = self._proposals(indices, gains)
         doubts += times.doubts_of(self._cases(indices[~is_known[indices]])) + self.validity.doubts(self.rows[indices])
-        first = proposals[0].speed_up
-        promising = first is not None and first.low > 1.0 and not doubts
+        promising = self._is_sure(indices, gains) and not doubts
         why = times.explain(self._cases(indices[:1]), default_case)[:_REASONS]
         reasons = tuple((name, exp(-sign * part)) for name, part in why)
         return self._prediction(proposals, grounds, doubts, promising=promising, reasons=reasons)
@@ -240,7 +243,28 @@ class _View:
             why = "too little was measured of it by this metric to say anything"
             return self._prediction((), grounds, doubts or (why,))
         doubts += ("too little was measured to predict others: these are the measured ones",)
-        return self._prediction(self._proposals(np.array(best), [None] * len(best)), grounds, doubts)
+        indices, gains = self._with_caution(np.array(best), [None] * len(best))
+        return self._prediction(self._proposals(indices, gains), grounds, doubts)
+
+    def _with_caution(self, indices: Places, gains: Gains) -> tuple[Places, Gains]:
+        """Return candidates with their predicted gains; the default goes first where a verdict found no sure gain.
+
+        What surely beats it nevertheless stays first.
+        """
+        if not self.here.keeps_default or not len(indices) or self._is_sure(indices, gains):
+            return indices, gains
+        others = [(index, gain) for index, gain in zip(indices.tolist(), gains, strict=True) if index != 0]
+        kept = [(0, None), *others][: len(indices)]
+        return np.array([index for index, _ in kept], dtype=np.intp), [gain for _, gain in kept]
+
+    def _is_sure(self, indices: Places, gains: Gains) -> bool:
+        """Return whether the first candidate surely beats the default: of what was measured only a verdict says so."""
+        if not len(indices):
+            return False
+        (measured,) = self.here.at(self.rows[indices[:1]])
+        if self.here.gain(measured) is not None:
+            return self.here.confirmed(measured)
+        return gains[0] is not None and gains[0].low > 1.0
 
     def _costs(self, times: RunTimes, indices: Places) -> FloatArray:
         """Return the logarithms of the cost of candidates at `indices`, (n,).
@@ -309,9 +333,8 @@ class _View:
             layout=registry.layout(self.setting.program, proposals[0].configuration, self._facts) if proposals else (),
         )
 
-    def _proposals(self, indices: Places, gains: Sequence[Interval | None]) -> tuple[Proposal, ...]:
+    def _proposals(self, indices: Places, gains: Gains) -> tuple[Proposal, ...]:
         """Return the candidates at `indices`, (n,), with their predicted `gains`; what was measured counts instead."""
-        (default,) = self.here.at(self.rows[:1])
         proposals = []
         rows = self.rows[indices]
         for configuration, predicted, gain, index, measured in zip(
@@ -322,8 +345,9 @@ class _View:
                 Proposal(
                     configuration=configuration,
                     value=predicted if value is None else value,
-                    speed_up=None if index == 0 else gain_of(measured, default) or gain,
+                    speed_up=None if index == 0 else self.here.gain(measured) or gain,
                     measured_runs=measured.runs if measured is not None and value is not None else 0,
+                    by_verdict=(judged := self.here.verdict_on(measured)) is not None and judged.said is not None,
                 )
             )
         return tuple(proposals)

@@ -60,6 +60,21 @@ class Setting(Stored):
 
 
 @dataclass(frozen=True)
+class Judged:
+    """What a verdict says of configurations: the `winner` among them, in fresh runs beside the default of its study.
+
+    `said` is how many times better it is than that default (`over`), with the ends of the interval at a `confidence`;
+    None where the runs were too few. It `holds` if the winner surely beats the default, and works.
+    """
+
+    winner: Configuration
+    over: Configuration
+    holds: bool
+    confidence: float
+    said: tuple[float, float, float] | None
+
+
+@dataclass(frozen=True)
 class Measured(Stored):
     """What is known of a configuration: the median `value` of its `runs`, a `bound` that it is worse than, or neither.
 
@@ -67,6 +82,10 @@ class Measured(Stored):
     are the parameters that had no effect where it was measured, in the program's own words. `parts` are the wall-clock
     seconds of the program's parts in one of the runs, the one nearest to the value, where the program says them. `told`
     are the medians of its other metrics, by name, with what is measured of every run.
+
+    `error` is the standard error of the logarithm of the value, by the noise that its study saw with so many `degrees`
+    of freedom; None where nobody knows it. `judged` is what a verdict says of it, or of a winner that was chosen among
+    it and others.
     """
 
     setting: Setting
@@ -79,6 +98,9 @@ class Measured(Stored):
     idle: tuple[str, ...] = ()
     parts: Mapping[str, float] = field(default_factory=dict)
     told: Mapping[str, float] = field(default_factory=dict)
+    error: float | None = None
+    degrees: float = 0.0
+    judged: Judged | None = None
 
     @property
     def content(self) -> Hashable:

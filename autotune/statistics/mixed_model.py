@@ -155,17 +155,26 @@ class MixedModel:
         more = [*self.runs.get(challenger, ()), MeasuredRun(challenger, block, 0.0, node="\0")]
         return Contrast(0.0, self._error_across(more, self.runs.get(incumbent, ())), self.degrees)
 
+    def error(self, configuration: int) -> float:
+        """Return the standard error of the estimate of a configuration that has runs, drift and nodes included."""
+        runs = self.runs[configuration]
+        return sqrt(self.variance(len(runs)) + self._between((1.0, runs)))
+
     def _error_across(self, first: Sequence[MeasuredRun], second: Sequence[MeasuredRun]) -> float:
+        between = self._between((1.0, first), (-1.0, second))
+        return sqrt(self.variance(len(first)) + self.variance(len(second)) + between)
+
+    def _between(self, *signed: tuple[float, Sequence[MeasuredRun]]) -> float:
+        """Return the variance that blocks and nodes add to a sum of means of runs, each with its sign."""
         weights: dict[int | str, float] = defaultdict(float)
-        for sign, runs in ((1.0, first), (-1.0, second)):
+        for sign, runs in signed:
             for run in runs:
                 weights[run.block] += sign / len(runs)
                 weights[run.node] += sign / len(runs)
-        between = sum(
+        return sum(
             weight**2 * (self.drift if isinstance(place, int) else self.between_nodes) ** 2
             for place, weight in weights.items()
         )
-        return sqrt(self.variance(len(first)) + self.variance(len(second)) + between)
 
     def _within(self, first: Sequence[MeasuredRun], second: Sequence[MeasuredRun]) -> Contrast | None:
         """Return the mean difference within blocks, and nodes, in which both have runs, each weighted as it is sure.

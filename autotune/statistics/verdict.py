@@ -7,10 +7,10 @@ estimate; with fewer than twelve pairs it may widen the interval to its side.
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil, exp, log, sqrt
 from statistics import fmean, median
-from typing import Literal
+from typing import Any, Literal, Self
 
 from autotune.formatting import quantity
 from autotune.records.series import Series
@@ -65,6 +65,19 @@ class Verdict(Stored):
     mode_asked: str = "interleaved"
     mode_why: str = ""
     abreast: float | None = None
+
+    def asked_now(self, study: Mapping[str, Any]) -> Self:
+        """Return it with the confidence and the precisions of `study`, the newest session's study file.
+
+        Its pairs are values, and the same whatever is asked of them.
+        """
+        asked = study.get("verdict", {})
+        return replace(
+            self,
+            confidence=asked.get("confidence", self.confidence),
+            asked=asked.get("precision", self.asked),
+            of_gain=asked.get("of_gain", self.of_gain),
+        )
 
     @property
     def series(self) -> Series:

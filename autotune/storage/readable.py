@@ -9,6 +9,7 @@ from autotune.records.labels import Labels
 from autotune.records.outcome import Outcome
 from autotune.records.series import Series
 from autotune.records.study import Definition, Run, TrialRecord
+from autotune.statistics.verdict import Verdict
 from autotune.storage.address import shown
 
 DEFINITION = "definition"
@@ -75,6 +76,12 @@ class ReadableStudy(Protocol):
 def labels_of(study: ReadableStudy) -> Labels:
     """Return what users have noted of a study."""
     return Labels.of(study.attribute(LABELS))
+
+
+def stored_verdict(study: ReadableStudy) -> Verdict | None:
+    """Return the verdict that was stored, on whatever winner, with the confidence that is asked for now."""
+    stored = study.attribute(VERDICT)
+    return Verdict.from_dict(stored).asked_now(study.definition.study) if stored else None
 
 
 def check_same(url: str, name: str, stored: Definition, definition: Definition) -> None:

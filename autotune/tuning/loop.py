@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from enum import Enum
 
-from autotune.comparison.findings import kept_limits, stored_verdict
+from autotune.comparison.findings import kept_limits
 from autotune.comparison.time_left import tuning_left
 from autotune.coordination.coordinators import Coordinators
 from autotune.coordination.neighbours import what_to_do
@@ -23,6 +23,7 @@ from autotune.scheduling.stopping import StoppingForecast, can_tell, is_due, loo
 from autotune.search.asker import Asker
 from autotune.statistics.standings import Standings
 from autotune.storage.observation import Observation
+from autotune.storage.readable import stored_verdict
 from autotune.studyfile import StudyFile
 from autotune.tuning.hope import check_hope
 from autotune.tuning.in_flight import RunsInFlight
@@ -69,10 +70,9 @@ class TuningLoop:
         self._launched = registry.runs(study.objective) == "launched"
         self._checkpoints = Checkpoints(manager.factory.folder, store.mark, manager.factory.around)
         self._scheduler = scheduler_of(store, study, self._space)
-        statistic = study.repeats.statistic
-        limits = kept_limits(store, statistic)
+        limits = kept_limits(store, study.repeats.statistic)
         asker.sampler.keep(limits.limits)
-        self._standings = Standings({}, self._metric, statistic, stored_verdict(store), limits)
+        self._standings = Standings({}, self._metric, study.repeats.statistic, stored_verdict(store), limits)
         self._leading = Leading.of(self._standings, store.definition)
         self._telling = self._leading.telling
         self._sameness = Equivalence(None)

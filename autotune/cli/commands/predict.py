@@ -33,7 +33,6 @@ from autotune.lockfile import temporary_folder
 if TYPE_CHECKING:
     from autotune.performance.predict import Question, Target
     from autotune.performance.regression.prediction import Interval, Prediction, Proposal
-    from objectives.base import Metric
 
 MachineOption = Annotated[
     str,
@@ -116,10 +115,7 @@ def _print(prediction: "Prediction", size: str) -> None:
     value = f"{metric.name} [{metric.unit}]" if metric.unit else metric.name
     table = Table("", "configuration", value.replace("[", r"\["), ratio_title(metric))
     for number, proposal in enumerate(prediction.proposals, start=1):
-        is_measured = bool(proposal.measured_runs and prediction.default_runs)
-        is_default = proposal.configuration == prediction.default
-        gain = "the default" if is_default else _cell(proposal.speed_up, int(is_measured))
-        cells = (_cell(proposal.value, proposal.measured_runs), gain)
+        cells = (_cell(proposal.value, proposal.measured_runs), _gain(prediction, proposal))
         table.add_row(str(number), shown(proposal.configuration).replace("[", r"\["), *cells)
     of_default = _cell(prediction.default_value, prediction.default_runs)
     table.add_row("default", shown(prediction.default).replace("[", r"\["), of_default, "")
@@ -151,13 +147,32 @@ def _cell(interval: "Interval | None", runs: int = 0) -> str:
     return "not known" if interval is None else str(interval)
 
 
-def _expected(proposal: "Proposal", metric: "Metric") -> str:
+def _gain(prediction: "Prediction", proposal: "Proposal") -> str:
+    gain = proposal.speed_up
+    if proposal.configuration == prediction.default:
+        return "the default"
+    if gain is None or not _only_looks(prediction, proposal):
+        return f"{_cell(gain)}{', by a verdict' if proposal.by_verdict else ''}"
+    return f"looks {gain.value:.4g}"
+
+
+def _only_looks(prediction: "Prediction", proposal: "Proposal") -> bool:
+    """Whether a speed-up is that of two measurements, one of them the best of many, and no verdict's."""
+    return bool(proposal.measured_runs and prediction.default_runs) and not proposal.by_verdict
+
+
+def _expected(prediction: "Prediction", proposal: "Proposal") -> str:
     from autotune.statistics.ratio_words import times
 
     gain = proposal.speed_up
+    if proposal.configuration == prediction.default:
+        return "the default configuration, which nothing else is sure to beat"
     if gain is None:
         return "how it compares with the default configuration is not known"
-    return f"{times(gain.value, metric)} the default configuration ({gain.low:.3g} to {gain.high:.3g})"
+    ratio = f"{times(gain.value, prediction.setting.metric)} the default configuration"
+    if _only_looks(prediction, proposal):
+        return f"looks {ratio}; no verdict says so"
+    return f"{ratio} ({gain.low:.3g} to {gain.high:.3g})"
 
 
 def _script(question: "Question", target_machine: "Target", prediction: "Prediction", form: str, scratch: Path) -> str:
@@ -180,7 +195,7 @@ def _script(question: "Question", target_machine: "Target", prediction: "Predict
     machine = target_machine.machine
     how = f"measured on {machine}" if first.measured_runs else f"predicted for {machine}, not measured"
     remarks = [
-        f"{how}: {_expected(first, prediction.setting.metric)}",
+        f"{how}: {_expected(prediction, first)}",
         "the time and the memory asked for are guesses; set them, the project and the queue",
     ]
     needs = Usage(elapsed_s=first.value.high if first.value and prediction.setting.metric.is_seconds else 0.0)

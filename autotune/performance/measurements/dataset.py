@@ -10,11 +10,13 @@ from autotune.performance.measurements.machine_names import machine_of, place
 from autotune.performance.measurements.repeats import nearest_parts
 from autotune.performance.measurements.shipped import shipped
 from autotune.records.limit import measured
-from autotune.records.measurement import Facts, Measured, Setting
+from autotune.records.measurement import Facts, Judged, Measured, Setting
 from autotune.records.series import SIZE
 from autotune.records.study import Definition, Run, State, TrialRecord
 from autotune.scheduling.equivalence import Equivalence
 from autotune.statistics.standings import Standings
+from autotune.statistics.verdict import Verdict
+from autotune.storage.readable import stored_verdict
 from autotune.studyfile import RepeatsSection
 from autotune.studyfile.sizes import is_size
 from launchers.software.digest import text_digest
@@ -46,15 +48,18 @@ def measurements(urls: Iterable[str], program: str | None = None) -> list[Measur
     return [measurement for measurement in everything if program in (None, measurement.setting.program)]
 
 
-def study_measurements(name: str, definition: Definition, trials: Iterable[TrialRecord]) -> list[Measured]:
-    """Return the measurements of a study."""
+def study_measurements(
+    name: str, definition: Definition, trials: Iterable[TrialRecord], verdict: Verdict | None = None
+) -> list[Measured]:
+    """Return the measurements of a study, with what its `verdict` says of them, if it has one."""
     setting = setting_of(name, definition)
     repeats = RepeatsSection(**definition.study.get("repeats", {}))
     judged = [_without_faults(trial) for trial in trials]
     standings = Standings.of(judged, definition.target, repeats.statistic)
     default = standings.default
     idle = tuple(sorted(Equivalence.of(judged, None).inert))
-    described = (_measured(setting, trial, standings) for trial in judged)
+    judgement = _judgement(verdict, standings)
+    described = (_measured(setting, trial, standings, judgement.get(trial.number)) for trial in judged)
     return [
         replace(
             measurement,
@@ -120,7 +125,7 @@ def _of_studies(url: str) -> Iterator[Measured]:
         store = StudyStore.read_if_ours(url, name)
         if store is not None and not store.definition.replay:
             trials = store.trials()
-            yield from study_measurements(store.name, store.definition, trials)
+            yield from study_measurements(store.name, store.definition, trials, stored_verdict(store))
             yield from _sized(setting_of(store.name, store.definition), store.runs(), trials)
 
 
@@ -150,14 +155,38 @@ def _without_faults(trial: TrialRecord) -> TrialRecord:
     return replace(trial, runs=runs)
 
 
-def _measured(setting: Setting, trial: TrialRecord, standings: Standings) -> Measured | None:
+def _judgement(verdict: Verdict | None, standings: Standings) -> dict[int, Judged]:
+    """Return what a verdict says of its winner, and of the trials among which that was chosen, by their numbers."""
+    default = standings.baseline
+    if verdict is None or default is None or not (verdict.known or verdict.unreliable):
+        return {}
+    metric, trials = standings.metric, standings.trials
+    if verdict.winner not in trials:
+        return {}
+    said = verdict.interval(metric) if verdict.known else None
+    winner = trials[verdict.winner].configuration
+    judged = Judged(winner, default.configuration, verdict.significant(metric), verdict.confidence, said)
+    return dict.fromkeys((verdict.winner, *verdict.candidates), judged)
+
+
+def _measured(setting: Setting, trial: TrialRecord, standings: Standings, judged: Judged | None) -> Measured | None:
     runs = len(trial.runs)
     match trial.state:
         case State.COMPLETE:
             value, name = standings.value(trial), setting.metric.name
             told = ((outcome.metrics.get(name), outcome.details.get(PARTS, {})) for outcome in trial.outcomes)
             parts, others = nearest_parts(value, told), _told(trial, name)
-            return Measured(setting, trial.configuration, value, runs=runs, parts=parts, told=others)
+            return Measured(
+                setting,
+                trial.configuration,
+                value,
+                runs=runs,
+                parts=parts,
+                told=others,
+                error=standings.effects.error(trial.number),
+                degrees=standings.effects.degrees,
+                judged=judged,
+            )
         case State.CAPPED:
             return Measured(setting, trial.configuration, bound=standings.bound(trial), runs=runs)
         case State.FAILED:

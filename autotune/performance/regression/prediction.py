@@ -35,23 +35,25 @@ class Interval:
 class Proposal:
     """A configuration to try, with its predicted value and speed-up over the default; None where unknown.
 
-    It was measured in the setting itself if it has `measured_runs`.
+    It was measured in the setting itself if it has `measured_runs`. Where the default was, too, its speed-up is what
+    a verdict says (`by_verdict`); or it only looks so.
     """
 
     configuration: Configuration
     value: Interval | None = None
     speed_up: Interval | None = None
     measured_runs: int = 0
+    by_verdict: bool = False
 
 
 @dataclass(frozen=True)
 class Prediction:
     """The best configurations of a setting as a model sees them, the best first, beside the default configuration.
 
-    It is `promising` if the first proposal beats the default by more than the model's uncertainty. `grounds` say what
-    the model was fitted on, `doubts` in which respect the setting lies outside of that, `reasons` what makes the
-    first proposal better than the default: features with the factors of speed that they are worth, the largest first;
-    `layout` how the first proposal divides the problem.
+    It is `promising` if the first proposal beats the default by more than the model's uncertainty; where both were
+    measured, if a verdict says so. `grounds` say what the model was fitted on, `doubts` in which respect the setting
+    lies outside of that, `reasons` what makes the first proposal better than the default: features with the factors of
+    speed that they are worth, the largest first; `layout` how the first proposal divides the problem.
     The default was measured in the setting itself if it has `default_runs`.
     """
 
@@ -81,6 +83,7 @@ class Prediction:
                     "value": _interval(proposal.value),
                     "speed_up": _interval(proposal.speed_up),
                     "measured_runs": proposal.measured_runs,
+                    "by_verdict": proposal.by_verdict,
                 }
                 for proposal in self.proposals
             ],

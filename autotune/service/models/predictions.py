@@ -32,13 +32,15 @@ class Question(Given):
 class Proposal(BaseModel):
     """A configuration with its value and speed-up, and the ends of their intervals; null where they are not known.
 
-    They are predicted, or measured there in `measured_runs`.
+    They are predicted, or measured there in `measured_runs`. Where the default was, too, the speed-up is what a verdict
+    says (`by_verdict`); or it only looks so.
     """
 
     configuration: Values
     value: tuple[float, float, float] | None
     speed_up: tuple[float, float, float] | None
     measured_runs: int
+    by_verdict: bool = False
 
 
 class MeasuredValue(BaseModel):
@@ -50,7 +52,11 @@ class MeasuredValue(BaseModel):
 
 
 class Predicted(BaseModel):
-    """The best configurations as the model sees them; `doubts` say in which respect it does not know."""
+    """The best configurations as the model sees them; `doubts` say in which respect it does not know.
+
+    It is `promising` if the first beats the default by more than the uncertainty; by a verdict, where both were
+    measured.
+    """
 
     study: str
     machine: str

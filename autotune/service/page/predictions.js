@@ -2,7 +2,7 @@
 
 import { get, post } from "./api.js";
 import { fill, h, setText } from "./dom.js";
-import { configuration, counted, factor, quantity, ratioTitle } from "./format.js";
+import { configuration, counted, factor, looks, quantity, ratioTitle } from "./format.js";
 import { announce, setTitle } from "./notices.js";
 import { clearRefused, errorLine, field, options, showRefused, table } from "./parts.js";
 
@@ -158,7 +158,7 @@ function proposals({ metric, machine, proposals: proposed, default: base, measur
     title,
     h("code", {}, configuration(one.configuration)),
     value(one, metric),
-    one === base ? "" : interval(one.speed_up, (ratio) => factor(ratio)),
+    one === base ? "" : gain(one, base),
   ];
   const best = measured[0];
   return [
@@ -174,6 +174,13 @@ function proposals({ metric, machine, proposals: proposed, default: base, measur
         )
       : h("p", { class: "muted" }, `Nothing was measured on ${machine}.`),
   ];
+}
+
+// The best of many measured looks better than it is: only a verdict's speed-up has ends.
+function gain(one, base) {
+  if (configuration(one.configuration) === configuration(base.configuration)) return "the default";
+  if (one.speed_up && one.measured_runs && base.measured_runs && !one.by_verdict) return looks(one.speed_up[0]);
+  return interval(one.speed_up, (ratio) => factor(ratio));
 }
 
 function interval(found, shown) {

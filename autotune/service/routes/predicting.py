@@ -186,6 +186,7 @@ def _answer(
                 value=_ends(proposal.value),
                 speed_up=_ends(proposal.speed_up),
                 measured_runs=proposal.measured_runs,
+                by_verdict=proposal.by_verdict,
             )
             for proposal in prediction.proposals
         ],

@@ -14,7 +14,7 @@ from autotune.cli.commands.model import _points
 from autotune.errors import AutotuneError, CannotRunHereError, ExitCode, StorageError, StudyFileError
 from autotune.performance.accuracy import HeldOutSetting, Times
 from autotune.performance.measurements.shipped import shipped
-from autotune.records.measurement import Measured, Setting
+from autotune.records.measurement import Judged, Measured, Setting
 from autotune.storage.measurement_store import MeasurementStore
 from objectives.base import Metric
 from tests.support.warm import autotune
@@ -100,16 +100,36 @@ def test_a_prediction(known):
     assert "fitted on " in told.stdout
 
 
-def test_the_size_of_the_space_is_not_taken_for_what_was_measured(folder):
+@pytest.fixture
+def known_there(folder):
+    """The study's own problem was measured on the machine."""
     fill(folder, measured("gadi", 1.0))
     here = json.loads(asked("--json").stdout)["setting"]
-    fill(
-        folder,
-        [
-            replace(row, setting=replace(row.setting, workload=here["workload"], workload_facts=here["workload_facts"]))
-            for row in measured("gadi", 1.0)
-        ],
-    )
+    rows = [
+        replace(row, setting=replace(row.setting, workload=here["workload"], workload_facts=here["workload_facts"]))
+        for row in measured("gadi", 1.0)
+    ]
+    fill(folder, rows)
+    return {(row.configuration["x"], row.configuration["y"]): row for row in rows}
+
+
+def test_what_no_verdict_says_only_looks_faster(folder, known_there):
+    rules = ("--where", "x in (19, 25)", "--where", "y == 1")
+    found = json.loads(asked("--json", *rules).stdout)
+    assert (found["proposals"][0]["configuration"], found["promising"]) == ({"x": 19, "y": 1}, False)
+    assert "looks 1.019" in asked(*rules).stdout
+    script = asked("--script", "sh", *rules).stdout
+    assert "measured on gadi: looks 1.02 times as fast as the default configuration; no verdict says so" in script
+    winner = known_there[19, 1]
+    said = Judged(winner.configuration, known_there[25, 1].configuration, False, 0.95, (1.01, 0.98, 1.04))
+    fill(folder, [replace(winner, judged=said)])
+    assert "1.01 (0.98 to 1.04, 95%), by a verdict" in asked(*rules).stdout
+    script = asked("--script", "sh", *rules).stdout
+    assert "measured on gadi: the default configuration, which nothing else is sure to beat" in script
+
+
+@pytest.mark.usefixtures("known_there")
+def test_the_size_of_the_space_is_not_taken_for_what_was_measured():
     said = " ".join(asked("--top", "2", "--where", "x == 1 or x == 4").stdout.split())
     assert "each of these proposals was measured there; there are 6 valid configurations on gadi" in said
 

@@ -295,17 +295,20 @@ def prediction(machine, k):
             "value": [2.0 + 0.05 * number, 1.6, 2.9],
             "speed_up": [1.6 - 0.05 * number, 1.1, 2.1],
             "measured_runs": 0,
+            "by_verdict": False,
         }
         for number in range(1, k + 1)
     ]
-    proposals[0] |= {"value": [2.672, 2.6, 2.75], "measured_runs": 3}
+    proposals[0] |= {"value": [2.672, 2.6, 2.75], "measured_runs": 3, "by_verdict": True}
+    if k > 2:
+        proposals[2] |= {"measured_runs": 1}
     proposals[-1] |= {"value": None, "speed_up": None}
     none = machine == "summit"
     return {
         "machine": machine or "node17",
         "metric": METRIC,
         "promising": not none,
-        "default": {"configuration": configuration(0), "value": [3.4, 2.6, 4.4], "speed_up": None, "measured_runs": 0},
+        "default": {"configuration": configuration(0), "value": [3.4, 2.6, 4.4], "speed_up": None, "measured_runs": 5},
         "proposals": [] if none else proposals,
         "grounds": ["51 runs of pw.x on 2 machines"],
         "doubts": ["nothing was measured on a machine with POWER9"] if none else ["one workload only"],

@@ -1,5 +1,5 @@
 from dataclasses import replace
-from math import log
+from math import hypot, log, sqrt
 
 import numpy as np
 import pytest
@@ -95,6 +95,13 @@ def test_a_neighbour_that_leaves_within_a_block_makes_nobody_look_fast():
     found = fit([*repeated(0, blocks=3), MeasuredRun(1, 9, 1.0), MeasuredRun(99, 9, 0.0)])
     assert found.center(99) == 0.0
     assert found.center(1) < 0.5
+
+
+def test_a_value_is_less_certain_where_the_machine_drifts():
+    found = fit(drifting(0))
+    assert found.error(1) == pytest.approx(hypot(sqrt(found.variance(found.count(1))), found.drift))
+    still = replace(found, spread=replace(found.spread, drift=0.0))
+    assert still.error(1) == sqrt(found.variance(found.count(1)))
 
 
 def test_a_comparison_across_blocks_is_less_certain_than_one_within():
