@@ -4,16 +4,19 @@ import fcntl
 import os
 import subprocess
 import sys
+from collections import OrderedDict
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from autotune.machines.this_machine import this_machine
-from tests.support.cores import Cores, Wanted, wanted
+from tests.support.cores import Cores, Files, Wanted, wanted
 
 ROOT = Path(__file__).parents[1]
 # In two parts: what this file says itself is that it takes none.
 MARK = "pytest.mark." + "cores"
+SLOW = "pytest.mark." + "slow"
 CONFTEST = """
 from pathlib import Path
 import pytest
@@ -84,6 +87,48 @@ def test_cores_are_taken_from_the_first_test_of_a_file_to_the_first_of_another(t
         assert locked(tmp_path) == []
     finally:
         cores.give_back()
+
+
+class Worker:
+    """One that gets tests and makes none of them."""
+
+    def send_runtest_some(self, numbers):
+        pass
+
+
+class Scheduled(Files):
+    """Files of a folder, of which nothing was begun yet."""
+
+    def __init__(self, folder, files):
+        self.config, self.assigned_work = SimpleNamespace(rootpath=folder), {}
+        self.workqueue = OrderedDict((name, {f"{name}::test": False}) for name in files)
+        self.registered_collections = {}
+
+    def next_of(self, worker):
+        """Return what a worker gets that has done all of its own; a worker is what takes note of nothing."""
+        for tests in self.assigned_work.get(worker, {}).values():
+            tests.update(dict.fromkeys(tests, True))
+        self.registered_collections[worker] = [test for tests in self.workqueue.values() for test in tests]
+        before = set(self.workqueue)
+        self._assign_work_unit(worker)
+        (given,) = before - set(self.workqueue)
+        return given
+
+
+def test_no_worker_gets_a_file_that_would_wait_for_a_core(tmp_path):
+    cores = len(this_machine().cpus)
+    texts = {Wanted.ALL.value: "", "none.py": "", "slow.py": SLOW}
+    texts |= {f"one{number}.py": f"{MARK}(1)" for number in range(cores + 1)}
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    work, (first, *others) = Scheduled(tmp_path, texts), [Worker() for _ in range(cores + 1)]
+    assert work.next_of(first) == Wanted.ALL.value
+    # All cores are taken.
+    assert work.next_of(others[0]) == "slow.py"
+    assert [work.next_of(worker)[:3] for worker in (first, *others[1:])] == ["one"] * cores
+    # Each core has a file at work.
+    assert work.next_of(others[0]) == "none.py"
+    assert work.next_of(first)[:3] == "one"
 
 
 @pytest.mark.skipif(this_machine().cores < 2, reason="two tests at a time need two cores")

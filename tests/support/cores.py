@@ -109,8 +109,9 @@ def _use(cpus: set[int]) -> None:
 class Files(LoadFileScheduling):
     """Which tests go on side by side (`pytest -n 2`): those of different files.
 
-    The files that take all cores are one piece of work, the first. Beside it go files that take none, so that nobody
-    waits; then those that take a core, the slow ones first; what is left at the end is short.
+    The files that take all cores are one piece of work, the first. Beside it go files that take none; then those that
+    take a core, as many at a time as there are cores, so that nobody waits. Slow ones come first: what is left at the
+    end is short.
     """
 
     def _split_scope(self, nodeid: str) -> str:
@@ -118,18 +119,24 @@ class Files(LoadFileScheduling):
         return Wanted.ALL.value if self._wanted(file) is Wanted.ALL else file
 
     def _assign_work_unit(self, node: object) -> None:
-        self.workqueue.move_to_end(min(self.workqueue, key=self._rank), last=False)
+        is_core_free = self._is_core_free(node)
+        wanted_now = min(self.workqueue, key=lambda scope: self._rank(scope, is_core_free=is_core_free))
+        self.workqueue.move_to_end(wanted_now, last=False)
         super()._assign_work_unit(node)
 
-    def _rank(self, scope: str) -> tuple[bool, bool, bool]:
+    def _rank(self, scope: str, *, is_core_free: bool) -> tuple[bool, bool, bool]:
         """Return how early a piece of work is wanted now: the least first, and among equals the one of most tests."""
         everything = scope == Wanted.ALL.value
         takes_one = not everything and self._wanted(scope) is Wanted.ONE
-        return not everything, takes_one is self._all_are_taken(), everything or not self._is_slow(scope)
+        return not everything, takes_one is not is_core_free, everything or not self._is_slow(scope)
 
-    def _all_are_taken(self) -> bool:
-        pieces = [work.get(Wanted.ALL.value, {}) for work in self.assigned_work.values()]
-        return any(not done for piece in pieces for done in piece.values())
+    def _is_core_free(self, node: object) -> bool:
+        """Whether the pieces that others than `node` are at, which has nearly done its own, leave it a core."""
+        others = [work for other, work in self.assigned_work.items() if other is not node]
+        busy = [scope for work in others for scope, tests in work.items() if not all(tests.values())]
+        if Wanted.ALL.value in busy:
+            return False
+        return sum(self._wanted(scope) is Wanted.ONE for scope in busy) < len(this_machine().cpus)
 
     def _wanted(self, file: str) -> Wanted:
         return wanted(self.config.rootpath / file)
