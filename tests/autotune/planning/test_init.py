@@ -256,7 +256,9 @@ def test_the_default_is_what_the_command_does(tmp_path, command, environment, de
     study = studyfile.parse(tomllib.loads(study_text(shlex.split(command), environment)) | {"name": "x"}, "x")
     checked, files, errors = read(study.options)
     assert errors == []
-    found, space = joined(study, planned(checked, files, Nodes()), {**this_machine().facts, "cores": 4})
+    found, space = joined(
+        study, planned(checked, files, Nodes()), {**this_machine().facts, "cores": 4, "cores_per_node": 4}
+    )
     default = space.default()
     assert default == defaults
     assert found.objective.job(default, Context(tmp_path)).resources.cores == cores
