@@ -48,7 +48,7 @@ def came_to(store: ReadableStudy) -> CameTo:
     if table is not None:
         sentence = _of_cells(table)
     else:
-        sentence = summary.verdict_sentence() or _NOTHING if known is None else known.sentence
+        sentence = summary.verdict_sentence() or _NOTHING if known is None else known.gain
     return CameTo(
         over_the_default=sentence.rstrip("."),
         trials=summary.finished,

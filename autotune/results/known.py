@@ -57,14 +57,21 @@ class KnownConfiguration:
 
     @property
     def sentence(self) -> str:
-        """How sure it is, in a few words."""
-        if self.speed_up is None or self.default_value is None:
+        """How sure it is, and over which default, in a few words."""
+        return self._sure("" if self.default_value is None else f" over {quantity(self.default_value, self.metric)}")
+
+    @property
+    def gain(self) -> str:
+        """How sure it is, where the default goes without saying."""
+        return self._sure("")
+
+    def _sure(self, over: str) -> str:
+        if self.speed_up is None:
             return self.why
-        over = f"over {quantity(self.default_value, self.metric)}"
         if self.interval is None:
-            return f"looks {self.speed_up:.3g}x {over}, not confirmed"
+            return f"looks {self.speed_up:.3g}x{over}, not confirmed"
         low, high = self.interval
-        text = f"{self.speed_up:.3f}x ({low:.3f} to {high:.3f}) {over}"
+        text = f"{self.speed_up:.3f}x ({low:.3f} to {high:.3f}){over}"
         return text if self.confirmed else f"{text}, not sure to beat the default"
 
     @property
