@@ -67,6 +67,15 @@ def threads_of(cpu: int) -> set[int]:
         return {cpu}
 
 
+def threads_of_all(cpus: Iterable[int]) -> set[int]:
+    """Return the hardware threads of the cores that these are of.
+
+    Raises:
+        OSError: as in `threads_of`.
+    """
+    return {thread for cpu in cpus for thread in threads_of(cpu)}
+
+
 def threads_in_use(cpus: Iterable[int], per_core: int) -> list[int]:
     """Return `per_core` hardware threads of each core, those of a core side by side; `cpus` has one of each core.
 
@@ -87,7 +96,7 @@ def fewest_threads(cpus: Iterable[int], allowed: Iterable[int]) -> int:
 def affinity() -> dict[str, Any]:
     """Return what a program that this process starts now begins with: `launchers.job.Affinity`."""
     cpus, node_cpus = os.sched_getaffinity(0), os.cpu_count() or 0
-    threads = {thread for cpu in cpus for thread in threads_of(cpu)} if len(cpus) < node_cpus else ()
+    threads = threads_of_all(cpus) if len(cpus) < node_cpus else ()
     return {
         "node": os.uname().nodename,
         "cpus": cpu_list(cpus),

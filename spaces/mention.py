@@ -100,8 +100,9 @@ def values_of_mentions(space: Space, mentions: Iterable[Mention]) -> tuple[Value
                 Problem(str(ExpressionError(wrong, text, 0, len(text), "use // or floor(...)")), mention.path)
             )
         elif rule := _rule(mention, node):
-            counted = f"it is a whole number from {mention.least} up"
-            reason = "it cannot be computed elsewhere" if mention.least is None else counted
+            reason = "it cannot be computed elsewhere"
+            if mention.least is not None:
+                reason = f"it is a whole number from {mention.least} up"
             taken = {one.name for one in needed.values()}
             name = mention.path if mention.path not in taken else f"{mention.path}: {clean(mention.text)}"
             needed.setdefault(rule, Constraint(name, rule, reason))

@@ -13,7 +13,7 @@ from autotune.coordination.neighbours import NEVER_QUIET
 from autotune.display.console import Display
 from autotune.errors import CannotRunHereError
 from autotune.studyfile import NoiseMode, NoiseSection
-from launchers.cpus import threads_of
+from launchers.cpus import threads_of_all
 from launchers.noise.meter import PROC, cpu_times
 from launchers.process_tree import impolite_ticks
 
@@ -48,8 +48,7 @@ def use_by_others(cpus: Collection[int]) -> Use | None:
     before, own_s = _times(), time.process_time()
     time.sleep(_LOOK_S)
     after, own_s = _times(), time.process_time() - own_s
-    threads = {thread for cpu in cpus for thread in threads_of(cpu)}
-    known = [cpu for cpu in threads if cpu in before and cpu in after]
+    known = [cpu for cpu in threads_of_all(cpus) if cpu in before and cpu in after]
     if not known:
         return None
     used_s = sum(after[cpu][0] - before[cpu][0] for cpu in known) - own_s

@@ -109,7 +109,7 @@ class PerformanceModel:
             count = len(set(machine_numbers([source.setting for source in elsewhere])))
             machines = "1 machine" if count == 1 else f"{count} machines"
             grounds = (f"the same space was measured on {machines}: {', '.join(known)}",)
-        grounds += (here.remark,) if here.remark else ()
+        grounds += (remark,) if (remark := here.remark) else ()
         grounds += (times.grounds,) if times is not None else ()
         doubts = (*(times.doubts if times is not None else ()), *self._left_out(setting.metric))
         if self.limits and validity.fails(rows[:1])[0]:

@@ -32,12 +32,16 @@ def plan_of(options, folder):
     return registry.plan("qe", options, machine=MACHINE, run_job=run_job, folder=folder)
 
 
+def plan_or_skip(options, folder):
+    try:
+        return plan_of(options, folder)
+    except PlanError as error:
+        pytest.skip(f"the input cannot be run here: {error}")
+
+
 @pytest.fixture(scope="module")
 def tio2(tmp_path_factory):
-    try:
-        return plan_of({}, tmp_path_factory.mktemp("plan"))
-    except PlanError as error:
-        pytest.skip(f"the default input cannot be run here: {error}")
+    return plan_or_skip({}, tmp_path_factory.mktemp("plan"))
 
 
 @pytest.fixture(scope="module")
@@ -49,10 +53,7 @@ def small(tmp_path_factory):
         assert whole in text
         text = text.replace(whole, less)
     (folder / "small.in").write_text(text)
-    try:
-        return plan_of({"input": str(folder / "small.in")}, folder / "plan")
-    except PlanError as error:
-        pytest.skip(f"the input cannot be run here: {error}")
+    return plan_or_skip({"input": str(folder / "small.in")}, folder / "plan")
 
 
 def covering_sample(space: Space, count: int) -> list[dict[str, object]]:
