@@ -1,7 +1,7 @@
 """The measured part: how many seconds of a run its metric is of, where runs told their steps.
 
 A metric may be in any unit, and of the whole run or of its main part alone: many a program leaves its start out of its
-rate. Of which it is shows where it is in proportion to the time of that part in all runs.
+rate. The metric is taken to be of the part to whose time it is in proportion in all runs.
 """
 
 from collections.abc import Mapping
