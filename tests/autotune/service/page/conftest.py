@@ -42,9 +42,13 @@ class Guard:
     foreign: list[str] = field(default_factory=list)
 
     def watch(self, page):
-        page.on("console", lambda message: self.complaints.append(message.text) if message.type == "error" else None)
+        page.on("console", self._console)
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
         page.on("request", self._request)
+
+    def _console(self, message):
+        if message.type == "error":
+            self.complaints.append(f"{message.text} {message.location.get('url', '')}".rstrip())
 
     def _request(self, request):
         address = urlsplit(request.url)
