@@ -85,8 +85,9 @@ class SweepPoint:
 class Sweep:
     """The points of a sweep, in the order of the values; `base` is the configuration that the others are fixed at.
 
-    `leaders` are, of two parameters, the best value of the second at each of the first. `base_broken` are the limits
-    that the base's runs break.
+    `compared` says how many configurations are compared with the base, those that fail among them. `leaders` are, of
+    two parameters, the best value of the second at each of the first. `base_broken` are the limits that the base's runs
+    break.
     """
 
     over: tuple[str, ...]
@@ -96,6 +97,7 @@ class Sweep:
     metric: Metric
     confidence: float
     rounds: int
+    compared: int
     points: tuple[SweepPoint, ...]
     leaders: tuple[Leader, ...] = ()
     base_broken: tuple[str, ...] = ()
@@ -104,11 +106,6 @@ class Sweep:
     def measured(self) -> tuple[SweepPoint, ...]:
         """The points that have a value."""
         return tuple(point for point in self.points if point.value is not None)
-
-    @property
-    def compared(self) -> int:
-        """How many values are compared with the base."""
-        return sum(point.speed_up is not None and not point.is_base for point in self.points)
 
     @property
     def best(self) -> SweepPoint | None:
@@ -168,6 +165,7 @@ def sweep(  # noqa: PLR0913  by keyword
             standings.metric,
             study.verdict.confidence,
             request.repeats,
+            len(table.sides) - 1,
             points,
             leaders(table, variants.rivals(table, broken), standings.metric, study.verdict.confidence),
             broken[0],

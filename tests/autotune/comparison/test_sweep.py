@@ -13,10 +13,10 @@ from autotune.errors import StudyFileError
 from autotune.pictures.chart import Line
 from autotune.pictures.sweep import sweep_bars, sweep_chart
 from autotune.storage.study_store import StudyStore
-from objectives.base import Answer, Metric
+from objectives.base import Answer, FailureKind, Metric
 from spaces import Choice, Constraint, Float, Integer, Space
 from tests.support.contests import manager
-from tests.support.fakes import SECONDS, ListDisplay, PaperExecutor, definition, study_file, took
+from tests.support.fakes import SECONDS, ListDisplay, PaperExecutor, definition, failed, study_file, took
 
 SPACE = Space(
     [
@@ -102,12 +102,17 @@ def test_the_best_value_is_said_with_its_interval(store, tmp_path):
 MANY = Space([Integer("block", tuple(range(1, 13)), default=1)])
 
 
+def _block(configuration):
+    if configuration["block"] == 3:
+        return failed(FailureKind.APPLICATION_ERROR)
+    return took(9.0 if configuration["block"] == 7 else 10.0)
+
+
 @pytest.mark.parametrize(("repeats", "is_sure"), [(6, False), (8, True)])
-def test_the_best_of_many_values_may_be_chance(tmp_path, repeats, is_sure):
+def test_the_best_of_many_values_may_be_chance_those_that_fail_among_them(tmp_path, repeats, is_sure):
     store = StudyStore.create(f"sqlite:///{tmp_path / 'autotune.db'}", "paper", definition(MANY))
     variants = Variants.of(MANY, request := Request({"block": None}, {}, repeats), MANY.default())
-    executor = PaperExecutor(lambda configuration: took(9.0 if configuration["block"] == 7 else 10.0))
-    found = manager(tmp_path, executor)
+    found = manager(tmp_path, PaperExecutor(_block))
     result = sweep(store, found, study_file(), request=request, variants=variants, live=lambda result: "")
     assert result.best.label == "block=7"
     assert result.best.is_sure is is_sure
