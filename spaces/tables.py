@@ -28,7 +28,7 @@ from spaces.expressions.constant import constant_value
 from spaces.parameters.constraint import Constraint
 from spaces.parameters.errors import ExpressionError, SpaceError, did_you_mean
 from spaces.parameters.parameter import DEFAULT_POINTS, Choice, Flag, Float, Integer, Parameter, Value
-from spaces.parameters.problem import Problem
+from spaces.parameters.problem import ExpressionProblem, Problem
 from spaces.space import Space
 
 _COMMON = ("type", "default", "optional", "when", "help")
@@ -254,5 +254,5 @@ class _Reader:
         try:
             return constant_value(text.removeprefix("="), self.facts)
         except ExpressionError as error:
-            self.errors.append(Problem(str(error), f"{self.where}.{key}"))
+            self.errors.append(ExpressionProblem(str(error), f"{self.where}.{key}", unknown=error.unknown))
             return None

@@ -25,7 +25,7 @@ from spaces import (
 from spaces.expressions.derived import constants
 from spaces.mention import values_of_mentions
 from spaces.parameters.errors import did_you_mean
-from spaces.parameters.problem import Problem
+from spaces.parameters.problem import ExpressionProblem, Problem
 
 
 def joined(study: StudyFile, plan: Plan, machine: Mapping[str, Value]) -> tuple[Plan, Space]:
@@ -53,7 +53,7 @@ def joined(study: StudyFile, plan: Plan, machine: Mapping[str, Value]) -> tuple[
     try:
         parameters = parameters_from_tables(study.space.parameters, {**fixed, **facts})
     except SpaceError as error:
-        errors.extend(_of_bound(problem, derived, fixed) for problem in error.problems)
+        errors.extend(_of_bound(problem, derived) for problem in error.problems)
     try:
         constraints = constraints_from_tables(study.space.constraints)
     except SpaceError as error:
@@ -91,14 +91,15 @@ def joined(study: StudyFile, plan: Plan, machine: Mapping[str, Value]) -> tuple[
     raise StudyFileError(msg, errors)
 
 
-def _of_bound(problem: Problem, derived: Mapping[str, str], fixed: Mapping[str, Value]) -> Problem:
+def _of_bound(problem: Problem, derived: Mapping[str, str]) -> Problem:
     """Return the problem of a bound; of derived values that are not fixed by facts it does not know the names."""
-    unfixed = (name for name in derived if name not in fixed)
-    name = next((name for name in unfixed if problem.message.startswith(f"unknown name {name!r}")), None)
-    if name is None:
+    if not isinstance(problem, ExpressionProblem):
         return problem
-    message = f"{name} = {derived[name]!r} has no value here without parameters, and a bound or a default needs one"
-    return replace(problem, message=message)
+    message = problem.message
+    if problem.unknown in derived:
+        written = f"{problem.unknown} = {derived[problem.unknown]!r}"
+        message = f"{written} has no value here without parameters, and a bound or a default needs one"
+    return Problem(message, problem.path)
 
 
 def _computing(study: StudyFile, plan: Plan, space: Space) -> tuple[Plan, Space]:

@@ -30,6 +30,5 @@ def unknown_name(text: str, names: set[str]) -> ExpressionError | None:
     node = next(node for node in ast.walk(tree_of(text)) if isinstance(node, ast.Name) and node.id == name)
     hint = f"known names: {', '.join(sorted(names))}" if names else ""
     start = len(clean(text).encode()[: node.col_offset].decode(errors="ignore"))  # ast counts in bytes
-    return ExpressionError(
-        f"unknown name {name!r}{did_you_mean(name, names)}", clean(text), start, start + len(name), hint
-    )
+    problem = f"unknown name {name!r}{did_you_mean(name, names)}"
+    return ExpressionError(problem, clean(text), start, start + len(name), hint, name)

@@ -130,9 +130,9 @@ class _Reader:
         except (ValueError, RecursionError, MemoryError) as error:
             raise ExpressionError(f"cannot read this: {error}", self.text, hint=_ALLOWED) from None
 
-    def fail(self, problem: str, at: ast.AST | Node, hint: str = "") -> ExpressionError:
+    def fail(self, problem: str, at: ast.AST | Node, hint: str = "", unknown: str = "") -> ExpressionError:
         start, end = (at.start, at.end) if isinstance(at, Node) else self.place(at)
-        return ExpressionError(problem, self.text, start, end, hint)
+        return ExpressionError(problem, self.text, start, end, hint, unknown)
 
     def place(self, tree: ast.AST) -> tuple[int, int]:
         start, end = getattr(tree, "col_offset", 0), getattr(tree, "end_col_offset", 0) or 0
@@ -204,7 +204,7 @@ class _Reader:
             return self.fail(f"{tree.id} is a function", tree, FUNCTIONS[tree.id])
         known = sorted(self.scope.symbols)
         hint = f"known names: {', '.join(known)}" if known else "there are no names to use here, only numbers"
-        return self.fail(f"unknown name {tree.id!r}{did_you_mean(tree.id, known)}", tree, hint)
+        return self.fail(f"unknown name {tree.id!r}{did_you_mean(tree.id, known)}", tree, hint, tree.id)
 
     def unary(self, tree: ast.UnaryOp, depth: int) -> Node:
         operand = self.node(tree.operand, depth)

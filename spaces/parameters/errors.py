@@ -16,19 +16,23 @@ class ExpressionError(ValueError):
     """An expression that is not of the language of `spaces.expressions.syntax`.
 
     The message shows the expression, a caret under the place, and `hint`: what is allowed there.
-    `problem`, `expression`, `start`, `end` (columns of the place) and `hint` are kept for programs.
+    `problem`, `expression`, `start`, `end` (columns of the place) and `hint` are kept for programs, as is `unknown`:
+    the name that nothing here has, if that is the problem.
     """
 
-    def __init__(self, problem: str, expression: str, start: int = 0, end: int = 0, hint: str = "") -> None:
+    def __init__(  # noqa: PLR0913, PLR0917  what is wrong and where
+        self, problem: str, expression: str, start: int = 0, end: int = 0, hint: str = "", unknown: str = ""
+    ) -> None:
         self.problem = problem
         self.expression = expression
         self.start = start
         self.end = max(end, start + 1)
         self.hint = hint
+        self.unknown = unknown
         super().__init__(_with_caret(problem, expression, self.start, self.end, hint))
 
-    def __reduce__(self) -> tuple[type["ExpressionError"], tuple[str, str, int, int, str]]:
-        return (type(self), (self.problem, self.expression, self.start, self.end, self.hint))
+    def __reduce__(self) -> tuple[type["ExpressionError"], tuple[str, str, int, int, str, str]]:
+        return (type(self), (self.problem, self.expression, self.start, self.end, self.hint, self.unknown))
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

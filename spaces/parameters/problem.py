@@ -34,6 +34,13 @@ class ConditionProblem(Problem):
 
 
 @dataclass(frozen=True)
+class ExpressionProblem(Problem):
+    """A problem of an expression; `unknown` is the name in it that nothing has there, if that is the problem."""
+
+    unknown: str = ""
+
+
+@dataclass(frozen=True)
 class OptionProblem(Problem):
     """A problem of what was typed on the command line: `option` is how that was written."""
 

@@ -126,7 +126,7 @@ def _rule(constraint: Constraint, scope: Scope, errors: list[Problem], wrong: Se
     try:
         return parse_condition(constraint.rule, scope)
     except ExpressionError as error:
-        if any(f"unknown name {name!r}" in error.problem for name in wrong):
+        if error.unknown in wrong:
             return None
         errors.append(_of_constraint(constraint.name, f": {error}"))
         return None
@@ -137,7 +137,7 @@ def _condition(parameter: Parameter, scope: Scope, errors: list[Problem], later:
         return parse_condition(parameter.when or "", scope)
     except ExpressionError as error:
         remark = ""
-        if any(repr(name) in error.problem for name in later):
+        if error.unknown in later:
             remark = (
                 "\n(a condition may only mention parameters that are declared before it, and derived values of these)"
             )
