@@ -37,7 +37,7 @@ The secrets of the caller's environment
 What it leaves running is ended
     autotune/tuning/test_faults.py::test_children_that_are_left_behind_end_with_the_run
 Its output is read up to a limit
-    autotune/tuning/test_faults.py::test_a_gigabyte_of_output_is_a_measurement_in_bounded_memory
+    autotune/tuning/test_faults.py::test_a_flood_of_output_is_a_measurement_in_bounded_memory
 what its scope says:
     autotune/service/test_access.py::test_a_token_may_do_what_it_was_made_for
 A token may do what its scope says
