@@ -11,9 +11,10 @@ QUICK = [
         "verdict.pairs=3",
         "verdict.max_pairs=3",
         "verdict.rounds=2",
-        "verdict.candidates=2",
+        "verdict.candidates=1",
         "repeats.max_runs=2",
         "repeats.warm_up_runs=0",
+        "repeats.baseline_runs=2",
     )
     for word in ("--set", change)
 ]

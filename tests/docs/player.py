@@ -150,13 +150,19 @@ def _free_port() -> str:
 def shortened(line: str) -> str:
     """Return a command with less to do: about the root of the trials, few comparisons, two seeds of a replay.
 
-    More trials stay more trials, so that what goes on with a study still does.
+    More trials stay more trials, so that what goes on with a study still does. A study that names no number has eight
+    at most: a study file without one asks for fifty.
     """
     line = re.sub(r"(autotune replay .*--seeds) \d+", r"\1 2", line)
+    line = re.sub(r"(autotune confirm .*--max-pairs) \d+", r"\1 5", line)
+    if "--repeats" not in line:
+        line = re.sub(r"\bautotune sweep \S+", r"\g<0> --repeats 3", line)
     if not re.search(_STUDY, line) or "--dry-run" in line:
         return line
     line = re.sub(r"--trials (\d+)", lambda found: f"--trials {math.isqrt(int(found[1])) + 2}", line)
     line = line.replace("--trials auto", "--trials auto --set budget.max_trials=4")
+    if "--trials" not in line:
+        line = re.sub(_STUDY, r"\1 --set budget.trials=8", line)
     return re.sub(_STUDY, rf"\1 {' '.join(QUICK)}", line)
 
 
