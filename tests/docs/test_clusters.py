@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 
 from autotune.batch.site_file import SiteFile, find_cluster
 from autotune.cli.app import app
-from tests.docs.commandline import QUICK, autotune
+from tests.docs.commandline import QUICK
+from tests.docs.commandline import warm_autotune as autotune
 from tests.docs.page import ROOT
 from tests.docs.test_docs import FRONT
 from tests.support.silicon import silicon

@@ -9,7 +9,7 @@ import pytest
 
 from autotune.errors import ExitCode
 from spaces.expressions.functions import FUNCTIONS
-from tests.docs.commandline import QUICK, autotune
+from tests.docs.commandline import QUICK, autotune, warm_autotune
 from tests.docs.page import ROOT
 from tests.support.silicon import silicon
 
@@ -31,6 +31,8 @@ COMMANDS = [
     if not re.search(r"^cancel|^pilot|--launcher", words)  # those are in test_clusters.py
     and words != SERVE
 ]
+OF_README = set(re.findall(r"^    autotune (.*?)(?:\s{2,}#.*)?$", README, re.MULTILINE))
+"""They start from nothing, as those of a user do; others without the seconds that their imports take."""
 README_RUN = set(re.findall(r"^    (\./run .*?)(?:\s{2,}#.*)?$", README, re.MULTILINE))
 """They install what they need before they call autotune; CI itself is one of them."""
 
@@ -75,7 +77,7 @@ def test_a_command_of_the_first_pages(folder, command):
         words += ["--repeats", "1"]
     if words[0] == "rightsize":
         words += ["--input", "my.in"]  # the study that is called qe here is of it, not of the shipped input
-    ended = autotune(folder, words)
+    ended = (autotune if command in OF_README else warm_autotune)(folder, words)
     if words[0] == "watch" and ended.returncode == ExitCode.USAGE:
         # Three pairs of runs beside other tests do not always prove a gain; docs/how-to/watch.md has one to watch.
         assert "no winner to watch" in ended.stderr

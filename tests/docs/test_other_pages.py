@@ -15,7 +15,7 @@ from autotune.machines.description import load, sections
 from autotune.machines.facts import fact_name
 from autotune.performance.measurements.mapping import MappingFile, MetricSection, WorkloadSection
 from autotune.storage.measurement_store import MeasurementStore
-from tests.docs.commandline import autotune
+from tests.docs.commandline import warm_autotune as autotune
 from tests.docs.page import ROOT
 
 pytestmark = pytest.mark.slow
