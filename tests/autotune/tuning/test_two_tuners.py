@@ -10,11 +10,14 @@ from collections import Counter
 
 import pytest
 
-from tests.autotune.cli.test_cli import STUDY, autotune
+from tests.autotune.cli.test_cli import STUDY, autotune, brief
 
 pytestmark = [pytest.mark.cores, pytest.mark.timeout(400)]
 
-NAPS = STUDY.replace('"awk", "BEGIN', '"sh", "-c", "sleep 0.4; echo {x} >> launches.log; echo took {x}", "BEGIN')
+TRIALS = 12
+NAPS = brief(STUDY).replace(
+    '"awk", "BEGIN', '"sh", "-c", "sleep 0.4; echo {x} >> launches.log; echo took {x}", "BEGIN'
+)
 
 
 @pytest.fixture
@@ -32,7 +35,7 @@ def folders(tmp_path):
 
 def start(folder, url, number):
     core = sorted(os.sched_getaffinity(0))[number]
-    command = [sys.executable, "-m", "autotune", "study", "./mine.toml", "--trials", "14", "--cores", str(core)]
+    command = [sys.executable, "-m", "autotune", "study", "./mine.toml", "--trials", str(TRIALS), "--cores", str(core)]
     with (folder / "said.log").open("wb") as log:
         environment = os.environ | {"AUTOTUNE_STORAGE": url}
         return subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
@@ -48,9 +51,9 @@ def table(folder, what, url):
 
 def check_whole(folder, url):
     trials = table(folder, "trials", url)
-    assert len(trials) == 14
+    assert len(trials) == TRIALS
     assert "running" not in {row["state"] for row in trials}
-    assert len({(row["x"], row.get("y")) for row in trials}) == 14
+    assert len({(row["x"], row.get("y")) for row in trials}) == TRIALS
     runs = table(folder, "runs", url)
     assert len({(run["trial"], run["started"]) for run in runs}) == len(runs)
     return runs
@@ -67,7 +70,7 @@ def test_two_tuners_share_the_trials_and_one_compares_the_winner(folders, postgr
     comparing = [folder for folder in folders if "rounds" in said(folder) or "round 1" in said(folder)]
     assert len(comparing) == 1, said(one) + said(two)
     made = Counter(line for line in (one.parent / "launches.log").read_text().split())
-    assert sum(made.values()) >= 14
+    assert sum(made.values()) >= TRIALS
 
 
 def test_what_a_killed_tuner_had_in_flight_is_done_by_the_other(folders, postgresql):

@@ -7,7 +7,7 @@ import pytest
 from autotune.records.measurement import Measured, Setting
 from autotune.storage.measurement_store import MeasurementStore
 from objectives.base import Metric
-from tests.autotune.cli.test_cli import STUDY, autotune
+from tests.autotune.cli.test_cli import STUDY, autotune, brief
 
 pytestmark = pytest.mark.cores(1)
 
@@ -16,7 +16,7 @@ TOOK = Metric("took_s", "s")
 
 @pytest.fixture
 def folder(tmp_path):
-    (tmp_path / "mine.toml").write_text(STUDY, encoding="utf-8")
+    (tmp_path / "mine.toml").write_text(brief(STUDY), encoding="utf-8")
     rows = []
     for machine in range(4):
         place = Setting("mine", f"machine {machine}", "as here", TOOK, {"cores": 2 + machine}, source="a page")
