@@ -17,7 +17,7 @@ from tests.support.warm import autotune
 
 pytestmark = [pytest.mark.real, pytest.mark.skipif(bool(why_not()), reason=why_not())]
 
-TRIALS = 20
+TRIALS = 16
 
 WORK = """
 import os, sys, time
@@ -45,8 +45,9 @@ baseline_runs = 1
 baseline_every = 0
 caps = false
 [verdict]
-pairs = 6
-max_pairs = 6
+confidence = 0.75
+pairs = 3
+max_pairs = 3
 candidates = 1
 [space.parameters.x]
 type = "integer"
@@ -236,7 +237,7 @@ def test_the_job_script_of_a_pilot_runs_a_study_on_the_nodes_of_its_allocation(t
     for name, text in SLURM.items():
         (tmp_path / name).write_text(f"#!/bin/bash\n{text}\n")
         (tmp_path / name).chmod(0o755)
-    options = ["--nodes=2", "--workers=4", "--trials=8"]
+    options = ["--nodes=2", "--workers=4", "--trials=6"]
     subprocess.run([sys.executable, "-m", "autotune", "pilot", "./mine.toml", *options], cwd=folder, check=True)
     script = str(folder / "autotune-job.sh")
     allocation = {
