@@ -27,8 +27,10 @@ baseline_runs = 1
 
 [verdict]
 candidates = 1
-pairs = 6
-max_pairs = 6
+rounds = 2
+confidence = 0.75
+pairs = 4
+max_pairs = 4
 
 [space.parameters.x]
 type = "integer"
@@ -70,7 +72,7 @@ def test_on_a_stand_in_each_pair_is_on_one_node_and_the_nodes_have_their_share(s
     with FakeCluster(scheduler) as cluster:
         cluster.switch("host names", "n1 n2 n3")
         said, pairs = tuned(tmp_path, scheduler, 2, path=cluster.path)
-    assert pairs == {"n1": 3, "n2": 3}
+    assert pairs == {"n1": 2, "n2": 2}
     assert "over 2 nodes" in said
 
 
@@ -78,7 +80,7 @@ def test_on_a_stand_in_each_pair_is_on_one_node_and_the_nodes_have_their_share(s
 @pytest.mark.timeout(300)
 def test_on_a_real_slurm_the_pairs_are_on_both_nodes(slurm, tmp_path):
     said, pairs = tuned(tmp_path, "slurm", 2, 'queue = "pair"', workers=1)  # both nodes are this machine
-    assert pairs == {slurm.host: 3, slurm.second: 3}
+    assert pairs == {slurm.host: 2, slurm.second: 2}
     assert "over 2 nodes" in said
 
 
@@ -86,6 +88,6 @@ def test_on_a_real_slurm_the_pairs_are_on_both_nodes(slurm, tmp_path):
 @pytest.mark.timeout(300)
 def test_on_a_real_slurm_with_too_few_nodes_the_verdict_says_so(slurm, tmp_path):
     said, pairs = tuned(tmp_path, "slurm", 3, 'queue = "pair"', workers=1)
-    assert pairs == {slurm.host: 3, slurm.second: 3}
+    assert pairs == {slurm.host: 2, slurm.second: 2}
     assert "slurm gives no other node than" in said
     assert "it was asked for 3 nodes, and speaks for 2" in said
