@@ -30,12 +30,15 @@ default = 4
 trials = 2
 
 [repeats]
+max_runs = 1
+warm_up_runs = 0
 baseline_runs = 1
 
 [verdict]
 candidates = 1
-pairs = 6
-max_pairs = 6
+confidence = 0.75
+pairs = 4
+max_pairs = 4
 mode = "duet"
 
 [noise]
@@ -65,8 +68,8 @@ def test_the_two_overlap_on_cores_of_their_own_that_are_swapped(folder):
     ended = autotune(folder, "study", "naps.toml", "--quiet")
     assert ended.returncode == 0, ended.stderr
     verdict = told(folder, "show", "naps")["verdict"]
-    assert (verdict["mode"], verdict["significant"], len(verdict["pairs"])) == ("duet", True, 6)
-    assert "6 duets: pairs of runs side by side" in verdict["sentence"]
+    assert (verdict["mode"], verdict["significant"], len(verdict["pairs"])) == ("duet", True, 4)
+    assert "4 duets: pairs of runs side by side" in verdict["sentence"]
     assert 0.0 < verdict["abreast"] <= 1.0
     made = duets(folder)
     cores = [[run["outcome"]["conditions"]["cpus"] for run in both] for both in made]
@@ -89,7 +92,7 @@ def test_a_killed_session_leaves_no_half_of_a_duet(folder):
     assert ended.returncode == 0, ended.stderr
     made = duets(folder)
     assert [len(both) for both in made] == [2] * len(made)
-    assert len(told(folder, "show", "naps")["verdict"]["pairs"]) == 6
+    assert len(told(folder, "show", "naps")["verdict"]["pairs"]) == 4
 
 
 def test_runs_that_need_more_than_half_of_the_cores_are_refused_before_anything_runs(folder):
