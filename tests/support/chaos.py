@@ -48,8 +48,10 @@ trials = {trials}
 max_runs = 3
 
 [verdict]
-pairs = 6
-max_pairs = 6
+candidates = 1
+confidence = 0.75
+pairs = 3
+max_pairs = 3
 rounds = 2
 
 [space.parameters.x]

@@ -89,7 +89,7 @@ def test_submit_pause_resume_stop_resume_finish_forget(service):
 
 @pytest.mark.parametrize("killed", ["server", "warden", "child"])
 def test_whoever_is_killed_the_study_is_finished_and_nothing_is_made_twice(service, killed):
-    trials = 12
+    trials = 8
     with server(service, "real") as (process, ask):
         ask("submit", service.order(does=STUDY, trials=trials).model_dump_json())
 

@@ -42,9 +42,13 @@ trials = 6
 workers = 2
 [repeats]
 max_runs = 1
+warm_up_runs = 0
+baseline_runs = 1
 [verdict]
-pairs = 6
-max_pairs = 6
+candidates = 1
+confidence = 0.75
+pairs = 3
+max_pairs = 3
 """
 
 

@@ -15,9 +15,7 @@ from tests.autotune.cli.test_cli import STUDY, autotune, brief
 pytestmark = [pytest.mark.cores, pytest.mark.timeout(400)]
 
 TRIALS = 12
-NAPS = brief(STUDY).replace(
-    '"awk", "BEGIN', '"sh", "-c", "sleep 0.4; echo {x} >> launches.log; echo took {x}", "BEGIN'
-)
+NAPS = brief(STUDY).replace('"awk", "BEGIN', '"sh", "-c", "sleep 0.4; echo {x} >> launches.log; echo took {x}", "BEGIN')
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ pytestmark = [
 ]
 SHORT = ("repeats.max_runs=1", "repeats.warm_up_runs=0", "repeats.baseline_runs=1", "repeats.caps=false")
 # A gain has to be found every time, or there is nothing to take apart: the slow setting is the default here.
-VERDICT = ("verdict.pairs=3", "verdict.max_pairs=3", "verdict.rounds=2", "verdict.confidence=0.75")
+VERDICT = ("verdict.pairs=3", "verdict.max_pairs=3", "verdict.candidates=1", "verdict.confidence=0.75")
 STUDIES = {
     "perftest": (
         "options.benchmark=perftest",
