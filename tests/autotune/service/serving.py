@@ -30,8 +30,10 @@ default = 5
 [budget]
 trials = 6
 [verdict]
-pairs = 6
-max_pairs = 6
+candidates = 1
+confidence = 0.75
+pairs = 3
+max_pairs = 3
 [repeats]
 warm_up_runs = 0
 """

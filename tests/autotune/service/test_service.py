@@ -35,13 +35,21 @@ def refused(call, *arguments, **options):
     return caught.value.status, str(caught.value)
 
 
-def test_a_study_is_started_followed_and_finished(service, client):
-    client.start("sleepy", name="followed", seed=1)
+@pytest.fixture(scope="module")
+def followed(service):
+    """Return the news of a study of this name, from its start to its end."""
     seen = []
-    for news in client.follow("followed"):
-        seen.append(news)
-        if news["state"] == "finished":
-            break
+    with service.client() as client:
+        client.start("sleepy", name="followed", seed=1, cores=str(this_machine().cpus[0]))
+        for news in client.follow("followed"):
+            seen.append(news)
+            if news["state"] == "finished":
+                break
+    return seen
+
+
+def test_a_study_is_started_followed_and_finished(followed, client):
+    seen = followed
     assert [one["trials"] for one in seen] == sorted(one["trials"] for one in seen)
     assert len({one["version"] for one in seen}) > 2
     assert any(one["running"] for one in seen)
@@ -168,7 +176,7 @@ def test_predictions_say_what_they_do_not_know(client):
     assert refused(client.predict, "nonsense")[0] == 404
 
 
-def test_no_answer_has_a_path_of_the_host(service, client):
+def test_no_answer_has_a_path_of_the_host(service, followed, client):
     client._call("GET", "/studies/followed")
     folder = str(service.folder)
     for path in ("", "/trials", "/verdict", "/ledger", "/incumbent", "/pictures", "/pictures/progress", "/log"):
@@ -288,13 +296,12 @@ def test_a_token_is_needed_elsewhere_and_taken_away(tmp_path):
         service.token = token("eve").stdout.strip()
 
 
-def test_a_finished_study_is_extended_and_confirmed_anew(service, client):
-    client.start("sleepy", name="more", trials=4, cores=str(this_machine().cpus[0]))
-    before = service.until("more", "finished")
-    assert client.extend("more", 2)["budget"] == 6
-    after = service.until("more", "finished")
-    assert (before["trials"], after["trials"]) == (4, 6)
+def test_a_finished_study_is_extended_and_confirmed_anew(service, followed, client):
+    before = followed[-1]
+    assert client.extend("followed", 2)["budget"] == 8
+    after = service.until("followed", "finished")
+    assert (before["trials"], after["trials"]) == (6, 8)
     # The pairs that there are count, so that a verdict that has as many as it may is only given anew.
-    assert client.confirm("more")["state"] in {"running", "waiting"}
-    assert service.until("more", "finished")["verdict"] is not None
+    assert client.confirm("followed")["state"] in {"running", "waiting"}
+    assert service.until("followed", "finished")["verdict"] is not None
     assert client.estimate("sleepy", trials=10)["measured"] >= 3
