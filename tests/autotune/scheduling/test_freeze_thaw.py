@@ -62,19 +62,27 @@ def test_the_best_that_was_seen_is_trained_to_its_end(tmp_path):
     assert Standings.of(trials, SCORE).ranking[0].number == max(range(len(seen)), key=seen.__getitem__)
 
 
+def session(folder, executor):
+    folder.mkdir(exist_ok=True)
+    return training_session(folder, executor, training_study(20, **RULE), kept=True)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """Return what a study trains that nothing interrupts."""
+    executor = TrainingExecutor()
+    session(tmp_path_factory.mktemp("whole"), executor)[2].tune()
+    return executor.trained
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("at_most", [0, 1, 5, 30])
-def test_an_interrupted_study_ends_as_if_it_had_not_been(tmp_path, at_most):
-    def session(name, executor):
-        (tmp_path / name).mkdir(exist_ok=True)
-        return training_session(tmp_path / name, executor, training_study(20, **RULE), kept=True)
-
-    whole, first, second = TrainingExecutor(), TrainingExecutor(at_most=at_most), TrainingExecutor()
-    session("whole", whole)[2].tune()
+def test_an_interrupted_study_ends_as_if_it_had_not_been(tmp_path, whole, at_most):
+    first, second = TrainingExecutor(at_most=at_most), TrainingExecutor()
     with pytest.raises(KeyboardInterrupt):
-        session("cut", first)[2].tune()
-    session("cut", second)[2].tune()
-    assert first.trained + second.trained == whole.trained
+        session(tmp_path / "cut", first)[2].tune()
+    session(tmp_path / "cut", second)[2].tune()
+    assert first.trained + second.trained == whole
 
 
 def test_several_workers_and_more_trials_later_leave_nothing_open(tmp_path):
