@@ -1,10 +1,10 @@
 """A study over two builds under a real Slurm: the winner's job script runs the build that won."""
 
 import json
-import subprocess
-import sys
 
 import pytest
+
+from tests.support import warm
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 
@@ -49,10 +49,7 @@ def test_the_script_of_the_build_that_won_runs_it(tmp_path, slurm, monkeypatch):
     (tmp_path / "autotune" / "site.toml").write_text('base = "slurm"\npoll_s = 0.2\n')
 
     def autotune(*words):
-        command = [sys.executable, "-m", "autotune", *words]
-        ended = subprocess.run(
-            command, cwd=tmp_path, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
-        )
+        ended = warm.autotune(tmp_path, *words)
         assert ended.returncode == 0, ended.stderr
         return ended.stdout
 

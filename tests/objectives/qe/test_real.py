@@ -46,10 +46,11 @@ def tio2(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
-    """The default input with fewer plane waves: as many k-points, bands and ranks to share out, in less time."""
+    """The default input with fewer plane waves and k-points: as many bands and ranks to share out, in less time."""
     folder = tmp_path_factory.mktemp("small")
     text = shipped_input("tio2").decode()
-    for whole, less in (("ecutwfc = 25", "ecutwfc = 12"), ("ecutrho = 200", "ecutrho = 60")):
+    fewer = (("ecutwfc = 25", "ecutwfc = 12"), ("ecutrho = 200", "ecutrho = 60"), ("3 3 4 0 0 0", "2 2 2 0 0 0"))
+    for whole, less in fewer:
         assert whole in text
         text = text.replace(whole, less)
     (folder / "small.in").write_text(text)
