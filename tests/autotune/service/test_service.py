@@ -13,6 +13,7 @@ from autotune.client import Client, ServiceError
 from autotune.machines.this_machine import this_machine
 from autotune.storage.study_store import StudyStore
 from tests.autotune.service.serving import Service, serving
+from tests.support.warm import autotune
 
 pytestmark = pytest.mark.cores(1)
 
@@ -267,8 +268,7 @@ def test_a_second_service_on_the_same_folder_is_refused(service):
 
 def test_a_token_is_needed_elsewhere_and_taken_away(tmp_path):
     def token(*arguments):
-        argv = [sys.executable, "-m", "autotune", "token", *arguments]
-        return subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False)
+        return autotune(tmp_path, "token", *arguments)
 
     start = subprocess.run(
         [sys.executable, "-m", "autotune", "serve", "--host=0.0.0.0", "--port=0"],
