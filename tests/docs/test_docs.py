@@ -69,10 +69,8 @@ def test_a_command_of_the_first_pages(folder, command):
         words.insert(1, "--force")
     if words[0] == "ablate":
         words += ["--rounds", "3"]
-    if "--input" in words:
-        words += [*QUICK, "--trials", "1"]
-    elif words[0] == "study":
-        words += ["--trials", "4"]
+    if words[0] == "study":
+        words += [*QUICK, "--trials", "1" if "--input" in words else "4"]
     if words[0] == "sweep":
         words += ["--repeats", "1"]
     if words[0] == "rightsize":
