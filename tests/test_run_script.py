@@ -30,6 +30,24 @@ def test_it_says_how_to_prevent_what_it_installs():
 
 
 @pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "-n 3"),
+        (["-m", "not real", "--durations=20"], "-n 3"),
+        (["-n", "2"], ""),
+        (["-n2"], ""),
+        (["-x", "tests/spaces"], ""),
+        (["-p", "no:xdist"], ""),
+        (["--pdb"], ""),
+    ],
+)
+def test_all_tests_go_on_in_three_processes_whatever_else_is_asked_of_them(words, said):
+    script = f'{function("processes")}\nprocesses "$@"'
+    done = subprocess.run(["sh", "-euc", script, "sh", *words], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == said
+
+
+@pytest.mark.parametrize(
     ("listed", "said"), [("a==1 --hash=sha256:0", "checked by hashes"), ("a==1", "without hashes")]
 )
 def test_a_python_of_a_studys_own_is_made_once_and_says_whether_hashes_are_checked(tmp_path, listed, said):
