@@ -265,7 +265,8 @@ def test_a_file_that_is_no_storage_is_not_touched(tuned, tmp_path):
     assert notes.read_text() == "mine\n" * 1000
 
 
-def test_control_c_ends_the_run_in_flight_and_the_same_command_goes_on(tmp_path):
+@pytest.mark.parametrize("asked", [signal.SIGINT, signal.SIGTERM])
+def test_control_c_or_kill_ends_the_run_in_flight_and_the_same_command_goes_on(tmp_path, asked):
     (tmp_path / "mine.toml").write_text(held(tmp_path), encoding="utf-8")
     command = [sys.executable, "-m", "autotune", "study", "./mine.toml", "--trials", "5"]
     with subprocess.Popen(
@@ -275,7 +276,7 @@ def test_control_c_ends_the_run_in_flight_and_the_same_command_goes_on(tmp_path)
         for line in session.stderr:
             if line.startswith("trial 2:"):
                 break
-        session.send_signal(signal.SIGINT)
+        session.send_signal(asked)
         said = session.stderr.read()
         assert session.wait() == 130, said
     (tmp_path / "hold").unlink()

@@ -163,7 +163,7 @@ def test_one_worker_learns_what_two_do_and_finds_the_same_loss_on_samples_that_n
 
 
 @needs_torch
-@pytest.mark.parametrize("hook", ["fp16", "powersgd-4"])
+@pytest.mark.parametrize("hook", ["fp16", "powersgd-1", "powersgd-4"])
 def test_what_is_sent_of_gradients_changes_the_training_little(hook, plain, tmp_path):
     bucket_mib = "0.05" if hook == "fp16" else "100"
     settings = ("--hook", hook, "--bucket-mib", bucket_mib, "--loader-workers", "1", "--prefetch", "4")
