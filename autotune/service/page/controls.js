@@ -69,9 +69,9 @@ export function controls(name) {
   const start = startDialog();
 
   function press(verb) {
-    if (study === null) return;
-    if (!applies(verb, study)) {
-      announce(`${VERBS[verb].title}: not possible ${reason(verb, study)}.`);
+    const refusal = study === null ? "before the study has been read" : reason(verb, study);
+    if (refusal) {
+      announce(`${VERBS[verb].title}: not possible ${refusal}.`);
       return;
     }
     if (verb === "delete") confirm.open(study);

@@ -141,6 +141,7 @@ def test_by_keyboard_alone(fake, new_page):  # noqa: PLR0915  one path through t
     press("Enter")
     expect(page.get_by_role("heading", name="qe")).to_be_visible()
     expect(page.locator("main")).to_be_focused()
+    expect(page.locator(".badge")).to_have_text("running")
 
     pause = page.get_by_role("button", name="Pause")
     tab_to(pause)

@@ -215,12 +215,27 @@ def test_a_verb_that_the_service_refuses_says_why(fake, new_page):
     page, guard = new_page(fake.url, "#/studies/qe")
     guard.expected.append("status of 409")
     resume = page.get_by_role("button", name="Resume")
+    expect(page.locator(".badge")).to_have_text("running")
     expect(resume).to_have_attribute("aria-disabled", "true")
     resume.click(force=True)
     expect(page.locator("#announcer")).to_have_text("Resume: not possible while the study is running.")
     page.route("**/pause", lambda route: (setattr(study, "state", "finished"), route.continue_())[1])
     page.get_by_role("button", name="Pause").click()
     expect(page.get_by_role("alert").filter(has_text="cannot pause")).to_contain_text("that is finished")
+
+
+def test_a_verb_before_the_study_has_been_read_says_so(fake, new_page):
+    fake.add("qe", "running", 3, budget=10_000)
+    page, _ = new_page(fake.url)
+    held = []
+    page.route("**/studies/qe/events", lambda route: held.append(route))  # noqa: PLW0108  Playwright marks the function
+    page.get_by_role("link", name="qe").click()
+    page.get_by_role("button", name="Pause").press("Enter")
+    expect(page.locator("#announcer")).to_have_text("Pause: not possible before the study has been read.")
+    assert held
+    for route in held:
+        route.continue_()
+    expect(page.locator(".badge")).to_have_text("running")
 
 
 def test_the_page_comes_back_when_the_service_does(fake, new_page):
