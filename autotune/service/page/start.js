@@ -13,7 +13,7 @@ export function startDialog() {
   const title = freshId("start");
   const choice = h("select", { name: "study", required: true, on: { change: describe } });
   const about = h("div", { class: "about muted" });
-  const cost = h("p", { class: "muted small", role: "status" });
+  const cost = h("p", { class: "cost muted small", role: "status" });
   const error = errorLine();
   const submit = h("button", { type: "submit", class: "primary" }, "Start");
   const plain = (name, more) => h("input", { name, autocomplete: "off", spellcheck: "false", ...more });
@@ -43,7 +43,6 @@ export function startDialog() {
       field("Workers", inputs.workers, "Runs at a time."),
     ),
     h("div", { class: "row" }, field("Seed", inputs.seed, "Of the search."), launched),
-    cost,
     error.element,
     h(
       "p",
@@ -51,6 +50,8 @@ export function startDialog() {
       submit,
       h("button", { type: "button", on: { click: () => element.close() } }, "Cancel"),
     ),
+    // Below the buttons: a line more or less of it, at the end of typing, must not take them from under the pointer.
+    cost,
   );
   const element = h("dialog", { "aria-labelledby": title }, form);
   let catalogue = [];

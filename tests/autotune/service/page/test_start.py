@@ -1,6 +1,9 @@
 """Starting a study with all its options, and what can be done with one that has ended."""
 
+import pytest
 from playwright.sync_api import expect
+
+from tests.autotune.service.page.conftest import DESKTOP, PHONE
 
 
 def test_the_dialog_says_what_it_will_cost_and_sends_every_option(fake, new_page, keep):
@@ -19,6 +22,25 @@ def test_the_dialog_says_what_it_will_cost_and_sends_every_option(fake, new_page
     dialog.get_by_role("button", name="Start").click()
     expect(page.get_by_role("heading", name="qe", level=1)).to_be_visible()
     assert fake.orders == [{"study": "qe", "trials": 10, "seed": 7, "cores": "0-3", "launcher": "slurm"}]
+
+
+@pytest.mark.parametrize("viewport", [DESKTOP, PHONE])
+def test_the_button_stays_under_the_pointer_whatever_is_said_of_the_cost(fake, new_page, viewport):
+    page, guard = new_page(fake.url, viewport=viewport)
+    guard.expected.append("status of 422")
+    page.get_by_role("button", name="Start a study").click()
+    dialog = page.get_by_role("dialog", name="Start a study")
+    cost, start = dialog.get_by_role("status"), dialog.get_by_role("button", name="Start")
+    expect(cost).to_contain_text("50 more trials")
+    # A click elsewhere ends the typing, and what it will cost is asked for again: now there is no answer.
+    dialog.get_by_label("Trials").fill("many")
+    start.hover()
+    before = start.bounding_box()
+    page.mouse.down()
+    expect(cost).to_have_text("")
+    assert start.bounding_box() == before
+    page.mouse.up()
+    expect(dialog.get_by_role("alert")).to_contain_text("'many' is neither")
 
 
 def test_where_other_programs_make_the_runs_nothing_is_said_of_cores_or_cost(fake, new_page):
@@ -42,8 +64,10 @@ def test_a_study_that_has_ended_is_gone_on_with_and_compared(fake, new_page, kee
     dialog.get_by_role("button", name="Make them").click()
     expect(page.locator(".standing .figures")).to_have_text("15 of 15")
     expect(page.locator(".badge")).to_have_text("finished")
-    for button, verb in (("Confirm now", "confirm"), ("Ablate", "ablate")):
+    for made, (button, verb) in enumerate((("Confirm now", "confirm"), ("Ablate", "ablate")), 16):
         page.get_by_role("button", name=button).click()
+        # Of the fake each of the two makes one run more than was asked for.
+        expect(page.locator(".standing .figures")).to_have_text(f"{made} of {made - 1}")
         expect(page.locator(".badge")).to_have_text("finished")
         assert ("POST", f"/studies/done/{verb}") in fake.asked
     with fake.changed:
