@@ -72,7 +72,7 @@ def _when(runs: Sequence[Run]) -> str:
         return ""
     first, last = min(times), max(times)
     began, ended = (f"{time:%Y-%m-%d %H:%M}" for time in (first, last))
-    hours, minutes = divmod(round((last - first).total_seconds() / 60.0), 60)
+    hours, minutes = divmod(max(1, round((last - first).total_seconds() / 60.0)), 60)
     lasted = f"{hours} h {minutes:02} min" if hours else f"{minutes} min"
     return f"{began} to {ended} UTC ({lasted})" if began != ended else f"{began} UTC"
 
