@@ -18,13 +18,15 @@ REASONS = ("needs a cluster", "needs root", "needs a server", "needs the network
 SHELLS = ("sh", "console")
 # What a block that is only indented may begin with, for its lines to be commands.
 _PROGRAMS = re.compile(
-    r"(?:[A-Z_]+=\S+ )*(?:autotune|\./\S+|curl|optuna-dashboard|python3?|pip|createuser|createdb|sbatch|timeout|kill)\s"
+    r"(?:[A-Z_]+=\S+ )*"
+    r"(?:autotune|\./\S+|curl|optuna-dashboard|python3?|pip|createuser|createdb|sbatch|timeout|kill|chmod)\s"
 )
 _OURS = ("autotune", "cd")
 # What a study that ships needs.
 _NEEDED = {"qe": "pw.x", "flags": "gcc", "collectives": "mpicc"}
 _NOT_RUN = re.compile(r"<!-- not run: (.+?) -->")
 _AFTER = re.compile(r"<!-- after: (.+?) -->")
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _EXIT_CODE = re.compile(r"#.*\bexit code (\d+)")
 
 
@@ -52,8 +54,8 @@ class Block:
 
     @property
     def commands(self) -> "list[Command]":
-        """The commands of a shell block; a backslash at its end joins a line with the next."""
-        if not self.is_shell:
+        """The commands of a shell block that is no file; a backslash at its end joins a line with the next."""
+        if not self.is_shell or "file" in self.attributes:
             return []
         lines = re.sub(r"\\\n\s*", "", self.text).splitlines()
         if self.language == "console":
@@ -73,6 +75,11 @@ class Command:
     def words(self) -> str:
         """The command without its comment."""
         return re.sub(r"(?:^|\s{2,})#.*$", "", self.line).rstrip()
+
+    @property
+    def program(self) -> str:
+        """What it starts; variables may be set before it."""
+        return next((word for word in self.words.split() if not _ASSIGNMENT.match(word)), "")
 
     @property
     def exit_code(self) -> int:
@@ -114,7 +121,7 @@ class Page:
     @property
     def missing(self) -> list[str]:
         """The programs beside ours that its commands need and this machine does not have."""
-        named = {word for command in self.commands if not command.exempt for word in command.words.split()[:1]}
+        named = {command.program for command in self.commands if not command.exempt}
         text = "".join(block.text for block in self.blocks if not block.exempt and (block.is_shell or block.is_python))
         named |= {program for study, program in _NEEDED.items() if re.search(rf"\b{study}\b", text)}
         return sorted(name for name in named if name not in _OURS and "/" not in name and shutil.which(name) is None)

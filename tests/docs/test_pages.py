@@ -162,7 +162,11 @@ def test_a_page_is_read_as_it_is_written():
 x = 1
 ```
 
-    autotune study a.toml \\
+```sh file=bin/b
+nothing-of-this-is-a-command
+```
+
+    X=1 autotune study a.toml \\
         --trials 3     # a remark
     autotune space a.toml --check "x=2"   # exit code 1: not valid
 
@@ -178,9 +182,10 @@ systemctl start slurmd
 """,
     )
     assert page.after == "docs/tutorial.md"
-    assert [block.attributes for block in files(page)] == [{"file": "a.toml"}]
+    assert [block.attributes for block in files(page)] == [{"file": "a.toml"}, {"file": "bin/b"}]
+    assert page.missing == []
     assert [(one.words, one.exit_code, one.exempt) for one in page.commands] == [
-        ("autotune study a.toml --trials 3", 0, None),
+        ("X=1 autotune study a.toml --trials 3", 0, None),
         ('autotune space a.toml --check "x=2"', 1, None),
         ("systemctl start slurmd", 0, "needs root"),
     ]
