@@ -77,7 +77,7 @@ walltime = "10m"
 """
 # Of the license of its jobs, and of a site of its own: `-l wd`.
 _RESOURCES = "wd"
-_PATIENCE_S = 60.0
+PATIENCE_S = 240.0
 # `python -m autotune`; but a status that was written on a node which then failed is waited for two seconds only.
 _AUTOTUNE = """
 import runpy
@@ -142,7 +142,7 @@ class PbsStudy:
 
     def run(self, *more: str) -> None:
         """Run a session to its end."""
-        assert self.start(*more).wait(_PATIENCE_S) == 0, self.said
+        assert self.start(*more).wait(PATIENCE_S) == 0, self.said
 
     def kill(self, session: subprocess.Popen[bytes]) -> None:
         """End a session without a word."""
@@ -197,7 +197,7 @@ class PbsStudy:
 
 def wait_for(what: Callable[[], object]) -> None:
     """Return when something has become true."""
-    give_up_at = time.monotonic() + _PATIENCE_S
+    give_up_at = time.monotonic() + PATIENCE_S
     while not what():
         assert time.monotonic() < give_up_at, "waited in vain"
         time.sleep(0.02)

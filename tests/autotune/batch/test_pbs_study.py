@@ -8,10 +8,10 @@ import pytest
 from autotune.execution.segments import curve_of
 from autotune.records.outcome import Outcome
 from tests.launchers.fakes.cluster import FakeCluster
-from tests.support.pbs_study import PbsStudy, wait_for
+from tests.support.pbs_study import PATIENCE_S, PbsStudy, wait_for
 from tests.support.quick_training import TrainingStudy
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 @pytest.fixture
@@ -32,10 +32,14 @@ def study(cluster, tmp_path):
 HELD = """
 import pathlib, sys
 def held(step):
+    log = pathlib.Path(sys.argv[2])
     try:
-        return step == int(pathlib.Path(sys.argv[2]).with_name("hold").read_text())
+        waits = step == int(log.with_name("hold").read_text())
     except FileNotFoundError:
         return False
+    if waits:
+        log.with_name(f"held-{step}").touch()
+    return waits
 """
 OTHERS = "0000[1-9]"
 
@@ -55,7 +59,7 @@ def test_a_tuner_that_is_killed_finds_its_jobs_again(cluster, study, history):
     second = study.start()
     wait_for(lambda: study.said.count("goes on") == 3)
     study.hold(None)
-    assert second.wait(120) == 0, study.said
+    assert second.wait(PATIENCE_S) == 0, study.said
     study.check()
     assert left <= {job for _, job, _ in study.launches("end")}
     assert len({name for _, _, name in study.launches()}) == len(study.launches())
@@ -70,7 +74,7 @@ def test_a_tuner_that_is_killed_finds_its_jobs_again(cluster, study, history):
 )
 def test_a_tuner_that_is_killed_while_it_submits_finds_the_job(study, lines):
     study.wrap_qsub(lines)
-    assert study.start().wait(60) == -signal.SIGKILL
+    assert study.start().wait(PATIENCE_S) == -signal.SIGKILL
     study.run()
     study.check()
     assert len({name for _, _, name in study.launches()}) == len(study.launches())
@@ -79,12 +83,12 @@ def test_a_tuner_that_is_killed_while_it_submits_finds_the_job(study, lines):
 def test_a_submission_that_outlives_its_tuner_is_waited_for(study):
     # The server has the job, and is slow to say so.
     study.wrap_qsub('number=$(qsub "$@"); kill -9 $PPID; while ! [ -e "$study/go" ]; do sleep 0.05; done; echo $number')
-    assert study.start().wait(60) == -signal.SIGKILL
+    assert study.start().wait(PATIENCE_S) == -signal.SIGKILL
     second = study.start()
     wait_for(lambda: study.said.count("space:") == 2)
     time.sleep(1.0)  # long enough to submit the run again, for one that does not wait
     (study.folder / "go").touch()
-    assert second.wait(60) == 0, study.said
+    assert second.wait(PATIENCE_S) == 0, study.said
     study.check()
     assert len({name for _, _, name in study.launches()}) == len(study.launches())
 
@@ -100,7 +104,7 @@ def test_a_tuner_that_is_killed_while_it_submits_once_more_finds_the_new_job(clu
     wait_for(lambda: "goes on" in study.said)
     time.sleep(1.0)  # long enough to ask for the job, and to find that the old one has ended
     study.hold(None)
-    assert second.wait(60) == 0, study.said
+    assert second.wait(PATIENCE_S) == 0, study.said
     study.check()
     assert len(study.launches(folder="00000")) == 2
 
@@ -114,7 +118,7 @@ def test_a_server_that_is_away_is_waited_for(cluster, study):
     study.hold(None)
     wait_for(lambda: "does not take the job" in study.said)
     cluster.switch("away", None)
-    assert session.wait(120) == 0, study.said
+    assert session.wait(PATIENCE_S) == 0, study.said
     study.check()
     assert study.said.count("cannot be asked") == 1
     assert study.said.count("does not take the job") == 1
@@ -130,7 +134,7 @@ def test_a_queue_that_takes_few_jobs_is_filled_as_they_end(cluster, study):
 def test_a_queue_that_there_is_not_is_asked_for_once(cluster, study):
     cluster.switch("refuse", "unknown queue")
     session = study.start()
-    assert session.wait(60) == 3
+    assert session.wait(PATIENCE_S) == 3
     assert study.said.count("Unknown queue") == 1
 
 
@@ -155,7 +159,7 @@ def test_what_happens_to_a_job_is_not_held_against_its_configuration(cluster, st
         strike(cluster.cancel, "00003", nth)
     wait_for(lambda: "trial 3: could not be run" in study.said)
     study.hold(None)
-    assert session.wait(120) == 0, study.said
+    assert session.wait(PATIENCE_S) == 0, study.said
     assert "preempted" in study.said
     assert "its node failed" in study.said
     assert "deleted with qdel by user@pbshost" in study.said
@@ -174,7 +178,7 @@ def test_cancelling_stops_the_tuner_and_leaves_no_job(cluster, study):
     wait_for(lambda: len(study.active()) == 3 and len(study.launches()) == 3)
     cluster.switch("away")
     away = study.asked("cancel", "mine")
-    assert session.wait(60) == 130
+    assert session.wait(PATIENCE_S) == 130
     assert (away.returncode, away.stdout) == (3, "")
     assert "cannot connect to server" in away.stderr
     assert "use the same command again" in away.stderr
@@ -204,7 +208,7 @@ def test_the_jobs_of_a_comparison_are_found_again(study):
     second = study.start()
     wait_for(lambda: "confirming" in study.said or study.said.count("tuning ended") == 2)
     study.hold(None)
-    assert second.wait(120) == 0, study.said
+    assert second.wait(PATIENCE_S) == 0, study.said
     study.check(trials=3)
     assert len(study.launches(folder="verdict")) == 6
     assert left <= {job for _, job, _ in study.launches("end", "verdict")}
@@ -220,7 +224,8 @@ def test_a_training_goes_on_from_where_it_was_taken_away_and_no_step_is_made_twi
     )
     study.hold("5")
     first = study.start()
-    wait_for(lambda: sum(training.trained().values()) == 4)
+    wait_for((study.folder / "held-5").exists)  # by then it has written what it goes on from
+    assert sum(training.trained().values()) == 4
     (taken,) = study.active()
     cluster.preempt(taken)
     wait_for(lambda: study.active() not in ({taken}, set()))
@@ -248,7 +253,7 @@ def test_runs_that_the_site_binds_to_one_core_are_made_again(cluster, study):
     wait_for(lambda: len(study.launches(folder="0000")) == 4)
     cluster.switch("one core", None)
     study.hold(None)
-    assert session.wait(120) == 0, study.said
+    assert session.wait(PATIENCE_S) == 0, study.said
     assert study.said.count("this one does not count; tried again") == 3
     counted = {run.trial for run in study.store.runs() if run.series.is_tuning and run.outcome.complete}
     assert counted == set(range(5))

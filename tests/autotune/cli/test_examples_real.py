@@ -103,7 +103,9 @@ def test_the_default_of_a_big_data_kernel_runs_and_is_read(tmp_path, kernel):
 @pytest.mark.parametrize("name", ["inference", "ensemble"])
 def test_the_default_of_what_serves_models_runs_and_is_read(tmp_path, name):
     environment = os.environ | {"PATH": f"{ENGINES.parent}{os.pathsep}{os.environ['PATH']}"}
-    ended = autotune(tmp_path, "check", name, "--run", "--json", environment=environment)
+    # The noisier the machine is, the longer a rate is looked for that it can keep up with.
+    patient = ("--set", "budget.run_time_limit_s=600")
+    ended = autotune(tmp_path, "check", name, "--run", "--json", *patient, environment=environment)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     run = json.loads(ended.stdout)["run"]
     assert run["failure"] is None

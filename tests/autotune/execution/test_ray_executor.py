@@ -22,6 +22,7 @@ from tests.support.fakes import PaperObjective
 # In a process of its own: Ray leaves threads and processes behind until its process ends.
 PROGRAM = """
 import json, os, stat, subprocess, sys
+from contextlib import suppress
 from pathlib import Path
 import psutil
 from autotune.execution.ray_executor import local_cluster
@@ -30,12 +31,19 @@ import ray
 def niceness():
     return os.nice(0)
 
+def started():
+    found = []
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error):  # it has ended
+            found.append(" ".join(process.cmdline()))
+    return found
+
 with local_cluster(1):
     token = Path(os.environ["RAY_AUTH_TOKEN_PATH"])
     address = ray.get_runtime_context().gcs_address
     said = {
         "niceness": ray.get(ray.remote(niceness).remote()),
-        "started": [" ".join(process.cmdline()) for process in psutil.Process().children(recursive=True)],
+        "started": started(),
         "token": token.read_text().strip(),
         "modes": [stat.S_IMODE(path.stat().st_mode) for path in (token, token.parent)],
     }

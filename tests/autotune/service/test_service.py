@@ -70,17 +70,17 @@ def test_a_study_is_started_followed_and_finished(followed, client):
 
 
 def test_pause_lets_the_run_end_and_resume_goes_on(service, client):
-    client.start("sleepy", name="paused", seed=2)
+    client.start("sleepy", name="paused", seed=2, trials=12)  # enough of them that the pause comes before the last
     while not client.study("paused")["trials"]:
         time.sleep(0.02)
     assert client.pause("paused")["state"] in {"pausing", "paused"}
     paused = service.until("paused", "paused")
-    assert 0 < paused["trials"] < 6
+    assert 0 < paused["trials"] < 12
     assert refused(client.pause, "paused")[0] == 409
     assert refused(client.delete, "followed-not")[0] == 404
     assert client.resume("paused")["state"] == "running"
     finished = service.until("paused", "finished")
-    assert finished["trials"] == 6
+    assert finished["trials"] == 12
     # Nothing that had ended was made again.
     store = StudyStore.read(f"sqlite:///{service.folder / 'autotune.db'}", "paused")
     starts = [run.started for run in store.runs()]
@@ -223,7 +223,7 @@ def test_a_connection_that_was_idle_for_a_while_serves_again(service):
 
 def test_who_follows_or_waits_is_let_go_when_the_service_ends(tmp_path):
     service = Service(tmp_path).start()
-    ends = {}
+    ends, followed = {}, []
 
     def ask():
         connection = http.client.HTTPConnection("127.0.0.1", service.port)
@@ -235,7 +235,8 @@ def test_who_follows_or_waits_is_let_go_when_the_service_ends(tmp_path):
 
     def follow():
         with service.client() as client:
-            ends["follow"] = [study["state"] for study in client.follow("outside")]
+            for study in client.follow("outside"):
+                followed.append(study["state"])  # noqa: PERF401  others see each as it comes
 
     threads = [threading.Thread(target=one) for one in (ask, follow)]
     try:
@@ -245,7 +246,9 @@ def test_who_follows_or_waits_is_let_go_when_the_service_ends(tmp_path):
             assert client.ask("outside")  # the default: until it is told, others wait
         for thread in threads:
             thread.start()
-        time.sleep(1.0)
+        while not followed and all(thread.is_alive() for thread in threads):
+            time.sleep(0.02)
+        time.sleep(1.0)  # the ask is on its way since the first news is
     finally:
         status = service.stop()
     assert status >= 0  # no signal's
@@ -253,7 +256,7 @@ def test_who_follows_or_waits_is_let_go_when_the_service_ends(tmp_path):
         thread.join(60)
     assert ends["ask"][0] == 503
     assert b"can be told when it is open again" in ends["ask"][1]
-    assert ends["follow"][-1] == "open"
+    assert followed[-1] == "open"
     assert "Traceback" not in service.log
     assert "ERROR" not in service.log
 

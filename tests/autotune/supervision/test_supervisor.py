@@ -58,12 +58,12 @@ def test_a_study_goes_through_its_whole_life(service, supervisor):
         f"--name mine --trials 12 --timeout 5400.000000s --workers 2 --seed 3 --status {service.folder}/studies/mine"
     )
     assert f" {words}/status.json --wait on {service.url} in {service.cwd}" in service.starts()[0]
-    assert supervisor.pause("mine", "me").state == "pausing"
+    assert supervisor.pause("mine", "me").state in {"pausing", "paused"}
     service.ticks_until(supervisor, "paused")
     assert supervisor.state("mine").order.by == "me"
     assert supervisor.resume("mine").state == "running"
     ready(service)
-    assert supervisor.stop("mine").state == "stopping"
+    assert supervisor.stop("mine").state in {"stopping", "stopped"}
     service.ticks_until(supervisor, "stopped")
     assert service.note(shim.END)["code"] == 130
     supervisor.resume("mine")
@@ -185,9 +185,8 @@ def test_one_whose_storage_is_away_is_started_until_it_is_back(service, supervis
     found = supervisor.state("mine")
     assert found.state in {"waiting", "running"}
     service.tell("run")
-    # The one that runs now may still be one that ends at once: a later one is ready.
-    service.ticks_while(supervisor, lambda: not is_ready(service))
-    assert supervisor.state("mine").state == "running"
+    # The one that runs now may still be one that ends at once: a later one is ready, and stays.
+    service.ticks_while(supervisor, lambda: not (is_ready(service) and supervisor.state("mine").state == "running"))
 
 
 def test_deaths_after_a_finished_trial_are_not_counted_together(service, supervisor):
@@ -227,7 +226,7 @@ def test_who_waits_says_for_whom(service, supervisor):
     supervisor.submit(service.order(does="wait core 0 is in use by another one"))
     service.ticks_until(supervisor, "waiting")
     assert supervisor.state("mine").message == "core 0 is in use by another one"
-    assert supervisor.pause("mine").state == "pausing"
+    assert supervisor.pause("mine").state in {"pausing", "paused"}
     service.ticks_until(supervisor, "paused")
 
 

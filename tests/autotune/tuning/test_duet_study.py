@@ -33,6 +33,7 @@ trials = 2
 max_runs = 1
 warm_up_runs = 0
 baseline_runs = 1
+caps = false
 
 [verdict]
 candidates = 1

@@ -16,6 +16,7 @@ from autotune.coordination.lease_record import LeaseRecord
 from autotune.coordination.resources import SessionResources
 from autotune.coordination.session_settings import SessionSettings
 from autotune.errors import DifferentStudyError, NothingWorkedError, StudyFileError
+from autotune.execution import core_pool
 from autotune.execution.batch_executor import BatchExecutor
 from autotune.execution.capping import Cap, HopedInput, limited
 from autotune.execution.core_pool import CorePool
@@ -135,6 +136,7 @@ def settings(tmp_path, executors, monkeypatch):
     monkeypatch.setattr(mix_cap, "ENOUGH", 1)  # four configurations are all there are
     (tmp_path / "prog.py").write_text(PROGRAM)
     (tmp_path / "mine.toml").write_text(STUDY.format(python=sys.executable, folder=tmp_path))
+    monkeypatch.setattr(core_pool, "user_folder", lambda: tmp_path)
     # No lock of a core that a real study might want.
     here = replace(this_machine(), cpus=(100_000,))
     return SessionSettings(f"sqlite:///{tmp_path}/autotune.db", "mine", tmp_path / "runs", here, LocalLauncher())

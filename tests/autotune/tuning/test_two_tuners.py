@@ -15,6 +15,7 @@ from tests.autotune.cli.test_cli import STUDY, autotune, brief
 pytestmark = [pytest.mark.cores, pytest.mark.timeout(400)]
 
 TRIALS = 12
+DEFAULT, MOST_PAIRS = 0, 3
 NAPS = brief(STUDY).replace('"awk", "BEGIN', '"sh", "-c", "sleep 0.4; echo {x} >> launches.log; echo took {x}", "BEGIN')
 
 
@@ -61,12 +62,13 @@ def test_two_tuners_share_the_trials_and_one_compares_the_winner(folders, postgr
     one, two = folders
     tuners = [start(folder, postgresql, number) for number, folder in enumerate(folders)]
     assert [tuner.wait(300) for tuner in tuners] == [0, 0], said(one) + said(two)
-    check_whole(one, postgresql)
+    runs = check_whole(one, postgresql)
     for folder in folders:
         assert "trial " in said(folder)
         assert "verdict: " in said(folder) or "compared with the default by" in said(folder)
-    comparing = [folder for folder in folders if "rounds" in said(folder) or "round 1" in said(folder)]
-    assert len(comparing) == 1, said(one) + said(two)
+    # The second to end compares once more only where it found a better one meanwhile.
+    pairs = Counter(run["trial"] for run in runs if run["series"] and run["trial"] != DEFAULT)
+    assert 0 < max(pairs.values()) <= MOST_PAIRS, said(one) + said(two)
     made = Counter(line for line in (one.parent / "launches.log").read_text().split())
     assert sum(made.values()) >= TRIALS
 

@@ -12,6 +12,7 @@ from autotune.coordination.deadline import Deadline
 from autotune.coordination.resources import SessionResources
 from autotune.coordination.session_settings import SessionSettings
 from autotune.errors import CannotRunHereError, UnfinishedError
+from autotune.execution import core_pool
 from autotune.execution.core_pool import CorePool
 from autotune.machines.this_machine import this_machine
 from autotune.records.outcome import Outcome
@@ -70,6 +71,7 @@ def settings(tmp_path, monkeypatch):
 
     monkeypatch.setattr(resources, "_made", made)
     (tmp_path / "mine.toml").write_text(STUDY)
+    monkeypatch.setattr(core_pool, "user_folder", lambda: tmp_path)
     # No lock of a core that a real study might want.
     here = replace(this_machine(), cpus=(100_000,))
     url = f"sqlite:///{tmp_path}/autotune.db"

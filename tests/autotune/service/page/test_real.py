@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.autotune.service.page.conftest import PATIENCE_MS
-from tests.autotune.service.serving import serving
+from tests.autotune.service.serving import SLEEPY, serving
 
 pytestmark = [pytest.mark.slow, pytest.mark.cores(1)]
 
@@ -14,6 +14,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.cores(1)]
 @pytest.fixture(scope="module")
 def service(tmp_path_factory):
     with serving(tmp_path_factory.mktemp("served")) as running:
+        # A hundred configurations: a study of them does not end before the page pauses it.
+        (running.folder / "catalogue" / "sleepy.toml").write_text(SLEEPY.replace("high = 2", "high = 9"))
         yield running
 
 
@@ -47,11 +49,11 @@ def test_a_study_is_started_watched_paused_resumed_and_stopped(service, new_page
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Study").select_option("sleepy")
     dialog.get_by_label("Name").fill("mine")
-    dialog.get_by_label("Trials").fill("25")
+    dialog.get_by_label("Trials").fill("90")
     dialog.get_by_role("button", name="Start").click()
     state = page.locator(".badge")
     expect(page.get_by_role("heading", name="mine", level=1)).to_be_visible()
-    expect(page.locator(".standing .figures")).to_have_text(re.compile(r"^[1-9]\d* of 25"))
+    expect(page.locator(".standing .figures")).to_have_text(re.compile(r"^[1-9]\d* of 90"))
     expect(page.locator("figure").first).to_have_attribute("aria-busy", "false")
     page.get_by_role("button", name="Pause").click()
     expect(state).to_have_text("paused")
