@@ -5,9 +5,10 @@ import fcntl
 import os
 import signal
 import subprocess
+import threading
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -184,27 +185,52 @@ def _run(
 ) -> int | None:
     """Return the exit code; None if there is none in time. After an interrupt it has `patience_s` more."""
     stdin, stdout, stderr = files
-    process = subprocess.Popen(
-        argv,
-        cwd=folder,
-        env=own,
-        stdin=stdin or subprocess.DEVNULL,
-        stdout=stdout,
-        stderr=stderr,
-        # Ctrl-C is meant for the tuner: a submission that was begun must be finished, and known.
-        start_new_session=True,
-    )
+    process = None
     try:
-        return process.wait(_PATIENCE_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-        return None
+        with _interrupts_held():
+            process = subprocess.Popen(
+                argv,
+                cwd=folder,
+                env=own,
+                stdin=stdin or subprocess.DEVNULL,
+                stdout=stdout,
+                stderr=stderr,
+                # Ctrl-C is meant for the tuner: a submission that was begun must be finished, and known.
+                start_new_session=True,
+            )
+        try:
+            return process.wait(_PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            return None
     except KeyboardInterrupt:
         # SIGTERM is one here as well. One that comes again ends the waiting, and not the command.
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(patience_s)
+        if process is not None:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(patience_s)
         raise
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Let an interrupt come at the end of the block: within it, it would lose a command that has been started.
+
+    What is ignored stays so, for the command too. Threads other than the main one are never interrupted.
+    """
+    came: list[int] = []
+    in_main = threading.current_thread() is threading.main_thread()
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM) if in_main}
+    held = {number: handler for number, handler in handlers.items() if callable(handler)}
+    for number in held:
+        signal.signal(number, lambda number, _: came.append(number))
+    try:
+        yield
+    finally:
+        for number, handler in held.items():
+            signal.signal(number, handler)
+    if came:
+        signal.raise_signal(came[0])
 
 
 def environment(caller: Mapping[str, str], variables: Collection[str] = ()) -> dict[str, str]:

@@ -3,6 +3,7 @@
 import gc
 import os
 import signal
+import subprocess
 import threading
 import time
 
@@ -48,6 +49,20 @@ def test_a_submission_that_answers_late_is_known_after_an_interrupt(command, tmp
         run_command(late, tmp_path, answer)
     assert answer.read_text() == "17\n"
     thread.join()
+
+
+def test_an_interrupt_while_a_submission_is_being_started_loses_nothing(command, tmp_path, interrupt, monkeypatch):
+    start = subprocess.Popen
+
+    def interrupted(*words, **more):
+        process = start(*words, **more)
+        interrupt()
+        return process
+
+    monkeypatch.setattr(subprocess, "Popen", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run_command(command("sleep 0.2; echo 17"), tmp_path, tmp_path / "answer")
+    assert (tmp_path / "answer").read_text() == "17\n"
 
 
 @pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")
