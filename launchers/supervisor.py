@@ -140,8 +140,9 @@ class Supervisor:
             if now >= self._stop_at:
                 return
             if now >= sample_at:
+                used_s = time.process_time()
                 self._sample(now)
-                sample_s = max(min(2 * sample_s, _SAMPLE_S), (time.monotonic() - now) / _SAMPLE_COST)
+                sample_s = max(min(2 * sample_s, _SAMPLE_S), (time.process_time() - used_s) / _SAMPLE_COST)
                 sample_at = now + sample_s
             waits_for = deadline if self._stop_at == _FOREVER else self._stop_at
             self._wait(min(sample_at, waits_for) - time.monotonic())
