@@ -265,6 +265,9 @@ def struck(ranks: list[Any], failure: Failure | None, begun: float) -> bool:
             ranks[failure.rank].kill()
             met = True
             break
+        for rank in ranks:
+            if rank.sentinel in ended:
+                rank.join()  # it closes what is waited for before how it ended can be asked
         left -= set(ended)
     for rank in ranks:
         if left:

@@ -100,15 +100,20 @@ class Workers:
         try:
             message = connection.recv()
         except EOFError:  # the process is about to end
-            wait([process.sentinel for process in self._processes], _CAUSE_S)
-            self._raise_of_the_dead()
+            self._raise_of_the_ending()
             raise _error("a worker has closed its connection") from None
         if isinstance(message, Failure):
             if message.exit_code == ERROR:
-                wait([process.sentinel for process in self._processes], _CAUSE_S)
-                self._raise_of_the_dead()
+                self._raise_of_the_ending()
             raise WorkerError(message)
         return message
+
+    def _raise_of_the_ending(self) -> None:
+        ended = wait([process.sentinel for process in self._processes], _CAUSE_S)
+        for process in self._processes:
+            if process.sentinel in ended:
+                process.join(_CAUSE_S)  # it closes what is waited for before how it ended can be asked
+        self._raise_of_the_dead()
 
     def _raise_of_the_dead(self) -> None:
         for rank, process in enumerate(self._processes):
