@@ -52,7 +52,7 @@ def remove_segment(folder: Path) -> None:
 
 
 def test_what_a_job_mapped_and_made_goes_with_it_when_it_is_ended(tmp_path, name):
-    assert run(LocalLauncher(), job(tmp_path, name, "time.sleep(60)", 0.6)).reason is EndReason.TIMED_OUT
+    assert run(LocalLauncher(), job(tmp_path, name, "time.sleep(60)", 2.0)).reason is EndReason.TIMED_OUT
     assert not name.exists()
     assert int((tmp_path / "segment").read_text()) not in segments()
 

@@ -115,7 +115,7 @@ class Hosts:
         command = ["unshare", *namespaces, "sh", "-c", _INIT, "host", name, private]
         made = subprocess.Popen(command, stderr=subprocess.DEVNULL)
         self._processes.append(made)
-        inits = until(lambda: [c for c in psutil.Process(made.pid).children() if c.children()], 10.0)
+        inits = until(lambda: [c for c in psutil.Process(made.pid).children() if _is_ready(c)], 60.0)
         init = inits[0].pid
         at_switch = ["nsenter", f"--target={switch}", "--net", "ip", "link"]
         _checked(*at_switch, "add", f"to-{name}", "type", "veth", "peer", "name", "eth0", "netns", str(init))
@@ -145,6 +145,14 @@ def until(find, patience_s: float):
         assert time.monotonic() < give_up_at, f"not within {patience_s} s"
         time.sleep(0.05)
     return found
+
+
+def _is_ready(init: psutil.Process) -> bool:
+    """Whether a host has its name and its folders: it only sleeps then."""
+    try:
+        return any(child.name() == "sleep" for child in init.children())
+    except psutil.Error:
+        return False
 
 
 def _is_ours(process: psutil.Process) -> bool:

@@ -36,7 +36,7 @@ def start(folder, *arguments, **variables):
 def run(folder, *arguments, **variables):
     """Return the exit code, the lines of standard output, and standard error."""
     with start(folder, *arguments, **variables) as process:
-        stdout, stderr = process.communicate(timeout=120)
+        stdout, stderr = process.communicate()
     nothing_is_left(folder)
     return process.returncode, [json.loads(line) for line in stdout.splitlines()], stderr
 
@@ -46,8 +46,8 @@ def nothing_is_left(folder):
     for _ in range(200):
         running = [
             found.info["cmdline"]
-            for found in psutil.process_iter(["cmdline", "cwd"])
-            if found.info["cwd"] == str(folder) and found.status() != psutil.STATUS_ZOMBIE
+            for found in psutil.process_iter(["cmdline", "cwd", "status"])
+            if found.info["cwd"] == str(folder) and found.info["status"] != psutil.STATUS_ZOMBIE
         ]
         if not running and not list(folder.glob("ddp-*")):
             return

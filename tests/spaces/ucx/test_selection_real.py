@@ -99,7 +99,14 @@ def test_messages_of_a_mebibyte_arrive_with_any_size_of_buffers_and_any_transpor
 
 
 def transferred(configuration):
-    """The exit status of a transfer between two processes; none is left behind."""
+    """The exit status of a transfer between two processes; none is left behind.
+
+    Somebody else may take the port before the server does: then again with another.
+    """
+    return next(filter(lambda code: code == 0, (_transferred(configuration) for _ in range(3))), 1)
+
+
+def _transferred(configuration):
     clean = {name: value for name, value in os.environ.items() if not name.startswith("UCX_")}
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

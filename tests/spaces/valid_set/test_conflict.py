@@ -1,7 +1,7 @@
 """Empty spaces say why, and no more than why."""
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 
 from spaces import Constraint, Flag, Integer, Space, SpaceError
 from spaces.valid_set.conflict import minimal_conflict
@@ -36,7 +36,7 @@ def test_a_constraint_over_facts_can_be_false():
         _ = space.size
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(spaces_parts())
 def test_a_conflict_is_minimal(parts):
     parameters, constraints, facts = parts

@@ -39,11 +39,11 @@ def test_a_billion_raw_combinations_are_built_in_no_time():
             )
         ],
     )
-    begun = time.perf_counter()
+    begun = time.process_time()
     assert space.raw_size == 10**9
     assert space.size.value == 1_029_567
     rows = space.all_indices()
-    assert time.perf_counter() - begun < 5
+    assert time.process_time() - begun < 5
     assert space.valid_indices(rows).all()
     assert len(rows) == 1_029_567
     assert (np.diff(rows @ 10 ** np.arange(9)[::-1]) > 0).all()
