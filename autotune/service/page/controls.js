@@ -69,9 +69,9 @@ export function controls(name) {
   const start = startDialog();
 
   function press(verb) {
-    const refusal = study === null ? "before the study has been read" : reason(verb, study);
-    if (refusal) {
-      announce(`${VERBS[verb].title}: not possible ${refusal}.`);
+    const why = study === null ? "before the study has been read" : reason(verb, study);
+    if (why) {
+      announce(`${VERBS[verb].title}: not possible ${why}.`);
       return;
     }
     if (verb === "delete") confirm.open(study);
@@ -118,10 +118,10 @@ export function controls(name) {
     }
     report.hidden = found.version === 0;
     for (const [verb, button] of buttons) {
-      const possible = applies(verb, study);
-      button.setAttribute("aria-disabled", String(!possible));
-      button.title = possible ? VERBS[verb].help : `not possible ${reason(verb, study)}`;
-      button.classList.toggle("primary", possible && verb === "resume");
+      const why = reason(verb, study);
+      button.setAttribute("aria-disabled", String(why !== ""));
+      button.title = why ? `not possible ${why}` : VERBS[verb].help;
+      button.classList.toggle("primary", why === "" && verb === "resume");
     }
   }
 
@@ -132,10 +132,6 @@ export function controls(name) {
 
   const dialogs = [confirm.element, extend.element, label.element, start.element];
   return { element, dialogs, update, deleting: () => deleting, close };
-}
-
-function applies(verb, study) {
-  return reason(verb, study) === "";
 }
 
 // Why a verb cannot be used now; empty where it can.
