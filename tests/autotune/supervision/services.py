@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -75,6 +75,16 @@ class Service:
         pid = self.pid(of)
         os.kill(pid, number)
         until(lambda: self.pid(of) != pid)
+
+    @contextmanager
+    def still(self) -> Iterator[None]:
+        """Keep the process of a study from doing anything, so that what it is asked for is not done yet."""
+        pid = self.pid()
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(pid, signal.SIGCONT)
 
     def ticks_until(self, supervisor: StudySupervisor, *states: str, name: str = "mine") -> None:
         """Let time pass until a study is in one of these states."""

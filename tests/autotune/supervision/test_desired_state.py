@@ -158,7 +158,8 @@ def test_a_broken_order_of_a_study_that_runs_is_replaced_by_a_new_one(service, s
     supervisor.tick()
     assert supervisor.submit(service.order()).state == "running"
     assert service.pid() == pid
-    assert supervisor.stop("mine").state in {"stopping", "stopped"}
+    with service.still():
+        assert supervisor.stop("mine").state == "stopping"
     service.ticks_until(supervisor, "stopped")
 
 

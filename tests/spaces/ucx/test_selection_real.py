@@ -103,7 +103,11 @@ def transferred(configuration):
 
     Somebody else may take the port before the server does: then again with another.
     """
-    return next(filter(lambda code: code == 0, (_transferred(configuration) for _ in range(3))), 1)
+    for _ in range(3):
+        status = _transferred(configuration)
+        if status == 0:
+            break
+    return status
 
 
 def _transferred(configuration):
