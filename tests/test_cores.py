@@ -48,7 +48,7 @@ def test_this_and_its_twin_are_there_at_once_each_on_a_core_of_its_own():
     [
         ("", Wanted.NONE),
         (f"pytestmark = {MARK}", Wanted.ALL),
-        (f"pytestmark = [{MARK}(1), pytest.mark.real]", Wanted.ONE),
+        (f"pytestmark = [{MARK}(1), pytest.mark.slow]", Wanted.ONE),
         (f"@{MARK}(1)\n@{MARK}\n", Wanted.ALL),
     ],
 )

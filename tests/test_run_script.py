@@ -33,7 +33,7 @@ def test_it_says_how_to_prevent_what_it_installs():
     ("words", "said"),
     [
         ([], "-n 3"),
-        (["-m", "not real", "--durations=20"], "-n 3"),
+        (["-m", "not slow", "--durations=20"], "-n 3"),
         (["-n", "2"], ""),
         (["-n2"], ""),
         (["-x", "tests/spaces"], ""),

@@ -28,7 +28,6 @@ def on_hosts(*argv, options=()):
 
 
 @needs_namespaces
-@pytest.mark.real
 @pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("ompi_info"), reason="no Open MPI here")
 def test_the_ranks_of_a_run_go_to_all_hosts(tmp_path):

@@ -47,7 +47,7 @@ def test_the_table_of_the_site_file_is_complete():
     assert named == {*SiteFile.model_fields, "base"} - {"name"}
 
 
-@pytest.mark.real
+@pytest.mark.slow
 @pytest.mark.parametrize("words", DRY)
 def test_a_command_submits_what_the_document_says(folder, words):
     kind = words.split("--launcher ")[1].split()[0]
@@ -66,7 +66,7 @@ def test_a_pilot_job_is_written(folder, words):
     assert os.access(folder / "autotune-job.sh", os.X_OK)
 
 
-@pytest.mark.real
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_pw_x_is_tuned_by_jobs_of_a_real_slurm(folder, slurm):
     text = 'base = "slurm"\npoll_s = 1.0\nmpi = "Open MPI 4.1.4"\n'

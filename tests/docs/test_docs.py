@@ -60,7 +60,7 @@ def test_the_first_two_commands_are_those_of_the_readme():
     assert re.findall(r"^    (\./run .*?)\s+#", README, re.MULTILINE) == ["./run study qe --trials 50", "./run test"]
 
 
-@pytest.mark.real
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_of_the_first_pages(folder, command):

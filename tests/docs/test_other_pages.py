@@ -29,7 +29,7 @@ IMPORT_COMMANDS = re.findall(r"^    autotune (.*?)(?:\s{2,}#.*)?$", IMPORT, re.M
 PREDICTIONS = re.findall(r"^    autotune (.*?)(?:\s{2,}#.*)?$", PREDICTION, re.MULTILINE)
 
 
-@pytest.mark.real
+@pytest.mark.slow
 def test_the_commands_of_the_document_on_machines(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     assert len(MACHINE_COMMANDS) == 6
@@ -105,7 +105,7 @@ def test_a_command_on_the_model(tmp_path, command):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.real
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [command for command in PREDICTIONS if command.startswith("predict")])
 def test_a_command_that_predicts(tmp_path, command):
     words = shlex.split(command)
@@ -123,7 +123,7 @@ def test_a_command_that_predicts(tmp_path, command):
     assert {path.name for path in tmp_path.iterdir()} == files.keys()
 
 
-@pytest.mark.real
+@pytest.mark.slow
 def test_the_python_of_the_document_on_prediction(tmp_path):
     (example,) = re.findall(r"```python\n(.*?)```", PREDICTION, re.DOTALL)
     MeasurementStore.create(f"sqlite:///{tmp_path / 'autotune.db'}")

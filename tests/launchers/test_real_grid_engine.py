@@ -11,7 +11,7 @@ from launchers.site import Site
 from tests.launchers.jobs import left_in, wait_for, wait_for_end, wait_for_output
 from tests.support.real_grid_engine import RealGridEngine
 
-pytestmark = pytest.mark.real
+pytestmark = pytest.mark.slow
 
 # Leaves its session and its parent.
 ORPHAN = "(setsid sleep 1000 &) ; echo ready; sleep 1000"

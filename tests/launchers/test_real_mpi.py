@@ -16,7 +16,7 @@ from launchers.run import run
 from tests.launchers.jobs import kill, left_in, python, supervisor_of, wait_for, wait_for_end, wait_for_output
 
 pytestmark = [
-    pytest.mark.real,
+    pytest.mark.slow,
     pytest.mark.skipif(detect() is None, reason="this machine has no mpirun, mpiexec or srun"),
 ]
 

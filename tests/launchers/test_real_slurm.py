@@ -22,7 +22,7 @@ from objectives.base import Context
 from tests.launchers.jobs import kill, left_in, wait_for, wait_for_end, wait_for_output
 from tests.support.real_slurm import CORES, RealSlurm
 
-pytestmark = pytest.mark.real
+pytestmark = pytest.mark.slow
 
 # Leaves its session and its parent: Slurm itself does not find it any more.
 ORPHAN = "#!/bin/sh\n(setsid sleep 1000 &)\n"

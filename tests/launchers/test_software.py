@@ -130,7 +130,7 @@ def module_commands():
     return [{"LMOD_CMD": str(LMOD)}] * LMOD.is_file() + tcl
 
 
-@pytest.mark.real
+@pytest.mark.slow
 @pytest.mark.parametrize("command", module_commands(), ids=lambda command: next(iter(command)))
 def test_a_real_module_gives_its_programs_variables_and_identity(modulefiles, command):
     caller, module = modulefiles
@@ -150,7 +150,7 @@ def test_a_real_module_gives_its_programs_variables_and_identity(modulefiles, co
         load(Software(modules=("solver/3",)), caller)
 
 
-@pytest.mark.real
+@pytest.mark.slow
 @pytest.mark.parametrize("command", module_commands(), ids=lambda command: next(iter(command)))
 @pytest.mark.parametrize("name", ["solver/2.1", "solver"])
 def test_a_module_that_is_loaded_already_gives_its_runs_the_same(modulefiles, command, name):
@@ -252,7 +252,7 @@ def test_each_runtime_is_in_the_run_folder_and_ends_its_own_options(tmp_path):
         assert words[-1] in {"/x.sif", "--"}
 
 
-@pytest.mark.real
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("ch-run") is None, reason="no ch-run (apt-get install charliecloud)")
 def test_a_program_inside_a_real_image_writes_into_the_run_folder(tmp_path):
     image = tmp_path / "image"

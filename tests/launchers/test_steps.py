@@ -127,7 +127,7 @@ def test_a_job_script_copies_the_files_that_the_run_had_copies_of(tmp_path):
     assert lines.index("mkdir -p deep") < lines.index("cp /home/me/deep/data.al deep/data.al") < lines.index("./a")
 
 
-@pytest.mark.real
+@pytest.mark.slow
 @pytest.mark.skipif(detect() is None, reason="this machine has no mpirun, mpiexec or srun")
 def test_steps_run_once_however_many_ranks_there_are(tmp_path):
     steps = (python("open('log', 'a').write('step ')"),)

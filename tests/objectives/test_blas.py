@@ -131,7 +131,7 @@ def test_who_uses_threads(libraries, threads):
     assert blas.uses_threads(libraries) is threads
 
 
-@pytest.mark.real
+@pytest.mark.slow
 def test_the_real_pw():
     program = shutil.which("pw.x")
     if program is None:

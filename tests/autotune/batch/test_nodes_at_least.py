@@ -76,7 +76,7 @@ def test_on_a_stand_in_each_pair_is_on_one_node_and_the_nodes_have_their_share(s
     assert "over 2 nodes" in said
 
 
-@pytest.mark.real
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_on_a_real_slurm_the_pairs_are_on_both_nodes(slurm, tmp_path):
     said, pairs = tuned(tmp_path, "slurm", 2, 'queue = "pair"', workers=1)  # both nodes are this machine
@@ -84,7 +84,7 @@ def test_on_a_real_slurm_the_pairs_are_on_both_nodes(slurm, tmp_path):
     assert "over 2 nodes" in said
 
 
-@pytest.mark.real
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_on_a_real_slurm_with_too_few_nodes_the_verdict_says_so(slurm, tmp_path):
     said, pairs = tuned(tmp_path, "slurm", 3, 'queue = "pair"', workers=1)

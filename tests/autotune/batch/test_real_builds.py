@@ -6,7 +6,7 @@ import pytest
 
 from tests.support import warm
 
-pytestmark = [pytest.mark.real, pytest.mark.slow]
+pytestmark = [pytest.mark.slow]
 
 BUILDS = """
 objective = "command"

@@ -137,7 +137,7 @@ def test_a_file_that_is_there_is_not_replaced_and_no_job_submitted_for_it(tmp_pa
     assert (tmp_path / "site.toml").read_text() == "# mine\n"
 
 
-@pytest.mark.real
+@pytest.mark.slow
 def test_a_real_slurm_is_asked(slurm, tmp_path):
     ended = ask(tmp_path, "slurm", "--yes", "--json", "--queue", "pair")
     assert ended.returncode == 0, ended.stderr
@@ -149,7 +149,7 @@ def test_a_real_slurm_is_asked(slurm, tmp_path):
     assert any(limit.startswith("partition pair: State UP") for limit in told["limits"])
 
 
-@pytest.mark.real
+@pytest.mark.slow
 def test_a_real_grid_engine_is_asked(grid_engine, tmp_path):
     ended = ask(tmp_path, "grid-engine", "--yes", "--json")
     assert ended.returncode == 0, ended.stderr

@@ -8,7 +8,7 @@ import pytest
 from tests.support.warm import autotune
 
 pytestmark = [
-    pytest.mark.real,
+    pytest.mark.slow,
     pytest.mark.cores,
     pytest.mark.timeout(600),
     pytest.mark.skipif(shutil.which("taskset") is None, reason="no taskset to give each node a core of this machine"),

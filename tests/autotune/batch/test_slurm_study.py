@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.warm import autotune
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 # A trial after the first waits while there is a file `hold`.
 PROGRAM = """

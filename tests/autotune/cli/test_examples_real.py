@@ -14,7 +14,7 @@ from autotune.machines.this_machine import this_machine
 from launchers.detect import detect
 from tests.support.warm import autotune
 
-pytestmark = [pytest.mark.cores, pytest.mark.real, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.cores, pytest.mark.slow, pytest.mark.timeout(900)]
 
 GCC = pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc: apt-get install gcc")
 HPCC = pytest.mark.skipif(

@@ -16,7 +16,7 @@ from tests.support.hosts import Hosts, ray_node, until, why_not
 from tests.support.warm import autotune
 
 pytestmark = [
-    pytest.mark.real,
+    pytest.mark.slow,
     pytest.mark.cores,
     pytest.mark.timeout(900),
     pytest.mark.skipif(bool(why_not()), reason=why_not()),

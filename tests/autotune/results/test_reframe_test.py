@@ -58,7 +58,6 @@ def test_without_a_winner_there_is_no_test(store):
         reframe_test(store, COMMAND, "/data/autotune.db")
 
 
-@pytest.mark.real
 @pytest.mark.slow
 @pytest.mark.cores(1)
 @pytest.mark.skipif(

@@ -123,7 +123,7 @@ print(json.dumps([len(found), env["best_config"]["time"]]))
 """
 
 
-@pytest.mark.real
+@pytest.mark.slow
 @pytest.mark.skipif(find_spec("kernel_tuner") is None, reason="no Kernel Tuner: see docs/how-to/kernel-tuner.md")
 def test_kernel_tuner_itself_takes_it(tmp_path):
     keys = list(PARAMETERS)

@@ -9,7 +9,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.cores(1)]
 INSTANTS = 2
 
 
-@pytest.mark.real
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("target", TARGETS)
 def test_killed_at_random_instants_nothing_is_lost_doubled_or_left(tmp_path, target):

@@ -12,7 +12,7 @@ from tests.support.warm import autotune
 
 pytestmark = [
     pytest.mark.cores,
-    pytest.mark.real,
+    pytest.mark.slow,
     pytest.mark.timeout(600),
     pytest.mark.skipif(not shutil.which("ucx_perftest"), reason="no ucx_perftest here: apt-get install ucx-utils"),
 ]

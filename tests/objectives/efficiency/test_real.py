@@ -28,7 +28,7 @@ LIBRARIES = {
 }
 """Each MPI library's compiler and start command, as Debian names them."""
 
-pytestmark = [pytest.mark.real, pytest.mark.slow]
+pytestmark = [pytest.mark.slow]
 
 
 @pytest.fixture(scope="module", params=LIBRARIES)

@@ -23,7 +23,6 @@ from objectives.mpi.rules.openmpi import ALGORITHMS
 from objectives.mpi.rules.write import rules
 
 pytestmark = [
-    pytest.mark.real,
     pytest.mark.slow,
     pytest.mark.skipif(not shutil.which("mpicc"), reason="no mpicc here: apt-get install libopenmpi-dev"),
 ]

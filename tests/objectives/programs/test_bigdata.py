@@ -209,7 +209,6 @@ def answer(said):
 
 @needs_mpi
 @pytest.mark.slow
-@pytest.mark.real
 @pytest.mark.parametrize(
     ("kernel", "other"),
     [
@@ -233,7 +232,6 @@ def test_ranks_agree_with_one_rank(kernel, other):
 
 @needs_mpi
 @pytest.mark.slow
-@pytest.mark.real
 def test_a_wrong_answer_is_no_measurement(tmp_path):
     lines = (INPUTS / "iris.csv").read_text(encoding="utf-8").splitlines()
     shuffled = [f"{line[:-1]}{number % 3}" for number, line in enumerate(lines)]
@@ -245,7 +243,7 @@ def test_a_wrong_answer_is_no_measurement(tmp_path):
 
 
 @needs_mpi
-@pytest.mark.real
+@pytest.mark.slow
 def test_no_rank_waits_for_one_that_failed(tmp_path):
     found = ended(2, "pca", "--rows", "2000", "--iris", str(tmp_path / "none.csv"))
     assert found.returncode != 0

@@ -98,7 +98,6 @@ def test_every_model_is_somewhere_and_no_group_holds_more_than_it_may(tmp_path, 
 
 
 @pytest.mark.skipif(not PYTHON.is_file(), reason="no Python with onnxruntime here: AUTOTUNE_INFERENCE_PYTHON")
-@pytest.mark.real
 @pytest.mark.slow
 def test_the_whole_answers_as_its_models_do(tmp_path):
     groups = min(2, len(os.sched_getaffinity(0)))

@@ -45,7 +45,6 @@ def test_a_python_without_the_packages_is_told_what_to_install(tmp_path):
     assert "-m pip install numpy onnx onnxruntime openvino" in ended.stderr
 
 
-@pytest.mark.real
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
@@ -70,7 +69,6 @@ def test_no_setting_changes_the_answers_by_more_than_the_study_allows(tmp_path, 
     assert 0.0 < float(figures["throughput"]) <= 20.0
 
 
-@pytest.mark.real
 @pytest.mark.slow
 def test_a_model_that_cannot_be_compiled_is_told_in_a_line(tmp_path):
     needs("torch")

@@ -15,7 +15,7 @@ from objectives.qe.options import SHIPPED_INPUTS
 from objectives.qe.plan import plan
 from tests.objectives.qe.described_inputs import INPUTS
 
-pytestmark = [pytest.mark.real, pytest.mark.skipif(not shutil.which("pw.x"), reason="no pw.x here")]
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not shutil.which("pw.x"), reason="no pw.x here")]
 MACHINE = {"cores": 2, "nodes": 1, "cores_per_node": 2, "sockets": 1, "memory_bytes": 2**33, "described": True}
 OTHERS = ("fcc metal", "hexagonal, with a fractional translation", "molecule at Gamma, ultrasoft", "ibrav -5")
 

@@ -15,7 +15,7 @@ from objectives.qe.options import shipped_input
 from spaces import Space
 
 pytestmark = [
-    pytest.mark.real,
+    pytest.mark.slow,
     pytest.mark.skipif(not (shutil.which("pw.x") and shutil.which("mpirun")), reason="no pw.x and mpirun here"),
 ]
 MACHINE = {"cores": 2, "nodes": 1, "cores_per_node": 2, "sockets": 1, "memory_bytes": 2**33}

@@ -66,7 +66,6 @@ def test_a_python_without_torch_is_told_who_has_one():
 
 
 @needs_torch
-@pytest.mark.real
 @pytest.mark.slow
 @pytest.mark.parametrize("model", ["small-cnn", "resnet50"])
 def test_the_sizes_are_those_of_the_network_that_ddp_trains(model):
@@ -80,7 +79,6 @@ def test_the_sizes_are_those_of_the_network_that_ddp_trains(model):
 
 
 @needs_torch
-@pytest.mark.real
 @pytest.mark.slow
 @pytest.mark.parametrize(("bucket", "compression", "count"), [("default", "none", 2), ("0", "fp16", 16)])
 def test_gradients_are_summed_and_the_sums_are_right(bucket, compression, count):
@@ -91,7 +89,6 @@ def test_gradients_are_summed_and_the_sums_are_right(bucket, compression, count)
 
 
 @needs_torch
-@pytest.mark.real
 @pytest.mark.slow
 def test_numbers_that_are_not_the_mean_over_the_workers_are_counted(tmp_path):
     text = (

@@ -14,7 +14,7 @@ from objectives.base import Context, FailureKind, PlanError
 from spaces import Space
 
 pytestmark = [
-    pytest.mark.real,
+    pytest.mark.slow,
     pytest.mark.skipif(not shutil.which("ucx_perftest"), reason="no ucx_perftest here: apt-get install ucx-utils"),
 ]
 
