@@ -54,13 +54,30 @@ class Block:
 
     @property
     def commands(self) -> "list[Command]":
-        """The commands of a shell block that is no file; a backslash at its end joins a line with the next."""
+        """The commands of a shell block that is no file."""
         if not self.is_shell or "file" in self.attributes:
             return []
-        lines = re.sub(r"\\\n\s*", "", self.text).splitlines()
-        if self.language == "console":
-            lines = [line[2:] for line in lines if line.startswith("$ ")]
-        return [Command(line, self.place, self.exempt) for line in lines if line.strip() and not line.startswith("#")]
+        prompt = "$ " if self.language == "console" else ""
+        return [
+            Command(line.removeprefix(prompt), number, self.exempt)
+            for number, line in self.joined_lines
+            if line.strip() and line.startswith(prompt) and not line.startswith("#")
+        ]
+
+    @property
+    def joined_lines(self) -> list[tuple[int, str]]:
+        """Its lines with their numbers on the page; a backslash at its end joins a line with the next."""
+        found, number = [], self.numbers.start
+        for lines in re.findall(r"(?:.*\\\n)*.*\n", self.text):
+            found.append((number, re.sub(r"\\\n\s*", "", lines).rstrip("\n")))
+            number += lines.count("\n")
+        return found
+
+    @property
+    def numbers(self) -> range:
+        """The numbers of its lines on the page, without those of a fence."""
+        first = self.place + bool(self.language)
+        return range(first, first + len(self.lines))
 
 
 @dataclass(frozen=True)

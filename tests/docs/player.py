@@ -57,7 +57,7 @@ class Player:
         (programs / ".curlrc").write_text(_CURL, encoding="utf-8")
         self.port = _free_port()
         self.said: dict[str, str] = {}
-        """What each command printed."""
+        """What each command, and each block of Python, printed."""
 
     def play(self, page: Page) -> None:
         """Play the whole page; whatever it started in the background is ended."""
@@ -69,7 +69,7 @@ class Player:
                     target.write_text(block.text, encoding="utf-8")
                 elif block.is_python and not block.exempt:
                     text = block.text.replace(_PORT, self.port)
-                    self.run([sys.executable, "-c", text], f"{page.name}:{block.place}")
+                    self.said[block.text] = self.run([sys.executable, "-c", text], f"{page.name}:{block.place}")
                 for command in block.commands:
                     if not command.exempt:
                         self._play(command, f"{page.name}:{command.place}: {command.line}", started)

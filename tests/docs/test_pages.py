@@ -1,144 +1,109 @@
-"""Every command of every page runs, or is exempt for one of a few reasons."""
+"""No page has a mistake that can be found without running it. `test_played_pages.py` runs the commands of all pages."""
 
 import json
-import shutil
 import tomllib
-from pathlib import Path
 
 import pytest
 
+from tests.docs.front_pages import PLAYED, TESTED
+from tests.docs.mistakes import OTHERS_OPTIONS, find_mistakes
 from tests.docs.page import PAGES, REASONS, Page
-from tests.docs.player import Player, files, shortened
-from tests.docs.test_clusters import CANCEL, DRY, PILOT
-from tests.docs.test_docs import COMMANDS, FRONT, README_RUN, SERVE
-from tests.docs.test_other_pages import IMPORT_COMMANDS, MACHINE_COMMANDS, PREDICTIONS
-
-pytestmark = [pytest.mark.slow, pytest.mark.cores(1)]
-
-_FIRST = {*README_RUN, *(f"autotune {words}" for words in (*COMMANDS, *DRY, *PILOT, CANCEL, SERVE))}
-ELSEWHERE = {
-    **dict.fromkeys(FRONT, _FIRST),
-    "docs/clusters.md": {f"autotune {words}" for words in (*DRY, *PILOT, CANCEL)},
-    "docs/import.md": {f"autotune {words}" for words in IMPORT_COMMANDS},
-    "docs/machines.md": {f"autotune {words}" for words in MACHINE_COMMANDS},
-    "docs/prediction.md": {f"autotune {words}" for words in PREDICTIONS},
-}
-"""Pages with tests of their own, and the commands that those run. All others are played."""
-
-PLAYED = sorted(name for name in PAGES if name not in ELSEWHERE and Page.read(name).is_played)
+from tests.docs.player import files, shortened
 
 
-def recordings(player: Player) -> None:
-    """Make what a reader of the page on replays has: a study of recorded runs, a cache, its space, a table."""
-    study = ["autotune", "study", "replay", "--trials", "5", "--name", "qe"]
-    for storage in ("autotune.db", "results.db"):
-        player.run([*study, "--storage", storage])
-    entry = {"x": 1, "time": 2.0}
-    other = {"x": 2, "time": 1.0}
-    cache = {"device_name": "A100", "kernel_name": "k", "tune_params_keys": ["x"], "cache": {"1": entry, "2": other}}
-    (player.folder / "A100.json").write_text(json.dumps(cache), encoding="utf-8")
-    player.run(["gzip", "A100.json"])
-    study = 'objective = "replay"\n[options]\ntable = "A100.json.gz"\n'
-    (player.folder / "cache.toml").write_text(study, encoding="utf-8")
-    space = json.loads(player.run(["autotune", "space", "./cache.toml", "--json"]))
-    (player.folder / "space.json").write_text(json.dumps(space["space"]), encoding="utf-8")
-    (player.folder / "runs.csv").write_text("np,npool,wall_s\n2,1,3.1\n2,2,2.5\n1,1,2.9\n", encoding="utf-8")
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_has_no_mistakes(name, tmp_path):
+    assert find_mistakes(Page.read(name), tmp_path) == []
 
 
-PREPARED = {"docs/replay.md": recordings}
-"""What a page takes for granted."""
+@pytest.mark.parametrize(
+    ("line", "mistake"),
+    [
+        ("autotune stduy qe", "there is no command stduy (did you mean 'study'?)"),
+        ("autotune study qe --trails 3", "No such option: --trails"),
+        ("autotune study qe --trials some", "'some' is neither a number of trials"),
+        ("autotune study qe more", "unexpected extra argument"),
+        ("autotune study", "Missing argument"),
+        ("autotune study qee", "there is no study qee (did you mean 'qe'?)"),
+        ("autotune check ./theirs.toml", "there is no study ./theirs.toml"),
+        ("autotune study ./a.toml --set budget.trails=3", "unknown key (did you mean 'trials'?)"),
+        ("autotune study ddp --set options.tune_hoks=true", "options.tune_hoks: there is no such option"),
+        ("autotune replay qe --set options.matric=x", "--set options.matric: there is no such option"),
+        ("autotune report qe --format markdown", "'markdown' is not one of 'html', 'md', 'json'"),
+        ("autotune best squeeze", "the page has made no study squeeze"),
+        ("autotune pilot qe --nodes 4 --walltime 4h --wokers 4", "No such option: --wokers"),
+        ("cd there && X=1 autotune lisst | wc", "there is no command lisst"),
+        ("python -m benchmarks.hosts --hosts 4 -- autotune lisst", "there is no command lisst"),
+        ("./run test --fsat", "no such option: --fsat"),
+    ],
+)
+def test_a_mistake_of_a_command_is_found(line, mistake, tmp_path):
+    page = Page(
+        "docs/x.md",
+        f"""```toml file=a.toml
+objective = "qe"
+
+```
+
+    autotune list
+    {line}
+""",
+    )
+    (found,) = find_mistakes(page, tmp_path)
+    assert found.startswith("docs/x.md:7: ")
+    assert mistake in found
 
 
-@pytest.fixture(scope="module")
-def played(tmp_path_factory):
-    """Return a function that plays a page, once, after the page that it goes on from; it returns the player."""
-    known: dict[str, Player] = {}
-
-    def play(name: str) -> Player:
-        if name not in known:
-            page = Page.read(name)
-            folder = Path(tmp_path_factory.mktemp("page"))
-            if page.after is not None:
-                shutil.copytree(play(page.after).folder, folder, dirs_exist_ok=True, symlinks=True)
-            player = Player(folder)
-            PREPARED.get(name, lambda _: None)(player)
-            player.play(page)
-            known[name] = player
-        return known[name]
-
-    return play
-
-
-@pytest.mark.timeout(1200)  # of a whole page, beside other work
-@pytest.mark.parametrize("name", PLAYED)
-def test_the_commands_of_a_page_run(played, name):
-    missing = Page.read(name).missing
-    if missing:
-        pytest.skip(f"this machine has no {', '.join(missing)}")
-    assert played(name).said
+@pytest.mark.parametrize(
+    ("block", "mistake"),
+    [
+        (
+            '```toml file=a.toml\nobjective = "command"\noptions.comand = ["true"]\n```',
+            "options.comand: there is no such option",
+        ),
+        ('```toml file=a.toml\nobjective = "qe"\nbudget.trails = 3\n```', "did you mean 'trials'?"),
+        ("```toml\n[verdict]\npears = 3\n```", "did you mean 'pairs'?"),
+        ("```toml file=a.toml\n[suite]\nmember = []\n```", "did you mean 'members'?"),
+        ("```text\nautotune stduy qe\n```", "there is no command stduy"),
+        ("With `--trails 3` it ends.", "no such option: --trails (did you mean '--trials'?)"),
+        ("So does `autotune best qe --scrpt`.", "no such option: --scrpt"),
+        ("So does `autotune stduy qe`.", "there is no command stduy"),
+        ("So does `autotune study qee`.", "there is no study qee"),
+        ("With `--set verdict.pears=3` it ends.", "did you mean 'pairs'?"),
+    ],
+)
+def test_a_mistake_of_a_block_or_of_prose_is_found(block, mistake, tmp_path):
+    found = find_mistakes(Page("docs/x.md", f"# Title\n\n{block}\n"), tmp_path)
+    assert found
+    assert all(one.startswith("docs/x.md:") for one in found)
+    assert mistake in "".join(found)
 
 
-@pytest.mark.timeout(1200)  # of a whole page, beside other work
-def test_the_tutorial_ends_with_a_script_that_runs(played):
-    said = played("docs/tutorial.md").said
-    assert "verdict: " in said["autotune best squeeze"]
-    assert "#SBATCH --nodes=1" in said["autotune best squeeze --script slurm"]
-    assert "KiB = 0." in said["./press.sh"]
+def test_options_of_other_programs_are_named_somewhere():
+    text = "".join(Page.read(name).text for name in PAGES)
+    assert [option for option in OTHERS_OPTIONS if option not in text] == []
 
 
-@pytest.mark.timeout(1200)  # of a whole page, beside other work
-def test_a_study_of_two_builds_ends_with_a_script_that_runs_one_of_them(played):
-    said = played("docs/how-to/software.md").said
-    assert "sum 1.2581737000e+07" in said["./smooth.sh"]
-    sizes = said["autotune sweep builds --over block,software --values 16,4096 --repeats 6"].splitlines()
-    assert [line.split(":")[0] for line in sizes if line.startswith("at ")] == ["at block=16", "at block=4096"]
-
-
-@pytest.mark.timeout(1200)  # of a whole page, beside other work
-def test_the_guide_to_ones_own_program_reads_a_figure_and_an_answer(played):
-    said = played("docs/own-program.md").said["autotune check ./table.toml --run"]
-    assert "work: 163 steps" in said
-    assert "sum: 55" in said
-
-
-@pytest.mark.timeout(1200)  # of a whole page, beside other work
-def test_what_the_page_on_the_service_asks_for_is_answered(played):
-    said = played("docs/service.md").said
-    names = {study["name"] for study in json.loads(said["curl localhost:8642/studies"])}
-    assert {"squeeze", "monday"} <= names
-    follow = "curl -N --max-time 2 localhost:8642/studies/squeeze/events"
-    assert "event: study\n" in said[follow]
-
-
-@pytest.mark.timeout(1200)  # of a whole page, beside other work
-def test_what_the_page_on_ask_and_tell_asks_for_is_answered(played):
-    said = played("docs/ask-tell.md").said
-    asked = json.loads(next(text for words, text in said.items() if "/ask " in words))
-    example = json.loads(next(one for one in Page.read("docs/ask-tell.md").blocks if one.language == "json").text)
-    assert set(asked) == set(example)
-    assert "verdict: " in said["autotune best mine"]
-
-
-@pytest.mark.parametrize("name", sorted(PAGES))
+@pytest.mark.parametrize("name", PAGES)
 def test_what_does_not_run_says_why(name):
     for command in Page.read(name).commands:
         assert command.exempt is None or command.exempt in REASONS, f"{name}:{command.place}: {command.exempt}"
 
 
-@pytest.mark.parametrize("name", sorted(ELSEWHERE))
+@pytest.mark.parametrize("name", TESTED)
 def test_pages_with_tests_of_their_own_run_all_their_commands(name):
     told = {command.words for command in Page.read(name).commands if not command.exempt}
-    assert told <= ELSEWHERE[name]
+    assert told <= TESTED[name]
 
 
-@pytest.mark.parametrize("name", sorted(PAGES))
+@pytest.mark.parametrize("name", PAGES)
 def test_no_command_hides_in_what_looks_like_output(name):
     for block in Page.read(name).blocks:
         hidden = [line for line in block.lines if line.startswith(("autotune ", "./run "))]
         assert block.is_shell or block.language == "text" or not hidden, f"{name}:{block.place}: {hidden}"
 
 
-@pytest.mark.parametrize("name", sorted(PAGES))
+@pytest.mark.parametrize("name", PAGES)
 def test_toml_and_json_can_be_read(name):
     for block in Page.read(name).blocks:
         if block.exempt:
