@@ -6,9 +6,9 @@
     python -m benchmarks.fuzz --list
 
 Each parser has a process of its own, in which atheris (libFuzzer) changes inputs so that they reach new branches; it
-begins with files and answers that the project has (`benchmarks/fuzzing/`). A finding is an error other than those that
-the parser may answer with, an input that takes more than `--limit-s` of processor time, or one for which the process
-needs more than `--memory-mib`. Each is kept in a file under `--found`. The exit code is 1 if there is any.
+begins with files and answers that the project has (`tests/support/fuzzing/`). A finding is an error other than those
+that the parser may answer with, an input that takes more than `--limit-s` of processor time, or one for which the
+process needs more than `--memory-mib`. Each is kept in a file under `--found`. The exit code is 1 if there is any.
 """
 
 import argparse
@@ -24,10 +24,9 @@ import traceback
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.fuzzing import answers, files, outputs, stored
-from benchmarks.fuzzing.target import ROOT, Target
+from tests.support.fuzzing import TARGETS
+from tests.support.fuzzing.target import ROOT, Target
 
-TARGETS = (*files.TARGETS, *outputs.TARGETS, *answers.TARGETS, *stored.TARGETS)
 _ROOMS = ["autotune", "objectives", "spaces", "launchers"]
 _FAILS = "finding "  # what a child prints of an error, which does not end it
 # A parser that is no Python has no coverage, but executions.

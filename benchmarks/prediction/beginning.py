@@ -2,7 +2,7 @@
 
     python -m benchmarks.prediction.beginning [--seeds 2] [--trials 40] [--clusters gadi]
 
-Clusters are simulated (`benchmarks.prediction.simulated_clusters`): nobody has measured anything there, and the truth
+Clusters are simulated (`tests.support.simulated_clusters`): nobody has measured anything there, and the truth
 is another sum of costs than the performance model's, with other rates on each. The search knows what a study knows: the
 facts of the machine and of the workload. Beside it: the same search without that, with a guide that says the opposite
 of the performance model, and random trials. A run is stopped when it is a quarter slower than the best, and costs its
@@ -28,7 +28,7 @@ from autotune.search.gp_sampler import ValidSetSampler
 from autotune.search.guidance.held_cores import HeldCores
 from autotune.search.guidance.prior_mean import PriorMean
 from autotune.storage.observation import Observation
-from benchmarks.prediction.simulated_clusters import CLUSTERS, Cluster
+from tests.support.simulated_clusters import CLUSTERS, Cluster
 
 NEAR = 0.05
 CAP = 1.25

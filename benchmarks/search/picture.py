@@ -10,8 +10,8 @@ import numpy as np
 from benchmarks.search.cell import Cell
 from benchmarks.search.problem import Problem
 from benchmarks.search.report import labels
-from benchmarks.search.scores import RandomSearch
 from benchmarks.search.summary import EXACT, Row, Selection, by_method, complete
+from tests.support.search_scores import RandomSearch
 
 _COLUMNS = 4
 _COLOURS = ("tab:blue", "tab:orange", "tab:green", "tab:purple", "tab:brown", "tab:pink", "tab:olive")

@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.search.cell import Cell
 from benchmarks.search.problem import Problem
-from benchmarks.search.scores import Baseline, RandomSearch, evaluations_to
+from tests.support.search_scores import Baseline, RandomSearch, evaluations_to
 
 EXACT = "random (exact)"
 WITHIN = (0.05, 0.01)

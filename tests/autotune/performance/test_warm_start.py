@@ -8,9 +8,9 @@ from autotune.search.gp_sampler import ValidSetSampler
 from autotune.search.guidance.favourites import favourites
 from autotune.statistics.standings import Standings
 from autotune.storage.study_store import StudyStore
-from benchmarks.prediction.simulated_clusters import Cluster
 from tests.support.fakes import ListDisplay, definition
 from tests.support.machines import FACTS, SPACE, TIME, efficiency, measured, setting, time_s
+from tests.support.simulated_clusters import Cluster
 from tests.support.stored import add_trial
 
 ALL = list(SPACE.configurations())
@@ -39,7 +39,7 @@ def test_what_beats_the_default_on_every_known_machine_comes_first(store):
     assert [asker.ask().configuration for _ in range(6)] == [SPACE.default(), *found.proposals]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_what_failed_in_another_study_of_the_same_setting_is_not_tried_first(store):
     usual = warm_start(store, SPACE, setting("two"), known_without("two"), ListDisplay()).proposals
     wrong = [Measured(setting("two"), one, failure="invalid result: another sum") for one in usual[:2]]

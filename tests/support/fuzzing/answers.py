@@ -1,9 +1,11 @@
 """Parsers of what batch systems, drivers, MPI and UCX answer, and of what the kernel lists."""
 
+# ruff: noqa: PLC0415  a parser is imported when the fuzzer can instrument it
+
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.fuzzing.target import Made, Target, of_file, of_text, text_of
+from tests.support.fuzzing.target import Made, Target, of_file, of_text, text_of
 
 
 def _batch_answer(name: str) -> Callable[[], Made]:

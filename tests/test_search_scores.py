@@ -1,4 +1,4 @@
-"""The scores of `benchmarks.search`, against brute force over all orders of small sets and figures computed by hand."""
+"""The scores behind the tables of docs/search.md, against brute force over small sets and figures computed by hand."""
 
 from itertools import combinations, pairwise
 from math import nan
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.search.scores import Baseline, RandomSearch, evaluations_to
+from tests.support.search_scores import Baseline, RandomSearch, evaluations_to
 
 VALUES = st.lists(st.one_of(st.floats(0.5, 100.0), st.just(nan)), min_size=1, max_size=7).filter(
     lambda values: any(value == value for value in values)  # noqa: PLR0124  not all failed

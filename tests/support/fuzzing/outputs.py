@@ -1,10 +1,12 @@
 """Parsers of what measured programs read and print: pw.x's inputs and outputs, patterns, progress."""
 
+# ruff: noqa: PLC0415  a parser is imported when the fuzzer can instrument it
+
 import re
 from pathlib import Path
 from types import SimpleNamespace
 
-from benchmarks.fuzzing.target import OUTPUTS, Made, Target, of_file, of_text
+from tests.support.fuzzing.target import OUTPUTS, Made, Target, of_file, of_text
 
 
 def _pwx_output() -> Made:

@@ -1,11 +1,13 @@
 """Parsers of what autotune itself keeps or is sent: records, tokens, requests."""
 
+# ruff: noqa: PLC0415  a parser is imported when the fuzzer can instrument it
+
 import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.fuzzing.target import ROOT, Made, Target, of_file
+from tests.support.fuzzing.target import ROOT, Made, Target, of_file
 
 
 def _stored(module: str, name: str) -> Callable[[], Made]:

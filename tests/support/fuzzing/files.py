@@ -1,9 +1,11 @@
 """Parsers of what users write, and of files of others: studies, sites, machines, rules, tables."""
 
+# ruff: noqa: PLC0415  a parser is imported when the fuzzer can instrument it
+
 import shutil
 from pathlib import Path
 
-from benchmarks.fuzzing.target import OUTPUTS, ROOT, Made, Target, folder, of_file, of_text
+from tests.support.fuzzing.target import OUTPUTS, ROOT, Made, Target, folder, of_file, of_text
 
 
 def _study_file() -> Made:

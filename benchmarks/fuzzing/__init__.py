@@ -1,1 +1,0 @@
-"""The parsers that `python -m benchmarks.fuzz` throws bytes at."""

@@ -1,0 +1,8 @@
+"""The parsers of text that others write, each with inputs to begin with.
+
+`tests/test_parsers.py` reads these inputs, and `benchmarks/fuzz.py` changes them.
+"""
+
+from tests.support.fuzzing import answers, files, outputs, stored
+
+TARGETS = (*files.TARGETS, *outputs.TARGETS, *answers.TARGETS, *stored.TARGETS)
