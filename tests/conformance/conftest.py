@@ -13,11 +13,8 @@ from launchers.batch_systems.registry import BATCH_SYSTEMS
 from launchers.local import LocalLauncher
 from launchers.site import Site
 from tests.launchers.fakes.cluster import FakeCluster
-from tests.launchers.jobs import (
-    left_in,
-    supervisors_in,
-    wait_for,
-)
+from tests.launchers.jobs import supervisors_in, wait_for
+from tests.support.processes import left_in
 
 MakeLauncher = Callable[[], Launcher]
 

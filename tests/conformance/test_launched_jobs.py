@@ -10,15 +10,8 @@ import pytest
 from launchers import STDOUT, EndReason, Job, JobState, LaunchError, Resources
 from launchers.cpus import parse_cpu_list
 from launchers.run import run
-from tests.launchers.jobs import (
-    STUBBORN,
-    in_folders,
-    left_in,
-    python,
-    run_all,
-    wait_for,
-    wait_for_output,
-)
+from tests.launchers.jobs import STUBBORN, in_folders, python, run_all, wait_for, wait_for_output
+from tests.support.processes import left_in
 
 
 def test_nothing_of_the_callers_environment_leaks(launcher, folder, monkeypatch):

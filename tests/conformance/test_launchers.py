@@ -15,15 +15,8 @@ import pytest
 from launchers import STDERR, STDOUT, EndReason, Job, JobState, LineReader, Resources
 from launchers.run import run
 from launchers.status import read_status
-from tests.launchers.jobs import (
-    STUBBORN,
-    in_folders,
-    left_in,
-    python,
-    run_all,
-    wait_for_end,
-    wait_for_output,
-)
+from tests.launchers.jobs import STUBBORN, in_folders, python, run_all, wait_for_end, wait_for_output
+from tests.support.processes import left_in
 
 
 def test_the_exit_code_is_told(launcher, folder):

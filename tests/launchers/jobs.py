@@ -1,4 +1,4 @@
-"""What tests of launchers need: programs to run, and a look at what is left of them."""
+"""What tests of launchers need: programs to run, and ways to wait for them."""
 
 import os
 import signal
@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from launchers import STDOUT, Job, JobState, JobStatus, Launcher
-from launchers.process_tree import start_time
-from launchers.processes import JOB_VARIABLE, marked, own_processes
+from launchers.processes import JOB_VARIABLE, marked
 
 # Generous: a slow machine must not fail a test, only a job that hangs.
 DEADLINE_S = 60.0
@@ -66,20 +65,6 @@ def in_folders(folder: Path, names: Iterable[str]) -> list[Path]:
 
 def wait_for_output(job: Job, text: str = "ready") -> None:
     wait_for(lambda: (job.folder / STDOUT).exists() and text in (job.folder / STDOUT).read_text(errors="replace"))
-
-
-def left_in(folder: Path) -> list[int]:
-    """Return the living processes that work in `folder` or below it, whoever their parents are."""
-    root = folder.resolve()
-    found = []
-    for pid in own_processes():
-        try:
-            place = Path(f"/proc/{pid}/cwd").readlink()
-        except OSError:
-            continue
-        if place.is_relative_to(root) and start_time(pid) is not None:
-            found.append(pid)
-    return found
 
 
 def supervisors_in(folder: Path) -> list[int]:

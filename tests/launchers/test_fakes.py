@@ -18,8 +18,9 @@ from launchers.batch_systems.registry import BATCH_SYSTEMS
 from launchers.batch_systems.slurm import SLURM
 from launchers.site import Site
 from tests.launchers.fakes.cluster import FAKED, FakeCluster
-from tests.launchers.jobs import STUBBORN, left_in, python, wait_for, wait_for_end, wait_for_output
+from tests.launchers.jobs import STUBBORN, python, wait_for, wait_for_end, wait_for_output
 from tests.launchers.test_scripts import GADI
+from tests.support.processes import left_in
 
 # These do not say why a job has ended: what is known is what the job itself wrote.
 SILENT = {"grid-engine"}

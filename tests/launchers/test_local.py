@@ -21,7 +21,6 @@ from launchers.run import run
 from tests.launchers.jobs import (
     STUBBORN,
     kill,
-    left_in,
     python,
     supervisor_of,
     supervisors_in,
@@ -29,6 +28,7 @@ from tests.launchers.jobs import (
     wait_for_end,
     wait_for_output,
 )
+from tests.support.processes import left_in
 
 REPOSITORY = Path(__file__).parents[2]
 

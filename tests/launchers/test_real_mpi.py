@@ -13,7 +13,8 @@ from launchers.detect import detect
 from launchers.local import LocalLauncher
 from launchers.process_tree import descendants
 from launchers.run import run
-from tests.launchers.jobs import kill, left_in, python, supervisor_of, wait_for, wait_for_end, wait_for_output
+from tests.launchers.jobs import kill, python, supervisor_of, wait_for, wait_for_end, wait_for_output
+from tests.support.processes import left_in
 
 pytestmark = [
     pytest.mark.slow,

@@ -19,7 +19,8 @@ from launchers.process_tree import descendants
 from launchers.site import Site
 from objectives import command
 from objectives.base import Context
-from tests.launchers.jobs import kill, left_in, wait_for, wait_for_end, wait_for_output
+from tests.launchers.jobs import kill, wait_for, wait_for_end, wait_for_output
+from tests.support.processes import left_in
 from tests.support.real_slurm import CORES, RealSlurm
 
 pytestmark = pytest.mark.slow

@@ -17,8 +17,9 @@ from launchers.mpi import MpiFlavour
 from launchers.mpi.open_mpi import OPEN_MPI
 from launchers.run import run
 from launchers.steps import STEPS_FILE, steps_in
-from tests.launchers.jobs import left_in, python, wait_for, wait_for_end
+from tests.launchers.jobs import python, wait_for, wait_for_end
 from tests.support.descriptors import none_left
+from tests.support.processes import left_in
 
 SAY = "import sys; print(sys.argv[1])"
 

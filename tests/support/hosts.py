@@ -9,11 +9,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
+
+from tests.support.processes import command_line, living
 
 _INIT = """
 mkdir -p "$2" && mount -t tmpfs tmpfs "$2" && chmod 700 "$2" && hostname "$1" && ip link set lo up || exit 1
@@ -64,16 +65,16 @@ class Host:
     def processes(self) -> list[psutil.Process]:
         """Return what runs on the host beside its first two processes."""
         namespace = _namespace(self.init)
-        found = (process for process in psutil.process_iter() if process.pid != self.init)
-        return [process for process in found if _namespace(process.pid) == namespace and _is_ours(process)]
+
+        def is_ours(process: psutil.Process) -> bool:
+            is_here = _namespace(process.pid) == namespace
+            return is_here and process.pid != self.init and process.name() != "sleep"
+
+        return living(is_ours)
 
     def running(self, words: str) -> list[psutil.Process]:
         """Return the processes with these words in their command."""
-        found = []
-        for process in self.processes():
-            with suppress(psutil.Error):
-                found += [process] if words in " ".join(process.cmdline()) else []
-        return found
+        return [process for process in self.processes() if words in command_line(process)]
 
     def kill(self) -> None:
         """End the host and everything on it, at once."""
@@ -115,7 +116,7 @@ class Hosts:
         command = ["unshare", *namespaces, "sh", "-c", _INIT, "host", name, private]
         made = subprocess.Popen(command, stderr=subprocess.DEVNULL)
         self._processes.append(made)
-        inits = until(lambda: [c for c in psutil.Process(made.pid).children() if _is_ready(c)], 60.0)
+        inits = until(lambda: living(_is_ready, psutil.Process(made.pid).children()), 60.0)
         init = inits[0].pid
         at_switch = ["nsenter", f"--target={switch}", "--net", "ip", "link"]
         _checked(*at_switch, "add", f"to-{name}", "type", "veth", "peer", "name", "eth0", "netns", str(init))
@@ -149,17 +150,7 @@ def until(find, patience_s: float):
 
 def _is_ready(init: psutil.Process) -> bool:
     """Whether a host has its name and its folders: it only sleeps then."""
-    try:
-        return any(child.name() == "sleep" for child in init.children())
-    except psutil.Error:
-        return False
-
-
-def _is_ours(process: psutil.Process) -> bool:
-    try:
-        return process.status() != psutil.STATUS_ZOMBIE and process.name() != "sleep"
-    except psutil.Error:
-        return False
+    return any(child.name() == "sleep" for child in init.children())
 
 
 def _namespace(pid: int) -> str:

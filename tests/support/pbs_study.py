@@ -12,6 +12,8 @@ from pathlib import Path
 from autotune.records.study import State
 from autotune.storage.study_store import StudyStore
 from tests.launchers.fakes.cluster import FakeCluster
+from tests.support.quick_study import quick_sections
+from tests.support.study_folder import StudyFolder
 from tests.support.warm import autotune
 
 # A run waits as long as the name of its folder matches what stands in the file `hold`.
@@ -40,30 +42,9 @@ argv = ["{python}", "-I", "-S", "{folder}/work.py", "{folder}", "{best}", "{{x}}
 success = ["took"]
 metrics = [{{ name = "took_s", unit = "s", pattern = 'took (\\d+)' }}]
 
-[budget]
-trials = {trials}
-
-[repeats]
-max_runs = 1
-warm_up_runs = 0
-baseline_runs = 1
-
-[verdict]
-candidates = 1
-pairs = 3
-max_pairs = 3
-rounds = 2
-confidence = 0.75
-
 [sampler]
 name = "random"
 warm_start = false
-
-[space.parameters.x]
-type = "integer"
-low = 1
-high = 1000
-default = 1
 """
 # As a user of Gadi writes it; no modules, which are not there.
 _SITE = """
@@ -88,22 +69,21 @@ runpy.run_module("autotune", run_name="__main__", alter_sys=True)
 """
 
 
-class PbsStudy:
+class PbsStudy(StudyFolder):
     """A study in a folder of its own, and its sessions.
 
     `more_path` is a folder with commands that come before those of the cluster.
     """
 
     def __init__(self, folder: Path, cluster: FakeCluster) -> None:
-        self.folder = folder
+        super().__init__(folder)
         self.cluster = cluster
         self.more_path = folder / "bin"
-        self.sessions: list[subprocess.Popen[bytes]] = []
         cluster.switch("resources", _RESOURCES)
 
     def write(self, trials: int = 5, best: int = 1) -> None:
         """Write the program, the study file and the site file. At 1 the default is best, and nothing is compared."""
-        text = _STUDY.format(python=sys.executable, folder=self.folder, trials=trials, best=best)
+        text = _STUDY.format(python=sys.executable, folder=self.folder, best=best) + quick_sections(trials=trials)
         (self.folder / "mine.toml").write_text(text)
         (self.folder / "work.py").write_text(_PROGRAM)
         self.write_site()
@@ -132,17 +112,12 @@ class PbsStudy:
 
     def start(self, *more: str) -> subprocess.Popen[bytes]:
         """Start a session."""
-        argv = [sys.executable, "-c", _AUTOTUNE, "study", "./mine.toml", "--launcher", "pbs", "--site", "./site.toml"]
-        with (self.folder / "session.log").open("ab") as log:
-            session = subprocess.Popen(
-                [*argv, *more], cwd=self.folder, env=self._environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log
-            )
-        self.sessions.append(session)
-        return session
+        words = ("--launcher", "pbs", "--site", "./site.toml", *more)
+        return super().start(*words, python=("-c", _AUTOTUNE), environment=self._environment)
 
     def run(self, *more: str) -> None:
         """Run a session to its end."""
-        assert self.start(*more).wait(PATIENCE_S) == 0, self.said
+        assert self.start(*more).wait(PATIENCE_S) == 0, self.log
 
     def kill(self, session: subprocess.Popen[bytes]) -> None:
         """End a session without a word."""
@@ -158,31 +133,18 @@ class PbsStudy:
         """The study as it is stored."""
         return StudyStore.read(f"sqlite:///{self.folder}/autotune.db", "mine")
 
-    @property
-    def said(self) -> str:
-        """What all sessions said."""
-        return (self.folder / "session.log").read_text()
-
     def launches(self, what: str = "start", folder: str = "") -> list[tuple[str, str, str]]:
         """Return the starts, or ends, of runs in folders of which this is the beginning: x, job, folder."""
-        path = self.folder / "launches.log"
-        lines = [line.split() for line in path.read_text().splitlines()] if path.exists() else []
-        return [(x, job, name) for begun, x, job, name in lines if begun == what and name.startswith(folder)]
+        return [(x, job, name) for x, job, name in super().launches(what) if name.startswith(folder)]
 
     def active(self) -> set[str]:
         """Return the jobs that are queued or running."""
         return {job["id"] for job in self.cluster.state.active()}
 
-    def close(self) -> None:
-        """End what still goes on."""
-        for session in self.sessions:
-            session.kill()
-            session.wait()
-
     def check(self, trials: int = 5) -> None:
         """Check that every trial is measured, and that what came to its end is what is stored, once."""
         store = self.store
-        assert [trial.state for trial in store.trials()] == [State.COMPLETE] * trials, self.said
+        assert [trial.state for trial in store.trials()] == [State.COMPLETE] * trials, self.log
         stored = Counter((str(run.configuration["x"]), Path(run.job["folder"]).name) for run in store.runs())
         assert stored == Counter((x, name) for x, _, name in self.launches("end"))
         assert set(stored.values()) == {1}

@@ -5,6 +5,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from tests.support.chaos import ChaosStudy
+from tests.support.quick_study import quick_sections
 
 SCRIPT = """
 import json, os, pathlib, sys, time
@@ -35,26 +36,10 @@ metric = {{ name = "score" }}
 [stopping]
 max_steps = 9
 {rule}
-
-[budget]
-trials = {trials}
-
-[verdict]
-candidates = 1
-pairs = 3
-max_pairs = 3
-rounds = 2
-confidence = 0.75
-
-[space.parameters.x]
-type = "integer"
-low = 1
-high = 1000
-default = 1
 """
 
 
-@dataclass(frozen=True)
+@dataclass
 class TrainingStudy(ChaosStudy):
     """A study of a training script in a folder of its own."""
 
@@ -64,12 +49,13 @@ class TrainingStudy(ChaosStudy):
     def write(self, *, mpi: bool = False) -> None:
         assert not mpi
         (self.folder / "train.py").write_text(SCRIPT, encoding="utf-8")
-        text = STUDY.format(folder=self.folder, python=sys.executable, trials=self.trials, rule=self.rule)
+        text = STUDY.format(folder=self.folder, python=sys.executable, rule=self.rule)
+        text += quick_sections(trials=self.trials, repeats="")
         (self.folder / "mine.toml").write_text(text, encoding="utf-8")
 
     def outcome(self) -> list[tuple[object, object]]:
         """Return x and the steps of every trial, in their order: one that was never launched leaves a number unused."""
-        rows = sorted(self.said("trials"), key=lambda row: row["trial"])
+        rows = sorted(self.table("trials"), key=lambda row: row["trial"])
         return [(row["x"], row.get("steps")) for row in rows]
 
     def trained(self) -> Counter[tuple[str, str]]:

@@ -35,11 +35,16 @@ _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
 def autotune(
-    folder: Path, *words: str, environment: Mapping[str, str] | None = None
+    folder: Path, *words: str, environment: Mapping[str, str] | None = None, **variables: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run `autotune` with these words in a folder, to its end; the environment is that of the tests unless given."""
+    """Run `autotune` with these words in a folder, to its end.
+
+    Its environment is that of the tests unless one is given; `variables` are added. Its screen has 200 columns unless
+    the environment sets others.
+    """
+    given = os.environ if environment is None else environment
     try:
-        return _server().run(folder, words, dict(os.environ if environment is None else environment))
+        return _server().run(folder, words, {"COLUMNS": "200", **given, **variables})
     except BaseException:
         # It may still be about to answer.
         _server().close()

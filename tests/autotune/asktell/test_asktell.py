@@ -21,8 +21,8 @@ from autotune.records.study import State
 from autotune.results.summary import summarise
 from autotune.storage.study_store import StudyStore
 from objectives.base import FailureKind
-from tests.autotune.cli.test_cli import autotune
 from tests.support.asking import external, seconds, started, told, work
+from tests.support.warm import autotune
 
 
 def test_a_study_from_the_first_run_to_the_verdict(sqlite):

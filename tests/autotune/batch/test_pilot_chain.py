@@ -4,14 +4,13 @@ import os
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from autotune.batch.pilot_chain import submit_chain
 from autotune.batch.pilot_job import PilotJob, pilot_script
-from autotune.cli.app import app
 from autotune.errors import CannotRunHereError
 from tests.launchers.fakes.cluster import FakeCluster
 from tests.launchers.jobs import wait_for
+from tests.support.command_line import invoke
 
 # A study that is done in its second session: it says when it is there, and that no other one is.
 STUDY = """#!/bin/bash
@@ -59,7 +58,7 @@ def test_the_command_submits_from_the_login_node(cluster, tmp_path, monkeypatch)
     monkeypatch.chdir(tmp_path)
     words = ["pilot", "qe", "--script", cluster.kind, "--cores-per-node", "4", "--chain", "3"]
     cluster.switch("slots", "8")
-    ended = CliRunner().invoke(app, words)
+    ended = invoke(*words)
     assert ended.exit_code == 0, ended.output
     jobs = cluster.state.active()
     assert ", ".join(job["id"] for job in jobs) in ended.output

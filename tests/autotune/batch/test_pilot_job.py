@@ -6,13 +6,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from autotune.batch.pilot_job import PilotJob, pilot_form, pilot_script
-from autotune.cli.app import app
 from launchers.batch_systems.registry import find_batch_system
 from launchers.batch_systems.system import WinnerRequest
 from launchers.site import Site
+from tests.support.command_line import invoke
 
 ONE = PilotJob("qe", "/home/u/job.sh", "/home/u", "/venv/bin/python", ["qe", "--trials", "50"], walltime_s=5400)
 
@@ -310,16 +309,15 @@ def test_a_job_that_is_asked_to_end_submits_itself_again_for_the_rest_of_the_stu
 
 def test_the_command_writes_a_script_and_reads_the_options_of_study_now(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    run = CliRunner().invoke
-    written = run(app, ["pilot", "qe", "--trials", "50", "--nodes", "2", "--walltime", "90m", "--workers", "4"])
+    written = invoke("pilot", "qe", "--trials", "50", "--nodes", "2", "--walltime", "90m", "--workers", "4")
     assert written.exit_code == 0
     assert "sbatch autotune-job.sh" in written.output
     script = (tmp_path / "autotune-job.sh").read_text()
     assert f"{sys.executable} -m autotune study qe --trials 50 --workers 4 --ray-address" in script
     assert "--time=01:30:00" in script
     assert f"cd {tmp_path}" in script
-    wrong = run(app, ["pilot", "qe", "--trails", "50"])
+    wrong = invoke("pilot", "qe", "--trails", "50")
     assert wrong.exit_code == 2
     assert "--trials" in wrong.output
-    assert "verdict.pairs" in str(run(app, ["pilot", "qe", "--set", "verdict.pairs=none"]).exception)
-    assert "says that itself" in str(run(app, ["pilot", "qe", "--ray-address=a:1"]).exception)
+    assert "verdict.pairs" in str(invoke("pilot", "qe", "--set", "verdict.pairs=none").exception)
+    assert "says that itself" in str(invoke("pilot", "qe", "--ray-address=a:1").exception)

@@ -1,7 +1,6 @@
 """The commands as a person types them, each in a process of its own."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -10,65 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import warm
+from tests.support.awk_study import STUDY, held, held_session
+from tests.support.warm import autotune
 
 pytestmark = pytest.mark.cores(1)
-
-STUDY = """
-objective = "command"
-description = "a command that is fastest at x = 7"
-
-[options]
-argv = ["awk", "BEGIN { d = {x} - 7; print \\"took\\", 1 + d * d }"]
-metrics = [{ name = "took_s", unit = "s", pattern = 'took (\\S+)' }]
-
-[budget]
-trials = 12
-
-[repeats]
-max_runs = 3
-
-[verdict]
-pairs = 6
-max_pairs = 6
-rounds = 2
-
-[space.parameters.x]
-type = "integer"
-low = 1
-high = 40
-default = 20
-help = "how far"
-
-[space.parameters.y]
-type = "integer"
-values = [1, 2, 4]
-optional = true
-
-[[space.constraints]]
-name = "whole"
-rule = "x % y == 0"
-reason = "y shares x out"
-""".replace("BEGIN { d = {x} - 7; print", "BEGIN {{ d = {x} - 7; print").replace("d * d }", "d * d }}")
-
-
-def autotune(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return warm.autotune(folder, *words, environment={**os.environ, "COLUMNS": "200", **environment})
-
-
-def brief(study: str) -> str:
-    """Return a study with a verdict of few runs, for tests that look at something else."""
-    few = "candidates = 1\nconfidence = 0.75\npairs = 3\nmax_pairs = 3\n"
-    return study.replace("pairs = 6\nmax_pairs = 6\n", few)
-
-
-def held(folder: Path) -> str:
-    """Return a study whose runs wait, from trial 3 on, while there is a file `hold` in the folder, as there is now."""
-    (folder / "hold").touch()
-    wait = f"0000[3-9]*|000[1-9]*) while [ -e {folder}/hold ]; do sleep 0.1; done"
-    # No cap is as short as these values.
-    program = f"case ${{{{PWD##*/}}}} in {wait};; esac; echo took 100{{x}}"
-    return brief(STUDY).replace('"awk", "BEGIN', f'"sh", "-c", "{program}", "BEGIN')
 
 
 @pytest.fixture(scope="module")
@@ -267,19 +211,10 @@ def test_a_file_that_is_no_storage_is_not_touched(tuned, tmp_path):
 
 @pytest.mark.parametrize("asked", [signal.SIGINT, signal.SIGTERM])
 def test_control_c_or_kill_ends_the_run_in_flight_and_the_same_command_goes_on(tmp_path, asked):
-    (tmp_path / "mine.toml").write_text(held(tmp_path), encoding="utf-8")
-    command = [sys.executable, "-m", "autotune", "study", "./mine.toml", "--trials", "5"]
-    with subprocess.Popen(
-        command, cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as session:
-        assert session.stderr is not None
-        for line in session.stderr:
-            if line.startswith("trial 2:"):
-                break
+    with held_session(tmp_path, "--trials", "5") as session:
         session.send_signal(asked)
         said = session.stderr.read()
         assert session.wait() == 130, said
-    (tmp_path / "hold").unlink()
     assert "the same command goes on" in said
     assert "Traceback" not in said
     assert "received at time" not in said

@@ -6,19 +6,19 @@ from importlib import import_module
 
 import pytest
 import typer
-from typer.testing import CliRunner
 
 from autotune import studyfile
 from autotune.cli.app import app
 from autotune.cli.command_table import COMMANDS
 from autotune.cli.group import CommandGroup
 from autotune.cli.study_options import StudyOptions
+from tests.support.command_line import invoke
 
 NAMES = [entry.name for entry in COMMANDS]
 
 
 def help_of(*words, columns=80):
-    return CliRunner().invoke(app, [*words, "--help"], env={"COLUMNS": str(columns)}).stdout
+    return invoke(*words, "--help", COLUMNS=str(columns)).stdout
 
 
 @pytest.mark.parametrize("entry", COMMANDS, ids=NAMES)
@@ -51,7 +51,7 @@ def test_a_commands_help_fits_and_nothing_is_cut_off(name):
 
 
 def test_a_typo_gets_a_suggestion_and_no_command_is_imported_for_it():
-    ended = CliRunner().invoke(app, ["stduy"])
+    ended = invoke("stduy")
     assert ended.exit_code == 2
     assert "No such command 'stduy'. Did you mean 'study'?" in ended.output
 

@@ -4,13 +4,12 @@ import json
 from dataclasses import replace
 
 import pytest
-from typer.testing import CliRunner
 
-from autotune.cli.app import app
 from autotune.errors import AutotuneError
 from autotune.records.measurement import Measured, Setting
 from autotune.storage.measurement_store import MeasurementStore
 from objectives.base import Metric
+from tests.support.command_line import invoke
 
 STUDY = """
 objective = "command"
@@ -42,7 +41,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def compare(*words):
-    return CliRunner().invoke(app, ["compare-machines", "./solver.toml", *words], env={"COLUMNS": "100"})
+    return invoke("compare-machines", "./solver.toml", *words, COLUMNS="100")
 
 
 def test_from_which_size_on_a_measured_machine_is_faster(folder):

@@ -2,9 +2,7 @@
 
 import subprocess
 
-from typer.testing import CliRunner
-
-from autotune.cli.app import app
+from tests.support.command_line import invoke
 
 STUDY = """
 objective = "command"
@@ -26,7 +24,7 @@ trials = 1
 def dry_run(folder, *words):
     (folder / "melt.tmpl").write_text("skin @skin@\n" + "line\n" * 9)
     (folder / "melt.toml").write_text(STUDY)
-    ended = CliRunner().invoke(app, ["study", str(folder / "melt.toml"), "--dry-run", *words])
+    ended = invoke("study", str(folder / "melt.toml"), "--dry-run", *words)
     assert ended.exit_code == 0, ended.output
     return ended.stdout
 

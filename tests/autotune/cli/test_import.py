@@ -2,11 +2,10 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from autotune.cli.app import app
 from autotune.errors import ImportFileError, StorageError
 from autotune.storage.measurement_store import MeasurementStore
+from tests.support.command_line import invoke
 
 OUTPUTS = Path(__file__).parents[2] / "objectives" / "outputs"
 ROWS = """
@@ -35,63 +34,63 @@ def rows(tmp_path):
     return str(path)
 
 
-def autotune(*words):
-    return CliRunner().invoke(app, ["import", *words])
+def run_import(*words):
+    return invoke("import", *words)
 
 
 def test_what_was_found_is_said_and_kept(storage, rows):
-    ended = autotune(rows, "--storage", storage)
+    ended = run_import(rows, "--storage", storage)
     assert ended.exit_code == 0, ended.output
     assert "1 measurement (1 value)" in ended.stdout
     assert "wall_s of solver on cluster, small" in ended.stdout
     assert "left out: 1 x neither a value, nor a bound, nor a failure: row 1" in ended.stdout
     assert "1 new, 0 changed, 0 were there already" in ended.stdout
     assert "nothing is known of this machine but its name" in ended.stderr
-    assert "0 new, 0 changed, 1 were there already" in autotune(rows, "--storage", storage).stdout
+    assert "0 new, 0 changed, 1 were there already" in run_import(rows, "--storage", storage).stdout
     (found,) = MeasurementStore.read(f"sqlite:///{storage}").measurements()
     assert (found.value, found.setting.source) == (3.0, "my notes")
 
 
 def test_a_dry_run_touches_nothing(storage, rows):
-    ended = autotune(rows, "--storage", storage, "--dry-run")
+    ended = run_import(rows, "--storage", storage, "--dry-run")
     assert ended.exit_code == 0
     assert "nothing was imported" in ended.stdout
     assert not Path(storage).exists()
 
 
 def test_json_for_other_programs(storage):
-    said = json.loads(autotune(str(OUTPUTS), "--machine", "gadi", "--storage", storage, "--json").stdout)
+    said = json.loads(run_import(str(OUTPUTS), "--machine", "gadi", "--storage", storage, "--json").stdout)
     assert said["rows"] == said["new"] == said["values"] + said["bounds"] + said["failures"]
     assert said["unknown_machines"] == []
     assert {setting["metric"] for setting in said["settings"]} == {"wall_s", "cpu_s"}
-    listed = json.loads(autotune("--list", "--storage", storage, "--json").stdout)
+    listed = json.loads(run_import("--list", "--storage", storage, "--json").stdout)
     assert [row["rows"] for row in listed if not row["shipped"]] == [said["rows"]]
     assert any(row["shipped"] for row in listed)
 
 
 def test_a_source_is_listed_and_taken_back(storage, rows):
-    autotune(rows, "--storage", storage)
-    assert "my notes" in autotune("--list", "--storage", storage).stdout
-    assert "1 measurements of my notes are forgotten" in autotune("--remove", "my notes", "--storage", storage).stdout
-    assert "my notes" not in autotune("--list", "--storage", storage).stdout
-    ended = autotune("--remove", "my notes", "--storage", storage)
+    run_import(rows, "--storage", storage)
+    assert "my notes" in run_import("--list", "--storage", storage).stdout
+    assert "1 measurements of my notes are forgotten" in run_import("--remove", "my notes", "--storage", storage).stdout
+    assert "my notes" not in run_import("--list", "--storage", storage).stdout
+    ended = run_import("--remove", "my notes", "--storage", storage)
     assert isinstance(ended.exception, ImportFileError)
 
 
 def test_without_a_storage_only_what_ships_is_listed(storage):
-    assert "ships with autotune" in autotune("--list", "--storage", storage).stdout
+    assert "ships with autotune" in run_import("--list", "--storage", storage).stdout
     assert not Path(storage).exists()
 
 
 @pytest.mark.parametrize("words", [(), ("--list", "--remove", "x"), ("rows.toml", "--list")])
 def test_one_thing_at_a_time(words):
-    assert autotune(*words).exit_code == 2
+    assert run_import(*words).exit_code == 2
 
 
 def test_nothing_to_import_is_an_error_with_the_reasons(tmp_path, storage):
     path = tmp_path / "rows.toml"
     path.write_text(f"{ROWS}\n[[rows]]\nnp = 1\nwall_s = ''\n", encoding="utf-8")
-    ended = autotune(str(path), "--storage", storage)
+    ended = run_import(str(path), "--storage", storage)
     assert isinstance(ended.exception, ImportFileError)
     assert "left out: 1 x neither" in str(ended.exception)
     assert not Path(storage).exists()
@@ -99,7 +98,7 @@ def test_nothing_to_import_is_an_error_with_the_reasons(tmp_path, storage):
 
 @pytest.mark.parametrize("name", ["nowhere.csv", "nowhere.toml", "nowhere"])
 def test_a_file_that_is_not_there(name, storage):
-    ended = autotune(name, "--storage", storage)
+    ended = run_import(name, "--storage", storage)
     assert isinstance(ended.exception, ImportFileError)
     assert "No such file" in str(ended.exception)
 
@@ -107,4 +106,4 @@ def test_a_file_that_is_not_there(name, storage):
 def test_a_storage_that_is_none(tmp_path, rows):
     path = tmp_path / "text.db"
     path.write_text("a text " * 1000, encoding="utf-8")
-    assert isinstance(autotune(rows, "--storage", str(path)).exception, StorageError)
+    assert isinstance(run_import(rows, "--storage", str(path)).exception, StorageError)

@@ -3,19 +3,18 @@
 import json
 
 import pytest
-from typer.testing import CliRunner
 
-from autotune.cli.app import app
 from autotune.records.labels import Labels
 from autotune.storage.readable import labels_of
 from autotune.storage.stored_study import stored_study
 from autotune.storage.studies import StoredStudies
 from autotune.storage.study_store import StudyStore
+from tests.support.command_line import invoke
 from tests.support.fakes import definition, small_space
 
 
 def ran(*words, code=0):
-    ended = CliRunner().invoke(app, [*words], env={"COLUMNS": "200"})
+    ended = invoke(*words)
     assert ended.exit_code == code, ended.output
     return ended.output
 
@@ -67,5 +66,5 @@ def test_what_is_no_label_is_refused_and_nothing_is_stored(storage, sqlite, tmp_
     assert "'two words' was given; a tag is a word" in ran("label", "mine", "--tag", "two words", *storage, code=2)
     assert labels_of(stored_study(sqlite, "mine")) == Labels()
     missing = ("--storage", str(tmp_path / "none.db"))
-    assert CliRunner().invoke(app, ["label", "mine", "--tag", "x", *missing]).exit_code != 0
+    assert invoke("label", "mine", "--tag", "x", *missing).exit_code != 0
     assert not (tmp_path / "none.db").exists()

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from autotune.machines.this_machine import this_machine
-from tests.support import warm
+from tests.support.warm import autotune
 
 GOLDEN = """\
 summit-dev: SummitDev, the early access system of Summit, Oak Ridge National Laboratory
@@ -48,20 +48,19 @@ summit-dev: SummitDev, the early access system of Summit, Oak Ridge National Lab
 """
 
 
-def autotune(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    own = {"COLUMNS": "200", "XDG_CONFIG_HOME": str(folder / "config")}
-    return warm.autotune(folder, "machine", *words, environment={**os.environ, **own, **environment})
+def run_machine(folder: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    return autotune(folder, "machine", *words, XDG_CONFIG_HOME=str(folder / "config"), **variables)
 
 
 def test_a_described_machine(tmp_path):
-    ended = autotune(tmp_path, "summit-dev")
+    ended = run_machine(tmp_path, "summit-dev")
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.startswith(GOLDEN)
     assert len(ended.stdout.splitlines()) == len(GOLDEN.splitlines()) + 3
 
 
 def test_as_json(tmp_path):
-    ended = autotune(tmp_path, "gadi-gpuvolta", "--json")
+    ended = run_machine(tmp_path, "gadi-gpuvolta", "--json")
     found = json.loads(ended.stdout)
     assert found["name"] == "gadi-gpuvolta"
     assert found["facts"]["gpus_per_node"] == 4
@@ -70,15 +69,15 @@ def test_as_json(tmp_path):
 
 
 def test_the_list(tmp_path):
-    ended = autotune(tmp_path, "--list")
+    ended = run_machine(tmp_path, "--list")
     assert "gadi-dgxa100" in ended.stdout
     folder = tmp_path / "config" / "autotune" / "machines"
     folder.mkdir(parents=True)
     (folder / "bad.toml").write_text("cores = 1", encoding="utf-8")
-    listed = {one["name"]: one["title"] for one in json.loads(autotune(tmp_path, "--list", "--json").stdout)}
+    listed = {one["name"]: one["title"] for one in json.loads(run_machine(tmp_path, "--list", "--json").stdout)}
     assert "has errors" in listed["bad"]
     assert listed["titan"].startswith("Titan")
-    assert autotune(tmp_path, "bad").returncode == 2
+    assert run_machine(tmp_path, "bad").returncode == 2
 
 
 @pytest.mark.parametrize(
@@ -92,7 +91,7 @@ def test_the_list(tmp_path):
 )
 def test_mistakes(tmp_path, words, said):
     (tmp_path / "there.toml").write_text("mine", encoding="utf-8")
-    ended = autotune(tmp_path, *words)
+    ended = run_machine(tmp_path, *words)
     assert ended.returncode == 2
     assert said in ended.stderr
     assert "Traceback" not in ended.stderr
@@ -100,18 +99,18 @@ def test_mistakes(tmp_path, words, said):
 
 
 def test_this_machine_can_be_handed_on(tmp_path):
-    ended = autotune(tmp_path, "--output", "mine.toml")
+    ended = run_machine(tmp_path, "--output", "mine.toml")
     assert (ended.returncode, ended.stdout) == (0, ""), ended.stderr
     table = tomllib.loads((tmp_path / "mine.toml").read_text(encoding="utf-8"))
     assert table["name"] == "mine"
     assert table["cpu"]["cores_per_node"] == this_machine().cores
-    again = json.loads(autotune(tmp_path, "./mine.toml", "--json").stdout)
-    assert again["facts"] == json.loads(autotune(tmp_path, "--json").stdout)["facts"]
+    again = json.loads(run_machine(tmp_path, "./mine.toml", "--json").stdout)
+    assert again["facts"] == json.loads(run_machine(tmp_path, "--json").stdout)["facts"]
 
 
 def test_a_place_that_cannot_be_written(tmp_path):
     (tmp_path / "file").touch()
-    ended = autotune(tmp_path, "--output", "file/mine.toml")
+    ended = run_machine(tmp_path, "--output", "file/mine.toml")
     assert ended.returncode == 5
     assert ended.stderr.startswith("autotune: --output file/mine.toml: ")
 
@@ -142,7 +141,7 @@ def test_ctrl_c_leaves_nothing(tmp_path):
 
 @pytest.mark.slow
 def test_measured_figures_are_kept_and_shown(tmp_path):
-    ended = autotune(tmp_path, "--measure", "--json")
+    ended = run_machine(tmp_path, "--measure", "--json")
     assert ended.returncode == 0, ended.stderr
     assert "memory bandwidth of 1 core: " in ended.stderr
     (kept,) = (tmp_path / "config" / "autotune" / "measured").iterdir()
@@ -150,12 +149,12 @@ def test_measured_figures_are_kept_and_shown(tmp_path):
     facts = json.loads(ended.stdout)["facts"]
     assert facts["measured_memory_bandwidth_bytes_per_s"] > 1e8
     assert facts["measured_blas_flops"] > 1e7
-    assert json.loads(autotune(tmp_path, "--json").stdout)["facts"] == facts
-    shown = autotune(tmp_path).stdout
+    assert json.loads(run_machine(tmp_path, "--json").stdout)["facts"] == facts
+    shown = run_machine(tmp_path).stdout
     assert "(repeats differ by " in shown
     assert "] autotune machine --measure, " in shown
     kept.write_text("[measured]\nblas_flop = 1\n", encoding="utf-8")
-    broken = autotune(tmp_path)
+    broken = run_machine(tmp_path)
     assert broken.returncode == 2
     assert "did you mean 'blas_flops'" in broken.stderr
     assert str(kept) in broken.stderr

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from autotune.cli.app import app
+from tests.support.command_line import invoke
 
 SECRET = "postgresql://me:S3CRET@host/db"
 
@@ -18,7 +18,7 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def pilot(*options: str) -> Result:
-    return CliRunner().invoke(app, ["pilot", "qe", *options])
+    return invoke("pilot", "qe", *options)
 
 
 def refused(*options: str) -> str:
@@ -72,5 +72,5 @@ def test_options_that_would_fail_in_the_job_are_refused_now(options, says):
 
 def test_a_study_file_that_submits_jobs_is_refused_in_a_job():
     Path("mine.toml").write_text('objective = "qe"\n[launcher]\nkind = "pbs"\n', encoding="utf-8")
-    ended = CliRunner().invoke(app, ["pilot", "./mine.toml"])
+    ended = invoke("pilot", "./mine.toml")
     assert "take [launcher] out of the study file" in str(ended.exception)

@@ -7,9 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from autotune.cli.app import app
 from autotune.cli.commands.model import _points
 from autotune.errors import AutotuneError, CannotRunHereError, ExitCode, StorageError, StudyFileError
 from autotune.performance.accuracy import HeldOutSetting, Times
@@ -17,6 +15,7 @@ from autotune.performance.measurements.shipped import shipped
 from autotune.records.measurement import Judged, Measured, Setting
 from autotune.storage.measurement_store import MeasurementStore
 from objectives.base import Metric
+from tests.support.command_line import invoke
 from tests.support.warm import autotune
 
 STUDY = """
@@ -74,7 +73,7 @@ def known(folder):
 
 def run(*words):
     """Run a command here; an error of the user's ends it, as in a process of its own."""
-    found = CliRunner().invoke(app, list(words))
+    found = invoke(*words)
     if isinstance(found.exception, AutotuneError):
         raise found.exception
     assert found.exit_code in {ExitCode.OK, ExitCode.USAGE}, found.output

@@ -3,10 +3,9 @@
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from autotune.cli.app import app
 from autotune.errors import StudyFileError
+from tests.support.command_line import invoke
 
 
 @pytest.mark.parametrize(
@@ -19,6 +18,6 @@ from autotune.errors import StudyFileError
 def test_facts_that_nobody_can_use_are_a_mistake_of_the_command_line(tmp_path, monkeypatch, study, file, words):
     monkeypatch.chdir(tmp_path)
     Path("facts.toml").write_text("kpoints = 4\n", encoding="utf-8")
-    told = CliRunner().invoke(app, ["predict", study, "--facts", file, "--machine", "gadi"])
+    told = invoke("predict", study, "--facts", file, "--machine", "gadi")
     assert isinstance(told.exception, StudyFileError)
     assert words in str(told.exception)

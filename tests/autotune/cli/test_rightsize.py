@@ -3,13 +3,12 @@
 import json
 
 import pytest
-from typer.testing import CliRunner
 
-from autotune.cli.app import app
 from autotune.errors import CannotRunHereError
 from autotune.records.measurement import Measured, Setting
 from autotune.storage.measurement_store import MeasurementStore
 from objectives.base import Metric
+from tests.support.command_line import invoke
 
 STUDY = """
 objective = "command"
@@ -32,7 +31,7 @@ TOOK = Metric("took_s", "s", kind="time")
 def solver(tmp_path, monkeypatch):
     (tmp_path / "solver.toml").write_text(STUDY, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    asked = CliRunner().invoke(app, ["predict", "./solver.toml", "--machine", "gadi", "--json"])
+    asked = invoke("predict", "./solver.toml", "--machine", "gadi", "--json")
     workload = json.loads(asked.stdout)["setting"]["workload"]
     places = [Setting("solver", machine, workload, TOOK, FACTS, {}, source="a page") for machine in ("other", "gadi")]
     ranks = (1, 2, 4, 8, 16, 32, 48, 96)
@@ -42,7 +41,7 @@ def solver(tmp_path, monkeypatch):
 
 
 def rightsize(*words):
-    return CliRunner().invoke(app, ["rightsize", "./solver.toml", *words])
+    return invoke("rightsize", "./solver.toml", *words)
 
 
 def test_a_described_machine_is_predicted_without_runs(solver):
@@ -67,7 +66,7 @@ def test_a_described_machine_is_predicted_without_runs(solver):
 def test_a_run_may_have_all_nodes_of_a_described_machine(solver, count, nodes, said):
     text = f'name = "mars"\ntitle = "Mars"\n[nodes]\n{count}\n[cpu]\ncores_per_node = 48\n'
     (solver / "mars.toml").write_text(text, encoding="utf-8")
-    asked = CliRunner().invoke(app, ["predict", "./solver.toml", "--machine", "gadi", "--json"])
+    asked = invoke("predict", "./solver.toml", "--machine", "gadi", "--json")
     place = Setting("solver", "mars", json.loads(asked.stdout)["setting"]["workload"], TOOK, FACTS, source="a queue")
     rows = [Measured(place, {"np": np}, 1000.0 / np + 5.0) for np in (1, 2, 4, 8, 16, 32, 48, 96)]
     MeasurementStore.create(f"sqlite:///{solver / 'autotune.db'}").add(rows)
@@ -79,7 +78,7 @@ def test_a_run_may_have_all_nodes_of_a_described_machine(solver, count, nodes, s
 
 def test_what_was_measured_there_is_found_with_its_installation(solver):
     asked = ("predict", "./solver.toml", "--machine", "gadi", "--nodes", "2", "--json")
-    here = json.loads(CliRunner().invoke(app, asked).stdout)["setting"]
+    here = json.loads(invoke(*asked).stdout)["setting"]
     built = {**FACTS, "nodes": 2, "compiler": "icc"}
     place = Setting("solver", "gadi, icc", here["workload"], TOOK, built, here["workload_facts"], source="a queue")
     rows = [Measured(place, {"np": np}, 500.0 / np + 2.0) for np in (1, 2, 4, 8, 16, 48, 96)]

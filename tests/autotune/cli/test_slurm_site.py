@@ -1,13 +1,12 @@
 """What is said of a Slurm before a study: clusters that nobody could follow jobs to, nodes that do not compare."""
 
 import pytest
-from typer.testing import CliRunner
 
 from autotune.batch.site_file import find_cluster
-from autotune.cli.app import app
 from autotune.cli.where import cautions
 from autotune.errors import CannotRunHereError
 from tests.launchers.fakes.cluster import FakeCluster
+from tests.support.command_line import invoke
 
 FEDERATION = "Federation: fed\nSelf:       one:10.0.0.1:6817 ID:1 FedState:ACTIVE Features:\n"
 UNLIKE = "debug*|4|48|191000|(null)\ndebug*|2|64|256000|(null)\nother|1|8|16000|(null)\n"
@@ -34,7 +33,7 @@ def test_jobs_that_might_go_to_several_clusters_are_refused(cluster, monkeypatch
     cluster.switch("federation", federation)
     if clusters is not None:
         monkeypatch.setenv("SLURM_CLUSTERS", clusters)
-    ended = CliRunner().invoke(app, ["study", "fftw", "--launcher", "slurm", "--site", "slurm"])
+    ended = invoke("study", "fftw", "--launcher", "slurm", "--site", "slurm")
     assert isinstance(ended.exception, CannotRunHereError)
     assert said in str(ended.exception)
     assert cluster.state.jobs() == []

@@ -15,12 +15,12 @@ from autotune.storage.address import sqlite_path
 from autotune.storage.measurement_store import MeasurementStore
 from autotune.storage.study_store import StudyStore, study_names
 from autotune.storage.versions.upgrade import upgrade
-from tests.autotune.cli.test_cli import autotune
 from tests.autotune.storage.test_measurement_store import THREE
 from tests.autotune.storage.test_upgrade import PAPER
 from tests.support import storages
 from tests.support.fakes import small_space, took
 from tests.support.stored import add_trial
+from tests.support.warm import autotune
 
 OLDER, NOW, NEWER = "v3.0.0.d", "v3.2.0.a", "v99.0.0.a"
 SPACE = small_space()

@@ -4,10 +4,8 @@ import json
 from dataclasses import replace
 
 import pytest
-from typer.testing import CliRunner
 
 from autotune import studyfile
-from autotune.cli.app import app
 from autotune.decisions.table import DecisionTable
 from autotune.records.series import Series
 from autotune.records.study import Run
@@ -16,6 +14,7 @@ from autotune.storage.study_store import StudyStore
 from objectives.base import FailureKind, Metric
 from objectives.decisions.decision import Decision
 from tests.autotune.results.test_known import SPACE, study
+from tests.support.command_line import invoke
 from tests.support.fakes import definition, failed, took
 from tests.support.stored import add_trial
 
@@ -26,7 +25,7 @@ def storage(tmp_path):
 
 
 def ran(*words):
-    ended = CliRunner().invoke(app, ["studies", *words])
+    ended = invoke("studies", *words)
     assert ended.exit_code == 0, ended.output
     return ended.output
 

@@ -5,14 +5,13 @@ import os
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from autotune.cli.app import app
 from autotune.cli.commands.suites import suite as suites
 from autotune.errors import BusyError, ExitCode, NoTimeError, StudyFileError, UnfinishedError
 from autotune.storage.names import stored_names
 from autotune.storage.stored_study import stored_study
 from autotune.tuning import continuing
+from tests.support.command_line import invoke
 
 STUDY = """
 objective = "replay"
@@ -51,7 +50,7 @@ def all_of(*members):
 
 
 def ran(*options, expected=0):
-    ended = CliRunner().invoke(app, ["suite", "./all.toml", *options])
+    ended = invoke("suite", "./all.toml", *options)
     assert ended.exit_code == expected, ended.output
     return ended
 
@@ -73,7 +72,7 @@ def test_each_study_is_tuned_and_one_figure_is_told():
     assert ratios == pytest.approx([2.0, 8.0], rel=0.05)
     assert found["speed_up"]["ratio"] == pytest.approx((ratios[0] * ratios[1]) ** 0.5)
     assert found["speed_up"]["low"] <= found["speed_up"]["ratio"] <= found["speed_up"]["high"]
-    best = json.loads(CliRunner().invoke(app, ["best", "two", "--json"]).stdout)
+    best = json.loads(invoke("best", "two", "--json").stdout)
     assert best["speed_up"]["ratio"] == ratios[0]
 
 
@@ -139,7 +138,7 @@ def test_a_study_in_which_nothing_keeps_the_limits_has_an_exit_code():
 
 
 def mistakes(*options):
-    ended = CliRunner().invoke(app, ["suite", "./all.toml", *options])
+    ended = invoke("suite", "./all.toml", *options)
     assert isinstance(ended.exception, StudyFileError), ended.output
     assert not os.path.lexists("autotune.db")
     return str(ended.exception)
@@ -186,10 +185,10 @@ def test_what_is_stored_as_something_else_is_said_before_anything_runs():
     recorded("two", 2.0, 1.0, 4.0)
     all_of("./eight.toml", "./two.toml")
     with pytest.raises(StudyFileError, match=r"'two' is stored as something else .* @ suite.members.1.study"):
-        CliRunner().invoke(app, ["suite", "./all.toml"], catch_exceptions=False)
+        invoke("suite", "./all.toml", catch_exceptions=False)
     Path("two.toml").write_text('objective = "command"\n[options]\nargv = ["no-such-program"]\n', encoding="utf-8")
     with pytest.raises(StudyFileError, match=r"\(objective: replay there, command here\)"):
-        CliRunner().invoke(app, ["suite", "./all.toml"], catch_exceptions=False)
+        invoke("suite", "./all.toml", catch_exceptions=False)
     assert stored_names(URL) == ["two"]
 
 
@@ -240,7 +239,7 @@ def test_what_concerns_all_studies_ends_the_suite(monkeypatch):
     recorded("eight", 8.0, 1.0, 9.0)
     all_of("./two.toml", "./eight.toml")
     monkeypatch.setattr(suites, "tuned", Interrupted(0, BusyError("somebody else holds the cores")))
-    ended = CliRunner().invoke(app, ["suite", "./all.toml"])
+    ended = invoke("suite", "./all.toml")
     assert isinstance(ended.exception, BusyError)
     assert ended.stdout == ""
 
@@ -252,9 +251,9 @@ def test_the_end_of_the_time_ends_the_suite_and_is_no_fault_of_the_study_that_ha
     over = NoTimeError("the time of the allocation is over\nno run has ended")
     with monkeypatch.context() as patched:
         patched.setattr(suites, "tuned", Interrupted(1, over))
-        ended = CliRunner().invoke(app, ["suite", "./all.toml"])
+        ended = invoke("suite", "./all.toml")
     assert isinstance(ended.exception, UnfinishedError)
     # Where no study ran, as much time would not do another time either.
     monkeypatch.setattr(suites, "tuned", Interrupted(1, over))
-    ended = CliRunner().invoke(app, ["suite", "./all.toml"])
+    ended = invoke("suite", "./all.toml")
     assert ended.exit_code == ExitCode.CANNOT_RUN_HERE

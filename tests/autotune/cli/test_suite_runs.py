@@ -9,11 +9,13 @@ import pytest
 
 from autotune.errors import ExitCode
 from autotune.storage.stored_study import stored_study
+from tests.support.quick_study import THREE_PAIRS
 from tests.support.warm import autotune
 
 pytestmark = [pytest.mark.slow, pytest.mark.cores(1)]
 
-STUDY = """
+STUDY = (
+    """
 objective = "command"
 [options]
 argv = ["sleep", "{{seconds}}"]
@@ -25,13 +27,9 @@ default = "0.15"
 trials = 3
 [repeats]
 max_runs = 2
-[verdict]
-candidates = 1
-confidence = 0.75
-pairs = 3
-max_pairs = 3
-rounds = 2
 """
+    + THREE_PAIRS
+)
 
 
 @pytest.fixture

@@ -4,13 +4,13 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 from autotune.batch import allocation
 from autotune.cli import study_session
-from autotune.cli.app import app
 from autotune.cli.study_request import choose
 from autotune.errors import ExitCode
+from tests.support.command_line import invoke
 
 
 @pytest.fixture(autouse=True)
@@ -20,7 +20,7 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def study(*options: str) -> Result:
-    return CliRunner().invoke(app, ["study", "qe", *options])
+    return invoke("study", "qe", *options)
 
 
 @pytest.mark.parametrize(
@@ -50,10 +50,10 @@ def test_here_is_here_whatever_the_study_file_says():
 @pytest.mark.parametrize("words", [("rightsize", "qe", "--deadline", "1h"), ("study", "qe")])
 def test_commands_that_make_runs_make_them_where_they_are_told(monkeypatch, words):
     monkeypatch.setenv("PATH", str(Path.cwd()))
-    ended = CliRunner().invoke(app, [*words, "--site", "gadi"])
+    ended = invoke(*words, "--site", "gadi")
     assert ended.exception.exit_code == ExitCode.CANNOT_RUN_HERE
     assert "qsub" in str(ended.exception)
-    both = CliRunner().invoke(app, [*words, "--launcher", "local", "--site", "gadi"])
+    both = invoke(*words, "--launcher", "local", "--site", "gadi")
     assert "leave one of the two out" in str(both.exception)
 
 
@@ -63,7 +63,7 @@ def test_a_space_is_that_of_the_nodes_of_a_site():
         '[space.parameters.n]\ntype = "integer"\nlow = 1\nhigh = "cores"\ndefault = 1\n',
         encoding="utf-8",
     )
-    shown = CliRunner().invoke(app, ["space", "./mine.toml", "--site", "gadi", "--json"])
+    shown = invoke("space", "./mine.toml", "--site", "gadi", "--json")
     assert shown.exit_code == 0, shown.output
     # Nodes of Gadi have 48 cores.
     assert json.loads(shown.stdout)["combinations"] % 48 == 0

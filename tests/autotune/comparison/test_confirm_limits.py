@@ -3,10 +3,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from autotune.cli.ablations import conclusion
-from autotune.cli.app import app
 from autotune.cli.commands import compare
 from autotune.comparison.ablation import ablate
 from autotune.comparison.confirm import confirm
@@ -35,6 +33,7 @@ from launchers import Job, Usage
 from objectives.base import FailureKind, Metric
 from spaces import Integer, Space
 from tests.support import contests
+from tests.support.command_line import invoke
 from tests.support.contests import manager
 from tests.support.fakes import SECONDS, ListDisplay, PaperExecutor, definition, failed, study_file
 from tests.support.managers import managed
@@ -98,7 +97,7 @@ def test_where_nothing_keeps_the_limits_in_fresh_runs_the_nearest_is_told(tmp_pa
     assert "No feasible configuration" in headline(summary).sentence
     assert summary.to_dict()["nearest"]["breaks"][0].startswith("p99 <= 20 ms: 21")
     monkeypatch.chdir(tmp_path)
-    ended = CliRunner().invoke(app, ["best", "paper", "--storage", f"sqlite:///{tmp_path / 'autotune.db'}"])
+    ended = invoke("best", "paper", "--storage", f"sqlite:///{tmp_path / 'autotune.db'}")
     assert isinstance(ended.exception, NothingFeasibleError)
     assert ended.exception.exit_code is ExitCode.NOTHING_FEASIBLE
 
@@ -250,7 +249,7 @@ def test_an_ablation_of_what_is_not_feasible_says_so(tmp_path, monkeypatch):
     monkeypatch.setattr(tuning_session, "ablate_study", lambda *_: None)
     monkeypatch.setattr(compare, "stored", lambda *_: (STUDY, SimpleNamespace(url=store.url, name="paper", queue=None)))
     monkeypatch.setattr(compare, "replace", lambda settings, **_: settings)
-    ended = CliRunner().invoke(app, ["ablate", "paper"])
+    ended = invoke("ablate", "paper")
     assert ended.exit_code == ExitCode.NOTHING_FEASIBLE
     words = " ".join(ended.stdout.split())
     assert words.startswith("No feasible configuration found; the nearest is trial 0, which breaks p99 <= 20 ms: 30 ms")

@@ -8,11 +8,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from autotune.batch.winner_script import _figures
 from autotune.cli.ablations import conclusion
-from autotune.cli.app import app
 from autotune.comparison.ablation import Point, ablate
 from autotune.comparison.findings import Worth, stored_ablation
 from autotune.errors import AutotuneError
@@ -26,6 +24,7 @@ from autotune.storage.study_store import StudyStore
 from autotune.tuning import session as tuning_session
 from launchers import Usage
 from objectives.base import Metric
+from tests.support.command_line import invoke
 from tests.support.contests import DEFAULT, SPACE, manager, timed
 from tests.support.fakes import SECONDS, PaperExecutor, definition, study_file
 from tests.support.stored import add_trial
@@ -145,7 +144,7 @@ def test_the_default_has_nothing_to_take_apart(store, study, tmp_path):
 def test_the_command_asks_for_weights_and_shows_every_metric(tmp_path, monkeypatch):
     study = study_of("memory")
     store = store_of(tmp_path, study, DEFAULT, CHOSEN)
-    refused = CliRunner().invoke(app, ["ablate", "paper", "--storage", store.url])
+    refused = invoke("ablate", "paper", "--storage", store.url)
     assert isinstance(refused.exception, AutotuneError)
     assert "--weights say which point of its front is taken apart" in str(refused.exception)
 
@@ -157,13 +156,13 @@ def test_the_command_asks_for_weights_and_shows_every_metric(tmp_path, monkeypat
 
     monkeypatch.setattr(tuning_session, "ablate_study", taken_apart)
     ask = ["ablate", "paper", "--weights", "wall_s=1", "--storage", store.url]
-    shown = CliRunner().invoke(app, [*ask, "--picture", str(tmp_path / "a.svg")])
+    shown = invoke(*ask, "--picture", str(tmp_path / "a.svg"))
     assert asked.weights == {"wall_s": 1.0, "memory": 0.0}
     assert "trial 1, by wall_s" in shown.stdout
     assert "trial 1, by memory" in shown.stdout
     assert "in the winner" not in shown.stdout
     assert (tmp_path / "a.svg").is_file()
-    told = json.loads(CliRunner().invoke(app, [*ask, "--json"]).stdout)
+    told = json.loads(invoke(*ask, "--json").stdout)
     assert [one["metric"] for one in (told, *told["further"])] == ["wall_s", "memory"]
     assert {effect["worth"] for effect in told["further"][0]["effects"]} >= {"helps", "does harm"}
 
@@ -183,6 +182,6 @@ def test_where_the_weights_choose_the_default_nothing_runs_and_it_is_said(tmp_pa
     opened = SimpleNamespace(store=store, prepared=SimpleNamespace(space=SPACE))
     monkeypatch.setattr(tuning_session, "opened_study", lambda *_: nullcontext(opened))
     monkeypatch.setattr(tuning_session, "runs_of", lambda _: nullcontext(manager(tmp_path, executor)))
-    said = CliRunner().invoke(app, ["ablate", "paper", "--storage", store.url]).stdout
+    said = invoke("ablate", "paper", "--storage", store.url).stdout
     assert "the default is the point of the front: there is nothing to change" in " ".join(said.split())
     assert executor.launched == []

@@ -4,9 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from autotune.cli.app import app
 from autotune.comparison.point_verdict import MetricPairs
 from autotune.errors import AutotuneError
 from autotune.records.outcome import Outcome
@@ -20,6 +18,7 @@ from autotune.tuning.judging import confirm_preferred
 from launchers import Usage
 from objectives.base import FailureKind, Metric
 from spaces import Integer, Space
+from tests.support.command_line import invoke
 from tests.support.contests import manager
 from tests.support.fakes import SECONDS, ListDisplay, PaperExecutor, definition, failed, study_file
 from tests.support.stored import add_trial
@@ -101,7 +100,7 @@ def test_without_weights_none_is_confirmed_and_it_is_said(tmp_path):
     )
     assert summary.verdict_sentence() is None
     assert summary.to_dict()["point"]["trial"] is None
-    refused = CliRunner().invoke(app, ["confirm", "paper", "--storage", store.url])
+    refused = invoke("confirm", "paper", "--storage", store.url)
     assert isinstance(refused.exception, AutotuneError)
     assert "--weights say which point" in str(refused.exception)
 
@@ -111,9 +110,9 @@ def test_what_was_confirmed_stays_in_sight_without_weights(tmp_path):
     confirm_preferred(store, manager(tmp_path, PaperExecutor(model())), study_with({"wall_s": 1}))
     study = study_with({}).model_dump(mode="json")
     StudyStore.create(store.url, "paper", replace(store.definition, study=study))
-    best = CliRunner().invoke(app, ["best", "paper", "--storage", store.url])
+    best = invoke("best", "paper", "--storage", store.url)
     assert "confirmed: trial 1 is better than the default in wall_s" in best.stdout.replace("\n", " ")
-    weighted = CliRunner().invoke(app, ["best", "paper", "--json", "--weights", "wall_s=1", "--storage", store.url])
+    weighted = invoke("best", "paper", "--json", "--weights", "wall_s=1", "--storage", store.url)
     assert json.loads(weighted.stdout)["point"]["sentence"].startswith("For the weights wall_s 1")
 
 

@@ -4,9 +4,7 @@ from dataclasses import replace
 
 import pytest
 from typer import BadParameter
-from typer.testing import CliRunner
 
-from autotune.cli.app import app
 from autotune.cli.commands.sweep import _fixed, _swept, _trial
 from autotune.comparison.sweep import Request, Variants, described, sweep
 from autotune.errors import StudyFileError
@@ -15,6 +13,7 @@ from autotune.pictures.sweep import sweep_bars, sweep_chart
 from autotune.storage.study_store import StudyStore
 from objectives.base import Answer, FailureKind, Metric
 from spaces import Choice, Constraint, Float, Integer, Space
+from tests.support.command_line import invoke
 from tests.support.contests import manager
 from tests.support.fakes import SECONDS, ListDisplay, PaperExecutor, definition, failed, study_file, took
 
@@ -286,6 +285,6 @@ def test_a_mistyped_sweep_leaves_no_study_behind(tmp_path, monkeypatch, words):
     study = 'objective = "command"\n[options]\nargv = ["sleep", "{seconds}"]\n'
     parameter = '[space.parameters.seconds]\ntype = "integer"\nvalues = [1, 2]\ndefault = 1\n'
     (tmp_path / "mine.toml").write_text(study + parameter)
-    ended = CliRunner().invoke(app, ["sweep", "./mine.toml", *words])
+    ended = invoke("sweep", "./mine.toml", *words)
     assert isinstance(ended.exception, StudyFileError), ended.output
     assert not (tmp_path / "autotune.db").exists()

@@ -4,9 +4,7 @@ import json
 from itertools import count
 
 import pytest
-from typer.testing import CliRunner
 
-from autotune.cli.app import app
 from autotune.coordination.cancel_jobs import Cancelled, cancel_leased
 from autotune.coordination.coordinators import Coordinators
 from autotune.coordination.lease_record import LeaseRecord
@@ -19,6 +17,7 @@ from launchers.batch.commands import Answer
 from launchers.batch_systems.slurm import SLURM
 from launchers.site import Site
 from tests.launchers.answers import Clock, FakeSlurm, end
+from tests.support.command_line import invoke
 
 
 @pytest.fixture
@@ -140,7 +139,7 @@ DONE = Cancelled(("slurm:1:/a",), ("slurm:2:/b", "slurm:3:/c"), ("slurm:4:/d",),
 def command(monkeypatch):
     def command(done: Cancelled, *words: str):
         monkeypatch.setattr("autotune.coordination.cancel_jobs.cancel_jobs", lambda *_: done)
-        return CliRunner().invoke(app, ["cancel", "mine", *words])
+        return invoke("cancel", "mine", *words)
 
     return command
 

@@ -5,10 +5,8 @@ import shutil
 from types import SimpleNamespace
 
 import pytest
-from typer.testing import CliRunner
 
 from autotune.cli import removal
-from autotune.cli.app import app
 from autotune.coordination.session_settings import RUNS_LOCK
 from autotune.coordination.upkeep import unused
 from autotune.errors import BusyError, ExitCode
@@ -21,6 +19,7 @@ from autotune.storage.stored_study import stored_study
 from autotune.storage.studies import StoredStudies
 from autotune.storage.study_lock import StudyLock
 from launchers.supervisor import STATUS_FILE
+from tests.support.command_line import invoke
 from tests.support.command_study import CommandStudy
 
 OK = ExitCode.OK
@@ -35,8 +34,8 @@ def study(tmp_path):
     return study
 
 
-def autotune(study, *words):
-    return CliRunner().invoke(app, [*words, "--storage", str(study.folder / "autotune.db")])
+def run_on(study, *words):
+    return invoke(*words, "--storage", str(study.folder / "autotune.db"))
 
 
 def names(study):
@@ -54,7 +53,7 @@ def test_a_study_is_deleted_with_its_runs_its_checkpoints_and_the_folder_around_
     Checkpoints(runs, study.store.mark).folder(1).mkdir(parents=True)
     (runs / "plan").mkdir()
     (runs / RUNS_LOCK).touch()
-    ended = autotune(study, "delete", "mine", "--yes")
+    ended = run_on(study, "delete", "mine", "--yes")
     assert ended.exit_code == OK, ended.output
     assert "study 'mine' is deleted, with 2 folders of runs" in ended.output
     assert not runs.exists()
@@ -69,7 +68,7 @@ def test_what_is_not_ours_stays_where_it_is(study):
     # Of a study of the same name in another storage.
     said = json.loads((runs / "00002" / STATUS_FILE).read_text())
     (runs / "00002" / STATUS_FILE).write_text(json.dumps(said | {"elapsed_s": 99.0}))
-    assert autotune(study, "delete", "mine", "--yes").exit_code == OK
+    assert run_on(study, "delete", "mine", "--yes").exit_code == OK
     assert folders(study) == ["00002", "notes.txt"]
 
 
@@ -83,12 +82,12 @@ def test_folders_of_a_study_that_came_from_another_storage_stay_where_they_are(s
     other = study.folder / "other.db"
     if way == "merged":
         autotune_merge = ["merge", str(study.folder / "autotune.db"), "--into", str(other)]
-        assert CliRunner().invoke(app, autotune_merge).exit_code == OK
+        assert invoke(*autotune_merge).exit_code == OK
     else:
         for file in study.folder.glob("autotune.db*"):
             shutil.copy(file, other.with_name(file.name.replace("autotune", "other")))
     for command in (["clean", "mine"], ["rename", "mine", "theirs"], ["delete", "theirs", "--yes"]):
-        ended = CliRunner().invoke(app, [*command, "--storage", str(other)])
+        ended = invoke(*command, "--storage", str(other))
         assert ended.exit_code == OK, ended.exception
         assert command[0] == "rename" or "0 folders of runs (they belong to" in ended.output
     assert stored_names(f"sqlite:///{other}") == []
@@ -104,13 +103,13 @@ def test_what_was_made_before_the_runs_stays_for_a_study_of_the_same_name(study)
     stranger.mkdir(parents=True)
     said = json.loads((runs / "00001" / STATUS_FILE).read_text())
     (stranger / STATUS_FILE).write_text(json.dumps(said | {"elapsed_s": 99.0}))
-    assert autotune(study, "delete", "mine", "--yes").exit_code == OK
+    assert run_on(study, "delete", "mine", "--yes").exit_code == OK
     assert folders(study) == ["host-7-x", "plan"]
 
 
 def test_in_a_pipe_nothing_is_deleted_or_reset_without_yes(study):
     for command in ("delete", "reset"):
-        ended = autotune(study, command, "mine")
+        ended = run_on(study, command, "mine")
         assert ended.exit_code == ExitCode.USAGE
         assert "the same command with --yes" in " ".join(ended.output.split())
     assert len(stored_study(study.url, "mine").runs()) == 2
@@ -127,18 +126,18 @@ def test_a_study_that_somebody_works_on_is_left_alone(study):
 
 def test_a_study_with_jobs_in_a_queue_is_left_alone(study):
     study.store.leases("node:1:abc").take("00003", {"scheduler": "slurm"}, "slurm:17")
-    ended = autotune(study, "delete", "mine", "--yes")
+    ended = run_on(study, "delete", "mine", "--yes")
     assert "`autotune cancel mine` first" in str(ended.exception)
     assert names(study) == ["mine"]
 
 
 def test_a_run_that_an_asking_program_has_is_no_job_in_a_queue(study):
     study.store.leases("node:1:abc").take("00003", {"scheduler": ""}, "a-lease-that-a-client-has")
-    assert autotune(study, "delete", "mine", "--yes").exit_code == OK
+    assert run_on(study, "delete", "mine", "--yes").exit_code == OK
 
 
 def test_a_renamed_study_has_its_runs_under_the_new_name_and_can_be_read_again(study):
-    ended = autotune(study, "rename", "mine", "yours")
+    ended = run_on(study, "rename", "mine", "yours")
     assert "--name yours" in " ".join(ended.output.split())
     assert names(study) == ["yours"]
     assert folders(study, "yours") == ["00001", "00002"]
@@ -148,9 +147,9 @@ def test_a_renamed_study_has_its_runs_under_the_new_name_and_can_be_read_again(s
 
 def test_a_name_that_is_taken_or_is_none_is_refused(study):
     CommandStudy(study.folder, "other")
-    assert "already" in str(autotune(study, "rename", "mine", "other").exception)
-    assert autotune(study, "rename", "mine", "a/b").exit_code == ExitCode.USAGE
-    assert "there: mine, other" in str(autotune(study, "rename", "nine", "new").exception)
+    assert "already" in str(run_on(study, "rename", "mine", "other").exception)
+    assert run_on(study, "rename", "mine", "a/b").exit_code == ExitCode.USAGE
+    assert "there: mine, other" in str(run_on(study, "rename", "nine", "new").exception)
     assert names(study) == ["mine", "other"]
 
 
@@ -160,7 +159,7 @@ def test_runs_of_a_renamed_study_stay_where_another_storage_has_runs_beside_them
     stranger.mkdir(parents=True)
     said = json.loads((study.folder / "autotune-runs" / "mine" / "00001" / STATUS_FILE).read_text())
     (stranger / STATUS_FILE).write_text(json.dumps(said | {"elapsed_s": 99.0}))
-    autotune(study, "rename", "mine", "yours")
+    run_on(study, "rename", "mine", "yours")
     assert folders(study, "mine") == ["00001", "00002", place.partition("/")[0]]
     study.name = "yours"
     assert study.read(success=["time"]).valid == 1
@@ -168,22 +167,22 @@ def test_runs_of_a_renamed_study_stay_where_another_storage_has_runs_beside_them
 
 def test_a_study_that_is_reset_keeps_its_name_and_its_study_file(study):
     before = study.store.definition
-    assert autotune(study, "reset", "mine", "--yes").exit_code == OK
+    assert run_on(study, "reset", "mine", "--yes").exit_code == OK
     after = stored_study(study.url, "mine")
     assert (after.trials(), after.runs(), after.definition) == ([], [], before)
 
 
 def test_folders_of_runs_are_removed_and_those_of_failed_runs_only_when_that_is_asked_for(study):
-    said = autotune(study, "clean", "mine", "--dry-run").output
+    said = run_on(study, "clean", "mine", "--dry-run").output
     assert "1 folder of runs" in said
     assert "would be removed; kept: 1 folder of failed runs" in said.replace("\n", " ")
     assert folders(study) == ["00001", "00002"]
-    cleaned = json.loads(autotune(study, "clean", "--json").output)["studies"]["mine"]
+    cleaned = json.loads(run_on(study, "clean", "--json").output)["studies"]["mine"]
     assert cleaned["folders"] == cleaned["kept"] == 1
     assert cleaned["bytes"] > 0
     assert folders(study) == ["00002"]
     assert len(stored_study(study.url, "mine").runs()) == 2
-    autotune(study, "clean", "mine", "--failed")
+    run_on(study, "clean", "mine", "--failed")
     assert folders(study) == []
     assert study.read(success=["time"]).kept == 2
 
@@ -199,9 +198,9 @@ def test_the_service_sees_what_was_read_again_reset_and_deleted_by_others(study,
     assert counts() == (2, 2, {"invalid result": 1})
     study.read(success=["time"])
     assert counts() == (1, 2, {})
-    autotune(study, "reset", "mine", "--yes")
+    run_on(study, "reset", "mine", "--yes")
     assert counts() == (0, 0, {})
-    autotune(study, "delete", "mine", "--yes")
+    run_on(study, "delete", "mine", "--yes")
     assert counts() is None
     again = CommandStudy(study.folder)
     again.run(1, "time 5 DONE\n")
@@ -220,7 +219,7 @@ def test_whoever_starts_on_a_server_while_the_user_thinks_keeps_the_study(tmp_pa
 
     monkeypatch.setattr(removal, "sys", SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True)))
     monkeypatch.setattr(removal.typer, "confirm", answer)
-    refused = CliRunner().invoke(app, [command, "mine", "--storage", postgresql]).exception
+    refused = invoke(command, "mine", "--storage", postgresql).exception
     assert "process 12 on elsewhere" in str(refused)
     assert len(stored_study(postgresql, "mine").runs()) == 1
     assert folders(study) == ["00001"]
@@ -236,13 +235,13 @@ def test_on_a_server_a_study_is_read_again_renamed_reset_and_deleted_too(tmp_pat
     with pytest.raises(BusyError, match="its runs are read again only when nobody does"):
         study.read(success=["time"])
     for command in (["delete", "mine", "--yes"], ["reset", "mine", "--yes"], ["rename", "mine", "new"]):
-        refused = CliRunner().invoke(app, [*command, "--storage", postgresql]).exception
+        refused = invoke(*command, "--storage", postgresql).exception
         assert "process 12 on elsewhere" in str(refused)
     book.release("tuner:elsewhere:12:abc")
     assert study.read(success=["time"]).valid == 1
     assert [trial.settled for trial in study.store.trials()] == [True, False]
     for command in (["rename", "mine", "yours"], ["reset", "yours", "--yes"], ["delete", "yours", "--yes"]):
-        ended = CliRunner().invoke(app, [*command, "--storage", postgresql])
+        ended = invoke(*command, "--storage", postgresql)
         assert ended.exit_code == OK, ended.exception
     assert stored_names(postgresql) == []
     assert not (tmp_path / "autotune-runs" / "yours").exists()

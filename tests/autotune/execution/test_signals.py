@@ -21,8 +21,7 @@ from autotune.statistics.standings import Standings
 from autotune.storage.study_store import StudyStore
 from autotune.tuning.loop import TuningLoop
 from objectives.base import FailureKind
-from tests.autotune.cli.test_cli import autotune
-from tests.autotune.storage.test_study_lock import tuning
+from tests.support.awk_study import held_session
 from tests.support.fakes import (
     PaperExecutor,
     bowl,
@@ -32,6 +31,7 @@ from tests.support.fakes import (
     study_file,
 )
 from tests.support.managers import managed
+from tests.support.warm import autotune
 
 pytestmark = pytest.mark.cores(1)
 
@@ -167,7 +167,7 @@ def test_cleaning_up_is_not_interrupted_by_who_asks_again():
 
 
 def test_a_session_is_paused_by_a_signal_and_the_same_command_goes_on(tmp_path):
-    with tuning(tmp_path, trials=100) as session:
+    with held_session(tmp_path, "--trials", "100") as session:
         session.send_signal(signal.SIGUSR1)
         (tmp_path / "hold").unlink()
         said = session.stderr.read()
@@ -184,7 +184,7 @@ def test_a_session_is_paused_by_a_signal_and_the_same_command_goes_on(tmp_path):
 
 
 def test_a_session_that_waits_for_another_is_paused_at_once(tmp_path):
-    with tuning(tmp_path, trials=100) as session:
+    with held_session(tmp_path, "--trials", "100") as session:
         for more in ((), ("--storage", "other.db")):  # for the study, and for the cores
             words = ("study", "./mine.toml", "--wait", "--status", "status.json", *more)
             with subprocess.Popen(

@@ -5,9 +5,7 @@ from dataclasses import replace
 from math import exp
 
 import pytest
-from typer.testing import CliRunner
 
-from autotune.cli.app import app
 from autotune.errors import CannotRunHereError
 from autotune.pictures import charts_of
 from autotune.pictures.chart import Bars, Cells, Points, Role
@@ -21,6 +19,7 @@ from autotune.storage.study_store import StudyStore
 from spaces import Choice, Constraint, Integer, Space
 from tests.autotune.pictures.studies import summary, trial
 from tests.autotune.results.test_importance import SPACE, added, study
+from tests.support.command_line import invoke
 from tests.support.fakes import definition, took
 from tests.support.stored import add_trial
 
@@ -119,7 +118,7 @@ def stored(sqlite, tmp_path):
 
 
 def ran(*words, code=0):
-    ended = CliRunner().invoke(app, [*words], env={"COLUMNS": "200"})
+    ended = invoke(*words)
     assert ended.exit_code == code, (ended.output, ended.exception)
     return ended.stdout
 
@@ -134,7 +133,7 @@ def test_the_command_prints_what_the_picture_shows(stored):
     assert "np and blas" in table
     assert "all else" in table
     assert f"{told['sentences'][0][0].upper()}{told['sentences'][0][1:]}." in table
-    ended = CliRunner().invoke(app, ["importance", "empty", *stored])
+    ended = invoke("importance", "empty", *stored)
     assert "has no model of what matters: it takes 5 trials with a value" in str(ended.exception)
 
 
@@ -150,7 +149,7 @@ def test_what_is_predicted_over_two_parameters_is_printed_and_drawn(stored, tmp_
     ran("picture", "mine", "--over", "np", "--predicted", *stored, code=2)
     ran("picture", "mine", "--predicted", *stored, code=2)
     ran(*words, "--of", "wall_s", code=2)
-    ended = CliRunner().invoke(app, ["picture", "empty", "--over", "np,blas", "--predicted", *stored])
+    ended = invoke("picture", "empty", "--over", "np,blas", "--predicted", *stored)
     assert "has no model to predict by" in str(ended.exception)
 
 

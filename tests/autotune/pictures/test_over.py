@@ -3,9 +3,7 @@
 import json
 
 import pytest
-from typer.testing import CliRunner
 
-from autotune.cli.app import app
 from autotune.errors import CannotRunHereError
 from autotune.pictures import charts_of
 from autotune.pictures.chart import Bars, Line, Points
@@ -18,6 +16,7 @@ from launchers import Usage
 from objectives.base import CYCLES, PARTS, Metric
 from spaces import Choice, Integer, Space
 from tests.autotune.pictures.studies import summary, trial
+from tests.support.command_line import invoke
 from tests.support.fakes import SECONDS, definition, took
 from tests.support.stored import add_trial
 
@@ -147,10 +146,10 @@ def test_the_command_prints_the_figures_and_writes_a_file(tmp_path, monkeypatch)
     store = StudyStore.create("sqlite:///autotune.db", "paper", definition(SPACE, metrics=(SECONDS,)))
     for one in CROSSING[:4]:
         add_trial(store, SPACE, one.configuration, *one.outcomes)
-    ended = CliRunner().invoke(app, ["picture", "paper", "--over", "np,build", "--json"])
+    ended = invoke("picture", "paper", "--over", "np,build", "--json")
     assert json.loads(ended.stdout)["columns"] == ["build", "np", "wall_s [s]", "of trial"]
     assert not list(tmp_path.glob("*.png"))
-    ended = CliRunner().invoke(app, ["picture", "paper", "--over", "np", "--of", "iterations"])
+    ended = invoke("picture", "paper", "--over", "np", "--of", "iterations")
     assert (ended.exit_code, [path.name for path in tmp_path.glob("*.png")]) == (0, ["paper-iterations-np.png"])
     assert "iterations over np, of the trial with the best wall_s at each" in ended.stdout
-    assert CliRunner().invoke(app, ["picture", "paper", "--over", "np,np"]).exit_code == 2
+    assert invoke("picture", "paper", "--over", "np,np").exit_code == 2

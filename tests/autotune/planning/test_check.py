@@ -6,9 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from typer.testing import CliRunner
 
-from autotune.cli.app import app
 from autotune.errors import BusyError, CannotRunHereError
 from autotune.execution import core_pool
 from autotune.execution.core_pool import CoreClaim
@@ -19,6 +17,7 @@ from autotune.studyfile import parse
 from autotune.studyfile.loading import load
 from launchers.local import local_launcher
 from objectives.base import Context
+from tests.support.command_line import invoke
 
 pytestmark = pytest.mark.cores(1)
 
@@ -53,7 +52,7 @@ trials = 7
 
 def checked(folder: Path, text: str, *words: str) -> tuple[int, dict]:
     (folder / "mine.toml").write_text(text, encoding="utf-8")
-    ended = CliRunner().invoke(app, ["check", str(folder / "mine.toml"), "--json", *words])
+    ended = invoke("check", str(folder / "mine.toml"), "--json", *words)
     assert ended.stdout, ended.exception
     found = json.loads(ended.stdout)
     assert found["exit_code"] == ended.exit_code
@@ -86,7 +85,7 @@ def test_a_run_in_which_a_pattern_matches_nothing_shows_the_end_of_the_output(tm
     assert "nothing matches 'time: " in run["metrics"][0]["why"]
     assert run["answer"]["value"] == 42.0
     assert "stdout: took 3.0" in run["tail"]
-    ended = CliRunner().invoke(app, ["check", str(tmp_path / "mine.toml"), "--run"])
+    ended = invoke("check", str(tmp_path / "mine.toml"), "--run")
     assert ended.exit_code == 4
     assert "no took_s in the output: nothing matches 'time: " in ended.output
     assert "stdout: sum 42" in ended.output
@@ -111,7 +110,7 @@ def test_three_mistakes_are_three_each_with_path_and_line(tmp_path):
         "space.parameters.x.values.2": line(text, "'x]'"),
         "budget.trails": line(text, "trails"),
     }
-    ended = CliRunner().invoke(app, ["check", str(tmp_path / "mine.toml")])
+    ended = invoke("check", str(tmp_path / "mine.toml"))
     assert ended.exit_code == 2
     assert "mine.toml: 3 mistakes" in ended.output
     assert f"  line {line(text, 'trails')}: unknown key (did you mean 'trials'?)" in ended.output
@@ -210,7 +209,7 @@ def test_files_are_found_beside_the_study_file(tmp_path, monkeypatch):
 
 
 def test_a_study_that_ships_is_checked_by_name():
-    ended = CliRunner().invoke(app, ["check", "replay"])
+    ended = invoke("check", "replay")
     assert ended.exit_code == 0, ended.output
     assert "right: autotune study replay" in ended.output
 
@@ -219,10 +218,10 @@ def test_the_run_of_a_check_waits_for_the_cores_if_it_is_to(tmp_path, monkeypatc
     monkeypatch.setattr(core_pool, "user_folder", lambda: tmp_path)
     claim = CoreClaim.claim(this_machine().cpus, work="study 'melt'")
     (tmp_path / "a.toml").write_text(GOOD)
-    assert isinstance(CliRunner().invoke(app, ["check", str(tmp_path / "a.toml"), "--run"]).exception, BusyError)
+    assert isinstance(invoke("check", str(tmp_path / "a.toml"), "--run").exception, BusyError)
     # Whoever waits looks again after a while: by then the cores are free.
     monkeypatch.setattr(core_pool, "time", SimpleNamespace(sleep=lambda _: claim.release()))
-    ended = CliRunner().invoke(app, ["check", str(tmp_path / "a.toml"), "--run", "--wait"])
+    ended = invoke("check", str(tmp_path / "a.toml"), "--run", "--wait")
     assert ended.exit_code == 0, ended.output
     assert "study 'melt'" in ended.output
 
@@ -295,7 +294,7 @@ modules = ["evil"]
         "software.new.modules",
     ]
     assert checked(tmp_path, GOOD, "--static")[0] == 0
-    assert CliRunner().invoke(app, ["check", str(tmp_path / "mine.toml"), "--static", "--run"]).exit_code == 2
+    assert invoke("check", str(tmp_path / "mine.toml"), "--static", "--run").exit_code == 2
 
 
 def test_what_a_file_of_others_names_neither_speaks_to_the_terminal_nor_shows_secrets():

@@ -3,9 +3,8 @@
 import json
 
 import pytest
-from typer.testing import CliRunner
 
-from autotune.cli.app import app
+from tests.support.command_line import invoke
 
 STUDY = """\
 name = "mine"
@@ -41,7 +40,7 @@ default = 1
 def test_a_bound_of_a_derived_value_without_a_value_says_so(tmp_path, derived):
     file = tmp_path / "mine.toml"
     file.write_text(STUDY % derived, encoding="utf-8")
-    found = json.loads(CliRunner().invoke(app, ["check", str(file), "--json"]).stdout)
+    found = json.loads(invoke("check", str(file), "--json").stdout)
     (mistake,) = found["mistakes"]
     assert mistake["path"] == "space.parameters.n.high"
     text = derived.partition('"')[2].partition('"')[0]
@@ -51,5 +50,5 @@ def test_a_bound_of_a_derived_value_without_a_value_says_so(tmp_path, derived):
 def test_a_bound_of_a_derived_value_of_facts_is_right(tmp_path):
     file = tmp_path / "mine.toml"
     file.write_text(STUDY % 'most = "cores_per_node // 1"', encoding="utf-8")
-    ended = CliRunner().invoke(app, ["check", str(file)])
+    ended = invoke("check", str(file))
     assert ended.exit_code == 0, ended.output

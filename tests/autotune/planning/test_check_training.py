@@ -3,10 +3,9 @@
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from autotune.cli.app import app
 from tests.autotune.planning.test_check import PYTHON, checked
+from tests.support.command_line import invoke
 
 pytestmark = pytest.mark.cores(1)
 
@@ -57,14 +56,14 @@ def test_a_training_script_that_does_not_stop_where_it_is_asked_to_is_noticed(tm
     assert code == 0
     assert found["run"]["last_step"] == 3
     assert any("{steps}" in warning for warning in found["warnings"])
-    ended = CliRunner().invoke(app, ["check", str(tmp_path / "mine.toml"), "--run"])
+    ended = invoke("check", str(tmp_path / "mine.toml"), "--run")
     assert "asked to stop after step 2, the program went on" in ended.stdout
 
 
 def test_a_training_script_that_counts_from_0_is_noticed(tmp_path, monkeypatch):
     script = SCRIPT.replace("range(1, int(sys.argv[1]) + 1)", "range(int(sys.argv[1]))")
     trained(tmp_path, TRAINING, script, monkeypatch)
-    ended = CliRunner().invoke(app, ["check", str(tmp_path / "mine.toml"), "--run"])
+    ended = invoke("check", str(tmp_path / "mine.toml"), "--run")
     assert "first_step = 0" in ended.stdout
 
 

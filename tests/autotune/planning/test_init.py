@@ -10,10 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 from autotune import studyfile
-from autotune.cli.app import app
 from autotune.machines.this_machine import this_machine
 from autotune.planning.check import check
 from autotune.planning.command_line import propose_knobs
@@ -25,6 +23,7 @@ from objectives.base import Context
 from objectives.command import planned
 from objectives.commandcheck import read
 from objectives.mentions.nodes import Nodes
+from tests.support.command_line import invoke
 from tests.support.warm import autotune
 
 pytestmark = pytest.mark.cores(1)
@@ -145,7 +144,7 @@ def test_a_file_that_is_there_is_kept(tmp_path):
 
 
 def test_printed(tmp_path):
-    ended = CliRunner().invoke(app, ["init", "-o", "-", "--", "prog", "--", "--json", "-n", "3"])
+    ended = invoke("init", "-o", "-", "--", "prog", "--", "--json", "-n", "3")
     assert ended.exit_code == 0
     assert tomllib.loads(ended.stdout)["options"]["argv"] == ["prog", "--", "--json", "-n", "3"]
     assert list(tmp_path.iterdir()) == []
@@ -182,7 +181,7 @@ def test_files_of_the_command_are_copied_for_each_run_and_numbers_that_stay_are_
 
 
 def test_a_command_that_is_no_text_is_refused():
-    ended = CliRunner().invoke(app, ["init", "-o", "-", "--", "prog", "\udcff"])
+    ended = invoke("init", "-o", "-", "--", "prog", "\udcff")
     assert ended.exit_code != 0
     assert "UTF-8" in str(ended.exception)
 

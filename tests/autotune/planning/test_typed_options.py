@@ -4,12 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from autotune.cli.app import app
 from autotune.cli.study_request import choose
 from autotune.errors import ExitCode, StudyFileError
 from autotune.planning import check as planning
+from tests.support.command_line import invoke
 
 FILE = """
 objective = "command"
@@ -28,9 +27,9 @@ def checked(folder: Path, *words: str) -> tuple[list[dict], str]:
     """Return the mistakes that `check` finds with these options, and what it prints of them."""
     path = folder / "mine.toml"
     path.write_text(FILE)
-    ended = CliRunner().invoke(app, ["check", str(path), *words])
+    ended = invoke("check", str(path), *words)
     assert ended.exit_code == ExitCode.USAGE, ended.output
-    return json.loads(CliRunner().invoke(app, ["check", str(path), "--json", *words]).stdout)["mistakes"], ended.output
+    return json.loads(invoke("check", str(path), "--json", *words).stdout)["mistakes"], ended.output
 
 
 @pytest.mark.parametrize(
@@ -63,7 +62,7 @@ def test_mistakes_of_the_file_and_of_an_option_are_told_apart(tmp_path):
 @pytest.mark.parametrize("study", ["qe", "lammps"])
 def test_an_input_that_is_not_there_is_a_mistake_of_the_command_line_whoever_reads_it(study, tmp_path):
     path = str(tmp_path / 'my "own".in')
-    ended = CliRunner().invoke(app, ["check", study, "--input", path])
+    ended = invoke("check", study, "--input", path)
     first, second, *_ = ended.output.splitlines()
     assert (ended.exit_code, first) == (ExitCode.USAGE, "command line: 1 mistake")
     assert second.startswith(f"  --input {path}: ")
@@ -74,13 +73,13 @@ def test_an_input_that_is_not_there_is_a_mistake_of_the_command_line_whoever_rea
 
 def test_a_mistake_in_what_an_own_input_becomes_names_it(tmp_path):
     (tmp_path / "big.in").write_bytes(b"\xff\xfe")
-    ended = CliRunner().invoke(app, ["check", "lammps", "--input", str(tmp_path / "big.in")])
+    ended = invoke("check", "lammps", "--input", str(tmp_path / "big.in"))
     assert "command line: 1 mistake" in ended.output
     assert f"--input {tmp_path}/big.in: " in ended.output
 
 
 def test_a_word_that_an_option_does_not_take_is_refused_in_plain_words():
-    ended = CliRunner().invoke(app, ["export", "any", "--format", "t5"])
+    ended = invoke("export", "any", "--format", "t5")
     assert ended.exit_code == ExitCode.USAGE
     assert "Invalid value for '--format': 't5' is not one of 'kernel-tuner', 't4'" in ended.output
 
@@ -93,8 +92,8 @@ def test_a_wrong_table_is_not_printed_as_python_writes_it(tmp_path):
 @pytest.mark.parametrize("study", ["nwchem", "pgbench", "hpl"])
 def test_a_study_that_ships_does_not_warn_its_user_of_itself(study, monkeypatch):
     monkeypatch.setattr(planning, "missing_programs", lambda options: [])
-    found = CliRunner().invoke(app, ["check", study])
+    found = invoke("check", study)
     assert found.exit_code == ExitCode.OK, found.output
     assert "warning" not in found.output
-    own = CliRunner().invoke(app, ["check", study, "--set", "options.unused=[]"])
+    own = invoke("check", study, "--set", "options.unused=[]")
     assert "warning" in own.output, "its options are the user's now"

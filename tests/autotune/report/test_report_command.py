@@ -5,10 +5,9 @@ import json
 import os
 
 import pytest
-from typer.testing import CliRunner
 
-from autotune.cli.app import app
 from autotune.cli.commands import report as command
+from tests.support.command_line import invoke
 from tests.support.contests import DEFAULT, WINNER, add, new_store
 
 
@@ -22,7 +21,7 @@ def study(tmp_path, monkeypatch):
 
 
 def report(*words, code=0):
-    found = CliRunner().invoke(app, ["report", *words])
+    found = invoke("report", *words)
     assert found.exit_code == code, (found.output, found.exception)
     return found
 
@@ -47,7 +46,7 @@ def test_pictures_are_drawn_beside_and_markdown_shows_them(study, tmp_path):
 
 
 def test_an_unknown_study_is_an_error_of_the_storage(study):
-    found = CliRunner().invoke(app, ["report", "nobody"])
+    found = invoke("report", "nobody")
     assert "no study 'nobody'" in str(found.exception)
 
 

@@ -4,9 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from typer.testing import CliRunner
 
-from autotune.cli.app import app
 from autotune.comparison.limit_verdict import LimitVerdict
 from autotune.errors import CannotRunHereError
 from autotune.records.limit import Breach, Limit
@@ -18,6 +16,7 @@ from autotune.storage.study_store import StudyStore
 from objectives.base import FailureKind
 from objectives.registry import REPLAY
 from tests.autotune.results.test_summary import verdict_on
+from tests.support.command_line import invoke
 from tests.support.fakes import SECONDS, definition, failed, small_space, took
 from tests.support.stored import add_trial
 
@@ -137,13 +136,13 @@ def test_the_command(sqlite, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
     StudyStore.create(sqlite, "empty", definition(SPACE))
-    assert "nothing is known yet" in CliRunner().invoke(app, ["known"]).stdout
+    assert "nothing is known yet" in invoke("known").stdout
     study(sqlite, "paper", *[(2.0, 1.0)] * 3, *[(2.2, 1.0)] * 3)
-    told = CliRunner().invoke(app, ["known"]).stdout
+    told = invoke("known").stdout
     for word in ("paper", "ada@node7", "2026-01-01", "x ("):
         assert word in told
-    (row,) = json.loads(CliRunner().invoke(app, ["known", "paper", "--json"]).stdout)
+    (row,) = json.loads(invoke("known", "paper", "--json").stdout)
     assert (row["confirmed"], row["configuration"]) == (True, OTHER)
-    wrong = CliRunner().invoke(app, ["known", "papper"]).exception
+    wrong = invoke("known", "papper").exception
     assert isinstance(wrong, CannotRunHereError)
     assert "did you mean 'paper'" in str(wrong)

@@ -3,9 +3,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
-from autotune.cli.app import app
 from autotune.errors import AutotuneError, ExitCode, NothingWorkedError
 from autotune.records.outcome import Outcome
 from autotune.results.pareto import ParetoFront, ParetoPoint
@@ -13,6 +11,7 @@ from autotune.results.preference import Preference, stated_weights
 from autotune.storage.observation import Observation
 from autotune.storage.study_store import StudyStore
 from objectives.base import Metric
+from tests.support.command_line import invoke
 from tests.support.fakes import SECONDS, definition, small_space, study_file
 from tests.support.stored import add_trial
 
@@ -80,7 +79,7 @@ def test_best_gives_the_point_and_a_script_asks_for_weights(tmp_path):
         add_trial(store, space, {"np": ranks}, outcome, worth=Observation(value=seconds))
 
     def best(*words):
-        return CliRunner().invoke(app, ["best", "paper", "--storage", address, *words])
+        return invoke("best", "paper", "--storage", address, *words)
 
     text = best("--weights", "wall_s=1,memory=1").stdout
     assert "trial 2: wall_s 3 s, memory 3 B, rate 3 1/s" in text

@@ -4,9 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from typer.testing import CliRunner
 
-from autotune.cli.app import app
 from autotune.errors import BusyError, StorageError
 from autotune.records.study import Run
 from autotune.storage.amendment import Amendment
@@ -21,6 +19,7 @@ from autotune.tuning.retry import retry
 from objectives.base import FailureKind
 from tests.autotune.storage.test_measurement_store import THREE
 from tests.support import storages
+from tests.support.command_line import invoke
 from tests.support.fakes import definition, failed, small_space, took
 from tests.support.stored import add_trial
 
@@ -243,19 +242,19 @@ def test_nobody_may_tune_in_the_target(ada, bob, tmp_path, monkeypatch):
 def test_the_command(ada, bob, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     words = ["merge", "ada.db", "bob.db", "--into", "all.db"]
-    told = CliRunner().invoke(app, words).stdout
+    told = invoke(*words).stdout
     assert "paper: new, 2 new runs, 2 trials" in told
     assert (
         "paper as paper-2: new, 3 new runs, 3 trials; another study is called paper: input: abc there, nothing here"
         in told
     )
-    assert "nothing new for sqlite:///all.db" in CliRunner().invoke(app, words).stdout
+    assert "nothing new for sqlite:///all.db" in invoke(*words).stdout
     for runs in (5, 9):
         MeasurementStore.create(ada).add([replace(THREE[0], runs=runs)])
-        told = CliRunner().invoke(app, words).stdout
+        told = invoke(*words).stdout
     assert "  1 imported measurements: replaced by those of more runs" in told
-    found = json.loads(CliRunner().invoke(app, [*words, "--json", "--dry-run"]).stdout)
+    found = json.loads(invoke(*words, "--json", "--dry-run").stdout)
     assert [part["changed"] for part in found["storages"]] == [False, False]
-    wrong = CliRunner().invoke(app, ["merge", "ada.db", "--into", "./ada.db"])
+    wrong = invoke("merge", "ada.db", "--into", "./ada.db")
     assert wrong.exit_code == 2
     assert "name another one" in wrong.output

@@ -6,7 +6,6 @@ import select
 import signal
 import subprocess
 import sys
-from contextlib import contextmanager
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
 
@@ -19,11 +18,12 @@ from autotune.records.study import Run
 from autotune.storage.measurement_store import MeasurementStore
 from autotune.storage.observation import Observation
 from autotune.storage.study_store import StudyStore, study_names
-from tests.autotune.cli.test_cli import autotune, held
 from tests.autotune.storage.test_measurement_store import THREE
 from tests.support import postgres
+from tests.support.awk_study import held_session
 from tests.support.fakes import definition, small_space, took
 from tests.support.stored import add_trial
+from tests.support.warm import autotune
 
 pytestmark = pytest.mark.cores(1)
 
@@ -35,65 +35,45 @@ def values(folder, url):
     return {row["trial"]: (row["x"], row["value"]) for row in rows if row["state"] != "running"}
 
 
-@contextmanager
 def tuning(folder, url):
-    command = [sys.executable, "-m", "autotune", "study", "./mine.toml", "--trials", "8"]
-    with subprocess.Popen(
-        command,
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=os.environ | {"AUTOTUNE_STORAGE": url, "AUTOTUNE_STORAGE_PATIENCE": "1s"},
-    ) as session:
-        for line in session.stderr:
-            if line.startswith("trial 2:"):
-                break
-        yield session
-    (folder / "hold").unlink(missing_ok=True)
+    variables = {"AUTOTUNE_STORAGE": url, "AUTOTUNE_STORAGE_PATIENCE": "1s"}
+    return held_session(folder, "--trials", "8", **variables)
 
 
-@pytest.fixture
-def slow(tmp_path):
-    (tmp_path / "mine.toml").write_text(held(tmp_path), encoding="utf-8")
-    return tmp_path
-
-
-def test_a_study_is_killed_resumed_and_read(slow, postgresql):
+def test_a_study_is_killed_resumed_and_read(tmp_path, postgresql):
     # As PostgreSQL's own programs write an address.
     url = postgresql.replace("postgresql+psycopg://", "postgres://")
-    with tuning(slow, url) as session:
+    with tuning(tmp_path, url) as session:
         session.kill()
-    before = values(slow, url)
+    before = values(tmp_path, url)
     assert set(before) >= {0, 1}
-    ended = autotune(slow, "study", "./mine.toml", "--trials", "8", "--storage", url)
+    ended = autotune(tmp_path, "study", "./mine.toml", "--trials", "8", "--storage", url)
     assert ended.returncode == 0, ended.stderr
     assert "verdict: " in ended.stdout
-    after = values(slow, url)
+    after = values(tmp_path, url)
     assert set(after) == set(range(8))
     assert {number: after[number] for number in before} == before
-    runs = json.loads(autotune(slow, "runs", "mine", "--json", AUTOTUNE_STORAGE=url).stdout)
+    runs = json.loads(autotune(tmp_path, "runs", "mine", "--json", AUTOTUNE_STORAGE=url).stdout)
     assert len({run["started"] for run in runs}) == len(runs)
-    again = autotune(slow, "study", "./mine.toml", "--trials", "8", "--storage", url)
+    again = autotune(tmp_path, "study", "./mine.toml", "--trials", "8", "--storage", url)
     assert again.returncode == 0, again.stderr
-    assert json.loads(autotune(slow, "runs", "mine", "--json", AUTOTUNE_STORAGE=url).stdout) == runs
+    assert json.loads(autotune(tmp_path, "runs", "mine", "--json", AUTOTUNE_STORAGE=url).stdout) == runs
     password = url.partition("autotune:")[2].partition("@")[0]
     for words in (["show", "mine"], ["list"]):
-        read = autotune(slow, *words, AUTOTUNE_STORAGE=url)
+        read = autotune(tmp_path, *words, AUTOTUNE_STORAGE=url)
         assert read.returncode == 0, read.stderr
         assert "mine" in read.stdout
         assert password not in read.stdout + read.stderr
     assert password not in ended.stdout + ended.stderr
-    assert not list(slow.glob("*.db*"))
+    assert not list(tmp_path.glob("*.db*"))
 
 
 @pytest.mark.skipif(postgres.missing() is not None, reason=str(postgres.missing()))
-def test_a_server_that_goes_away_in_the_middle_is_named_and_nothing_is_lost(slow):
+def test_a_server_that_goes_away_in_the_middle_is_named_and_nothing_is_lost(tmp_path):
     with postgres.server() as server:
-        with tuning(slow, server.url()) as session:
+        with tuning(tmp_path, server.url()) as session:
             server.stop()
-            (slow / "hold").unlink()
+            (tmp_path / "hold").unlink()
             said = session.stderr.read()
             assert session.wait() == 5
         assert "cannot be used: " in said
@@ -102,11 +82,11 @@ def test_a_server_that_goes_away_in_the_middle_is_named_and_nothing_is_lost(slow
         assert "Traceback" not in said
         assert server.password not in said
         server.start()
-        before = values(slow, server.url())
+        before = values(tmp_path, server.url())
         assert set(before) >= {0, 1}
-        ended = autotune(slow, "study", "./mine.toml", "--trials", "4", "--storage", server.url())
+        ended = autotune(tmp_path, "study", "./mine.toml", "--trials", "4", "--storage", server.url())
         assert ended.returncode == 0, ended.stderr
-        assert set(values(slow, server.url())) >= {*before, 3}
+        assert set(values(tmp_path, server.url())) >= {*before, 3}
 
 
 NO_DRIVER = """

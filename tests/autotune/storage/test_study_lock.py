@@ -15,7 +15,8 @@ import pytest
 from autotune.errors import BusyError
 from autotune.lockfile import Holder, LockFile
 from autotune.storage.study_lock import IfHeld, StudyLock
-from tests.autotune.cli.test_cli import autotune, held
+from tests.support.awk_study import held_session
+from tests.support.warm import autotune
 
 pytestmark = pytest.mark.cores(1)
 
@@ -174,20 +175,6 @@ def test_a_process_that_does_not_hold_the_study_is_not_asked_to_stop(path, wrong
         innocent.kill()
 
 
-@contextmanager
-def tuning(folder, trials):
-    """Run a session, and provide it after its third trial; its runs wait then, until there is no file `hold`."""
-    (folder / "mine.toml").write_text(held(folder), encoding="utf-8")
-    command = [sys.executable, "-m", "autotune", "study", "./mine.toml", "--trials", str(trials)]
-    with subprocess.Popen(
-        command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as session:
-        for line in session.stderr:
-            if line.startswith("trial 2:"):
-                break
-        yield session
-
-
 def another(folder, *words):
     """Start another session; what it says at once is in its `stderr`."""
     command = [sys.executable, "-m", "autotune", "study", "./mine.toml", *words]
@@ -197,7 +184,7 @@ def another(folder, *words):
 
 
 def test_a_session_is_taken_over_and_nothing_of_it_is_lost_or_run_again(tmp_path):
-    with tuning(tmp_path, trials=100) as session:
+    with held_session(tmp_path, "--trials", "100") as session:
         both = autotune(tmp_path, "study", "./mine.toml", "--wait", "--take-over")
         assert both.returncode == 2
         refused = autotune(tmp_path, "confirm", "mine")
@@ -221,7 +208,7 @@ def test_a_session_is_taken_over_and_nothing_of_it_is_lost_or_run_again(tmp_path
 
 
 def test_a_session_that_waits_finds_everything_done(tmp_path):
-    with tuning(tmp_path, trials=8) as session, another(tmp_path, "--trials", "9", "--wait") as second:
+    with held_session(tmp_path, "--trials", "8") as session, another(tmp_path, "--trials", "9", "--wait") as second:
         assert f"process {session.pid} on" in second.stderr.readline()
         (tmp_path / "hold").unlink()
         assert session.stderr.read()
@@ -234,7 +221,7 @@ def test_a_session_that_waits_finds_everything_done(tmp_path):
 
 def test_a_study_elsewhere_waits_for_the_cores(tmp_path):
     elsewhere = ("--trials", "1", "--storage", "other.db", "--wait")
-    with tuning(tmp_path, trials=100) as session, another(tmp_path, *elsewhere) as second:
+    with held_session(tmp_path, "--trials", "100") as session, another(tmp_path, *elsewhere) as second:
         assert any("waiting (Ctrl-C leaves): core" in line for line in second.stderr)
         session.send_signal(signal.SIGTERM)
         told = session.stderr.read()

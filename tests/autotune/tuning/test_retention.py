@@ -7,10 +7,8 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from typer.testing import CliRunner
 
 from autotune.cli import removal
-from autotune.cli.app import app
 from autotune.errors import BusyError, ExitCode
 from autotune.records.series import Series
 from autotune.scheduling.checkpoints import Checkpoints
@@ -19,6 +17,7 @@ from autotune.storage.readable import DEFINITION
 from autotune.storage.study_lock import StudyLock
 from autotune.tuning.rereading import reread
 from launchers.supervisor import STATUS_FILE
+from tests.support.command_line import invoke
 from tests.support.command_study import CommandStudy
 
 DAY_S = 86400
@@ -40,7 +39,7 @@ def study(tmp_path):
 
 
 def runs(study, *words):
-    return CliRunner().invoke(app, ["runs", "mine", *words, "--storage", str(study.folder / "autotune.db")])
+    return invoke("runs", "mine", *words, "--storage", str(study.folder / "autotune.db"))
 
 
 def folders(study):

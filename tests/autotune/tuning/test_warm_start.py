@@ -7,7 +7,8 @@ import pytest
 from autotune.records.measurement import Measured, Setting
 from autotune.storage.measurement_store import MeasurementStore
 from objectives.base import Metric
-from tests.autotune.cli.test_cli import STUDY, autotune, brief
+from tests.support.awk_study import STUDY, brief
+from tests.support.warm import autotune
 
 pytestmark = pytest.mark.cores(1)
 

@@ -16,7 +16,8 @@ from launchers.meters.nvml import Nvml, nvidia_looks
 from launchers.meters.of_run import looks
 from launchers.processes import JOB_VARIABLE, marked
 from launchers.run import run
-from tests.launchers.jobs import kill, left_in, python, supervisor_of, wait_for, wait_for_end, wait_for_output
+from tests.launchers.jobs import kill, python, supervisor_of, wait_for, wait_for_end, wait_for_output
+from tests.support.processes import left_in
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
 

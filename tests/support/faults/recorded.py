@@ -14,6 +14,7 @@ from launchers import STDERR, STDOUT, EndReason, JobState, JobStatus, Usage
 from launchers.status import read_status
 from launchers.supervisor import STATUS_FILE
 from tests.support.faults.library import elsewhere
+from tests.support.quick_study import quick_sections
 
 LAUNCHES = "launches.log"
 STUDY = """
@@ -23,28 +24,7 @@ objective = "command"
 argv = ["true", "{x}"]
 success = ["done"]
 metrics = [{ name = "took_s", unit = "s", pattern = 'took (\\S+)', file = "results/figures" }]
-
-[budget]
-trials = 3
-
-[repeats]
-max_runs = 1
-warm_up_runs = 0
-baseline_runs = 1
-
-[verdict]
-candidates = 1
-pairs = 3
-max_pairs = 3
-rounds = 2
-confidence = 0.75
-
-[space.parameters.x]
-type = "integer"
-low = 1
-high = 40
-default = 1
-"""
+""" + quick_sections(trials=3, high=40)
 # The file that holds the figure is not kept when the run has ended: it is in a folder of its own.
 _RESULTS = "results"
 

@@ -10,34 +10,14 @@ from pathlib import Path
 
 from tests.support.faults.library import elsewhere
 from tests.support.faults.sessions import NAME, Session, be_patient, command, note
+from tests.support.quick_study import ONE_RUN, quick_sections
 
 STUDY = """
 objective = "external"
 
 [options]
 metrics = [{ name = "took_s", unit = "s", kind = "time" }]
-
-[budget]
-trials = 3
-
-[repeats]
-max_runs = 1
-baseline_runs = 1
-baseline_every = 0
-
-[verdict]
-candidates = 1
-pairs = 3
-max_pairs = 3
-rounds = 2
-confidence = 0.75
-
-[space.parameters.x]
-type = "integer"
-low = 1
-high = 40
-default = 1
-"""
+""" + quick_sections(trials=3, high=40, repeats=ONE_RUN + "baseline_every = 0\n")
 _CATALOGUE = "catalogue"
 # So often in a row the client is refused before it goes home, or for so long; the service has so long to begin.
 _PATIENCE = 40

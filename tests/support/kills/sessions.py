@@ -13,6 +13,7 @@ from tests.support.faults import server_database
 from tests.support.faults.queue import called
 from tests.support.faults.recorded import LAUNCHES
 from tests.support.faults.sessions import DATABASE, NAME, command, note_acknowledged
+from tests.support.quick_study import quick_sections
 
 # It leaves what programs leave that are killed: a process of a session of its own, and a segment of shared memory.
 _PROGRAM = """
@@ -45,29 +46,6 @@ argv = ["{python}", "-I", "-S", "{folder}/work.py", "{{x}}", "{folder}/{log}", "
 {more}
 success = ["took"]
 metrics = [{{ name = "took_s", unit = "s", pattern = 'took (\\S+)' }}]
-{rest}
-"""
-_REST = """
-[budget]
-trials = 2
-
-[repeats]
-max_runs = 1
-warm_up_runs = 0
-baseline_runs = 1
-
-[verdict]
-candidates = 1
-pairs = 3
-max_pairs = 3
-rounds = 2
-confidence = 0.75
-
-[space.parameters.x]
-type = "integer"
-low = 1
-high = 40
-default = 1
 """
 
 
@@ -214,4 +192,4 @@ def write_study(folder: Path, token: str, nap_s: float, more: str = "") -> None:
     """Write a program that takes `nap_s`, and its study file."""
     (folder / "work.py").write_text(_PROGRAM)
     words = {"python": sys.executable, "folder": folder, "log": LAUNCHES, "token": token, "nap_s": nap_s}
-    (folder / f"{NAME}.toml").write_text(_STUDY.format(more=more, rest=_REST, **words))
+    (folder / f"{NAME}.toml").write_text(_STUDY.format(more=more, **words) + quick_sections(trials=2, high=40))

@@ -15,6 +15,7 @@ from launchers.process_tree import start_time
 from tests.support import real_slurm
 from tests.support.faults.sessions import NAME, command, note_acknowledged
 from tests.support.kills.sessions import Session, write_study
+from tests.support.processes import command_line, living
 from tests.support.real_slurm import RealSlurm
 
 CONTROLLER = "slurmctld"
@@ -85,12 +86,11 @@ class Slurm(Session):
         self.left()
 
     def _programs(self) -> list[str]:
-        found = []
-        for process in psutil.process_iter(["cmdline"]):
-            words = process.info["cmdline"] or []
-            if self._token in words and any(word.endswith("/work.py") for word in words):
-                found.append(f"process {' '.join(words)}")
-        return found
+        def is_program(process: psutil.Process) -> bool:
+            words = process.cmdline()
+            return self._token in words and any(word.endswith("/work.py") for word in words)
+
+        return [f"process {command_line(process)}" for process in living(is_program)]
 
 
 def _jobs() -> list[str]:
@@ -102,7 +102,8 @@ def _jobs() -> list[str]:
     shown = subprocess.run(["squeue", "--noheader", "--format=%i %T"], capture_output=True, text=True, check=False)
     if shown.returncode != 0:
         return [shown.stderr.strip()]
-    there = " ".join(" ".join(process.info["cmdline"] or ()) for process in psutil.process_iter(["cmdline"]))
+    steps = living(lambda process: "slurmstepd" in command_line(process))
+    there = " ".join(map(command_line, steps))
     jobs = [line.split() for line in shown.stdout.splitlines()]
     return [f"job {job} {state}" for job, state in jobs if state == "PENDING" or f"slurmstepd: [{job}." in there]
 

@@ -1,0 +1,57 @@
+"""A study in a folder of its own: its sessions, and what they, its program and its storage tell."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.support.warm import autotune
+
+
+@dataclass
+class StudyFolder:
+    """A folder with the study file `mine.toml`, whose program may write lines to `launches.log`."""
+
+    folder: Path
+    sessions: list[subprocess.Popen[bytes]] = field(default_factory=list, init=False)
+
+    def start(
+        self, *words: str, python: Sequence[str] = ("-m", "autotune"), environment: Mapping[str, str] | None = None
+    ) -> subprocess.Popen[bytes]:
+        """Start a session; `session.log` gets what it prints."""
+        with (self.folder / "session.log").open("ab") as log:
+            session = subprocess.Popen(
+                [sys.executable, *python, "study", "./mine.toml", *words],
+                cwd=self.folder,
+                env=os.environ if environment is None else environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        self.sessions.append(session)
+        return session
+
+    def close(self) -> None:
+        """Kill the sessions that have not ended."""
+        for session in self.sessions:
+            session.kill()
+            session.wait()
+
+    @property
+    def log(self) -> str:
+        """What all sessions printed."""
+        return (self.folder / "session.log").read_text()
+
+    def table(self, command: str) -> list[dict[str, object]]:
+        """Return what `autotune COMMAND mine --json` prints; nothing while there is no storage."""
+        asked = autotune(self.folder, command, "mine", "--json")
+        return json.loads(asked.stdout) if asked.returncode == 0 else []
+
+    def launches(self, kind: str) -> list[list[str]]:
+        """Return the words of the lines of `launches.log` that begin with this word, without it."""
+        path = self.folder / "launches.log"
+        lines = [line.split() for line in path.read_text().splitlines()] if path.exists() else []
+        return [words for first, *words in lines if first == kind]
