@@ -8,10 +8,13 @@ from launchers import EndReason, Job, JobState, Resources
 from launchers.batch import BatchLauncher
 from launchers.batch_systems.grid_engine import GRID_ENGINE
 from launchers.site import Site
-from tests.launchers.jobs import left_in, wait_for, wait_for_end, wait_for_output
+from tests.launchers.jobs import wait_for, wait_for_end, wait_for_output
+from tests.support.processes import left_in
 from tests.support.real_grid_engine import RealGridEngine
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.full,
+]
 
 # Leaves its session and its parent.
 ORPHAN = "(setsid sleep 1000 &) ; echo ready; sleep 1000"

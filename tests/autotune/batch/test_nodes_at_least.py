@@ -10,6 +10,8 @@ from launchers.batch_systems.registry import BATCH_SYSTEMS
 from tests.launchers.fakes.cluster import FakeCluster
 from tests.support.warm import autotune
 
+pytestmark = pytest.mark.full
+
 STUDY = """
 objective = "command"
 
@@ -55,7 +57,7 @@ def tuned(folder, scheduler, least, *lines, workers=2, path=None):
     site = SITE.format(scheduler=scheduler, folder=folder, workers=workers)
     (folder / "site.toml").write_text("\n".join((site, *lines)))
     words = ("study", "./mine.toml", "--launcher", scheduler, "--site", "./site.toml", NODES, str(least))
-    ended = autotune(folder, *words, environment=os.environ | ({"PATH": path} if path else {}))
+    ended = autotune(folder, *words, PATH=path or os.environ["PATH"])
     said = ended.stdout + ended.stderr
     assert ended.returncode == 0, said
     rounds: dict[int, list[str]] = {}
@@ -66,7 +68,6 @@ def tuned(folder, scheduler, least, *lines, workers=2, path=None):
     return said, Counter(nodes[0] for nodes in rounds.values())
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("scheduler", [name for name in BATCH_SYSTEMS if name != "flux"])
 def test_on_a_stand_in_each_pair_is_on_one_node_and_the_nodes_have_their_share(scheduler, tmp_path):
     with FakeCluster(scheduler) as cluster:
@@ -76,7 +77,6 @@ def test_on_a_stand_in_each_pair_is_on_one_node_and_the_nodes_have_their_share(s
     assert "over 2 nodes" in said
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_on_a_real_slurm_the_pairs_are_on_both_nodes(slurm, tmp_path):
     said, pairs = tuned(tmp_path, "slurm", 2, 'queue = "pair"', workers=1)  # both nodes are this machine
@@ -84,7 +84,6 @@ def test_on_a_real_slurm_the_pairs_are_on_both_nodes(slurm, tmp_path):
     assert "over 2 nodes" in said
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_on_a_real_slurm_with_too_few_nodes_the_verdict_says_so(slurm, tmp_path):
     said, pairs = tuned(tmp_path, "slurm", 3, 'queue = "pair"', workers=1)

@@ -57,14 +57,15 @@ def test_a_tuner_that_is_killed_finds_its_jobs_again(cluster, study, history):
     study.hold("0000[2-9]")
     wait_for(lambda: len(study.active()) == 2)
     second = study.start()
-    wait_for(lambda: study.said.count("goes on") == 3)
+    wait_for(lambda: study.log.count("goes on") == 3)
     study.hold(None)
-    assert second.wait(PATIENCE_S) == 0, study.said
+    assert second.wait(PATIENCE_S) == 0, study.log
     study.check()
     assert left <= {job for _, job, _ in study.launches("end")}
     assert len({name for _, _, name in study.launches()}) == len(study.launches())
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "lines",
     [
@@ -80,19 +81,21 @@ def test_a_tuner_that_is_killed_while_it_submits_finds_the_job(study, lines):
     assert len({name for _, _, name in study.launches()}) == len(study.launches())
 
 
+@pytest.mark.full
 def test_a_submission_that_outlives_its_tuner_is_waited_for(study):
     # The server has the job, and is slow to say so.
     study.wrap_qsub('number=$(qsub "$@"); kill -9 $PPID; while ! [ -e "$study/go" ]; do sleep 0.05; done; echo $number')
     assert study.start().wait(PATIENCE_S) == -signal.SIGKILL
     second = study.start()
-    wait_for(lambda: study.said.count("space:") == 2)
+    wait_for(lambda: study.log.count("space:") == 2)
     time.sleep(1.0)  # long enough to submit the run again, for one that does not wait
     (study.folder / "go").touch()
-    assert second.wait(PATIENCE_S) == 0, study.said
+    assert second.wait(PATIENCE_S) == 0, study.log
     study.check()
     assert len({name for _, _, name in study.launches()}) == len(study.launches())
 
 
+@pytest.mark.full
 def test_a_tuner_that_is_killed_while_it_submits_once_more_finds_the_new_job(cluster, study):
     study.hold("00000")
     first = study.start()
@@ -101,47 +104,50 @@ def test_a_tuner_that_is_killed_while_it_submits_once_more_finds_the_new_job(clu
     cluster.preempt(study.launches()[0][1])
     wait_for(lambda: first.poll() is not None)
     second = study.start()
-    wait_for(lambda: "goes on" in study.said)
+    wait_for(lambda: "goes on" in study.log)
     time.sleep(1.0)  # long enough to ask for the job, and to find that the old one has ended
     study.hold(None)
-    assert second.wait(PATIENCE_S) == 0, study.said
+    assert second.wait(PATIENCE_S) == 0, study.log
     study.check()
     assert len(study.launches(folder="00000")) == 2
 
 
+@pytest.mark.full
 def test_a_server_that_is_away_is_waited_for(cluster, study):
     study.hold(OTHERS)
     session = study.start()
     wait_for(lambda: len(study.launches()) == 4)
     cluster.switch("away")
-    wait_for(lambda: "cannot be asked" in study.said)
+    wait_for(lambda: "cannot be asked" in study.log)
     study.hold(None)
-    wait_for(lambda: "does not take the job" in study.said)
+    wait_for(lambda: "does not take the job" in study.log)
     cluster.switch("away", None)
-    assert session.wait(PATIENCE_S) == 0, study.said
+    assert session.wait(PATIENCE_S) == 0, study.log
     study.check()
-    assert study.said.count("cannot be asked") == 1
-    assert study.said.count("does not take the job") == 1
+    assert study.log.count("cannot be asked") == 1
+    assert study.log.count("does not take the job") == 1
 
 
+@pytest.mark.full
 def test_a_queue_that_takes_few_jobs_is_filled_as_they_end(cluster, study):
     cluster.switch("limit", "2")
     study.run()
     study.check()
-    assert study.said.count("would exceed") == 1
+    assert study.log.count("would exceed") == 1
 
 
 def test_a_queue_that_there_is_not_is_asked_for_once(cluster, study):
     cluster.switch("refuse", "unknown queue")
     session = study.start()
     assert session.wait(PATIENCE_S) == 3
-    assert study.said.count("Unknown queue") == 1
+    assert study.log.count("Unknown queue") == 1
 
 
 def outcomes(study: PbsStudy, trial: int) -> list[Outcome]:
     return [run.outcome for run in study.store.runs() if run.trial == trial and run.series.is_tuning]
 
 
+@pytest.mark.full
 def test_what_happens_to_a_job_is_not_held_against_its_configuration(cluster, study):
     study.hold(OTHERS)
     session = study.start()
@@ -157,12 +163,12 @@ def test_what_happens_to_a_job_is_not_held_against_its_configuration(cluster, st
         strike(cluster.fail_node, "00002", nth)
     for nth in (1, 2, 3):
         strike(cluster.cancel, "00003", nth)
-    wait_for(lambda: "trial 3: could not be run" in study.said)
+    wait_for(lambda: "trial 3: could not be run" in study.log)
     study.hold(None)
-    assert session.wait(PATIENCE_S) == 0, study.said
-    assert "preempted" in study.said
-    assert "its node failed" in study.said
-    assert "deleted with qdel by user@pbshost" in study.said
+    assert session.wait(PATIENCE_S) == 0, study.log
+    assert "preempted" in study.log
+    assert "its node failed" in study.log
+    assert "deleted with qdel by user@pbshost" in study.log
     assert len(study.launches(folder="00003")) == 3
     assert outcomes(study, 3) == []
     # The next session has tries of its own.
@@ -171,6 +177,7 @@ def test_what_happens_to_a_job_is_not_held_against_its_configuration(cluster, st
     assert [[one.attempts for one in outcomes(study, trial)] for trial in (1, 2, 3)] == [[1], [3], [1]]
 
 
+@pytest.mark.full
 def test_cancelling_stops_the_tuner_and_leaves_no_job(cluster, study):
     cluster.switch("slots", "2")
     study.hold(OTHERS)
@@ -198,6 +205,7 @@ def test_cancelling_stops_the_tuner_and_leaves_no_job(cluster, study):
     assert len(study.launches(folder="00001")) == 1
 
 
+@pytest.mark.full
 def test_the_jobs_of_a_comparison_are_found_again(study):
     study.write(trials=3, best=1000)
     study.hold("verdict")
@@ -206,14 +214,15 @@ def test_the_jobs_of_a_comparison_are_found_again(study):
     left = study.active()
     study.kill(first)
     second = study.start()
-    wait_for(lambda: "confirming" in study.said or study.said.count("tuning ended") == 2)
+    wait_for(lambda: "confirming" in study.log or study.log.count("tuning ended") == 2)
     study.hold(None)
-    assert second.wait(PATIENCE_S) == 0, study.said
+    assert second.wait(PATIENCE_S) == 0, study.log
     study.check(trials=3)
     assert len(study.launches(folder="verdict")) == 6
     assert left <= {job for _, job, _ in study.launches("end", "verdict")}
 
 
+@pytest.mark.full
 def test_a_training_goes_on_from_where_it_was_taken_away_and_no_step_is_made_twice(cluster, study):
     training = TrainingStudy(study.folder)
     training.write()
@@ -232,7 +241,7 @@ def test_a_training_goes_on_from_where_it_was_taken_away_and_no_step_is_made_twi
     study.kill(first)
     # The job that goes on knows nothing of the first steps.
     second = study.start()
-    wait_for(lambda: "goes on" in study.said)
+    wait_for(lambda: "goes on" in study.log)
     study.hold("2")
     wait_for(lambda: len(training.trained()) >= 9 + 3)
     left = study.active()
@@ -246,6 +255,7 @@ def test_a_training_goes_on_from_where_it_was_taken_away_and_no_step_is_made_twi
     assert left <= {job["id"] for job in cluster.state.jobs() if job["how"] == "exited"}
 
 
+@pytest.mark.full
 def test_runs_that_the_site_binds_to_one_core_are_made_again(cluster, study):
     cluster.switch("one core")
     study.hold(OTHERS)
@@ -253,8 +263,8 @@ def test_runs_that_the_site_binds_to_one_core_are_made_again(cluster, study):
     wait_for(lambda: len(study.launches(folder="0000")) == 4)
     cluster.switch("one core", None)
     study.hold(None)
-    assert session.wait(PATIENCE_S) == 0, study.said
-    assert study.said.count("this one does not count; tried again") == 3
+    assert session.wait(PATIENCE_S) == 0, study.log
+    assert study.log.count("this one does not count; tried again") == 3
     counted = {run.trial for run in study.store.runs() if run.series.is_tuning and run.outcome.complete}
     assert counted == set(range(5))
     shown = study.asked("runs", "mine").stdout

@@ -4,9 +4,11 @@ import json
 
 import pytest
 
-from tests.support import warm
+from tests.support.warm import autotune
 
-pytestmark = [pytest.mark.slow]
+pytestmark = [
+    pytest.mark.full,
+]
 
 BUILDS = """
 objective = "command"
@@ -48,15 +50,15 @@ def test_the_script_of_the_build_that_won_runs_it(tmp_path, slurm, monkeypatch):
     (tmp_path / "autotune").mkdir()
     (tmp_path / "autotune" / "site.toml").write_text('base = "slurm"\npoll_s = 0.2\n')
 
-    def autotune(*words):
-        ended = warm.autotune(tmp_path, *words)
+    def run(*words):
+        ended = autotune(tmp_path, *words)
         assert ended.returncode == 0, ended.stderr
         return ended.stdout
 
-    said = autotune("study", "./builds.toml", "--trials", "2", "--launcher", "slurm", "--workers", "1")
+    said = run("study", "./builds.toml", "--trials", "2", "--launcher", "slurm", "--workers", "1")
     assert "verdict: 2.000 times as fast as the default configuration" in said
-    assert json.loads(autotune("best", "builds", "--json"))["configuration"] == {"software": "own"}
-    autotune("best", "builds", "--script", "slurm", "--output", "job.sh")
+    assert json.loads(run("best", "builds", "--json"))["configuration"] == {"software": "own"}
+    run("best", "builds", "--script", "slurm", "--output", "job.sh")
     monkeypatch.chdir(tmp_path)
     submitted = slurm.call("sbatch", "--parsable", f"--output={tmp_path / 'job.out'}", "job.sh")
     assert slurm.wait_for_state(submitted.stdout.strip(), "COMPLETED", "FAILED") == "COMPLETED"

@@ -1,7 +1,6 @@
 """What `autotune doctor --launcher` finds out about a site by jobs of its own."""
 
 import json
-import os
 import tomllib
 
 import pytest
@@ -100,8 +99,8 @@ def test_the_site_file_is_one(tmp_path):
     assert (site.scheduler, site.queue, site.exclusive) == ("pbs", "q", True)
 
 
-def ask(folder, launcher, *more, **environment):
-    return autotune(folder, "doctor", "--launcher", launcher, *more, environment={**os.environ, **environment})
+def ask(folder, launcher, *more, **variables):
+    return autotune(folder, "doctor", "--launcher", launcher, *more, **variables)
 
 
 def test_nobody_is_asked_where_nobody_can_be(tmp_path):
@@ -149,7 +148,7 @@ def test_a_real_slurm_is_asked(slurm, tmp_path):
     assert any(limit.startswith("partition pair: State UP") for limit in told["limits"])
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_real_grid_engine_is_asked(grid_engine, tmp_path):
     ended = ask(tmp_path, "grid-engine", "--yes", "--json")
     assert ended.returncode == 0, ended.stderr

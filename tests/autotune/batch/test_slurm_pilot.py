@@ -5,10 +5,11 @@ import shutil
 
 import pytest
 
+from tests.support.quick_study import quick_sections
 from tests.support.warm import autotune
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.full,
     pytest.mark.cores,
     pytest.mark.timeout(600),
     pytest.mark.skipif(shutil.which("taskset") is None, reason="no taskset to give each node a core of this machine"),
@@ -20,33 +21,11 @@ objective = "command"
 [options]
 argv = ["sh", "-c", 'grep Cpus_allowed_list /proc/self/status >> {folder}/cores; sleep 0.5; echo took $1', "", "{{x}}"]
 metrics = [{{ name = "took_s", unit = "s", pattern = 'took (\\d+)' }}]
-
-[budget]
-trials = 4
-workers = 2
-
-[repeats]
-max_runs = 1
-warm_up_runs = 0
-baseline_runs = 1
-
-[verdict]
-candidates = 1
-pairs = 3
-max_pairs = 3
-rounds = 2
-confidence = 0.75
-
-[space.parameters.x]
-type = "integer"
-low = 1
-high = 1000
-default = 1
 """
 
 
 def test_a_pilot_joins_two_nodes_and_runs_trials_on_both(slurm, tmp_path):
-    (tmp_path / "mine.toml").write_text(STUDY.format(folder=tmp_path))
+    (tmp_path / "mine.toml").write_text(STUDY.format(folder=tmp_path) + quick_sections(trials=4, workers=2))
     # Both nodes are this machine: each gets a core of it.
     core = f'taskset -pc $([ "$SLURMD_NODENAME" = {slurm.host} ]; echo $?) $$'
     words = ("--nodes", "2", "--walltime", "5m", "--directive", "--partition=pair", "--setup", core)

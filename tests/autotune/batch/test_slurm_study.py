@@ -1,6 +1,5 @@
 """Studies whose runs are jobs of a real Slurm: whatever happens to the tuner, to a job or to the node."""
 
-import json
 import signal
 import subprocess
 import sys
@@ -11,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.quick_study import quick_sections
+from tests.support.study_folder import StudyFolder
 from tests.support.warm import autotune
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -38,27 +39,6 @@ metrics = [{{ name = "took_s", unit = "s", pattern = 'took (\\d+)' }}]
 
 [options.environment]
 NAP = "{nap}"
-
-[budget]
-trials = 5
-
-[repeats]
-max_runs = 1
-warm_up_runs = 0
-baseline_runs = 1
-
-[verdict]
-candidates = 1
-pairs = 3
-max_pairs = 3
-rounds = 2
-confidence = 0.75
-
-[space.parameters.x]
-type = "integer"
-low = 1
-high = 1000
-default = 1
 """
 SITE = """
 base = "slurm"
@@ -69,47 +49,25 @@ workers = 2
 """
 
 
-class SlurmStudy:
-    """A study of a program that naps, in a folder of its own; `hold` is the file that its runs wait for."""
+class SlurmStudy(StudyFolder):
+    """A study of a program that naps, in a folder of its own."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.hold = folder / "hold"
-        self.sessions: list[subprocess.Popen[bytes]] = []
+    @property
+    def hold(self) -> Path:
+        """The file that its runs wait for."""
+        return self.folder / "hold"
 
     def write(self, nap: float = 0.2, walltime: str = "5m") -> None:
-        text = STUDY.format(python=sys.executable, folder=self.folder, nap=nap)
+        text = STUDY.format(python=sys.executable, folder=self.folder, nap=nap) + quick_sections(trials=5)
         (self.folder / "mine.toml").write_text(text)
         (self.folder / "work.py").write_text(PROGRAM)
         (self.folder / "site.toml").write_text(SITE.format(walltime=walltime))
 
     def start(self, *more: str) -> subprocess.Popen[bytes]:
-        argv = [sys.executable, "-m", "autotune", "study", "./mine.toml", "--launcher", "slurm"]
-        with (self.folder / "session.log").open("ab") as log:
-            session = subprocess.Popen(
-                [*argv, "--site", "./site.toml", *more],
-                cwd=self.folder,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-            )
-        self.sessions.append(session)
-        return session
-
-    @property
-    def said(self) -> str:
-        return (self.folder / "session.log").read_text()
+        return super().start("--launcher", "slurm", "--site", "./site.toml", *more)
 
     def asked(self, *words: str) -> subprocess.CompletedProcess[str]:
         return autotune(self.folder, *words)
-
-    def table(self, name: str) -> list[dict[str, object]]:
-        return json.loads(self.asked(name, "mine", "--json").stdout)
-
-    def launches(self, what: str) -> list[list[str]]:
-        path = self.folder / "launches.log"
-        lines = path.read_text().splitlines() if path.exists() else []
-        return [line.split()[1:] for line in lines if line.startswith(what)]
 
 
 def wait_for(what: Callable[[], object]) -> None:
@@ -123,9 +81,7 @@ def wait_for(what: Callable[[], object]) -> None:
 def study(slurm, tmp_path):
     found = SlurmStudy(tmp_path)
     yield found
-    for session in found.sessions:
-        session.kill()
-        session.wait()
+    found.close()
 
 
 def whole(study: SlurmStudy) -> None:
@@ -136,6 +92,7 @@ def whole(study: SlurmStudy) -> None:
     assert Counter(str(run["configuration"]["x"]) for run in runs) == Counter(x for x, _ in study.launches("end"))
 
 
+@pytest.mark.full
 def test_a_tuner_that_is_killed_finds_its_jobs_again(slurm, study):
     study.write()
     study.hold.touch()
@@ -146,9 +103,9 @@ def test_a_tuner_that_is_killed_finds_its_jobs_again(slurm, study):
     left = {job for job, state in slurm.states().items() if state in {"RUNNING", "PENDING"}}
     assert left, "the jobs end with the tuner"
     second = study.start()
-    wait_for(lambda: "goes on" in study.said)
+    wait_for(lambda: "goes on" in study.log)
     study.hold.unlink()
-    assert second.wait(300) == 0, study.said
+    assert second.wait(300) == 0, study.log
     whole(study)
     assert left <= {job for _, job in study.launches("end")}
 
@@ -159,7 +116,7 @@ def test_ctrl_c_leaves_the_jobs_and_cancel_removes_them(slurm, study):
     wait_for(lambda: study.launches("start"))
     session.send_signal(signal.SIGINT)
     assert session.wait(60) == 130
-    assert "autotune cancel mine" in study.said
+    assert "autotune cancel mine" in study.log
     assert "RUNNING" in slurm.states().values()
     cancelled = study.asked("cancel", "mine")
     assert (cancelled.returncode, cancelled.stderr) == (0, "")
@@ -167,6 +124,7 @@ def test_ctrl_c_leaves_the_jobs_and_cancel_removes_them(slurm, study):
     assert "no job" in study.asked("cancel", "mine").stdout
 
 
+@pytest.mark.full
 def test_what_others_do_to_jobs_and_nodes_costs_a_run_at_most(slurm, study):
     study.write()
     study.hold.touch()
@@ -174,23 +132,24 @@ def test_what_others_do_to_jobs_and_nodes_costs_a_run_at_most(slurm, study):
     wait_for(lambda: len(study.launches("start")) >= 2)
     _, job = study.launches("start")[-1]
     slurm.call("scancel", job)
-    wait_for(lambda: "cancelled with scancel" in study.said)
+    wait_for(lambda: "cancelled with scancel" in study.log)
     wait_for(lambda: len(study.launches("start")) >= 4)
     slurm.call("scontrol", "update", f"NodeName={slurm.host}", "State=DRAIN", "Reason=test")
     wait_for(lambda: "DRAIN" in slurm.call("sinfo", "-h", "-o", "%T").stdout.upper())
     study.hold.unlink()
     wait_for(lambda: "RUNNING" not in slurm.states().values() and "PENDING" in slurm.states().values())
     slurm.call("scontrol", "update", f"NodeName={slurm.host}", "State=RESUME")
-    assert session.wait(300) == 0, study.said
+    assert session.wait(300) == 0, study.log
     trials = study.table("trials")
     assert [row["state"] for row in trials] == ["complete"] * 5
 
 
+@pytest.mark.full
 def test_a_job_beyond_its_wall_time_is_a_trial_that_took_too_long(slurm, study):
     study.write(nap=100.0, walltime="1m")
     session = study.start("--set", "budget.give_up_after=1")
     wait_for(lambda: study.launches("start"))
     _, job = study.launches("start")[0]
     slurm.call("scontrol", "update", f"JobId={job}", "EndTime=now+1")
-    assert session.wait(300) == 4, study.said
-    assert "timed out" in study.said
+    assert session.wait(300) == 4, study.log
+    assert "timed out" in study.log

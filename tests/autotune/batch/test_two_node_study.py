@@ -10,6 +10,8 @@ from tests.launchers.fakes.cluster import FakeCluster
 from tests.support.real_slurm import CORES
 from tests.support.warm import autotune
 
+pytestmark = pytest.mark.full
+
 STUDY = """
 objective = "command"
 
@@ -58,13 +60,12 @@ def tuned(folder: Path, scheduler: str, *lines: str, path: str | None = None) ->
     (folder / "node.toml").write_text(NODE.format(cores=CORES))
     (folder / "site.toml").write_text("\n".join((SITE.format(scheduler=scheduler, folder=folder), *lines)))
     words = ("study", "./mine.toml", "--launcher", scheduler, "--site", "./site.toml")
-    ended = autotune(folder, *words, environment=os.environ | ({"PATH": path} if path else {}))
+    ended = autotune(folder, *words, PATH=path or os.environ["PATH"])
     assert ended.returncode == 0, ended.stdout + ended.stderr
     trials = json.loads(autotune(folder, "trials", "mine", "--json").stdout)
     assert {(trial["np"], trial["state"]) for trial in trials} == {(np, "complete") for np in (1, CORES, 2 * CORES)}
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_on_a_real_slurm_the_ranks_are_on_both_nodes(slurm, tmp_path):
     tuned(tmp_path, "slurm", 'queue = "pair"', 'mpi = "Slurm srun"')
@@ -73,7 +74,6 @@ def test_on_a_real_slurm_the_ranks_are_on_both_nodes(slurm, tmp_path):
     assert set((tmp_path / f"hosts-{CORES}").read_text().split()) < {slurm.host, slurm.second}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("scheduler", "asked"),
     [

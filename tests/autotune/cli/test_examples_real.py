@@ -14,7 +14,7 @@ from autotune.machines.this_machine import this_machine
 from launchers.detect import detect
 from tests.support.warm import autotune
 
-pytestmark = [pytest.mark.cores, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.full, pytest.mark.cores, pytest.mark.timeout(900)]
 
 GCC = pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc: apt-get install gcc")
 HPCC = pytest.mark.skipif(
@@ -89,9 +89,9 @@ def test_the_default_of_an_example_runs_and_is_read(tmp_path, name, metric):
 )
 @pytest.mark.parametrize("kernel", ["pca", "kmeans", "svm"])
 def test_the_default_of_a_big_data_kernel_runs_and_is_read(tmp_path, kernel):
-    environment = os.environ | {"PATH": f"{BIG_DATA.parent}{os.pathsep}{os.environ['PATH']}"}
+    path = f"{BIG_DATA.parent}{os.pathsep}{os.environ['PATH']}"
     smaller = ("--set", "space.derived.rows=4000")
-    ended = autotune(tmp_path, "check", f"bigdata-{kernel}", "--run", "--json", *smaller, environment=environment)
+    ended = autotune(tmp_path, "check", f"bigdata-{kernel}", "--run", "--json", *smaller, PATH=path)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     run = json.loads(ended.stdout)["run"]
     assert run["failure"] is None
@@ -102,10 +102,10 @@ def test_the_default_of_a_big_data_kernel_runs_and_is_read(tmp_path, kernel):
 @pytest.mark.skipif(not ENGINES.is_file(), reason="no Python with onnxruntime here: AUTOTUNE_INFERENCE_PYTHON")
 @pytest.mark.parametrize("name", ["inference", "ensemble"])
 def test_the_default_of_what_serves_models_runs_and_is_read(tmp_path, name):
-    environment = os.environ | {"PATH": f"{ENGINES.parent}{os.pathsep}{os.environ['PATH']}"}
+    path = f"{ENGINES.parent}{os.pathsep}{os.environ['PATH']}"
     # The noisier the machine is, the longer a rate is looked for that it can keep up with.
     patient = ("--set", "budget.run_time_limit_s=600")
-    ended = autotune(tmp_path, "check", name, "--run", "--json", *patient, environment=environment)
+    ended = autotune(tmp_path, "check", name, "--run", "--json", *patient, PATH=path)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     run = json.loads(ended.stdout)["run"]
     assert run["failure"] is None

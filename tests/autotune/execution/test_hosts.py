@@ -1,6 +1,5 @@
 """Studies on a Ray cluster of several hosts, of which some die, while another one is cut off."""
 
-import json
 import os
 import re
 import shutil
@@ -13,10 +12,10 @@ import pytest
 from autotune.errors import ExitCode
 from autotune.execution.ray_certificates import tls_settings
 from tests.support.hosts import Hosts, ray_node, until, why_not
-from tests.support.warm import autotune
+from tests.support.study_folder import StudyFolder
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.full,
     pytest.mark.cores,
     pytest.mark.timeout(900),
     pytest.mark.skipif(bool(why_not()), reason=why_not()),
@@ -28,7 +27,7 @@ PATIENCE_S = 240.0
 WORK = """
 import os, sys, time
 log = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-host, cpus = os.uname().nodename, sorted(os.sched_getaffinity(0))
+host, cpus = os.uname().nodename, ",".join(map(str, sorted(os.sched_getaffinity(0))))
 os.write(log, f"start {sys.argv[2]} {host} {cpus}\\n".encode())
 time.sleep(0.7)
 while os.path.exists(f"{sys.argv[1]}-hold-{host}"):
@@ -73,11 +72,11 @@ IMPATIENT = {
 }
 
 
-class Place:
+class Place(StudyFolder):
     """A folder that all hosts see."""
 
     def __init__(self, folder):
-        self.folder = folder
+        super().__init__(folder)
         self.meeting = folder / "meet"
         (folder / "work.py").write_text(WORK)
         (folder / "mine.toml").write_text(STUDY.replace("FOLDER", str(folder)))
@@ -106,11 +105,6 @@ class Place:
         ]
         return host.start(argv, self.folder, self.folder / "session.log", **{**self.settings, **settings})
 
-    def launches(self, kind):
-        path = self.folder / "launches.log"
-        lines = path.read_text().splitlines() if path.exists() else []
-        return [line.split(maxsplit=3)[1:] for line in lines if line.startswith(kind)]
-
     def hold(self, name):
         """Let no run on a host end any more; return those that it has then."""
         (self.folder / f"launches.log-hold-{name}").touch()
@@ -120,12 +114,6 @@ class Place:
         started = [x for x, host, _ in self.launches("start") if host == name]
         ended = [x for x, host, _ in self.launches("end") if host == name]
         return [x for x in started if x not in ended]
-
-    def said(self, command):
-        return json.loads(autotune(self.folder, command, "mine", "--json").stdout)
-
-    def log(self):
-        return (self.folder / "session.log").read_text()
 
 
 def work(host):
@@ -144,29 +132,29 @@ def test_a_host_that_dies_and_one_that_is_cut_off_cost_their_runs_only(tmp_path)
         until(lambda: len(place.launches("end")) >= 8, PATIENCE_S)
         cut_off_runs = place.hold("host3")
         lost.cut_off()
-        assert session.wait(PATIENCE_S) == 0, place.log()
+        assert session.wait(PATIENCE_S) == 0, place.log
         # Their jobs ended with the study, those of the host that is cut off when it saw that it was alone.
         until(lambda: not work(head) and not work(lost), PATIENCE_S)
         until(lambda: not lost.processes(), PATIENCE_S)
         (place.meeting / "stop").touch()
         until(lambda: not head.processes(), PATIENCE_S)
         assert nodes[0].wait(PATIENCE_S) == 0
-    trials = {row["trial"]: row for row in place.said("trials")}
+    trials = {row["trial"]: row for row in place.table("trials")}
     assert len(trials) == TRIALS
     assert {row["state"] for row in trials.values()} == {"complete"}
     assert len({row["x"] for row in trials.values()}) == TRIALS
-    tuning = [run for run in place.said("runs") if not run["series"]]
+    tuning = [run for run in place.table("runs") if not run["series"]]
     assert len(tuning) == TRIALS
     ended = [x for x, _, _ in place.launches("end")]
     assert {str(row["x"]) for row in trials.values()} <= set(ended)
     made_last = {x: host for x, host, _ in place.launches("start")}
-    assert "host2" not in {made_last[x] for x in killed_runs}, place.log()
-    assert {made_last[x] for x in cut_off_runs} <= {"host1"}, place.log()
+    assert "host2" not in {made_last[x] for x in killed_runs}, place.log
+    assert {made_last[x] for x in cut_off_runs} <= {"host1"}, place.log
     ended_on = {(x, host) for x, host, _ in place.launches("end")}
     assert {(str(run["configuration"]["x"]), run["job"]["resources"]["hosts"][0]) for run in tuning} <= ended_on
     assert {host for _, host, _ in place.launches("start")} == {"host1", "host2", "host3"}
-    assert "host2 has left the Ray cluster" in place.log()
-    assert "host3 has left the Ray cluster" in place.log()
+    assert "host2 has left the Ray cluster" in place.log
+    assert "host3 has left the Ray cluster" in place.log
 
 
 # A look at the head's door: what it says to whom comes with a certificate of the cluster, and to whom without.
@@ -192,7 +180,7 @@ def test_nodes_that_encrypt_what_they_say_let_nobody_in_without_a_certificate(tm
         ray_node(head, place.meeting, place.settings, "--tls", head=True, cpus=0)
         ray_node(worker, place.meeting, place.settings)
         session = place.study(head, "--trials", "2", **settings)
-        assert session.wait(PATIENCE_S) == 0, place.log()
+        assert session.wait(PATIENCE_S) == 0, place.log
         address = (place.meeting / "address").read_text().strip()
         tried = [sys.executable, "-c", CALLER, address, str(place.meeting)]
         for name in ("with", "without"):
@@ -217,22 +205,22 @@ def test_jobs_end_with_a_killed_tuner_and_a_study_without_a_node_says_so(tmp_pat
         left = [process.pid for process in work(worker)]
         head.running("autotune study")[0].kill()
         killed.wait(PATIENCE_S)
-        before = {row["trial"]: row["x"] for row in place.said("trials") if row["state"] == "complete"}
+        before = {row["trial"]: row["x"] for row in place.table("trials") if row["state"] == "complete"}
         again = place.study(head)
-        until(lambda: place.log().count("space: ") == 2, PATIENCE_S)
+        until(lambda: place.log.count("space: ") == 2, PATIENCE_S)
         assert not {*left} & {process.pid for process in work(worker)}
         until(lambda: len(place.launches("end")) >= 8 and work(worker), PATIENCE_S)
         worker.kill()
-        assert again.wait(PATIENCE_S) == ExitCode.CANNOT_RUN_HERE, place.log()
-        assert "nodes of the Ray cluster that are left: none" in place.log()
+        assert again.wait(PATIENCE_S) == ExitCode.CANNOT_RUN_HERE, place.log
+        assert "nodes of the Ray cluster that are left: none" in place.log
         (place.meeting / "stop").touch()
         until(lambda: not head.processes(), PATIENCE_S)
-    after = {row["trial"]: row["x"] for row in place.said("trials") if row["state"] == "complete"}
+    after = {row["trial"]: row["x"] for row in place.table("trials") if row["state"] == "complete"}
     assert len(after) > len(before) >= 1
     assert before.items() <= after.items()
-    runs = [(run["started"], run["trial"]) for run in place.said("runs")]
+    runs = [(run["started"], run["trial"]) for run in place.table("runs")]
     assert len(set(runs)) == len(runs)
-    assert {cpus for _, _, cpus in place.launches("start")} == {"[0]", "[1]"}
+    assert {cpus for _, _, cpus in place.launches("start")} == {"0", "1"}
 
 
 # Slurm's commands, as far as the script uses them; what `srun` starts is started by the test, on the other host.
@@ -271,7 +259,7 @@ def test_the_job_script_of_a_pilot_runs_a_study_on_the_nodes_of_its_allocation(t
         (folder / "step-ended").touch()
         assert job.wait(PATIENCE_S) == 0, (folder / "job.log").read_text()
         until(lambda: not first.processes() and not second.processes(), PATIENCE_S)
-    assert {row["state"] for row in place.said("trials")} == {"complete"}
+    assert {row["state"] for row in place.table("trials")} == {"complete"}
     assert {host for _, host, _ in place.launches("end")} == {"n1", "n2"}
     assert "inside Slurm job 17" in (folder / "job.log").read_text()
     assert not (folder / "submitted").exists()

@@ -11,7 +11,9 @@ from autotune.performance.model import PerformanceModel
 from autotune.records.measurement import Measured
 from tests.support.machines import FACTS, SPACE, efficiency, measured, setting
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.full,
+]
 
 # Enough configurations to transfer, and few enough to be quick.
 TRIED = [one for one in SPACE.configurations() if one["unroll"] == 1 and one["layout"] == "rows"]

@@ -186,7 +186,7 @@ def held(sizes, seed, *, twice):
     return [bool(low[n] <= runs[n] <= high[n]) for n in range(len(found)) if n not in times_s]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_nine_in_ten_sizes_that_never_ran_are_within_their_intervals(tmp_path):
     setting = Setting("solver", "mars", "small", TOOK, {"cores": 16, "cores_per_node": 16, "nodes": 1}, {}, source="")
     job = lambda one, _: SimpleNamespace(resources=Resources(cores=one["np"]))  # noqa: E731

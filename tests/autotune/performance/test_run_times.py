@@ -105,6 +105,7 @@ def test_what_is_known_a_little_is_promised_nine_tenths():
     assert fitted([*rows("a"), *own], here).estimate(cases(here, [20])).share == 0.9
 
 
+@pytest.mark.full
 def test_intervals_hold_new_machines_nine_times_in_ten():
     inside = []
     for seed in range(25):
@@ -148,7 +149,7 @@ def test_rows_of_the_setting_itself_tell_its_level():
     assert (known_a_little.estimate(asked).half < 0.5 * new.estimate(asked).half).all()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_intervals_hold_settings_that_are_known_a_little():
     inside = []
     for seed in range(12):

@@ -47,6 +47,7 @@ def proposals(found):
     return SPACE.decode(found.rows[list(found.proposals)])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("machine", list(FACTS))
 @pytest.mark.parametrize("share", [1.0, 0.4])
 def test_it_finds_what_is_good_on_a_machine_that_it_does_not_know(machine, share):

@@ -18,6 +18,8 @@ from tests.docs.page import Page
 from tests.support.contests import DEFAULT, SIMPLE, STUDY, add, manager, new_store, noisy
 from tests.support.fakes import SECONDS, PaperExecutor
 
+pytestmark = pytest.mark.full
+
 COMMAND = ("/opt/tools/python", "-m", "autotune")
 
 
@@ -58,7 +60,6 @@ def test_without_a_winner_there_is_no_test(store):
         reframe_test(store, COMMAND, "/data/autotune.db")
 
 
-@pytest.mark.slow
 @pytest.mark.cores(1)
 @pytest.mark.skipif(
     not shutil.which("reframe"), reason="no reframe (pip install reframe-hpc, in an environment of its own)"

@@ -96,7 +96,7 @@ def test_a_failing_region_is_avoided():
     assert failures <= 8  # of 25; at random it would be half
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_it_beats_random_on_the_mean_of_many_seeds():
     space = Space([Integer.range("x", 0, 99, default=99), Integer.range("y", 0, 99, default=99)])
 

@@ -12,6 +12,8 @@ import pytest
 from autotune.search.kernel_tuner import AutotuneStrategy, KernelSpace
 from spaces.parameters.listed import Listed
 
+pytestmark = pytest.mark.full
+
 PARAMETERS = {"block": [8, 16, 32, 64], "tile": [1, 2, 4, 8], "method": ["a", "b"], "N": [256]}
 RULES = ["block * tile <= 64", "tile > 1 or method == 'a'"]
 ROOT = Path(__file__).parents[3]
@@ -123,7 +125,6 @@ print(json.dumps([len(found), env["best_config"]["time"]]))
 """
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(find_spec("kernel_tuner") is None, reason="no Kernel Tuner: see docs/how-to/kernel-tuner.md")
 def test_kernel_tuner_itself_takes_it(tmp_path):
     keys = list(PARAMETERS)

@@ -138,7 +138,7 @@ def test_words_are_numbers_for_samplers_that_know_only_those():
     assert not any(isinstance(one, optuna.distributions.CategoricalDistribution) for one in distributions)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_tpe_beats_random_on_the_mean_of_many_seeds():
     space = Space(
         [Integer.range("x", 0, 99, default=99), Integer.range("y", 0, 99, default=99)],

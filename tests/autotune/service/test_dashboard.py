@@ -17,7 +17,9 @@ import pytest
 from autotune.storage.study_store import StudyStore
 from tests.autotune.service.test_refusals import DOCS
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.full,
+]
 
 
 def command():

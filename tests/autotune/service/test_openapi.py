@@ -48,6 +48,7 @@ def test_everything_has_a_summary_and_what_is_sent_has_an_example(service):
                 assert schemas[name].get("examples"), name
 
 
+@pytest.mark.full
 def test_schemathesis_finds_nothing(service):
     program = Path(sys.executable).with_name("schemathesis")
     # A rule may refuse what the description allows (two results in one, a name that is taken), and two studies be one.

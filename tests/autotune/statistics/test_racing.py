@@ -49,7 +49,7 @@ def races(difference, statistic="median", count=400, seed=1):
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("statistic", ["median", "mean"])
 def test_a_race_that_was_ended_early_is_seldom_decided_wrongly_however_often_one_looked(statistic):
     # Flat around where it is hardest to tell; among differences of any size hardly any race is decided wrongly.

@@ -6,8 +6,8 @@ import os
 import pytest
 
 from autotune.supervision import shim
-from tests.autotune.cli.test_cli import autotune
 from tests.autotune.supervision.services import server, until
+from tests.support.warm import autotune
 
 STUDY = r"""
 objective = "command"
@@ -87,6 +87,7 @@ def test_submit_pause_resume_stop_resume_finish_forget(service):
     intact(service, len(done) + 2)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("killed", ["server", "warden", "child"])
 def test_whoever_is_killed_the_study_is_finished_and_nothing_is_made_twice(service, killed):
     trials = 8

@@ -4,12 +4,11 @@ import pytest
 
 from tests.support.chaos import TARGETS, ChaosStudy, kill_once, nothing_left
 
-pytestmark = [pytest.mark.slow, pytest.mark.cores(1)]
+pytestmark = [pytest.mark.full, pytest.mark.cores(1)]
 
 INSTANTS = 2
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("target", TARGETS)
 def test_killed_at_random_instants_nothing_is_lost_doubled_or_left(tmp_path, target):

@@ -17,7 +17,10 @@ from launchers.local import LocalLauncher
 from launchers.run import run
 from objectives.base import Answer, Context, FailureKind
 from objectives.command import plan
-from tests.launchers.jobs import STUBBORN, left_in, supervisors_in, wait_for
+from tests.launchers.jobs import STUBBORN, supervisors_in, wait_for
+from tests.support.processes import left_in
+
+pytestmark = pytest.mark.full
 
 APPLICATION = FailureKind.APPLICATION_ERROR
 INFRASTRUCTURE = FailureKind.INFRASTRUCTURE_ERROR
@@ -240,7 +243,6 @@ def traced_memory():
     tracemalloc.stop()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("line", [r"bytes(79) + b'\n'", "b'x'"], ids=["lines", "one line"])
 def test_a_flood_of_output_is_a_measurement_in_bounded_memory(folder, traced_memory, line):
     place = folder / "run"

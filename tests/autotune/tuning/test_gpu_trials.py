@@ -8,7 +8,10 @@ from itertools import pairwise
 
 import pytest
 
-pytestmark = [pytest.mark.cores(2), pytest.mark.slow]
+pytestmark = [
+    pytest.mark.full,
+    pytest.mark.cores(2),
+]
 
 CARDS = {"GPU-aaaaaaaa-1", "GPU-bbbbbbbb-2"}
 SMI = """#!/bin/sh

@@ -36,8 +36,9 @@ from launchers.run import run
 from launchers.site import Site
 from objectives.base import Metric
 from tests.launchers.fakes.cluster import FakeCluster
-from tests.launchers.jobs import left_in
 from tests.support.fakes import ListDisplay
+from tests.support.processes import left_in
+from tests.support.quick_study import quick_sections
 
 # x = 1 is the default; 2 is good for both inputs; 3 is bad for the first, and would take for ever on the second; 4 wins
 # on the first and loses on the second, which counts more.
@@ -64,26 +65,9 @@ name = "a"
 name = "b"
 weight = 3
 options = {{ argv = ["{python}", "-S", "{folder}/prog.py", "b", "{{x}}", "{folder}/log"] }}
-[budget]
-trials = 4
 [sampler]
 name = "exhaustive"
-[repeats]
-max_runs = 1
-warm_up_runs = 0
-baseline_runs = 1
-[verdict]
-candidates = 1
-rounds = 2
-pairs = 3
-max_pairs = 3
-confidence = 0.75
-[space.parameters.x]
-type = "integer"
-low = 1
-high = 4
-default = 1
-"""
+""" + quick_sections(trials=4, high=4)
 
 
 class HereExecutor(Executor):
@@ -181,7 +165,7 @@ def test_the_mix_wins_and_the_verdict_is_of_each_input(settings, tmp_path):
         tuned(settings, tmp_path, "inputs=" + _inputs(tmp_path, a=1, b=1))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_killed_within_a_run_the_same_command_makes_that_run_again(settings, tmp_path, executors):
     executors.append(HereExecutor(killed=2))
     with pytest.raises(KeyboardInterrupt):
@@ -233,7 +217,7 @@ def test_a_default_that_fails_shows_the_end_of_the_output_of_the_input_that_fail
         tuned(settings, tmp_path)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_as_jobs_of_a_batch_system_it_is_the_same(settings, tmp_path, executors, monkeypatch):
     with FakeCluster("slurm") as cluster:
         monkeypatch.setenv("PATH", cluster.path)

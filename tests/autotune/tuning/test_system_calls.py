@@ -9,7 +9,7 @@ from tests.support.faults.campaign import Request, start
 SESSIONS = tuple(name for name in Request.sessions if name != "service")
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.full,
     pytest.mark.skipif(library.why_not() is not None, reason=str(library.why_not())),
 ]
 

@@ -18,7 +18,7 @@ def finished(folder: Path, **options) -> TrainingStudy:
     folder.mkdir()
     study = TrainingStudy(folder, **options)
     study.write()
-    assert study.start().wait(300) == 0, (folder / "session.log").read_text()
+    assert study.start().wait(300) == 0, study.log
     return study
 
 
@@ -41,6 +41,7 @@ def test_trainings_go_on_from_their_checkpoints_and_no_step_is_made_twice(undist
     assert not list((undisturbed.folder / "autotune-runs" / "mine" / "checkpoints").glob("*/*"))
 
 
+@pytest.mark.full
 def test_killed_at_random_instants_it_ends_with_the_same_brackets(tmp_path, undisturbed):
     study = TrainingStudy(tmp_path)
     study.write()
@@ -49,13 +50,14 @@ def test_killed_at_random_instants_it_ends_with_the_same_brackets(tmp_path, undi
         kill_once(study, "coordinator", rng)
         assert nothing_left(study) == []
     session = study.start()
-    assert session.wait(300) == 0, (tmp_path / "session.log").read_text()
+    assert session.wait(300) == 0, study.log
     assert study.outcome() == undisturbed.outcome()
     # A killed leg goes on from its checkpoint, which is written before a step is told.
     assert max(study.trained().values()) <= 1 + INSTANTS
     assert sum(study.trained().values()) <= sum(undisturbed.trained().values()) + 2 * INSTANTS
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("rule", ["asha", "median", "none"])
 def test_other_rules_come_to_an_end(tmp_path, rule):
     study = finished(tmp_path / rule, trials=6, rule=f'rule = "{rule}"')

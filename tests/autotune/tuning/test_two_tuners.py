@@ -10,9 +10,10 @@ from collections import Counter
 
 import pytest
 
-from tests.autotune.cli.test_cli import STUDY, autotune, brief
+from tests.support.awk_study import STUDY, brief
+from tests.support.warm import autotune
 
-pytestmark = [pytest.mark.cores, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.full, pytest.mark.cores, pytest.mark.timeout(400)]
 
 TRIALS = 12
 DEFAULT, MOST_PAIRS = 0, 3

@@ -11,8 +11,8 @@ import pytest
 from tests.support.warm import autotune
 
 pytestmark = [
+    pytest.mark.full,
     pytest.mark.cores,
-    pytest.mark.slow,
     pytest.mark.timeout(600),
     pytest.mark.skipif(not shutil.which("ucx_perftest"), reason="no ucx_perftest here: apt-get install ucx-utils"),
 ]

@@ -28,7 +28,9 @@ LIBRARIES = {
 }
 """Each MPI library's compiler and start command, as Debian names them."""
 
-pytestmark = [pytest.mark.slow]
+pytestmark = [
+    pytest.mark.full,
+]
 
 
 @pytest.fixture(scope="module", params=LIBRARIES)

@@ -23,7 +23,7 @@ from objectives.mpi.rules.openmpi import ALGORITHMS
 from objectives.mpi.rules.write import rules
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.full,
     pytest.mark.skipif(not shutil.which("mpicc"), reason="no mpicc here: apt-get install libopenmpi-dev"),
 ]
 

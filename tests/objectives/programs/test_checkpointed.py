@@ -11,6 +11,8 @@ import pytest
 
 from tests.support.study_programs import loaded
 
+pytestmark = pytest.mark.full
+
 PROGRAM = Path("studies/inputs/checkpointed.py").absolute()
 SMALL = ("--mb", "1", "--steps", "40", "--restart", "0.01", "--rate", "200")
 UNDISTURBED = ("--scheme", "none", "--failures", "0")
@@ -42,7 +44,6 @@ def undisturbed(tmp_path_factory):
     return checksum(finished(tmp_path_factory.mktemp("undisturbed"), *UNDISTURBED))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [
@@ -79,7 +80,6 @@ def test_the_same_seed_gives_the_same_failures_whatever_is_done_about_them(tmp_p
 ONCE = ("--between", "0.3", "--failures", "1", "--steps", "800")
 
 
-@pytest.mark.slow
 def test_without_checkpoints_everything_is_made_again_and_with_them_little(tmp_path):
     alone = (*ONCE, "--node-share", "0")
     none = finished(tmp_path / "none", *alone, "--scheme", "none", seed=6)
@@ -88,7 +88,6 @@ def test_without_checkpoints_everything_is_made_again_and_with_them_little(tmp_p
     assert again(levels) < again(none)
 
 
-@pytest.mark.slow
 def test_a_lost_node_costs_what_only_it_had_and_a_partner_saves_it(tmp_path):
     rarely = (*ONCE, "--node-share", "1", "--scheme", "levels", "--interval", "0.005", "--flush-every", "1000")
     memory = finished(tmp_path / "memory", *rarely, "--level", "memory", seed=6)

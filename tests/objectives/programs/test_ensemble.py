@@ -16,6 +16,8 @@ from autotune.planning.prepare import prepare
 from launchers.local import local_launcher
 from tests.support.study_programs import loaded
 
+pytestmark = pytest.mark.full
+
 PROGRAM = Path("studies/inputs/ensemble.py").absolute()
 PYTHON = Path(os.environ.get("AUTOTUNE_INFERENCE_PYTHON") or Path(sys.prefix) / "share/autotune/inference/bin/python3")
 
@@ -98,7 +100,6 @@ def test_every_model_is_somewhere_and_no_group_holds_more_than_it_may(tmp_path, 
 
 
 @pytest.mark.skipif(not PYTHON.is_file(), reason="no Python with onnxruntime here: AUTOTUNE_INFERENCE_PYTHON")
-@pytest.mark.slow
 def test_the_whole_answers_as_its_models_do(tmp_path):
     groups = min(2, len(os.sched_getaffinity(0)))
     row = ["1", "0"][:groups]

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.full
+
 PROGRAM = Path("studies/inputs/serving.py").absolute()
 PYTHON = Path(os.environ.get("AUTOTUNE_INFERENCE_PYTHON") or Path(sys.prefix) / "share/autotune/inference/bin/python3")
 
@@ -45,7 +47,6 @@ def test_a_python_without_the_packages_is_told_what_to_install(tmp_path):
     assert "-m pip install numpy onnx onnxruntime openvino" in ended.stderr
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [
@@ -69,7 +70,6 @@ def test_no_setting_changes_the_answers_by_more_than_the_study_allows(tmp_path, 
     assert 0.0 < float(figures["throughput"]) <= 20.0
 
 
-@pytest.mark.slow
 def test_a_model_that_cannot_be_compiled_is_told_in_a_line(tmp_path):
     needs("torch")
     without = {"PATH": str(tmp_path), "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache")}

@@ -67,6 +67,7 @@ def covering_sample(space: Space, count: int) -> list[dict[str, object]]:
     return chosen
 
 
+@pytest.mark.full
 @pytest.mark.timeout(900)
 def test_every_kind_of_value_starts_and_agrees_on_the_energy(small, tmp_path):
     space = Space(small.parameters, small.constraints, small.facts)
@@ -104,6 +105,7 @@ def test_an_input_that_pw_refuses_is_refused_in_its_words(tmp_path):
     assert [entry.name for entry in tmp_path.iterdir() if entry.name != "plan"] == ["typo.in"]
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not shutil.which("ld1.x"), reason="no ld1.x here")
 def test_ceria_runs_with_pseudopotentials_made_here(tmp_path):
     found = plan_of({"input": "ceo2", "pseudo_cache": str(tmp_path / "cache")}, tmp_path / "plan")

@@ -12,7 +12,11 @@ import numpy as np
 import psutil
 import pytest
 
-pytestmark = pytest.mark.slow
+from tests.support.processes import command_line, left_in, living
+
+pytestmark = [
+    pytest.mark.full,
+]
 
 PROGRAMS = Path(__file__).parents[3] / "objectives/training/programs"
 PYTHON = Path(os.environ.get("AUTOTUNE_TORCH_PYTHON") or Path(sys.prefix) / "share/autotune/torch/bin/python")
@@ -44,11 +48,7 @@ def run(folder, *arguments, **variables):
 def nothing_is_left(folder):
     """Assert that no process of a run goes on, and that the workers' meeting place is gone."""
     for _ in range(200):
-        running = [
-            found.info["cmdline"]
-            for found in psutil.process_iter(["cmdline", "cwd", "status"])
-            if found.info["cwd"] == str(folder) and found.info["status"] != psutil.STATUS_ZOMBIE
-        ]
+        running = left_in(folder)
         if not running and not list(folder.glob("ddp-*")):
             return
         time.sleep(0.1)
@@ -283,7 +283,8 @@ def test_a_killed_process_ends_the_run(victim, tmp_path):
         if victim == "leader":
             process.kill()
         else:
-            workers = [one for one in psutil.Process(process.pid).children() if "spawn_main" in " ".join(one.cmdline())]
+            children = psutil.Process(process.pid).children()
+            workers = living(lambda child: "spawn_main" in command_line(child), children)
             assert len(workers) == 2
             workers[1].kill()
         _, stderr = process.communicate(timeout=60)

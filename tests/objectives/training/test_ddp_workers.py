@@ -10,7 +10,9 @@ from objectives.training.programs.ddp import workers
 from objectives.training.programs.ddp.messages import Brake, Pulse, Shared
 from objectives.training.programs.ddp.options import settings_of
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.full,
+]
 
 
 def stand_in(rank, settings, shared, parent, folder):

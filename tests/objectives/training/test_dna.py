@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -18,8 +17,11 @@ import psutil
 import pytest
 
 from tests.objectives.training.dna_folder import write_folder
+from tests.support.processes import command_line, living
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.full,
+]
 
 PROGRAMS = Path(__file__).parents[3] / "objectives/training/programs"
 TINY = ("--length", "64", "--windows", "8", "--validation-windows", "16", "--batch-size", "4", "--filters", "4")
@@ -213,23 +215,14 @@ def test_ranks_learn_as_one_does_from_all_their_windows(torch_python: Path, tmp_
     assert [line["val_loss"] for line in seen] == pytest.approx([line["val_loss"] for line in expected], rel=0.05)
 
 
-def left_of(session: int) -> list[str]:
-    """Return the processes of a session that have not ended."""
-    found = []
-    for one in psutil.process_iter():
-        with suppress(psutil.Error, ProcessLookupError):  # others end meanwhile
-            if one.status() != psutil.STATUS_ZOMBIE and os.getsid(one.pid) == session:
-                found.append(str(one))
-    return found
-
-
 @pytest.mark.parametrize("ending", ["asked", "rank killed", "first killed"])
 def test_ranks_end_together(torch_python: Path, tmp_path: Path, ending: str) -> None:
     options = ("--ranks", "2", "--epochs", "100000", "--patience", "100000", "--checkpoint-every", "100000")
     process = Program(torch_python, tmp_path / "kept").start(*options, session=True)
     assert process.stdout is not None
     process.stdout.readline()
-    [rank] = [one for one in psutil.Process(process.pid).children() if "spawn_main" in " ".join(one.cmdline())]
+    children = psutil.Process(process.pid).children()
+    [rank] = living(lambda child: "spawn_main" in command_line(child), children)
     if ending == "asked":
         os.killpg(process.pid, signal.SIGTERM)  # as a batch system does: all processes of the job
     else:
@@ -245,7 +238,7 @@ def test_ranks_end_together(torch_python: Path, tmp_path: Path, ending: str) -> 
         assert stderr.startswith(f"rank 1 (process {rank.pid}) has been killed by SIGKILL; ")
         assert stderr.count("\n") == 1
     for _ in range(100):
-        if not (left := left_of(process.pid)):
+        if not (left := living(lambda one: os.getsid(one.pid) == process.pid)):
             return
         time.sleep(0.1)
     pytest.fail(f"left: {left}")

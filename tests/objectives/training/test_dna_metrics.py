@@ -12,7 +12,9 @@ from dna import metrics, progress
 from hypothesis import given
 from hypothesis import strategies as st
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.full,
+]
 
 
 scored = st.lists(st.tuples(st.integers(-8, 8).map(lambda n: n / 2), st.booleans()), min_size=1, max_size=30)

@@ -9,6 +9,8 @@ import pytest
 
 from tests.support.study_programs import loaded
 
+pytestmark = pytest.mark.full
+
 PROGRAM = Path("studies/inputs/fused.py").absolute()
 PROGRAMS = Path("objectives/training/programs").absolute()
 PYTHON = Path(os.environ.get("AUTOTUNE_TORCH_PYTHON") or Path(sys.prefix) / "share/autotune/torch/bin/python")
@@ -66,7 +68,6 @@ def test_a_python_without_torch_is_told_who_has_one():
 
 
 @needs_torch
-@pytest.mark.slow
 @pytest.mark.parametrize("model", ["small-cnn", "resnet50"])
 def test_the_sizes_are_those_of_the_network_that_ddp_trains(model):
     text = (
@@ -79,7 +80,6 @@ def test_the_sizes_are_those_of_the_network_that_ddp_trains(model):
 
 
 @needs_torch
-@pytest.mark.slow
 @pytest.mark.parametrize(("bucket", "compression", "count"), [("default", "none", 2), ("0", "fp16", 16)])
 def test_gradients_are_summed_and_the_sums_are_right(bucket, compression, count):
     ended = with_torch("--seconds", "0.01", "--bucket-mib", bucket, "--compression", compression)
@@ -89,7 +89,6 @@ def test_gradients_are_summed_and_the_sums_are_right(bucket, compression, count)
 
 
 @needs_torch
-@pytest.mark.slow
 def test_numbers_that_are_not_the_mean_over_the_workers_are_counted(tmp_path):
     text = (
         "import argparse, fused, torch, torch.distributed as dist\n"

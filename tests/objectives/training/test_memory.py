@@ -10,7 +10,9 @@ import pytest
 
 from objectives.training import ddp, dna
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.full,
+]
 
 PROGRAMS = Path(__file__).parents[3] / "objectives/training/programs"
 PYTHON = Path(os.environ.get("AUTOTUNE_TORCH_PYTHON") or Path(sys.prefix) / "share/autotune/torch/bin/python")

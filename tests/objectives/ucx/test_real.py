@@ -2,9 +2,7 @@
 
 import shutil
 import time
-from pathlib import Path
 
-import psutil
 import pytest
 
 from autotune.execution.task import Task, run_job, run_task
@@ -12,6 +10,7 @@ from launchers.local import local_launcher
 from objectives import registry
 from objectives.base import Context, FailureKind, PlanError
 from spaces import Space
+from tests.support.processes import left_in
 
 pytestmark = [
     pytest.mark.slow,
@@ -28,11 +27,6 @@ def outcome_of(plan, configuration, folder, limit_s=60.0):
     folder.mkdir()
     job = plan.objective.job(configuration, Context(folder, (), limit_s))
     return run_task(Task(1, job, plan.objective), local_launcher())
-
-
-def left_running(folder: Path) -> list[str]:
-    processes = psutil.process_iter(["cmdline", "cwd"])
-    return [" ".join(found.info["cmdline"] or ()) for found in processes if found.info["cwd"] == str(folder)]
 
 
 @pytest.fixture
@@ -57,15 +51,17 @@ def test_a_variable_without_effect_is_known(perftest, tmp_path):
     assert outcome.unused == ("UCX_TCP_TX_SEG_SIZE",)
 
 
+@pytest.mark.full
 def test_a_hang_ends_at_its_limit_with_nothing_left(perftest, tmp_path):
     began = time.monotonic()
     hanging = {"UCX_TLS": "tcp", "UCX_TCP_SNDBUF": "16K"}
     outcome = outcome_of(perftest, hanging, tmp_path / "trial", limit_s=4.0)
     assert outcome.failure is FailureKind.TIMED_OUT
     assert time.monotonic() - began < 30
-    assert not left_running(tmp_path / "trial")
+    assert not left_in(tmp_path / "trial")
 
 
+@pytest.mark.full
 def test_the_merge_gives_the_same_table_with_other_transports(tmp_path):
     try:
         merge = plan_of({"benchmark": "merge", "iterations": 2, "warm_up": 0}, tmp_path / "plan")

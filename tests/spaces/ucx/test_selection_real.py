@@ -17,6 +17,8 @@ from spaces.ucx.config import lanes, parse
 from spaces.ucx.selection import select
 from tests.spaces.ucx.test_selection import space_of
 
+pytestmark = pytest.mark.full
+
 needs_ucx = pytest.mark.skipif(shutil.which("ucx_info") is None, reason="ucx_info is not installed (ucx-utils)")
 needs_perftest = pytest.mark.skipif(shutil.which("ucx_perftest") is None, reason="ucx_perftest is not installed")
 
@@ -46,7 +48,6 @@ def valid_with(selection, name, value):
     return Space(selection.parameters, [*selection.constraints, *wanted], {}).nearest({name: value})
 
 
-@pytest.mark.slow
 @needs_ucx
 def test_the_installed_ucx_gives_a_large_space():
     variables, _, selection = installed()
@@ -61,13 +62,11 @@ def test_the_installed_ucx_gives_a_large_space():
     assert len(Counter(found.get("UCX_TLS") for found in drawn)) > 1
 
 
-@pytest.mark.slow
 @needs_ucx
 def test_a_value_that_ucx_refuses_is_seen_here():
     assert "ERROR" in ucx_info("-e", "-u", "t", UCX_RNDV_SCHEME="nonsense")
 
 
-@pytest.mark.slow
 @needs_ucx
 def test_ucx_accepts_every_value_and_opens_its_transports_with_it():
     _, _, selection = installed()
@@ -78,7 +77,6 @@ def test_ucx_accepts_every_value_and_opens_its_transports_with_it():
             assert not any(word in said for word in ("ERROR", "WARN", "nvalid")), (configuration, said)
 
 
-@pytest.mark.slow
 @needs_ucx
 def test_ucx_opens_its_transports_with_any_configuration():
     _, _, selection = installed()
@@ -87,7 +85,6 @@ def test_ucx_opens_its_transports_with_any_configuration():
         assert not any(word in said for word in ("ERROR", "WARN", "nvalid")), (configuration, said)
 
 
-@pytest.mark.slow
 @needs_ucx
 @needs_perftest
 def test_messages_of_a_mebibyte_arrive_with_any_size_of_buffers_and_any_transport():

@@ -8,7 +8,9 @@ from playwright.sync_api import expect
 
 from tests.autotune.service.page.conftest import DESKTOP, PHONE
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.full,
+]
 
 OUTSIDE = """() => {
     const svg = document.querySelector('.plot svg').getBoundingClientRect();

@@ -5,7 +5,9 @@ from playwright.sync_api import expect
 
 from tests.autotune.service.page.conftest import TIMES
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.full,
+]
 
 
 def test_what_is_known_to_work(fake, new_page, keep):

@@ -181,6 +181,7 @@ def test_an_error_of_the_connection_goes_with_it(fake, new_page):
     expect(error).to_have_count(0)
 
 
+@pytest.mark.full
 def test_a_silent_connection_is_noticed_within_twenty_seconds(fake, new_page):
     study = fake.add("qe", "running", 3, budget=10_000)
     study.held = True

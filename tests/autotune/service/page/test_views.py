@@ -8,7 +8,9 @@ from playwright.sync_api import expect
 
 from tests.autotune.service.page.conftest import TIMES, until
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.full,
+]
 
 COLOURS = """() => [...document.querySelectorAll('.plot .panel .mark')].map(mark => {
     const { fill, stroke } = getComputedStyle(mark);
