@@ -48,7 +48,7 @@ COMMANDS = (
     CommandEntry("picture", LOOK, "report", "picture", "Draw a metric over parameters, or a decision table."),
     CommandEntry("importance", LOOK, "report", "importance", "Say what share each parameter and pair explains."),
     CommandEntry("export", LOOK, "report", "export", "Print every measurement of a study as CSV or JSON."),
-    CommandEntry("predict", PREDICT, "predict", "predict", "Predict the best configurations for a machine."),
+    CommandEntry("predict", PREDICT, "predict", "predict", "Predict the best configurations; compare machines."),
     CommandEntry(
         "rightsize",
         PREDICT,

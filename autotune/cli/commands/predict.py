@@ -1,5 +1,6 @@
-"""`autotune predict`: the configurations that should be best on a machine where nothing has run."""
+"""`autotune predict`: the configurations that should be best on machines where nothing has run."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -33,18 +34,21 @@ from autotune.lockfile import temporary_folder
 if TYPE_CHECKING:
     from autotune.performance.predict import Question, Target
     from autotune.performance.regression.prediction import Interval, Prediction, Proposal
+    from objectives.base import Metric
 
 MachineOption = Annotated[
-    str,
+    list[str] | None,
     typer.Option(
-        "--machine", metavar="NAME|FILE", help="A described machine (`autotune machine --list`), a file, or `this`."
+        "--machine",
+        metavar="NAME|FILE",
+        help="A described machine (`autotune machine --list`), a file, or `this`, the default. Repeat it to compare.",
     ),
 ]
 
 
 def predict(
     name: StudyArgument,
-    machine: MachineOption = "this",
+    machine: MachineOption = None,
     nodes: Annotated[int, typer.Option("--nodes", min=1, help="Number of its nodes that a run may use.")] = 1,
     installation: InstallationOption = None,
     top: Annotated[int, typer.Option("--top", min=1, help="Number of configurations to propose.")] = 5,
@@ -68,38 +72,59 @@ def predict(
     target: Annotated[Path | None, typer.Option("--output", "-o", help="Write the script to a file instead.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Predict the best configurations for a machine.
+    """Predict the best configurations; compare machines.
 
-    The model learns from measurements on other machines. Nothing runs on the machine itself.
+    The model learns from measurements on other machines. Nothing runs on the machine itself. With several machines the
+    table shows the best configuration of each; below it stands the ratio of the first machine to each of the others.
     """
     check_one_form(script, as_json=as_json)
     check_has_script(script, target)
     if script is not None and facts_file is not None and input_file is None:
         msg = "a job needs the input itself, of which --facts tells only the size: name it with --input FILE"
         raise typer.BadParameter(msg, param_hint="--script")
-    from autotune.performance.measurements.dataset import measurements
+    if script is not None and len(machine or ()) > 1:
+        msg = "a job script is for one machine: give one --machine"
+        raise typer.BadParameter(msg, param_hint="--script")
+    from autotune.performance.measurements.dataset import measurements, program_of
     from autotune.performance.measurements.shipped import shipped
-    from autotune.performance.predict import installed, question, restricted, target_of
+    from autotune.performance.predict import installed, question, restricted
     from autotune.performance.predict import predict as predicted
     from launchers.local import local_launcher
 
     chosen = choose(name, changes, input_file, facts_file=facts_file)
-    target_machine = target_of(machine, nodes, installation or ())
-    with temporary_folder("predict") as scratch:
-        asked = question(chosen, target_machine, local_launcher(), scratch)
-        is_shipped = any(row.setting.program == asked.setting.program for row in shipped())
-        known = measurements(known_storages(storage, also or (), may_be_new=is_shipped))
-        prepared = restricted(installed(asked, known), where or ())
-        for note in prepared.plan.notes:
-            errors().print(note, markup=False)
-        prediction = predicted(prepared, known, top)
-        if script is not None:
-            write_script(_script(prepared, target_machine, prediction, script, scratch), target)
-            return
-    if as_json:
+    targets = _targets(machine or [], nodes, installation or [])
+    program = program_of(chosen.objective, chosen.name, mixed=bool(chosen.inputs))
+    is_shipped = any(row.setting.program == program for row in shipped())
+    known = measurements(known_storages(storage, also or (), may_be_new=is_shipped))
+    predictions: dict[str, Prediction] = {}
+    for one in targets:
+        with temporary_folder("predict") as scratch:
+            asked = question(chosen, one, local_launcher(), scratch)
+            prepared = restricted(installed(asked, known), where or ())
+            for note in prepared.plan.notes:
+                errors().print(note if len(targets) == 1 else f"{one.machine}: {note}", markup=False)
+            predictions[one.machine] = prediction = predicted(prepared, known, top)
+            if script is not None:
+                write_script(_script(prepared, one, prediction, script, scratch), target)
+                return
+    if len(targets) > 1:
+        _compare(predictions, as_json=as_json)
+    elif as_json:
         print_json(prediction.to_dict())
-        return
-    _print(prediction, str(prepared.space.size))
+    else:
+        _print(prediction, str(prepared.space.size))
+
+
+def _targets(machines: list[str], nodes: int, installation: list[str]) -> "list[Target]":
+    """Return the machines that are asked about, each of them once; this one if none is named."""
+    from autotune.machines.catalogue import THIS
+    from autotune.performance.predict import target_of
+
+    targets = [target_of(machine, nodes, installation) for machine in machines or [THIS]]
+    if len({target.machine for target in targets}) < len(targets):
+        msg = "a machine is named twice: name each once"
+        raise typer.BadParameter(msg, param_hint="--machine")
+    return targets
 
 
 def _print(prediction: "Prediction", size: str) -> None:
@@ -108,12 +133,9 @@ def _print(prediction: "Prediction", size: str) -> None:
     from autotune.statistics.ratio_words import ratio_title
 
     metric = prediction.setting.metric
-    for line in prediction.grounds:
+    for line in _remarks(prediction):
         output().print(line, markup=False)
-    for line in prediction.doubts:
-        output().print(f"doubt: {line}", markup=False)
-    value = f"{metric.name} [{metric.unit}]" if metric.unit else metric.name
-    table = Table("", "configuration", value.replace("[", r"\["), ratio_title(metric))
+    table = Table("", "configuration", _title(metric), ratio_title(metric))
     for number, proposal in enumerate(prediction.proposals, start=1):
         cells = (_cell(proposal.value, proposal.measured_runs), _gain(prediction, proposal))
         table.add_row(str(number), shown(proposal.configuration).replace("[", r"\["), *cells)
@@ -139,6 +161,51 @@ def _print(prediction: "Prediction", size: str) -> None:
         "as often as they say, as far as the past tells (autotune model)",
         markup=False,
     )
+
+
+def _compare(predictions: "Mapping[str, Prediction]", *, as_json: bool) -> None:
+    """Print the best configuration of each machine, and the ratio of the first machine to each of the others."""
+    from rich.table import Table
+
+    from autotune.performance.machine_ratio import machine_ratios
+    from autotune.statistics.ratio_words import ratio_title
+
+    ratios = machine_ratios(predictions)
+    if as_json:
+        machines = {machine: found.to_dict() for machine, found in predictions.items()}
+        print_json({"machines": machines, "ratios": [ratio.to_dict() for ratio in ratios]})
+        return
+    said: dict[str, list[str]] = {}
+    for machine, prediction in predictions.items():
+        for line in _remarks(prediction):
+            said.setdefault(line, []).append(machine)
+    for line, about_machines in said.items():
+        about = "" if len(about_machines) == len(predictions) else f"{'; '.join(about_machines)}: "
+        output().print(f"{about}{line}", markup=False)
+    metrics = list(dict.fromkeys(prediction.setting.metric for prediction in predictions.values()))
+    table = Table("machine", "best configuration", *map(_title, metrics), ratio_title(metrics[0]))
+    for machine, prediction in predictions.items():
+        first = prediction.proposals[0] if prediction.proposals else None
+        value = "not known" if first is None else _cell(first.value, first.measured_runs)
+        values = [value if prediction.setting.metric == metric else "" for metric in metrics]
+        words = ("nothing can be proposed", *values, "")
+        if first is not None:
+            words = (shown(first.configuration), *values, _gain(prediction, first))
+        table.add_row(*(word.replace("[", r"\[") for word in (machine, *words)))
+    output().print(table)
+    for ratio in ratios:
+        output().print(ratio.sentence(), markup=False)
+
+
+def _remarks(prediction: "Prediction") -> list[str]:
+    """Return what a prediction rests on, and its doubts."""
+    return [*prediction.grounds, *(f"doubt: {line}" for line in prediction.doubts)]
+
+
+def _title(metric: "Metric") -> str:
+    """Return the title of a column of values, for a table that reads markup."""
+    title = f"{metric.name} [{metric.unit}]" if metric.unit else metric.name
+    return title.replace("[", r"\[")
 
 
 def _cell(interval: "Interval | None", runs: int = 0) -> str:

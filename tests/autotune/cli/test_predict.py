@@ -99,6 +99,51 @@ def test_a_prediction(known):
     assert "fitted on " in told.stdout
 
 
+TWO = ("predict", "./solver.toml", "--machine", "gadi", "--machine", "aion")
+
+
+def test_two_machines_are_a_row_each_and_a_ratio(known):
+    del known
+    told = run(*TWO, "--top", "2")
+    rows = [line for line in told.stdout.splitlines() if line.startswith("│")]
+    assert [re.split(r"\s*│\s*", row)[1] for row in rows] == ["gadi", "aion"]
+    assert "gadi: doubt: nothing was measured on gadi" in told.stdout
+    assert re.search(
+        r"^(gadi is \S+ times as fast as aion \(|how gadi compares with aion is)", told.stdout, re.MULTILINE
+    )
+
+
+def test_two_machines_as_json_are_what_each_alone_is(known):
+    del known
+    found = json.loads(run(*TWO, "--json", "--top", "2").stdout)
+    assert found["machines"]["gadi"] == json.loads(asked("--json", "--top", "2").stdout)
+    assert list(found["machines"]) == ["gadi", "aion"]
+    (ratio,) = found["ratios"]
+    assert (ratio["machines"], ratio["metric"]) == (["gadi", "aion"], "took_s")
+    assert (ratio["ratio"] is None) is bool(ratio["why"])
+
+
+def test_notes_say_which_machine_they_are_about(known):
+    del known
+    told = run(*TWO, "--where", "x <= 24").stderr
+    assert "gadi: the default configuration, x=48 y=1, breaks --where" in told
+    assert "aion: the default configuration, " in told
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--script", "sh"), "a job script is for one machine"),
+        (("--machine", "gadi"), "a machine is named twice"),
+    ],
+)
+def test_what_needs_one_machine_refuses_two(known, words, message):
+    del known
+    told = run(*TWO, *words)
+    assert told.exit_code == ExitCode.USAGE
+    assert message in " ".join(told.stderr.replace("│", " ").split())
+
+
 @pytest.fixture
 def known_there(folder):
     """The study's own problem was measured on the machine."""
