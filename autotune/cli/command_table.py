@@ -56,13 +56,6 @@ COMMANDS = (
         "rightsize",
         "Find nodes, ranks and threads for a deadline or a budget.",
     ),
-    CommandEntry(
-        "compare-machines",
-        PREDICT,
-        "sizing.compare_machines",
-        "compare_machines",
-        "Say which of two machines is faster, or that nobody knows.",
-    ),
     CommandEntry("model", PREDICT, "model", "model", "Show the model's data, and how well it predicts."),
     CommandEntry("import", PREDICT, "importing", "import_", "Import measurements that were made elsewhere."),
     CommandEntry("replay", PREDICT, "replay", "replay", "Replay recorded measurements with smaller budgets."),

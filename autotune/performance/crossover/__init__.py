@@ -1,1 +1,0 @@
-"""Which of two machines is faster, from which size on, and where nobody knows."""
