@@ -34,7 +34,6 @@ COMMANDS = (
     CommandEntry("confirm", TUNE, "compare", "confirm", "Compare the best trials with the default in fresh runs."),
     CommandEntry("watch", TUNE, "watching.watch", "watch", "Check by a few runs that the winner still wins."),
     CommandEntry("ablate", TUNE, "compare", "ablate", "Measure what each changed option of the winner is worth."),
-    CommandEntry("scaling", TUNE, "compare", "scaling", "Measure strong and weak scaling of the winner."),
     CommandEntry("reread", TUNE, "keeping", "reread", "Read the kept outputs of a study's runs again."),
     CommandEntry("sweep", TUNE, "sweep", "sweep", "Measure one parameter, or two, over their values."),
     CommandEntry("studies", LOOK, "known", "studies", "List the studies that ship, with what they came to here."),

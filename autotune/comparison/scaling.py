@@ -1,28 +1,26 @@
-"""Scaling: the configuration to use with one process, two, and so on.
+"""Scaling: what more processes are worth, from a sweep over their number.
 
-Strong scaling: the same work, shared by more processes; weak scaling: the work grows with them. All run in interleaved
-rounds. Speed-up and efficiency are those of the textbook (Hager & Wellein, Introduction to High Performance Computing
-for Scientists and Engineers, 2010, chapter 5), against the fewest processes that were measured.
+Strong scaling: the same work, shared by more processes; weak scaling: the work grows with them. Speed-up and efficiency
+are those of the textbook (Hager & Wellein, Introduction to High Performance Computing for Scientists and Engineers,
+2010, chapter 5), against the fewest processes that were measured, in pairs of runs of the same rounds.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import exp, log
+from statistics import median
 from typing import Any, Literal
 
-from autotune.comparison.blocks import Blocks, BlockTable, Side
-from autotune.comparison.findings import standings_of
-from autotune.coordination.run_manager import RunManager
-from autotune.errors import CannotRunHereError, StudyFileError
-from autotune.formatting import shown
-from autotune.records.series import Series
-from autotune.storage.study_store import StudyStore
-from autotune.studyfile import ScalingSection, StudyFile
-from launchers.software.digest import text_digest
+from autotune.comparison.blocks import BlockTable
+from autotune.statistics import signed_rank
+from autotune.statistics.verdict import ratio_interval
+from autotune.studyfile import ScalingSection
 from objectives.base import Metric
 from spaces import Configuration, Space
-from spaces.parameters.problem import Problem
 
 Kind = Literal["strong", "weak"]
+Estimate = tuple[float, float | None, float | None]
+"""A value, and the ends of its interval: None for the reference itself, and with too few rounds for one."""
 
 
 @dataclass(frozen=True)
@@ -37,120 +35,102 @@ class ScalingPoint:
     configuration: Configuration
     runs: int
     value: float
-    speed_up: float
-    efficiency: float
+    speed_up: Estimate
+    efficiency: Estimate
     others: Mapping[str, float]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON-able form."""
-        return {**vars(self), "configuration": dict(self.configuration), "others": dict(self.others)}
+        lists = {"speed_up": list(self.speed_up), "efficiency": list(self.efficiency)}
+        return {**vars(self), **lists, "configuration": dict(self.configuration), "others": dict(self.others)}
 
 
-def variants(base: Configuration, space: Space, section: ScalingSection) -> list[tuple[Kind, int, Configuration]]:
-    """Return the valid configurations that differ from `base` in processes, and in work for weak scaling.
+@dataclass(frozen=True)
+class Scaled:
+    """Configurations by the number of processes: of the same work, and of work that grows with them.
 
-    Raises:
-        StudyFileError: the space has no such parameters, or these have no numbers.
+    `remark` says why there are none of the second kind, though the study names what grows.
     """
-    known = {parameter.name: parameter for parameter in space.parameters}
-    missing = [name for name in (section.processes, section.work) if name and (name not in known or name not in base)]
-    if missing:
-        msg = f"the space has no {', '.join(map(repr, missing))} that is always set"
-        raise StudyFileError(Problem(msg, "scaling"))
-    names = [name for name in (section.processes, section.work) if name]
-    no_numbers = [name for name in names if not all(type(value) is int for value in known[name].values)]
-    if no_numbers:
-        msg = f"{', '.join(no_numbers)} must be a whole number to be scaled"
-        raise StudyFileError(Problem(msg, "scaling"))
-    scaled: list[tuple[Kind, int, Configuration]] = []
-    for count in sorted(map(int, known[section.processes].values)):
-        strong = {**base, section.processes: count}
-        if space.contains(strong):
-            scaled.append(("strong", count, strong))
+
+    strong: Mapping[int, Configuration]
+    weak: Mapping[int, Configuration]
+    remark: str = ""
+
+    @classmethod
+    def of(cls, section: ScalingSection, space: Space, base: Configuration, swept: Sequence[Configuration]) -> "Scaled":
+        """Return the `swept` configurations, and those with the same work a process as `base`."""
+        strong = {int(one[section.processes]): one for one in swept if type(one.get(section.processes)) is int}
         if section.work is None:
-            continue
-        work, rest = divmod(int(base[section.work]) * count, int(base[section.processes]))
-        weak = {**strong, section.work: work}
-        if not rest and space.contains(weak):
-            scaled.append(("weak", count, weak))
-    return scaled
+            return cls(strong, {})
+        values = {parameter.name: parameter.values for parameter in space.parameters}
+        for name in (section.processes, section.work):
+            if name not in base or not all(type(value) is int for value in values[name]):
+                return cls(strong, {}, f"no weak scaling: {name} is no whole number that is always set")
+        weak = {}
+        for count, configuration in strong.items():
+            work, rest = divmod(int(base[section.work]) * count, int(base[section.processes]))
+            scaled = {**configuration, section.work: work}
+            if not rest and space.contains(scaled):
+                weak[count] = scaled
+        return cls(strong, weak)
 
+    def remarks(self, table: BlockTable) -> list[str]:
+        """Return what the runs have to tell beside their values, and why weak scaling was not measured."""
+        said = [f"{side.label}: {line}" for number, side in enumerate(table.sides) for line in table.remarks(number)]
+        return [*said, self.remark] if self.remark else said
 
-def scale(  # noqa: PLR0913  by keyword
-    store: StudyStore,
-    manager: RunManager,
-    space: Space,
-    study: StudyFile,
-    *,
-    base: Configuration | None,
-    rounds: int,
-) -> list[ScalingPoint]:
-    """Scale the configuration to use, `base`, in `rounds` rounds, those of an earlier call included.
-
-    Raises:
-        StudyFileError: the study file does not say what counts processes.
-        CannotRunHereError: there is no configuration to use yet.
-    """
-    if study.scaling is None:
-        msg = 'the study file does not say which parameter counts processes: [scaling] processes = "np"'
-        raise StudyFileError(Problem(msg, "scaling"))
-    if base is None:
-        msg = "no configuration of this study has worked yet: there is nothing to scale"
-        raise CannotRunHereError(msg)
-    wanted = variants(base, space, study.scaling)
-    configurations: list[Configuration] = []
-    for _, _, configuration in wanted:
-        if dict(configuration) not in map(dict, configurations):
-            configurations.append(configuration)
-    sides = tuple(Side(f"{number}", configuration) for number, configuration in enumerate(configurations))
-    series = Series.scaling(text_digest(repr(sorted(base.items()))))
-    standings = standings_of(store, study.repeats.statistic)
-    subject = f"scaling {shown(base)}"
-    table = Blocks(store, manager, standings, series, sides, study.sampler.seed, series.kind.label, subject).until(
-        rounds
-    )
-    for index, side in enumerate(sides):
-        for failure in table.failures(index)[:1]:
-            manager.display.line(f"not in the tables, {shown(side.configuration)}: {failure}")
-        for remark in table.remarks(index):
-            manager.display.line(f"{shown(side.configuration)}: {remark}")
-    metrics = store.definition.metrics
-    return [
-        point
-        for kind in ("strong", "weak")
-        for point in _points(kind, [variant for variant in wanted if variant[0] == kind], table, metrics)
-    ]
+    def points(self, table: BlockTable, metrics: Sequence[Metric], confidence: float) -> tuple[ScalingPoint, ...]:
+        """Return what was measured, by the first of the `metrics`; the others are told beside it."""
+        return (
+            *_points("strong", self.strong, table, metrics, confidence),
+            *_points("weak", self.weak, table, metrics, confidence),
+        )
 
 
 def _points(
-    kind: Kind, wanted: list[tuple[Kind, int, Configuration]], table: BlockTable, metrics: tuple[Metric, ...]
+    kind: Kind,
+    configurations: Mapping[int, Configuration],
+    table: BlockTable,
+    metrics: Sequence[Metric],
+    confidence: float,
 ) -> list[ScalingPoint]:
-    measured = []
-    for _, count, configuration in wanted:
-        side = table.place(configuration)
-        if side is not None and table.values(side):
-            measured.append((count, configuration, len(table.values(side)), table.medians(side)))
+    sides = {count: table.place(configurations[count]) for count in sorted(configurations)}
+    measured = {count: side for count, side in sides.items() if side is not None and table.values(side)}
     if not measured:
         return []
-    target, (fewest, _, _, first) = metrics[0], measured[0]
-    return [
-        ScalingPoint(
-            kind,
-            count,
-            configuration,
-            runs,
-            medians[target.name],
-            *_gain(kind, target, first[target.name], medians[target.name], count / fewest),
-            {metric.name: medians[metric.name] for metric in metrics[1:] if metric.name in medians},
+    target, others = metrics[0], metrics[1:]
+    fewest, first = next(iter(measured.items()))
+    points = []
+    for count, side in measured.items():
+        pairs = table.pairs(first, side)
+        if not pairs:
+            continue
+        more, medians = count / fewest, table.medians(side)
+        gain: Estimate = (1.0, None, None) if side == first else _gain(pairs, target, confidence)
+        # Of more work, a time is that of more work; a rate counts the work itself.
+        speed_up = _times(gain, more) if kind == "weak" and target.direction == "minimize" else gain
+        points.append(
+            ScalingPoint(
+                kind,
+                count,
+                configurations[count],
+                len(table.values(side)),
+                medians[target.name],
+                speed_up,
+                _times(speed_up, 1.0 / more),
+                {metric.name: medians[metric.name] for metric in others if metric.name in medians},
+            )
         )
-        for count, configuration, runs, medians in measured
-    ]
+    return points
 
 
-def _gain(kind: Kind, target: Metric, first: float, value: float, more: float) -> tuple[float, float]:
-    """Return speed-up and efficiency. A rate counts the work that is done; a time is that of a run's work."""
-    if target.direction == "maximize":
-        return value / first, value / first / more
-    # With weak scaling a run has `more` times the work.
-    speed_up = first / value * (more if kind == "weak" else 1.0)
-    return speed_up, speed_up / more
+def _gain(pairs: Sequence[tuple[float, float]], metric: Metric, confidence: float) -> Estimate:
+    """Return how many times better the second of each pair is."""
+    if len(pairs) >= signed_rank.least_pairs(confidence):
+        return ratio_interval(pairs, metric, confidence)
+    return exp(median(metric.cost(log(first / second)) for first, second in pairs)), None, None
+
+
+def _times(estimate: Estimate, factor: float) -> Estimate:
+    value, low, high = estimate
+    return value * factor, None if low is None else low * factor, None if high is None else high * factor

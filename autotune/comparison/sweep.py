@@ -15,6 +15,7 @@ from typing import Any
 from autotune.comparison.blocks import Blocks, BlockTable, Side
 from autotune.comparison.findings import standings_of
 from autotune.comparison.leaders import Leader, leaders
+from autotune.comparison.scaling import Scaled, ScalingPoint
 from autotune.coordination.run_manager import RunManager
 from autotune.errors import StudyFileError
 from autotune.formatting import shown, written
@@ -23,7 +24,7 @@ from autotune.statistics import signed_rank
 from autotune.statistics.ratio_words import Interval, ends, times
 from autotune.statistics.verdict import ratio_interval
 from autotune.storage.study_store import StudyStore
-from autotune.studyfile import StudyFile
+from autotune.studyfile import ScalingSection, StudyFile
 from launchers.software.digest import text_digest
 from objectives.base import Metric
 from spaces import Configuration, Space, Value
@@ -87,7 +88,7 @@ class Sweep:
 
     `compared` says how many configurations are compared with the base, those that fail among them. `leaders` are, of
     two parameters, the best value of the second at each of the first. `base_broken` are the limits that the base's runs
-    break.
+    break. `scaling` is what more processes are worth, where their number was swept.
     """
 
     over: tuple[str, ...]
@@ -101,6 +102,7 @@ class Sweep:
     points: tuple[SweepPoint, ...]
     leaders: tuple[Leader, ...] = ()
     base_broken: tuple[str, ...] = ()
+    scaling: tuple[ScalingPoint, ...] = ()
 
     @property
     def measured(self) -> tuple[SweepPoint, ...]:
@@ -132,6 +134,7 @@ class Sweep:
             "points": [point.to_dict() for point in self.points],
             "best": self.best and dict(self.best.values),
             "leaders": [leader.to_dict() for leader in self.leaders],
+            "scaling": [point.to_dict() for point in self.scaling],
         }
 
 
@@ -149,11 +152,13 @@ def sweep(  # noqa: PLR0913  by keyword
     sides = variants.sides(request.base_name)
     both = (sorted(variants.base.items()), sorted(repr(sorted(side.configuration.items())) for side in sides))
     series = Series.sweep(text_digest(repr(both)))
+    confidence, compared, scaled = study.verdict.confidence, variants.compared, variants.scaled
+    levels = (confidence, _level_of_each(compared, confidence))
 
     def result(table: BlockTable) -> Sweep:
         broken = [tuple(map(str, standings.limits.broken_in(table.runs_of(side)))) for side in range(len(table.sides))]
         points = tuple(
-            _point(table, point, configuration, standings.metric, study.verdict.confidence, broken)
+            _point(table, point, configuration, standings.metric, levels, broken)
             for point, configuration in variants.points
         )
         values = table.values(0).values()
@@ -163,12 +168,13 @@ def sweep(  # noqa: PLR0913  by keyword
             request.base_name,
             median(values) if values else None,
             standings.metric,
-            study.verdict.confidence,
+            confidence,
             request.repeats,
-            len(table.sides) - 1,
+            compared,
             points,
-            leaders(table, variants.rivals(table, broken), standings.metric, study.verdict.confidence),
+            leaders(table, variants.rivals(table, broken), standings.metric, confidence),
             broken[0],
+            () if scaled is None else scaled.points(table, store.definition.metrics, confidence),
         )
 
     blocks = Blocks(
@@ -184,19 +190,28 @@ def sweep(  # noqa: PLR0913  by keyword
         other_workload=standings.baseline is None,
         live=lambda table: live(result(table)),
     )
-    return result(blocks.until(request.repeats))
+    table = blocks.until(request.repeats)
+    for line in () if scaled is None else scaled.remarks(table):
+        manager.display.line(line)
+    return result(table)
 
 
 @dataclass(frozen=True)
 class Variants:
-    """The points to measure, with their configurations: None for one that is not valid, which says why."""
+    """The points to measure, with their configurations: None for one that is not valid, which says why.
+
+    `scaled` are the configurations by the number of processes, if that is what is swept.
+    """
 
     base: Configuration
     points: tuple[tuple[SweepPoint, Configuration | None], ...]
+    scaled: Scaled | None = None
 
     @classmethod
-    def of(cls, space: Space, request: Request, base: Configuration) -> "Variants":
-        """Return the variants of the base.
+    def of(
+        cls, space: Space, request: Request, base: Configuration, section: ScalingSection | None = None
+    ) -> "Variants":
+        """Return the variants of the base; `section` says which parameter counts processes.
 
         Raises:
             StudyFileError: the space has no such parameters or values, or the base is not valid.
@@ -218,17 +233,28 @@ class Variants:
             why = "; ".join(space.violations(configuration))
             point = SweepPoint(swept, is_base=dict(configuration) == dict(base), why=why)
             points.append((point, None if why else configuration))
-        return cls(base, tuple(points))
+        if section is None or list(request.over) != [section.processes]:
+            return cls(base, tuple(points))
+        valid = [configuration for _, configuration in points if configuration is not None]
+        return cls(base, tuple(points), Scaled.of(section, space, base, valid))
+
+    @property
+    def compared(self) -> int:
+        """How many configurations are compared with the base."""
+        return sum(configuration is not None and not point.is_base for point, configuration in self.points)
 
     def sides(self, base_name: str) -> tuple[Side, ...]:
-        """Return what is compared: the base first, and every other valid point."""
+        """Return what runs: the base first, every other valid point, and what has more work for more processes."""
         label = next((point.label for point, _ in self.points if point.is_base), base_name)
-        others = (
+        others = [
             Side(point.label, configuration)
             for point, configuration in self.points
             if configuration is not None and not point.is_base
-        )
-        return (Side(label, self.base), *others)
+        ]
+        sides = (Side(label, self.base), *others)
+        known = [dict(side.configuration) for side in sides]
+        larger = () if self.scaled is None else self.scaled.weak.values()
+        return (*sides, *(Side(shown(one), one) for one in larger if dict(one) not in known))
 
     def rivals(self, table: BlockTable, broken: Sequence[Sequence[str]]) -> dict[str, list[tuple[str, int]]]:
         """Return the sides that have the same value of the first parameter, by it: those of a second compete there.
@@ -254,9 +280,11 @@ def _point(  # noqa: PLR0913, PLR0917  what a point is read from
     point: SweepPoint,
     configuration: Configuration | None,
     metric: Metric,
-    confidence: float,
+    levels: tuple[float, float],
     broken: Sequence[tuple[str, ...]],
 ) -> SweepPoint:
+    """Return a point with what was measured there, at two `levels` of confidence: of one value, and of all together."""
+    confidence, level = levels
     side = None if configuration is None else table.place(configuration)
     if side is None:
         return point
@@ -274,7 +302,6 @@ def _point(  # noqa: PLR0913, PLR0917  what a point is read from
         return SweepPoint(**known | {"value": base * ratio})
     interval = ratio_interval(pairs, metric, confidence)
     values = [base * factor if metric.direction == "maximize" else base / factor for factor in interval]
-    level = _level_of_each(len(table.sides) - 1, confidence)
     is_sure = len(pairs) >= signed_rank.least_pairs(level) and ratio_interval(pairs, metric, level)[1] > 1.0
     found = {"value": values[0], "low": min(values), "high": max(values), "speed_up": interval, "is_sure": is_sure}
     return SweepPoint(**known | found)

@@ -25,7 +25,6 @@ class SeriesKind(StrEnum):
     ABLATE = "ablate"
     SIMPLIFY = "simplify"
     WORKLOAD = "workload"
-    SCALING = "scaling"
     SWEEP = "sweep"
     SIZE = "size"
     CELL = "cell"
@@ -99,11 +98,6 @@ class Series:
     def workload(cls, name: str, digest: str, winner: int) -> Self:
         """Return the series that compares the winner with the default on another workload, which has this digest."""
         return cls(SeriesKind.WORKLOAD, (name, digest, str(winner)))
-
-    @classmethod
-    def scaling(cls, digest: str) -> Self:
-        """Return the series that scales the configuration with this digest."""
-        return cls(SeriesKind.SCALING, (digest,))
 
     @classmethod
     def sweep(cls, digest: str) -> Self:

@@ -210,7 +210,7 @@ class ModelSection(Section):
 
 
 class ScalingSection(Section):
-    """What `autotune scaling` varies: the parameter that counts `processes`; `work` grows with it in weak scaling."""
+    """The parameter that counts `processes`, for a sweep over it; `work` grows with it in weak scaling."""
 
     processes: str
     work: str | None = None

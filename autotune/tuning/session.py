@@ -5,7 +5,6 @@ from contextlib import contextmanager, nullcontext
 
 from autotune.comparison.ablation import Point, ablate
 from autotune.comparison.findings import Ablation, standings_of
-from autotune.comparison.scaling import ScalingPoint, scale
 from autotune.comparison.sizing import SizingRequest, check_is_sized
 from autotune.comparison.sweep import Request, Sweep, Variants, sweep
 from autotune.comparison.watching.check import differences
@@ -211,17 +210,6 @@ def _preferred(store: StudyStore) -> Point | None:
     return Point(summary.preference.point.trial, summary.front.metrics)
 
 
-def scale_study(study: StudyFile, settings: SessionSettings, display: Display, rounds: int) -> list[ScalingPoint]:
-    """Run the configuration to use with one process, two, and so on.
-
-    Raises:
-        AutotuneError: the study is busy, cannot run here, or does not say what counts processes.
-    """
-    with opened_study(study, settings, display) as opened, runs_of(opened) as manager:
-        base = summarise(opened.store).configuration
-        return scale(opened.store, manager, opened.prepared.space, study, base=base, rounds=rounds)
-
-
 def sweep_study(  # noqa: PLR0913, PLR0917  what it is about, where, and how it is shown
     study: StudyFile,
     settings: SessionSettings,
@@ -238,11 +226,11 @@ def sweep_study(  # noqa: PLR0913, PLR0917  what it is about, where, and how it 
 
     def check(prepared: Prepared) -> None:
         # A mistyped name neither waits for cores nor leaves a study behind.
-        Variants.of(prepared.space, request, prepared.space.default())
+        Variants.of(prepared.space, request, prepared.space.default(), study.scaling)
 
     with opened_study(study, settings, display, check) as opened:
         store, space = opened.store, opened.prepared.space
-        variants = Variants.of(space, request, at(summarise(store), space))
+        variants = Variants.of(space, request, at(summarise(store), space), study.scaling)
         with runs_of(opened) as manager:
             return sweep(store, manager, study, request=request, variants=variants, live=live)
 

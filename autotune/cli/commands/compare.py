@@ -1,4 +1,4 @@
-"""`autotune confirm`, `ablate` and `scaling`: compare the winner with the default, take it apart, and scale it."""
+"""`autotune confirm` and `ablate`: compare the winner with the default, and take it apart."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,15 +26,11 @@ from autotune.cli.options import (
 from autotune.cli.where import CoresOption, as_wide_as, check_commands, cluster_of, machine_and_launcher
 from autotune.errors import ExitCode
 from autotune.execution.signals import pausable
-from autotune.formatting import shown
 from autotune.storage.address import storage_url
 from autotune.storage.study_lock import IfHeld
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from autotune.comparison.findings import Ablation
-    from autotune.comparison.scaling import ScalingPoint
     from autotune.coordination.session_settings import SessionSettings
     from autotune.records.study import Definition
     from autotune.studyfile import StudyFile
@@ -182,57 +178,6 @@ def _nothing_to_take_apart(settings: "SessionSettings", *, as_json: bool) -> Non
         output().print(f"{why}: there is nothing to take apart", markup=False)
     if infeasible:
         raise typer.Exit(ExitCode.NOTHING_FEASIBLE)
-
-
-def scaling(
-    name: StudyName,
-    rounds: Annotated[int, typer.Option("--rounds", min=1, help="Number of runs for each number of processes.")] = 3,
-    storage: Storage = DEFAULT_STORAGE,
-    runs: RunsOption = None,
-    cores: CoresOption = None,
-    noise: NoiseOption = None,
-    wait: WaitOption = False,
-    take_over: TakeOverOption = False,
-    quiet: QuietOption = False,
-    notify: NotifyOption = None,
-    as_json: AsJson = False,
-) -> None:
-    """Measure strong and weak scaling of the winner.
-
-    The winner runs with one process, two, and so on. The result is a table for each kind of scaling.
-    """
-    from autotune.tuning.session import scale_study
-
-    study, settings = stored(name, Place(storage, runs, cores, if_held(wait, take_over), noise), {})
-    with at_end(notify, settings.name):
-        with pausable() as pause, displayed(when_stopped(settings), quiet=quiet) as display:
-            measured = scale_study(study, replace(settings, pause=pause), display, rounds)
-        if as_json:
-            print_json([point.to_dict() for point in measured])
-            return
-        for kind in ("strong", "weak"):
-            points = [point for point in measured if point.kind == kind]
-            if points:
-                output().print(_scaling_table(points, f"{kind} scaling"))
-
-
-def _scaling_table(points: "list[ScalingPoint]", title: str) -> "Table":
-    from rich.table import Column, Table
-
-    others = list(dict.fromkeys(name for point in points for name in point.others))
-    fixed = (Column(name, no_wrap=True) for name in ("processes", "runs", "value", "speed-up", "efficiency"))
-    table = Table(*fixed, *(Column(name.replace("_", " ")) for name in others), title=title)
-    table.caption = f"the first: {shown(points[0].configuration)}".replace("[", r"\[")
-    for point in points:
-        table.add_row(
-            str(point.processes),
-            str(point.runs),
-            f"{point.value:.4g}",
-            f"{point.speed_up:.2f}",
-            f"{point.efficiency:.0%}",
-            *(f"{point.others[name]:.2g}" if name in point.others else "" for name in others),
-        )
-    return table
 
 
 def when_stopped(settings: "SessionSettings") -> str:

@@ -26,9 +26,13 @@ from autotune.cli.options import (
 )
 from autotune.cli.where import CoresOption
 from autotune.execution.signals import pausable
+from autotune.formatting import shown
 from autotune.storage.address import sqlite_path, storage_url
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
+    from autotune.comparison.scaling import Estimate, ScalingPoint
     from autotune.comparison.sweep import Sweep
     from autotune.coordination.session_settings import SessionSettings
     from autotune.results.summary import Summary
@@ -92,7 +96,7 @@ def sweep(
 
     The other parameters are fixed. All values run in interleaved rounds, so that the machine's drift cancels. The study
     need not have run before. The same command again resumes; more --repeats add rounds. Other --values are another
-    sweep.
+    sweep. Over the number of processes (`[scaling]` in the study file) it also tells speed-up and parallel efficiency.
     """
     from autotune.comparison.sweep import Request, described
     from autotune.pictures.ablation import lines
@@ -131,10 +135,38 @@ def sweep(
         leading = [leader.sentence(result.metric) for leader in result.leaders]
         for line in (drawn(result), *_left_out(result), *leading, end.verdict):
             output().print(line, markup=False)
+        for kind in ("strong", "weak"):
+            points = [point for point in result.scaling if point.kind == kind]
+            if points:
+                output().print(_scaling_table(points, f"{kind} scaling"))
         if chart is not None:
             path = picture or settings.runs / f"sweep-{'-'.join(result.over)}.png"
             save(chart, path)
             output().print(f"picture: {path}", markup=False)
+
+
+def _scaling_table(points: "list[ScalingPoint]", title: str) -> "Table":
+    from rich.table import Column, Table
+
+    others = list(dict.fromkeys(name for point in points for name in point.others))
+    fixed = (Column(name, no_wrap=True) for name in ("processes", "runs", "value", "speed-up", "efficiency"))
+    table = Table(*fixed, *(Column(name.replace("_", " ")) for name in others), title=title)
+    table.caption = f"the first: {shown(points[0].configuration)}".replace("[", r"\[")
+    for point in points:
+        table.add_row(
+            str(point.processes),
+            str(point.runs),
+            f"{point.value:.4g}",
+            _estimate(point.speed_up, ".2f"),
+            _estimate(point.efficiency, ".0%"),
+            *(f"{point.others[name]:.2g}" if name in point.others else "" for name in others),
+        )
+    return table
+
+
+def _estimate(estimate: "Estimate", form: str) -> str:
+    value, low, high = estimate
+    return f"{value:{form}}" if low is None or high is None else f"{value:{form}} ({low:{form}} to {high:{form}})"
 
 
 def _left_out(result: "Sweep") -> list[str]:

@@ -28,7 +28,7 @@ def test_every_command_that_may_take_a_study_over_has_the_option():
     commands = typer.main.get_command(app).commands
     options = {name: {flag for one in command.params for flag in one.opts} for name, command in commands.items()}
     running = {name for name, its in options.items() if {"--take-over", "--cores"} <= its}
-    assert {"study", "confirm", "ablate", "scaling", "sweep", "rightsize", "watch"} <= running
+    assert {"study", "confirm", "ablate", "sweep", "rightsize", "watch"} <= running
     assert [name for name in sorted(running) if "--noise" not in options[name]] == []
 
 

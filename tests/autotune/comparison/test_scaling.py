@@ -1,23 +1,22 @@
+"""Strong and weak scaling, from a sweep over the number of processes."""
+
 from dataclasses import replace
 from io import StringIO
 
-import numpy as np
 import pytest
 from rich.console import Console
 
-from autotune.cli.commands.compare import _scaling_table
-from autotune.comparison.scaling import scale, variants
-from autotune.errors import CannotRunHereError, StudyFileError
+from autotune.cli.commands.sweep import _scaling_table
+from autotune.comparison.blocks import BlockTable, Side
+from autotune.comparison.scaling import Scaled
+from autotune.comparison.sweep import Request, Variants, sweep
 from autotune.formatting import shown
-from autotune.results.summary import summarise
-from autotune.storage.observation import Observation
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import ScalingSection
 from objectives.base import REMARK, Metric
-from spaces import Constraint, Integer, Space
+from spaces import Choice, Constraint, Integer, Space
 from tests.support.contests import manager
 from tests.support.fakes import SECONDS, PaperExecutor, definition, study_file, took
-from tests.support.stored import add_trial
 
 SPACE = Space(
     [Integer("np", (1, 2, 3, 4), default=2), Integer("work", (12, 24, 48), default=24)],
@@ -31,80 +30,81 @@ def amdahl(configuration):
     return took(configuration["work"] / 12 * (0.1 + 0.9 / configuration["np"]))
 
 
-@pytest.fixture
-def store(tmp_path):
-    return StudyStore.create(f"sqlite:///{tmp_path / 'autotune.db'}", "paper", definition(SPACE))
+def swept(folder, timed, section=SECTION, *, repeats=6, metrics=(SECONDS,), over=("np",)):
+    store = StudyStore.create(f"sqlite:///{folder / 'autotune.db'}", "paper", definition(SPACE, metrics=metrics))
+    request = Request(dict.fromkeys(over), {}, repeats)
+    variants = Variants.of(SPACE, request, SPACE.default(), section)
+    working, executor = manager(folder, PaperExecutor(timed)), study_file()
+    found = sweep(store, working, executor, request=request, variants=variants, live=lambda result: "")
+    return found, working
 
 
-def measured(store):
-    add_trial(store, SPACE, SPACE.default(), amdahl(SPACE.default()), worth=Observation(value=1.0))
+def by_processes(found, kind):
+    return {point.processes: point for point in found.scaling if point.kind == kind}
 
 
-def scaled(store, folder, executor, study, rounds):
-    base = summarise(store).configuration
-    return scale(store, manager(folder, executor), SPACE, study, base=base, rounds=rounds)
-
-
-def study(**sections):
-    return study_file(**sections)
-
-
-def test_strong_and_weak_scaling_are_against_the_fewest_processes(store, tmp_path):
-    measured(store)
-    executor = PaperExecutor(amdahl)
-    found = scaled(store, tmp_path, executor, study(scaling=SECTION.model_dump()), 3)
-    strong = {point.processes: point for point in found if point.kind == "strong"}
-    assert set(strong) == {1, 2, 3, 4}
-    assert strong[1].speed_up == strong[1].efficiency == 1.0
-    assert strong[4].speed_up == pytest.approx(1 / (0.1 + 0.9 / 4))
-    assert strong[4].efficiency == pytest.approx(strong[4].speed_up / 4)
-    weak = {point.processes: point for point in found if point.kind == "weak"}
+def test_strong_and_weak_scaling_are_against_the_fewest_processes(tmp_path):
+    found, _ = swept(tmp_path, amdahl)
+    strong, weak = by_processes(found, "strong"), by_processes(found, "weak")
+    gain = 1 / (0.1 + 0.9 / 4)
+    assert strong[1].speed_up == strong[1].efficiency == (1.0, None, None)
+    assert strong[4].speed_up == pytest.approx((gain, gain, gain))
+    assert strong[4].efficiency == pytest.approx((gain / 4,) * 3)
     # Three processes would need 36 of work, which is not among the values.
     assert {count: point.configuration["work"] for count, point in weak.items()} == {1: 12, 2: 24, 4: 48}
-    assert weak[2].speed_up == pytest.approx(1.0 / (2 * 0.55) * 2)
-    assert {point.runs for point in found} == {3}
-    again = PaperExecutor(amdahl)
-    assert scaled(store, tmp_path, again, study(scaling=SECTION.model_dump()), 3) == found
-    assert again.launched == []
+    assert weak[2].speed_up == pytest.approx((1.0 / (2 * 0.55) * 2,) * 3)
+    assert {point.runs for point in found.scaling} == {6}
 
 
-def test_runs_of_scaling_are_no_runs_of_the_study(store, tmp_path):
-    measured(store)
-    before = store.trials()
-    scaled(store, tmp_path, PaperExecutor(amdahl), study(scaling=SECTION.model_dump()), 1)
-    assert store.trials() == before
+def test_more_work_is_no_value_of_the_sweep(tmp_path):
+    found, _ = swept(tmp_path, amdahl)
+    assert [point.label for point in found.points] == ["np=1", "np=2", "np=3", "np=4"]
+    assert found.compared == 3
 
 
-def test_what_cannot_be_scaled_is_said(store, tmp_path):
-    with pytest.raises(StudyFileError, match="which parameter counts processes"):
-        scaled(store, tmp_path, PaperExecutor(amdahl), study(), 1)
-    with pytest.raises(CannotRunHereError, match="nothing to scale"):
-        scaled(store, tmp_path, PaperExecutor(amdahl), study(scaling=SECTION.model_dump()), 1)
-    with pytest.raises(StudyFileError, match="'ranks'"):
-        variants({"np": 1}, SPACE, ScalingSection(processes="ranks"))
+def test_a_sweep_over_something_else_tells_no_scaling(tmp_path):
+    assert swept(tmp_path, amdahl, repeats=1, over=("work",))[0].scaling == ()
 
 
-def test_the_numbers_are_medians(store, tmp_path):
-    measured(store)
-    rng = np.random.default_rng(0)
-
-    def noisy(configuration):
-        return took(amdahl(configuration).metrics["wall_s"] * float(rng.lognormal(0.0, 0.05)))
-
-    found = scaled(store, tmp_path, PaperExecutor(noisy), study(scaling={"processes": "np"}), 5)
-    assert {point.kind for point in found} == {"strong"}
-    runs = [
-        run.outcome.metrics[SECONDS.name]
-        for run in store.runs()
-        if run.series.is_comparison and run.configuration["np"] == 1
-    ]
-    assert found[0].value == float(np.median(runs))
+def test_without_work_there_is_strong_scaling_only_and_with_few_rounds_no_interval(tmp_path):
+    found, _ = swept(tmp_path, amdahl, ScalingSection(processes="np"), repeats=1)
+    assert {point.kind for point in found.scaling} == {"strong"}
+    assert by_processes(found, "strong")[2].speed_up == (pytest.approx(1.0 / 0.55), None, None)
+    table = Console(width=200, file=StringIO())
+    table.print(_scaling_table(list(found.scaling), "strong scaling"))
+    assert "1.82 " in table.file.getvalue()
+    assert "91%" in table.file.getvalue()
 
 
-def test_what_some_runs_did_not_tell_is_said_and_the_others_stand_in_the_tables(tmp_path):
+def test_of_a_rate_more_work_is_in_the_rate_already(tmp_path):
+    rate = Metric("rate", "1/s", "maximize", kind="rate")
+
+    def timed(configuration):
+        return replace(amdahl(configuration), metrics={"rate": 10.0 * configuration["np"] * 0.9})
+
+    found, _ = swept(tmp_path, timed, metrics=(rate,))
+    for kind in ("strong", "weak"):
+        point = by_processes(found, kind)[4]
+        assert (point.speed_up[0], point.efficiency[0]) == pytest.approx((4.0, 1.0))
+
+
+@pytest.mark.parametrize("work", ["size", "rows"])
+def test_work_that_is_no_whole_number_gives_strong_scaling_only_and_a_remark(work):
+    space = Space([Integer("np", (1, 2), default=1), Choice("size", ("small", "large"), default="small")])
+    swept = [{"np": 1, "size": "small"}, {"np": 2, "size": "small"}]
+    scaled = Scaled.of(ScalingSection(processes="np", work=work), space, space.default(), swept)
+    assert (list(scaled.strong), scaled.weak) == ([1, 2], {})
+    assert scaled.remark == f"no weak scaling: {work} is no whole number that is always set"
+
+
+def test_before_anything_ran_there_is_nothing_to_tell():
+    sides = (Side("np=1", {"np": 1}), Side("np=2", {"np": 2}))
+    scaled = Scaled({1: {"np": 1}, 2: {"np": 2}}, {})
+    assert scaled.points(BlockTable(sides, {}, SECONDS.name), (SECONDS,), 0.95) == ()
+
+
+def test_what_some_runs_did_not_tell_is_said_and_the_others_stand_in_the_table(tmp_path):
     balance = Metric("load_balance", "", "maximize")
-    made = StudyStore.create(f"sqlite:///{tmp_path / 'b.db'}", "paper", definition(SPACE, metrics=(SECONDS, balance)))
-    measured(made)
 
     def told(configuration):
         ended = amdahl(configuration)
@@ -112,12 +112,10 @@ def test_what_some_runs_did_not_tell_is_said_and_the_others_stand_in_the_tables(
             return replace(ended, details={REMARK: "no efficiencies: no rank wrote"})
         return replace(ended, metrics={**ended.metrics, balance.name: 0.5})
 
-    working = manager(tmp_path, PaperExecutor(told))
-    base = summarise(made).configuration
-    found = scale(made, working, SPACE, study(scaling={"processes": "np"}), base=base, rounds=2)
-    assert [dict(point.others) for point in found] == [{}, *[{"load_balance": 0.5}] * 3]
-    said = [line for line in working.display.lines if "no efficiencies" in line]
-    assert said == [f"{shown({**base, 'np': 1})}: no efficiencies: no rank wrote"]
+    found, working = swept(tmp_path, told, ScalingSection(processes="np"), repeats=2, metrics=(SECONDS, balance))
+    assert [dict(point.others) for point in found.scaling] == [{}, *[{"load_balance": 0.5}] * 3]
+    assert "np=1: no efficiencies: no rank wrote" in working.display.lines
     table = Console(width=200, file=StringIO())
-    table.print(_scaling_table(found, "strong scaling"))
+    table.print(_scaling_table(list(found.scaling), "strong scaling"))
     assert "load balance" in table.file.getvalue()
+    assert shown(found.scaling[0].configuration) in table.file.getvalue()

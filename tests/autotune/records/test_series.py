@@ -14,7 +14,7 @@ STORED = {
     Series.ablate(12): "ablate:12",
     Series.simplify(12, "a1b2"): "simplify:12:a1b2",
     Series.workload("large", "c3d4", 12): "workload:large:c3d4:12",
-    Series.scaling("e5f6"): "scaling:e5f6",
+    Series.sweep("e5f6"): "sweep:e5f6",
     Series.watch(12, 3): "watch:12:3",
 }
 NAMES = {
@@ -28,7 +28,7 @@ NAMES = {
     RunId(Series.select((3, 5)), round=100, side=2): "select-3-5-100-2",
     RunId(Series.simplify(12, "a1b2"), round=0, side=0): "simplify-12-a1b2-00-0",
     RunId(Series.workload("very-large", "c3d4", 12), round=9): "workload-very-large-c3d4-12-09-0",
-    RunId(Series.scaling("e5f6"), round=1, side=10): "scaling-e5f6-01-10",
+    RunId(Series.sweep("e5f6"), round=1, side=10): "sweep-e5f6-01-10",
     RunId(Series.watch(12, 3), round=1, side=1): "watch-12-3-01-1",
 }
 
