@@ -1,6 +1,7 @@
 """Every command of every page runs, or is exempt for one of a few reasons."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -81,6 +82,8 @@ def test_the_page_on_predictions_predicts(played):
     assert json.loads(player.said["autotune predict qe --json"])["setting"]["program"] == "qe"
     assert "there are" in player.said["autotune predict qe"]
     assert "np=1200 npool=20" in player.said["autotune predict qe --facts ceria.toml --machine gadi --nodes 25"]
+    two = player.said["autotune predict qe --facts ceria.toml --machine gadi --machine theta --nodes 25"]
+    assert re.search(r"^gadi is \S+ times as fast as theta \(", two, re.MULTILINE)
     assert "data-science" in player.said["autotune model"]
     (python,) = (block.text for block in Page.read("docs/prediction.md").blocks if block.is_python)
     assert "'npool':" in player.said[python]
