@@ -1,8 +1,8 @@
 """`python -m autotune` without the seconds that its imports take: run as `python -m tests.support.warm FD`.
 
 A server that has done so forks for each command, which has a process, a folder, an environment, cores and files of its
-own, and ends as any other Python does. Commands that start from nothing are tested in `test_played_front_pages.py`, and wherever a
-session is a process to be killed.
+own, and ends as any other Python does. Commands that start from nothing are tested in `test_played_front_pages.py`, and
+wherever a session is a process to be killed.
 """
 
 import atexit
