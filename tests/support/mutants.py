@@ -3,6 +3,7 @@
     python -m tests.support.mutants sample --out DIR            choose mutants; write DIR/mutants.json and DIR/probed
     (cd DIR/probed && ./run test --all --durations=0 ...)       records in DIR/hits which tests reach which mutant
     python -m tests.support.mutants judge --out DIR --junit F   run those tests against each mutant, the quickest first
+                                                                of the default set, then the others
 
 A mutant is one changed expression inside a function of the main path: a comparison or an arithmetic operator
 replaced, a number one larger, a condition negated, a result or a call dropped. Only tests that reach the expression can
@@ -60,7 +61,7 @@ def _mutant_reached(number, _seen=set()):
 
 @dataclass(frozen=True)
 class Mutant:
-    """One changed expression: characters `begin` to `end` of a file become `text`."""
+    """One changed expression: `text` replaces the characters `begin` to `end`, in the lines `context` of a file."""
 
     number: int
     room: str
@@ -70,6 +71,7 @@ class Mutant:
     end: int
     original: str
     text: str
+    context: str
 
 
 def changes(source: str) -> Iterator[tuple[ast.expr, str]]:
@@ -154,7 +156,9 @@ def sample(root: Path, per_room: int, seed: int) -> list[Mutant]:
             original = source[begin:end]
             assert ast.parse(f"({original})", mode="eval")
             name = str(file.relative_to(root))
-            mutants.append(Mutant(len(mutants), room, name, node.lineno, begin, end, original, text))
+            lines = source.splitlines(keepends=True)
+            context = "".join(lines[max(0, node.lineno - 2) : (node.end_lineno or node.lineno) + 1])
+            mutants.append(Mutant(len(mutants), room, name, node.lineno, begin, end, original, text, context))
     return mutants
 
 
@@ -206,54 +210,76 @@ def read_durations(junit: Path) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Judgement:
-    """What the tests said of a mutant; `by` is the first test that failed, or empty."""
+    """Which test noticed a mutant.
+
+    number: The mutant.
+    by: The first test that failed; empty if none did.
+    is_default: Whether that test is in the default set.
+    tests: How many tests were run.
+    left_out: How many tests reach the mutant and were beyond the budget.
+    """
 
     number: int
-    killed: bool
     by: str
+    is_default: bool
     tests: int
-    seconds: float
-    cut: int
+    left_out: int
 
 
-def judge(checkout: Path, mutant: Mutant, tests: Sequence[tuple[float, str]], budget_s: float) -> Judgement:
-    """Run tests, the quickest first, until one fails or the budget is spent."""
+def judge(checkout: Path, mutant: Mutant, sets: Sequence[Sequence[tuple[float, str]]], budget_s: float) -> Judgement:
+    """Run the tests of one set after the other, each from the quickest on, until one fails.
+
+    Args:
+        sets: The default set, then the others: seconds and node id of each test that reaches the mutant.
+        budget_s: The most time that the tests of a set may take, by these seconds.
+    """
     path = checkout / mutant.file
     source = path.read_text(encoding="utf-8")
-    assert source[mutant.begin : mutant.end] == mutant.original
-    path.write_text(f"{source[: mutant.begin]}({mutant.text}){source[mutant.end :]}", encoding="utf-8")
-    chosen: list[tuple[float, str]] = []
-    for seconds, test in sorted(tests):
-        if sum(spent for spent, _ in chosen) + seconds <= budget_s:
-            chosen.append((seconds, test))
-    by = ""
+    path.write_text(_mutated(source, mutant), encoding="utf-8")
+    run = left_out = 0
     try:
-        spent = sum(seconds for seconds, _ in chosen)
-        if chosen:
-            by = _first_failure(checkout, [test for _, test in chosen], 60 + 4 * spent)
+        for number, tests in enumerate(sets):
+            chosen = _affordable(tests, budget_s)
+            run, left_out = run + len(chosen), left_out + len(tests) - len(chosen)
+            limit_s = 120 + 4 * sum(seconds for seconds, _ in chosen)
+            if chosen and (by := _first_failure(checkout, [test for _, test in chosen], limit_s)):
+                return Judgement(mutant.number, by, number == 0, run, left_out)
     finally:
         path.write_text(source, encoding="utf-8")
-    return Judgement(mutant.number, bool(by), by, len(chosen), spent, len(tests) - len(chosen))
+    return Judgement(mutant.number, "", False, run, left_out)
+
+
+def _mutated(source: str, mutant: Mutant) -> str:
+    begin = mutant.begin
+    if source[begin : mutant.end] != mutant.original:
+        # The file has changed since the sample was taken: the lines around the place find it.
+        begin = source.index(mutant.context) + mutant.context.index(mutant.original)
+    return f"{source[:begin]}({mutant.text}){source[begin + len(mutant.original) :]}"
+
+
+def _affordable(tests: Sequence[tuple[float, str]], budget_s: float) -> list[tuple[float, str]]:
+    spent, chosen = 0.0, []
+    for seconds, test in sorted(tests):
+        spent += seconds
+        if spent <= budget_s or not chosen:
+            chosen.append((seconds, test))
+    return chosen
 
 
 def _first_failure(checkout: Path, tests: Sequence[str], limit_s: float) -> str:
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as listed:
         listed.write("\n".join(tests) + "\n")
         listed.flush()
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-p",
-            "no:cacheprovider",
-            "-x",
-            "-q",
-            "--tb=no",
-            "-rfE",
-            f"@{listed.name}",
-        ]
+        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-x", "-q", "--tb=no", "-rfE"]
         with subprocess.Popen(
-            command, cwd=checkout, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+            [*command, f"@{listed.name}"],
+            cwd=checkout,
+            # Also what a test starts imports the mutant.
+            env=os.environ | {"PYTHONPATH": os.fspath(checkout)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
         ) as process:
             try:
                 output, _ = process.communicate(timeout=limit_s)
@@ -267,60 +293,75 @@ def _first_failure(checkout: Path, tests: Sequence[str], limit_s: float) -> str:
     return "" if process.returncode in {0, 5} else f"exit code {process.returncode}: {output[-200:]}"
 
 
-def main() -> None:
-    """Sample, or judge."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("action", choices=["sample", "judge"])
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--per-room", type=int, default=20)
-    parser.add_argument("--seed", type=int, default=19)
-    parser.add_argument("--junit", type=Path)
-    parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--budget-s", type=float, default=120)
-    parser.add_argument("--name", default="judged")
-    options = parser.parse_args()
-    root = Path(__file__).parents[2]
-    if options.action == "sample":
-        mutants = sample(root, options.per_room, options.seed)
-        options.out.mkdir(parents=True, exist_ok=True)
-        (options.out / "mutants.json").write_text(json.dumps([asdict(mutant) for mutant in mutants], indent=1))
-        subprocess.run(["git", "clone", "-q", root, options.out / "probed"], check=True)
-        probe(options.out / "probed", mutants, (options.out / "hits").resolve())
-        return
-    mutants = [Mutant(**mutant) for mutant in json.loads((options.out / "mutants.json").read_text())]
+def collect(checkout: Path) -> dict[str, bool]:
+    """Return the tests of a checkout by their node ids, and whether each is in the default set."""
+    found = {}
+    for expression, is_default in (("", False), ("not full", True)):
+        command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-m", expression]
+        listed = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=True).stdout
+        found |= dict.fromkeys((line for line in listed.splitlines() if "::" in line), is_default)
+    return found
+
+
+def _judge_all(options: argparse.Namespace, mutants: Sequence[Mutant]) -> None:
     hits, durations = read_hits(options.out / "hits"), read_durations(options.junit)
     free: SimpleQueue[Path] = SimpleQueue()
     for number in range(options.processes):
         checkout = options.out / f"checkout{number}"
         shutil.rmtree(checkout, ignore_errors=True)
-        subprocess.run(["git", "clone", "-q", root, checkout], check=True)
+        subprocess.run(["git", "clone", "-q", options.root, checkout], check=True)
         free.put(checkout.resolve())
+    is_default = collect(options.root)
 
-    def judged(mutant: Mutant) -> Judgement:
+    def judged(mutant: Mutant) -> Judgement | None:
         checkout = free.get()
+        reaching = [(durations.get(test, 1.0), test) for test in hits.get(mutant.number, ()) if test in is_default]
+        sets = [[known for known in reaching if is_default[known[1]] is wanted] for wanted in (True, False)]
         try:
-            tests = [(durations[test], test) for test in hits.get(mutant.number, ()) if test in durations]
-            return judge(checkout, mutant, tests, options.budget_s)
+            return judge(checkout, mutant, sets, options.budget_s)
+        except (FileNotFoundError, ValueError):
+            return None  # its code is gone
         finally:
             free.put(checkout)
 
-    killed: dict[str, list[bool]] = defaultdict(list)
-    with ThreadPoolExecutor(options.processes) as pool, (options.out / f"{options.name}.jsonl").open("w") as file:
+    results: dict[str, list[Judgement]] = defaultdict(list)
+    with ThreadPoolExecutor(options.processes) as pool, (options.out / "judged.jsonl").open("w") as file:
         for mutant, result in zip(mutants, pool.map(judged, mutants), strict=True):
-            file.write(json.dumps({**asdict(mutant), **asdict(result)}) + "\n")
-            file.flush()
-            killed[mutant.room].append(result.killed)
-            print(
-                mutant.number,
-                mutant.file,
-                mutant.line,
-                "killed by " + result.by if result.killed else "SURVIVED",
-                flush=True,
-            )
-    for room, results in killed.items():
-        print(f"{room:12} {sum(results)} of {len(results)}")
-    everything = [result for results in killed.values() for result in results]
-    print(f"{'all':12} {sum(everything)} of {len(everything)} ({100 * sum(everything) / len(everything):.1f} %)")
+            if result is not None:
+                results[mutant.room].append(result)
+                file.write(json.dumps(asdict(mutant) | asdict(result)) + "\n")
+                file.flush()
+            noticed = "gone" if result is None else f"killed by {result.by}" if result.by else "SURVIVED"
+            print(mutant.number, f"{mutant.file}:{mutant.line}", noticed, flush=True)
+    results["all"] = [result for of_room in results.values() for result in of_room]
+    for room, of_room in results.items():
+        by_default, by_any = (sum(bool(result.by) and which(result) for result in of_room) for which in _SETS)
+        print(f"{room:12} {by_default} of {len(of_room)} by the default set, {by_any} by --all")
+
+
+_SETS = (lambda result: result.is_default, lambda result: True)
+
+
+def main() -> None:
+    """Sample, or judge."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("action", choices=["sample", "judge"])
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--root", type=Path, default=Path(__file__).parents[2])
+    parser.add_argument("--per-room", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=19)
+    parser.add_argument("--junit", type=Path)
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--budget-s", type=float, default=60)
+    options = parser.parse_args()
+    if options.action == "judge":
+        _judge_all(options, [Mutant(**mutant) for mutant in json.loads((options.out / "mutants.json").read_text())])
+        return
+    mutants = sample(options.root, options.per_room, options.seed)
+    options.out.mkdir(parents=True, exist_ok=True)
+    (options.out / "mutants.json").write_text(json.dumps([asdict(mutant) for mutant in mutants], indent=1))
+    subprocess.run(["git", "clone", "-q", options.root, options.out / "probed"], check=True)
+    probe(options.out / "probed", mutants, (options.out / "hits").resolve())
 
 
 if __name__ == "__main__":
