@@ -89,6 +89,7 @@ def test_confirming_again_runs_nothing_unless_more_is_asked(tuned):
     assert len(json.loads(autotune(tuned, "runs", "mine", "--json").stdout)) == before + 2
 
 
+@pytest.mark.full
 def test_the_winner_is_taken_apart(tuned):
     found = json.loads(autotune(tuned, "ablate", "mine", "--json").stdout)
     assert "x" in [name for effect in found["effects"] for name in effect["parameters"]]

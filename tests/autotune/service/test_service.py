@@ -69,6 +69,7 @@ def test_a_study_is_started_followed_and_finished(followed, client):
     assert (status, detail) == (404, "study 'followed' has no ablation: `autotune ablate followed` makes it")
 
 
+@pytest.mark.full
 def test_pause_lets_the_run_end_and_resume_goes_on(service, client):
     client.start("sleepy", name="paused", seed=2, trials=12)  # enough of them that the pause comes before the last
     while not client.study("paused")["trials"]:
@@ -87,6 +88,7 @@ def test_pause_lets_the_run_end_and_resume_goes_on(service, client):
     assert len(starts) == len(set(starts))
 
 
+@pytest.mark.full
 def test_stop_ends_the_run_and_a_stopped_study_is_deleted(service, client):
     client.start("sleepy", name="stopped", trials=30)
     service.until("stopped", "running")
@@ -299,6 +301,7 @@ def test_a_token_is_needed_elsewhere_and_taken_away(tmp_path):
         service.token = token("eve").stdout.strip()
 
 
+@pytest.mark.full
 def test_a_finished_study_is_extended_and_confirmed_anew(service, followed, client):
     before = followed[-1]
     assert client.extend("followed", 2)["budget"] == 8

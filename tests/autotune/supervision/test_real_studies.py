@@ -113,6 +113,7 @@ def test_whoever_is_killed_the_study_is_finished_and_nothing_is_made_twice(servi
     intact(service, trials)
 
 
+@pytest.mark.full
 def test_the_second_of_two_studies_waits_for_the_cores_of_the_first(service):
     with service.open() as supervisor:
         supervisor.submit(service.order("first", does=STUDY, trials=300))
@@ -125,7 +126,7 @@ def test_the_second_of_two_studies_waits_for_the_cores_of_the_first(service):
         supervisor.stop("first")
         service.ticks_until(supervisor, "finished", "failed", name="second")
         assert supervisor.state("second").state == "finished", supervisor.log("second")
-        assert supervisor.state("first").state == "stopped"
+        service.ticks_until(supervisor, "stopped", name="first")
     intact(service, 2, "second")
 
 
