@@ -56,7 +56,7 @@ SPACE = Space(
         Float("learning_rate", 1e-4, 1e-1, log=True, points=10, default=1e-3),
     ]
 )
-RULES = ("freeze-thaw", "hyperband", "asha", "median", "none")
+RULES = ("hyperband", "asha", "median", "none")
 LOOKS = (100, 200, 400)
 CLOSE = (0.02, 0.01)
 Key = tuple[float, ...]

@@ -105,8 +105,6 @@ def _steps(stopping: StoppingSection) -> str:
     if stopping.rule in {"hyperband", "asha"}:
         best = f"the best 1/{stopping.eta} went on from their checkpoints"
         text += f": at each rung, from step {stopping.min_steps} on, {best}"
-    elif stopping.rule == "freeze-thaw":
-        text += ": the next steps went where a model of all curves expected most of them"
     return f"{text}. The default was trained to the end first. Values of trials that were left early are not compared."
 
 

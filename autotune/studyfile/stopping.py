@@ -15,7 +15,7 @@ class StoppingSection(Section):
     wait for a rung to be complete, `median` stops a trial that is worse than the median of others at its step.
     """
 
-    rule: Literal["hyperband", "freeze-thaw", "asha", "median", "none"] = "hyperband"
+    rule: Literal["hyperband", "asha", "median", "none"] = "hyperband"
     max_steps: int = Field(ge=1)
     min_steps: int = Field(default=1, ge=1)
     eta: int = Field(default=3, ge=2)

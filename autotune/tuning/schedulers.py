@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from autotune.records.mix import mixed_inputs
 from autotune.records.study import Run
 from autotune.results.pareto import tradeoff_metrics
-from autotune.scheduling.freeze_thaw import FreezeThawScheduler
 from autotune.scheduling.paces import Paces
 from autotune.scheduling.repeats import RepeatScheduler
 from autotune.scheduling.run_scheduler import RunScheduler
@@ -21,8 +20,6 @@ from spaces import Space
 def scheduler_of(store: StudyStore, study: StudyFile, space: Space) -> RunScheduler:
     """Return what decides which run comes next: races, or rungs where the program works in steps."""
     definition = store.definition
-    if study.stopping is not None and study.stopping.rule == "freeze-thaw":
-        return FreezeThawScheduler(study.stopping, definition.target, space)
     if study.stopping is not None:
         return SuccessiveHalvingScheduler(study.stopping, definition.target, brackets_of(store, study, study.stopping))
     metrics = tradeoff_metrics(definition)
