@@ -1,7 +1,6 @@
 """An objective whose jobs mention more than parameters: derived values, facts and expressions."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from launchers import Job
 from objectives.base import Context, Measurement, Metric, Objective, Output, ProgressReader
@@ -11,14 +10,10 @@ from spaces.mention import Values
 
 @dataclass(frozen=True)
 class ComputingObjective:
-    """Gives the objective's jobs what the space computes beside the values of a configuration.
-
-    `shorter` is what it computes for runs that are asked to stop after so many steps, less than a whole run.
-    """
+    """Gives the objective's jobs what the space computes beside the values of a configuration."""
 
     objective: Objective
     values: Values
-    shorter: Mapping[int, Values] = field(default_factory=dict)
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
@@ -27,8 +22,7 @@ class ComputingObjective:
 
     def job(self, configuration: Configuration, context: Context) -> Job:
         """Return the objective's job."""
-        values = self.values if context.steps is None else self.shorter.get(context.steps, self.values)
-        return self.objective.job({**configuration, **values.of(configuration)}, context)
+        return self.objective.job({**configuration, **self.values.of(configuration)}, context)
 
     def progress_reader(self) -> ProgressReader:
         """Return the objective's reader."""

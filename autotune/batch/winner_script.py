@@ -20,7 +20,7 @@ from launchers.mpi_command import mpi_argv
 from launchers.secret import MASK
 from launchers.site import Site
 
-_ELSEWHERE = {SeriesKind.SHORT, SeriesKind.WORKLOAD, SeriesKind.WATCH, SeriesKind.ASIDE}
+_ELSEWHERE = {SeriesKind.WORKLOAD, SeriesKind.WATCH, SeriesKind.ASIDE}
 
 
 def run_to_use(store: ReadableStudy, summary: Summary) -> Run | None:

@@ -33,7 +33,7 @@ from objectives.base import Metric, Plan
 from spaces import Configuration, Space
 
 _UNKNOWN = "nothing is known of what runs take here: allow some (--probes 6), or `autotune import` measurements"
-_ELSEWHERE = frozenset({SeriesKind.WARM_UP, SeriesKind.SHORT, SeriesKind.WORKLOAD, SeriesKind.WATCH, SeriesKind.ASIDE})
+_ELSEWHERE = frozenset({SeriesKind.WARM_UP, SeriesKind.WORKLOAD, SeriesKind.WATCH, SeriesKind.ASIDE})
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from autotune.machines.boot import boot_id, since_boot_s
-from autotune.records.series import Series, SeriesKind
+from autotune.records.series import Series
 from autotune.storage.leases import Lease, LeaseBook
 
 SILENT_S = 180.0
@@ -235,5 +235,5 @@ def _trial(lease: Lease) -> int | None:
     with suppress(KeyError, TypeError):
         purpose = lease.record["purpose"]
         series = Series.parse(purpose["series"])
-        return purpose["trial"] if series.is_tuning or series.kind is SeriesKind.SHORT else None
+        return purpose["trial"] if series.is_tuning else None
     return None

@@ -41,18 +41,14 @@ class RunFactory:
         reference: Answer | None = None,
         cap: Cap | None = None,
         segment: Segment | None = None,
-        steps: int | None = None,
         seed: int = 0,
     ) -> Task:
-        """Return the run of a configuration, prepared in an empty folder; without a `segment` it is a whole one.
-
-        A short run is told its `steps`; nothing goes on from it.
-        """
+        """Return the run of a configuration, prepared in an empty folder; without a `segment` it is a whole one."""
         segment = segment or self.whole
         context = Context(
             folder=fresh_folder(self.folder / name) if self.in_folders else self.folder / name,
             time_limit_s=self.run_time_limit_s,
-            steps=segment.steps if segment else steps,
+            steps=segment.steps if segment else None,
             checkpoint=segment.checkpoint if segment else None,
             seed=seed,
         )

@@ -97,7 +97,6 @@ class RunManager:
             reference=reference,
             cap=cap,
             segment=segment,
-            steps=purpose.steps,
             seed=seed,
         )
         return PlannedRun(task, purpose)

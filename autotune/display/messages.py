@@ -7,7 +7,6 @@ from autotune.execution.segments import curve_of
 from autotune.formatting import output_folder, quantity, shown
 from autotune.records.limit import breaches, breaks, measured
 from autotune.records.outcome import Outcome
-from autotune.records.series import SeriesKind
 from autotune.records.study import STOPPED, Run, TrialRecord
 from autotune.statistics.standings import Standings
 from objectives.base import Metric
@@ -44,9 +43,7 @@ class Messages:
         return text if outcome.failure is None else _with_folder(text, trial)
 
     def uncounted(self, run: Run) -> str:
-        """Say how a run ended that counts for no trial's value: a warm-up, or a short one."""
-        if run.series.kind is SeriesKind.SHORT:
-            return f"trial {run.trial}, short run: {self.said(run.outcome)}  {shown(run.configuration)}"
+        """Say how a run ended that counts for no trial's value: a warm-up."""
         return f"{run.series}: {self.said(run.outcome)}, does not count"
 
     def said(self, outcome: Outcome) -> str:

@@ -107,8 +107,6 @@ def _entropy(seed: int, task: Task) -> list[int]:
             occasion = str(run.number or "")
         case SeriesKind.WARM_UP:
             occasion = "warm"
-        case SeriesKind.SHORT:
-            occasion = f"short-{run.side}"  # the default has several
         case kind:
             occasion = f"{kind}-{run.round:02d}"
     return [seed, zlib.crc32(task.job.argv[1].encode()), zlib.crc32(occasion.encode()), task.attempt]

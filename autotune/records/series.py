@@ -18,7 +18,6 @@ class SeriesKind(StrEnum):
 
     TUNING = ""
     WARM_UP = "warm-up"
-    SHORT = "short"
     SELECT = "select"
     VERDICT = "verdict"
     DUET = "duet"
@@ -41,8 +40,6 @@ class SeriesKind(StrEnum):
 class Series:
     """Runs with one purpose: tuning, a warm-up that counts for nothing, or one of the comparisons after tuning.
 
-    A short run counts for no trial's value either: it only tells whether a whole one is worth its time.
-
     `of` tells series of one kind apart: the trials that are compared, a workload, a digest of the configurations. Runs
     that were set aside count for nothing any more, and stay in the log: their `of` is the series that they were of.
     """
@@ -63,11 +60,6 @@ class Series:
         """
         kind, *of = text.split(_SEPARATOR)
         return cls(SeriesKind(kind), tuple(of))
-
-    @classmethod
-    def short(cls, steps: int) -> Self:
-        """Return the series of runs of this length, less than a whole one."""
-        return cls(SeriesKind.SHORT, (str(steps),))
 
     @classmethod
     def select(cls, trials: Sequence[int]) -> Self:
@@ -135,7 +127,7 @@ class Series:
     @property
     def is_comparison(self) -> bool:
         """Whether its runs compare configurations after tuning."""
-        return self.kind not in {SeriesKind.TUNING, SeriesKind.WARM_UP, SeriesKind.SHORT, SeriesKind.ASIDE}
+        return self.kind not in {SeriesKind.TUNING, SeriesKind.WARM_UP, SeriesKind.ASIDE}
 
 
 TUNING = Series()
@@ -148,9 +140,7 @@ class RunId:
     """Which run of its study it is. Its text names the run's folder, its job and its lease.
 
     A run of tuning is one of a `trial`; its `number` counts the trial's runs before it, or is the step that it goes to.
-    A run of a comparison is that of a `side` in a `round`; the `round` of a short run is its trial, and
-    its `side` counts the trial's short runs before it.
-    A warm-up has a `coordinator` where each makes its own.
+    A run of a comparison is that of a `side` in a `round`. A warm-up has a `coordinator` where each makes its own.
     """
 
     series: Series = TUNING

@@ -139,14 +139,12 @@ class State(StrEnum):
     """How a trial stands. A failed one has the kind of its failure instead.
 
     A paused one works in steps, and was left before the last: its value cannot be compared with others' at the end.
-    Of a short one only short runs were made: they showed that a whole one is not worth its time.
     """
 
     RUNNING = "running"
     COMPLETE = "complete"
     CAPPED = "capped"
     PAUSED = "paused"
-    SHORT = "short"
     FAILED = "failed"
 
 
@@ -288,9 +286,7 @@ class TrialRecord:
             return State.CAPPED
         if self.runs and self.runs[-1].paused:
             return State.PAUSED
-        if ran:
-            return State.COMPLETE
-        return State.SHORT if self.settled else State.RUNNING
+        return State.COMPLETE if ran else State.RUNNING
 
     @property
     def complete(self) -> bool:

@@ -16,7 +16,6 @@ from autotune.results.summary import Summary
 from launchers.secret import masked
 
 _MADE_FOR = {
-    SeriesKind.SHORT: "short runs",
     SeriesKind.SELECT: "choosing the winner",
     SeriesKind.VERDICT: "the verdict",
     SeriesKind.DUET: "the verdict, side by side",

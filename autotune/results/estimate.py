@@ -1,13 +1,11 @@
 """Estimate: what more trials of a study will cost, by those that were measured."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
 from statistics import fmean, variance
 
-from autotune.records.series import SeriesKind
-from autotune.records.study import Run, State
+from autotune.records.study import State
 from autotune.results.summary import Summary
 
 # The normal quantile of a range that holds in nine cases of ten.
@@ -43,19 +41,13 @@ class Estimate:
     elapsed_s: Range
 
 
-def estimate(summary: Summary, runs: Iterable[Run], trials: int, workers: int) -> Estimate | None:
+def estimate(summary: Summary, trials: int, workers: int) -> Estimate | None:
     """Return what `trials` more trials cost, `workers` side by side; None where fewer than three were measured.
 
-    Each trial is expected to cost what those of `summary` did, with their repeats and with the short runs among the
-    study's `runs`, also where nothing followed these; a verdict costs as much as before.
+    Each trial is expected to cost what those of `summary` did, with their repeats; a verdict costs as much as before.
     What the search learns on the way is not taken into account: later trials may be cheaper, and more of them capped.
     """
-    short: dict[int, list[Run]] = defaultdict(list)
-    for run in runs:
-        if run.trial is not None and run.series.kind is SeriesKind.SHORT:
-            short[run.trial].append(run)
-    made = {trial.number: [*short[trial.number], *trial.earlier, *trial.runs] for trial in summary.trials}
-    ended = [made[trial.number] for trial in summary.trials if trial.state is not State.RUNNING and made[trial.number]]
+    ended = [[*trial.earlier, *trial.runs] for trial in summary.trials if trial.state is not State.RUNNING]
     if len(ended) < _LEAST:
         return None
     core_s = [sum(run.core_s for run in of_trial) for of_trial in ended]

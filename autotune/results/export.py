@@ -27,7 +27,6 @@ _TAKEN = "taken_share"
 _OTHER_SERIES = frozenset(
     {
         SeriesKind.WARM_UP,
-        SeriesKind.SHORT,
         SeriesKind.WORKLOAD,
         SeriesKind.WATCH,
         SeriesKind.ASIDE,

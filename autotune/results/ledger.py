@@ -41,7 +41,7 @@ class Used:
 class Ledger:
     """Core-seconds, by what they were spent on; a job's cores count for as long as it ran.
 
-    `short_runs` stood for long ones. `saved_by_caps` is what capped runs would have cost on, as far as their own pace
+    `saved_by_caps` is what capped runs would have cost on, as far as their own pace
     told; `spared_by_racing` is what it would have cost to repeat every configuration as often as the most doubtful may
     be. `saved_per_run` is what one production run costs less with the winner than with the default; None where that is
     unknown. `cores` are core-seconds, and `gpus` GPU-seconds, of those jobs whose use of them is known: a core is busy
@@ -50,7 +50,6 @@ class Ledger:
     """
 
     first_runs: float = 0.0
-    short_runs: float = 0.0
     repeats: float = 0.0
     baseline: float = 0.0
     capped: float = 0.0
@@ -75,7 +74,6 @@ class Ledger:
         """The core-seconds by what they were spent for."""
         return {
             "first runs": self.first_runs,
-            "short runs": self.short_runs,
             "repeats": self.repeats,
             "baseline": self.baseline,
             "capped runs": self.capped,
@@ -162,7 +160,7 @@ def ledger_of(runs: Sequence[Run], trials: Sequence[TrialRecord], winner: int | 
     """
     runs = [run for run in runs if run.series.kind is not SeriesKind.WATCH]
     default = min((trial.number for trial in trials), default=0)
-    spent = dict.fromkeys(("first_runs", "short_runs", "repeats", "baseline", "capped", "failed", "comparisons"), 0.0)
+    spent = dict.fromkeys(("first_runs", "repeats", "baseline", "capped", "failed", "comparisons"), 0.0)
     seen: set[int | None] = set()
     for run in runs:
         spent[_entry(run, default, seen)] += run.core_s
@@ -214,8 +212,6 @@ def _gpu_s(run: Run) -> float:
 def _entry(run: Run, default: int, seen: set[int | None]) -> str:
     if run.series.is_comparison:
         return "comparisons"
-    if run.series.kind is SeriesKind.SHORT:
-        return "short_runs"
     if run.outcome.capped:
         return "capped"
     if run.series.kind is SeriesKind.ASIDE or (run.outcome.failure is not None and run.series.is_tuning):
@@ -242,7 +238,7 @@ def _spared(trial: TrialRecord, max_runs: int) -> float:
 
 
 def _saved_per_run(runs: Sequence[Run], default: int, winner: int | None) -> float | None:
-    uncounted = {SeriesKind.WARM_UP, SeriesKind.SHORT, SeriesKind.ASIDE}
+    uncounted = {SeriesKind.WARM_UP, SeriesKind.ASIDE}
 
     def cost(number: int) -> float | None:
         costs = [

@@ -29,7 +29,6 @@ from autotune.results.ledger import Ledger, ledger_of
 from autotune.results.noise import noise_sentence
 from autotune.results.pareto import ParetoFront, pareto_front, tradeoff_metrics
 from autotune.results.preference import Preference
-from autotune.results.short_runs import ShortRunFinding, short_run_finding
 from autotune.results.simplified import simplified_sentence, simplified_speed_up
 from autotune.results.tradeoff import Tradeoff
 from autotune.results.trained import trained_text
@@ -60,7 +59,6 @@ class Summary:
     confirmed: tuple[PointVerdict, ...] = ()
     """The verdicts on points of a trade-off's front."""
     taken: tuple[Taken, ...] = ()
-    on_short_runs: ShortRunFinding | None = None
 
     @property
     def outlook(self) -> StoppingForecast | None:
@@ -301,7 +299,6 @@ class Summary:
                 *(() if self.preference is None or self.front is None else (self.front.text(self.standings),)),
                 *(() if growth is None else (f"the front: {growth.sentence()}",)),
                 *(() if self.steps is None else (trained_text(self.steps, self.trials),)),
-                *(() if self.on_short_runs is None else self.on_short_runs.sentences()),
                 *([f"warm start: {self.warm.sentence(self.standings)}"] if self.warm is not None else ()),
                 self.ledger.text(),
             ]
@@ -339,7 +336,6 @@ class Summary:
             "simplified": dict(simplified) if simplified is not None else None,
             "simplified_speed_up": self.simplified_speed_up.to_dict() if self.simplified_speed_up else None,
             "steps": None if self.steps is None else {"trained": self.steps[0], "whole": self.steps[1]},
-            "short_runs": None if self.on_short_runs is None else self.on_short_runs.to_dict(),
             "front": None if self.front is None else self.front.to_dict(),
             "point": None if self.tradeoff is None else self.tradeoff.to_dict(),
             "hypervolume": None if growth is None else growth.to_dict(),
@@ -381,7 +377,7 @@ def summarise(store: ReadableStudy) -> Summary:
         warm=stored_warm_start(store),
     )
     on_limits = limit_verdict(store.runs(), summary.standings)
-    summary = replace(summary, on_limits=on_limits, on_short_runs=short_run_finding(store, summary.standings))
+    summary = replace(summary, on_limits=on_limits)
     # A model of better quality saves no cost in each run, and a trade-off has no winner, nor has a decision table.
     front = summary.front
     used = summary.to_use

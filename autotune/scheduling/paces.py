@@ -8,40 +8,45 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
-from autotune.execution.capping import USUAL, judged_after_s
+from autotune.execution.capping import USUAL
 from autotune.records.outcome import Outcome
 from autotune.records.study import TrialRecord
-from autotune.scheduling.own_starts import values_of
-from autotune.statistics.pace import LEAST, Pace
+from autotune.statistics.pace import Pace
 from autotune.statistics.pace_errors import Changes, Told, changes_of, factors, looks
 from autotune.statistics.standings import Standings
 from objectives.base import Metric
-from spaces import Space
+from spaces import Configuration, Space
 
 # It is learnt from so many of the newest trials.
 _NEWEST = 100
 # Where so many trials agree in the steps that they take, the number does not depend on the configuration.
 _AGREEING = 3
-# Where a run could be judged only after that share of it, a short run says more.
-_SOON = 0.5
 # The place of the look that takes no heed of the first fifth of a run: its pace is that of the fifth after it.
 _STARTED = 2
+# Of a parameter with more values than that, parts of its range take the place of values.
+_VALUES = 6
+_PARTS = 4
+
+_Values = frozenset[tuple[int, int]]
+"""Places of parameters, and of their values or parts of their ranges."""
 
 
 @dataclass(frozen=True)
 class Paces:
-    """What is learnt of paces in a known `space`; a whole run that ends with `steps` has made all it was told to."""
+    """What is learnt of paces in a known `space`."""
 
     space: Space | None = None
-    steps: int | None = None
 
     def of(self, trial: TrialRecord, rival: TrialRecord, standings: Standings, error_rate: float) -> Pace | None:
         """Return the pace of the rival; None where a step is no measure of work, or a pace says nothing of the metric.
 
-        It is one where every run to its end took as many steps, or as many as it was told to.
+        It is one where every run to its end took as many steps.
         """
         outcome = rival.told
-        if outcome is None or not self._measures(outcome, standings):
+        if outcome is None or not standings.metric.tells_early or standings.steps is None:
+            return None
+        # Two runs whose numbers of steps depend on their configurations may agree by chance.
+        if len(standings.measured) < _AGREEING:
             return None
         pace = Pace(outcome.timeline, outcome.usage.elapsed_s, outcome.metrics[standings.metric.name])
         if self.space is None:
@@ -52,28 +57,6 @@ class Paces:
         learnt = [_of_metric(factor, pace, standings.metric) for factor in factors(others, error_rate)]
         sure = _sure(trial, known, learnt, standings, self.space)
         return replace(pace, sure=tuple(zip((pace.timeline[0][0], *looks(pace)), sure, strict=True)))
-
-    def judge(self, trial: TrialRecord, standings: Standings) -> bool:
-        """Whether other runs can be judged by the steps that a run of `trial` has told."""
-        outcome = trial.told
-        return outcome is not None and _is_soon(outcome) and self._measures(outcome, standings)
-
-    def _measures(self, outcome: Outcome, standings: Standings) -> bool:
-        if not standings.metric.tells_early:
-            return False
-        agree, told_to = standings.steps is not None, outcome.timeline[-1][0] == self.steps
-        # Two runs whose numbers of steps depend on their configurations may agree by chance.
-        return (agree and (told_to or len(standings.measured) >= _AGREEING)) or (
-            told_to and len(standings.measured) == 1
-        )
-
-
-def _is_soon(outcome: Outcome) -> bool:
-    """Whether a run like this one is judged early: not where all steps are told at its end, or are few."""
-    if len(outcome.timeline) < LEAST:
-        return False
-    whole_s, began_s = outcome.usage.elapsed_s, outcome.timeline[0][1]
-    return max(outcome.timeline[LEAST - 1][1], began_s + judged_after_s(whole_s)) <= _SOON * whole_s
 
 
 def _of_metric(factor: float | None, pace: Pace, metric: Metric) -> float | None:
@@ -94,8 +77,8 @@ def _sure(
     """Yield by what factor a run of a trial has to be behind before the first look, and at each."""
     went_on = [number for number, changes in known.items() if changes[_STARTED - 1] is not None]
     configurations = {number: standings.trials[number].configuration for number in went_on}
-    having = values_of(space, {**configurations, trial.number: trial.configuration})
-    is_known = having[trial.number] <= frozenset[tuple[int, int]]().union(*(having[number] for number in went_on))
+    having = _values_of(space, {**configurations, trial.number: trial.configuration})
+    is_known = having[trial.number] <= _Values().union(*(having[number] for number in went_on))
     yield max(USUAL, learnt[0] or USUAL) if is_known else inf
     for place, factor in enumerate(learnt):
         if is_known:
@@ -116,3 +99,16 @@ def _changes(pace: Pace, trials: Sequence[TrialRecord]) -> Mapping[int, Changes]
 
 def _told(outcome: Outcome) -> Told:
     return Told(outcome.timeline, outcome.usage.elapsed_s if outcome.complete else None)
+
+
+def _values_of(space: Space, configurations: Mapping[int, Configuration]) -> dict[int, _Values]:
+    """Return the values of trials by number."""
+    rows = space.indices(list(configurations.values()))
+    sizes = [len(parameter.values) for parameter in space.parameters]
+    return {
+        number: frozenset(
+            (place, int(index) if size <= _VALUES else int(index) * _PARTS // size)
+            for place, (index, size) in enumerate(zip(row, sizes, strict=True))
+        )
+        for number, row in zip(configurations, rows, strict=True)
+    }

@@ -33,30 +33,22 @@ WARM_UP_LIMIT_S = 60.0
 
 @dataclass(frozen=True)
 class Step:
-    """One run to be made: of tuning, or a warm-up or a short run, which do not count; `segment` is how far it goes.
-
-    A short run goes `until` this number of steps, of those of a whole one; its answer is not that of a whole one.
-    `before` counts the short runs of its trial that were made already.
-    """
+    """One run to be made: of tuning, or a warm-up, which does not count; `segment` is how far it goes."""
 
     trial: TrialRecord
     series: Series = TUNING
     segment: Segment | None = None
-    until: tuple[int, int] | tuple[None, None] = (None, None)
-    before: int = 0
 
     @property
     def reaches(self) -> tuple[int, int] | tuple[None, None]:
         """The step that its run goes to, and that of a whole run; None of a run that is not told how far it goes."""
-        return self.until if self.segment is None else (self.segment.steps, self.segment.of)
+        return (None, None) if self.segment is None else (self.segment.steps, self.segment.of)
 
     @property
     def run_name(self) -> str:
         """The name of its run; empty for a warm-up, of which every coordinator makes its own."""
         if self.series == WARM_UP:
             return ""
-        if not self.series.is_tuning:
-            return str(RunId(self.series, round=self.trial.number, side=self.before))
         return str(RunId(trial=self.trial.number, number=self.segment.steps if self.segment else len(self.trial.runs)))
 
 
@@ -236,15 +228,14 @@ class RepeatScheduler:
         race = standing(standings.effects, trial.number, rival.number, self.rules)
         return race is Standing.LOST or (race is Standing.WON and limits is not Standing.OPEN)
 
-    def cap(self, trial: TrialRecord, standings: Standings, rival: TrialRecord | None = None) -> Cap | None:
+    def cap(self, trial: TrialRecord, standings: Standings) -> Cap | None:
         """Return from where on the next run of a challenger has lost; None for the incumbent and the default.
 
-        It has lost against the `rival`, the incumbent unless told otherwise. A run of a trade-off is not stopped: what
-        it loses in one metric it may gain in another.
+        A run of a trade-off is not stopped: what it loses in one metric it may gain in another.
         """
         if self.front is not None:
             return None
-        rival = rival or standings.incumbent
+        rival = standings.incumbent
         untouched = {other.number for other in (rival, standings.default) if other is not None}
         if not self.repeats.caps or rival is None or not rival.complete or trial.number in untouched:
             return None

@@ -184,8 +184,8 @@ class StudySummaries:
         Raises:
             StorageError: there is none of that name, or the storage cannot be read.
         """
-        store, summary = self._as_read(name, self.version(name) or 0)
-        return estimate(summary, store.runs(), trials, workers)
+        _, summary = self._as_read(name, self.version(name) or 0)
+        return estimate(summary, trials, workers)
 
     def _known_at(self, name: str, version: int) -> KnownConfiguration | None:
         return known_of(*self._as_read(name, version))

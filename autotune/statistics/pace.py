@@ -12,7 +12,7 @@ from dataclasses import dataclass
 Timeline = tuple[tuple[int, float], ...]
 """(step, seconds since the start) of what a run told, steps ascending."""
 
-LEAST = 3
+_LEAST = 3
 """Of fewer steps told no pace is known."""
 
 # A time metric that is shorter than the run by that share is of a part of it.
@@ -34,14 +34,14 @@ class Pace:
 
     def end_s(self, seen: Sequence[tuple[int, float]]) -> float | None:
         """Return when a run ends that has told `seen`, at least three steps; None where the yardstick lacks these."""
-        if len(seen) < LEAST or len(self.timeline) < LEAST:
+        if len(seen) < _LEAST or len(self.timeline) < _LEAST:
             return None
         last, elapsed_s = seen[-1]
         middle = max((self.began(seen) + last) / 2.0, self.timeline[0][0])
         then_s, before_s, now_s = time_at(seen, middle), time_at(self.timeline, middle), time_at(self.timeline, last)
         if then_s is None or before_s is None or now_s is None or now_s <= before_s:
             return None
-        # Lines are read some moments after they came, of a short run when it is over.
+        # Lines are read some moments after they came, of a quick run when it is over.
         left_s = max(0.0, self.elapsed_s - now_s)
         return elapsed_s + left_s * (elapsed_s - then_s) / (now_s - before_s)
 

@@ -13,14 +13,14 @@ class Observation:
     """A value from that many runs, or a bound that the value is not better than, or nothing.
 
     Without both, the trial failed, unless it is `pending`. A `partial` value is that of a trial that was left before
-    its last step, or was foretold from a short run, which is worth a part of a run. `others` are the values of the
+    its last step. `others` are the values of the
     other metrics of a trade-off as costs, lower is better; `limited` are those of the metrics with a limit. Both are in
     their units, None where one was not measured. `points` are the values by point of a run that measures several.
     """
 
     value: float | None = None
     bound: float | None = None
-    runs: float = 1
+    runs: int = 1
     pending: bool = False
     partial: bool = False
     others: tuple[float | None, ...] = ()

@@ -9,7 +9,6 @@ from pydantic import AfterValidator, BeforeValidator, Field, field_validator, mo
 from autotune.statistics.mixed_model import Statistic
 from autotune.statistics.racing import RaceRules
 from autotune.studyfile.decisions import DecisionsSection
-from autotune.studyfile.fidelity import FidelitySection
 from autotune.studyfile.one_of import OneOf
 from autotune.studyfile.section import Section
 from autotune.studyfile.stopping import StoppingSection
@@ -334,7 +333,6 @@ class StudyFile(Section):
     repeats: RepeatsSection = RepeatsSection()
     verdict: VerdictSection = VerdictSection()
     stopping: StoppingSection | None = None
-    fidelity: FidelitySection | None = None
     model: ModelSection | None = None
     scaling: ScalingSection | None = None
     efficiency: EfficiencySection = EfficiencySection()

@@ -4,20 +4,21 @@ They are facts of the workload: what was measured of one size is not that of ano
 of it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from autotune.studyfile.lengths import told_names
 from autotune.studyfile.model import StudyFile
 from objectives.base import Plan
 from objectives.mentions.templates import written
 from spaces import Value
+from spaces.expressions.names import names_of
+from spaces.mention import Mention
 
 _IDENTITY = "space.derived."
 
 
 def sizes_of(study: StudyFile, plan: Plan, fixed: Mapping[str, Value]) -> dict[str, Value]:
     """Return those of the `fixed` derived values of which a run is told, be it by way of other derived values."""
-    told = told_names(study, plan.mentioned)
+    told = _told_names(study, plan.mentioned)
     return {name: value for name, value in fixed.items() if name in told}
 
 
@@ -29,3 +30,14 @@ def identity_of_sizes(sizes: Mapping[str, Value]) -> dict[str, str]:
 def is_size(name: str, identity: Mapping[str, str]) -> bool:
     """Return whether a fact is a size, by the identity of its study."""
     return f"{_IDENTITY}{name}" in identity
+
+
+def _told_names(study: StudyFile, mentions: Sequence[Mention]) -> set[str]:
+    """Return the names that a study's options mention, also by way of derived values."""
+    derived = study.space.derived
+    names = {name for mention in mentions for name in mention.names}
+    while True:
+        behind = {other for name in names & derived.keys() for other in names_of(derived[name])}
+        if behind <= names:
+            return names
+        names |= behind

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from autotune.errors import StudyFileError
-from autotune.studyfile.lengths import derived_values, fidelity_errors, shorter_jobs
 from autotune.studyfile.limits import limit_errors
 from autotune.studyfile.model import AUTO, OWN_SAMPLER, StudyFile
 from autotune.studyfile.shape import mentioned_terms, shape_of, term_errors
@@ -48,7 +47,7 @@ def joined(study: StudyFile, plan: Plan, machine: Mapping[str, Value]) -> tuple[
     errors += wrong
     parameters: tuple[Parameter, ...] = ()
     constraints: tuple[Constraint, ...] = ()
-    derived = derived_values(study)
+    derived = study.space.derived
     fixed = constants(derived, facts)
     try:
         parameters = parameters_from_tables(study.space.parameters, {**fixed, **facts})
@@ -65,7 +64,6 @@ def joined(study: StudyFile, plan: Plan, machine: Mapping[str, Value]) -> tuple[
     errors.extend(_auto_errors(study))
     errors.extend(_decisions_errors(study, _parameters(study, plan)))
     errors.extend(limit_errors(study, plan))
-    errors.extend(fidelity_errors(study, plan, _parameters(study, plan), facts))
     if plan.runs == "told" and study.workloads:
         errors.append(
             Problem("asking programs are not told which workload to run: give each a study of its own", "workloads")
@@ -78,7 +76,7 @@ def joined(study: StudyFile, plan: Plan, machine: Mapping[str, Value]) -> tuple[
         merged = [own.pop(parameter.name, parameter) for parameter in plan.parameters]
         try:
             space = Space([*merged, *own.values()], [*plan.constraints, *constraints], facts, derived)
-            ready, space = _computing(study, plan, space)
+            ready, space = _computing(plan, space)
             errors.extend(term_errors(study, space))
             if not errors:
                 sizes = sizes_of(study, plan, fixed)
@@ -102,7 +100,7 @@ def _of_bound(problem: Problem, derived: Mapping[str, str]) -> Problem:
     return Problem(message, problem.path)
 
 
-def _computing(study: StudyFile, plan: Plan, space: Space) -> tuple[Plan, Space]:
+def _computing(plan: Plan, space: Space) -> tuple[Plan, Space]:
     """Return the plan whose jobs get what the space computes for them, and the space in which all of it has values.
 
     Raises:
@@ -116,7 +114,7 @@ def _computing(study: StudyFile, plan: Plan, space: Space) -> tuple[Plan, Space]
     space.default()
     if not values.computes:
         return plan, space
-    return replace(plan, objective=ComputingObjective(plan.objective, values, shorter_jobs(study, plan, space))), space
+    return replace(plan, objective=ComputingObjective(plan.objective, values)), space
 
 
 def _stopping_errors(study: StudyFile, plan: Plan) -> list[Problem]:

@@ -17,7 +17,6 @@ from autotune.coordination.disturbances import Disturbances
 from autotune.display.console import duration
 from autotune.records.outcome import ANOTHER_PACE, DISTURBED
 from autotune.records.series import Series, SeriesKind
-from autotune.records.short_runs import only_short
 from autotune.records.study import Run
 from autotune.statistics.verdict import pace, shift
 from autotune.storage.amendment import Amendment
@@ -75,12 +74,7 @@ def begin_doubtful_anew(store: StudyStore, say: Callable[[str], None]) -> bool:
         for key, run in runs.items()
         if (run.series.is_tuning and run.trial in anew) or run.series in compared
     }
-    moved = next((doubt for doubt in anew.values() if doubt.moved), None)
     reopened = {number for number in anew if number is not None}
-    if moved is not None:
-        # Short runs of another pace would be compared with whole ones of now.
-        again |= {key: moved for key, run in runs.items() if run.series.kind is SeriesKind.SHORT}
-        reopened |= only_short(runs.values())
     if not again:
         why = "the machine was as it is now, and nobody disturbed the runs that count"
         say(f"no trial is made again: {why if metric.is_pace else f'{metric.name} does not depend on how fast it is'}")

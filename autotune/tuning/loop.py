@@ -277,11 +277,11 @@ class TuningLoop:
             trial.number,
             Purpose(trial.configuration, trial.number, step.series, 0, self._scheduler.block, *step.reaches),
             run_name,
-            reference=self._reference() if step.until == (None, None) else None,
+            reference=self._reference(),
             cap=self._scheduler.cap(trial, self._standings) if counts else None,
             segment=segment,
         )
-        if counts and trial.state in {State.CAPPED, State.SHORT}:
+        if counts and trial.state is State.CAPPED:
             self._note(replace(trial, settled=False))
         job = limited_job(planned.task.job, step, self._standings, caps=self._study.repeats.caps)
         planned = replace(planned, task=replace(planned.task, job=job))
@@ -337,7 +337,6 @@ class TuningLoop:
             said = self._telling.ran(self._trials[run.trial], run.outcome)
         else:
             said = self._telling.uncounted(run)
-            self._unobserved.add(run.trial)  # a short run tells something of it nevertheless
         self._scheduler.ended(run, self._standings)
         self._manager.display.line(said)
         self._settle()

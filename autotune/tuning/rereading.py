@@ -24,7 +24,6 @@ from autotune.execution.task import WRONG_ANSWER, read_outcome
 from autotune.planning.prepare import Prepared, prepare
 from autotune.records.outcome import Outcome
 from autotune.records.series import Series, SeriesKind
-from autotune.records.short_runs import only_short
 from autotune.records.study import STOPPED, Run, read_otherwise
 from autotune.storage.amendment import Amendment
 from autotune.storage.readable import ABLATION, DEFINITION, OUTLOOK, READINGS, VERDICT, WORKLOADS, check_same
@@ -35,7 +34,7 @@ from objectives import registry
 from objectives.base import Answer, Output, Plan
 
 # Another workload's plan reads its runs, and they are named after its way of reading: another one has runs of its own.
-_NOT_READ = frozenset({SeriesKind.WARM_UP, SeriesKind.SHORT, SeriesKind.WORKLOAD, SeriesKind.ASIDE})
+_NOT_READ = frozenset({SeriesKind.WARM_UP, SeriesKind.WORKLOAD, SeriesKind.ASIDE})
 _CONCLUSIONS = (VERDICT, ABLATION, WORKLOADS, OUTLOOK)
 
 
@@ -125,9 +124,7 @@ def reread(store: StudyStore, prepared: Prepared, *, always: bool = False) -> Re
     kinds = Counter(run.series.kind for run in stored_runs.values())
     read = reader.all(runs)
     other = {key: outcome for key, outcome in read.items() if _text(outcome) != _text(runs[key].outcome)}
-    # Short runs were read in the old way, and would be compared with whole ones that are read in the new one.
-    short = {key for key, run in stored_runs.items() if changed and run.series.kind is SeriesKind.SHORT}
-    aside = _aside(runs, read.keys(), other.keys(), changed) | short
+    aside = _aside(runs, read.keys(), other.keys(), changed)
     found = Rereading(
         changed,
         len(read),
@@ -143,10 +140,8 @@ def reread(store: StudyStore, prepared: Prepared, *, always: bool = False) -> Re
     if not (changed or other):
         return found
     definition = replace(stored, reading=now.reading, metrics=now.metrics, options=now.options, study=now.study)
-    read_anew = (runs[key] for key in (*other, *(aside - short)) if runs[key].series.is_tuning)
+    read_anew = (runs[key] for key in (*other, *aside) if runs[key].series.is_tuning)
     affected = {run.trial for run in read_anew if run.trial is not None}
-    if short:
-        affected |= only_short(stored_runs.values())
     before = (store.attribute(READINGS) or {}).get("readings", [])
     entry = {
         "at": datetime.now(UTC).isoformat(),

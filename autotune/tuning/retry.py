@@ -33,13 +33,11 @@ def retry(store: StudyStore, *, everything: bool) -> None:
 
 def announced(trials: Iterable[TrialRecord], runs: Iterable[Run], busy: Collection[int]) -> list[str]:
     """Say which trials run again, of all that have no run and none in flight, at the start of a session."""
-    runs = list(runs)
     why = {run.trial: _why_aside(run.outcome) for run in runs if run.series.kind is SeriesKind.ASIDE}
-    short = {run.trial for run in runs if run.series.kind is SeriesKind.SHORT}
     return [
         f"trial {trial.number}: {why.get(trial.number, 'was interrupted')}, runs again"
         for trial in trials
-        if not trial.settled and not trial.runs and trial.number not in busy and trial.number not in short
+        if not trial.settled and not trial.runs and trial.number not in busy
     ]
 
 

@@ -4,8 +4,9 @@
 
 One run of each configuration of a full grid, in random order. What is read at each line that tells a step is the
 processor time of the process, so that neighbours cost little but the caches they take; a run has one rank and one
-thread. Its last row has step -1: the run to its end. A configuration that fails is left out. `benchmarks/fidelity.py
---recorded` replays studies on these tables. Needs lmp, gmx, or pw.x (Debian: lammps, gromacs, quantum-espresso).
+thread. Its last row has step -1: the run to its end. A configuration that fails is left out.
+`python -m benchmarks.paces.replay --recorded` replays studies on these tables. Needs lmp, gmx, or pw.x (Debian:
+lammps, gromacs, quantum-espresso).
 """
 
 import argparse

@@ -1,9 +1,9 @@
-"""What real studies cost now, with short runs, and with an earlier version, in turns.
+"""What real studies cost now and with an earlier version, in turns.
 
     python -m benchmarks.paces.studies gromacs|lammps|qe [--before FOLDER] [--studies 2] [--trials 40] [--json]
 
-The ready studies of these programs, with the same seed: with the version in FOLDER, a checkout, if one is given; as
-they are; and, but for qe, with a `[fidelity]` whose short runs are a tenth as long as whole ones of some seconds.
+The ready studies of these programs, with the same seed: with the version in FOLDER, a checkout, if one is given; and
+as they are. But for qe, runs take some seconds.
 Core-seconds are elapsed seconds of runs times the cores that they have. `over the default` is what the verdict says.
 Nothing else should run on the machine. Needs gmx, lmp or pw.x (Debian: gromacs, lammps, quantum-espresso).
 """
@@ -20,8 +20,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 ROOT = Path(__file__).parent.parent.parent
-SHARE = 10
-"""A whole run is so many times as long as a short one."""
 STEPS = {"gromacs": 750, "lammps": 500}
 AT_THE_END = ("select", "verdict", "duet")
 """Series of runs that compare, after tuning."""
@@ -30,11 +28,10 @@ _RUN = "    { line = \"run {steps}\", replaces = '^\\s*run\\s' },\n"
 
 @dataclass(frozen=True)
 class Way:
-    """A way to make a study: with the version in a folder and `options` that it has, with short runs or not."""
+    """A way to make a study: with the version in a folder and `options` that it has."""
 
     name: str
     version: Path = ROOT
-    short_runs: bool = False
     options: tuple[str, ...] = ("--noise", "accept")
 
 
@@ -62,19 +59,17 @@ class Cost:
         )
 
 
-def ways(program: str, before: Path | None) -> Iterator[Way]:
-    """Return the ways to make a study of a program, in their order."""
+def ways(before: Path | None) -> Iterator[Way]:
+    """Return the ways to make a study, in their order."""
     if before is not None:
         yield Way("before", before.resolve(), options=())
     yield Way("now")
-    if program in STEPS:
-        yield Way("short and whole runs", short_runs=True)
 
 
 def studied(program: str, seed: int, trials: int, way: Way) -> Cost:
     """Run a study in a folder of its own, as a user does."""
-    with TemporaryDirectory(prefix="short-runs-") as name:
-        settings = [word for setting in _settings(program, seed, way) for word in ("--set", setting)]
+    with TemporaryDirectory(prefix="studies-") as name:
+        settings = [word for setting in _settings(program, seed) for word in ("--set", setting)]
         file = written(program, Path(name), way.version)
         study = ["study", file, "--trials", str(trials), "--quiet", *way.options, *settings]
         _autotune(study, way, name)
@@ -90,12 +85,9 @@ def _autotune(words: Sequence[str], way: Way, folder: str) -> bytes:
     return subprocess.run(command, cwd=folder, env=environment, check=True, stdout=subprocess.PIPE).stdout
 
 
-def _settings(program: str, seed: int, way: Way) -> Iterator[str]:
+def _settings(program: str, seed: int) -> Iterator[str]:
     yield f"sampler.seed={seed}"
-    if way.short_runs:
-        steps = STEPS[program]
-        yield from ("fidelity.parameter=steps", f"fidelity.low={steps // SHARE}", f"fidelity.high={steps}")
-    elif program in STEPS:
+    if program in STEPS:
         yield f"space.derived.steps={STEPS[program]}"
 
 
@@ -139,7 +131,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     for seed in range(options.studies):
-        for way in ways(options.program, options.before):
+        for way in ways(options.before):
             told = studied(options.program, seed, options.trials, way)
             print(json.dumps(asdict(told)) if options.json else told.line(), flush=True)
 

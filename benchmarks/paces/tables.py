@@ -1,13 +1,9 @@
-"""Recorded paces, to be replayed: what a run of a configuration tells and takes, for any number of its steps."""
+"""Recorded paces, to be replayed: what a run of a configuration tells and takes."""
 
 import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from math import ceil
 from pathlib import Path
-
-import numpy as np
 
 from spaces import Choice, Configuration, Integer, Space
 
@@ -43,35 +39,14 @@ class PaceTable:
         ]
         return cls(Space(parameters), {key: tuple(curve) for key, curve in found.items()})
 
-    @cached_property
-    def high(self) -> int:
-        """The length of a whole run: the most steps of any."""
-        return max(curve[-1][0] for curve in self.curves.values())
+    def told(self, configuration: Configuration) -> Curve:
+        """Return what a run tells, and its end; nothing if it fails."""
+        return self.curves.get(tuple(configuration[parameter.name] for parameter in self.space.parameters), ())
 
-    @property
-    def low(self) -> int:
-        """The length of a short run: a tenth, but no less than two."""
-        return max(2, ceil(self.high / 10))
-
-    def told(self, configuration: Configuration, steps: int) -> Curve | None:
-        """Return what a run of so many steps tells, and its end; None if it fails."""
-        whole = self.curves.get(tuple(configuration[parameter.name] for parameter in self.space.parameters))
-        if whole is None:
-            return None
-        last, end_s = whole[-1]
-        if steps >= last:
-            return whole
-        # What comes after the last step comes after that of a shorter run, too.
-        after_s = end_s - whole[-2][1]
-        numbers, seconds = zip(*whole[:-1], strict=True)
-        reached_s = float(np.interp(steps, numbers, seconds))
-        before = tuple(point for point in whole[:-1] if point[0] < steps)
-        return (*before, (steps, reached_s), (steps, reached_s + after_s))
-
-    def seconds(self, configuration: Configuration, steps: int) -> float:
-        """Return how long a run of so many steps takes."""
-        told = self.told(configuration, steps)
-        return float("inf") if told is None else told[-1][1]
+    def seconds(self, configuration: Configuration) -> float:
+        """Return how long a run takes."""
+        told = self.told(configuration)
+        return told[-1][1] if told else float("inf")
 
 
 def _value(text: str) -> str | int:

@@ -22,7 +22,6 @@ from autotune.pictures.uncertainty import disturbance, noise, pairs
 from autotune.records.outcome import Outcome
 from autotune.records.study import STOPPED
 from autotune.results.disturbed_runs import Taken
-from autotune.results.ledger import Ledger
 from autotune.scheduling.hyperband import Bracket
 from autotune.statistics.verdict import Verdict
 from objectives.base import FailureKind, Metric
@@ -201,12 +200,6 @@ def test_the_ledger_and_the_failures_add_up():
         "out of memory": 1.0,
         "application error": 1.0,
     }
-
-
-def test_short_runs_have_a_bar_of_their_own():
-    chart = ledger(Ledger(short_runs=600.0, first_runs=100.0, comparisons=300.0))
-    assert bars(chart) == {"first runs": 100.0, "short runs": 600.0, "comparisons": 300.0}
-    assert "most of it for short runs (60%)" in chart.description
 
 
 def test_an_ablation_names_what_helps():

@@ -52,8 +52,6 @@ def test_lanes_are_cards_or_hosts_where_nothing_else_is_known():
 def test_comparisons_are_told_from_tuning():
     compared = replace(RUNS[1], series=Series(SeriesKind.VERDICT, ("1",)))
     assert [mark.role for mark in timeline(NOTHING, [RUNS[0], compared]).panels[0].marks] == [Role.TRIAL, Role.MEASURED]
-    short = replace(RUNS[1], series=Series.short(10))
-    assert [mark.role for mark in timeline(NOTHING, [RUNS[0], short]).panels[0].marks] == [Role.TRIAL]
 
 
 def test_replays_and_runs_without_a_start_have_none():

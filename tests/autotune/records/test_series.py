@@ -7,7 +7,6 @@ from autotune.records.series import TUNING, WARM_UP, RunId, Series
 STORED = {
     TUNING: "",
     WARM_UP: "warm-up",
-    Series.short(500): "short:500",
     Series.select((3, 5)): "select:3,5",
     Series.verdict(12): "verdict:12",
     Series.duet(12): "duet:12",
@@ -60,4 +59,4 @@ def test_other_folders_are_not_runs(name):
 def test_only_runs_of_tuning_count_for_trials():
     assert [series for series in STORED if series.is_tuning] == [TUNING]
     assert not WARM_UP.is_comparison
-    assert all(series.is_comparison for series in STORED if series not in {TUNING, WARM_UP, Series.short(500)})
+    assert all(series.is_comparison for series in STORED if series not in {TUNING, WARM_UP})

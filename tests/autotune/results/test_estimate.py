@@ -2,8 +2,6 @@
 
 import pytest
 
-from autotune.records.series import Series
-from autotune.records.study import Run
 from autotune.results.estimate import estimate
 from autotune.results.summary import summarise
 from autotune.storage.observation import Observation
@@ -15,21 +13,18 @@ from tests.support.stored import add_trial
 LEFT = Observation(value=1.0, partial=True)
 
 
-def measured(sqlite, seconds, short_s=None):
-    """Return a study with whole runs that took `seconds`, None for a trial that was left after its short run."""
+def measured(sqlite, seconds):
+    """Return a study with runs that took `seconds`, None for a trial without any run."""
     space = small_space()
     study = StudyStore.create(sqlite, "mine", definition(space))
-    for configuration, whole_s in zip(space.configurations(), seconds, strict=False):
-        outcomes = () if whole_s is None else (took(whole_s),)
-        trial = add_trial(study, space, configuration, *outcomes, worth=LEFT if whole_s is None else None)
-        if short_s is not None:
-            series = Series.short(10)
-            study.add_runs([Run(configuration, trial.number, series, steps=10, of=100, outcome=took(short_s))])
+    for configuration, run_s in zip(space.configurations(), seconds, strict=False):
+        outcomes = () if run_s is None else (took(run_s),)
+        add_trial(study, space, configuration, *outcomes, worth=LEFT if run_s is None else None)
     return stored_study(sqlite, "mine")
 
 
 def estimated(study, trials, workers):
-    return estimate(summarise(study), study.runs(), trials, workers)
+    return estimate(summarise(study), trials, workers)
 
 
 def test_two_trials_say_nothing(sqlite):
@@ -45,12 +40,6 @@ def test_as_many_trials_cost_as_much_and_workers_share_the_time(sqlite):
     assert four.elapsed_s.about == pytest.approx(18.0 / 4)
     assert four.core_s == alone.core_s, "side by side does not cost less"
     assert (alone.trials, alone.study, alone.measured) == (6, "mine", 3)
-
-
-def test_short_runs_cost_their_time_and_what_was_left_after_one_costs_no_more(sqlite):
-    found = estimated(measured(sqlite, [100.0] * 13 + [None] * 17, short_s=10.0), 30, 1)
-    assert found.elapsed_s.about == pytest.approx(13 * 100.0 + 30 * 10.0)
-    assert (found.core_s.about, found.measured) == (found.elapsed_s.about, 30)
 
 
 def test_a_trial_that_ended_without_any_run_cost_nothing_that_is_known(sqlite):

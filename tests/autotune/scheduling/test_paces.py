@@ -73,22 +73,16 @@ def test_without_a_space_nothing_is_learnt():
     assert sure(0, 1, space=None) == []
 
 
-def pace_beside(*known, steps=None):
+def pace_beside(*known):
     new = trial(9, 0, 0)
     standings = Standings.of([*known, new], SECONDS)
-    return Paces(SPACE, steps).of(new, standings.trials[0], standings, 0.05)
-
-
-def test_one_run_that_made_the_steps_it_was_told_to_is_a_yardstick_and_one_that_was_not_told_is_not():
-    assert pace_beside(trial(0, 0, 0, whole(20.0)), steps=100) is not None
-    assert pace_beside(trial(0, 0, 0, whole(20.0)), steps=200) is None
-    assert pace_beside(trial(0, 0, 0, whole(20.0))) is None
+    return Paces(SPACE).of(new, standings.trials[0], standings, 0.05)
 
 
 def test_two_runs_that_agree_in_their_steps_may_do_so_by_chance():
     two = trial(0, 0, 0, whole(20.0)), trial(1, 1, 0, whole(10.0))
+    assert pace_beside(two[0]) is None
     assert pace_beside(*two) is None
-    assert pace_beside(*two, steps=100) is not None
     assert pace_beside(*two, trial(2, 1, 1, whole(15.0))) is not None
 
 
@@ -111,20 +105,12 @@ def test_what_is_off_of_a_run_is_more_of_a_metric_that_is_a_part_of_it():
     assert of_half == pytest.approx([2.0 * one for one in of_all])
 
 
-@pytest.mark.parametrize(
-    ("told_after_s", "soon"),
-    [((0.0, 0.1, 0.2, 1.0), True), ((0.9, 0.95, 0.96, 1.0), False), ((0.0, 0.4, 0.8, 1.0), False)],
-    ids=["as it goes", "all at the end", "few steps"],
-)
-def test_runs_are_judged_by_steps_that_are_told_in_time(told_after_s, soon):
-    timeline = tuple((50 * place, 20.0 * share) for place, share in enumerate(told_after_s))
-    known = trial(0, 0, 0, replace(whole(20.0), timeline=timeline))
-    assert Paces(SPACE, 150).judge(known, Standings.of([known], SECONDS)) is soon
-
-
 def test_a_pace_in_seconds_says_nothing_of_a_time_in_minutes():
     metric = replace(SECONDS, unit="min")
-    known, new = trial(0, 0, 0, whole(20.0)), trial(9, 0, 0)
-    standings = Standings.of([known, new], metric)
-    assert Paces(SPACE, 100).of(new, known, standings, 0.05) is None
-    assert not Paces(SPACE, 100).judge(known, standings)
+    known, new = [trial(number, 0, 0, whole(20.0)) for number in range(3)], trial(9, 0, 0)
+
+    def pace_in(unit):
+        return Paces(SPACE).of(new, known[0], Standings.of([*known, new], unit), 0.05)
+
+    assert pace_in(SECONDS) is not None
+    assert pace_in(metric) is None

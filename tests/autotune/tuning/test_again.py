@@ -10,7 +10,6 @@ from autotune.comparison.findings import standings_of
 from autotune.execution.core_pool import CorePool
 from autotune.records.outcome import ANOTHER_PACE, DISTURBED
 from autotune.records.series import TUNING, WARM_UP, Series, SeriesKind
-from autotune.records.short_runs import only_short
 from autotune.records.study import Run
 from autotune.search.asker import Asker
 from autotune.search.gp_sampler import ValidSetSampler
@@ -123,19 +122,6 @@ def test_a_session_that_was_ended_while_it_tuned_again_loses_nothing(study):
     study.study = study_file(trials=6)
     study.tune()
     assert study.best() == 5
-
-
-def test_short_runs_of_another_pace_are_made_again_and_so_are_trials_that_have_no_others(study):
-    study.tune()
-    study.machine.slow = False
-    study.confirm()
-    short = [
-        Run({"threads": 1 + number}, number, Series.short(10), steps=10, of=100, outcome=took(2.4)) for number in (1, 6)
-    ]
-    study.store.add_runs(short)
-    study.begin_anew()
-    assert {run.outcome.code for run in study.store.runs() if run.series == Series.short(10).aside} == {ANOTHER_PACE}
-    assert only_short([*short, run(1, 20.0)]) == {6}
 
 
 def run(trial, seconds, *, block=0, series=TUNING, **more):
