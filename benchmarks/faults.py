@@ -3,12 +3,11 @@
     python benchmarks/faults.py [--session local] [--fault crash] [--events 1000] [--seconds 600] [--json]
 
 Small sessions (`autotune study` on this machine, with a batch system, and with its storage in PostgreSQL; a client that
-asks and tells, and one of `autotune serve`; an upgrade of a storage) are run again and again, each with one fault at
-one system call: the process dies there, or the call fails, or the clock jumps. Then the same command is run once more,
-undisturbed, and everything is compared with a twin that was left alone. Without --events and --seconds every call of
-every session is struck, which takes hours. Files are in memory where there is room, unless TMPDIR says otherwise: the
-disk would take longer than all else. What went wrong is written to standard error, and is repeated by --session,
---fault and --at.
+asks and tells, and one of `autotune serve`) are run again and again, each with one fault at one system call: the
+process dies there, or the call fails, or the clock jumps. Then the same command is run once more, undisturbed, and
+everything is compared with a twin that was left alone. Without --events and --seconds every call of every session is
+struck, which takes hours. Files are in memory where there is room, unless TMPDIR says otherwise: the disk would take
+longer than all else. What went wrong is written to standard error, and is repeated by --session, --fault and --at.
 
 On 24 November 2026 1,308 events were struck on a busy machine, in pieces of 225 s with seeds from 100 on; those of
 EMFILE and ENOMEM at every call of `local` and `batch` in turn are 394 of them, 270 are of a storage in PostgreSQL:
@@ -28,9 +27,9 @@ Two causes, both mended, and struck again without harm: the folder of a coordina
 made stayed (left, twice), and a program or a start command that could not be opened for want of a descriptor became the
 study's identity, so that the same command was refused (different). 3/n is the bound where no event does harm.
 
-Before that 635 events had lost one run, left something four times, ended otherwise once and had no words ten times: a
-killed upgrade that could not be begun again, leases and folders that stayed, files of the installation that a library
-could not read, writes of one byte that were cut, and a client that waited too long for a service without a disk.
+Before that 635 events had lost one run, left something four times, ended otherwise once and had no words ten times:
+leases and folders that stayed, files of the installation that a library could not read, writes of one byte that were
+cut, and a client that waited too long for a service without a disk.
 """
 
 import argparse

@@ -18,7 +18,6 @@ _SECRET = re.compile(
     re.IGNORECASE,
 )
 # Of a line `A=1, B=2`.
-_VARIABLE = re.compile(r"(?P<name>[A-Za-z_]\w*)=(?P<value>.*?)(?=, [A-Za-z_]\w*=|$)", re.DOTALL)
 # Two braces stand for one.
 _PLACEHOLDER = re.compile(r"\{\{|(\{)")
 # What a launcher says of a job, and no variable of the user's: it must stay as it is.
@@ -44,16 +43,6 @@ def tuned(templates: Mapping[str, object]) -> frozenset[str]:
 def masked(variables: Mapping[str, str], public: Collection[str] = ()) -> dict[str, str]:
     """Return variables without the values of secrets; those named in `public` are none."""
     return {name: MASK if is_secret(name) and name not in public else value for name, value in variables.items()}
-
-
-def masked_line(line: str) -> str:
-    """Return variables that stand in one line, with their templates, without the values of secrets."""
-
-    def hidden(match: re.Match[str]) -> str:
-        table = {match["name"]: match["value"]}
-        return f"{match['name']}={masked(table, tuned(table))[match['name']]}"
-
-    return _VARIABLE.sub(hidden, line)
 
 
 def filled(variables: Mapping[str, str], caller: Mapping[str, str]) -> dict[str, str]:

@@ -72,5 +72,5 @@ COMMANDS = (
     CommandEntry("reset", SET_UP, "keeping", "reset", "Forget all trials of a study; its name and file stay."),
     CommandEntry("delete", SET_UP, "keeping", "delete", "Delete a study: its trials, its runs and their folders."),
     CommandEntry("clean", SET_UP, "keeping", "clean", "Remove the folders of runs whose results are stored."),
-    CommandEntry("storage", SET_UP, "storage", "storage", "Show what a storage holds, or upgrade it."),
+    CommandEntry("storage", SET_UP, "storage", "storage", "Show what a storage holds."),
 )

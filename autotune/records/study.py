@@ -9,7 +9,6 @@ from typing import Any, Self
 from autotune.records.outcome import Outcome
 from autotune.records.series import TUNING, Series, SeriesKind
 from autotune.records.stored import Stored
-from launchers.secret import ENVIRONMENT, masked_line
 from objectives import registry
 from objectives.base import Answer, Metric
 from spaces import Configuration
@@ -76,7 +75,7 @@ class Definition(Stored):
         found = []
         if self.objective != other.objective:
             found.append(f"objective: {self.objective} there, {other.objective} here")
-        there, here = _without_secrets(self.identity), _without_secrets(other.identity)
+        there, here = self.identity, other.identity
         found.extend(
             f"{key}: {there.get(key, 'nothing')} there, {here.get(key, 'nothing')} here"
             for key in sorted({*there, *here})
@@ -115,11 +114,6 @@ def _common(space: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any
     if _is_as_large("memory_gib", *memory):
         facts.pop(_MEMORY, None)
     return {**space, "facts": facts}
-
-
-def _without_secrets(identity: Mapping[str, str]) -> dict[str, str]:
-    """Return what is compared of an identity: studies of earlier versions were stored with the values of secrets."""
-    return {key: masked_line(text) if key.startswith(ENVIRONMENT) else text for key, text in identity.items()}
 
 
 def read_otherwise(stored: Definition, now: Definition) -> tuple[str, ...]:

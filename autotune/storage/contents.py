@@ -8,9 +8,8 @@ from sqlalchemy import Connection
 
 from autotune.storage.address import is_postgresql, sqlite_path
 from autotune.storage.connection import storage_errors, tables_engine
-from autotune.storage.optuna_storage import optuna_revisions
+from autotune.storage.optuna_storage import optuna_revision
 from autotune.storage.schema import known_version
-from autotune.storage.tables import VERSION
 
 _DEFINITION = "definition"
 
@@ -21,7 +20,6 @@ class Contents:
 
     `version` is that of autotune's tables, None without any; `optuna` the revision of Optuna's tables, None without
     any. `studies` are those of autotune, `others` those of other programs.
-    `outdated` names what of it is of an older form.
     """
 
     kind: str
@@ -33,7 +31,6 @@ class Contents:
     runs: int
     imported: int
     size_bytes: int
-    outdated: tuple[str, ...] = ()
 
 
 def contents(url: str) -> Contents:
@@ -46,29 +43,25 @@ def contents(url: str) -> Contents:
         engine = tables_engine(url)
         try:
             with engine.connect() as connection:
-                version = known_version(connection, url, older=True)
-                return _contents(connection, url, version, optuna_revisions(url))
+                version = known_version(connection, url)
+                return _contents(connection, url, version, optuna_revision(url))
         finally:
             engine.dispose()
 
 
-def _contents(connection: Connection, url: str, version: int | None, revisions: tuple[str, str] | None) -> Contents:
+def _contents(connection: Connection, url: str, version: int | None, revision: str | None) -> Contents:
     studies = _rows(connection, "studies")
     ours = _ours(connection)
     return Contents(
         kind=_kind(url, connection),
         version=version,
-        optuna=revisions[0] if revisions else None,
+        optuna=revision,
         studies=ours,
         others=studies - ours,
         trials=_rows(connection, "trials"),
         runs=_rows(connection, "autotune_runs"),
         imported=_rows(connection, "autotune_measurements"),
         size_bytes=_size_bytes(url, connection),
-        outdated=(
-            *(("autotune's tables",) if version not in {None, VERSION} else ()),
-            *(("Optuna's tables",) if revisions is not None and revisions[0] != revisions[1] else ()),
-        ),
     )
 
 

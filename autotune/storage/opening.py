@@ -19,7 +19,7 @@ def opened(url: str, make_tables: Callable[[Connection], None]) -> RDBStorage:
     """
     path = sqlite_path(url)
     if path is None or path.exists():
-        check_version(url)
+        _check_version(url)
         check_optuna(url)
     prepare_sqlite(url)
     with set_up_alone(url):
@@ -33,15 +33,10 @@ def opened(url: str, make_tables: Callable[[Connection], None]) -> RDBStorage:
     return storage
 
 
-def check_version(url: str, *, older: bool = False) -> int | None:
-    """Return the version of a storage; None if autotune has written nothing to it.
-
-    Raises:
-        StorageError: it is of another version than this autotune's; unless an `older` one is accepted.
-    """
+def _check_version(url: str) -> None:
     engine = tables_engine(url)
     try:
         with engine.connect() as connection:
-            return known_version(connection, url, older=older)
+            known_version(connection, url)
     finally:
         engine.dispose()

@@ -1,4 +1,4 @@
-"""Optuna's own storage: opened, brought up to date, and refused where its tables are of another version."""
+"""Optuna's own storage: opened, and refused where its tables are of another version."""
 
 import sqlite3
 from functools import cache
@@ -13,7 +13,7 @@ from sqlalchemy import Engine
 
 from autotune.storage.address import sqlite_path
 from autotune.storage.connection import engine_arguments, only_read, readable_address, tables_engine, writable_address
-from autotune.storage.schema import check_studies, newer_optuna, older_optuna
+from autotune.storage.schema import check_studies, other_optuna
 from autotune.storage.sqlite.file import note_writing
 
 
@@ -49,19 +49,14 @@ def check_optuna(url: str) -> bool:
         StorageError: it has the tables of another Optuna.
     """
     path = sqlite_path(url)
-    if path is not None and not path.exists():
-        return False
-    revisions = optuna_revisions(url)
-    if revisions is not None and revisions[0] != revisions[1]:
-        raise older_optuna(url, revisions[0])
-    return revisions is not None
+    return (path is None or path.exists()) and optuna_revision(url) is not None
 
 
-def optuna_revisions(url: str) -> tuple[str, str] | None:
-    """Return the revision of Optuna's tables, and the one that the installed Optuna uses; None where there are none.
+def optuna_revision(url: str) -> str | None:
+    """Return the revision of Optuna's tables, which is that of the installed Optuna; None where there are none.
 
     Raises:
-        StorageError: the installed Optuna does not know theirs.
+        StorageError: it is that of another Optuna.
     """
     engine = tables_engine(url)
     try:
@@ -69,12 +64,11 @@ def optuna_revisions(url: str) -> tuple[str, str] | None:
             found = MigrationContext.configure(connection).get_current_revision()
     finally:
         engine.dispose()
-    if found is None:  # Optuna writes it where who made the tables was killed before
-        return None
+    # Optuna writes it where who made the tables was killed before.
     known = _known_revisions()
-    if found not in known:
-        raise newer_optuna(url, found)
-    return found, known[0]
+    if found is None or found == known[0]:
+        return found
+    raise other_optuna(url, found, known=found in known)
 
 
 @cache
@@ -85,15 +79,6 @@ def _known_revisions() -> tuple[str, ...]:
     """
     steps = ScriptDirectory(str(files("optuna.storages._rdb") / "alembic"))
     return tuple(step.revision for step in steps.walk_revisions())
-
-
-def upgrade_optuna(url: str) -> None:
-    """Bring Optuna's tables up to date, in as many transactions as it has steps."""
-    storage = _optuna(url, read_only=False, any_version=True, skip_tables=True)
-    try:
-        storage.upgrade()
-    finally:
-        storage.engine.dispose()
 
 
 def log_engine(url: str, storage: RDBStorage) -> Engine:

@@ -41,7 +41,7 @@ HOLDER = "holder"
 """The attribute of a trial that names the coordinator that made it, where coordinators have names."""
 
 ABANDONED = "abandoned"
-"""The attribute of a trial that nobody can run: another program, or an older autotune, left it without parameters."""
+"""The attribute of a trial that nobody can run: another program left it without parameters."""
 
 
 def study_key(study_id: int, mark: str | None) -> str:

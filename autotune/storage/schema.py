@@ -9,11 +9,6 @@ from autotune.errors import StorageError
 from autotune.storage.address import shown
 from autotune.storage.tables import VERSION
 
-UPGRADABLE = frozenset({3})
-"""The versions that can be brought up to date."""
-
-UPGRADE = "`autotune storage upgrade`, with the same --storage,"
-
 _SCHEMA = sa.Table(
     "autotune_schema",
     sa.MetaData(),
@@ -26,24 +21,20 @@ _OURS = "autotune_"
 _STUDIES = "studies"  # a table of Optuna's
 
 
-def known_version(connection: sa.Connection, url: str, *, older: bool = False) -> int | None:
+def known_version(connection: sa.Connection, url: str) -> int | None:
     """Return the version of a storage; None if autotune has written nothing to it.
 
     Raises:
-        StorageError: it is another than this autotune's; unless it is an `older` one that can be brought up to date.
+        StorageError: it is another than this autotune's.
     """
     version = _version_of(connection)
-    if version is None or version == VERSION or (older and version in UPGRADABLE):
+    if version is None or version == VERSION:
         return version
-    if version in UPGRADABLE:
-        msg = f"storage {shown(url)} has the tables of an older autotune (version {version}): {UPGRADE}"
-        raise StorageError(f"{msg} brings it up to date; nothing was read or changed")
-    known = f"version {version} of its tables; autotune {__version__} knows version {VERSION}"
-    if version > VERSION:
-        said, todo = f"a newer autotune ({known})", "update autotune"
-    else:
-        said, todo = f"an autotune from before its first release ({known})", "use another storage, --storage NEW"
-    msg = f"storage {shown(url)} was written by {said}: {todo}; nothing was read or changed"
+    age, todo = ("a newer", "update autotune") if version > VERSION else ("an older", "use another one, --storage NEW")
+    msg = (
+        f"storage {shown(url)} was written by {age} autotune (version {version} of its tables); "
+        f"autotune {__version__} reads version {VERSION}: {todo}; nothing was read or changed"
+    )
     raise StorageError(msg)
 
 
@@ -69,28 +60,20 @@ def write_version(connection: sa.Connection) -> None:
     connection.execute(sa.insert(_SCHEMA).values(row))
 
 
-def note_version(connection: sa.Connection) -> None:
-    """Write that a storage of an older version is of this one now."""
-    values = {"version": VERSION, "written_by": f"autotune {__version__}"}
-    connection.execute(sa.update(_SCHEMA).where(_SCHEMA.c.id == _ONLY).values(values))
-
-
-def older_optuna(url: str, revision: str) -> StorageError:
-    """Return what to say of tables of an older Optuna than the installed one."""
-    there = f"storage {shown(url)} has the tables of an older Optuna (revision {revision})"
-    return StorageError(f"{there}: {UPGRADE} brings it up to date")
-
-
-def newer_optuna(url: str, revision: str) -> StorageError:
-    """Return what to say of tables that the installed Optuna does not know."""
-    there = f"storage {shown(url)} has the tables of a newer Optuna (revision {revision})"
-    known = f"Optuna {installed('optuna')} does not know them"
-    return StorageError(f"{there}, {known}: update it, python -m pip install --upgrade optuna; nothing was changed")
+def other_optuna(url: str, revision: str, *, known: bool) -> StorageError:
+    """Return what to say of the tables of another Optuna: the installed one has `known` the revisions of older ones."""
+    there = f"storage {shown(url)} has the tables of {'an older' if known else 'a newer'} Optuna (revision {revision})"
+    todo = (
+        "copy the storage, and use `optuna storage upgrade`"
+        if known
+        else "update it, python -m pip install --upgrade optuna"
+    )
+    return StorageError(f"{there}, which Optuna {installed('optuna')} does not read: {todo}; nothing was changed")
 
 
 def _version_of(connection: sa.Connection) -> int | None:
     there = sa.inspect(connection)
     if there.has_table(_SCHEMA.name):
         return int(connection.execute(sa.select(_SCHEMA.c.version).where(_SCHEMA.c.id == _ONLY)).scalar_one())
-    # Before there were versions, autotune wrote tables without one.
+    # Tables of ours without a version: nothing that this autotune wrote.
     return 0 if any(name.startswith(_OURS) for name in there.get_table_names()) else None

@@ -312,8 +312,6 @@ def _time_notes(table: RecordedTable) -> list[str]:
 
 def _identity(options: ReplayOptions, digest: str) -> dict[str, str]:
     # Where the file lies, and what the default is, changes no measurement.
-    # Studies of earlier versions are stored without what came later.
-    unsaid = {name for name in ("metrics", "worker") if getattr(options, name) is None}
-    meaning = options.model_dump(exclude={"table", "space", "default", "unrecorded"} | unsaid, mode="json")
+    meaning = options.model_dump(exclude={"table", "space", "default", "unrecorded"}, mode="json")
     told = hashlib.sha256(json.dumps(meaning, sort_keys=True).encode()).hexdigest()[:_DIGITS]
     return {"table": f"sha256:{digest}", "columns": f"sha256:{told}"}

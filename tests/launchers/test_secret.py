@@ -10,7 +10,7 @@ from launchers import Job, Usage
 from launchers.local import LocalLauncher
 from launchers.mpi import MpiFlavour
 from launchers.mpi.open_mpi import OPEN_MPI
-from launchers.secret import MASK, filled, is_secret, masked, masked_line, masked_names, masked_tables, tuned
+from launchers.secret import MASK, filled, is_secret, masked, masked_names, masked_tables, tuned
 from objectives.base import Context
 from objectives.command import CommandObjective
 from objectives.commandoptions import CommandOptions
@@ -119,11 +119,3 @@ def test_a_secret_that_is_a_part_of_the_folders_name_leaves_the_folder_as_it_is(
     assert described["folder"] == str(tmp_path)
     assert described["argv"] == ["./a", MASK]
     assert described["files"] == {"folder": f"{MASK}\n"}
-
-
-@pytest.mark.parametrize(
-    "variables", [{}, {"A": "1, 2", "API_KEY": "x=1", "SORT_KEY": "{by}", "Z_TOKEN": ""}, {"A": "b"}]
-)
-def test_a_line_of_variables_that_was_stored_with_secrets_is_as_one_without(variables):
-    stored = ", ".join(f"{name}={text}" for name, text in sorted(variables.items())) or "none"
-    assert masked_line(stored) == environment_text(variables) == masked_line(environment_text(variables))

@@ -1,9 +1,5 @@
 """What a storage holds, row by row, and storages that another program or another version wrote."""
 
-import sqlite3
-from contextlib import closing
-from pathlib import Path
-
 import optuna
 import sqlalchemy as sa
 from optuna.distributions import IntDistribution
@@ -51,54 +47,16 @@ def version(url):
 
 
 def set_version(url, version):
-    """Let a storage be of another version; 0 is from before there were versions."""
+    """Let a storage be of another version; 0 is one without a version."""
     if version:
         _change(url, f"UPDATE autotune_schema SET version = {int(version)}")
     else:
         _change(url, "DROP TABLE autotune_schema")
 
 
-_VERSION_3 = """
-CREATE TABLE old_runs AS SELECT * FROM autotune_runs;
-DROP TABLE autotune_runs;
-CREATE TABLE autotune_runs (id INTEGER NOT NULL PRIMARY KEY, study INTEGER NOT NULL, trial INTEGER,
-    series VARCHAR(200) NOT NULL, round INTEGER NOT NULL, record {record} NOT NULL);
-INSERT INTO autotune_runs SELECT id, {study}, trial, series, round, record FROM old_runs;
-CREATE INDEX ix_autotune_runs_study ON autotune_runs (study);
-DROP TABLE old_runs;
-CREATE TABLE old_leases AS SELECT * FROM autotune_leases;
-DROP TABLE autotune_leases;
-CREATE TABLE autotune_leases (study INTEGER NOT NULL, place TEXT NOT NULL, holder TEXT NOT NULL, job TEXT,
-    heartbeat_s DOUBLE PRECISION NOT NULL, record {record} NOT NULL, PRIMARY KEY (study, place));
-INSERT INTO autotune_leases SELECT {study}, place, holder, job, heartbeat_s, record FROM old_leases;
-DROP TABLE old_leases
-"""
-
-
-def to_version_3(url):
-    """Let a storage be as version 3 wrote it."""
-    engine = sa.create_engine(url)
-    record = "TEXT" if engine.dialect.name == "postgresql" else "JSON"
-    number = "substr(study, 1, position('-' in study) - 1)" if record == "TEXT" else "study"
-    with engine.begin() as connection:
-        for statement in _VERSION_3.format(record=record, study=f"CAST({number} AS INTEGER)").split(";"):
-            connection.execute(sa.text(statement))
-    engine.dispose()
-    set_version(url, 3)
-
-
 def set_revision(url, revision):
     """Let Optuna's tables be of another revision."""
     _change(url, f"UPDATE alembic_version SET version_num = '{revision}'")
-
-
-def copies(folder: Path):
-    """Return the copies of storages that were made, by name; each must be a whole database."""
-    found = sorted(folder.glob("*.bak"))
-    for one in found:
-        with closing(sqlite3.connect(one)) as connection:
-            assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-    return [one.name for one in found]
 
 
 def _change(url, statement):

@@ -11,7 +11,6 @@ from autotune.results.summary import Summary
 from autotune.search.gaussian_process import Array, GaussianProcess, fit_censored
 from autotune.statistics.standings import Standings
 from spaces import Space
-from spaces.parameters.errors import SpaceError
 
 LEAST_VALUES = 5
 """A process of fewer trials with a value would repeat what was assumed of it."""
@@ -53,13 +52,8 @@ def study_process(summary: Summary) -> StudyProcess | None:
     known = [(trial, standings.value(trial), False) for trial in _kept(standings.measured, _MOST)]
     bounds = [trial for trial in summary.trials if trial.state is State.CAPPED]
     known += [(trial, standings.bound(trial), True) for trial in _kept(bounds, _MOST_CAPPED)]
-    try:
-        space = Space.from_dict(summary.definition.space)
-        rows = space.indices([trial.configuration for trial, _, _ in known])
-        traits = space.traits_of(rows)
-    except SpaceError:
-        # A study of an older version may have configurations that its space would not have any more.
-        return None
+    space = Space.from_dict(summary.definition.space)
+    traits = space.traits_of(space.indices([trial.configuration for trial, _, _ in known]))
     values = np.array([standings.to_log(value) for _, value, _ in known])
     runs = np.array([float(max(1, len(trial.measured(standings.metric.name)))) for trial, _, _ in known])
     censored = np.array([is_bound for _, _, is_bound in known])

@@ -15,7 +15,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection, MetaData, Table
 
-from autotune.errors import StorageError
+from autotune.errors import BusyError, StorageError
 from autotune.records.series import Series
 from autotune.storage.address import shown, sqlite_path
 from autotune.storage.connection import changing, storage_errors, tables_engine
@@ -27,7 +27,7 @@ from autotune.storage.optuna_storage import check_optuna
 from autotune.storage.readable import AMENDED, DEFINITION, MARK
 from autotune.storage.run_log import RUNS, SqlRunLog, stored_keys
 from autotune.storage.schema import known_version
-from autotune.storage.versions.upgrade import check_idle
+from autotune.storage.study_lock import held_by_another
 
 _STUDIES, _TRIALS, _ATTRIBUTES = "studies", "trials", "study_user_attributes"
 
@@ -74,7 +74,7 @@ def merge(sources: Sequence[str], target: str, say: Callable[[Merged], None], *,
                 _dry_run(sources, readers, _contents(there), _measured_runs(there), say)
             return
         if not is_new:
-            check_idle(target)
+            _check_idle(target)
         elif path is not None:
             _make_folder(path.parent)
         try:
@@ -88,6 +88,26 @@ def merge(sources: Sequence[str], target: str, say: Callable[[Merged], None], *,
                 with suppress(OSError):
                     path.unlink(missing_ok=True)
             raise
+
+
+def _check_idle(url: str) -> None:
+    """Refuse to change a file that another process writes to.
+
+    Raises:
+        BusyError: somebody works on a study in that file.
+    """
+    path = sqlite_path(url)
+    if path is None:
+        return
+    locks = (one for one in path.absolute().parent.iterdir() if one.name.startswith(f"{path.name}."))
+    for lock in sorted(one for one in locks if one.suffix == ".lock"):
+        holder = held_by_another(lock)
+        if holder is not None:
+            msg = (
+                f"storage {shown(url)} is to be changed, and {lock.name} is held by {holder}: wait until "
+                "that has ended, or stop it, and use the same command again"
+            )
+            raise BusyError(msg)
 
 
 def _make_folder(folder: Path) -> None:

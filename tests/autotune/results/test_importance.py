@@ -161,9 +161,3 @@ def test_without_trials_that_compete_there_is_no_model():
     shares = found(summary(*trials, space=alone))
     assert [share.name for share in shares.parameters] == ["np"]
     assert (shares.pairs, shares.leading) == ((), ("np", ""))
-
-
-def test_configurations_that_the_space_does_not_have_any_more_give_no_model():
-    about = study(added, 10)
-    odd = trial(99, took(1.0), np=64, blas="none", block=1, idle=1)
-    assert study_process(summary(*about.trials, odd, space=SPACE)) is None

@@ -237,15 +237,6 @@ def test_another_environment_makes_another_study(address):
         opened(address, identity={"environment": "TILE={tile}"})
 
 
-def test_a_study_that_was_stored_with_the_value_of_a_secret_goes_on_and_does_not_show_it(address):
-    opened(address, identity={"environment": "API_KEY=open-sesame, N=1, SORT_KEY={by}"})
-    opened(address, identity={"environment": "API_KEY=***, N=1, SORT_KEY={by}"})
-    with pytest.raises(
-        DifferentStudyError, match=r"environment: API_KEY=\*\*\*, N=1.* there, API_KEY=\*\*\*, N=2 here"
-    ):
-        opened(address, identity={"environment": "API_KEY=***, N=2"})
-
-
 def test_what_is_new_in_a_copy_in_memory_is_seen_before_it_ends(sqlite):
     space = small_space()
     store = StudyStore.create(sqlite, "replayed", definition(space))

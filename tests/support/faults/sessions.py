@@ -264,30 +264,10 @@ class AskAndTellOnServer(OnServer, AskAndTell):
     name = "ask-tell-postgresql"
 
 
-class Upgrade(Session):
-    """`autotune storage upgrade` of a finished study whose tables an older Optuna wrote."""
-
-    name = "upgrade"
-
-    def prepare(self, folder: Path) -> None:
-        """Tune, and turn the tables back."""
-        from tests.support import storages
-
-        super().prepare(folder)
-        play_machine(folder)
-        assert Local().run() == 0
-        storages.set_revision(f"sqlite:///{folder / DATABASE}", "v3.0.0.d")
-
-    def run(self) -> int:
-        """Bring the storage up to date, and tune: there is nothing to do."""
-        return command("storage", "upgrade") or command("study", f"./{NAME}.toml")
-
-
 SESSIONS: tuple[Session, ...] = (
     Local(),
     Batch(),
     AskAndTell(),
-    Upgrade(),
     LocalOnServer(),
     AskAndTellOnServer(),
 )

@@ -36,7 +36,6 @@ KNOWN = (
     Known("tmp/autotune-asktell-", False, "a disk that fails for ever lets nothing be removed; the next one sweeps it"),
     Known(r"(tmp/)?[a-z0-9_]{8}$", False, "on such a disk, too: by such a file Python looks for a temporary folder"),
     Known("tmp/", True, "a temporary folder of a process that was killed: the system's own cleaning takes it"),
-    Known(r"autotune\.db\.v3\.0\.0\.d\.", False, "a copy of what an upgrade was to change: none is ever overwritten"),
     Known("lease role:", False, "a study that is done is not written to; who plays the part next takes it over"),
     Known("lease tuner:", True, "as a part, or was cut off; the next tuner of a study that is not done removes it"),
     Known(r"autotune\.db-", False, "what SQLite keeps beside its file while a reader is there"),
@@ -79,7 +78,7 @@ def state(url: str, *, ended: bool = True) -> dict[str, Any]:
             return {"broken": broken}
         store = StudyStore.read(url, NAME)
     except StorageError:
-        # It is still to be made, or to be upgraded.
+        # It is still to be made.
         return {"broken": broken}
     runs = store.runs()
     return {

@@ -1,0 +1,118 @@
+"""Storages of other versions and other programs, whoever is killed or comes at the same time."""
+
+import subprocess
+import sys
+
+import pytest
+
+from autotune.errors import StorageError
+from autotune.storage import schema
+from autotune.storage.contents import contents
+from autotune.storage.measurement_store import MeasurementStore
+from autotune.storage.study_store import StudyStore, study_names
+from tests.autotune.storage.test_measurement_store import THREE
+from tests.support import storages
+from tests.support.fakes import definition, small_space
+
+PAPER = definition(small_space())
+
+
+def write(address):
+    """Open a storage for writing as a session does."""
+    return StudyStore.create(address, "paper", PAPER)
+
+
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [
+        (schema.VERSION + 1, r"newer autotune \(version 5 .* reads version 4: update autotune"),
+        (3, r"older autotune \(version 3 .* reads version 4: use another one, --storage"),
+        (0, r"older autotune \(version 0 of its tables"),
+    ],
+)
+def test_a_storage_of_another_version_is_neither_read_nor_written(address, version, said):
+    write(address)
+    MeasurementStore.create(address).add(THREE)
+    storages.set_version(address, version)
+    before = storages.rows(address)
+    for use in (
+        lambda: StudyStore.read(address, "paper"),
+        lambda: StudyStore.read(address, "paper", read_only=False),
+        lambda: StudyStore.read_if_ours(address, "paper"),
+        lambda: study_names(address),
+        lambda: MeasurementStore.read(address),
+        lambda: StudyStore.create(address, "paper", PAPER),
+        lambda: StudyStore.create(address, "other", PAPER),
+        lambda: MeasurementStore.create(address),
+        lambda: contents(address),
+    ):
+        with pytest.raises(StorageError, match=said) as caught:
+            use()
+        assert "\n" not in str(caught.value)
+    assert storages.rows(address) == before
+    if version:
+        assert storages.version(address) == version
+
+
+def test_the_studies_of_other_programs_stay_as_they_are(address):
+    storages.foreign(address)
+    before = storages.rows(address)
+    assert MeasurementStore.read(address).measurements() == []
+    assert storages.rows(address) == before
+    write(address)
+    after = storages.rows(address)
+    assert {name: [row for row in rows if row not in after[name]] for name, rows in before.items() if rows} == {
+        name: [] for name, rows in before.items() if rows
+    }
+    assert storages.version(address) == schema.VERSION
+
+
+KILLED = """
+import os, signal, sys
+from sqlalchemy import Engine, event
+from autotune.storage.study_store import StudyStore
+from tests.autotune.storage.test_versions import PAPER
+
+@event.listens_for(Engine, "before_cursor_execute")
+def die(connection, cursor, statement, *rest):
+    if "INSERT INTO autotune_schema" in statement:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+StudyStore.create(sys.argv[1], "paper", PAPER)
+"""
+
+
+def test_killed_before_its_tables_were_complete_it_left_none(address):
+    storages.foreign(address)
+    before = storages.rows(address)
+    ended = subprocess.run([sys.executable, "-c", KILLED, address], check=False, capture_output=True, text=True)
+    assert ended.returncode == -9, ended.stderr
+    assert storages.rows(address) == before
+    write(address)
+    assert storages.version(address) == schema.VERSION
+
+
+OPENED = """
+import sys
+from autotune.storage.study_store import StudyStore
+from tests.autotune.storage.test_versions import PAPER
+print("ready", flush=True)
+sys.stdin.readline()
+StudyStore.create(sys.argv[1], sys.argv[2], PAPER)
+"""
+
+
+def test_of_several_that_open_it_first_at_once_none_fails(address):
+    storages.foreign(address)
+    pipe = subprocess.PIPE
+    commands = [[sys.executable, "-c", OPENED, address, name] for name in ("a", "b", "c")]
+    openers = [subprocess.Popen(one, stdin=pipe, stdout=pipe, stderr=pipe, text=True) for one in commands]
+    for one in openers:
+        assert one.stdout.readline() == "ready\n"
+    for one in openers:
+        one.stdin.write("\n")
+        one.stdin.flush()
+    said = [one.communicate()[1] for one in openers]
+    assert [one.returncode for one in openers] == [0, 0, 0], said
+    assert sorted(study_names(address)) == ["a", "another program's", "b", "c"]
+    assert storages.version(address) == schema.VERSION
