@@ -43,7 +43,7 @@ def test_all_hosts_are_found_one_after_the_other(cluster, tmp_path):
     assert sorted(known) == sorted(HOSTS)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_on_a_real_slurm_a_job_starts_where_it_is_to_start(slurm, tmp_path):
     launcher = BatchLauncher(BATCH_SYSTEMS["slurm"].scheduler, Site("slurm", queue="pair", poll_s=0.2))
     assert host_of(launcher, tmp_path / "on", Place(slurm.second)) == slurm.second
@@ -54,7 +54,7 @@ def test_on_a_real_slurm_a_job_starts_where_it_is_to_start(slurm, tmp_path):
         launcher.submit(Job(("true",), tmp_path, place=Place("nowhere")))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_on_a_real_grid_engine_a_job_starts_on_its_host_or_waits_for_another(grid_engine, tmp_path):
     launcher = BatchLauncher(BATCH_SYSTEMS["grid-engine"].scheduler, Site("grid-engine", poll_s=0.2))
     host = host_of(launcher, tmp_path / "any", Place())

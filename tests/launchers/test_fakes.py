@@ -22,6 +22,8 @@ from tests.launchers.jobs import STUBBORN, python, wait_for, wait_for_end, wait_
 from tests.launchers.test_scripts import GADI
 from tests.support.processes import left_in
 
+pytestmark = pytest.mark.full
+
 # These do not say why a job has ended: what is known is what the job itself wrote.
 SILENT = {"grid-engine"}
 READY = ("sh", "-c", "echo ready; exec sleep 1000")

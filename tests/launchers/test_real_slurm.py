@@ -71,6 +71,7 @@ def test_scancel_ends_a_job_that_runs_and_one_that_waits(slurm, folder):
     assert slurm.wait_for_state(runs, "CANCELLED") == slurm.wait_for_state(waits, "CANCELLED")
 
 
+@pytest.mark.full
 def test_a_job_of_a_better_partition_takes_the_cores_of_another(slurm, folder):
     sleeper = "#!/bin/sh\nexec sleep 1000\n"
     victim = submit(slurm, folder, sleeper, "--partition=scavenge", "--ntasks=2")
@@ -80,6 +81,7 @@ def test_a_job_of_a_better_partition_takes_the_cores_of_another(slurm, folder):
     slurm.wait_for_state(better, "COMPLETED")
 
 
+@pytest.mark.full
 def test_a_run_whose_job_is_preempted_is_lost_and_not_failed(slurm, folder):
     launcher = BatchLauncher(SLURM.scheduler, Site("slurm", queue="scavenge", cores_per_node=CORES, poll_s=0.1))
     job = Job(("sh", "-c", "echo ready; exec sleep 1000"), folder, resources=Resources(cores=CORES))
@@ -106,6 +108,7 @@ def test_unlike_nodes_of_a_partition_are_told_by_slurm(slurm):
         assert len(KINDS.read(slurm.call(*KINDS.command(queue)).stdout)) == unlike
 
 
+@pytest.mark.full
 def test_a_command_of_more_ranks_than_a_node_has_cores_runs_on_two_nodes(slurm, folder):
     cluster = {"nodes": 2, "cores_per_node": CORES, "cores": 2 * CORES}
     site = Site("slurm", queue="pair", nodes=2, cores_per_node=CORES, poll_s=0.1, mpi=MpiFlavour(SRUN, (), "srun"))
@@ -118,6 +121,7 @@ def test_a_command_of_more_ranks_than_a_node_has_cores_runs_on_two_nodes(slurm, 
     assert Counter(host.strip() for host in hosts if host) == {slurm.host: CORES, slurm.second: CORES}
 
 
+@pytest.mark.full
 def test_ranks_of_a_job_on_the_second_node_of_an_allocation_run_there(slurm, folder):
     for host in (slurm.host, slurm.second):
         resources = Resources(cores=1, cpus=(0,), hosts=(host,))
@@ -129,6 +133,7 @@ def test_ranks_of_a_job_on_the_second_node_of_an_allocation_run_there(slurm, fol
         assert (folder / "job.out").read_text() == f"on {host}\n"
 
 
+@pytest.mark.full
 def test_the_next_test_finds_no_job_and_a_node_that_serves(slurm, folder):
     running = submit(slurm, folder, "#!/bin/sh\nexec sleep 1000\n")
     slurm.wait_for_state(running, "RUNNING")
@@ -138,6 +143,7 @@ def test_the_next_test_finds_no_job_and_a_node_that_serves(slurm, folder):
     assert slurm.wait_for_state(submit(slurm, folder, "#!/bin/sh\n:\n"), "COMPLETED") == "COMPLETED"
 
 
+@pytest.mark.full
 def test_commands_find_this_slurm_and_no_other(slurm, folder):
     job = submit(slurm, folder, "#!/bin/sh\nexec sleep 1000\n")
     seen = subprocess.run(["squeue", "--noheader", "--format=%i"], capture_output=True, text=True, check=True)
@@ -148,6 +154,7 @@ def test_commands_find_this_slurm_and_no_other(slurm, folder):
     assert job in slurm.states()
 
 
+@pytest.mark.full
 def test_jobs_outlive_the_controller(slurm, folder):
     job = submit(slurm, folder, "#!/bin/sh\nwhile ! [ -e go ]; do sleep 0.1; done\n")
     slurm.wait_for_state(job, "RUNNING")
@@ -158,6 +165,7 @@ def test_jobs_outlive_the_controller(slurm, folder):
     assert slurm.wait_for_state(job, "COMPLETED", "FAILED", "NODE_FAIL") == "COMPLETED"
 
 
+@pytest.mark.full
 def test_nothing_is_left_of_it_when_it_ends(slurm, folder):
     with RealSlurm() as other:
         place = Path(other.environment["SLURM_CONF"]).parent
@@ -167,6 +175,7 @@ def test_nothing_is_left_of_it_when_it_ends(slurm, folder):
     assert not place.exists()
 
 
+@pytest.mark.full
 def test_nothing_is_left_of_it_when_the_tests_are_killed(slurm, folder):
     code = f"""
 import pathlib, time

@@ -197,6 +197,7 @@ def test_a_study_file_of_a_model_is_only_read(service, tmp_path):
     assert not mark.exists()
 
 
+@pytest.mark.full
 def test_no_budget_is_overrun_however_often_and_at_once_it_is_tried(service):
     calls = [("start_study", {"study": "sleepy", "name": f"n{number}", "trials": 2}) for number in range(6)]
     answers = used(server_of(agent(service)), *calls, at_once=True)
@@ -221,6 +222,7 @@ def test_the_command_speaks_the_protocol_and_its_token_is_no_more_than_its_scope
     assert "no tool" in refused[1]
 
 
+@pytest.mark.full
 def test_a_service_that_is_away_is_said_in_words():
     gone = Agent("http://127.0.0.1:9", None, Scope.LOOK, BUDGETS)
     [(refused, text)] = used(server_of(gone), ("list_studies", {}))

@@ -139,6 +139,7 @@ def test_many_clients_lose_nothing_and_double_nothing(address):
     assert len({tuple(sorted(one.items())) for one in first}) == len(first) == 18
 
 
+@pytest.mark.full
 @pytest.mark.timeout(280)
 def test_two_processes_share_a_study_on_a_server(postgresql):
     working = [process(WORKS, postgresql, who) for who in ("one", "two")]

@@ -44,6 +44,7 @@ def held(step):
 OTHERS = "0000[1-9]"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("history", [True, False])
 def test_a_tuner_that_is_killed_finds_its_jobs_again(cluster, study, history):
     cluster.switch("history", "" if history else None)

@@ -136,7 +136,7 @@ def test_a_file_that_is_there_is_not_replaced_and_no_job_submitted_for_it(tmp_pa
     assert (tmp_path / "site.toml").read_text() == "# mine\n"
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_real_slurm_is_asked(slurm, tmp_path):
     ended = ask(tmp_path, "slurm", "--yes", "--json", "--queue", "pair")
     assert ended.returncode == 0, ended.stderr

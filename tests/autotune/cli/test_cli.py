@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.awk_study import STUDY, held, held_session
+from tests.support.command_line import invoke
 from tests.support.warm import autotune
 
 pytestmark = pytest.mark.cores(1)
@@ -176,22 +177,24 @@ def test_a_dry_run_with_another_sampler_shows_what_that_would_try(tmp_path):
         (["space", "./mine.toml", "--check", "x"], 2, "not name=value"),
     ],
 )
-def test_mistakes_get_a_message_and_a_code_and_no_traceback(tuned, words, code, said):
-    ended = autotune(tuned, *words)
-    assert ended.returncode == code, ended.stderr
+def test_mistakes_get_a_message_and_a_code_and_no_traceback(tuned, monkeypatch, words, code, said):
+    monkeypatch.chdir(tuned)
+    ended = invoke(*words)
+    assert ended.exit_code == code, ended.stderr
     assert said in ended.stderr
     assert "Traceback" not in ended.stderr
 
 
-def test_all_mistakes_of_a_study_file_at_once(tmp_path):
+def test_all_mistakes_of_a_study_file_at_once(tmp_path, monkeypatch):
     (tmp_path / "mine.toml").write_text(
         STUDY.replace('type = "integer"', 'typ = "integer"', 1)
         .replace("x % y == 0", "x % z == 0")
         .replace("values = [1, 2, 4]", "values = []"),
         encoding="utf-8",
     )
-    ended = autotune(tmp_path, "study", "./mine.toml")
-    assert ended.returncode == 2
+    monkeypatch.chdir(tmp_path)
+    ended = invoke("study", "./mine.toml")
+    assert ended.exit_code == 2
     assert "space.parameters.x" in ended.stderr
     assert "space.parameters.y" in ended.stderr
     assert "Traceback" not in ended.stderr
@@ -210,7 +213,7 @@ def test_a_file_that_is_no_storage_is_not_touched(tuned, tmp_path):
     assert notes.read_text() == "mine\n" * 1000
 
 
-@pytest.mark.parametrize("asked", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("asked", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.full)])
 def test_control_c_or_kill_ends_the_run_in_flight_and_the_same_command_goes_on(tmp_path, asked):
     with held_session(tmp_path, "--trials", "5") as session:
         session.send_signal(asked)
@@ -257,10 +260,10 @@ def test_the_doctor_names_what_killed_sessions_left(tmp_path):
 
 
 @pytest.mark.parametrize("wrong", ["0", "-1", "many", "1.5", ""])
-def test_a_number_of_trials_that_is_none_is_refused(tmp_path, wrong):
-    (tmp_path / "mine.toml").write_text(STUDY, encoding="utf-8")
-    ended = autotune(tmp_path, "study", "./mine.toml", f"--trials={wrong}")
-    assert ended.returncode == 2
+def test_a_number_of_trials_that_is_none_is_refused(tuned, monkeypatch, wrong):
+    monkeypatch.chdir(tuned)
+    ended = invoke("study", "./mine.toml", f"--trials={wrong}")
+    assert ended.exit_code == 2
     assert "nor auto" in ended.stderr
 
 

@@ -139,7 +139,7 @@ def test_ctrl_c_leaves_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_measured_figures_are_kept_and_shown(tmp_path):
     ended = run_machine(tmp_path, "--measure", "--json")
     assert ended.returncode == 0, ended.stderr

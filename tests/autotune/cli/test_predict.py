@@ -339,7 +339,7 @@ def test_what_was_measured_in_a_storage(known):
     assert found == {"machines": 2, "workloads": 1, "values": len(own), "bounds": 1, "failures": 1}
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_how_well_a_program_is_predicted(known):
     told = run("model", "solver", "--picture", "seen.png")
     assert (known / "seen.png").read_bytes().startswith(b"\x89PNG")

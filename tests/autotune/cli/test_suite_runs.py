@@ -12,7 +12,7 @@ from autotune.storage.stored_study import stored_study
 from tests.support.quick_study import THREE_PAIRS
 from tests.support.warm import autotune
 
-pytestmark = [pytest.mark.slow, pytest.mark.cores(1)]
+pytestmark = [pytest.mark.full, pytest.mark.cores(1)]
 
 STUDY = (
     """

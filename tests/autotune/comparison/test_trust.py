@@ -22,6 +22,8 @@ from tests.support.simulated import (
     study_file,
 )
 
+pytestmark = pytest.mark.full
+
 SPACE = Space([Integer.range(name, 1, 4, default=1) for name in ("a", "b", "c")])
 DEFAULT_S = 50.0
 TRIALS = 12
@@ -41,7 +43,6 @@ def even_pace(elapsed_s):
     return Pace(tuple((step, elapsed_s * step / 10) for step in range(1, 11)), elapsed_s, elapsed_s)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("noise", [normal, spikes])
 def test_knobs_that_change_nothing_are_seldom_said_to_help(noise):
     claimed = 0

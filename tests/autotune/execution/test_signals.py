@@ -166,6 +166,7 @@ def test_cleaning_up_is_not_interrupted_by_who_asks_again():
         signal.signal(signal.SIGTERM, before)
 
 
+@pytest.mark.full
 def test_a_session_is_paused_by_a_signal_and_the_same_command_goes_on(tmp_path):
     with held_session(tmp_path, "--trials", "100") as session:
         session.send_signal(signal.SIGUSR1)
@@ -183,6 +184,7 @@ def test_a_session_is_paused_by_a_signal_and_the_same_command_goes_on(tmp_path):
     assert {int(number) for number in re.findall(r"^trial (\d+):", ended.stderr, re.MULTILINE)} == {len(done)}
 
 
+@pytest.mark.full
 def test_a_session_that_waits_for_another_is_paused_at_once(tmp_path):
     with held_session(tmp_path, "--trials", "100") as session:
         for more in ((), ("--storage", "other.db")):  # for the study, and for the cores

@@ -242,7 +242,7 @@ def test_ranks_that_cannot_start_are_said(tmp_path, monkeypatch):
         message_figures(MpiFlavour(OPEN_MPI, (4,), str(tmp_path / "no-mpirun")), two)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("compiler", [True, False])
 def test_messages_between_real_ranks(monkeypatch, compiler):
     flavour = detect()

@@ -72,7 +72,7 @@ def test_a_study_that_has_trials_is_left_as_it_is(store):
     assert "had trials before" in found.why
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_what_does_not_beat_the_default_for_certain_is_not_tried(store):
     """On half of the machines the default is best, on the others it is worst."""
     tuned = [SPACE.default(), *(one for one in ALL if one != SPACE.default())]

@@ -127,6 +127,7 @@ def test_bounds_count_as_bounds_and_failures_do_not_count():
     assert (known.valued, known.capped, len(known.process.y)) == (40, 3, 43)
 
 
+@pytest.mark.full
 def test_a_rate_has_the_shares_of_the_time_that_it_is_the_inverse_of():
     times = found(study(added, 60))
     rates = found(

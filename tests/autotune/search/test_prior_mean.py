@@ -127,7 +127,7 @@ def test_a_guide_that_is_right_saves_most_of_the_trials():
     assert median_trials(right) <= cold / 2
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("predicted", [0, 3])
 def test_a_guide_that_is_wrong_costs_little(predicted):
     assert median_trials(wrong, predicted) <= 1.5 * median_trials(lambda costs: None)

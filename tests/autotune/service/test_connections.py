@@ -203,8 +203,8 @@ sys.stdin.read()
 """
 
 
+@pytest.mark.full
 @only_root
-@pytest.mark.slow
 def test_a_stranger_of_this_host_cannot_shut_the_owner_out(tmp_path):
     with serving(tmp_path) as service, another_user(service.port, HEALTH) as other:
         assert other.stdout.readline() == b"held\n"

@@ -190,6 +190,7 @@ def test_no_answer_has_a_path_of_the_host(service, followed, client):
         assert "/tmp/" not in text
 
 
+@pytest.mark.full
 def test_killed_in_the_middle_the_studies_go_on_and_are_picked_up(tmp_path):
     with serving(tmp_path) as service:
         client = service.client()

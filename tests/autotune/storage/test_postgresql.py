@@ -68,6 +68,7 @@ def test_a_study_is_killed_resumed_and_read(tmp_path, postgresql):
     assert not list(tmp_path.glob("*.db*"))
 
 
+@pytest.mark.full
 @pytest.mark.skipif(postgres.missing() is not None, reason=str(postgres.missing()))
 def test_a_server_that_goes_away_in_the_middle_is_named_and_nothing_is_lost(tmp_path):
     with postgres.server() as server:
@@ -194,6 +195,7 @@ def test_numbers_and_texts_come_back_as_they_went(postgresql):
     assert read.attribute("odd") == odd
 
 
+@pytest.mark.full
 @pytest.mark.skipif(postgres.missing() is not None, reason=str(postgres.missing()))
 def test_a_server_of_the_tests_is_gone_with_a_run_that_was_killed():
     program = """

@@ -207,6 +207,7 @@ def test_a_session_is_taken_over_and_nothing_of_it_is_lost_or_run_again(tmp_path
     assert not {int(number) for number in re.findall(r"^trial (\d+):", ended, re.MULTILINE)} & done
 
 
+@pytest.mark.full
 def test_a_session_that_waits_finds_everything_done(tmp_path):
     with held_session(tmp_path, "--trials", "8") as session, another(tmp_path, "--trials", "9", "--wait") as second:
         assert f"process {session.pid} on" in second.stderr.readline()
@@ -219,6 +220,7 @@ def test_a_session_that_waits_finds_everything_done(tmp_path):
     assert "trial 7:" not in said
 
 
+@pytest.mark.full
 def test_a_study_elsewhere_waits_for_the_cores(tmp_path):
     elsewhere = ("--trials", "1", "--storage", "other.db", "--wait")
     with held_session(tmp_path, "--trials", "100") as session, another(tmp_path, *elsewhere) as second:

@@ -64,6 +64,7 @@ def has_begun(service, name="mine"):
     return status.get("pid") == service.pid(name=name) and (status.get("finished") or 0) > 0
 
 
+@pytest.mark.full
 def test_submit_pause_resume_stop_resume_finish_forget(service):
     with service.open() as supervisor:
         supervisor.submit(service.order(does=STUDY, trials=300))
@@ -130,6 +131,7 @@ def test_the_second_of_two_studies_waits_for_the_cores_of_the_first(service):
     intact(service, 2, "second")
 
 
+@pytest.mark.full
 def test_the_storage_of_a_study_is_that_of_its_service(service):
     with service.open() as supervisor:
         supervisor.submit(service.order(does=STUDY.replace("sleep 0.2", "true"), name="mine"))

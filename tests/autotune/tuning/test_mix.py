@@ -180,7 +180,7 @@ def test_killed_within_a_run_the_same_command_makes_that_run_again(settings, tmp
     assert [run.outcome.complete for run in summary.best.runs] == [True]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_winner_that_loses_on_an_input_is_said_to(settings, tmp_path):
     summary = tuned(settings, tmp_path, "inputs=" + _inputs(tmp_path, a=9, b=1))
     assert summary.best.configuration == {"x": 4}
@@ -196,7 +196,7 @@ def _inputs(tmp_path, **weights):
     return f"[{', '.join(made)}]"
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_failure_or_a_wrong_answer_of_an_input_is_the_runs_and_named(settings, tmp_path):
     fails = PROGRAM.replace("len(name))", "ord(name) + (x == 2 and name == 'b'))")
     (tmp_path / "prog.py").write_text(f"{fails}\nsys.exit(7 if (name, x) == ('b', 4) else 0)\n")

@@ -320,6 +320,7 @@ def test_a_larger_budget_finds_more_and_costs_more(tmp_path):
     assert len(display.lines) == 6
 
 
+@pytest.mark.full
 def test_the_shipped_replay_as_a_person_types_it(tmp_path):
     ended = autotune(tmp_path, "study", "replay", "--trials", "20")
     assert ended.returncode == 0, ended.stderr

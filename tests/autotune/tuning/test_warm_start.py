@@ -46,6 +46,7 @@ def test_a_study_starts_with_what_other_machines_predict_and_says_so(folder):
     assert values[:2] == [20, 7]
 
 
+@pytest.mark.full
 def test_it_can_be_done_without(folder):
     said, values = tried(folder, "--trials", "3", "--warm-start", "off")
     assert "warm start" not in said

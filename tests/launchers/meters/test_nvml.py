@@ -84,6 +84,7 @@ def test_which_card_a_run_has_of_several_must_be_known(driver, tmp_path, monkeyp
     assert metered(tmp_path / "known", gpus=1).metered["gpu_energy_j"] == 12.5
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("fault", [pytest.param("hangs", marks=pytest.mark.slow), "crashes", "no driver"])
 def test_a_driver_that_fails_takes_neither_the_run_nor_its_supervisor_along(driver, tmp_path, monkeypatch, fault):
     monkeypatch.setenv("UCX_FAKE_NVML", fault)

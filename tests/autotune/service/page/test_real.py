@@ -40,7 +40,7 @@ def test_the_page_is_served_with_all_that_it_needs(service, new_page):
     expect(page.get_by_label("Machine").locator("option", has_text="gadi").first).to_be_attached()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.timeout(600)
 def test_a_study_is_started_watched_paused_resumed_and_stopped(service, new_page, keep, patience):
     page, guard = new_page(service.url + "/")
