@@ -11,7 +11,7 @@ from launchers import STDOUT, Job, JobState, JobStatus, Launcher
 from launchers.processes import JOB_VARIABLE, marked
 
 # Generous: a slow machine must not fail a test, only a job that hangs.
-DEADLINE_S = 60.0
+DEADLINE_S = 180.0
 
 # Starts a process that leaves its session, its parent and its process group, and does not mind being asked to end.
 STUBBORN = """
