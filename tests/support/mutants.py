@@ -274,8 +274,8 @@ def _first_failure(checkout: Path, tests: Sequence[str], limit_s: float) -> str:
         with subprocess.Popen(
             [*command, f"@{listed.name}"],
             cwd=checkout,
-            # Also what a test starts imports the mutant.
-            env=os.environ | {"PYTHONPATH": os.fspath(checkout)},
+            # Also what a test starts imports the mutant, and nothing that is unchanged is compiled again.
+            env=os.environ | {"PYTHONPATH": os.fspath(checkout), "PYTHONDONTWRITEBYTECODE": ""},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
