@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.awk_study import STUDY, held, held_session
-from tests.support.command_line import invoke
+from tests.support.command_line import run_main
 from tests.support.warm import autotune
 
 pytestmark = pytest.mark.cores(1)
@@ -179,8 +179,8 @@ def test_a_dry_run_with_another_sampler_shows_what_that_would_try(tmp_path):
 )
 def test_mistakes_get_a_message_and_a_code_and_no_traceback(tuned, monkeypatch, words, code, said):
     monkeypatch.chdir(tuned)
-    ended = invoke(*words)
-    assert ended.exit_code == code, ended.stderr
+    ended = run_main(*words)
+    assert ended.returncode == code, ended.stderr
     assert said in ended.stderr
     assert "Traceback" not in ended.stderr
 
@@ -193,8 +193,8 @@ def test_all_mistakes_of_a_study_file_at_once(tmp_path, monkeypatch):
         encoding="utf-8",
     )
     monkeypatch.chdir(tmp_path)
-    ended = invoke("study", "./mine.toml")
-    assert ended.exit_code == 2
+    ended = run_main("study", "./mine.toml")
+    assert ended.returncode == 2
     assert "space.parameters.x" in ended.stderr
     assert "space.parameters.y" in ended.stderr
     assert "Traceback" not in ended.stderr
@@ -262,8 +262,8 @@ def test_the_doctor_names_what_killed_sessions_left(tmp_path):
 @pytest.mark.parametrize("wrong", ["0", "-1", "many", "1.5", ""])
 def test_a_number_of_trials_that_is_none_is_refused(tuned, monkeypatch, wrong):
     monkeypatch.chdir(tuned)
-    ended = invoke("study", "./mine.toml", f"--trials={wrong}")
-    assert ended.exit_code == 2
+    ended = run_main("study", "./mine.toml", f"--trials={wrong}")
+    assert ended.returncode == 2
     assert "nor auto" in ended.stderr
 
 
