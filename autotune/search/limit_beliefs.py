@@ -24,7 +24,7 @@ from autotune.storage.observation import Observation
 _LEAST_VALUES = 2
 _LEAST_CHANCE = 1e-12
 # A process is too sure of itself, and then nothing that it expects to break a limit is ever looked at: the standard
-# deviations count that much more. Chosen on two of the measured spaces of `benchmarks.limits`, checked on the others.
+# deviations count that much more. Chosen on two measured spaces, checked on two others.
 _DOUBT = 1.5
 
 

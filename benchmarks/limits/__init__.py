@@ -1,1 +1,0 @@
-"""The search under a limit, beside peers that know constraints."""
