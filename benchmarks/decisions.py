@@ -9,22 +9,15 @@ differ by 5 to 20 %. A method spends runs, then says for each cell what to use. 
 over the cells of the true time of what it says over the least true time; "worst" is the greatest true time over the
 default's. What is said is the model's best `guess`; or only that of which it is `sure`, the default elsewhere; or the
 guesses that eight fresh `pairs` of runs bear out, each against the default, which take runs of their own.
-
-`--csv FILE --over COLUMN,... --settings COLUMN,... --value COLUMN` replays a recorded table, such as the one that
-`python -m benchmarks.collectives` measures: `--csv all.csv --over collective,ranks,bytes --settings algorithm --value
-latency_s --default algorithm=default,bytes=8`. Combinations that are not in it are not tried.
 """
 
 import argparse
-import csv
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import combinations, product
+from itertools import product
 from math import exp, log
-from pathlib import Path
-from statistics import fmean, median
+from statistics import fmean
 
 import numpy as np
 from optuna.study import StudyDirection
@@ -121,58 +114,19 @@ def _shape(name: str, ranks: int, size: int, segment: int) -> tuple[float, float
             return ranks - 1 + count, size + (ranks - 1) * min(size, segment)
 
 
-def recorded(path: Path, over: list[str], settings: list[str], value: str, defaults: dict[str, str]) -> Table:
-    """Return the table of a CSV file; of several runs the median is the truth."""
-    with path.open(newline="") as stream:
-        lines = list(csv.DictReader(stream))
-    parameters: list[Parameter] = []
-    for name in (*over, *settings):
-        texts = list(dict.fromkeys(line[name] for line in lines))
-        if all(text.isdigit() for text in texts):
-            values = tuple(sorted(map(int, texts)))
-            parameters.append(Integer(name, values, default=int(defaults.get(name, values[0]))))
-        else:
-            parameters.append(Choice(name, tuple(texts), default=defaults.get(name, texts[0])))
-    runs: dict[Key, list[float]] = defaultdict(list)
-    whole = [isinstance(parameter, Integer) for parameter in parameters]
-    for line in lines:
-        texts = [line[parameter.name] for parameter in parameters]
-        key = tuple(int(text) if number else text for text, number in zip(texts, whole, strict=True))
-        runs[key].append(float(line[value]))
-    space = Space(parameters, list(_never_together(parameters, runs)))
-    return Table(space, tuple(over), dict(runs), {key: median(values) for key, values in runs.items()})
-
-
-def _never_together(parameters: list[Parameter], keys: Iterable[Key]) -> Iterator[Constraint]:
-    """Return for each value which ones another column has beside it, where it does not have all of them.
-
-    An algorithm of one collective is none of another one, and a barrier has no size: no run is to be spent on it.
-    """
-    met: dict[tuple[int, Value, int], set[Value]] = defaultdict(set)
-    for key in keys:
-        for place, other in combinations(range(len(parameters)), 2):
-            met[place, key[place], other].add(key[other])
-    for (place, value, other), seen in met.items():
-        first, second = parameters[place], parameters[other]
-        if len(seen) < len(second.values):
-            rule = f"{first.name} != {value!r} or {second.name} in {[one for one in second.values if one in seen]!r}"
-            yield Constraint(f"{second.name} where {first.name} is {value}", rule, "not in the table")
-
-
 def spend(table: Table, method: str, budgets: list[int], seed: int) -> dict[tuple[int, str], Score]:
     """Spend runs; return how good the table is after each budget by each rule."""
     sampler = DecisionSampler(table.space, table.over, seed=seed)
     rng = np.random.default_rng([seed, 99])
     draws = rng.permutation(table.space.all_indices())
-    draws = draws[[table.key(dict(one)) in table.runs for one in table.space.decode(draws)]]
     default = table.space.indices([table.space.default()])
     rows, seen, results = default[:0], [], {}
     for spent in range(1, max(budgets) + 1):
         history = History(rows, seen, StudyDirection.MINIMIZE)
         row = draws[spent - 1 : spent] if method == "random" else table.space.indices([sampler.propose(history)])
-        values = table.runs.get(table.key(dict(table.space.decode(row)[0])))
+        values = table.runs[table.key(dict(table.space.decode(row)[0]))]
         rows = np.concatenate([rows, row])
-        seen.append(Observation(float(rng.choice(values))) if values else Observation())
+        seen.append(Observation(float(rng.choice(values))))
         for rule in RULES if spent in budgets else ():
             results[spent, rule] = judged(table, sampler, rows, seen, (seed, rule))
     return results
@@ -188,13 +142,11 @@ def judged(table: Table, sampler: DecisionSampler, rows: Rows, seen: list[Observ
     for key, value in table.true.items():
         cells[key[: len(table.over)]].append(value)
     defaults = [table.key(dict(one)) for one in table.space.decode(sampler.grid.defaults)]
-    guessed = choices(belief, rows, CONFIDENCE if rule == "sure" else GUESS)
-    # What was recorded need not have every combination of the contexts.
-    found = [one for one in guessed if defaults[one.context] in table.true]
+    found = choices(belief, rows, CONFIDENCE if rule == "sure" else GUESS)
     keys = [table.key(dict(table.space.decode(one.row[None, :])[0])) for one in found]
     pairs = [(defaults[one.context], key) for one, key in zip(found, keys, strict=True)]
-    stays = [key in table.true for key in keys]
-    compared = [place for place, (default, key) in enumerate(pairs) if stays[place] and key != default]
+    stays = [True] * len(keys)
+    compared = [place for place, (default, key) in enumerate(pairs) if key != default]
     if rule == "pairs":
         rng = np.random.default_rng([seed, 7])
         samples = [
@@ -218,15 +170,8 @@ def main() -> None:
     parser.add_argument("--shares", default="0.02,0.05,0.1", help="of the runs that an exhaustive table takes")
     parser.add_argument("--methods", default="ours,random")
     parser.add_argument("--choose", action="store_true", help="the tables that the method was chosen on")
-    parser.add_argument("--csv", type=Path)
-    for name in ("--over", "--settings", "--value", "--default"):
-        parser.add_argument(name, default="")
     given = parser.parse_args()
-    if given.csv is not None:
-        defaults = dict(pair.split("=") for pair in given.default.split(",") if pair)
-        tables = [recorded(given.csv, given.over.split(","), given.settings.split(","), given.value, defaults)]
-    else:
-        tables = [synthetic((CHOOSE if given.choose else REPORT) + number) for number in range(given.tables)]
+    tables = [synthetic((CHOOSE if given.choose else REPORT) + number) for number in range(given.tables)]
     head = f"{'method':8} {'rule':6} {'runs':>6} {'share':>6} {'right':>7} {'of the oracle':>14} {'worst/default':>14}"
     print(f"{head} fresh")
     for method in given.methods.split(","):
