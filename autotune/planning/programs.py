@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-_TABLE = "programs/programs.toml"
+_TABLE = "init/programs.toml"
 
 
 class KnownProgram(BaseModel):
