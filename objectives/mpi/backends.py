@@ -1,17 +1,17 @@
 """Backends of torch.distributed in place of the MPI library: gloo, and NCCL where each rank can have a GPU."""
 
 from collections.abc import Mapping
-from pathlib import Path
 
 from launchers.software.digest import file_digest
 from objectives.mpi.knobs import BACKEND, RANKS, Knobs
 from objectives.mpi.options import MpiOptions
+from objectives.programs import PROGRAMS
 from objectives.training.torch import TorchPython
 from spaces import Choice, Configuration, Constraint
 
 GLOO, NCCL = "gloo", "nccl"
 
-_PROGRAM = Path(__file__).with_name("programs") / "backends.py"
+_PROGRAM = PROGRAMS / "mpi" / "backends.py"
 
 
 def command(python: TorchPython) -> tuple[str, ...]:

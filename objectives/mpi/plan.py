@@ -16,13 +16,14 @@ from objectives.mpi.library import Library, library
 from objectives.mpi.objective import ELAPSED, LATENCY, OVERLAP_METRICS, MpiObjective
 from objectives.mpi.options import MpiOptions
 from objectives.probe import Probe
+from objectives.programs import PROGRAMS
 from objectives.training import torch
 from objectives.training.torch import TorchPython
 from spaces import Choice, Constraint, Integer, Parameter
 from spaces.parameters.problem import Problem
 
 _LIMIT_S = 60.0
-_PROGRAMS = Path(__file__).with_name("programs")
+_PROGRAMS = PROGRAMS / "mpi"
 _SHARED = _PROGRAMS / "checked.h"
 _TEST_CALLS = (1, 2, 4, 8, 16, 32, 64)
 _PAUSES_US = (10, 100, 1000)

@@ -259,7 +259,7 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
         objective=DdpObjective(
             (python.path, "-P", "-m", "ddp", *fixed),
             (first, *others, *EFFICIENCIES, *PHASES, *validation, ELAPSED),
-            {"PYTHONPATH": str(torch.PROGRAMS)},
+            {"PYTHONPATH": str(torch.TRAINERS)},
             bool(python.gpus),
             checked.checks_loss,
             checked.tune_checkpoints,

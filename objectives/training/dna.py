@@ -109,7 +109,7 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
             argv,
             Metric("val_auc", "", "maximize"),
             MORE,
-            {"PYTHONPATH": str(torch.PROGRAMS), "OMP_NUM_THREADS": str(checked.threads)},
+            {"PYTHONPATH": str(torch.TRAINERS), "OMP_NUM_THREADS": str(checked.threads)},
             "json",
             checked.threads,
             gpus,

@@ -7,10 +7,11 @@ from pathlib import Path
 from launchers.software.digest import file_digest, text_digest
 from objectives.base import PlanError, RunJob
 from objectives.probe import Probe
+from objectives.programs import PROGRAMS
 from spaces.parameters.problem import Problem
 
-PROGRAMS = Path(__file__).with_name("programs")
-"""The folder of our programs, each a package."""
+TRAINERS = PROGRAMS / "training"
+"""The folder of our programs that train, each a package."""
 
 _LIMIT_S = 120.0
 _INSTALL = "python3 -m venv V && V/bin/pip install torch numpy, python = V/bin/python"
@@ -57,5 +58,5 @@ def find(asked: str | None, run_job: RunJob, folder: Path) -> TorchPython:
 
 def digest(program: str) -> str:
     """Return a digest of one of our programs."""
-    files = [*sorted(PROGRAMS.glob(f"{program}/*.py")), *sorted(PROGRAMS.glob("*.py"))]
+    files = [*sorted(TRAINERS.glob(f"{program}/*.py")), *sorted(TRAINERS.glob("*.py"))]
     return text_digest(" ".join(file_digest(file) for file in files))

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -24,6 +23,7 @@ from objectives.base import (
 )
 from objectives.ending import check_disk, check_ending
 from objectives.jsonline import json_object
+from objectives.programs import PROGRAMS
 from objectives.ucx.protocols import PROTOCOLS, Span, choices
 from spaces import Configuration
 
@@ -169,7 +169,7 @@ def unused(text: str) -> tuple[str, ...]:
 
 def program(name: str) -> str:
     """Return the path of one of our programs."""
-    return str(Path(__file__).with_name(f"{name}.py"))
+    return str(PROGRAMS / "ucx" / f"{name}.py")
 
 
 def _failure(output: Output, text: str) -> RunFailure | None:

@@ -6,11 +6,9 @@ import re
 import shutil
 import subprocess
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-import objectives.mpi
 from autotune.execution.task import run_job
 from launchers.detect import detect
 from launchers.local import local_launcher
@@ -21,6 +19,7 @@ from objectives.mpi.options import COLLECTIVES, NONBLOCKING
 from objectives.mpi.plan import plan
 from objectives.mpi.rules.openmpi import ALGORITHMS
 from objectives.mpi.rules.write import rules
+from objectives.programs import PROGRAMS
 
 pytestmark = [
     pytest.mark.full,
@@ -200,7 +199,7 @@ def test_the_numbers_of_algorithms_are_those_of_the_installed_open_mpi():
 
 def test_the_operations_of_a_program_are_counted_as_weights(made, tmp_path):
     planned, launcher = made
-    source = Path(objectives.mpi.__file__).parent / "programs" / "messages.c"
+    source = PROGRAMS / "mpi" / "messages.c"
     library, counted = tmp_path / "messages.so", tmp_path / "messages.csv"
     subprocess.run(["mpicc", "-Werror", "-shared", "-fPIC", "-o", library, source], check=True)
     (tmp_path / "run").mkdir()

@@ -14,7 +14,7 @@ pytestmark = [
     pytest.mark.full,
 ]
 
-PROGRAMS = Path(__file__).parents[3] / "objectives/training/programs"
+PROGRAMS = Path(__file__).parents[3] / "studies/programs/training"
 PYTHON = Path(os.environ.get("AUTOTUNE_TORCH_PYTHON") or Path(sys.prefix) / "share/autotune/torch/bin/python")
 
 # The storages that autograd keeps of a forward pass of two samples, weights left out: of all, and what of them is left

@@ -46,7 +46,7 @@ def test_the_dna_command_has_what_is_tuned_and_what_is_fixed(tmp_path):
         job.argv
     )
     assert not [word for word in job.argv if word.startswith("--batch-norm")]
-    assert job.environment["PYTHONPATH"].endswith("programs")
+    assert job.environment["PYTHONPATH"].endswith("studies/programs/training")
     assert job.environment["AUTOTUNE_STEPS"] == "3"
     assert plan.works_in_steps
     assert plan.facts["parameters"] == 475_969

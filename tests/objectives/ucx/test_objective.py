@@ -5,10 +5,10 @@ import pytest
 
 from launchers import EndReason, JobState, JobStatus, Usage
 from objectives.base import ApplicationError, Context, InvalidResult, Output, PlanError, RunFailure, TimedOut
-from objectives.ucx import pair
 from objectives.ucx.objective import MERGE_METRICS, UcxObjective, perftest_metrics, unused
 from objectives.ucx.options import UcxOptions
 from objectives.ucx.plan import plan
+from studies.programs.ucx import pair
 
 MERGED = (Path(__file__).parents[1] / "outputs" / "ucx-merge.stdout").read_text()
 MEASURED = '{"result": {"value": 2.0, "medians": {"8": 1.0, "64": 4.0}, "iterations": {"8": [1.0], "64": [4.0]}}}\n'

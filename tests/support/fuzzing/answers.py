@@ -132,9 +132,9 @@ def _mounts() -> Made:
 
 
 def _ucx() -> Made:
-    from objectives.ucx import pair
     from objectives.ucx.protocols import choices
     from spaces.ucx import config, transports, values
+    from studies.programs.ucx import pair
 
     def read(text: str) -> object:
         for variable in config.parse(text):

@@ -13,7 +13,7 @@ from tests.support.study_programs import loaded
 
 pytestmark = pytest.mark.full
 
-PROGRAM = Path("studies/inputs/checkpointed.py").absolute()
+PROGRAM = Path("studies/programs/checkpointed.py").absolute()
 SMALL = ("--mb", "1", "--steps", "40", "--restart", "0.01", "--rate", "200")
 UNDISTURBED = ("--scheme", "none", "--failures", "0")
 

@@ -18,7 +18,7 @@ pytestmark = [
     pytest.mark.full,
 ]
 
-PROGRAMS = Path(__file__).parents[3] / "objectives/training/programs"
+PROGRAMS = Path(__file__).parents[2] / "studies/programs/training"
 PYTHON = Path(os.environ.get("AUTOTUNE_TORCH_PYTHON") or Path(sys.prefix) / "share/autotune/torch/bin/python")
 TINY = ("--size", "8", "--samples", "24", "--batch-size", "8", "--report-every", "3", "--warm-up-steps", "3")
 # Where it does not matter how many workers there are: each needs two seconds to import torch.

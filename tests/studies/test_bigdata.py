@@ -12,17 +12,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-INPUTS = Path("studies/inputs").absolute()
+PROGRAMS = Path("studies/programs").absolute()
 PYTHON = Path(os.environ.get("AUTOTUNE_BIGDATA_PYTHON") or Path(sys.prefix) / "share/autotune/bigdata/bin/python3")
 NAMES = ("bigdata_blas", "bigdata_rows", "bigdata_kernels")
 
 
 def imported():
-    sys.path.insert(0, str(INPUTS))
+    sys.path.insert(0, str(PROGRAMS))
     try:
         return [importlib.import_module(name) for name in NAMES]
     finally:
-        sys.path.remove(str(INPUTS))
+        sys.path.remove(str(PROGRAMS))
 
 
 blas, rows, kernels = imported()
@@ -194,7 +194,7 @@ LOCAL = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "
 def ended(ranks, *words):
     start = ["mpirun", "--oversubscribe", "--bind-to", "none", "-np", str(ranks)]
     return subprocess.run(
-        [*start, str(PYTHON), str(INPUTS / "bigdata.py"), *words, "--columns", "50", "--passes", "1"],
+        [*start, str(PYTHON), str(PROGRAMS / "bigdata.py"), *words, "--columns", "50", "--passes", "1"],
         env=os.environ | LOCAL | {"OPENBLAS_NUM_THREADS": "1", "OMPI_MCA_btl_vader_single_copy_mechanism": "none"},
         capture_output=True,
         text=True,
@@ -233,7 +233,7 @@ def test_ranks_agree_with_one_rank(kernel, other):
 @needs_mpi
 @pytest.mark.slow
 def test_a_wrong_answer_is_no_measurement(tmp_path):
-    lines = (INPUTS / "iris.csv").read_text(encoding="utf-8").splitlines()
+    lines = (PROGRAMS / "iris.csv").read_text(encoding="utf-8").splitlines()
     shuffled = [f"{line[:-1]}{number % 3}" for number, line in enumerate(lines)]
     (tmp_path / "iris.csv").write_text("\n".join(shuffled), encoding="utf-8")
     found = ended(2, "kmeans", "--rows", "2000", "--iris", str(tmp_path / "iris.csv"))

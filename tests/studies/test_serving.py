@@ -10,7 +10,7 @@ import pytest
 
 pytestmark = pytest.mark.full
 
-PROGRAM = Path("studies/inputs/serving.py").absolute()
+PROGRAM = Path("studies/programs/serving.py").absolute()
 PYTHON = Path(os.environ.get("AUTOTUNE_INFERENCE_PYTHON") or Path(sys.prefix) / "share/autotune/inference/bin/python3")
 
 

@@ -15,7 +15,7 @@ from objectives.mpi import openmpi
 from objectives.mpi.objective import MpiObjective
 from objectives.mpi.options import COLLECTIVES
 
-PROGRAM = Path("objectives/mpi/programs/backends.py").absolute()
+PROGRAM = Path("studies/programs/mpi/backends.py").absolute()
 PYTHON = Path(os.environ.get("AUTOTUNE_TORCH_PYTHON") or Path(sys.prefix) / "share/autotune/torch/bin/python")
 
 pytestmark = [

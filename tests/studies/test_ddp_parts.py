@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from objectives.training.programs.ddp.data import Batches, Patches, Sequences
-from objectives.training.programs.ddp.failure import DivergedError, failure_of
-from objectives.training.programs.ddp.options import settings_of
-from objectives.training.programs.ddp.timing import Interval, efficiencies, mean_loss, phases, samples_per_s
-from objectives.training.programs.rate import learning_rate, scale_of, times_larger
+from studies.programs.training.ddp.data import Batches, Patches, Sequences
+from studies.programs.training.ddp.failure import DivergedError, failure_of
+from studies.programs.training.ddp.options import settings_of
+from studies.programs.training.ddp.timing import Interval, efficiencies, mean_loss, phases, samples_per_s
+from studies.programs.training.rate import learning_rate, scale_of, times_larger
 
 pytestmark = pytest.mark.slow
 

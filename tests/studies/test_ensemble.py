@@ -18,7 +18,7 @@ from tests.support.study_programs import loaded
 
 pytestmark = pytest.mark.full
 
-PROGRAM = Path("studies/inputs/ensemble.py").absolute()
+PROGRAM = Path("studies/programs/ensemble.py").absolute()
 PYTHON = Path(os.environ.get("AUTOTUNE_INFERENCE_PYTHON") or Path(sys.prefix) / "share/autotune/inference/bin/python3")
 
 

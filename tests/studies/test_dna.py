@@ -16,14 +16,14 @@ import numpy as np
 import psutil
 import pytest
 
-from tests.objectives.training.dna_folder import write_folder
+from tests.studies.dna_folder import write_folder
 from tests.support.processes import command_line, living
 
 pytestmark = [
     pytest.mark.full,
 ]
 
-PROGRAMS = Path(__file__).parents[3] / "objectives/training/programs"
+PROGRAMS = Path(__file__).parents[2] / "studies/programs/training"
 TINY = ("--length", "64", "--windows", "8", "--validation-windows", "16", "--batch-size", "4", "--filters", "4")
 FIGURES = {"val_auc", "val_loss", "val_dice", "val_iou", "val_site_iou", "train_loss", "train_auc"}
 STEP = {"step", *FIGURES, "elapsed_s"}

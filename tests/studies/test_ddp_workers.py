@@ -6,9 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from objectives.training.programs.ddp import workers
-from objectives.training.programs.ddp.messages import Brake, Pulse, Shared
-from objectives.training.programs.ddp.options import settings_of
+from studies.programs.training.ddp import workers
+from studies.programs.training.ddp.messages import Brake, Pulse, Shared
+from studies.programs.training.ddp.options import settings_of
 
 pytestmark = [
     pytest.mark.full,

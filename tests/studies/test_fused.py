@@ -11,8 +11,8 @@ from tests.support.study_programs import loaded
 
 pytestmark = pytest.mark.full
 
-PROGRAM = Path("studies/inputs/fused.py").absolute()
-PROGRAMS = Path("objectives/training/programs").absolute()
+PROGRAM = Path("studies/programs/fused.py").absolute()
+PROGRAMS = Path("studies/programs/training").absolute()
 PYTHON = Path(os.environ.get("AUTOTUNE_TORCH_PYTHON") or Path(sys.prefix) / "share/autotune/torch/bin/python")
 needs_torch = pytest.mark.skipif(not PYTHON.is_file(), reason="no Python with torch here: AUTOTUNE_TORCH_PYTHON")
 MIB_OF_NUMBERS = 2**20 // 4

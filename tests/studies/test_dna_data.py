@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from dna import data, motif, refusal, settings, synthetic
 
-from tests.objectives.training.dna_folder import write_folder
+from tests.studies.dna_folder import write_folder
 
 pytestmark = pytest.mark.slow
 
