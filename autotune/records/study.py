@@ -247,6 +247,11 @@ class TrialRecord:
         """How many runs of it were made, those included that later ones went on from."""
         return len(self.runs) + len(self.earlier)
 
+    @property
+    def core_s(self) -> float:
+        """The core-seconds that its runs held, those included that later ones continued."""
+        return sum(run.core_s for run in (*self.earlier, *self.runs))
+
     def with_run(self, run: Run) -> "TrialRecord":
         """Return the trial with one more run; one that went on from the last takes its place."""
         if run.steps is None:

@@ -36,7 +36,7 @@ class FrontGrowth:
         spans = [max(column) - min(column) or abs(min(column)) or 1.0 for column in zip(*costs, strict=True)]
         volume, spent, rows = Hypervolume((REFERENCE,) * len(best)), 0.0, []
         for trial in _in_order(standings):
-            spent += sum(run.core_s for run in (*trial.earlier, *trial.runs))
+            spent += trial.core_s
             for point in points_of([trial] if standings.limits.keeps(trial.number) else [], front.metrics):
                 places = zip(front.costs(point), best, spans, strict=True)
                 volume.add(tuple((cost - least) / span for cost, least, span in places))
