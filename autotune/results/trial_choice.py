@@ -4,14 +4,13 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import eq, ge, gt, le, lt, ne
-from statistics import median
 from typing import Any, Self
 
 from autotune.errors import AutotuneError
 from autotune.formatting import written
-from autotune.records.study import State, TrialRecord
+from autotune.records.study import TrialRecord
 from autotune.results.summary import Summary
-from autotune.results.trial_rows import state_of
+from autotune.results.trial_columns import state_of, trial_columns
 from spaces.parameters.errors import did_you_mean
 
 _TERM = re.compile(r"\s*(?P<name>[^<>=!]+?)\s*(?P<sign><=|>=|!=|==|=|<|>)\s*(?P<value>[^<>=!]+?)\s*")
@@ -76,7 +75,8 @@ class TrialChoice:
         Raises:
             AutotuneError: the study has no parameter or figure of a name.
         """
-        figures = figures_of(summary)
+        columns = trial_columns(summary.standings, summary.definition)
+        figures = {column.name: column.of for column in columns if column.sortable}
         names = [term.name for term in self.terms]
         for field, name in (*(("where", name) for name in names), ("sort", self.sort)):
             if name not in figures:
@@ -93,36 +93,6 @@ class TrialChoice:
         if self.sort == "trial":
             return wanted[::-1] if self.down else wanted
         return _sorted(wanted, figures[self.sort], down=self.down)
-
-
-def figures_of(summary: Summary) -> Mapping[str, Callable[[TrialRecord], Any]]:
-    """Return what trials can be chosen and sorted by, by name; a parameter's name comes before a figure's."""
-    standings, definition = summary.standings, summary.definition
-
-    def speed_up(trial: TrialRecord) -> float | None:
-        found = standings.speed_up(trial)
-        return found.ratio if found else None
-
-    def middle(name: str) -> Callable[[TrialRecord], float | None]:
-        return lambda trial: median(values) if (values := trial.measured(name)) else None
-
-    def parameter(name: str) -> Callable[[TrialRecord], Any]:
-        return lambda trial: trial.configuration.get(name)
-
-    return (
-        {
-            "trial": lambda trial: trial.number,
-            "state": state_of,
-            "runs": lambda trial: len(trial.runs),
-            "value": lambda trial: standings.value(trial) if trial.complete else None,
-            "bound": lambda trial: standings.bound(trial) if trial.state is State.CAPPED else None,
-            "speed_up": speed_up,
-            "core_s": lambda trial: sum(run.core_s for run in (*trial.earlier, *trial.runs)),
-            "message": lambda trial: trial.message or None,
-        }
-        | {metric.name: middle(metric.name) for metric in definition.metrics}
-        | {entry["name"]: parameter(entry["name"]) for entry in definition.space["parameters"]}
-    )
 
 
 def _term(text: str) -> Term:

@@ -21,7 +21,7 @@ from autotune.results.estimate import Estimate, estimate
 from autotune.results.known import KnownConfiguration, best_of, known_of
 from autotune.results.noise import noise_sentence
 from autotune.results.summary import Summary, summarise
-from autotune.results.trial_rows import state_of, trial_row
+from autotune.results.trial_columns import row_of, trial_columns
 from autotune.scheduling.stored_brackets import stored_brackets
 from autotune.service.models.studies import FirstError, Known, Trial
 from autotune.service.models.trials import TrialRow
@@ -33,8 +33,6 @@ from autotune.studyfile import BudgetSection
 from objectives.base import Metric
 
 _KEPT = 64
-# What a trial has of its row.
-_OF_ROW = ("trial", "runs", "value", "bound", "speed_up", "confirmed", "core_s", "breaks")
 # A summary that took longer than `_LONG_S` serves for a while, though there is news: many clients may ask at once,
 # and the search needs the processor, too.
 _LONG_S = 0.5
@@ -317,15 +315,13 @@ def rows_of(summary: Summary, after: int, limit: int) -> tuple[list[TrialRow], i
 
 def row_models(summary: Summary, trials: Sequence[TrialRecord]) -> list[TrialRow]:
     """Return trials as the service lists them."""
-    rows = []
-    for trial in trials:
-        row: Mapping[str, Any] = trial_row(trial, summary.standings, summary.definition)
-        rows.append(
-            TrialRow(
-                **{key: row[key] for key in _OF_ROW},
-                state=state_of(trial),
-                configuration=scrubbed(dict(trial.configuration)),
-                message=without_paths(trial.message),
-            )
+    columns = trial_columns(summary.standings, summary.definition)
+    # Of two columns with the same name the first one is meant here: the other one is a metric, or a parameter.
+    shown = {column.name: column for column in reversed(columns) if column.name in TrialRow.model_fields}
+    return [
+        TrialRow.model_validate(
+            row_of(trial, [*shown.values()])
+            | {"configuration": scrubbed(dict(trial.configuration)), "message": without_paths(trial.message)}
         )
-    return rows
+        for trial in trials
+    ]

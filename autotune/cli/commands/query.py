@@ -103,10 +103,11 @@ def trials(
 ) -> None:
     """Print every trial of a study."""
     from autotune.results.export import as_csv
-    from autotune.results.trial_rows import trial_row
+    from autotune.results.trial_columns import row_of, trial_columns
 
     summary = _summary(name, storage)
-    rows = [trial_row(trial, summary.standings, summary.definition) for trial in summary.trials]
+    columns = trial_columns(summary.standings, summary.definition)
+    rows = [row_of(trial, columns) for trial in summary.trials]
     if as_json:
         print_json(rows)
     elif csv:
@@ -249,21 +250,19 @@ def _list_row(summary: "Summary") -> list[str]:
 
 
 def _print_trials(summary: "Summary") -> None:
-    from statistics import median
-
     from autotune.records.limit import breaks
     from autotune.results.pareto import tradeoff_metrics
-    from autotune.results.trial_rows import state_of
+    from autotune.results.trial_columns import metric_column, state_of
     from autotune.statistics.ratio_words import ratio_title
 
     standings = summary.standings
-    metric, others = standings.metric, tradeoff_metrics(summary.definition)[1:]
+    metric, others = standings.metric, [*map(metric_column, tradeoff_metrics(summary.definition)[1:])]
     columns = (
         Column("trial"),
         Column("state", 3),
         Column("runs", 1),
-        Column(f"{metric.name} [{metric.unit}]"),
-        *(Column(f"{other.name} [{other.unit}]" if other.unit else other.name) for other in others),
+        Column(metric_column(metric).title),
+        *(Column(other.title) for other in others),
         Column(ratio_title(metric), 2),
         Column("configuration"),
     )
@@ -273,8 +272,7 @@ def _print_trials(summary: "Summary") -> None:
         message = trial.message or breaks(standings.limits.breaches(trial.number))
         folder = output_folder(trial.job) if trial.failure is not None else ""
         note = f"{shown(trial.configuration)}{': ' if message else ''}{message}{f' ({folder})' if folder else ''}"
-        measured = (trial.measured(other.name) for other in others)
-        costs = (f"{median(values):.4g}" if values else "" for values in measured)
+        costs = ("" if value is None else f"{value:.4g}" for value in (other.of(trial) for other in others))
         figures = (_value_of(trial, standings), *costs, speed_up.text() if speed_up is not None else "")
         rows.append((str(trial.number), state_of(trial), _runs_of(trial), *figures, note))
     best = next((index for index, trial in enumerate(summary.trials) if trial is summary.best), None)

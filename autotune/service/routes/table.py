@@ -9,7 +9,7 @@ from fastapi.responses import Response
 
 from autotune.results.export import as_csv
 from autotune.results.trial_choice import TrialChoice
-from autotune.results.trial_rows import state_of, trial_row
+from autotune.results.trial_columns import row_of, state_of, trial_columns
 from autotune.service.models.trials import TrialPage
 from autotune.service.problems import answers
 from autotune.service.redact import scrubbed
@@ -60,7 +60,8 @@ def routes(studies: Studies) -> APIRouter:
     def save_table(name: StudyName, form: Literal["csv", "json"], choice: Chosen) -> Response:
         """Give the chosen trials of a study as a file, with the columns of `autotune trials --csv`."""
         summary = studies.summary(name)
-        rows = [scrubbed(trial_row(trial, summary.standings, summary.definition)) for trial in choice.trials(summary)]
+        columns = trial_columns(summary.standings, summary.definition)
+        rows = [scrubbed(row_of(trial, columns)) for trial in choice.trials(summary)]
         text = as_csv(rows) if form == "csv" else json.dumps(rows, indent=1) + "\n"
         kind = "text/csv; charset=utf-8" if form == "csv" else "application/json"
         about = f'attachment; filename="{name}-trials.{form}"'

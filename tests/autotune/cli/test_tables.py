@@ -10,7 +10,7 @@ from autotune.cli.tables import Column, fitted
 from autotune.display.bar import Bar
 from autotune.records.study import Run, TrialRecord
 from autotune.results.export import as_csv
-from autotune.results.trial_rows import trial_row
+from autotune.results.trial_columns import row_of, trial_columns
 from autotune.statistics.standings import Standings
 from spaces import Choice, Constraint, Space
 from tests.support.fakes import SECONDS, definition, small_space, took
@@ -71,7 +71,8 @@ def test_figures_in_csv_are_those_that_were_measured():
         runs = tuple(Run(configuration, number, outcome=outcome) for outcome in outcomes)
         trials.append(TrialRecord(number, configuration, runs, settled=True))
     standings = Standings.of(trials, SECONDS)
-    header, *rows = as_csv([trial_row(trial, standings, definition(small_space())) for trial in trials]).splitlines()
+    columns = trial_columns(standings, definition(small_space()))
+    header, *rows = as_csv([row_of(trial, columns) for trial in trials]).splitlines()
     names = header.split(",")
     assert names[-1] == "message"
     first, second = (dict(zip(names, row.split(","), strict=True)) for row in rows)

@@ -15,7 +15,7 @@ from autotune.records.outcome import Outcome
 from autotune.records.study import TrialRecord
 from autotune.report.headline import headline
 from autotune.results.summary import summarise
-from autotune.results.trial_rows import trial_row
+from autotune.results.trial_columns import row_of, trial_columns
 from autotune.scheduling.repeats import Step
 from autotune.search.asker import Asker
 from autotune.search.gp_sampler import ValidSetSampler
@@ -128,7 +128,7 @@ def test_the_same_runs_are_judged_anew_by_other_limits(tmp_path, most, best):
     study = study_file(limits={"p99": {"max": most}})
     summary = summarise(store_of(tmp_path, (8, 8.0, 10.0), (3, 3.0, 30.0), (5, 5.0, 17.0), study=study))
     assert summary.best.configuration == {"np": best}
-    assert trial_row(summary.trials[1], summary.standings, summary.definition)["breaks"] == (
+    assert row_of(summary.trials[1], trial_columns(summary.standings, summary.definition))["breaks"] == (
         "p99 <= 20 ms: 30 ms" if most == 20 else ""
     )
 

@@ -10,7 +10,7 @@ from autotune.records.limit import Breach, Limit
 from autotune.records.outcome import Outcome
 from autotune.records.study import Run, TrialRecord
 from autotune.results.summary import Summary
-from autotune.results.trial_rows import trial_row
+from autotune.results.trial_columns import row_of, trial_columns
 from autotune.service.summaries import brief_of
 from autotune.statistics.standings import Standings
 from autotune.statistics.verdict import Verdict
@@ -172,6 +172,6 @@ def test_the_verdict_is_the_speed_up_wherever_one_is_said():
     after = summary(*trials, verdict=verdict_on(1, *[(1.8, 1.0)] * 6))
     assert "1.800x" in _list_row(after)[4]
     assert after.to_dict()["speed_up"]["ratio"] == pytest.approx(1.8)
-    row = trial_row(after.trials[1], after.standings, after.definition)
+    row = row_of(after.trials[1], trial_columns(after.standings, after.definition))
     assert (row["speed_up"], row["confirmed"]) == (pytest.approx(1.8), True)
     assert brief_of(after)["speed_up"] == pytest.approx(1.8)
