@@ -15,6 +15,7 @@ from autotune.records.series import SeriesKind
 from autotune.records.study import REPLAY_NOTICE, Run
 from autotune.results.summary import Summary
 from autotune.storage.readable import ReadableStudy
+from autotune.studyfile import StudyFile
 from launchers.mpi import script_flavour
 from launchers.mpi_command import mpi_argv
 from launchers.secret import MASK
@@ -58,7 +59,7 @@ def setup_to_use(store: ReadableStudy, summary: Summary) -> list[str]:
     return [] if run is None else [line.removesuffix(" || exit 1") for line in run.job.get("setup", ())]
 
 
-def site_of(study: Mapping[str, Any], form: str, name: str | None = None, account: str | None = None) -> Site | None:
+def site_of(study: StudyFile, form: str, name: str | None = None, account: str | None = None) -> Site | None:
     """Return the site that a job script is for: the one called `name`, the study's, or the user's own.
 
     None: a script in this form is for no site in particular.
@@ -66,14 +67,14 @@ def site_of(study: Mapping[str, Any], form: str, name: str | None = None, accoun
     Raises:
         SiteError: its file has errors, or it has another batch system than the form's.
     """
-    launcher, programs = study.get("launcher", {}), program_names(study)
-    if name is None and launcher.get("kind") != form:
+    launcher, programs = study.launcher, program_names({"objective": study.objective, "options": study.options})
+    if name is None and launcher.kind != form:
         own = None if form == SHELL else own_cluster(form, programs=programs)
         if own is not None:
             return charged(own.site, account)
         return Site(form, account=account, knows_program=False) if account is not None else None
     scheduler = None if form == SHELL else form
-    return charged(find_cluster(name or launcher.get("site"), scheduler, programs=programs).site, account)
+    return charged(find_cluster(name or launcher.site, scheduler, programs=programs).site, account)
 
 
 def _command(job: dict[str, Any]) -> list[str]:

@@ -15,6 +15,7 @@ from autotune.statistics.standings import Standings
 from autotune.statistics.verdict import Verdict
 from autotune.storage.readable import ABLATION, WORKLOADS, ReadableStudy, stored_verdict
 from autotune.studyfile.limits import limits_of
+from autotune.studyfile.stored import study_of
 from objectives.base import Metric
 from spaces import Configuration
 
@@ -181,7 +182,7 @@ class WorkloadComparison(Stored):
 
 def kept_limits(store: ReadableStudy, statistic: Statistic) -> KeptLimits:
     """Return the limits that the newest session's study file sets, and what runs of comparisons say of them."""
-    limits = limits_of(store.definition.study, store.definition.metrics)
+    limits = limits_of(study_of(store.definition).limits, store.definition.metrics)
     return KeptLimits(limits, statistic, store.runs() if limits else ())
 
 
@@ -212,7 +213,7 @@ def stored_ablation(store: ReadableStudy) -> Ablation | None:
     if not stored:
         return None
     ablation = Ablation.from_dict(stored)
-    statistic = store.definition.study.get("repeats", {}).get("statistic", "median")
+    statistic = study_of(store.definition).repeats.statistic
     broken = broken_by_variant(store, kept_limits(store, statistic), ablation.simplified)
     first, *others = (replace(one, breaks=broken) for one in ablation.by_metric)
     return replace(first, further=tuple(others))

@@ -14,7 +14,6 @@ from math import exp, expm1, log, log1p
 from typing import Any
 
 from autotune.decisions.costs import default_values
-from autotune.decisions.section import decisions_section
 from autotune.decisions.shares import Shares, shares_of
 from autotune.records.points import median_points, points_of
 from autotune.records.series import Series
@@ -28,7 +27,8 @@ from autotune.statistics.false_coverage import intervals
 from autotune.statistics.ratio_words import Interval
 from autotune.storage.observation import Observation
 from autotune.storage.readable import ReadableStudy
-from autotune.studyfile import DecisionsSection, SamplerSection, VerdictSection
+from autotune.studyfile import DecisionsSection
+from autotune.studyfile.stored import study_of
 from objectives.base import Metric
 from objectives.decisions.decision import Decision
 from spaces import Space, Value
@@ -111,11 +111,12 @@ class DecisionTable:
 def decision_table(store: ReadableStudy, section: DecisionsSection) -> DecisionTable:
     """Return the table of a study by all of its runs so far; it has no decisions before enough of them ended."""
     definition = store.definition
-    verdict = VerdictSection(**definition.study.get("verdict", {}))
+    study = study_of(definition)
+    verdict = study.verdict
     over, metric = tuple(section.over), definition.target
     table = DecisionTable(metric, over, section.points, verdict.confidence)
     space = Space.from_dict(definition.space)
-    seed = SamplerSection(**definition.study.get("sampler", {})).seed
+    seed = study.sampler.seed
     believed, sure = _by_model(Grid(space, over), store.trials(), metric, seed, (GUESS, verdict.confidence))
     if not believed:
         return table
@@ -135,7 +136,7 @@ def decision_table(store: ReadableStudy, section: DecisionsSection) -> DecisionT
 
 def table_of(store: ReadableStudy) -> DecisionTable | None:
     """Return the table of a study; None for one that looks for a winner, or before enough of its runs ended."""
-    section = decisions_section(store.definition)
+    section = study_of(store.definition).decisions
     table = None if section is None else decision_table(store, section)
     return table if table is not None and table.decisions else None
 

@@ -125,7 +125,7 @@ def question(study: StudyFile, target: Target, launcher: Launcher, folder: Path)
         # Elsewhere the program is another file, and of a described problem nobody has asked which one it is.
         identity=identity_of(plan.identity) if target.here and not plan.described else "",
     )
-    limits = limits_of(study.model_dump(), plan.objective.metrics)
+    limits = limits_of(study.limits, plan.objective.metrics)
     names = ", ".join(map(str, limits))
     unknown = f"whether a proposal keeps {names} is not known, unless it was measured here: limits are not predicted"
     remarks = (unknown,) if limits else ()

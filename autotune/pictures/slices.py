@@ -13,7 +13,6 @@ from autotune.pictures.labels import axis_of, better, brief, counted, is_wide, s
 from autotune.pictures.scales import UNSET, Scale, scales_of, short, telling
 from autotune.records.study import State, TrialRecord
 from autotune.statistics.standings import Standings
-from autotune.studyfile import SamplerSection
 
 if TYPE_CHECKING:
     from autotune.results.summary import Summary
@@ -62,7 +61,7 @@ class _Measured:
     @property
     def by_chance(self) -> bool:
         """Whether the search chose every trial at random."""
-        return SamplerSection(**self.summary.definition.study.get("sampler", {})).name == _RANDOM
+        return self.summary.study.sampler.name == _RANDOM
 
     def level(self, trial: TrialRecord) -> float:
         """Return the value of a complete trial, or the bound of a capped one."""

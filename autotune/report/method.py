@@ -1,33 +1,30 @@
 """How a study was measured, in a few paragraphs, with its own settings."""
 
-from typing import Any
-
 from autotune.formatting import listed
 from autotune.pictures.labels import counted
 from autotune.report.section import Part, Section, Words
 from autotune.results.pareto import ParetoFront
 from autotune.results.summary import Summary
 from autotune.statistics.ratio_words import ratio_title
-from autotune.studyfile import BudgetSection, RepeatsSection, SamplerSection, StoppingSection, VerdictSection
+from autotune.studyfile import DecisionsSection, RepeatsSection, StoppingSection, StudyFile, VerdictSection
 from objectives.base import Metric
 
 
 def method(summary: Summary) -> Section:
     """Return the section on how was measured."""
-    study = summary.definition.study
-    stopping = study.get("stopping")
-    repeats, verdict = RepeatsSection(**study.get("repeats", {})), VerdictSection(**study.get("verdict", {}))
+    study = summary.study
+    verdict = study.verdict
     texts = [
         _objective(summary),
         _search(study),
         *(
-            [_table(study, verdict)]
-            if summary.decides
-            else [_steps(StoppingSection(**stopping)) if stopping else _repeats(repeats, summary.front)]
+            [_table(study.decisions, verdict)]
+            if study.decisions is not None
+            else [_steps(study.stopping) if study.stopping is not None else _repeats(study.repeats, summary.front)]
         ),
         *(
             []
-            if summary.front is not None or summary.decides
+            if not study.has_one_winner
             else [_confirmation(summary, verdict), _interval(verdict, summary.standings.metric)]
         ),
     ]
@@ -58,8 +55,8 @@ def _objective(summary: Summary) -> str:
     )
 
 
-def _search(study: Any) -> str:  # noqa: ANN401  JSON
-    sampler, budget = SamplerSection(**study.get("sampler", {})), BudgetSection(**study.get("budget", {}))
+def _search(study: StudyFile) -> str:
+    sampler, budget = study.sampler, study.budget
     what = "until more search no longer paid" if budget.auto else f"for {counted(budget.most, 'trial')}"
     return (
         f"The default configuration ran first. The sampler was {sampler.name} with the seed {sampler.seed}, {what}, "
@@ -85,8 +82,8 @@ def _repeats(repeats: RepeatsSection, front: ParetoFront | None) -> str:
     return text
 
 
-def _table(study: Any, verdict: VerdictSection) -> str:  # noqa: ANN401  JSON
-    over = listed(study["decisions"]["over"])
+def _table(decisions: DecisionsSection, verdict: VerdictSection) -> str:
+    over = listed(decisions.over)
     return (
         f"Looked for was the best setting for each value of {over}. One model of all runs guesses it, and each guess "
         f"ran beside the default in {verdict.pairs} fresh, interleaved rounds, as far as the runs lasted. Where these "

@@ -90,7 +90,7 @@ def report_of(store: StudyStore, hidden: HiddenFolders | None = None) -> Report:
         figures(summary, runs),
         tuple(section for section in sections if section.parts),
         summary.to_dict(),
-        str(summary.definition.study.get("description", "")),
+        summary.study.description,
     )
 
 
@@ -110,7 +110,7 @@ def _script(store: StudyStore, summary: Summary, hidden: HiddenFolders | None) -
     used = run_to_use(store, summary)
     if summary.front is not None or used is None or not used.job:
         return None
-    kind = summary.definition.study.get("launcher", {}).get("kind")
+    kind = summary.study.launcher.kind
     form = kind if kind in script_forms() else SHELL
     try:
         text = script_of(store, summary, form, hidden=hidden)

@@ -8,6 +8,7 @@ from autotune.comparison.limit_verdict import NO_LIMITS, LimitVerdict
 from autotune.formatting import listed
 from autotune.records.study import Definition
 from autotune.statistics.verdict import Verdict
+from autotune.studyfile.stored import study_of
 from objectives.base import Metric
 
 
@@ -42,7 +43,7 @@ def described_workload(comparison: WorkloadComparison, metric: Metric) -> dict[s
 
 def table_sentence(name: str, definition: Definition) -> str | None:
     """Say that a study has a decision table, and how it is seen; None where it looks for one winner."""
-    section = definition.study.get("decisions")
-    if not section:
+    section = study_of(definition).decisions
+    if section is None:
         return None
-    return f"No single winner: a decision table over {listed(section['over'])}; `autotune best {name}` prints it."
+    return f"No single winner: a decision table over {listed(section.over)}; `autotune best {name}` prints it."

@@ -12,6 +12,7 @@ from autotune.execution.run_folder import fresh_folder
 from autotune.records.series import SeriesKind
 from autotune.records.study import Definition, Run
 from autotune.storage.address import storage_url
+from autotune.studyfile.stored import study_of
 from objectives.base import FailureKind
 from objectives.replay.options import RecordedMetric, ReplayOptions
 from spaces import Space, SpaceError
@@ -114,7 +115,7 @@ def _check(name: str, definition: Definition, rows: Sequence[Mapping[str, Any]])
     if not rows:
         msg = f"study {name!r} has no run that could be told again"
         raise CannotRunHereError(msg)
-    if definition.study.get("stopping") is not None:
+    if study_of(definition).stopping is not None:
         msg = (
             f"study {name!r} works in steps ([stopping]): its runs went on from one another, and cannot be told again "
             "one by one; `autotune export` prints them"

@@ -8,7 +8,7 @@ from typing import Any
 from autotune.formatting import listed, quantity, shown
 from autotune.records.study import Definition, TrialRecord
 from autotune.statistics.standings import Standings
-from autotune.studyfile import TradeoffSection
+from autotune.studyfile.stored import study_of
 from objectives.base import Metric
 
 
@@ -76,11 +76,11 @@ class ParetoFront:
 
 def tradeoff_metrics(definition: Definition) -> tuple[Metric, ...]:
     """Return the metrics of a study's trade-off, the optimised one first; none if it has no trade-off."""
-    tradeoff = definition.study.get("tradeoff")
-    if not tradeoff:
+    tradeoff = study_of(definition).tradeoff
+    if tradeoff is None:
         return ()
     known = {metric.name: metric for metric in definition.metrics}
-    return (definition.target, *(known[name] for name in TradeoffSection(**tradeoff).metric))
+    return (definition.target, *(known[name] for name in tradeoff.metric))
 
 
 def points_of(trials: Iterable[TrialRecord], metrics: tuple[Metric, ...]) -> list[ParetoPoint]:

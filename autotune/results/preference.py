@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
-from typing import Any
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from autotune.formatting import quantity, shown
 from autotune.results.pareto import ParetoFront, ParetoPoint, points_of
 from autotune.statistics.chebyshev import chebyshev
 from autotune.statistics.standings import Standings
+from autotune.studyfile import StudyFile
 from objectives.base import Metric
 from spaces.parameters.errors import did_you_mean
 
@@ -36,9 +36,9 @@ class Preference:
         return cls(front.metrics, weights, front.points[order[0]])
 
     @classmethod
-    def of_study(cls, front: ParetoFront, study: Mapping[str, Any]) -> "Preference | None":
-        """Return the point for the weights of a study file as it is stored; None where either is missing."""
-        weights = (study.get("tradeoff") or {}).get("weights") or {}
+    def of_study(cls, front: ParetoFront, study: StudyFile) -> "Preference | None":
+        """Return the point for the weights of a study file; None where either is missing."""
+        weights = {} if study.tradeoff is None else study.tradeoff.weights
         if not front.points or not any(weights.values()):
             return None
         return cls.of(front, shares(weights, [metric.name for metric in front.metrics]))

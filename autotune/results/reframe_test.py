@@ -13,6 +13,7 @@ from autotune import __version__
 from autotune.comparison.watching.judgement import Quantity
 from autotune.comparison.watching.watch import Watch
 from autotune.storage.readable import ReadableStudy
+from autotune.studyfile.stored import study_of
 
 _NORMAL_95 = 1.96
 
@@ -84,8 +85,7 @@ def reframe_test(store: ReadableStudy, command: Sequence[str], storage: str) -> 
     Raises:
         AutotuneError: the study has no winner that is better than the default by a verdict.
     """
-    study = store.definition.study
-    watch = Watch.over(store, study.get("repeats", {}).get("statistic", "median"))
+    watch = Watch.over(store, study_of(store.definition).repeats.statistic)
     verdict, metric, pairs = watch.verdict, watch.standings.metric, watch.pairs
     ratio, low, high = verdict.interval(metric)
     half = log(high / low) / 2.0

@@ -39,8 +39,7 @@ class SuiteMember:
         if self.summary is None:
             return VerdictSection().confidence
         verdict = self.summary.present_verdict
-        section = VerdictSection(**self.summary.definition.study.get("verdict", {}))
-        return section.confidence if verdict is None else verdict.confidence
+        return self.summary.study.verdict.confidence if verdict is None else verdict.confidence
 
     @property
     def obstacle(self) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from autotune.comparison.by_input import InputVerdict, input_lines, input_verdicts
@@ -37,7 +38,8 @@ from autotune.statistics.speed_up import SpeedUp
 from autotune.statistics.standings import Standings
 from autotune.statistics.verdict import Verdict
 from autotune.storage.readable import ReadableStudy
-from autotune.studyfile import RepeatsSection, VerdictSection
+from autotune.studyfile import StudyFile
+from autotune.studyfile.stored import study_of
 from spaces import Configuration
 
 
@@ -172,10 +174,15 @@ class Summary:
         whole = sum(run.outcome.details.get(ENDED, run.of or 0) for _, run in trained)
         return made, whole
 
+    @cached_property
+    def study(self) -> StudyFile:
+        """The study file of its newest session."""
+        return study_of(self.definition)
+
     @property
     def decides(self) -> bool:
         """Whether the study looks for a decision table, where trials of different contexts do not compete."""
-        return bool(self.definition.study.get("decisions"))
+        return self.study.decisions is not None
 
     @property
     def front(self) -> ParetoFront | None:
@@ -366,7 +373,7 @@ class Summary:
 def summarise(store: ReadableStudy) -> Summary:
     """Read a summary from storage."""
     definition = store.definition
-    repeats = RepeatsSection(**definition.study.get("repeats", {}))
+    repeats = study_of(definition).repeats
     summary = Summary(
         store.name,
         definition,
@@ -389,7 +396,6 @@ def summarise(store: ReadableStudy) -> Summary:
 
 
 def _with_points(summary: Summary, front: ParetoFront, runs: Sequence[Run]) -> Summary:
-    study, points = summary.definition.study, [point.trial for point in front.points]
-    confidence = VerdictSection(**study.get("verdict", {})).confidence
-    confirmed = confirmed_points(runs, summary.standings, front.metrics, points, confidence)
+    study, points = summary.study, [point.trial for point in front.points]
+    confirmed = confirmed_points(runs, summary.standings, front.metrics, points, study.verdict.confidence)
     return replace(summary, preference=Preference.of_study(front, study), confirmed=confirmed)

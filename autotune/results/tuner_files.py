@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from autotune.errors import CannotRunHereError, NothingWorkedError
 from autotune.records.study import Run
 from autotune.results.export import counting_runs
+from autotune.studyfile.stored import study_of
 from objectives.base import FailureKind, Metric
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ def check_exchangeable(store: "StudyStore") -> None:
         CannotRunHereError: they cannot.
         NothingWorkedError: there are none.
     """
-    if store.definition.study.get("stopping") is not None:
+    if study_of(store.definition).stopping is not None:
         msg = f"study {store.name!r} works in steps ([stopping]): its runs are parts of trainings; --csv prints them"
         raise CannotRunHereError(msg)
     if not counting_runs(store):

@@ -29,7 +29,6 @@ from autotune.service.models.values import MetricModel
 from autotune.service.redact import scrubbed, without_paths
 from autotune.storage.readable import ReadableStudy, labels_of
 from autotune.storage.studies import StoredStudies
-from autotune.studyfile import BudgetSection
 from objectives.base import Metric
 
 _KEPT = 64
@@ -229,7 +228,7 @@ def brief_of(summary: Summary) -> dict[str, Any]:
         "objective": definition.objective,
         "metric": metric_model(standings.metric),
         "trials": summary.finished,
-        "budget": BudgetSection(**definition.study.get("budget", {})).most,
+        "budget": summary.study.budget.most,
         "failures": dict(standings.counts),
         "baseline": None if baseline is None else standings.value(baseline),
         "best": standings.value(best) if best is not None and best.complete else None,
@@ -256,7 +255,7 @@ def _noted(study: ReadableStudy) -> dict[str, Any]:
 
 def own_name(summary: Summary) -> str:
     """Return the name that a stored study's file has."""
-    return str(summary.definition.study.get("name", ""))
+    return summary.study.name
 
 
 def trouble_of(summary: Summary) -> str:

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping, Sequence
 from math import inf, isfinite
-from typing import Any
 
 from autotune.records.limit import OF_EVERY_RUN, Limit, Limits
 from autotune.studyfile.model import LimitSection, StudyFile
@@ -24,11 +23,10 @@ _FAMILIES: tuple[Mapping[str, float], ...] = (
 )
 
 
-def limits_of(study: Mapping[str, Any], metrics: Sequence[Metric]) -> Limits:
-    """Return the limits of a study file, as it is stored; those of metrics that there are no more are left out."""
+def limits_of(sections: Mapping[str, LimitSection], metrics: Sequence[Metric]) -> Limits:
+    """Return the limits of a study; those of metrics that there are no more are left out."""
     known = {metric.name: metric for metric in (*OF_EVERY_RUN, *metrics)}
-    sections = ((name, LimitSection(**section)) for name, section in study.get("limits", {}).items())
-    return tuple(_limit(section, known[name]) for name, section in sections if name in known)
+    return tuple(_limit(section, known[name]) for name, section in sections.items() if name in known)
 
 
 def limit_errors(study: StudyFile, plan: Plan) -> list[Problem]:

@@ -7,6 +7,7 @@ from autotune.formatting import listed, quantity
 from autotune.records.study import Definition
 from autotune.results.pareto import ParetoFront, pareto_front, tradeoff_metrics
 from autotune.statistics.standings import Standings
+from autotune.studyfile.stored import study_of
 from objectives.base import Metric
 
 Numbers = tuple[int, ...]
@@ -23,7 +24,7 @@ class Leading:
     def of(cls, standings: Standings, definition: Definition) -> "Leading":
         """Return what leads a study, and how that is told."""
         metrics = tradeoff_metrics(definition)
-        compares = not definition.study.get("decisions")
+        compares = study_of(definition).decisions is None
         return cls(Messages(standings, compares=compares, others=metrics[1:]), metrics)
 
     def numbers(self) -> Numbers:

@@ -103,7 +103,7 @@ def table_of(prepared: Prepared) -> RecordedTable:
 
 def limits_in(study: StudyFile, prepared: Prepared) -> Limits:
     """Return the limits that what is found must keep."""
-    return limits_of(study.model_dump(), prepared.plan.objective.metrics)
+    return limits_of(study.limits, prepared.plan.objective.metrics)
 
 
 def best_recorded(table: RecordedTable, limits: Limits) -> float | None:

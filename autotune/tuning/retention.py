@@ -12,7 +12,7 @@ from autotune.records.study import Definition, Run, State, TrialRecord
 from autotune.results.summary import Summary, summarise
 from autotune.scheduling.checkpoints import Checkpoints
 from autotune.storage.study_store import StudyStore
-from autotune.studyfile.model import RunsSection
+from autotune.studyfile.stored import study_of
 from launchers.supervisor import STATUS_FILE
 from spaces import Configuration, Value
 
@@ -21,7 +21,7 @@ _DAY_S = 86400.0
 
 def kept_s(definition: Definition) -> float | None:
     """Return for how long a study keeps the folders of its runs, as its study file says; None: for ever."""
-    days = RunsSection(**definition.study.get("runs", {})).keep_days
+    days = study_of(definition).runs.keep_days
     return None if days is None else days * _DAY_S
 
 

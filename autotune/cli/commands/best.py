@@ -53,13 +53,13 @@ def best(
     check_one_form(script, as_json=as_json)
     check_has_script(script, target, {"--site": site, "--account": account})
     from autotune.cli.decisions import check_table_options, print_table
-    from autotune.decisions.section import decisions_section
     from autotune.results.preference import Preference
     from autotune.results.summary import summarise
     from autotune.storage.stored_study import stored_study
+    from autotune.studyfile.stored import study_of
 
     store = stored_study(storage_url(storage), name)
-    if decisions_section(store.definition) is not None:
+    if study_of(store.definition).decisions is not None:
         check_table_options({"--script": script, "--weights": weights, "--rules": rules}, as_json=as_json)
         print_table(store, rules, as_json=as_json)
         return
@@ -77,7 +77,7 @@ def best(
     if script is not None:
         from autotune.batch.winner_script import script_of, site_of
 
-        at = site_of(summary.definition.study, script, site, account)
+        at = site_of(summary.study, script, site, account)
         write_script(script_of(store, summary, script, at), target)
     elif as_json:
         found = summary.to_dict()

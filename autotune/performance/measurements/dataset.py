@@ -17,8 +17,8 @@ from autotune.scheduling.equivalence import Equivalence
 from autotune.statistics.standings import Standings
 from autotune.statistics.verdict import Verdict
 from autotune.storage.readable import stored_verdict
-from autotune.studyfile import RepeatsSection
 from autotune.studyfile.sizes import is_size
+from autotune.studyfile.stored import study_of
 from launchers.software.digest import text_digest
 from objectives import registry
 from objectives.base import PARTS
@@ -53,7 +53,7 @@ def study_measurements(
 ) -> list[Measured]:
     """Return the measurements of a study, with what its `verdict` says of them, if it has one."""
     setting = setting_of(name, definition)
-    repeats = RepeatsSection(**definition.study.get("repeats", {}))
+    repeats = study_of(definition).repeats
     judged = [_without_faults(trial) for trial in trials]
     standings = Standings.of(judged, definition.target, repeats.statistic)
     default = standings.default
@@ -100,9 +100,9 @@ def with_installation(machine: str, facts: Facts, installation: Facts) -> tuple[
 
 def setting_of(name: str, definition: Definition) -> Setting:
     """Return the setting of the study called `name`."""
-    own = str(definition.study.get("name") or name)
+    study = study_of(definition)
     machine, machine_facts = with_installation(*machine_of(definition.machine), definition.installation_facts)
-    program = program_of(definition.objective, own, mixed=bool(definition.study.get("inputs")))
+    program = program_of(definition.objective, study.name or name, mixed=bool(study.inputs))
     workload, workload_facts = workload_of(program, definition.workload_facts, definition.identity)
     return Setting(
         program=program,

@@ -61,7 +61,7 @@ def routes(studies: Studies) -> APIRouter:
         """Show the job script that runs the winner. With a token, variables stand for the folders of the host."""
         summary, store = studies.summary(name), studies.store(name)
         if is_own(request):
-            return script_of(store, summary, form, site_of(summary.definition.study, form))
+            return script_of(store, summary, form, site_of(summary.study, form))
         return script_of(store, summary, form, hidden=HiddenFolders(each_path))
 
     @router.get("/report", response_class=HTMLResponse, responses=answers(404))

@@ -19,7 +19,7 @@ from launchers.mpi import MpiFlavour, flavour_record, script_flavour
 from launchers.mpi.srun import SRUN
 from objectives.efficiency import library
 from tests.autotune.results.test_summary import JOB, script, trial, verdict_on
-from tests.support.fakes import SECONDS, definition, small_space, took
+from tests.support.fakes import SECONDS, definition, small_space, study_file, took
 
 TRIALS = (trial(0, took(9.0), np=8), trial(1, took(1.0), np=4, blas="fast"))
 VERDICT = verdict_on(1, *[(1.8, 1.0)] * 6)
@@ -169,19 +169,19 @@ def own_site(tmp_path, monkeypatch):
 
 
 def test_the_script_of_a_study_made_here_has_the_lines_of_ones_own_site(own_site):
-    at = winner_script.site_of({"objective": "qe", "launcher": {"kind": "local"}}, "slurm")
+    at = winner_script.site_of(study_file(objective="qe", launcher={"kind": "local"}), "slurm")
     text = written("slurm", at)
     assert "#SBATCH --account=ab12\n" in text
     assert "#SBATCH --partition=short\n" in text
-    assert winner_script.site_of({}, "slurm", account="cd34").account == "cd34"
+    assert winner_script.site_of(study_file(), "slurm", account="cd34").account == "cd34"
 
 
 @pytest.mark.parametrize("form", ["pbs", SHELL])
 def test_ones_own_site_has_no_say_in_a_script_for_another_batch_system(own_site, form):
-    assert winner_script.site_of({"launcher": {"kind": "local"}}, form) is None
+    assert winner_script.site_of(study_file(launcher={"kind": "local"}), form) is None
 
 
 def test_mistakes_of_ones_own_site_file_are_told_with_the_script(own_site):
     own_site.write_text('base = "slurm"\nacount = "ab12"\n')
     with pytest.raises(SiteError, match="acount"):
-        winner_script.site_of({}, "slurm")
+        winner_script.site_of(study_file(), "slurm")

@@ -150,7 +150,7 @@ def test_the_search_heeds_the_limits_of_the_study_file(tmp_path):
 def test_runs_are_stopped_at_the_memory_that_is_limited_and_the_default_never(tmp_path):
     study = study_file(limits={"peak_memory_bytes": {"max": "1 GiB"}}, repeats={"warm_up_runs": 1, "baseline_runs": 1})
     trials = [TrialRecord(0, {"np": 8}), TrialRecord(1, {"np": 4})]
-    standings = Standings.of(trials, SECONDS, limits=KeptLimits(limits_of(study.model_dump(), (SECONDS,))))
+    standings = Standings.of(trials, SECONDS, limits=KeptLimits(limits_of(study.limits, (SECONDS,))))
     job = Job(("paper",), tmp_path)
 
     def most(trial, *, caps=True):

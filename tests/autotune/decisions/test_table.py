@@ -11,11 +11,11 @@ from autotune.comparison.blocks import Side
 from autotune.comparison.decisions import Comparison, comparisons
 from autotune.decisions.ranges import ranges
 from autotune.decisions.rows import rows_of
-from autotune.decisions.section import decisions_section
 from autotune.decisions.shares import shares_of
 from autotune.decisions.table import DecisionTable, FreshPairs, cell_series, decision_table
 from autotune.search.decisions.weights import Usage
 from autotune.storage.stored_study import stored_study
+from autotune.studyfile.stored import study_of
 from objectives.base import Metric
 from objectives.decisions.decision import Decision
 from objectives.kind import ObjectiveKind
@@ -150,7 +150,7 @@ def written(decisions, facts):
 
 def test_the_table_is_a_function_of_the_stored_runs(folder):
     store = stored_study(f"sqlite:///{folder / 'autotune.db'}", "t")
-    section = decisions_section(store.definition)
+    section = study_of(store.definition).decisions
     assert decision_table(store, section) == decision_table(store, section)
 
 

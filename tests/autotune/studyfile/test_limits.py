@@ -3,6 +3,7 @@ import pytest
 from autotune.errors import StudyFileError
 from autotune.machines.this_machine import this_machine
 from autotune.studyfile.limits import limit_errors, limits_of
+from autotune.studyfile.model import LimitSection
 from autotune.studyfile.space import joined
 from objectives.base import Metric, Plan
 from tests.support.fakes import SECONDS, PaperObjective, small_space, study_file
@@ -33,7 +34,7 @@ def problems(limits, **sections):
     ],
 )
 def test_limits_are_in_the_units_of_their_metrics(metric, written, value):
-    (limit,) = limits_of({"limits": {metric.name: {"max": written}}}, [metric])
+    (limit,) = limits_of({metric.name: LimitSection(max=written)}, [metric])
     assert limit.high == pytest.approx(value)
     assert limit.allows(value * 0.999)
     assert not limit.allows(value * 1.001)

@@ -10,6 +10,7 @@ from autotune.planning.metering import no_meter, spoiled
 from autotune.records.limit import breaches, measured
 from autotune.records.outcome import Outcome
 from autotune.studyfile.limits import limits_of
+from autotune.studyfile.model import LimitSection
 from autotune.studyfile.space import joined
 from launchers import Resources, Usage
 from launchers.batch import BatchLauncher
@@ -75,7 +76,9 @@ def test_a_limit_on_a_meter_asks_for_it_and_is_judged_by_what_was_stored():
     assert names(found) == [SECONDS.name, "val_auc"]
     assert set(found.metered) == {"gpu_energy_j", "gpu_busy_share"}
     outcome = Outcome({SECONDS.name: 3.0}, conditions={"gpu_energy_j": 2100.0, "gpu_busy_share": 0.6}, usage=Usage(3.0))
-    broken = breaches(limits_of({"limits": limits}, (SECONDS,)), measured(outcome))
+    broken = breaches(
+        limits_of({name: LimitSection(**one) for name, one in limits.items()}, (SECONDS,)), measured(outcome)
+    )
     assert [str(one) for one in broken] == ["gpu_energy_j <= 2000 J: 2100 J"]
 
 

@@ -307,7 +307,7 @@ def _script(found: "RightSize", study: "StudyFile", objective: "Objective", form
             "the time and the memory asked for are guesses; set them, the project and the queue",
         ]
         name, needs = f"autotune-{study.name}", Usage(elapsed_s=found.chosen.high_s)
-        site = site_of(study.model_dump(mode="json"), form)
+        site = site_of(study, form)
         size = JobScript(
             name, found.chosen.configuration, job, needs, script_flavour(job), remarks, site, measured=False
         )

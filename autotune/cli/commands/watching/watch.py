@@ -119,23 +119,21 @@ def _print(found: "Finding", *, as_json: bool, record: bool = False) -> None:
 def _so_far(storage: str, name: str) -> "Finding":
     from autotune.comparison.watching.watch import Watch
     from autotune.storage.stored_study import stored_study
-    from autotune.studyfile import parse
+    from autotune.studyfile.stored import study_of
 
     store = stored_study(storage_url(storage), name)
-    study = parse(store.definition.study, source=f"the stored study {name}")
-    return Watch.over(store, study.repeats.statistic).finding()
+    return Watch.over(store, study_of(store.definition).repeats.statistic).finding()
 
 
 def _accepted(storage: str, name: str) -> "Finding":
     from autotune.comparison.watching.watch import Watch
     from autotune.coordination.upkeep import unused
     from autotune.storage.study_store import StudyStore
-    from autotune.studyfile import parse
+    from autotune.studyfile.stored import study_of
 
     url = storage_url(storage)
     # A check that is being made would be compared with another state in the end than at its beginning.
     with unused(url, name, "accepted as it is"):
         store = StudyStore.read(url, name, read_only=False)
-        study = parse(store.definition.study, source=f"the stored study {name}")
-        Watch.over(store, study.repeats.statistic).accept(store)
+        Watch.over(store, study_of(store.definition).repeats.statistic).accept(store)
     return _so_far(storage, name)
