@@ -28,11 +28,11 @@ class CommandEntry:
 
 COMMANDS = (
     CommandEntry("study", TUNE, "study", "study", "Tune a program. The same command again resumes."),
-    CommandEntry("suite", TUNE, "suites.suite", "suite", "Tune several studies, and say one figure of them all."),
+    CommandEntry("suite", TUNE, "suite", "suite", "Tune several studies, and say one figure of them all."),
     CommandEntry("pilot", TUNE, "pilot", "pilot", "Write a job script that tunes inside one job.", settings=_PASS_ON),
     CommandEntry("cancel", TUNE, "cancel", "cancel", "Cancel a study's queued jobs, and stop its process."),
     CommandEntry("confirm", TUNE, "compare", "confirm", "Compare the best trials with the default in fresh runs."),
-    CommandEntry("watch", TUNE, "watching.watch", "watch", "Check by a few runs that the winner still wins."),
+    CommandEntry("watch", TUNE, "watch", "watch", "Check by a few runs that the winner still wins."),
     CommandEntry("ablate", TUNE, "compare", "ablate", "Measure what each changed option of the winner is worth."),
     CommandEntry("reread", TUNE, "keeping", "reread", "Read the kept outputs of a study's runs again."),
     CommandEntry("sweep", TUNE, "sweep", "sweep", "Measure one parameter, or two, over their values."),
@@ -51,7 +51,7 @@ COMMANDS = (
     CommandEntry(
         "rightsize",
         PREDICT,
-        "sizing.rightsize",
+        "rightsize",
         "rightsize",
         "Find nodes, ranks and threads for a deadline or a budget.",
     ),
@@ -59,7 +59,7 @@ COMMANDS = (
     CommandEntry("import", PREDICT, "importing", "import_", "Import measurements that were made elsewhere."),
     CommandEntry("replay", PREDICT, "replay", "replay", "Replay recorded measurements with smaller budgets."),
     CommandEntry("serve", SERVE, "serve", "serve", "Serve studies to browsers and programs."),
-    CommandEntry("mcp", SERVE, "agents.mcp", "mcp", "Let an agent use studies, by the Model Context Protocol."),
+    CommandEntry("mcp", SERVE, "mcp", "mcp", "Let an agent use studies, by the Model Context Protocol."),
     CommandEntry("token", SERVE, "serve", "token", "Make, list or remove access tokens of the service."),
     CommandEntry("init", SET_UP, "init", "init", "Write a commented study file for a command.", "WithCommand"),
     CommandEntry("check", SET_UP, "check", "check", "Check a study file, and say every mistake."),

@@ -7,7 +7,7 @@ import typer
 
 from autotune.cli.app import app
 from autotune.cli.commands.compare import Place, stored
-from autotune.cli.commands.watching.watch import _accepted
+from autotune.cli.commands.watch import _accepted
 from autotune.cli.options import Noise
 from autotune.errors import BusyError
 from autotune.storage.address import lock_path

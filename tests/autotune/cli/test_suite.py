@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from autotune.cli.commands.suites import suite as suites
+from autotune.cli.commands import suite as suites
 from autotune.errors import BusyError, ExitCode, NoTimeError, StudyFileError, UnfinishedError
 from autotune.storage.names import stored_names
 from autotune.storage.stored_study import stored_study

@@ -1,1 +1,0 @@
-"""Commands about what a run is given."""

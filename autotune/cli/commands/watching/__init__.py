@@ -1,1 +1,0 @@
-"""The command that watches a winner after its study."""
