@@ -1,12 +1,12 @@
 """Options that several commands share, and commands whose options are the fields of a dataclass."""
 
 from collections.abc import Callable
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, is_dataclass
 from enum import StrEnum
 from functools import wraps
-from inspect import Parameter, Signature
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
@@ -155,30 +155,37 @@ AlsoOption = Annotated[
 ]
 
 
-Options = TypeVar("Options")
+def with_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the fields of its parameters that are dataclasses, in their place, as arguments and options."""
+    hints = get_type_hints(command, include_extras=True)
+    kinds = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
+    parameters: list[Parameter] = []
+    for one in signature(command).parameters.values():
+        if one.name in kinds:
+            parameters += _parameters(kinds[one.name])
+        else:
+            parameters.append(one.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[one.name]))
+
+    @wraps(command)
+    def from_options(**given: Any) -> None:  # noqa: ANN401  the values of the options
+        for name, kind in kinds.items():
+            given[name] = kind(**{field.name: given.pop(field.name) for field in fields(kind)})
+        command(**given)
+
+    # What Typer reads.
+    from_options.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    from_options.__annotations__ = {one.name: one.annotation for one in parameters}
+    return from_options
 
 
-def with_options(kind: type[Options]) -> Callable[[Callable[[Options], None]], Callable[..., None]]:
-    """Give a command the fields of a frozen dataclass as its arguments and options: each is declared there only."""
+def _parameters(kind: Any) -> list[Parameter]:  # noqa: ANN401  a dataclass
     hints = get_type_hints(kind, include_extras=True)
-    parameters = [
+    return [
         Parameter(
             field.name,
             Parameter.KEYWORD_ONLY,
             default=Parameter.empty if field.default is MISSING else field.default,
             annotation=hints[field.name],
         )
-        for field in fields(kind)  # type: ignore[arg-type]  # a dataclass
+        for field in fields(kind)
     ]
-
-    def decorated(command: Callable[[Options], None]) -> Callable[..., None]:
-        @wraps(command)
-        def from_options(**given: Any) -> None:  # noqa: ANN401  the values of the fields
-            command(kind(**given))
-
-        # What Typer reads.
-        from_options.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-        from_options.__annotations__ = hints
-        return from_options
-
-    return decorated

@@ -147,7 +147,11 @@ def _checked(name: str, options: list[str], nodes: int) -> list[str]:
         raise StudyFileError(msg)
     given: list[StudyOptions] = []
     probe = typer.Typer(add_completion=False)
-    probe.command("study")(with_options(StudyOptions)(given.append))
+
+    def take(options: StudyOptions) -> None:
+        given.append(options)
+
+    probe.command("study")(with_options(take))
     command = typer.main.get_command(probe)
     read = command.make_context("study", [name, *options])
     command.invoke(read)

@@ -32,7 +32,7 @@ _SHOWN_LINES = 4
 _SHOWN_CHARACTERS = 100
 
 
-@with_options(StudyOptions)
+@with_options
 def study(options: StudyOptions) -> None:
     """Tune a program. The same command again resumes.
 

@@ -117,7 +117,7 @@ class _Member:
         return self.place.request.stored_name
 
 
-@with_options(SuiteOptions)
+@with_options
 def suite(options: SuiteOptions) -> None:
     """Tune several studies, and say one figure of them all.
 
