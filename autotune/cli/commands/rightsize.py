@@ -10,40 +10,22 @@ import typer
 
 from autotune.cli.at_end import at_end
 from autotune.cli.choices import SCRIPT_FORM
-from autotune.cli.commands.compare import Place, settings_of, when_stopped
 from autotune.cli.common import (
     check_has_script,
     check_one_form,
-    displayed,
     drawable,
     duration_s,
     errors,
-    if_held,
     known_storages,
     output,
     print_json,
     write_script,
 )
-from autotune.cli.options import (
-    DEFAULT_STORAGE,
-    AlsoOption,
-    AsJson,
-    InputOption,
-    InstallationOption,
-    NoiseOption,
-    NotifyOption,
-    QuietOption,
-    RunsOption,
-    SetOption,
-    Storage,
-    StudyArgument,
-    TakeOverOption,
-    WaitOption,
-)
+from autotune.cli.options import AlsoOption, InputOption, InstallationOption, SetOption, StudyArgument, with_options
+from autotune.cli.session_options import SessionOptions
 from autotune.cli.study_request import choose, launched_by
-from autotune.cli.where import CoresOption, LauncherOption, SiteOption
+from autotune.cli.where import LauncherOption, SiteOption
 from autotune.errors import CannotRunHereError, ExitCode
-from autotune.execution.signals import pausable
 from autotune.formatting import shown
 from autotune.lockfile import temporary_folder
 from autotune.storage.address import storage_url
@@ -59,6 +41,7 @@ _MOST_NODES = 64
 _ENERGY = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)")
 
 
+@with_options
 def rightsize(
     name: StudyArgument,
     deadline: Annotated[
@@ -92,10 +75,7 @@ def rightsize(
     ] = False,
     changes: SetOption = None,
     input_file: InputOption = None,
-    storage: Storage = DEFAULT_STORAGE,
     also: AlsoOption = None,
-    runs: RunsOption = None,
-    cores: CoresOption = None,
     launcher: LauncherOption = None,
     site: SiteOption = None,
     picture: Annotated[
@@ -106,12 +86,8 @@ def rightsize(
         str | None, typer.Option("--script", help="Print a job script of the chosen size.", **SCRIPT_FORM)
     ] = None,
     target: Annotated[Path | None, typer.Option("--output", "-o", help="Write the script to a file instead.")] = None,
-    noise: NoiseOption = None,
-    wait: WaitOption = False,
-    take_over: TakeOverOption = False,
-    quiet: QuietOption = False,
-    notify: NotifyOption = None,
-    as_json: AsJson = False,
+    *,
+    session: SessionOptions,
 ) -> None:
     """Find nodes, ranks and threads for a deadline or a budget.
 
@@ -119,38 +95,35 @@ def rightsize(
     few runs are made where they tell most for what they cost; with --probes 0 or a --machine it only predicts. The same
     command again resumes.
     """
-    check_one_form(None if target is not None else script, as_json=as_json)
+    check_one_form(None if target is not None else script, as_json=session.as_json)
     check_has_script(script, target)
     limits = _limits(deadline, max_core_hours, max_energy)
     study = choose(name, changes, input_file, launched_by(launcher, site))
-    place = Place(storage, runs, cores, if_held(wait, take_over), noise)
     if installation and machine is None:
         msg = "it is for a described machine: --machine NAME; here the program itself tells how it is installed"
         raise typer.BadParameter(msg, param_hint="--installation")
-    if notify and machine is not None:
-        msg = "it tells when runs have ended, and none are made for a --machine: leave it out"
-        raise typer.BadParameter(msg, param_hint="--notify")
     if machine is not None:
-        known = known_storages(storage, also or (), may_be_new=True)
+        session.check_makes_no_runs("for a --machine")
+        known = known_storages(session.storage, also or (), may_be_new=True)
         with temporary_folder("rightsize") as scratch:
             found, objective = _predicted(
                 study, limits, machine, installation or [], max_nodes, whole_nodes, known, scratch
             )
-            _tell(found, study, objective, picture, script, target, as_json=as_json)
+            _tell(found, study, objective, picture, script, target, as_json=session.as_json)
         return
     from autotune import studyfile
     from autotune.comparison.sizing import SizingRequest
     from autotune.tuning.session import rightsize_study
 
-    url = storage_url(storage)
+    url = storage_url(session.storage)
     urls = (url, *(storage_url(other) for other in also or ()))
     request = SizingRequest(limits, probes, max_nodes, whole_nodes, urls)
-    study, settings = settings_of(study, study.name, place, studyfile.find(name))
-    with at_end(notify, settings.name) as end:
-        with pausable() as pause, displayed(when_stopped(settings), quiet=quiet) as display:
-            found, objective = rightsize_study(study, replace(settings, pause=pause), display, request)
+    study, settings = session.of_study(study, study.name, studyfile.find(name))
+    with at_end(session.notify, settings.name) as end:
+        with session.displayed(settings) as (paused, display):
+            found, objective = rightsize_study(study, paused, display, request)
         end.verdict = found.sentence()
-        _tell(found, study, objective, picture, script, target, as_json=as_json)
+        _tell(found, study, objective, picture, script, target, as_json=session.as_json)
 
 
 def _limits(deadline: str | None, core_hours: float | None, energy: str | None) -> "Limits":

@@ -2,30 +2,16 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from autotune.cli.at_end import at_end
-from autotune.cli.commands.compare import Place, settings_of, stored, when_stopped
-from autotune.cli.common import displayed, drawable, if_held, output, print_json
+from autotune.cli.common import drawable, output, print_json
 from autotune.cli.completion import study_files, study_names
-from autotune.cli.options import (
-    DEFAULT_STORAGE,
-    AsJson,
-    InputOption,
-    NoiseOption,
-    NotifyOption,
-    QuietOption,
-    RunsOption,
-    Storage,
-    TakeOverOption,
-    WaitOption,
-)
-from autotune.cli.where import CoresOption
-from autotune.execution.signals import pausable
+from autotune.cli.options import InputOption, with_options
+from autotune.cli.session_options import SessionOptions
 from autotune.formatting import shown
 from autotune.storage.address import sqlite_path, storage_url
 
@@ -46,6 +32,7 @@ def _names(ctx: typer.Context, incomplete: str) -> list[str]:
     return [*study_names(ctx, incomplete), *study_files(incomplete)]
 
 
+@with_options
 def sweep(
     name: Annotated[
         str,
@@ -82,15 +69,8 @@ def sweep(
         ),
     ] = None,
     input_file: InputOption = None,
-    storage: Storage = DEFAULT_STORAGE,
-    runs: RunsOption = None,
-    cores: CoresOption = None,
-    noise: NoiseOption = None,
-    wait: WaitOption = False,
-    take_over: TakeOverOption = False,
-    quiet: QuietOption = False,
-    notify: NotifyOption = None,
-    as_json: AsJson = False,
+    *,
+    session: SessionOptions,
 ) -> None:
     """Measure one parameter, or two, over their values.
 
@@ -107,8 +87,8 @@ def sweep(
     swept = _swept(over, values or [])
     base_name = "default" if at == "default" else "best" if at == "best" else f"trial {_trial(at)}"
     request = Request(swept, _fixed(fixed or []), repeats, base_name)
-    study, settings = _study(name, input_file, Place(storage, runs, cores, if_held(wait, take_over), noise))
-    with at_end(notify, settings.name) as end:
+    study, settings = _study(name, input_file, session)
+    with at_end(session.notify, settings.name) as end:
 
         def drawn(result: "Sweep") -> str:
             return "\n".join(lines(sweep_bars(result), result.metric))
@@ -116,18 +96,11 @@ def sweep(
         def base(summary: "Summary", space: "Space") -> "Configuration":
             return _base(at, summary, space)
 
-        with pausable() as pause, displayed(when_stopped(settings), quiet=quiet) as display:
-            result = sweep_study(
-                study,
-                replace(settings, pause=pause),
-                display,
-                request,
-                base,
-                drawn,
-            )
+        with session.displayed(settings) as (paused, display):
+            result = sweep_study(study, paused, display, request, base, drawn)
         end.verdict = described(result)
         chart = sweep_chart(result, settings.name)
-        if as_json:
+        if session.as_json:
             print_json({"study": settings.name, **result.to_dict()})
             if chart is not None and picture is not None:
                 save(chart, picture)
@@ -224,16 +197,16 @@ def _base(at: str, summary: "Summary", space: "Space") -> "Configuration":
     return trial.configuration
 
 
-def _study(name: str, input_file: str | None, place: Place) -> "tuple[StudyFile, SessionSettings]":
+def _study(name: str, input_file: str | None, session: SessionOptions) -> "tuple[StudyFile, SessionSettings]":
     """Return the stored study of that name; where there is none, that of the study file."""
     from autotune import studyfile
     from autotune.cli.study_request import choose
     from autotune.storage.stored_study import stored_studies
 
-    url = storage_url(place.storage)
+    url = storage_url(session.storage)
     path = sqlite_path(url)
     is_new = path is not None and not path.exists()
     if input_file is None and not is_new and name in [store.name for store in stored_studies(url)]:
-        return stored(name, place, {})
+        return session.of_stored(name)
     study = choose(name, None, input_file)
-    return settings_of(study, study.name, place, studyfile.find(name))
+    return session.of_study(study, study.name, studyfile.find(name))

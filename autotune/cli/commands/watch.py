@@ -1,34 +1,30 @@
 """`autotune watch`: whether the winner of a study still wins, by a few fresh runs, from cron or a job."""
 
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from autotune.cli.at_end import SessionEnd, at_end
-from autotune.cli.commands.compare import Place, stored, when_stopped
-from autotune.cli.common import displayed, if_held, output, print_json
-from autotune.cli.options import (
-    DEFAULT_STORAGE,
-    AsJson,
-    NoiseOption,
-    NotifyOption,
-    RunsOption,
-    Storage,
-    StudyName,
-    TakeOverOption,
-    WaitOption,
-)
-from autotune.cli.where import CoresOption
+from autotune.cli.common import output, print_json
+from autotune.cli.options import StudyName, with_options
+from autotune.cli.session_options import SessionOptions
 from autotune.errors import ExitCode
-from autotune.execution.signals import pausable
 from autotune.storage.address import storage_url
 
 if TYPE_CHECKING:
     from autotune.comparison.watching.finding import Finding
 
 
+@dataclass(frozen=True)
+class WatchOptions(SessionOptions):
+    """Options of a check: it can be quiet about its result, too."""
+
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing unless something has changed.")] = False
+
+
+@with_options
 def watch(
     name: StudyName,
     pairs: Annotated[
@@ -44,15 +40,8 @@ def watch(
         Path | None,
         typer.Option("--junit", metavar="FILE", help="Write what was found to FILE as JUnit XML, for a CI server."),
     ] = None,
-    storage: Storage = DEFAULT_STORAGE,
-    runs: RunsOption = None,
-    cores: CoresOption = None,
-    noise: NoiseOption = None,
-    wait: WaitOption = False,
-    take_over: TakeOverOption = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing unless something has changed.")] = False,
-    notify: NotifyOption = None,
-    as_json: AsJson = False,
+    *,
+    session: WatchOptions,
 ) -> None:
     """Check by a few runs that the winner still wins.
 
@@ -63,21 +52,19 @@ def watch(
         msg = f"there is no folder {junit.parent} for {junit.name}: nothing was run"
         raise typer.BadParameter(msg, param_hint="--junit")
     if accept or record:
-        if notify is not None:
-            msg = "it tells when runs have ended, and none are made here: leave it out"
-            raise typer.BadParameter(msg, param_hint="--notify")
-        found = _accepted(storage, name) if accept else _so_far(storage, name)
-        _print(found, as_json=as_json, record=record)
+        session.check_makes_no_runs("here")
+        found = _accepted(session.storage, name) if accept else _so_far(session.storage, name)
+        _print(found, as_json=session.as_json, record=record)
         _write_junit(found, junit)
         _raise_hand(found)
         return
     from autotune.tuning.session import watch_study
 
-    study, settings = stored(name, Place(storage, runs, cores, if_held(wait, take_over), noise), {})
-    with at_end(notify, settings.name) as end:
-        with pausable() as pause, displayed(when_stopped(settings), quiet=quiet) as display:
-            found = watch_study(study, replace(settings, pause=pause), display, pairs)
-        _tell(found, end, quiet=quiet, as_json=as_json)
+    study, settings = session.of_stored(name)
+    with at_end(session.notify, settings.name) as end:
+        with session.displayed(settings) as (paused, display):
+            found = watch_study(study, paused, display, pairs)
+        _tell(found, end, quiet=session.quiet, as_json=session.as_json)
         _write_junit(found, junit)
         _raise_hand(found)
 

@@ -6,9 +6,9 @@ import pytest
 import typer
 
 from autotune.cli.app import app
-from autotune.cli.commands.compare import Place, stored
 from autotune.cli.commands.watch import _accepted
 from autotune.cli.options import Noise
+from autotune.cli.session_options import SessionOptions
 from autotune.errors import BusyError
 from autotune.storage.address import lock_path
 from autotune.storage.study_lock import StudyLock
@@ -29,12 +29,13 @@ def test_every_command_that_may_take_a_study_over_has_the_option():
     options = {name: {flag for one in command.params for flag in one.opts} for name, command in commands.items()}
     running = {name for name, its in options.items() if {"--take-over", "--cores"} <= its}
     assert {"study", "confirm", "ablate", "sweep", "rightsize", "watch"} <= running
-    assert [name for name in sorted(running) if "--noise" not in options[name]] == []
+    shared = {"--noise", "--status", "--notify", "--quiet"}
+    assert {name: shared - options[name] for name in sorted(running) if shared - options[name]} == {}
 
 
 @pytest.mark.parametrize(("given", "mode"), [(Noise.REFUSE, "refuse"), (None, None)])
 def test_a_comparison_runs_in_the_mode_that_was_given(store, given, mode):
-    study, _ = stored(store.name, Place(store.url, noise=given), {})
+    study, _ = SessionOptions(storage=store.url, noise=given).of_stored(store.name)
     assert study.noise.mode == mode
 
 
