@@ -49,6 +49,10 @@ class Holder:
         return f"process {self.pid} on {self.host} since {self.since}" + (f", {self.work}" if self.work else "")
 
 
+class HeldError(Exception):
+    """Another process holds a lock file; the message names it."""
+
+
 class LockFile:
     """An open lock file; the system releases it when the process ends, however it ends."""
 
@@ -73,6 +77,24 @@ class LockFile:
                 raise OSError(errno.ELOOP, "it is a link: look who made it, and remove it", str(path)) from error
             raise
         return cls(descriptor)
+
+    @classmethod
+    def hold(cls, path: Path, work: str = "") -> Self:
+        """Open a lock file, lock it, and write this process into it as its holder, which does that `work`.
+
+        Raises:
+            HeldError: another process holds it.
+            OSError: it cannot be opened or locked.
+        """
+        file = cls.open(path)
+        try:
+            if not file.lock():
+                raise HeldError(file.holder() or "another process")  # noqa: TRY301  the file is closed for any error
+        except BaseException:
+            file.close()
+            raise
+        file.sign(work)
+        return file
 
     def lock(self) -> bool:
         """Lock it; False if another process, or another opening of this one, has locked it.

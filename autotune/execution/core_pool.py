@@ -13,7 +13,7 @@ from typing import Protocol, Self, TypeVar
 
 from autotune.errors import BusyError, CannotRunHereError
 from autotune.execution.user_folder import user_folder
-from autotune.lockfile import LockFile
+from autotune.lockfile import HeldError, LockFile
 from launchers import Resources
 from launchers.cpus import threads_of
 
@@ -125,22 +125,20 @@ class CoreClaim:
         files: list[LockFile] = []
         # By the first hardware thread of each core: another study may be allowed the others.
         for cpu in dict.fromkeys(min(threads_of(cpu)) for cpu in cpus):
+            path = folder / f"cpu{cpu}.lock"
             try:
-                file = LockFile.open(folder / f"cpu{cpu}.lock")
-            except OSError as error:
-                cls(files).release()
-                msg = f"cannot lock core {cpu} by {folder / f'cpu{cpu}.lock'}: {error.strerror}"
-                raise CannotRunHereError(msg) from error
-            files.append(file)
-            if not file.lock():
-                holder = file.holder() or "another process"
+                files.append(LockFile.hold(path, work))
+            except HeldError as held:
                 cls(files).release()
                 msg = (
-                    f"core {cpu} is in use by {holder}: two studies on the same cores would spoil each other's "
+                    f"core {cpu} is in use by {held}: two studies on the same cores would spoil each other's "
                     "measurements; wait for it (--wait does), or give each its own cores with --cores"
                 )
-                raise BusyError(msg)
-            file.sign(work)
+                raise BusyError(msg) from None
+            except OSError as error:
+                cls(files).release()
+                msg = f"cannot lock core {cpu} by {path}: {error.strerror}"
+                raise CannotRunHereError(msg) from error
         return cls(files)
 
     def release(self) -> None:

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from autotune.errors import BusyError, StorageError
-from autotune.lockfile import LockFile
+from autotune.lockfile import HeldError, LockFile
 
 _LOCK = "service.lock"
 
@@ -37,15 +37,10 @@ def hold(folder: Path) -> LockFile:
     """
     path = folder / _LOCK
     try:
-        file = LockFile.open(path)
-        locked = file.lock()
+        return LockFile.hold(path)
+    except HeldError as held:
+        msg = f"the service folder {folder} is held by {held}: stop that service, or use --folder to name another one"
+        raise BusyError(msg) from None
     except OSError as error:
         msg = f"cannot write {path}: {error.strerror}; use --folder to name another folder"
         raise StorageError(msg) from error
-    if not locked:
-        holder = file.holder() or "another process"
-        file.close()
-        msg = f"the service folder {folder} is held by {holder}: stop that service, or use --folder to name another one"
-        raise BusyError(msg)
-    file.sign()
-    return file
