@@ -10,7 +10,6 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
-from autotune.batch.reserved_directives import foreign, refused
 from autotune.durations import parse_duration_s
 from autotune.errors import AutotuneError, CannotRunHereError
 from autotune.machines.catalogue import find_machine
@@ -21,7 +20,7 @@ from autotune.machines.this_machine import Machine
 from autotune.studyfile import NAME
 from autotune.studyfile.one_of import OneOf
 from autotune.tomlfiles import reading as tomlfiles
-from launchers.batch_systems.registry import names
+from launchers.batch_systems.registry import find_batch_system, names
 from launchers.mpi import MpiFlavour, start_commands
 from launchers.mpi.open_mpi import OPEN_MPI
 from launchers.site import Site
@@ -354,3 +353,19 @@ def _flavour(text: str, start: str | None) -> MpiFlavour | None:
             numbers = tuple(int(part) for part in version.split(".")) if version.strip() else ()
             return MpiFlavour(kind, numbers, start or kind.default_path)
     return None
+
+
+def refused(scheduler: str, directive: str) -> str | None:
+    """Return why a line for the scheduler (without its `#SBATCH` or `#PBS`) cannot be used; None if it can."""
+    reasons = find_batch_system(scheduler).reserved(directive) if scheduler in names() else {}
+    return "; ".join(f"{option}: {reason}" for option, reason in reasons.items()) or None
+
+
+def foreign(scheduler: str, setting: str) -> str | None:
+    """Return what to write instead of a setting that a batch system does not know; None if it knows it."""
+    if scheduler not in names():
+        return None
+    system = find_batch_system(scheduler)
+    if setting == "energy" and system.scheduler.energy is None:
+        return f"the accounting of {system.name} is not asked for energy, only Slurm's is; [meter] has a command for it"
+    return system.foreign.get(setting)

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from math import exp, expm1, log, log1p
+from statistics import median
 from typing import Any
 
-from autotune.decisions.costs import default_values
 from autotune.decisions.shares import Shares, shares_of
 from autotune.records.points import median_points, points_of
 from autotune.records.series import Series
@@ -273,3 +273,15 @@ def gain_of(decisions: Sequence[Decision], weights: Sequence[float]) -> float:
     return sum(
         weight * log(decision.ratio) for decision, weight in zip(decisions, weights, strict=True) if decision.ratio
     )
+
+
+def default_values(decisions: Sequence[Decision], runs: Sequence[Run], metric: Metric) -> tuple[float | None, ...]:
+    """Return the median of the default's runs in each cell, in tuning and in fresh pairs; None where it has not run."""
+    values: dict[tuple[frozenset[tuple[str, Value]], float | None], list[float]] = {}
+    for run in runs:
+        if run.outcome.complete:
+            key = frozenset(run.configuration.items())
+            for point, value in points_of(run.outcome.details).items() or [(None, run.outcome.metrics[metric.name])]:
+                values.setdefault((key, point), []).append(value)
+    cells = ((frozenset({**one.contexts, **one.default}.items()), one.point) for one in decisions)
+    return tuple(median(values[cell]) if cell in values else None for cell in cells)

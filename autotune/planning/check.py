@@ -27,8 +27,7 @@ from autotune.studyfile.paths import with_absolute_paths
 from autotune.studyfile.plans import mixed, of_input, plan_of, planned_input
 from autotune.studyfile.software import plan_with_software
 from autotune.studyfile.space import joined
-from autotune.tomlfiles.lines import lines_of
-from autotune.tomlfiles.located import located
+from autotune.tomlfiles.lines import lines_of, located
 from launchers import Job, Launcher, LaunchError, Resources
 from objectives import registry
 from objectives.base import STEPS_VARIABLE, Context, Metric, Plan, PlanError

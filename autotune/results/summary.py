@@ -1,6 +1,7 @@
 """A study in a few words: what `show`, `best` and `list` print, and what ends a session."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -32,7 +33,6 @@ from autotune.results.pareto import ParetoFront, pareto_front, tradeoff_metrics
 from autotune.results.preference import Preference
 from autotune.results.simplified import simplified_sentence, simplified_speed_up
 from autotune.results.tradeoff import Tradeoff
-from autotune.results.trained import trained_text
 from autotune.scheduling.stopping import StoppingForecast, stored_stopping_forecast
 from autotune.statistics.speed_up import SpeedUp
 from autotune.statistics.standings import Standings
@@ -399,3 +399,12 @@ def _with_points(summary: Summary, front: ParetoFront, runs: Sequence[Run]) -> S
     study, points = summary.study, [point.trial for point in front.points]
     confirmed = confirmed_points(runs, summary.standings, front.metrics, points, study.verdict.confidence)
     return replace(summary, preference=Preference.of_study(front, study), confirmed=confirmed)
+
+
+def trained_text(steps: tuple[int, int], trials: Iterable[TrialRecord]) -> str:
+    """Say how many steps were made of those of training every trial to its end, and where trials were left."""
+    made, whole = steps
+    rungs = Counter(trial.runs[-1].steps for trial in trials if trial.state is State.PAUSED)
+    left = ", ".join(f"{count} at step {steps}" for steps, count in sorted(rungs.items(), key=str)) or "none"
+    share = f"{made / whole:.0%} of " if whole else ""
+    return f"trained: {made} steps, {share}the {whole} of training every trial to its end; left early: {left}"

@@ -3,6 +3,9 @@
 import re
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
+
+from spaces.parameters.problem import Problem
 
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 _BLANK = re.compile(r"[ \t]*")
@@ -35,6 +38,14 @@ def line_of(places: Mapping[str, int], path: str) -> int | None:
         if line is not None:
             return line
     return None
+
+
+def located(problem: Problem, places: Mapping[str, int]) -> Problem:
+    """Return a problem with its line, its path as `lines_of` writes paths; `places` are the lines of the file."""
+    if problem.path is None:
+        return problem
+    path = re.sub(r"\[(-?\d+)\]", r".\1", problem.path)
+    return replace(problem, path=path, line=line_of(places, path))
 
 
 class _Reader:

@@ -15,10 +15,11 @@ from autotune.errors import CannotRunHereError
 from autotune.execution.segments import Curve, Segment, best_until, continued, curve_of
 from autotune.execution.task import Task
 from autotune.records.outcome import Outcome
+from autotune.records.series import WARM_UP
 from autotune.records.study import Purpose, Run, State, TrialRecord
 from autotune.scheduling.checkpoints import Checkpoints
 from autotune.scheduling.equivalence import Equivalence
-from autotune.scheduling.repeats import Step
+from autotune.scheduling.repeats import WARM_UP_LIMIT_S, Step
 from autotune.scheduling.stopping import StoppingForecast, can_tell, is_due, look_ahead, stored_stopping_forecast
 from autotune.search.asker import Asker
 from autotune.statistics.standings import Standings
@@ -27,10 +28,10 @@ from autotune.storage.readable import stored_verdict
 from autotune.studyfile import StudyFile
 from autotune.tuning.hope import check_hope
 from autotune.tuning.in_flight import RunsInFlight
-from autotune.tuning.job_limits import limited_job
 from autotune.tuning.leading import Leading
 from autotune.tuning.retry import announced
 from autotune.tuning.schedulers import scheduler_of
+from launchers import Job
 from objectives import registry
 from objectives.base import Answer
 
@@ -397,3 +398,15 @@ class TuningLoop:
             more=len(self._in_flight) - len(running),
             subject=self._leading.subject(),
         )
+
+
+def limited_job(job: Job, step: Step, standings: Standings, *, caps: bool) -> Job:
+    """Return the job of a step within the time of a warm-up, and with `caps` within the memory that is limited.
+
+    A run that goes beyond that memory has lost. The default is measured to its end, whatever it breaks.
+    """
+    if step.series == WARM_UP:
+        return replace(job, time_limit_s=min(WARM_UP_LIMIT_S, job.time_limit_s or WARM_UP_LIMIT_S))
+    if not caps or step.trial is standings.default:
+        return job
+    return replace(job, memory_limit_bytes=standings.limits.memory_bytes)

@@ -20,9 +20,8 @@ from autotune.results.pareto import ParetoFront
 from autotune.results.preference import Preference
 from autotune.results.simplified import simplified_sentence
 from autotune.results.suite import Suite, SuiteMember
-from autotune.results.summary import Summary
+from autotune.results.summary import Summary, trained_text
 from autotune.results.tradeoff import Tradeoff
-from autotune.results.trained import trained_text
 from autotune.scheduling.stopping import StoppingForecast
 from autotune.statistics.node_spread import NodeSpread
 from autotune.statistics.ratio_words import moved, times

@@ -2,7 +2,7 @@
 
 import pytest
 
-from autotune.batch.reserved_directives import refused
+from autotune.batch.site_file import refused
 
 
 @pytest.mark.parametrize(

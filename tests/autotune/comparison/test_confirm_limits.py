@@ -26,8 +26,7 @@ from autotune.storage.study_store import StudyStore
 from autotune.studyfile.limits import limits_of
 from autotune.tuning import session as tuning_session
 from autotune.tuning.done import is_judged
-from autotune.tuning.job_limits import limited_job
-from autotune.tuning.loop import TuningLoop
+from autotune.tuning.loop import TuningLoop, limited_job
 from autotune.tuning.session import _tune_and_judge
 from launchers import Job, Usage
 from objectives.base import FailureKind, Metric
