@@ -39,7 +39,7 @@ class ObjectiveKind:
         programs: The programs that it needs.
         own_input: A function that puts a user's input, a path, into the options; else it becomes the option `input`.
         facts: The option that takes a file with the size of the problem, for predictions without the program.
-        rules: A function (`objectives.decisions.decision.Rules`) that writes a decision table as files for the program.
+        rules: A function (`objectives.decision.Rules`) that writes a decision table as files for the program.
     """
 
     plan: str

@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from launchers.extensions.entry_points import EntryPointError, describe, loaded, offered
 from objectives.base import Plan, PlanError, RunJob
-from objectives.costs.costs import Costs
-from objectives.decisions.decision import Rules
+from objectives.costs import Costs
+from objectives.decision import Rules
 from objectives.kind import ObjectiveKind, Program, Runs
 from spaces import Configuration, Value
 

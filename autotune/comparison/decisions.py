@@ -18,7 +18,7 @@ from autotune.statistics.verdict import FAILED_OFTEN
 from autotune.storage.readable import ReadableStudy
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import DecisionsSection, StudyFile
-from objectives.decisions.decision import Decision
+from objectives.decision import Decision
 from spaces import Configuration
 
 

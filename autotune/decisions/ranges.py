@@ -9,7 +9,7 @@ from statistics import fmean
 from autotune.decisions.table import DecisionTable
 from autotune.formatting import sized
 from autotune.search.decisions.grid import number
-from objectives.decisions.decision import Decision
+from objectives.decision import Decision
 from spaces import Configuration, Value
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from autotune.decisions.ranges import DecisionRange, axis_of, ranges
 from autotune.decisions.table import DecisionTable
 from autotune.formatting import shown, written
-from objectives.decisions.decision import Decision
+from objectives.decision import Decision
 
 
 def columns_of(table: DecisionTable) -> list[str]:

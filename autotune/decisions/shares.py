@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from autotune.search.decisions.weights import Usage
 from objectives.base import Metric
-from objectives.decisions.decision import Decision
+from objectives.decision import Decision
 from spaces import Value
 
 

@@ -30,7 +30,7 @@ from autotune.storage.readable import ReadableStudy
 from autotune.studyfile import DecisionsSection
 from autotune.studyfile.stored import study_of
 from objectives.base import Metric
-from objectives.decisions.decision import Decision
+from objectives.decision import Decision
 from spaces import Space, Value
 
 

@@ -12,7 +12,7 @@ from autotune.pictures.scales import short
 if TYPE_CHECKING:
     from autotune.decisions.table import DecisionTable
     from objectives.base import Metric
-    from objectives.decisions.decision import Decision
+    from objectives.decision import Decision
     from spaces import Configuration, Value
 
 _COLUMNS = 3

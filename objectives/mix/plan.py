@@ -8,8 +8,7 @@ from typing import Any
 
 from launchers import STDERR, STDOUT
 from objectives.base import Metric, Output, Plan, PlanError, Reading, Readings
-from objectives.joint.space import conjunction
-from objectives.joint.texts import told_apart
+from objectives.joint import conjunction, told_apart
 from objectives.mix.objective import INPUTS, MixInput, MixObjective, for_inputs, of_input
 from spaces import Configuration, SpaceError
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from objectives.costs.costs import Costs
+from objectives.costs import Costs
 from objectives.qe.division import Division
 from objectives.qe.placement import placed
 from objectives.shapes.known import Known

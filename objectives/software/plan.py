@@ -6,8 +6,7 @@ from typing import Any
 
 from launchers.software.software import LoadedSoftware
 from objectives.base import Alike, Plan, PlanError
-from objectives.joint.space import conjunction, differing_facts
-from objectives.joint.texts import told_apart
+from objectives.joint import conjunction, differing_facts, told_apart
 from objectives.software.objective import SOFTWARE, SoftwareObjective, Variant
 from spaces import Configuration, Constraint, SpaceError
 from spaces.expressions.names import names_of

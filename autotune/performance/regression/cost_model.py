@@ -22,7 +22,7 @@ from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 
 from autotune.performance.regression.features import FloatArray
 from autotune.performance.regression.table import Places, Table
-from objectives.costs.costs import Costs
+from objectives.costs import Costs
 
 # The shares of a rate's variance: what all builds have in common, what those of one machine have, and the rest.
 _SHARES: Mapping[str, float] = {"": 0.25, "machine": 0.35, "build": 0.6}

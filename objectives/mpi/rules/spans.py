@@ -6,7 +6,7 @@ from itertools import groupby
 from typing import cast
 
 from objectives.base import PlanError
-from objectives.decisions.decision import Decision
+from objectives.decision import Decision
 from objectives.mpi.knobs import COLLECTIVE, RANKS
 from objectives.mpi.options import COLLECTIVES, Collective
 from spaces import Configuration

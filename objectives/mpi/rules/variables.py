@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
-from objectives.decisions.decision import Decision
+from objectives.decision import Decision
 from objectives.mpi import intel, mpich
 from objectives.mpi.knobs import COLLECTIVE
 from objectives.mpi.options import Collective

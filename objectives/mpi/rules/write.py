@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from objectives.base import PlanError
-from objectives.decisions.decision import Decision
+from objectives.decision import Decision
 from objectives.mpi.knobs import BACKEND, COLLECTIVE
 from objectives.mpi.options import NONBLOCKING
 from objectives.mpi.rules import openmpi, variables

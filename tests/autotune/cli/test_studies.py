@@ -12,7 +12,7 @@ from autotune.records.study import Run
 from autotune.results.came_to import came_to, took_s
 from autotune.storage.study_store import StudyStore
 from objectives.base import FailureKind, Metric
-from objectives.decisions.decision import Decision
+from objectives.decision import Decision
 from tests.autotune.results.test_known import SPACE, study
 from tests.support.command_line import invoke
 from tests.support.fakes import definition, failed, took

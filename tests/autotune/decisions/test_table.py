@@ -17,7 +17,7 @@ from autotune.search.decisions.weights import Usage
 from autotune.storage.stored_study import stored_study
 from autotune.studyfile.stored import study_of
 from objectives.base import Metric
-from objectives.decisions.decision import Decision
+from objectives.decision import Decision
 from objectives.kind import ObjectiveKind
 from objectives.registry import OBJECTIVES
 from tests.support.warm import autotune

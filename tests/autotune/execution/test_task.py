@@ -19,7 +19,7 @@ from objectives.base import Answer, FailureKind, InvalidResult, Measurement, Met
 from objectives.command import CommandObjective
 from objectives.commandoptions import CommandOptions
 from objectives.efficiency.objective import EFFICIENCIES, TimedObjective
-from objectives.job.metrics import JobMetrics
+from objectives.jobmetrics import JobMetrics
 from tests.support.descriptors import none_left
 
 

@@ -7,7 +7,7 @@ from autotune.pictures.chart import Line, Points, Role
 from autotune.pictures.decisions import decisions
 from autotune.pictures.files import to_svg
 from objectives.base import Metric
-from objectives.decisions.decision import Decision
+from objectives.decision import Decision
 
 OWN, TREE = {"way": "own"}, {"way": "tree"}
 SIZES = (8.0, 512.0, 32768.0, 1048576.0)

@@ -13,7 +13,7 @@ from autotune.execution.task import run_job
 from launchers.detect import detect
 from launchers.local import local_launcher
 from objectives.base import POINTS, Context
-from objectives.decisions.decision import Decision
+from objectives.decision import Decision
 from objectives.mpi import openmpi
 from objectives.mpi.options import COLLECTIVES, NONBLOCKING
 from objectives.mpi.plan import plan

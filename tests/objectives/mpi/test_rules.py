@@ -5,7 +5,7 @@ import json
 import pytest
 
 from objectives.base import PlanError
-from objectives.decisions.decision import Decision
+from objectives.decision import Decision
 from objectives.mpi.rules.write import rules
 from tests.docs.page import ROOT
 

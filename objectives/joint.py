@@ -1,9 +1,9 @@
-"""The space of several plans, of inputs or of softwares: what suits all of them."""
+"""What several plans have in common, of inputs or of softwares: the space that suits all, and what all say."""
 
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from objectives.base import Plan
@@ -190,3 +190,21 @@ def _notes(
         why = "the first that suits all" if suits else "as the rules of all want it"
         notes.append(f"default of {parameter.name}: {value}, {why} ({noun} {said})")
     return notes
+
+
+def told_apart(
+    by_name: Mapping[str, Mapping[str, str]], called: Callable[[str, str], str], missing: str | None = None
+) -> dict[str, str]:
+    """Return what the plans say, by key; `called` makes the key of one plan from the key and the plan's name.
+
+    What only some say is left out of the others, or said of them as `missing`.
+    """
+    joint: dict[str, str] = {}
+    for key in dict.fromkeys(key for own in by_name.values() for key in own):
+        values = {name: own.get(key, missing) for name, own in by_name.items()}
+        known = {name: value for name, value in values.items() if value is not None}
+        if len(known) == len(by_name) and len(set(known.values())) == 1:
+            joint[key] = next(iter(known.values()))
+        else:
+            joint |= {called(key, name): value for name, value in known.items()}
+    return joint

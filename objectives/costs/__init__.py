@@ -1,1 +1,0 @@
-"""What run times are made of, before any measurement."""

@@ -1,1 +1,0 @@
-"""Decisions: which setting is the best where, and the files that a program reads them from."""

@@ -1,1 +1,0 @@
-"""Metrics of whole jobs, beside those that programs tell."""

@@ -1,1 +1,0 @@
-"""What several plans of one program have in common: inputs of a mix, and places that the program comes from."""
