@@ -13,9 +13,9 @@ import numpy.typing as npt
 
 from launchers.extensions.entry_points import EntryPointError, describe, loaded, offered
 from objectives.base import Plan, PlanError, RunJob
-from objectives.costs import Costs
 from objectives.decision import Rules
 from objectives.kind import ObjectiveKind, Program, Runs
+from objectives.shapes.costs import Costs
 from spaces import Configuration, Value
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from objectives.costs import Costs
 from objectives.qe.division import Division
 from objectives.qe.placement import placed
+from objectives.shapes.costs import Costs
 from objectives.shapes.known import Known
 
 _READS = frozenset({"np", "npool", "nbgrp", "ntg", "ndiag", "threads"})

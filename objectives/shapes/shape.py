@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from objectives.costs import Costs
+from objectives.shapes.costs import Costs
 from spaces.expressions.names import names_of
 from spaces.expressions.quantities import Columns, FloatArray, computed_columns
 

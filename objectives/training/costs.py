@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from objectives.costs import Costs
+from objectives.shapes.costs import Costs
 from objectives.shapes.known import Column, Known
 from objectives.shapes.messages import allreduce_s
 

@@ -62,7 +62,7 @@ API = {
     "autotune.performance.predict": ("question", "target_of", "installed", "predict"),
     "autotune.performance.measurements.dataset": ("measurements",),
     "objectives.kind": ("ObjectiveKind", "Program"),
-    "objectives.costs": ("Costs",),
+    "objectives.shapes.costs": ("Costs",),
     "objectives.base": ("Plan", "Metric", "Context", "Output", "Measurement", "Answer"),
     "launchers.local": ("local_launcher",),
     "launchers.mpi": ("MpiStartCommand", "MpiFlavour", "RankStart"),

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from autotune.performance.regression.design_matrix import DesignMatrix
 from autotune.performance.regression.features import FloatArray, taken
 from objectives import registry
-from objectives.costs import Costs
+from objectives.shapes.costs import Costs
 from objectives.shapes.shape import Shape
 from spaces.expressions.quantities import Columns, column_of, quantities
 

@@ -5,7 +5,7 @@ import pytest
 
 from autotune.performance.regression.cost_model import CostModel
 from autotune.performance.regression.table import Table
-from objectives.costs import Costs
+from objectives.shapes.costs import Costs
 from spaces.expressions.quantities import column_of
 
 RANKS = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0])
