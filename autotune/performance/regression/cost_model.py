@@ -2,7 +2,7 @@
 
     log t = level + log sum_j exp(a_j + sum_g b_gj) S_j
 
-S_j are the seconds that a term is expected to take (`objectives.shapes.costs`), a_j what the terms' rates have in common
+S_j are the seconds that a term is expected to take (`shapes.costs`), a_j what the terms' rates have in common
 everywhere, b_gj what a machine, and a build on it, adds. All are normally distributed around 0, with standard
 deviations that the terms state: with no measurement the model is what the manual knows, one run of a build moves it
 towards that, many determine it (a hierarchical model: Gelman & Hill 2007). The posterior is greatest at its mode, with
