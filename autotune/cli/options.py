@@ -158,7 +158,7 @@ AlsoOption = Annotated[
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the fields of its parameters that are dataclasses, in their place, as arguments and options."""
     hints = get_type_hints(command, include_extras=True)
-    kinds: dict[str, type[Any]] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
+    kinds = {name: kind for name, kind in hints.items() if isinstance(kind, type) and is_dataclass(kind)}
     parameters: list[Parameter] = []
     for one in signature(command).parameters.values():
         if one.name in kinds:
