@@ -51,6 +51,8 @@ class Guarded:
 
     def end(self):
         until(lambda: (self.folder / shim.END).exists() and self.read(shim.END)["token"] == f"{self.tokens}")
+        # Only then may another one look after the folder.
+        until(lambda: not shim.lives(self.read(shim.PROCESS)["warden"]))
         return self.read(shim.END)
 
     def until_said(self, text):
