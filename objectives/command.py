@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import regex
+
 from launchers import EndReason, Job, MpiStart, Resources
 from launchers.secret import tuned
 from launchers.software.digest import file_digest
@@ -42,8 +44,7 @@ from objectives.mentions.count import counted, expressions
 from objectives.mentions.nodes import Nodes
 from objectives.mentions.templates import filled_in, names_in
 from objectives.mentions.words import Word, as_text, environment_text, filled_words, flat, is_file, program_of
-from objectives.patterns.lines import PatternReader
-from objectives.patterns.search import Found, SearchError, distinct, first, in_lines
+from objectives.patterns import SlowPatternError, UntilSlow, distinct, first
 from objectives.shapes.scaling import strong_scaling
 from objectives.shapes.shape import Shape
 from spaces import Configuration
@@ -118,11 +119,12 @@ class CommandObjective:
 
         pattern = self.options.progress_pattern
 
-        def progress(match: Found | None) -> Progress | None:
-            step = number_of(match.groups[0]) if match else None
+        def progress(line: str) -> Progress | None:
+            match = first(pattern, line) if pattern else None
+            step = number_of(match[1]) if match else None
             return Progress(int(step)) if step is not None and abs(step) < 2**53 else None
 
-        return PatternReader(lambda lines: map(progress, in_lines(pattern, lines))) if pattern else lambda _: None
+        return UntilSlow(progress)
 
     def measure(self, output: Output) -> Measurement:
         """Check the run, then read its figures."""
@@ -133,7 +135,7 @@ class CommandObjective:
             # Many a program does not notice that what it prints is not written.
             check_disk(output)
             raise
-        except SearchError as error:
+        except SlowPatternError as error:
             raise InfrastructureError(str(error), code=error.code) from error
 
     def _read(self, output: Output) -> Measurement:
@@ -263,7 +265,7 @@ def _look(options: CommandOptions, output: Output) -> Readings:
 def _reading(figure: Figure, unit: str, output: Output) -> Reading:
     try:
         return Reading(figure.name, unit, figure.value(output))
-    except (RunFailure, SearchError) as error:
+    except (RunFailure, SlowPatternError) as error:
         return Reading(figure.name, unit, None, str(error))
 
 
@@ -342,9 +344,9 @@ def _digest(program: str) -> str:
     return f"{Path(program).name} sha256:{file_digest(Path(program))}"
 
 
-def _line_of(match: Found, text: str) -> str:
-    start = text.rfind("\n", 0, match.start) + 1
-    end = text.find("\n", match.end)
+def _line_of(match: regex.Match[str], text: str) -> str:
+    start = text.rfind("\n", 0, match.start()) + 1
+    end = text.find("\n", match.end())
     return text[start : end if end >= 0 else None].strip()[:_MESSAGE_CHARACTERS]
 
 

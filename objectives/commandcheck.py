@@ -16,7 +16,7 @@ from objectives.inputfile import name_error
 from objectives.mentions.count import counts
 from objectives.mentions.templates import mentioned_in, template_errors
 from objectives.mentions.words import places, program_of
-from objectives.patterns.search import NO_PATTERN
+from objectives.patterns import NO_PATTERN
 from objectives.validation import problems_in
 from spaces.mention import Mention
 from spaces.parameters.problem import Problem

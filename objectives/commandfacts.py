@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from launchers.software.moment import is_of_this_moment
 from objectives.base import PlanError
 from objectives.figure import number_of
-from objectives.patterns.search import NO_PATTERN, SearchError, first
+from objectives.patterns import NO_PATTERN, SlowPatternError, first
 from spaces.parameters.problem import Problem
 
 _TIMEOUT_S = 60
@@ -35,7 +35,7 @@ class FactOptions(BaseModel):
         match = first(self.pattern, text)
         if not re.compile(self.pattern).groups:
             return match is not None
-        return (number_of(match.groups[0]) if match else None) or 0.0
+        return (number_of(match[1]) if match else None) or 0.0
 
 
 def facts_of(options: Mapping[str, FactOptions], *, ask: bool) -> dict[str, bool | float]:
@@ -51,7 +51,7 @@ def facts_of(options: Mapping[str, FactOptions], *, ask: bool) -> dict[str, bool
     for name, option in options.items():
         try:
             facts[name] = option.value(texts[tuple(option.command)])
-        except SearchError as error:
+        except SlowPatternError as error:
             raise PlanError([Problem(str(error), f"options.facts.{name}.pattern")]) from error
     return facts
 

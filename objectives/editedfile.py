@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from launchers.software.digest import text_digest
 from objectives.mentions.templates import filled_in, mentioned_in, template_errors
-from objectives.patterns.search import NO_PATTERN
+from objectives.patterns import NO_PATTERN
 from spaces import Value
 from spaces.mention import Mention
 from spaces.parameters.problem import Problem

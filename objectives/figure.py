@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import regex
+
 from objectives.base import InvalidResult, Output
-from objectives.patterns.search import Found, last
+from objectives.patterns import last
 
 # Of what a run printed no more is read either.
 _MOST_BYTES = 64 * 2**20
@@ -53,16 +55,15 @@ class Figure:
             return self._at_path(text)
         found = last(self.pattern, text)
         if found is None and self.file is None:
-            text = output.stderr
-            found = last(self.pattern, text)
-        return self._matched(found, text)
+            found = last(self.pattern, output.stderr)
+        return self._matched(found)
 
-    def _matched(self, found: Found | None, text: str) -> float:
-        value = number_of(found.groups[0]) if found else None
+    def _matched(self, found: regex.Match[str] | None) -> float:
+        value = number_of(found[1]) if found else None
         if value is None:
             if found is None:
                 raise self._missing(f"nothing matches {self.pattern!r}")
-            shown = text[found.start : min(found.end, found.start + _SHOWN_CHARACTERS)]
+            shown = found[0][:_SHOWN_CHARACTERS]
             raise self._missing(f"what matches {self.pattern!r} is no number: {shown!r}")
         return value
 

@@ -14,7 +14,6 @@ from autotune.statistics.pace import Pace, Timeline, time_at
 from launchers import EndReason, Job, JobStatus
 from launchers.status import read_status
 from objectives.base import Metric, Progress, ProgressReader
-from objectives.patterns.lines import read_each
 
 # A pace is judged when the reference had done that share of its run since its first step, in two steps at least, and
 # for so long: output is read some ten times a second.
@@ -127,13 +126,7 @@ class Watch:
 
     def __call__(self, line: str) -> bool:
         """Read a line; True when the run should be stopped. `forecast` is what its pace promises."""
-        return self._took(self._read(line))
-
-    def read(self, lines: Sequence[str]) -> bool:
-        """Read lines that came together; True when the run should be stopped, at the line that says so."""
-        return any(map(self._took, read_each(self._read, lines)))
-
-    def _took(self, progress: Progress | None) -> bool:
+        progress = self._read(line)
         if progress is not None and self._on_progress is not None and self._on_progress(progress):
             return True
         if progress is None or (self._timeline and progress.step <= self._timeline[-1][0]):
@@ -143,6 +136,10 @@ class Watch:
             self.forecast = self._of_mix(self._cap, progress) if self._cap.inputs else self._forecast()
             self.stops = self.forecast is not None and _is_beyond(self._cap, self.forecast.value, progress.step)
         return self.stops
+
+    def read(self, lines: Sequence[str]) -> bool:
+        """Read lines that came together; True when the run should be stopped, at the line that says so."""
+        return any(map(self, lines))
 
     def _of_mix(self, limit: Cap, progress: Progress) -> Forecast | None:
         """Return the mix of the inputs that have ended, and of what is hoped for the others; None after the last."""

@@ -7,7 +7,6 @@ from pathlib import Path
 from autotune.records.outcome import Outcome
 from autotune.records.study import ENDED, STOPPED
 from objectives.base import CURVE, LAST_STEP, REMARK, Metric, Progress, ProgressReader
-from objectives.patterns.lines import read_each
 
 ELAPSED = "elapsed_s"
 """The metric that adds up over the segments of a trial."""
@@ -88,7 +87,7 @@ def salvaged(path: Path, read: ProgressReader, metric: Metric) -> Curve:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return ()
-    seen = (progress for progress in read_each(read, lines) if progress is not None)
+    seen = (progress for progress in map(read, lines) if progress is not None)
     return tuple((report.step, report.metrics[metric.name]) for report in seen if metric.name in report.metrics)
 
 

@@ -11,7 +11,6 @@ from autotune.studyfile import StudyFile
 from launchers import EndReason, Launcher, LaunchError, Usage
 from launchers.sequence import last_folder
 from objectives.base import STEPS_VARIABLE, Context, Output, Plan, Reading, Readings, RunFailure
-from objectives.patterns.lines import read_each
 from spaces import Configuration
 
 _TAIL_LINES = 10
@@ -73,8 +72,8 @@ def trial_run(
         seen: list[int] = []
 
         def follow(lines: Sequence[str]) -> bool:
-            for sign in read_each(progress, lines):
-                if sign is not None:
+            for line in lines:
+                if (sign := progress(line)) is not None:
                     seen.append(sign.step)
                 if steps is not None and seen[-1:] > [steps]:
                     return True

@@ -12,7 +12,6 @@ from autotune.display.console import Running
 from autotune.execution.task import Task
 from launchers import LineReader
 from objectives.base import Objective, Progress, ProgressReader
-from objectives.patterns.lines import read_each
 
 SHOWN = 20
 """So many runs in flight are followed and shown, those that were launched first: nobody reads a thousand lines."""
@@ -31,8 +30,8 @@ class _Followed:
     def shown(self, why_waits: Callable[[str], str]) -> Running:
         """Read what the program has said since the last time, and return how the run stands."""
         with suppress(OSError):
-            for said in read_each(self.read, self.lines.new_lines()):
-                self.progress = said or self.progress
+            for line in self.lines.new_lines():
+                self.progress = self.read(line) or self.progress
         elapsed_s = time.monotonic() - self.since
         waits = why_waits(self.run.task.job.name)
         return Running(self.run.task.key, self.run.purpose.configuration, elapsed_s, self.progress, waits=waits)

@@ -27,7 +27,7 @@ from objectives.mentions.count import Count, counted
 from objectives.mentions.nodes import Nodes
 from objectives.mentions.templates import filled_in
 from objectives.mentions.words import Word, filled_words
-from objectives.patterns.search import SearchError
+from objectives.patterns import SlowPatternError
 from objectives.training.ending import check, last_line
 from objectives.training.gap import GAP, gap, gap_metric, overfit_sentence
 from objectives.training.pattern import pattern_reader, progress_in
@@ -119,7 +119,7 @@ class TrainingObjective:
         """
         try:
             steps, seen = self._seen(output)
-        except SearchError as error:
+        except SlowPatternError as error:
             raise InfrastructureError(str(error), code=error.code) from error
         if not (seen and self._used_its_budget(output)):
             check(output)

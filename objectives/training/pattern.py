@@ -4,9 +4,10 @@ import difflib
 import re
 from collections.abc import Iterator, Sequence
 
+import regex
+
 from objectives.base import Progress, ProgressReader
-from objectives.patterns.lines import PatternReader
-from objectives.patterns.search import NO_PATTERN, Found, in_lines
+from objectives.patterns import NO_PATTERN, UntilSlow, in_lines
 from objectives.training.progress import LINE_CHARACTERS, MOST_STEPS, finite, leading_number, states
 
 STEP = "step"
@@ -55,7 +56,7 @@ def pattern_reader(patterns: Sequence[str], metrics: Sequence[str]) -> ProgressR
     What a line without a step says belongs to the last step that was told; what is told of a step adds up.
     """
     known = _Known(metrics)
-    return PatternReader(lambda lines: map(known.after, _matches(patterns, lines)))
+    return UntilSlow(lambda line: known.after(next(_matches(patterns, [line]))))
 
 
 def progress_in(patterns: Sequence[str], metrics: Sequence[str], lines: Sequence[str]) -> Iterator[Progress | None]:
@@ -68,7 +69,7 @@ def progress_in(patterns: Sequence[str], metrics: Sequence[str], lines: Sequence
     return (known.after(matches) for matches in _matches(patterns, lines))
 
 
-def _matches(patterns: Sequence[str], lines: Sequence[str]) -> Iterator[list[Found]]:
+def _matches(patterns: Sequence[str], lines: Sequence[str]) -> Iterator[list[regex.Match[str]]]:
     """Yield the matches in each line: those of all patterns in its first state, then those in the next."""
     shown = [states(line) if len(line) <= LINE_CHARACTERS else [] for line in lines]
     every = [state for line in shown for state in line]
@@ -84,14 +85,14 @@ class _Known:
         self._step: int | None = None
         self._known: dict[str, float] = {}
 
-    def after(self, matches: Sequence[Found]) -> Progress | None:
+    def after(self, matches: Sequence[regex.Match[str]]) -> Progress | None:
         """Return what is known after a line with these matches; None if it says nothing."""
         found = [self._take(match) for match in matches]
         return Progress(self._step, dict(self._known)) if any(found) and self._step is not None else None
 
-    def _take(self, match: Found) -> bool:
+    def _take(self, match: regex.Match[str]) -> bool:
         """Take note of what a match says; False if that is nothing."""
-        texts = match.names or dict(zip(self._order, match.groups, strict=False))
+        texts = match.groupdict() or dict(zip(self._order, match.groups(), strict=False))
         numbers = finite(
             {name: value for name, text in texts.items() if (value := leading_number(text or "")) is not None}
         )

@@ -17,7 +17,6 @@ from dataclasses import replace
 from typing import Literal, get_args
 
 from objectives.base import Progress, ProgressReader
-from objectives.patterns.lines import PatternReader
 
 ReaderKind = Literal["auto", "json", "keras", "lightning", "plain"]
 KINDS: tuple[ReaderKind, ...] = get_args(ReaderKind)
@@ -61,16 +60,11 @@ def reader(kind: ReaderKind = "auto") -> ProgressReader:
 def counted_from(first: int, read: ProgressReader) -> ProgressReader:
     """Return a reader whose steps count from 1, of one whose steps count from `first`."""
 
-    def shifted(progress: Progress) -> Progress:
-        return replace(progress, step=progress.step + 1 - first)
-
     def read_shifted(line: str) -> Progress | None:
         progress = read(line)
-        return None if progress is None else shifted(progress)
+        return None if progress is None else replace(progress, step=progress.step + 1 - first)
 
-    if first == 1:
-        return read
-    return read.then(shifted) if isinstance(read, PatternReader) else read_shifted
+    return read if first == 1 else read_shifted
 
 
 class _Auto:

@@ -1,26 +1,23 @@
-import os
-import signal
+import re
 import sys
 from pathlib import Path
 
 import pytest
 
-from autotune.execution.task import Task, Watched
-from launchers import EndReason, Job, JobState, JobStatus, Usage
+from launchers import EndReason, JobState, JobStatus, Usage
+from objectives import patterns
 from objectives.base import InfrastructureError, Metric, Output, PlanError
 from objectives.command import plan
-from objectives.patterns import search
-from objectives.patterns.lines import read_each
 from objectives.training.objective import TrainingObjective
 
-SLOW = r"(a+)+$"
-SLOW_NUMBER = r"((?:a+)+)$"
+SLOW = r"(a|aa)+$"
+SLOW_NUMBER = r"((?:a|aa)+)$"
 ENDLESS = "a" * 60 + "!"
 
 
 @pytest.fixture(autouse=True)
 def little_time(monkeypatch):
-    monkeypatch.setattr(search, "LIMIT_S", 0.05)
+    monkeypatch.setattr(patterns, "LIMIT_S", 0.05)
 
 
 def command(**options):
@@ -44,7 +41,7 @@ def output(text):
     ids=lambda options: next(iter(options)),
 )
 def test_a_pattern_that_takes_too_long_is_a_failure_that_names_it_and_not_the_configurations_fault(options):
-    with pytest.raises(InfrastructureError, match=r"the search for the pattern '.*a\+.* write one repeat") as failure:
+    with pytest.raises(InfrastructureError, match=r"the search for the pattern '.*a\|aa.* write one repeat") as failure:
         command(**options).objective.measure(output(ENDLESS))
     assert failure.value.code == "slow-pattern"
 
@@ -62,23 +59,6 @@ def test_a_run_goes_on_without_progress_when_its_pattern_takes_too_long():
     assert read("aaa") is None
 
 
-def test_lines_that_came_together_are_searched_with_one_question(monkeypatch):
-    asked = []
-    ask = search._SEARCHER.ask
-    monkeypatch.setattr(search._SEARCHER, "ask", lambda *words: asked.append(words) or ask(*words))
-    lines = [f"step {number} loss 0.{number}" for number in range(500)]
-    job = Job(("a",), Path("/tmp"))
-    watched = Watched(Task(0, job, command(progress=r"step (\d+)").objective))
-    assert watched(lines) is False
-    assert [step for step, _ in watched._watch.timeline][-1] == 499
-    training = TrainingObjective(
-        ("train",), Metric("loss", "", "minimize"), progress=(r"step (\d+) loss (\S+)",), first_step=0
-    )
-    said = list(read_each(training.progress_reader(), ["begin", *lines]))
-    assert (said[0], said[1].step, said[-1].metrics) == (None, 1, {"loss": 0.499})
-    assert len(asked) == 2
-
-
 def test_a_training_is_read_without_end_neither_while_it_runs_nor_afterwards():
     training = TrainingObjective(("train",), Metric("loss", "", "minimize"), progress=(rf"step (\d+) {SLOW_NUMBER}",))
     line = f"step 1 {ENDLESS}"
@@ -87,9 +67,22 @@ def test_a_training_is_read_without_end_neither_while_it_runs_nor_afterwards():
         training.measure(output(line))
 
 
-def test_searches_go_on_after_one_that_took_too_long_and_after_the_child_was_killed():
-    with pytest.raises(search.SlowPatternError):
-        search.first(SLOW, ENDLESS)
-    assert search.last(r"^t=(\d)$", "t=1\nt=2\nt=x").groups == ("2",)
-    os.kill(search._SEARCHER._child.pid, signal.SIGKILL)
-    assert search.distinct(r"^t=(\S)$", "t=1\nt=2\nt=1\n\udcff\u2028") == {"1", "2"}
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"loss{e} (\d+)",
+        r"x{s<3}=(\d)",
+        r"\{d} (\d)",
+        r"[{i}]{2} (\d)",
+        r"\N{LATIN SMALL LETTER A}{2} (\d)",
+        r"^(\d{1,2}){,3}$",
+        r"^t=(\S)$",
+    ],
+)
+def test_patterns_mean_what_they_mean_to_python(pattern):
+    text = "loss{e} 12\nlose 3\nx{s<3}=4\ny=5\n{d} 6\n{} {} 7\naa 8\n12345\nt=1\nt=2\nt=1\n\udcff\u2028"
+    expected = list(re.finditer(pattern, text, re.MULTILINE))
+    assert expected
+    assert patterns.first(pattern, text).span() == expected[0].span()
+    assert patterns.last(pattern, text).groups() == expected[-1].groups()
+    assert patterns.distinct(pattern, text) == {match[1] for match in expected}

@@ -1,1 +1,0 @@
-"""Users' regular expressions over output, each in bounded time."""
