@@ -24,12 +24,6 @@ _LOOKS = 600
 # A host that has died must not keep the others waiting until the end of the allocation.
 _END_LOOKS = 150
 
-# For the study, which speaks to the cluster from the head's host.
-_TLS = (
-    'export RAY_USE_TLS=1 RAY_TLS_CA_CERT="$meeting/ca.crt"',
-    'export RAY_TLS_SERVER_CERT="$meeting/head.crt" RAY_TLS_SERVER_KEY="$meeting/head.key"',
-)
-
 
 @dataclass(frozen=True)
 class PilotJob:
@@ -51,7 +45,6 @@ class PilotJob:
     cores_per_node: int | None = None
     directives: Sequence[str] = ()
     setup: Sequence[str] = ()
-    tls: bool = False
     chained: bool = False
 
     def __post_init__(self) -> None:
@@ -122,7 +115,7 @@ def _assemble(job: PilotJob, form: PilotForm, head: Sequence[str], number_variab
         f"cd {shlex.quote(job.folder)} || exit {ExitCode.STORAGE}",
         *map(_or_end, job.setup),
         "set -u",
-        *(_cluster(python, form, number_variable, tls=job.tls) if several else []),
+        *(_cluster(python, form, number_variable) if several else []),
         # Before the study, which may be asked to end as soon as it exists.
         "asked=",
         "trap 'asked=yes; kill -TERM \"${!-}\"' TERM INT",
@@ -150,7 +143,7 @@ def _or_end(line: str) -> str:
     return f"{line} || exit {ExitCode.CANNOT_RUN_HERE}" if _LOADS.fullmatch(line) else line
 
 
-def _cluster(python: str, form: PilotForm, number_variable: str, *, tls: bool) -> list[str]:
+def _cluster(python: str, form: PilotForm, number_variable: str) -> list[str]:
     """Return the lines that start Ray on the hosts of the allocation, and end it in every case."""
     no_head = f'echo "the Ray head did not start" >&2; exit {ExitCode.CANNOT_RUN_HERE}'
     return [
@@ -166,9 +159,8 @@ def _cluster(python: str, form: PilotForm, number_variable: str, *, tls: bool) -
         "}",
         "trap end_ray EXIT",
         'unset RAY_AUTH_TOKEN; export RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH="$meeting/token"',
-        *(_TLS if tls else ()),
         *form.exports,
-        f'{python} -m autotune.execution.ray_node "$meeting" --head{" --tls" if tls else ""} &',
+        f'{python} -m autotune.execution.ray_node "$meeting" --head &',
         f"for host in $({form.others}); do",
         *form.start,
         "done",

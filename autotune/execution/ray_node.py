@@ -20,7 +20,6 @@ from pathlib import Path
 
 from autotune.errors import CannotRunHereError
 from autotune.execution.ray_access import with_token, write_token
-from autotune.execution.ray_certificates import has_authority, make_authority, make_certificate, tls_settings
 from autotune.execution.user_folder import RAY_FOLDER, private_folder, user_folder
 from autotune.files import replace_file
 from autotune.lockfile import held_folder
@@ -72,14 +71,13 @@ class RayNode:
         ]
 
 
-def settings(caller: Mapping[str, str], meeting: Path, certificate: str = "head") -> dict[str, str]:
-    """Return the environment of Ray's processes: token and TLS are those of the folder, else what the caller set wins.
+def settings(caller: Mapping[str, str], meeting: Path) -> dict[str, str]:
+    """Return the environment of Ray's processes: the token is that of the folder, else what the caller set wins.
 
     Raises:
         CannotRunHereError: the caller's would let everybody in.
     """
-    tls = tls_settings(meeting, certificate) if has_authority(meeting) else {}
-    return with_token(_SETTINGS | dict(caller), meeting) | tls
+    return with_token(_SETTINGS | dict(caller), meeting)
 
 
 def own_address(towards: str | None = None) -> str:
@@ -129,15 +127,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="autotune.execution.ray_node")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--head", action="store_true")
-    parser.add_argument("--tls", action="store_true", help="for the head: all nodes encrypt what they say")
     parser.add_argument("--node-ip-address")
     parser.add_argument("--num-cpus", type=int)
     parser.add_argument("--num-gpus", type=int)
     parser.add_argument("--patience-s", type=float, default=120.0)
     parser.add_argument("--lost-after-s", type=float, default=60.0)
     options = parser.parse_args(arguments)
-    if options.tls and not options.head:
-        parser.error("--tls is for the head: the other nodes do as it does")
     try:
         return _be_a_node(options)
     except CannotRunHereError as error:
@@ -150,30 +145,22 @@ def _be_a_node(options: argparse.Namespace) -> int:
     meeting = private_folder(options.folder).resolve()
     if options.head:
         write_token(meeting)
-        if options.tls:
-            make_authority(meeting)
         address = options.node_ip_address or own_address()
         head = f"{address}:{free_port(address)}"
     else:
         head = wait_for_address(meeting, options.patience_s)
         address = options.node_ip_address or own_address(head.rpartition(":")[0])
     cpus = this_machine().cores if options.num_cpus is None else options.num_cpus
-    if has_authority(meeting):
-        make_certificate(meeting, _certificate(address, is_head=options.head), address)
     # Ray puts sockets there, whose paths must stay under 107 bytes.
     with held_folder(user_folder(), RAY_FOLDER, f"{zlib.crc32(head.encode()):08x}") as folder:
         return _run(RayNode(head, address, options.head, cpus, options.num_gpus, folder), meeting, options.lost_after_s)
-
-
-def _certificate(address: str, *, is_head: bool) -> str:
-    return "head" if is_head else f"node-{address}"
 
 
 def _run(node: RayNode, meeting: Path, lost_after_s: float) -> int:
     end_with_this_process()
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
-    environment = settings(os.environ, meeting, _certificate(node.address, is_head=node.is_head))
+    environment = settings(os.environ, meeting)
     with subprocess.Popen(node.argv(), env=environment, stdin=subprocess.DEVNULL) as ray:
         try:
             lost = _watch(node, meeting, ray, lost_after_s)

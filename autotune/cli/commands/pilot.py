@@ -47,9 +47,6 @@ def pilot(
         list[str] | None,
         typer.Option("--setup", metavar="LINE", help="A shell line before the study: 'module load qe'. Repeatable."),
     ] = None,
-    tls: Annotated[
-        bool, typer.Option("--ray-tls", help="Encrypt what the job's nodes say to each other; needs openssl there.")
-    ] = False,
     chain: Annotated[
         int | None,
         typer.Option("--chain", min=1, help="Submit so many jobs now, each after the one before; none submits itself."),
@@ -64,8 +61,6 @@ def pilot(
     from autotune import studyfile
     from autotune.batch.pilot_chain import submit_chain
 
-    if tls and nodes == 1:
-        raise StudyFileError("--ray-tls is for jobs of several nodes (--nodes): on one, nothing goes over a network")
     options = _checked(name, context.args, nodes)
     there = _Site.of(site, system, nodes, studyfile.read(studyfile.find(name)))
     # A file is one from wherever the job starts; a study that ships with autotune is a name.
@@ -83,7 +78,6 @@ def pilot(
             cores_per_node=cores_per_node or there.cores_per_node,
             directives=(*there.directives, *(directives or ())),
             setup=(*there.setup, *(setup or ())),
-            tls=tls,
             chained=chain is not None,
         )
         text = pilot_script(there.system, job)

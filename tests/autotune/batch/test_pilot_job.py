@@ -132,16 +132,6 @@ def test_several_nodes_under_pbs():
     assert script.endswith(SLURM_ONE[SLURM_ONE.index("study=$!") :].replace("sbatch", "qsub"))
 
 
-def test_several_nodes_that_encrypt_what_they_say():
-    plain = pilot_script("slurm", changed(nodes=3)).splitlines()
-    script = pilot_script("slurm", changed(nodes=3, tls=True)).splitlines()
-    assert [line for line in script if line not in plain] == [
-        'export RAY_USE_TLS=1 RAY_TLS_CA_CERT="$meeting/ca.crt"',
-        'export RAY_TLS_SERVER_CERT="$meeting/head.crt" RAY_TLS_SERVER_KEY="$meeting/head.key"',
-        '/venv/bin/python -m autotune.execution.ray_node "$meeting" --head --tls &',
-    ]
-
-
 def test_a_sites_own_way_to_ask_for_cores_takes_the_place_of_ours():
     script = pilot_script("pbs", changed(nodes=2, directives=["-l ncpus=96", "-l wd"]))
     assert "select" not in script

@@ -1,8 +1,6 @@
 """Studies on a Ray cluster of several hosts, of which some die, while another one is cut off."""
 
 import os
-import re
-import shutil
 import subprocess
 import sys
 import time
@@ -10,7 +8,6 @@ import time
 import pytest
 
 from autotune.errors import ExitCode
-from autotune.execution.ray_certificates import tls_settings
 from tests.support.hosts import Hosts, ray_node, until, why_not
 from tests.support.study_folder import StudyFolder
 
@@ -155,43 +152,6 @@ def test_a_host_that_dies_and_one_that_is_cut_off_cost_their_runs_only(tmp_path)
     assert {host for _, host, _ in place.launches("start")} == {"host1", "host2", "host3"}
     assert "host2 has left the Ray cluster" in place.log
     assert "host3 has left the Ray cluster" in place.log
-
-
-# A look at the head's door: what it says to whom comes with a certificate of the cluster, and to whom without.
-CALLER = """
-import socket, ssl, sys
-host, _, port = sys.argv[1].rpartition(":")
-context = ssl.create_default_context(cafile=sys.argv[2] + "/ca.crt")
-context.set_alpn_protocols(["h2"])
-if sys.argv[3:]:
-    context.load_cert_chain(sys.argv[2] + "/head.crt", sys.argv[2] + "/head.key")
-door = context.wrap_socket(socket.create_connection((host, int(port)), 20), server_hostname=host)
-door.settimeout(20)
-print("let in" if door.recv(9) else "kept out", flush=True)
-"""
-
-
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificates")
-def test_nodes_that_encrypt_what_they_say_let_nobody_in_without_a_certificate(tmp_path):
-    place = Place(tmp_path)
-    settings = {**place.settings, **tls_settings(place.meeting, "head")}
-    with Hosts() as hosts:
-        head, worker = (hosts.add(f"host{n}", f"10.77.0.{n}") for n in (1, 2))
-        ray_node(head, place.meeting, place.settings, "--tls", head=True, cpus=0)
-        ray_node(worker, place.meeting, place.settings)
-        session = place.study(head, "--trials", "2", **settings)
-        assert session.wait(PATIENCE_S) == 0, place.log
-        address = (place.meeting / "address").read_text().strip()
-        tried = [sys.executable, "-c", CALLER, address, str(place.meeting)]
-        for name in ("with", "without"):
-            caller = [*tried, *(["certificate"] if name == "with" else [])]
-            head.start(caller, tmp_path, tmp_path / name).wait(PATIENCE_S)
-        assert {path.stat().st_mode & 0o777 for path in place.meeting.iterdir() if path.name != "address"} == {0o600}
-        (place.meeting / "stop").touch()
-        until(lambda: not head.processes(), PATIENCE_S)
-    assert {host for _, host, _ in place.launches("end")} == {"host2"}
-    assert "let in" in (tmp_path / "with").read_text()
-    assert re.search("certificate required|kept out", (tmp_path / "without").read_text(), re.IGNORECASE)
 
 
 def test_jobs_end_with_a_killed_tuner_and_a_study_without_a_node_says_so(tmp_path):

@@ -1,15 +1,11 @@
 """A node of a Ray cluster of one's own: what `ray start` is told, and how hosts meet."""
 
-import shutil
 import socket
-import ssl
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from autotune.errors import ExitCode
-from autotune.execution.ray_certificates import make_authority, make_certificate
 from autotune.execution.ray_node import RayNode, answers, free_port, main, own_address, settings, wait_for_address
 
 MEETING = Path("/cluster/meet")
@@ -83,21 +79,3 @@ def test_whether_somebody_listens():
         assert answers(f"127.0.0.1:{port}")
     with pytest.raises(ValueError, match="HOST:PORT"):
         answers("head")
-
-
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificates")
-def test_each_node_has_a_certificate_of_the_clusters_authority_for_this_user_only(tmp_path):
-    make_authority(tmp_path)
-    make_certificate(tmp_path, "head", "10.0.0.1")
-    made = settings({}, tmp_path)
-    context = ssl.create_default_context(cafile=made["RAY_TLS_CA_CERT"])
-    context.load_cert_chain(made["RAY_TLS_SERVER_CERT"], made["RAY_TLS_SERVER_KEY"])
-    checked = ["openssl", "verify", "-CAfile", "ca.crt", "-verify_ip", "10.0.0.1", "head.crt"]
-    assert subprocess.run(checked, cwd=tmp_path, capture_output=True, check=False).returncode == 0
-    assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
-
-
-def test_tls_without_openssl_is_refused_in_words(tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert main([str(tmp_path / "meet"), "--head", "--tls"]) == ExitCode.CANNOT_RUN_HERE
-    assert "needs the program `openssl`" in capsys.readouterr().err
