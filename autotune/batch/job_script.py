@@ -8,7 +8,6 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
-from autotune.batch.hidden_folders import here_document, in_shell, quoted
 from autotune.batch.script_forms import SHELL
 from autotune.execution.task import job_from_description
 from autotune.formatting import shown
@@ -41,8 +40,8 @@ _OF_TUNING = (CHECKPOINT_VARIABLE, SEED_VARIABLE)
 class JobScript:
     """What a script is made of: a configuration, its job as `describe_job` tells it, and what a run of it needs.
 
-    `remarks` become comments at its top, with where its needs come from if they were `measured`; `checks` are lines
-    that stop it where something is missing. At a `site` it has the site's lines for its scheduler, modules and setup.
+    `remarks` become comments at its top, with where its needs come from if they were `measured`.
+    At a `site` it has the site's lines for its scheduler, modules and setup.
     """
 
     name: str
@@ -53,7 +52,6 @@ class JobScript:
     remarks: Sequence[str] = ()
     site: Site | None = None
     measured: bool = True
-    checks: Sequence[str] = ()
 
     @property
     def walltime_s(self) -> int:
@@ -131,8 +129,7 @@ def _assemble(script: JobScript, head: Sequence[str], start: str) -> str:
         "#!/bin/bash",
         *head,
         *(f"# {line}" for remark in (*script.remarks, shown(script.configuration)) for line in remark.splitlines()),
-        *script.checks,
-        *_setup(script.site, tuple(map(in_shell, job.get("setup", ())))),
+        *_setup(script.site, job.get("setup", ())),
         "set -eu",
         f'run="{start}"/{shlex.quote(script.name)}',
         'mkdir -p "$run"',
@@ -173,9 +170,16 @@ def _commands(job: Mapping[str, Any], folder: str, mpi: MpiFlavour) -> list[str]
     return [
         *(_copy(name, original, folder) for name, original in job.get("copies", ())),
         *(line for name, value in sorted(environment.items()) for line in _exported(name, value, folder)),
-        *(" ".join(quoted(word, folder) for word in step) for step in job["prepare"]),
-        " ".join(quoted(word, folder) for word in command),
+        *(" ".join(_quoted(word, folder) for word in step) for step in job["prepare"]),
+        " ".join(_quoted(word, folder) for word in command),
     ]
+
+
+def _quoted(word: str, folder: str) -> str:
+    """Quote a word for the shell; the `folder` of the measured run becomes the folder of the new one."""
+    if folder not in word:
+        return shlex.quote(word)
+    return '"$run"'.join(part and shlex.quote(part) for part in word.split(folder))
 
 
 def _setup(site: Site | None, software: Sequence[str]) -> list[str]:
@@ -194,14 +198,14 @@ def _file(name: str, text: str) -> str:
         end += "_"
     folder = name.rpartition("/")[0]
     made = f"mkdir -p {shlex.quote(folder)}\n" if folder else ""
-    document, begin = here_document(text.rstrip("\n"), end)
-    return f"{made}cat > {shlex.quote(name)} <<{begin}\n{document}\n{end}"
+    document = text.rstrip("\n")
+    return f"{made}cat > {shlex.quote(name)} <<'{end}'\n{document}\n{end}"
 
 
 def _copy(name: str, original: str, start: str) -> str:
     folder = name.rpartition("/")[0]
     made = f"mkdir -p {shlex.quote(folder)}\n" if folder else ""
-    return f"{made}cp {quoted(original, start)} {shlex.quote(name)}"
+    return f"{made}cp {_quoted(original, start)} {shlex.quote(name)}"
 
 
 def _exported(name: str, value: str, folder: str) -> list[str]:
@@ -210,10 +214,10 @@ def _exported(name: str, value: str, folder: str) -> list[str]:
         return [f': "${{{name}:?set it before: it was measured with a secret, which is not stored}}"', f"export {name}"]
     own = [part for part in value.split(":") if _is_own(part)]
     if not own:
-        return [f"export {name}={quoted(value, folder)}"]
+        return [f"export {name}={_quoted(value, folder)}"]
     said = ", ".join(Path(part).name for part in own)
     others = [part for part in value.split(":") if not _is_own(part)]
-    rest = "".join(f":{quoted(part, folder)}" for part in others)
+    rest = "".join(f":{_quoted(part, folder)}" for part in others)
     return [
         f"# {name}: measured with {said} of autotune's own installation; set MEASURED_{name} to the folder of yours",
         f'export {name}="${{MEASURED_{name}:?the folder of {said}}}"{rest}',

@@ -2,10 +2,8 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
-from autotune.batch.hidden_folders import HiddenFolders
 from autotune.batch.job_script import JobScript, job_script, own_environment
 from autotune.batch.script_forms import SHELL
 from autotune.batch.site_file import PROJECT, charged, find_cluster, own_cluster, program_names
@@ -100,16 +98,8 @@ def _figures(summary: Summary) -> list[str]:
     return [simplified, f"the winner itself, with them: {sentence}"]
 
 
-def script_of(
-    store: ReadableStudy,
-    summary: Summary,
-    form: str,
-    site: Site | None = None,
-    hidden: HiddenFolders | None = None,
-) -> str:
+def script_of(store: ReadableStudy, summary: Summary, form: str, site: Site | None = None) -> str:
     """Return the script, in one of the `script_forms`, that runs the configuration to use as it was measured.
-
-    Of folders that are to be `hidden` it names none: it stops until its reader has set them.
 
     Raises:
         CannotRunHereError: the study is a replay, so nothing ran, or another program makes its runs.
@@ -136,17 +126,9 @@ def script_of(
         msg = f"study {summary.name!r} has no complete run of its winner"
         raise NothingWorkedError(msg)
     job, remarks = run.job, _remarks(summary, run.job, site)
-    configuration = run.configuration
-    if hidden is not None:
-        job, remarks = hidden.job(job), [hidden.remark(remark) for remark in remarks]
-        configuration = {
-            name: hidden.remark(value) if isinstance(value, str) else value for name, value in configuration.items()
-        }
     with_ranks = next((part for part in job.get("parts", ()) if part["mpi"]), job)
     name, flavour = f"autotune-{summary.name}", script_flavour(dict(with_ranks))
-    script = JobScript(name, configuration, job, run.outcome.usage, flavour, remarks, site)
-    text = job_script(form, script)
-    return text if hidden is None else job_script(form, replace(script, checks=hidden.checks(text)))
+    return job_script(form, JobScript(name, run.configuration, job, run.outcome.usage, flavour, remarks, site))
 
 
 def _remarks(summary: Summary, job: Mapping[str, Any], site: Site | None) -> list[str]:

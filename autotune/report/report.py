@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from autotune import __version__
-from autotune.batch.hidden_folders import HiddenFolders
 from autotune.batch.script_forms import SHELL, script_forms
 from autotune.batch.winner_script import run_to_use, script_of
 from autotune.decisions.table import table_of
@@ -44,14 +43,6 @@ class Report:
     description: str = ""
 
     @property
-    def script(self) -> str:
-        """The job script; empty if there is none."""
-        codes = (
-            part.text for one in self.sections if one.key == "script" for part in one.parts if isinstance(part, Code)
-        )
-        return next(codes, "")
-
-    @property
     def charts(self) -> list[Chart]:
         """The pictures, in their order."""
         parts = (part for section in self.sections for part in section.parts)
@@ -70,8 +61,8 @@ class Report:
         }
 
 
-def report_of(store: StudyStore, hidden: HiddenFolders | None = None) -> Report:
-    """Read a study, in any state, and make its report; its job script names no folders that are to be `hidden`.
+def report_of(store: StudyStore) -> Report:
+    """Read a study, in any state, and make its report.
 
     Raises:
         StorageError: the storage cannot be read.
@@ -79,7 +70,7 @@ def report_of(store: StudyStore, hidden: HiddenFolders | None = None) -> Report:
     summary, runs, table = summarise(store), store.runs(), table_of(store)
     charts = {chart.name: chart for chart in every_chart_of(summary, stored_brackets(store), table)}
     sections = [_with(section, charts) for section in findings(summary, table)]
-    script = _script(store, summary, hidden)
+    script = _script(store, summary)
     if script is not None:
         sections.insert(1 if sections and sections[0].key == "winner" else 0, script)
     sections.append(_pictures(charts))
@@ -105,7 +96,7 @@ def _pictures(charts: Mapping[str, Chart]) -> Section:
     return Section("pictures", "The search in pictures", tuple(parts))
 
 
-def _script(store: StudyStore, summary: Summary, hidden: HiddenFolders | None) -> Section | None:
+def _script(store: StudyStore, summary: Summary) -> Section | None:
     """Return the job script of the winner, for the batch system that the study ran with, else for a shell."""
     used = run_to_use(store, summary)
     if summary.front is not None or used is None or not used.job:
@@ -113,7 +104,7 @@ def _script(store: StudyStore, summary: Summary, hidden: HiddenFolders | None) -
     kind = summary.study.launcher.kind
     form = kind if kind in script_forms() else SHELL
     try:
-        text = script_of(store, summary, form, hidden=hidden)
+        text = script_of(store, summary, form)
     except AutotuneError:
         # A replay: the top of the report says so.
         return None

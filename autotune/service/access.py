@@ -141,8 +141,10 @@ class AccessControl:
         scheme, _, token = shown.partition(" ")
         try:
             grant = await self._grant(token.strip()) if scheme.lower() == "bearer" else None
-        except StorageError as error:
-            return Refusal(503, str(error), {"Retry-After": "5"})
+        except StorageError:
+            return Refusal(
+                503, "the service cannot read its tokens: its operator has to mend them", {"Retry-After": "5"}
+            )
         peer.trusted = grant is not None
         if grant is None:
             return self._less_often(peer, "nobody has this token", 'Bearer error="invalid_token"')

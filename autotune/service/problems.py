@@ -13,7 +13,7 @@ from starlette.routing import Match
 
 from autotune.errors import AutotuneError, BusyError, CannotRunHereError, DifferentStudyError, StorageError
 from autotune.service.invalid import field_errors
-from autotune.service.redact import scrubbed, without_paths
+from autotune.service.json_values import json_value, with_tilde
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -69,9 +69,7 @@ def problem(
     status: int, detail: str, headers: dict[str, str] | None = None, fields: Mapping[str, str] | None = None
 ) -> JSONResponse:
     """Return a problem as an answer."""
-    body = Problem(
-        title=HTTPStatus(status).phrase, status=status, detail=without_paths(detail), fields=dict(fields or {})
-    )
+    body = Problem(title=HTTPStatus(status).phrase, status=status, detail=with_tilde(detail), fields=dict(fields or {}))
     return JSONResponse(body.model_dump(), status, headers, MEDIA_TYPE)
 
 
@@ -92,7 +90,7 @@ def handle_problems(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     def _invalid(request: Request, error: RequestValidationError) -> JSONResponse:
         del request
-        fields = field_errors(scrubbed(error.errors()))
+        fields = field_errors(json_value(error.errors()))
         return problem(422, "; ".join(f"{name}: {text}" for name, text in fields.items()), fields=fields)
 
     @app.exception_handler(HTTPException)

@@ -17,12 +17,12 @@ from autotune.results.summary import Summary
 from autotune.service.asktell_studies import AskTellStudies
 from autotune.service.catalogue import Catalogue, CatalogueStudy
 from autotune.service.hub import LIST, News, Troubles
+from autotune.service.json_values import json_value, with_tilde
 from autotune.service.models.orders import NewStudy
 from autotune.service.models.studies import RunningRun, StudyBrief, StudyDetail
 from autotune.service.onlooker import Onlooker
 from autotune.service.ordering import again_of, free_name, order_of, orderable
 from autotune.service.problems import ProblemError
-from autotune.service.redact import scrubbed, without_paths
 from autotune.service.study_manager import StudyManager
 from autotune.service.summaries import StudySummaries, detail_of, own_name
 from autotune.storage.address import lock_path
@@ -217,7 +217,7 @@ class Studies:
         look = self._found(name)
         if name not in look.ordered:
             return ""
-        return without_paths(self._supervisor.log(name, lines))
+        return with_tilde(self._supervisor.log(name, lines))
 
     def news(self, stamps: Mapping[str, str]) -> Mapping[str, News]:
         """Return the news of topics whose stamps have changed: see `hub.Look`."""
@@ -353,7 +353,7 @@ class Studies:
         return fields | {
             "name": name,
             "state": (StateName.FAILED if failed else state.state).value,
-            "message": without_paths("\n".join(filter(None, (state.message, unread)))),
+            "message": with_tilde("\n".join(filter(None, (state.message, unread)))),
             "ask_tell": name in look.open,
         }
 
@@ -380,7 +380,7 @@ class Studies:
             version=version or 0,
             phase=str(status.get("phase", "")),
             left_s=status.get("left_s"),
-            running=[RunningRun(**scrubbed(run)) for run in status.get("running", ())],
+            running=[RunningRun(**json_value(run)) for run in status.get("running", ())],
         )
 
     def _again(self, look: StudiesSnapshot, name: str, fields: Mapping[str, Any]) -> NewStudy | None:

@@ -23,10 +23,10 @@ from autotune.results.noise import noise_sentence
 from autotune.results.summary import Summary, summarise
 from autotune.results.trial_columns import row_of, trial_columns
 from autotune.scheduling.stored_brackets import stored_brackets
+from autotune.service.json_values import json_value, with_tilde
 from autotune.service.models.studies import FirstError, Known, Trial
 from autotune.service.models.trials import TrialRow
 from autotune.service.models.values import MetricModel
-from autotune.service.redact import scrubbed, without_paths
 from autotune.storage.readable import ReadableStudy, labels_of
 from autotune.storage.studies import StoredStudies
 from objectives.base import Metric
@@ -173,7 +173,7 @@ class StudySummaries:
             with suppress(StorageError):
                 every.append(self._known(name, version))
         best = best_of(known for known in every if known is not None)
-        return [Known(**scrubbed(asdict(known)) | {"metric": metric_model(known.metric)}) for known in best]
+        return [Known(**json_value(asdict(known)) | {"metric": metric_model(known.metric)}) for known in best]
 
     def estimate(self, name: str, trials: int, workers: int) -> Estimate | None:
         """Return what `trials` more trials of a study cost, `workers` side by side; None where too little was measured.
@@ -234,8 +234,8 @@ def brief_of(summary: Summary) -> dict[str, Any]:
         "best": standings.value(best) if best is not None and best.complete else None,
         "speed_up": None if speed_up is None else speed_up.ratio,
         "interval": None if speed_up is None else speed_up.interval,
-        "verdict": scrubbed(summary.verdict_sentence()),
-        "machine": scrubbed(str(definition.machine.get("host", ""))),
+        "verdict": json_value(summary.verdict_sentence()),
+        "machine": json_value(str(definition.machine.get("host", ""))),
         "replay": definition.replay,
         "trouble": trouble_of(summary),
     }
@@ -269,7 +269,7 @@ def trouble_of(summary: Summary) -> str:
 def first_error(summary: Summary) -> FirstError | None:
     """Return why the first trial failed that did; None where none has."""
     failed = next((trial for trial in summary.trials if trial.state is State.FAILED), None)
-    return None if failed is None else FirstError(trial=failed.number, message=without_paths(failed.message))
+    return None if failed is None else FirstError(trial=failed.number, message=with_tilde(failed.message))
 
 
 def detail_of(summary: Summary) -> dict[str, Any]:
@@ -279,10 +279,10 @@ def detail_of(summary: Summary) -> dict[str, Any]:
     return {
         "incumbent": trial_model(summary, summary.best),
         "default": trial_model(summary, standings.baseline),
-        "simplified": scrubbed(values["simplified"]),
-        "verdict_detail": scrubbed(values["verdict"]),
-        "ledger": scrubbed(values["ledger"]),
-        "workload": scrubbed(values["facts"]),
+        "simplified": json_value(values["simplified"]),
+        "verdict_detail": json_value(values["verdict"]),
+        "ledger": json_value(values["ledger"]),
+        "workload": json_value(values["facts"]),
         "noise": noise_sentence(standings),
         "first_error": first_error(summary),
     }
@@ -299,7 +299,7 @@ def trial_model(summary: Summary, trial: Any) -> Trial | None:  # noqa: ANN401  
         return None
     return Trial(
         trial=trial.number,
-        configuration=scrubbed(dict(trial.configuration)),
+        configuration=json_value(dict(trial.configuration)),
         value=summary.standings.value(trial),
         runs=trial.measured(summary.standings.metric.name),
     )
@@ -320,7 +320,7 @@ def row_models(summary: Summary, trials: Sequence[TrialRecord]) -> list[TrialRow
     return [
         TrialRow.model_validate(
             row_of(trial, [*shown.values()])
-            | {"configuration": scrubbed(dict(trial.configuration)), "message": without_paths(trial.message)}
+            | {"configuration": json_value(dict(trial.configuration)), "message": with_tilde(trial.message)}
         )
         for trial in trials
     ]

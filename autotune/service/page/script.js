@@ -52,8 +52,7 @@ export function openScript(root, { name }) {
     hint.hidden = found === null;
     copy.disabled = found === null;
     fill(script, found ?? "");
-    const folders = found?.includes("FOLDER_OF_") ? "the folders that it asks for, " : "";
-    setText(hint, `Set ${folders}the project, the queue and the memory before you submit it.`);
+    setText(hint, "Set the project, the queue and the memory before you submit it.");
   }
 
   return {

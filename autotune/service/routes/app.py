@@ -21,7 +21,6 @@ from autotune.service.models.values import Health
 from autotune.service.onlooker import Onlooker
 from autotune.service.peers.peer import PeerFinder
 from autotune.service.problems import Problem, handle_problems
-from autotune.service.redact import known_folders
 from autotune.service.routes import (
     asking,
     found,
@@ -40,7 +39,6 @@ from autotune.service.routes import (
 from autotune.service.settings import Settings
 from autotune.service.studies import Studies
 from autotune.service.summaries import StudySummaries
-from autotune.storage.address import state_folder
 from autotune.storage.studies import StoredStudies
 from autotune.supervision import StudySupervisor
 
@@ -69,8 +67,6 @@ def create_app(settings: Settings) -> FastAPI:
         StorageError: the storage, or the service's folder, cannot be used.
         BusyError: another service has the folder.
     """
-    for folder in filter(None, (settings.folder, settings.catalogue, state_folder(settings.url))):
-        known_folders().add(folder)
     catalogue = Catalogue(settings.catalogue)
     reading = StudySummaries(StoredStudies(settings.url, read_only=settings.read_only))
     managers = None if settings.read_only else _Managers.of(settings)

@@ -4,11 +4,11 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
+from autotune.service.json_values import json_value
 from autotune.service.models.studies import Trial
 from autotune.service.models.trials import Trials
 from autotune.service.models.values import Values
 from autotune.service.problems import ProblemError, answers
-from autotune.service.redact import scrubbed
 from autotune.service.routes.studies import StudyName
 from autotune.service.studies import Studies
 from autotune.service.summaries import rows_of, trial_model
@@ -63,5 +63,5 @@ def routes(studies: Studies) -> APIRouter:
 def _there(value: Any, name: str, what: str) -> Values:  # noqa: ANN401  JSON
     if value is None:
         raise ProblemError(404, f"study {name!r} has no {what}")
-    values: Values = scrubbed(value)
+    values: Values = json_value(value)
     return values

@@ -10,10 +10,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from autotune.records.hint import Hint
 from autotune.records.study import TrialRecord
 from autotune.search.guidance.hints import give_hint, hints_of
+from autotune.service.json_values import json_value
 from autotune.service.models.values import Given, Values
 from autotune.service.onlooker import READ_ONLY
 from autotune.service.problems import ProblemError, answers
-from autotune.service.redact import scrubbed
 from autotune.service.routes.studies import StudyName, by
 from autotune.service.studies import Studies
 from autotune.storage.study_store import StudyStore
@@ -70,10 +70,10 @@ def routes(studies: Studies, *, read_only: bool) -> APIRouter:
         space = Space.from_dict(studies.store(name).definition.space)
         return SpaceDescription(
             study=name,
-            configuration=scrubbed(json_schema(space)),
-            default=scrubbed(dict(space.default())),
+            configuration=json_value(json_schema(space)),
+            default=json_value(dict(space.default())),
             rules=[
-                {"name": rule.name, "rule": scrubbed(rule.rule), "reason": scrubbed(rule.reason)}
+                {"name": rule.name, "rule": json_value(rule.rule), "reason": json_value(rule.reason)}
                 for rule in space.constraints
             ],
         )
@@ -128,9 +128,9 @@ def _key(configuration: Mapping[str, Any]) -> frozenset[tuple[str, Any]]:
 
 def _state_of(hint: Hint, trial: int | None) -> HintState:
     return HintState(
-        configuration=scrubbed(dict(hint.configuration)),
+        configuration=json_value(dict(hint.configuration)),
         by=hint.by,
         given=hint.given,
-        why=scrubbed(hint.why),
+        why=json_value(hint.why),
         trial=trial,
     )

@@ -5,15 +5,14 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import HTMLResponse, PlainTextResponse
 
-from autotune.batch.hidden_folders import HiddenFolders
 from autotune.batch.script_forms import script_forms, script_labels
 from autotune.batch.winner_script import script_of, site_of
 from autotune.report import report_of
 from autotune.report.page import to_html
 from autotune.service.callers import is_own
+from autotune.service.json_values import json_value
 from autotune.service.models.pictures import Picture, PictureBrief, ScriptForm
 from autotune.service.problems import ProblemError, answers
-from autotune.service.redact import each_path, scrubbed, without_paths_inside
 from autotune.service.routes.studies import StudyName
 from autotune.service.studies import Studies
 from autotune.studyfile.one_of import OneOf
@@ -29,7 +28,7 @@ def routes(studies: Studies) -> APIRouter:
     def list_pictures(name: StudyName) -> list[PictureBrief]:
         """List the pictures that a study has."""
         return [
-            PictureBrief(name=chart.name, title=scrubbed(chart.title), description=scrubbed(chart.description))
+            PictureBrief(name=chart.name, title=json_value(chart.title), description=json_value(chart.description))
             for chart in studies.charts(name).values()
         ]
 
@@ -42,10 +41,10 @@ def routes(studies: Studies) -> APIRouter:
             raise ProblemError(404, f"study {name!r} has no picture {picture!r}; it has: {known}")
         return Picture(
             name=chart.name,
-            title=scrubbed(chart.title),
-            description=scrubbed(chart.description),
-            table=scrubbed({"columns": chart.table.columns, "rows": chart.table.rows}),
-            figure=scrubbed(chart.to_dict()),
+            title=json_value(chart.title),
+            description=json_value(chart.description),
+            table=json_value({"columns": chart.table.columns, "rows": chart.table.rows}),
+            figure=json_value(chart.to_dict()),
         )
 
     @router.get("/script-forms", responses=answers(404))
@@ -60,17 +59,12 @@ def routes(studies: Studies) -> APIRouter:
     ) -> str:
         """Show the job script that runs the winner. With a token, variables stand for the folders of the host."""
         summary, store = studies.summary(name), studies.store(name)
-        if is_own(request):
-            return script_of(store, summary, form, site_of(summary.study, form))
-        return script_of(store, summary, form, hidden=HiddenFolders(each_path))
+        return script_of(store, summary, form, site_of(summary.study, form) if is_own(request) else None)
 
     @router.get("/report", response_class=HTMLResponse, responses=answers(404))
-    def show_report(name: StudyName, request: Request) -> str:
-        """Show the report on a study, one document with its pictures; with a token, without paths of the host."""
+    def show_report(name: StudyName) -> str:
+        """Show the report on a study, one document with its pictures."""
         studies.summary(name)
-        if is_own(request):
-            return to_html(report_of(studies.store(name)))
-        report = report_of(studies.store(name), HiddenFolders(each_path))
-        return to_html(without_paths_inside(report, but={report.script}))
+        return to_html(report_of(studies.store(name)))
 
     return router

@@ -14,9 +14,9 @@ from autotune.machines.catalogue import THIS, machine_files
 from autotune.machines.description import MachineError, load
 from autotune.machines.facts import flat_facts
 from autotune.service.catalogue import Catalogue, CatalogueStudy
+from autotune.service.json_values import json_value, with_tilde
 from autotune.service.models.predictions import MachineBrief, MeasuredValue, Predicted, Proposal, Question
 from autotune.service.problems import ProblemError, answers
-from autotune.service.redact import scrubbed, without_paths
 from autotune.service.summaries import metric_model
 from autotune.storage.studies import StoredStudies
 from autotune.studyfile import StudyFile
@@ -172,17 +172,17 @@ def _answer(
     values = sorted((row for row in here if row.value is not None), key=lambda row: metric.cost(row.value or 0.0))
     return Predicted(
         study=name,
-        machine=without_paths(target.machine),
+        machine=with_tilde(target.machine),
         metric=metric_model(metric),
         default=Proposal(
-            configuration=scrubbed(dict(prediction.default)),
+            configuration=json_value(dict(prediction.default)),
             value=_ends(prediction.default_value),
             speed_up=None,
             measured_runs=prediction.default_runs,
         ),
         proposals=[
             Proposal(
-                configuration=scrubbed(dict(proposal.configuration)),
+                configuration=json_value(dict(proposal.configuration)),
                 value=_ends(proposal.value),
                 speed_up=_ends(proposal.speed_up),
                 measured_runs=proposal.measured_runs,
@@ -191,11 +191,11 @@ def _answer(
             for proposal in prediction.proposals
         ],
         promising=prediction.promising,
-        grounds=scrubbed(prediction.grounds),
-        doubts=scrubbed((*notes, *prediction.doubts)),
+        grounds=json_value(prediction.grounds),
+        doubts=json_value((*notes, *prediction.doubts)),
         reasons=list(prediction.reasons),
         measured=[
-            MeasuredValue(configuration=scrubbed(dict(row.configuration)), value=row.value, runs=row.runs)
+            MeasuredValue(configuration=json_value(dict(row.configuration)), value=row.value, runs=row.runs)
             for row in values[:_SHOWN]
             if row.value is not None
         ],

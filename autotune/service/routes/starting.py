@@ -7,10 +7,10 @@ from fastapi import APIRouter, Request, Response
 from autotune.batch.launchers_here import launchers_here
 from autotune.service.audit import AuditLog
 from autotune.service.catalogue import Catalogue
+from autotune.service.json_values import json_value
 from autotune.service.models.orders import CatalogueEntry, CostEstimate, LauncherBrief, NewStudy
 from autotune.service.models.studies import StudyBrief
 from autotune.service.problems import answers
-from autotune.service.redact import scrubbed
 from autotune.service.routes.studies import by
 from autotune.service.studies import Studies
 
@@ -43,7 +43,7 @@ def routes(studies: Studies, catalogue: Catalogue, audit: AuditLog) -> APIRouter
     def estimate_cost(new: NewStudy) -> CostEstimate | None:
         """Say what a study would still cost; null where nothing was measured of its study file. Nothing is started."""
         found = studies.estimate(new)
-        return None if found is None else CostEstimate(**scrubbed(asdict(found)))
+        return None if found is None else CostEstimate(**json_value(asdict(found)))
 
     @router.post("/studies", status_code=201, responses=answers(404, 409, 413, 415))
     def start_study(new: NewStudy, request: Request, response: Response) -> StudyBrief:

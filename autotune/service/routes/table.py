@@ -10,9 +10,9 @@ from fastapi.responses import Response
 from autotune.results.export import as_csv
 from autotune.results.trial_choice import TrialChoice
 from autotune.results.trial_columns import row_of, state_of, trial_columns
+from autotune.service.json_values import json_value
 from autotune.service.models.trials import TrialPage
 from autotune.service.problems import answers
-from autotune.service.redact import scrubbed
 from autotune.service.routes.studies import StudyName
 from autotune.service.studies import Studies
 from autotune.service.summaries import row_models
@@ -61,7 +61,7 @@ def routes(studies: Studies) -> APIRouter:
         """Give the chosen trials of a study as a file, with the columns of `autotune trials --csv`."""
         summary = studies.summary(name)
         columns = trial_columns(summary.standings, summary.definition)
-        rows = [scrubbed(row_of(trial, columns)) for trial in choice.trials(summary)]
+        rows = [json_value(row_of(trial, columns)) for trial in choice.trials(summary)]
         text = as_csv(rows) if form == "csv" else json.dumps(rows, indent=1) + "\n"
         kind = "text/csv; charset=utf-8" if form == "csv" else "application/json"
         about = f'attachment; filename="{name}-trials.{form}"'

@@ -6,15 +6,14 @@ import stat
 from pathlib import Path as FilePath
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Request
+from fastapi import APIRouter, Path
 
 from autotune.batch.winner_script import commands_of
 from autotune.execution.run_folder import is_of
 from autotune.records.study import Run
-from autotune.service.callers import is_own
+from autotune.service.json_values import json_value
 from autotune.service.models.trials import TrialDetail, TrialRun
 from autotune.service.problems import ProblemError, answers
-from autotune.service.redact import scrubbed
 from autotune.service.routes.studies import StudyName
 from autotune.service.studies import Studies
 from autotune.service.summaries import rows_of
@@ -31,16 +30,14 @@ def routes(studies: Studies) -> APIRouter:
     router = APIRouter(tags=["studies"])
 
     @router.get("/studies/{name}/trials/{trial}", responses=answers(404))
-    def show_trial(name: StudyName, trial: TrialNumber, request: Request) -> TrialDetail:
-        """Show a trial with its runs, and the end of what each printed; with a token, without paths of the host."""
+    def show_trial(name: StudyName, trial: TrialNumber) -> TrialDetail:
+        """Show a trial with its runs, and the end of what each printed."""
         summary = studies.summary(name)
         rows, _ = rows_of(summary, trial - 1, 1)
         if not rows or rows[0].trial != trial:
             raise ProblemError(404, f"study {name!r} has no trial {trial}")
         runs = [run for run in studies.store(name).runs() if run.trial == trial]
-        told = [_told(run, summary.standings.metric) for run in runs]
-        shown = told if is_own(request) else scrubbed(told)
-        return TrialDetail(trial=rows[0], made=[TrialRun(**run) for run in shown])
+        return TrialDetail(trial=rows[0], made=[TrialRun(**_told(run, summary.standings.metric)) for run in runs])
 
     return router
 
@@ -53,7 +50,7 @@ def _told(run: Run, metric: Metric) -> dict[str, Any]:
         "state": ended,
         "value": outcome.metrics.get(metric.name),
         "bound": outcome.bound,
-        "metrics": scrubbed(dict(outcome.metrics)),
+        "metrics": json_value(dict(outcome.metrics)),
         "started": run.started,
         "host": run.host,
         "elapsed_s": outcome.usage.elapsed_s,

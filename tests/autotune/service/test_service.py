@@ -5,7 +5,6 @@ import subprocess
 import sys
 import threading
 import time
-import urllib.request
 
 import pytest
 
@@ -177,17 +176,6 @@ def test_predictions_say_what_they_do_not_know(client):
     assert "nothing was measured of 'unmeasured' anywhere" in detail
     assert refused(client.predict, "outside", "../../etc/passwd")[0] == 404
     assert refused(client.predict, "nonsense")[0] == 404
-
-
-def test_no_answer_has_a_path_of_the_host(service, followed, client):
-    client._call("GET", "/studies/followed")
-    folder = str(service.folder)
-    for path in ("", "/trials", "/verdict", "/ledger", "/incumbent", "/pictures", "/pictures/progress", "/log"):
-        with urllib.request.urlopen(f"{service.url}/studies/followed{path}") as answer:
-            text = answer.read().decode()
-        assert folder not in text
-        assert "/usr/bin" not in text
-        assert "/tmp/" not in text
 
 
 @pytest.mark.full

@@ -149,7 +149,7 @@ def test_a_study_in_which_nothing_worked_says_why(studies, sqlite):
         add_trial(store, space, first, failed(FailureKind.APPLICATION_ERROR, "no device in /opt/solver/lib"))
         for outcome in others:
             add_trial(store, space, second, outcome)
-    assert studies.brief("dead").trouble == "every trial failed, 1 of 1; trial 0: no device in …/lib"
+    assert studies.brief("dead").trouble == "every trial failed, 1 of 1; trial 0: no device in /opt/solver/lib"
     half = studies.detail("half")
     assert half.trouble == ""
-    assert (half.first_error.trial, half.first_error.message) == (0, "no device in …/lib")
+    assert (half.first_error.trial, half.first_error.message) == (0, "no device in /opt/solver/lib")
