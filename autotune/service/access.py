@@ -1,6 +1,5 @@
 """Access: which requests are let in. The layer around the application that sees a request before it is parsed."""
 
-import asyncio
 from functools import partial
 from typing import NamedTuple
 
@@ -13,7 +12,6 @@ from autotune.service.callers import Caller, CallerKind
 from autotune.service.onlooker import READ_ONLY
 from autotune.service.peers.peer import Peer, PeerFinder
 from autotune.service.problems import problem
-from autotune.service.rates import Buckets, retry_after
 from autotune.service.scopes import CHANGES_NOTHING, QUESTIONS, needed
 from autotune.service.scopes import Scope as TokenScope
 from autotune.service.settings import Settings
@@ -40,18 +38,17 @@ _SECURITY = (
 
 
 class Refusal(NamedTuple):
-    """Why a request is not let in; one that is `late` is told so after a pause."""
+    """Why a request is not let in."""
 
     status: int
     detail: str
     headers: dict[str, str]
-    late: bool = False
 
 
 class AccessControl:
     """Lets in this user from this host, and requests with a token; refuses pages of other sites.
 
-    What takes time to find out is found out in a thread, and for no caller more often than the limits say.
+    What takes time to find out is found out in a thread.
     """
 
     def __init__(self, app: ASGIApp, settings: Settings, finder: PeerFinder) -> None:
@@ -60,9 +57,6 @@ class AccessControl:
         self._settings = settings
         self._finder = finder
         self._tokens = TokenBook(settings.tokens)
-        limits = settings.limits
-        self._rates = Buckets(limits.rate_per_s, limits.burst)
-        self._refused = Buckets(limits.refused_per_s, 10 * limits.refused_per_s)
         self._threads: CapacityLimiter | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -86,9 +80,6 @@ class AccessControl:
         if caller is None:
             caller = await self._known(scope, headers, peer)
         if isinstance(caller, Refusal):
-            if caller.late:
-                # Who does not wait for the answer to ask again has few connections to do so.
-                await asyncio.sleep(self._settings.limits.refusal_s)
             await problem(caller.status, caller.detail, caller.headers)(scope, receive, safer)
             return
         state["caller"] = caller
@@ -117,14 +108,10 @@ class AccessControl:
             return Refusal(405, f"{scope['method']}: Method Not Allowed", {"Allow": "GET", "Connection": "close"})
         if headers.get("content-length", "0") != "0" or "transfer-encoding" in headers:
             return Refusal(413, f"{scope['path']} takes no body", {"Connection": "close"})
-        return Caller(CallerKind.OWN if peer.own and self._direct(headers, peer) else CallerKind.ANYBODY, peer.key)
+        return Caller(CallerKind.OWN if peer.own and self._direct(headers, peer) else CallerKind.ANYBODY)
 
     async def _known(self, scope: Scope, headers: Headers, peer: Peer) -> Caller | Refusal:
         """Refuse a request without a token, or with a wrong one; but this user needs none on this host."""
-        wait_s = 0.0 if peer.own or peer.trusted else self._rates.take(peer.key)
-        if wait_s:
-            said = f"more than {self._settings.limits.rate_per_s:g} requests a second"
-            return Refusal(429, said, retry_after(wait_s), late=True)
         shown = headers.get("authorization")
         if shown is not None:
             return await self._with_token(scope, shown, peer)
@@ -132,9 +119,9 @@ class AccessControl:
             await self._finder.complete(peer)
             if peer.own:
                 scope["state"]["by"] = "this user"
-                return Caller(CallerKind.OWN, "this user")
+                return Caller(CallerKind.OWN)
         ask = "send a token: Authorization: Bearer TOKEN (its operator makes one with `autotune token NAME`)"
-        return self._less_often(peer, ask, "Bearer")
+        return Refusal(401, ask, {"WWW-Authenticate": "Bearer"})
 
     async def _with_token(self, scope: Scope, shown: str, peer: Peer) -> Caller | Refusal:
         """Refuse a wrong token, and one that is not for this."""
@@ -147,13 +134,13 @@ class AccessControl:
             )
         peer.trusted = grant is not None
         if grant is None:
-            return self._less_often(peer, "nobody has this token", 'Bearer error="invalid_token"')
+            return Refusal(401, "nobody has this token", {"WWW-Authenticate": 'Bearer error="invalid_token"'})
         need = needed(scope["method"], scope["path"])
         if not grant.scope.allows(need):
             said = f"the token of {grant.owner} is for {grant.scope}; this needs one for {need}"
             return Refusal(403, f"{said} (its operator makes one with `autotune token NAME --scope {need}`)", {})
         scope["state"] |= {"by": grant.owner, "still": partial(self._still, token.strip(), need)}
-        return Caller(CallerKind.TOKEN, f"the token of {grant.owner}")
+        return Caller(CallerKind.TOKEN)
 
     def _direct(self, headers: Headers, peer: Peer) -> bool:
         """Whether the other end of the connection sent the request itself, on this host."""
@@ -173,12 +160,6 @@ class AccessControl:
         except StorageError:
             return False
         return grant is not None and grant.scope.allows(need)
-
-    def _less_often(self, peer: Peer, why: str, challenge: str) -> Refusal:
-        wait_s = self._refused.take(peer.key)
-        if wait_s:
-            return Refusal(429, f"too many requests without a right token: {why}", retry_after(wait_s), late=True)
-        return Refusal(401, why, {"WWW-Authenticate": challenge})
 
 
 def _cached(path: str) -> tuple[tuple[bytes, bytes], ...]:

@@ -16,10 +16,9 @@ class CallerKind(Enum):
 
 @dataclass(frozen=True)
 class Caller:
-    """Who sent a request; `key` is the same for all requests of one caller."""
+    """Who sent a request."""
 
     kind: CallerKind
-    key: str
 
 
 def is_own(request: Request) -> bool:

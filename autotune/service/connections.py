@@ -12,7 +12,6 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from autotune.service.peers.peer import Peer, PeerFinder
-from autotune.service.rates import Buckets
 from autotune.service.settings import Limits
 
 
@@ -26,17 +25,10 @@ class Visitors:
         """Leave more than a third of the `descriptors` to this user, the storage and the studies."""
         self._finder = finder
         self.limits = limits
-        self._arrivals = Buckets(limits.rate_per_s, limits.burst)
         self._most_strangers = min(limits.strangers, descriptors // 4)
         self._most_trusted = descriptors // 3
         self._strangers: dict[str, OrderedDict[Connection, None]] = {}
         self._trusted: OrderedDict[Connection, None] = OrderedDict()
-
-    def admits(self, end: socket.socket, address: Any) -> bool:  # noqa: ANN401  of whatever family
-        """Whether a new connection is let in: this user's always, those of others as often as they may ask."""
-        there = address[:2] if isinstance(address, tuple) else None
-        peer = self._finder.peer(end, there, end.getsockname()[:2] if there else None)
-        return peer.own or not self._arrivals.take(peer.key)
 
     def enter(self, connection: "Connection", end: socket.socket) -> Peer:
         """Return whose a new connection is; it may end others."""

@@ -1,4 +1,4 @@
-"""Limits: how long a request may be, how many there may be, and how many at once."""
+"""Limits: how long a request may be, and how many there may be at once."""
 
 import asyncio
 from collections import Counter
@@ -9,7 +9,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from autotune.service.callers import Caller, CallerKind
 from autotune.service.problems import problem
-from autotune.service.rates import Buckets, retry_after
 from autotune.service.settings import Limits
 
 # Those that wait for something to happen, and take no time meanwhile.
@@ -17,14 +16,12 @@ _WAITING = ("/events", "/ask")
 
 
 class Limiter:
-    """Keeps requests that were let in within the limits: how long, how many, how many at once."""
+    """Keeps requests that were let in within the limits: how long, and how many at once."""
 
     def __init__(self, app: ASGIApp, limits: Limits) -> None:
         """Stand before `app`."""
         self._app = app
         self._limits = limits
-        self._rates = Buckets(limits.rate_per_s, limits.burst)
-        self._anonymous = Buckets(limits.anonymous_per_s, 10 * limits.anonymous_per_s)
         self._now: Counter[tuple[CallerKind, bool]] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -34,18 +31,13 @@ class Limiter:
             return
         caller: Caller = scope["state"]["caller"]
         follows = scope["path"].endswith(_WAITING)
-        anybody = caller.kind is CallerKind.ANYBODY
-        wait_s = (self._anonymous if anybody else self._rates).take(caller.key)
-        if wait_s and anybody:
-            # Who does not wait for the answer to ask again has few connections to do so.
-            await asyncio.sleep(self._limits.refusal_s)
-        refused = self._too_many(wait_s, anybody=anybody) or self._no_room(caller.kind, follows=follows)
+        refused = self._no_room(caller.kind, follows=follows)
         if refused is not None:
             await refused(scope, receive, send)
             return
         self._now[caller.kind, follows] += 1
         try:
-            body = b"" if anybody else await self._body(scope, receive)
+            body = b"" if caller.kind is CallerKind.ANYBODY else await self._body(scope, receive)
             if isinstance(body, Response):
                 await body(scope, receive, send)
                 return
@@ -53,19 +45,13 @@ class Limiter:
         finally:
             self._now[caller.kind, follows] -= 1
 
-    def _too_many(self, wait_s: float, *, anybody: bool) -> Response | None:
-        if not wait_s:
-            return None
-        rate = self._limits.anonymous_per_s if anybody else self._limits.rate_per_s
-        return problem(429, f"more than {rate:g} requests a second", retry_after(wait_s))
-
     def _no_room(self, kind: CallerKind, *, follows: bool) -> Response | None:
         most = self._limits.followers if follows else self._limits.at_once
         if kind is CallerKind.ANYBODY:
             most = self._limits.anonymous_at_once
         if self._now[kind, follows] >= most:
             what = "followers and waiting clients" if follows else "requests at once"
-            return problem(503, f"there are {most} {what} already", retry_after(1.0))
+            return problem(503, f"there are {most} {what} already", {"Retry-After": "1"})
         return None
 
     async def _body(self, scope: Scope, receive: Receive) -> bytes | Response:

@@ -53,7 +53,6 @@ _WHY = {
     413: "The body is too long.",
     415: "The body is not JSON.",
     422: "The request breaks a rule; `detail` says which.",
-    429: "Too many requests; come again after `Retry-After` seconds.",
     503: "Too much at once, or the storage is away; come again after `Retry-After` seconds.",
 }
 
@@ -61,7 +60,7 @@ _WHY = {
 def answers(*codes: int) -> dict[int | str, dict[str, Any]]:
     """Return the description of problems for OpenAPI; those that any request can meet are among them."""
     schema = {"schema": {"$ref": "#/components/schemas/Problem"}}
-    wanted = sorted({400, 401, 403, 422, 429, 503, *codes})
+    wanted = sorted({400, 401, 403, 422, 503, *codes})
     return {code: {"description": _WHY[code], "content": {MEDIA_TYPE: schema}} for code in wanted}
 
 

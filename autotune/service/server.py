@@ -11,7 +11,6 @@ import uvicorn
 from fastapi import FastAPI
 
 from autotune.service.connections import Visitors, connections_of
-from autotune.service.peers.door import Door
 
 _LOOK_S = 0.1
 # Longer than clients and proxies keep a connection without use (often 60 s): else a request may meet its closing.
@@ -65,7 +64,7 @@ def run(app: FastAPI, *listening: socket.socket) -> None:
         app,
         http=connections_of(visitors),
         ws="none",
-        loop="asyncio",  # another one would not go through the door
+        loop="asyncio",
         log_config=None,
         access_log=False,
         server_header=False,
@@ -75,7 +74,7 @@ def run(app: FastAPI, *listening: socket.socket) -> None:
         timeout_keep_alive=_IDLE_S,
         timeout_graceful_shutdown=_PATIENCE_S,
     )
-    Server(config, app.state.let_go).run(sockets=[Door(one, visitors.admits) for one in listening])
+    Server(config, app.state.let_go).run(sockets=list(listening))
 
 
 def _more_descriptors() -> int:

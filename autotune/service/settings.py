@@ -10,26 +10,18 @@ class Limits:
     """What one client, and all together, may ask of the service.
 
     `headers_s` is how long the headers of a request may take to arrive, `body_s` its body, which has `body_bytes` at
-    most; `unread_s` how long an answer may lie there without any of it being read. `rate_per_s` and `burst` are of
-    the requests of one caller, `refused_per_s` of those without a token that is right; a caller beyond that waits for
-    `refusal_s` to be told so. `at_once` is of all requests in work, of this user and of the others with a token
-    apart; `anonymous_at_once` and `anonymous_per_s` of those that need no token; `followers` of those who follow
-    events, or wait for a run. `strangers` is how many connections there may be that have shown no token,
-    `strangers_each` how many of one user or other host; one that connects more often than `rate_per_s` is turned
-    away.
+    most; `unread_s` how long an answer may lie there without any of it being read. `at_once` is of all requests in
+    work, of this user and of the others with a token apart; `anonymous_at_once` of those that need no token;
+    `followers` of those who follow events, or wait for a run. `strangers` is how many connections there may be that
+    have shown no token, `strangers_each` how many of one user or other host.
     """
 
     body_bytes: int = 64 * 1024
     headers_s: float = 10.0
     body_s: float = 20.0
     unread_s: float = 30.0
-    rate_per_s: float = 200.0
-    burst: int = 400
-    refused_per_s: float = 2.0
-    refusal_s: float = 1.0
     at_once: int = 128
     anonymous_at_once: int = 16
-    anonymous_per_s: float = 20.0
     followers: int = 1000
     strangers: int = 1024
     strangers_each: int = 64

@@ -1,1 +1,1 @@
-"""Peers: who connects to the service, and who is let in at the door."""
+"""Peers: who connects to the service."""

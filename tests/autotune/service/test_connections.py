@@ -2,15 +2,13 @@
 
 import asyncio
 import os
-import socket
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 
 import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
 from autotune.service.connections import Visitors, connections_of
-from autotune.service.peers.door import Door
 from autotune.service.peers.peer import Peer, PeerFinder
 from autotune.service.settings import Limits
 from tests.autotune.service.serving import serving
@@ -171,23 +169,6 @@ def test_this_user_and_those_with_a_token_keep_their_connections():
                 assert await still_there(*one)
 
     asyncio.run(scene())
-
-
-def test_a_stranger_who_comes_too_often_is_turned_away_at_the_door_and_this_user_never():
-    finder = Finder(STRANGER)
-    visitors = Visitors(finder, Limits(rate_per_s=0.001, burst=2), 1000)
-    with Door(socket.create_server(("127.0.0.1", 0)), visitors.admits) as door, ExitStack() as stack:
-        door.setblocking(False)
-        clients = [stack.enter_context(socket.create_connection(door.getsockname())) for _ in range(4)]
-        accepted = [stack.enter_context(door.accept()[0]) for _ in range(2)]
-        assert [one.getpeername() for one in accepted] == [client.getsockname() for client in clients[:2]]
-        with pytest.raises(BlockingIOError):
-            door.accept()
-        assert clients[3].recv(1) == b""
-        finder.user = os.geteuid()
-        for _ in range(5):
-            stack.enter_context(socket.create_connection(door.getsockname()))
-            stack.enter_context(door.accept()[0])
 
 
 HEALTH = """

@@ -83,9 +83,7 @@ REQUESTS = {
 ELSEWHERE = {
     "no token, not this user": test_access.test_another_user_of_this_host_does,
     "more than the token is for": test_access.test_a_token_may_do_what_it_was_made_for,
-    "many requests without a right token, of one user or address": test_access.test_who_guesses_is_made_to_wait,
     "a body that does not arrive within 20 s": test_access.test_a_body_that_does_not_come_is_not_waited_for,
-    "more than 200 requests a second of one caller": test_access.test_who_asks_too_often_is_told_when_to_come_again,
     "a prediction while four others wait, or one takes more than 20 s": test_predictor.test_few_questions_wait,
     "more than 128 requests at once, or 1000 followers": (
         test_access.test_too_many_at_once_are_sent_away_and_those_who_wait_count_apart
