@@ -70,7 +70,7 @@ class StoredStudies:
 
     @property
     def _engine(self) -> Engine:
-        # Of a file that cannot be written a copy is read: a new one, when there is anything new.
+        # How a file that cannot be written is read depends on whether somebody writes it now.
         return tables_engine(self._url) if self.read_only and sqlite_path(self._url) else self._storage.engine
 
     def versions(self) -> Mapping[str, int]:

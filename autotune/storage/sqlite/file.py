@@ -1,17 +1,15 @@
 """A storage's SQLite file: read by anybody who may read it, and whole when a process that wrote it has ended.
 
 Others read a file while it is written, since new transactions first go to a log beside it (`-wal`, with an index,
-`-shm`). SQLite can read such a file only where it can make both, or where they are there. So a file in a folder that
-cannot be written is copied, and the copy is read. SQLite's other way, `immutable`, leaves out what is in the log only,
-and reads nonsense if somebody does write.
+`-shm`). SQLite can read such a file only where it can make both, or where they are there. In a folder that cannot be
+written it reads a file without a log as one that does not change (`immutable`); each connection is a short one, so
+whoever begins to write is noticed by the next.
 """
 
 import atexit
 import os
-import shutil
 import sqlite3
-import tempfile
-from contextlib import ExitStack, closing, suppress
+from contextlib import closing, suppress
 from functools import cache
 from pathlib import Path
 from typing import Protocol
@@ -19,20 +17,12 @@ from urllib.parse import quote
 from weakref import WeakSet
 
 from autotune.errors import StorageError
-from autotune.lockfile import temporary_folder
 
 READING = "PRAGMA query_only=ON"
 """What a connection for reading begins with: where it may write, it only tidies up what others left beside the file."""
 
 _LOG, _INDEX = "-wal", "-shm"
 _BUSY_TIMEOUT_S = 5.0
-_ATTEMPTS = 5
-
-Signature = tuple[tuple[int, int, int] | None, ...]
-
-# Copies that this process made, the oldest first; of files that change while they are read again and again, a few.
-_MOST_COPIES = 16
-_copies: dict[tuple[Path, Signature], Path] = {}
 
 
 class Connections(Protocol):
@@ -50,13 +40,22 @@ def sqlite_address(path: Path) -> str:
 
     Raises:
         OSError: there is no such file, or it cannot be read.
+        StorageError: a part of it is in a log that cannot be read here.
     """
     if _can_write(path):
         # The last one who closes it takes away the log and its index; whoever may not write would leave them.
         return _address(path, "rw")
     if all(_beside(path, suffix).exists() for suffix in (_LOG, _INDEX)) or not _has_log(path):
         return _address(path, "ro")
-    return _address(_copy(path.absolute()), "rw")
+    log = _beside(path, _LOG)
+    if log.exists():
+        msg = (
+            f"storage {path} cannot be read here: a crash has left its newest results in {log.name}, and the folder "
+            "cannot be written; let its owner use any command on it (autotune list), or copy both files into a folder "
+            "of yours, and name the copy by --storage"
+        )
+        raise StorageError(msg)
+    return f"{_address(path, 'ro')}&immutable=1"
 
 
 def check_writable(path: Path) -> None:
@@ -100,50 +99,6 @@ def _merge_log(path: Path) -> None:
         closing(sqlite3.connect(_address(path, "rw"), uri=True, timeout=_BUSY_TIMEOUT_S)) as connection,
     ):
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-
-
-def _copy(path: Path) -> Path:
-    """Return a copy of a file with its log, as they are on disk; it is removed when this process ends."""
-    for _ in range(_ATTEMPTS):
-        signature = _signature(path)
-        if (path, signature) in _copies:
-            return _copies[path, signature]
-        folder = Path(tempfile.mkdtemp(dir=_folder_of_copies()))
-        copy = folder / path.name
-        shutil.copyfile(path, copy)
-        with suppress(FileNotFoundError):
-            shutil.copyfile(_beside(path, _LOG), _beside(copy, _LOG))
-        if _signature(path) == signature:
-            _keep(path, signature, copy)
-            return copy
-    msg = f"{path} is being written, and cannot be copied meanwhile; use the same command again"
-    raise StorageError(msg)
-
-
-@cache
-def _folder_of_copies() -> Path:
-    until_the_end = ExitStack()
-    atexit.register(until_the_end.close)
-    return until_the_end.enter_context(temporary_folder("reading"))
-
-
-def _keep(path: Path, signature: Signature, copy: Path) -> None:
-    _copies[path, signature] = copy
-    while len(_copies) > _MOST_COPIES:
-        shutil.rmtree(_copies.pop(next(iter(_copies))).parent, ignore_errors=True)
-
-
-def _signature(path: Path) -> Signature:
-    """Return what changes when somebody writes the file or its log."""
-    return tuple(_state(file) for file in (path, _beside(path, _LOG)))
-
-
-def _state(path: Path) -> tuple[int, int, int] | None:
-    try:
-        status = path.stat()
-    except FileNotFoundError:
-        return None
-    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _can_write(path: Path) -> bool:
