@@ -1,3 +1,4 @@
+from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -5,7 +6,7 @@ import numpy as np
 import pytest
 
 from autotune.cli.ablations import conclusion
-from autotune.cli.commands import compare
+from autotune.cli.session_options import SessionOptions
 from autotune.comparison.ablation import ablate
 from autotune.comparison.confirm import confirm
 from autotune.comparison.findings import stored_ablation
@@ -246,8 +247,9 @@ def test_a_session_gives_what_was_stopped_its_chance_before_it_says_that_nothing
 def test_an_ablation_of_what_is_not_feasible_says_so(tmp_path, monkeypatch):
     store = store_of(tmp_path, (3, 3.0, 30.0))
     monkeypatch.setattr(tuning_session, "ablate_study", lambda *_: None)
-    monkeypatch.setattr(compare, "stored", lambda *_: (STUDY, SimpleNamespace(url=store.url, name="paper", queue=None)))
-    monkeypatch.setattr(compare, "replace", lambda settings, **_: settings)
+    settings = SimpleNamespace(url=store.url, name="paper", queue=None)
+    monkeypatch.setattr(SessionOptions, "of_stored", lambda *_: (STUDY, settings))
+    monkeypatch.setattr(SessionOptions, "displayed", lambda *_: nullcontext((settings, None)))
     ended = invoke("ablate", "paper")
     assert ended.exit_code == ExitCode.NOTHING_FEASIBLE
     words = " ".join(ended.stdout.split())
