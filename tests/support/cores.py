@@ -18,7 +18,7 @@ from xdist.scheduler import LoadFileScheduling
 from autotune.machines.this_machine import this_machine
 
 _MARK = re.compile(r"pytest\.mark\.cores\b(\(1\))?")
-_SLOW = re.compile(r"pytest\.mark\.slow\b")
+_SLOW = re.compile(r"pytest\.mark\.(?:slow|full)\b")
 
 
 class Wanted(Enum):
