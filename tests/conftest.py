@@ -88,7 +88,7 @@ def sqlite(tmp_path):
     return f"sqlite:///{tmp_path / 'autotune.db'}"
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
 def address(request):
     """Return the address of a fresh storage: one test for each kind."""
     return request.getfixturevalue(request.param)

@@ -131,6 +131,7 @@ def test_no_worker_gets_a_file_that_would_wait_for_a_core(tmp_path):
     assert work.next_of(first)[:3] == "one"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(this_machine().cores < 2, reason="two tests at a time need two cores")
 def test_files_that_take_one_core_go_on_side_by_side(tmp_path):
     for name, text in {"conftest": CONFTEST, "test_a": ONE, "test_b": ONE}.items():

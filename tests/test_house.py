@@ -1,8 +1,11 @@
 """The structure of the code: no rooms import each other in a circle, and the tests mirror the rooms."""
 
+import pytest
+
 from tests.support.structure import ROOT, circles, modules, rooms
 
 
+@pytest.mark.slow
 def test_no_rooms_import_each_other_in_a_circle():
     assert not circles(rooms(modules()))
 

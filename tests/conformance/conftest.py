@@ -42,7 +42,7 @@ class Kind:
 REAL = {"slurm": "slurm", "grid-engine": "grid_engine"}
 KINDS = [
     pytest.param(Kind(None), id="local"),
-    *(pytest.param(Kind(name), id=f"fake-{name}") for name in BATCH_SYSTEMS),
+    *(pytest.param(Kind(name), id=f"fake-{name}", marks=pytest.mark.slow) for name in BATCH_SYSTEMS),
     *(pytest.param(Kind(name, is_real=True), id=f"real-{name}", marks=pytest.mark.full) for name in REAL),
 ]
 

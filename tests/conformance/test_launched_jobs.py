@@ -75,6 +75,7 @@ def test_cpu_time_is_that_of_the_whole_tree(launcher, folder):
     assert usage.elapsed_s >= usage.cpu_s / len(os.sched_getaffinity(0)) - 0.05
 
 
+@pytest.mark.slow
 def test_memory_is_that_of_the_whole_tree(launcher, folder):
     hold = "import time; block = bytearray(b'x') * (80 * 2**20); print('ready', flush=True); time.sleep(1.5)"
     start = f"import subprocess, sys; child = subprocess.Popen([sys.executable, '-S', '-c', {hold!r}])"

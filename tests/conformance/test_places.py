@@ -29,12 +29,14 @@ def host_of(launcher, folder, place: Place) -> str:
     return status.affinity.host.partition(".")[0]
 
 
+@pytest.mark.slow
 def test_a_job_starts_on_its_host(cluster, tmp_path):
     assert cluster.hosts.is_free
     for host in reversed(HOSTS):
         assert host_of(cluster, tmp_path / host, Place(host)) == host
 
 
+@pytest.mark.slow
 def test_all_hosts_are_found_one_after_the_other(cluster, tmp_path):
     known: list[str] = []
     for _ in HOSTS:

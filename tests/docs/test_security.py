@@ -234,6 +234,7 @@ def all_called():
     return {(name, path.name) for path in SOURCES for name in called(path)}
 
 
+@pytest.mark.slow
 def test_nothing_changes_its_user():
     changes = {f"os.{name}" for name in ("setuid", "seteuid", "setreuid", "setresuid", "setgid", "setegid", "chown")}
     assert {name for name, _ in all_called()} & changes == set()

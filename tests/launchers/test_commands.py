@@ -65,6 +65,7 @@ def test_an_interrupt_while_a_submission_is_being_started_loses_nothing(command,
     assert (tmp_path / "answer").read_text() == "17\n"
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")
 def test_who_presses_twice_waits_no_more_and_the_submission_goes_on(command, tmp_path, interrupt):
     late = command("touch begun; until [ -e go ]; do sleep 0.01; done; echo a warning >&2; echo 17")

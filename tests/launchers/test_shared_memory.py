@@ -51,6 +51,7 @@ def remove_segment(folder: Path) -> None:
     ctypes.CDLL(None).shmctl(int((folder / "segment").read_text()), 0, None)
 
 
+@pytest.mark.slow
 def test_what_a_job_mapped_and_made_goes_with_it_when_it_is_ended(tmp_path, name):
     assert run(LocalLauncher(), job(tmp_path, name, "time.sleep(60)", 2.0)).reason is EndReason.TIMED_OUT
     assert not name.exists()
@@ -65,6 +66,7 @@ def test_what_a_job_leaves_that_ends_well_stays(tmp_path, name):
     remove_segment(tmp_path)
 
 
+@pytest.mark.slow
 def test_what_others_make_meanwhile_stays_and_so_does_what_was_there(tmp_path, name):
     before, meanwhile = (name.with_name(f"{name.name}-{word}") for word in ("before", "meanwhile"))
     before.touch(mode=0o600)

@@ -161,6 +161,7 @@ def test_a_pause_of_the_machine_does_not_make_a_load_too_high(load, monkeypatch)
     assert next(count for count in tried if count != 200) == 400
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rate", "offered"), [(None, 160), (30.0, 30)])
 def test_what_is_measured_has_headroom_below_the_highest_load_unless_the_load_is_given(
     load, monkeypatch, capsys, rate, offered

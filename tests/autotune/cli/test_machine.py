@@ -98,6 +98,7 @@ def test_mistakes(tmp_path, words, said):
     assert (tmp_path / "there.toml").read_text(encoding="utf-8") == "mine"
 
 
+@pytest.mark.slow
 def test_this_machine_can_be_handed_on(tmp_path):
     ended = run_machine(tmp_path, "--output", "mine.toml")
     assert (ended.returncode, ended.stdout) == (0, ""), ended.stderr

@@ -40,6 +40,7 @@ def test_a_comparison_runs_in_the_mode_that_was_given(store, given, mode):
     assert study.noise.mode == mode
 
 
+@pytest.mark.slow
 def test_nothing_is_accepted_while_somebody_works_on_the_study(store):
     lock = StudyLock.acquire(lock_path(store.url, store.name), store.name)
     try:

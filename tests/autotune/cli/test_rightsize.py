@@ -55,6 +55,7 @@ def test_a_described_machine_is_predicted_without_runs(solver):
     assert {size["configuration"]["np"] for size in found["front"]} <= {1, 2, 4, 8, 16, 32, 48, 96}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("count", "nodes", "said"),
     [
@@ -76,6 +77,7 @@ def test_a_run_may_have_all_nodes_of_a_described_machine(solver, count, nodes, s
     assert bool(said) == ("--max-nodes" in result.stderr)
 
 
+@pytest.mark.slow
 def test_what_was_measured_there_is_found_with_its_installation(solver):
     asked = ("predict", "./solver.toml", "--machine", "gadi", "--nodes", "2", "--json")
     here = json.loads(invoke(*asked).stdout)["setting"]
@@ -113,6 +115,7 @@ def test_a_script_and_a_picture_of_the_chosen_size(solver):
     assert "core-hours" in (solver / "front.svg").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "message"),
     [

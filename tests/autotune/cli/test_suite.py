@@ -220,6 +220,7 @@ class Interrupted:
         return self.tuned(*words)
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_the_suite_and_the_same_command_goes_on(monkeypatch):
     recorded("two", 2.0, 1.0, 3.0)
     recorded("eight", 8.0, 1.0, 9.0)

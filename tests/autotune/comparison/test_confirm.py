@@ -52,6 +52,7 @@ def test_a_lucky_run_is_found_out(store, tmp_path):
     assert verdict.winner == 2
 
 
+@pytest.mark.slow
 def test_no_gain_is_said_to_be_none(store, tmp_path):
     add(store, (DEFAULT, 2.0), ({"np": 8, "malloc": "keep"}, 1.9))
     verdict = confirm(store, manager(tmp_path, PaperExecutor(noisy(0.03))), STUDY)

@@ -85,6 +85,7 @@ def test_a_winner_that_breaks_a_limit_in_fresh_runs_gives_way_to_the_next_best(t
     assert again.launched == []
 
 
+@pytest.mark.slow
 def test_where_nothing_keeps_the_limits_in_fresh_runs_the_nearest_is_told(tmp_path, monkeypatch):
     store = store_of(tmp_path, (3, 3.0, 30.0), (4, 4.0, 19.0), (2, 2.0, 40.0))
     assert confirm(store, manager(tmp_path, PaperExecutor(model())), STUDY) is None

@@ -103,6 +103,7 @@ def test_sides_are_told_apart_by_their_duets_whatever_disturbed_both_runs_of_one
     ]
 
 
+@pytest.mark.slow
 def test_a_side_that_fails_drops_out_and_the_others_go_on(tmp_path):
     executor = Beside()
     executor._model = lambda configuration: (

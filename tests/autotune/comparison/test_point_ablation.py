@@ -176,6 +176,7 @@ def test_a_session_takes_the_point_of_the_weights_apart(store, study, tmp_path, 
     assert (found.winner, [one.metric for one in found.by_metric]) == (1, ["wall_s", "memory"])
 
 
+@pytest.mark.slow
 def test_where_the_weights_choose_the_default_nothing_runs_and_it_is_said(tmp_path, monkeypatch):
     study, executor = study_of("memory", memory=1), PaperExecutor(ran)
     store = store_of(tmp_path, study, DEFAULT, {"np": 4, "blas": "fast"})

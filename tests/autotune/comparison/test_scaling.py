@@ -43,6 +43,7 @@ def by_processes(found, kind):
     return {point.processes: point for point in found.scaling if point.kind == kind}
 
 
+@pytest.mark.slow
 def test_strong_and_weak_scaling_are_against_the_fewest_processes(tmp_path):
     found, _ = swept(tmp_path, amdahl)
     strong, weak = by_processes(found, "strong"), by_processes(found, "weak")

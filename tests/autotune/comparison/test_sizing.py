@@ -69,6 +69,7 @@ def test_other_predictions_learn_from_its_runs(store, tmp_path):
     assert {row.configuration["np"]: row.value for row in known}[4] == pytest.approx(30.0)
 
 
+@pytest.mark.slow
 def test_a_run_that_fails_is_told_apart_and_the_next_size_is_taken(store, tmp_path):
     def model(configuration):
         return failed(FailureKind.APPLICATION_ERROR) if configuration["np"] == 4 else timed(configuration)
@@ -78,6 +79,7 @@ def test_a_run_that_fails_is_told_apart_and_the_next_size_is_taken(store, tmp_pa
     assert [configuration["np"] for _, configuration in executor.launched].count(4) == 1
 
 
+@pytest.mark.slow
 def test_a_size_that_barely_meets_the_deadline_runs_again_as_a_round_of_its_own(store, tmp_path):
     executor = PaperExecutor(timed)
     found = sized(store, tmp_path, executor, Limits(31.0), runs=8)
@@ -87,6 +89,7 @@ def test_a_size_that_barely_meets_the_deadline_runs_again_as_a_round_of_its_own(
     assert len(rounds) == len(set(rounds)) == len(executor.launched)
 
 
+@pytest.mark.slow
 def test_fewer_nodes_and_whole_nodes(store, tmp_path):
     found = sized(store, tmp_path, PaperExecutor(timed), Limits(150.0), most_nodes=1, whole_nodes=True)
     assert (found.chosen.nodes, found.chosen.cores, found.chosen.configuration["np"]) == (1, 4, 4)
@@ -104,6 +107,7 @@ def test_energy_is_limited_by_what_meters_tell(store, tmp_path):
     assert 50.0 * found.chosen.cores * found.chosen.time_s <= 7.0e3
 
 
+@pytest.mark.slow
 def test_energy_is_limited_where_a_metric_is_one(store, tmp_path):
     with pytest.raises(CannotRunHereError, match="no metric of study 'paper' is an energy, with the unit J, kJ"):
         sized(store, tmp_path, PaperExecutor(timed), Limits(energy_j=1e4))

@@ -96,6 +96,7 @@ def test_folders_of_a_study_that_came_from_another_storage_stay_where_they_are(s
     assert study.read(success=["time"]).valid == 1
 
 
+@pytest.mark.slow
 def test_what_was_made_before_the_runs_stays_for_a_study_of_the_same_name(study):
     runs = study.folder / "autotune-runs" / "mine"
     (runs / "plan").mkdir()
@@ -207,6 +208,7 @@ def test_the_service_sees_what_was_read_again_reset_and_deleted_by_others(study,
     assert counts() == (1, 1, {})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["delete", "reset"])
 def test_whoever_starts_on_a_server_while_the_user_thinks_keeps_the_study(tmp_path, postgresql, monkeypatch, command):
     monkeypatch.chdir(tmp_path)
@@ -225,6 +227,7 @@ def test_whoever_starts_on_a_server_while_the_user_thinks_keeps_the_study(tmp_pa
     assert folders(study) == ["00001"]
 
 
+@pytest.mark.slow
 def test_on_a_server_a_study_is_read_again_renamed_reset_and_deleted_too(tmp_path, postgresql, monkeypatch):
     monkeypatch.chdir(tmp_path)
     study = CommandStudy(tmp_path, url=postgresql)

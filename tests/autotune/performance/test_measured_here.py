@@ -112,6 +112,7 @@ def test_where_the_verdict_finds_no_sure_gain_the_default_is_proposed(few):
     assert any("a verdict does not find the best sure to beat it" in line for line in found.grounds)
 
 
+@pytest.mark.slow
 def test_only_a_verdict_makes_a_measured_configuration_promising():
     rows = study(SECONDS_OF)
     looks = PerformanceModel(tuple(rows)).best(SPACE, rows[0].setting, 3)
@@ -124,6 +125,7 @@ def test_only_a_verdict_makes_a_measured_configuration_promising():
     assert sure.to_dict()["proposals"][0]["by_verdict"] is True
 
 
+@pytest.mark.slow
 def test_the_verdict_comes_from_storage(sqlite):
     store = StudyStore.create(sqlite, "a", definition(SPACE))
     for x, seconds in ((1, 10.0), (2, 9.0)):

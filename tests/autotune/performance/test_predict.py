@@ -340,6 +340,7 @@ def test_the_neighbours_of_failures_come_later_by_efficiency(asked):
     assert found not in [usual, *near]
 
 
+@pytest.mark.slow
 def test_the_neighbours_of_failures_come_later_by_time(asked):
     known = [Measured(replace(asked.setting, machine="mars"), {"x": x, "y": 1, "z": 2}, 9.0 / x) for x in range(1, 13)]
     assert predict(asked, known, 1).proposals[0].configuration["x"] == 16

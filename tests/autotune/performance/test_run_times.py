@@ -131,6 +131,7 @@ def test_ratios_are_surer_than_times_where_the_level_is_unknown():
     assert (ratio.half[1:] < 0.4 * model.estimate(cases(here, [4, 16])).half).all()
 
 
+@pytest.mark.slow
 def test_rows_of_the_setting_itself_tell_its_level():
     levels = [0.0, 0.7, -0.5, 0.3, 0.1, 3.0]
     known = rows("abcdef", (100, 200), (1, 2, 4, 8, 16, 32), levels=levels)

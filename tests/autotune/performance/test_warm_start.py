@@ -25,6 +25,7 @@ def known_without(machine):
     return [one for other in FACTS if other != machine for one in measured(other, ALL)]
 
 
+@pytest.mark.slow
 def test_what_beats_the_default_on_every_known_machine_comes_first(store):
     display = ListDisplay()
     found = warm_start(store, SPACE, setting("two"), known_without("two"), display)

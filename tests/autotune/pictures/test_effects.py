@@ -41,6 +41,7 @@ def marks(chart, kind):
     return [mark for panel in chart.panels for mark in panel.marks if isinstance(mark, kind)]
 
 
+@pytest.mark.slow
 def test_a_study_has_what_matters_and_the_two_that_matter_most_over_each_other():
     found = {chart.name: chart for chart in every_chart_of(study(added, 40))}
     assert list(found) == [name for name in NAMES if name in found]
@@ -59,6 +60,7 @@ def test_a_study_has_what_matters_and_the_two_that_matter_most_over_each_other()
     assert modelled_charts(study(added, 4)) == []
 
 
+@pytest.mark.slow
 def test_the_contour_has_the_valid_pairs_with_the_others_as_in_the_winner():
     about = study(tied, 30, space=TIED)
     chart = contour(about, study_process(about), ("ranks", "threads"))

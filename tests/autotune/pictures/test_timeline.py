@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from autotune.pictures.chart import Role
 from autotune.pictures.files import save
 from autotune.pictures.timeline import timeline
@@ -61,6 +63,7 @@ def test_replays_and_runs_without_a_start_have_none():
     assert timeline(NOTHING, RUNS[:1]) is None
 
 
+@pytest.mark.slow
 def test_it_is_drawn_and_many_runs_are_thinned(tmp_path):
     many = [run(k, k % 60, took(0.5), k % 40) for k in range(4000)]
     chart = timeline(NOTHING, many)

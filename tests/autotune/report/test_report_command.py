@@ -26,6 +26,7 @@ def report(*words, code=0):
     return found
 
 
+@pytest.mark.slow
 def test_html_goes_to_a_file_here_and_the_others_to_the_output(study, tmp_path):
     found = report("paper")
     assert found.stdout == ""
@@ -57,6 +58,7 @@ def test_a_file_that_cannot_be_written_is_named(study, tmp_path):
     assert "file/report.html" in found.output.replace("\n", "")
 
 
+@pytest.mark.slow
 def test_a_full_disk_leaves_what_was_there_before_and_no_half_file(study, tmp_path, monkeypatch):
     (tmp_path / "paper.html").write_text("before")
 
@@ -69,6 +71,7 @@ def test_a_full_disk_leaves_what_was_there_before_and_no_half_file(study, tmp_pa
     assert [path.name for path in tmp_path.iterdir() if "autotune.db" not in path.name] == ["paper.html"]
 
 
+@pytest.mark.slow
 def test_a_pdf_is_all_that_is_written(study, tmp_path, monkeypatch):
     monkeypatch.setattr("autotune.report.printing.to_pdf", lambda html: f"%PDF {html[:15]}".encode())
     assert "report: paper.pdf" in report("paper", "--pdf", "paper.pdf").stderr

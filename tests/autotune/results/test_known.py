@@ -115,6 +115,7 @@ def test_what_the_winner_cannot_be_compared_with_is_said(sqlite):
     assert known_of(lost, summarise(lost)).sentence == "the default failed"
 
 
+@pytest.mark.slow
 def test_each_machine_and_each_workload_has_a_row(sqlite):
     elsewhere = {"host": "there", "cores": 64, "cpu_model": "vellum"}
     stores = [

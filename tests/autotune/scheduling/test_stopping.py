@@ -159,6 +159,7 @@ def test_a_stop_holds_while_nothing_changed():
     assert not StoppingForecast(3, ExpectedGain(20, 0.005), 0.01).holds(standings, study)
 
 
+@pytest.mark.slow
 def test_a_whole_study_says_why_it_stopped_and_goes_on_when_told(tmp_path):
     display = ListDisplay()
     summary = replays.replayed(tmp_path, display, budget=AUTO, repeats=NO_CAPS)
@@ -177,6 +178,7 @@ def test_a_whole_study_says_why_it_stopped_and_goes_on_when_told(tmp_path):
     assert "search: 20 more trials would make the best" in more.text()
 
 
+@pytest.mark.slow
 def test_a_stop_in_the_middle_of_the_verdict_is_remembered(tmp_path, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt

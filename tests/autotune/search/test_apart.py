@@ -68,6 +68,7 @@ def sampler(slowly):
     return made
 
 
+@pytest.mark.slow
 def test_a_process_makes_the_plan_that_would_be_made_here():
     told = history(60, 50)
     here = ValidSetSampler(SQUARE).new_plan(told, np.random.default_rng(3), 0, ahead=True)

@@ -103,6 +103,7 @@ def test_a_study_tries_a_hint_that_another_process_stored(address):
     assert asker.ask(seen).configuration not in HINTS
 
 
+@pytest.mark.slow
 def test_a_hint_that_would_show_nothing_new_is_passed_over(address):
     asker = Asker(StudyStore.create(address, "paper", definition(SPACE)), ValidSetSampler(SPACE))
     for configuration in (FEW, MORE):

@@ -120,6 +120,7 @@ def some(number, seed=0):
     return np.random.default_rng(seed).permutation(len(ROWS))[:number]
 
 
+@pytest.mark.slow
 def test_a_guide_that_is_right_saves_most_of_the_trials():
     cold = median_trials(lambda costs: None)
     assert 10 <= cold <= TRIALS

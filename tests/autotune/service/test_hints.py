@@ -45,6 +45,7 @@ def test_the_space_is_described_with_its_rules(app):
     assert found["default"] == {"np": 8}
 
 
+@pytest.mark.slow
 def test_a_hint_waits_until_it_is_tried(app, settings):
     given = give(app, FEW, "half the ranks")
     assert given.status_code == 201

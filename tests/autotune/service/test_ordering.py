@@ -138,6 +138,7 @@ def test_the_cost_is_that_of_trials_of_the_same_study_file(studies, sqlite):  # 
         studies.estimate(new(study="nonsense"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fields", "words"),
     [

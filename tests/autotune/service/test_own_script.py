@@ -72,6 +72,7 @@ def test_what_a_run_printed_is_shown_from_its_own_folder_only(settings, monkeypa
     assert trial.printed(run) == {"stdout": "", "stderr": ""}
 
 
+@pytest.mark.slow
 def test_the_own_user_gets_what_the_command_prints(settings, monkeypatch):
     come_from(monkeypatch, os.geteuid())
     app, store = create_app(settings), StudyStore.read(settings.url, "qe")

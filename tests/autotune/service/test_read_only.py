@@ -64,6 +64,7 @@ def test_everything_can_be_seen_and_nothing_changed(folder):
     assert [one["name"] for one in ask(app).json()] == ["paper"]
 
 
+@pytest.mark.slow
 def test_what_is_known_to_work(folder):
     (known,) = ask(service(folder), path="/known").json()
     assert (known["program"], known["configuration"], known["confirmed"]) == ("paper", OTHER, False)

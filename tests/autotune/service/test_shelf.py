@@ -101,6 +101,7 @@ def test_the_study_of_another_program_is_neither_shown_nor_touched(address):
     assert theirs.user_attrs == {"x": 1}
 
 
+@pytest.mark.slow
 def test_a_study_that_somebody_works_on_is_not_given(sqlite):
     made(sqlite)
     lock = StudyLock.acquire(lock_path(sqlite, "mine"), "mine")

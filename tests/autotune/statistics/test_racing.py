@@ -60,6 +60,7 @@ def test_a_race_that_was_ended_early_is_seldom_decided_wrongly_however_often_one
     assert wrong <= RULES.error_rate + 0.01
 
 
+@pytest.mark.slow
 def test_a_clearly_slower_challenger_costs_one_run_and_a_tie_more():
     slower = [runs for _, runs, _ in races(lambda rng: 0.3)]
     tie = [runs for _, runs, _ in races(lambda rng: -log(1 + RULES.min_gain))]

@@ -78,6 +78,7 @@ def test_what_was_taken_is_seen_by_everybody_and_given_up_once(leases):
     assert [lease.place for lease in other.all()] == ["b"]
 
 
+@pytest.mark.slow
 def test_of_places_that_are_taken_together_one_has_those_that_nobody_else_has(leases):
     one, other = leases.book("one"), leases.book("other")
     assert one.take_all({}) == frozenset()

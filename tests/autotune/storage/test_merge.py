@@ -73,6 +73,7 @@ def test_two_studies_of_one_name_stay_two_with_all_that_is_known_of_them(ada, bo
         assert by_optuna.mark == StudyStore.read(source, "paper").mark
 
 
+@pytest.mark.slow
 def test_the_same_again_gives_nothing_new(ada, bob, address):
     merged([ada, bob], address)
     before = [(study.name, study.trials()) for study in stored_studies(address)]
@@ -81,6 +82,7 @@ def test_the_same_again_gives_nothing_new(ada, bob, address):
     assert [(study.name, study.trials()) for study in stored_studies(address)] == before
 
 
+@pytest.mark.slow
 def test_a_study_that_went_on_is_brought_up_to_date_and_an_older_copy_changes_nothing(ada, bob, address, tmp_path):
     merged([ada], url_of(tmp_path, "older.db"))
     merged([bob, ada], address)
@@ -100,6 +102,7 @@ def test_the_merged_study_can_be_gone_on_with(ada, address):
     assert merged([ada], address) == [[("paper", "paper", Action.NOTHING)]]
 
 
+@pytest.mark.slow
 def test_copies_that_both_went_on_are_refused_and_the_target_is_as_it_was(ada, bob, address, tmp_path):
     merged([ada], url_of(tmp_path, "copy.db"))
     merged([ada], address)
@@ -149,6 +152,7 @@ def test_runs_that_were_read_again_replace_those_of_an_older_copy(ada, address, 
     assert stored_study(address, "paper").runs()[0].outcome == took(9.0)
 
 
+@pytest.mark.slow
 def test_copies_that_were_both_changed_are_refused(ada, address, tmp_path):
     merged([ada], address)
     amended(ada, 8.0)
@@ -190,6 +194,7 @@ def test_an_error_while_writing_leaves_no_target(ada, bob, tmp_path):
     assert not (tmp_path / "all.db").exists()
 
 
+@pytest.mark.slow
 def test_a_dry_run_says_the_same_and_writes_nothing(ada, bob, tmp_path):
     target = url_of(tmp_path, "all.db")
     dry = merged([ada, bob, ada], target, dry_run=True)
@@ -231,6 +236,7 @@ def test_studies_of_other_programs_are_left_out_and_named(ada, tmp_path):
     assert len(done[0].left_out) == 1
 
 
+@pytest.mark.slow
 def test_nobody_may_tune_in_the_target(ada, bob, tmp_path, monkeypatch):
     merged([ada], url_of(tmp_path, "all.db"))
     (tmp_path / "all.db.paper.lock").touch()
@@ -239,6 +245,7 @@ def test_nobody_may_tune_in_the_target(ada, bob, tmp_path, monkeypatch):
         merged([bob], url_of(tmp_path, "all.db"))
 
 
+@pytest.mark.slow
 def test_the_command(ada, bob, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     words = ["merge", "ada.db", "bob.db", "--into", "all.db"]

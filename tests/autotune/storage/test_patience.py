@@ -143,6 +143,7 @@ def cutting(port):
                 one.close()
 
 
+@pytest.mark.slow
 def test_what_a_server_has_committed_when_the_connection_is_cut_is_stored_once(postgresql_server, postgresql):
     with cutting(postgresql_server.port) as (port, cuts):
         store = study(postgresql.replace(f":{postgresql_server.port}/", f":{port}/"))

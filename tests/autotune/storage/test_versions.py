@@ -82,6 +82,7 @@ StudyStore.create(sys.argv[1], "paper", PAPER)
 """
 
 
+@pytest.mark.slow
 def test_killed_before_its_tables_were_complete_it_left_none(address):
     storages.foreign(address)
     before = storages.rows(address)
@@ -102,6 +103,7 @@ StudyStore.create(sys.argv[1], sys.argv[2], PAPER)
 """
 
 
+@pytest.mark.slow
 def test_of_several_that_open_it_first_at_once_none_fails(address):
     storages.foreign(address)
     pipe = subprocess.PIPE

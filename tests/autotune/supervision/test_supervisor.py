@@ -167,6 +167,7 @@ def test_a_study_that_ended_by_itself_is_not_started_again(service, supervisor, 
     assert supervisor.resume("mine").state == "running"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("does", "said"), [("die 9", "killed by SIGKILL"), ("exit 1", "crashed (exit code 1)")])
 def test_one_that_dies_again_and_again_is_given_up_with_its_last_words(service, supervisor, does, said):
     supervisor.submit(service.order(does=does))
@@ -181,6 +182,7 @@ def test_one_that_dies_again_and_again_is_given_up_with_its_last_words(service, 
     assert len(service.starts()) == 2 * DEATHS
 
 
+@pytest.mark.slow
 def test_one_whose_storage_is_away_is_started_until_it_is_back(service, supervisor):
     supervisor.submit(service.order(does="exit 5"))
     service.ticks_while(supervisor, lambda: len(service.starts()) <= DEATHS)
@@ -191,6 +193,7 @@ def test_one_whose_storage_is_away_is_started_until_it_is_back(service, supervis
     service.ticks_while(supervisor, lambda: not (is_ready(service) and supervisor.state("mine").state == "running"))
 
 
+@pytest.mark.slow
 def test_deaths_after_a_finished_trial_are_not_counted_together(service, supervisor):
     supervisor.submit(service.order(does="advance die 9"))
     service.ticks_while(supervisor, lambda: len(service.starts()) <= 2 * DEATHS)

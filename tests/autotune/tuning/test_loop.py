@@ -101,6 +101,7 @@ def test_the_same_budget_again_runs_nothing_and_a_larger_one_runs_the_rest(tmp_p
     assert not set(keys(more.launched[1:])) & set(keys(first.launched))
 
 
+@pytest.mark.slow
 def test_an_exhausted_space_ends_the_study(tmp_path):
     executor = PaperExecutor(bowl)
     store, _, runner = session(tmp_path, executor, trials=1000)
@@ -108,6 +109,7 @@ def test_an_exhausted_space_ends_the_study(tmp_path):
     assert len(executor.launched) == SPACE.size.value == len(store.trials())
 
 
+@pytest.mark.slow
 def test_interrupted_at_any_launch_the_study_ends_as_if_it_had_not_been(tmp_path):
     whole = tmp_path / "whole"
     whole.mkdir()
@@ -286,6 +288,7 @@ def test_a_warm_up_is_short_and_no_measurement(tmp_path):
     assert store.trials()[0].complete
 
 
+@pytest.mark.slow
 def test_close_configurations_are_run_again_and_clearly_slower_ones_are_not(tmp_path):
     executor = PaperExecutor(noisy(steep, 0.1))
     store, _, runner = session(tmp_path, executor, trials=25, repeats=REPEATS)
@@ -348,6 +351,7 @@ def test_a_drifting_machine_is_noticed_and_does_not_choose_the_winner(tmp_path):
     assert found.incumbent.configuration["np"] == 4
 
 
+@pytest.mark.slow
 def test_an_interrupted_race_goes_on_with_the_runs_that_ended(tmp_path):
     whole = tmp_path / "whole"
     whole.mkdir()

@@ -103,6 +103,7 @@ def test_a_replay_starts_neither_ray_nor_a_claim_on_cores(tmp_path, monkeypatch)
     assert claimed == []
 
 
+@pytest.mark.slow
 def test_the_same_seed_is_the_same_study_and_another_is_another(tmp_path):
     folders = [tmp_path / name for name in "abc"]
     for folder, seed in zip(folders, (1, 1, 2), strict=True):
@@ -348,6 +349,7 @@ def test_the_shipped_replay_as_a_person_types_it(tmp_path):
     assert any("only 20 of" in note for note in found["notes"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "said"),
     [

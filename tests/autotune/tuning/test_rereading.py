@@ -200,6 +200,7 @@ def test_a_trial_of_which_a_run_cannot_be_read_begins_anew(study):
     assert study.values == {0: [8.0], 1: []}
 
 
+@pytest.mark.slow
 def test_a_failure_of_the_program_itself_is_read_again_and_stays_one(study):
     study.run(1, "time 4 DONE\n", exit_code=3)
     assert study.read(success=["time"]).valid == 0

@@ -86,6 +86,7 @@ def test_without_an_age_nothing_is_removed(study):
     assert folders(study) == ALL
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [("--older-than", "30d"), ("--all",), ("--dry-run",), ("--yes",)])
 def test_what_is_about_removing_needs_prune(study, words):
     ended = runs(study, *words)

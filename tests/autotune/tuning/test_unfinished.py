@@ -79,6 +79,7 @@ def settings(tmp_path, monkeypatch):
     return SessionSettings(url, "mine", tmp_path / "runs", here, LocalLauncher(), deadline=deadline)
 
 
+@pytest.mark.slow
 def test_what_ended_is_stored_and_the_same_command_goes_on(settings, tmp_path):
     study = studyfile.load(tmp_path / "mine.toml", [])
     with pytest.raises(UnfinishedError, match=r"(?s)every finished run is stored: 11 of at most 20 trials"):

@@ -46,6 +46,7 @@ def columns(configurations):
     return found | {"scalapack": np.ones(count), "pw_version": np.array(["7.2"] * count, dtype=object)}
 
 
+@pytest.mark.slow
 def test_labels_layouts_and_the_cost_model_agree_in_a_thousand_configurations(tmp_path):
     sample = [*SPACE.sample(np.random.default_rng(0), 1000), *LEFT_TO_PWX]
     found = columns(sample)

@@ -357,6 +357,7 @@ def test_misspelt_names_are_found_and_aliases_are_not():
     assert "UCX_TLS" in sentence
 
 
+@pytest.mark.slow
 @given(
     st.sets(st.sampled_from([*HERE, *CLUSTER])),
     st.booleans(),

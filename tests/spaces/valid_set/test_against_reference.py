@@ -26,6 +26,7 @@ def a_space(parts):
     return space
 
 
+@pytest.mark.slow
 @MANY
 @given(spaces_parts())
 def test_lists_exactly_the_valid_ones_in_order(parts):
@@ -40,6 +41,7 @@ def test_lists_exactly_the_valid_ones_in_order(parts):
     assert list(space.configurations()) == expected
 
 
+@pytest.mark.slow
 @MANY
 @given(spaces_parts(), st.randoms(use_true_random=False))
 def test_membership_is_that_of_the_reference(parts, random):
@@ -119,6 +121,7 @@ def test_neighbours_are_valid_and_new(parts):
         assert set(hashable(neighbours)) <= set(hashable(expected))
 
 
+@pytest.mark.slow
 @SOME
 @given(spaces_parts())
 def test_plain_neighbours_are_mutual(parts):

@@ -36,6 +36,7 @@ def test_a_constraint_over_facts_can_be_false():
         _ = space.size
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(spaces_parts())
 def test_a_conflict_is_minimal(parts):

@@ -77,6 +77,7 @@ def test_a_winner_that_lost_no_longer_wins(store, tmp_path):
     assert finding.to_dict()["changes"][0]["since"] == 1
 
 
+@pytest.mark.slow
 def test_a_winner_that_fails_is_an_alarm(store, tmp_path):
     def model(configuration):
         return failed(FailureKind.APPLICATION_ERROR, "no such library") if configuration.get("blas") else took(2.0)

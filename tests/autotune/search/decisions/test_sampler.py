@@ -58,6 +58,7 @@ def test_proposals_are_valid_new_and_follow_from_seed_and_trials():
     assert spent(30)[3] == proposed
 
 
+@pytest.mark.slow
 def test_a_table_of_a_few_runs_is_nearly_right_and_never_worse_than_the_default():
     for sign in (1.0, -1.0):
         sampler, rows, seen, _ = spent(34, sign)

@@ -1,8 +1,10 @@
 """What users note of a study: tags, a text, and whether the list leaves it out; who began it, and when."""
 
+import pytest
 from playwright.sync_api import expect
 
 
+@pytest.mark.slow
 def test_notes_are_kept_shown_and_found(fake, new_page, keep):
     fake.add("done", "finished", 12)
     fake.add("other", "finished", 12)
@@ -29,6 +31,7 @@ def test_notes_are_kept_shown_and_found(fake, new_page, keep):
     keep(page, "tags")
 
 
+@pytest.mark.slow
 def test_the_list_leaves_out_what_is_archived_and_the_address_says_where_it_does_not(fake, new_page):
     fake.add("done", "finished", 12)
     fake.add("old", "finished", 12, labels={"tags": [], "note": "", "archived": True})

@@ -6,6 +6,7 @@ from playwright.sync_api import expect
 from tests.autotune.service.page.conftest import DESKTOP, PHONE
 
 
+@pytest.mark.slow
 def test_the_dialog_says_what_it_will_cost_and_sends_every_option(fake, new_page, keep):
     page, _ = new_page(fake.url)
     page.get_by_role("button", name="Start a study").click()
@@ -24,6 +25,7 @@ def test_the_dialog_says_what_it_will_cost_and_sends_every_option(fake, new_page
     assert fake.orders == [{"study": "qe", "trials": 10, "seed": 7, "cores": "0-3", "launcher": "slurm"}]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("viewport", [DESKTOP, PHONE])
 def test_the_button_stays_under_the_pointer_whatever_is_said_of_the_cost(fake, new_page, viewport):
     page, guard = new_page(fake.url, viewport=viewport)
@@ -43,6 +45,7 @@ def test_the_button_stays_under_the_pointer_whatever_is_said_of_the_cost(fake, n
     expect(dialog.get_by_role("alert")).to_contain_text("'many' is neither")
 
 
+@pytest.mark.slow
 def test_where_other_programs_make_the_runs_nothing_is_said_of_cores_or_cost(fake, new_page):
     page, _ = new_page(fake.url)
     page.get_by_role("button", name="Start a study").click()
@@ -54,6 +57,7 @@ def test_where_other_programs_make_the_runs_nothing_is_said_of_cores_or_cost(fak
     expect(dialog.get_by_label("Launcher")).to_be_hidden()
 
 
+@pytest.mark.slow
 def test_a_study_that_has_ended_is_gone_on_with_and_compared(fake, new_page, keep):
     study = fake.add("done", "finished", 12)
     page, _ = new_page(fake.url, "#/studies/done")
@@ -78,6 +82,7 @@ def test_a_study_that_has_ended_is_gone_on_with_and_compared(fake, new_page, kee
     expect(confirm).to_have_attribute("title", "not possible while the study is running")
 
 
+@pytest.mark.slow
 def test_another_study_is_started_with_the_options_of_one(fake, new_page):
     fake.add("done", "finished", 12)
     page, _ = new_page(fake.url, "#/studies/done")
