@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.docs.commandline import QUICK
 from tests.docs.page import ROOT, Block, Command, Page
 from tests.support import warm
+from tests.support.quick_study import QUICK
 
 _SHIM = f'#!/bin/sh\nexec {sys.executable} -m autotune "$@"\n'
 _STUDY = r"((?:^|&& )(?:[A-Z_]+=\S+ )*(?:autotune|\./run) (?:study|suite) \S+)"

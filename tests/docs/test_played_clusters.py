@@ -6,10 +6,10 @@ import shlex
 
 import pytest
 
-from tests.docs.commandline import QUICK
 from tests.docs.commandline import warm_autotune as autotune
 from tests.docs.front_pages import CANCEL, CLUSTERS, DRY, PILOT
 from tests.docs.page import Page
+from tests.support.quick_study import QUICK
 from tests.support.silicon import silicon
 
 pytestmark = pytest.mark.full

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from autotune.errors import ExitCode
-from tests.docs.commandline import QUICK, autotune, warm_autotune
+from tests.docs.commandline import autotune, warm_autotune
 from tests.docs.front_pages import COMMANDS, words_of
+from tests.support.quick_study import QUICK
 from tests.support.silicon import silicon
 
 pytestmark = [pytest.mark.full, pytest.mark.cores]

@@ -1,4 +1,4 @@
-"""The sections of a study file that let a few runs settle a study."""
+"""What lets a few runs settle a study: sections of its file, or options of its command."""
 
 ONE_RUN = """
 [repeats]
@@ -14,6 +14,21 @@ max_pairs = 3
 rounds = 2
 confidence = 0.75
 """
+QUICK = [
+    word
+    for change in (
+        "verdict.confidence=0.75",
+        "verdict.pairs=3",
+        "verdict.max_pairs=3",
+        "verdict.rounds=2",
+        "verdict.candidates=1",
+        "repeats.max_runs=2",
+        "repeats.warm_up_runs=0",
+        "repeats.baseline_runs=2",
+    )
+    for word in ("--set", change)
+]
+"""Changes of a study file, as words of a command."""
 
 
 def quick_sections(*, high: int = 1000, repeats: str = ONE_RUN, **budget: int) -> str:

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.docs.commandline import QUICK
+from tests.support.quick_study import QUICK
 from tests.support.silicon import silicon
 from tests.support.warm import autotune
 
