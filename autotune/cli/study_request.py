@@ -108,10 +108,10 @@ def choose(
         options = registry.with_own_input(loaded.objective, options, input_file)
     except PlanError as error:
         raise StudyFileError(str(error)) from error
-    return loaded.model_copy(update={"options": options, "name": f"{loaded.name}-{_input_name(input_file)}"})
+    return loaded.model_copy(update={"options": options, "name": f"{loaded.name}-{input_name(input_file)}"})
 
 
-def _input_name(path: str) -> str:
+def input_name(path: str) -> str:
     """Return what an input file is called in the name of its study: my.in and in.my are both `my`."""
     name = Path(path).name
     called = name.removeprefix("in.") if name.startswith("in.") and name != "in." else Path(name).stem

@@ -23,7 +23,7 @@ from autotune import studyfile
 from autotune.cli.app import app
 from autotune.cli.options import StudyName
 from autotune.cli.study_options import StudyOptions
-from autotune.cli.study_request import _input_name, requested
+from autotune.cli.study_request import input_name, requested
 from autotune.errors import AutotuneError
 from autotune.machines.this_machine import this_machine
 from autotune.planning.check import check
@@ -163,7 +163,7 @@ class _Reader:
         elif path.is_file():
             yield from self._mistakes_of_study(path, given.get("changes") or ())
             if given.get("input_file"):
-                self._studies.add(f"{path.stem}-{_input_name(given['input_file'])}")
+                self._studies.add(f"{path.stem}-{input_name(given['input_file'])}")
             if command == "study":
                 options = given | {"name": os.fspath(path), "changes": None, "input_file": None}
                 yield from self._without_unknowable(_errors_of(requested, StudyOptions(**options)))
