@@ -1,24 +1,37 @@
 """The study file of a study in storage."""
 
+import functools
+import logging
+from typing import Any
+
 from pydantic import ValidationError
 
 from autotune.records.study import Definition
 from autotune.studyfile.model import StudyFile
 
+_log = logging.getLogger(__name__)
+
 
 def study_of(definition: Definition) -> StudyFile:
     """Return the study file of a study's newest session.
 
-    It is read leniently, so that results can be shown wherever they are: a section is as by default if it is missing,
-    or cannot be read here (a batch system's plugin is not installed).
+    Results can be shown on any machine, so a section that cannot be read here (its batch system's plugin is not
+    installed, say) has its default, and a warning names it once.
     """
     table = {key: value for key, value in definition.study.items() if key in StudyFile.model_fields}
     name = str(table.pop("name", ""))
-    # A name is required; studies that programs make may have none.
-    given = {"name": "study", "objective": definition.objective} | table
+    # A study file must have a name; studies that programs create may have none.
+    given: dict[str, Any] = {"name": "study", "objective": definition.objective} | table
     try:
         study = StudyFile.model_validate(given)
     except ValidationError as error:
-        wrong = {problem["loc"][0] for problem in error.errors() if problem["loc"]}
-        study = StudyFile.model_validate({key: value for key, value in given.items() if key not in wrong})
+        unreadable = {str(problem["loc"][0]): problem["msg"] for problem in error.errors() if problem["loc"]}
+        for section, reason in unreadable.items():
+            _warn_once(f"study {name!r}: cannot read {section!r} as stored, so its default is used: {reason}")
+        study = StudyFile.model_validate({key: value for key, value in given.items() if key not in unreadable})
     return study.model_copy(update={"name": name})
+
+
+@functools.cache
+def _warn_once(message: str) -> None:
+    _log.warning(message)

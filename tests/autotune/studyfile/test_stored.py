@@ -18,6 +18,10 @@ def test_what_is_not_stored_is_as_by_default():
     assert (study.verdict.pairs, study.budget.most, study.name) == (12, 50, "")
 
 
-def test_what_cannot_be_read_here_is_as_by_default():
-    study = study_of(replace(DEFINITION, study={"launcher": {"kind": "abacus"}, "verdict": {"pairs": 12}, "gone": 1}))
-    assert (study.launcher.kind, study.verdict.pairs) == (None, 12)
+def test_a_section_that_cannot_be_read_here_has_its_default_and_is_named_once(caplog):
+    stored = replace(DEFINITION, study={"launcher": {"kind": "abacus"}, "verdict": {"pairs": 12}, "gone": 1})
+    for _ in range(2):
+        study = study_of(stored)
+        assert (study.launcher.kind, study.verdict.pairs) == (None, 12)
+    (warning,) = caplog.messages
+    assert "cannot read 'launcher' as stored, so its default is used" in warning
