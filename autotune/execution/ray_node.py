@@ -163,7 +163,7 @@ def _run(node: RayNode, meeting: Path, lost_after_s: float) -> int:
     environment = settings(os.environ, meeting)
     with subprocess.Popen(node.argv(), env=environment, stdin=subprocess.DEVNULL) as ray:
         try:
-            lost = _watch(node, meeting, ray, lost_after_s)
+            lost = watch(node, meeting, ray, lost_after_s)
         except KeyboardInterrupt:
             lost = False
         ended = lost or ray.poll() is not None
@@ -175,10 +175,11 @@ def _run(node: RayNode, meeting: Path, lost_after_s: float) -> int:
     return 1 if ended else 0
 
 
-def _watch(node: RayNode, meeting: Path, ray: "subprocess.Popen[bytes]", lost_after_s: float) -> bool:
-    """Return when Ray has ended or should; whether because the head does not answer any more.
+def watch(node: RayNode, meeting: Path, ray: "subprocess.Popen[bytes]", lost_after_s: float) -> bool:
+    """Wait until Ray has ended or the file `stop` appears; the head writes its address once it listens.
 
-    Its jobs are made again elsewhere by then, and Ray itself does not notice while nothing is said to it.
+    Another node also stops waiting when the head has not answered for `lost_after_s` seconds, and only then is the result
+    true: Ray itself does not notice while no message is sent to it, and the node's jobs have been restarted elsewhere.
     """
     announced, answered_at = False, time.monotonic()
     while ray.poll() is None and not (meeting / STOP).exists():

@@ -1,12 +1,25 @@
 """A node of a Ray cluster of one's own: what `ray start` is told, and how hosts meet."""
 
 import socket
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from autotune.errors import ExitCode
-from autotune.execution.ray_node import RayNode, answers, free_port, main, own_address, settings, wait_for_address
+from autotune.execution.ray_node import (
+    RayNode,
+    answers,
+    free_port,
+    main,
+    own_address,
+    settings,
+    wait_for_address,
+    watch,
+)
 
 MEETING = Path("/cluster/meet")
 
@@ -79,3 +92,37 @@ def test_whether_somebody_listens():
         assert answers(f"127.0.0.1:{port}")
     with pytest.raises(ValueError, match="HOST:PORT"):
         answers("head")
+
+
+@pytest.fixture
+def sleeping_ray():
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]) as process:
+        yield process
+        process.kill()
+
+
+def test_a_head_writes_its_address_and_waits_until_it_is_stopped(tmp_path, sleeping_ray):
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as pool:
+        head = f"127.0.0.1:{listener.getsockname()[1]}"
+        watching = pool.submit(watch, node(head=head), tmp_path, sleeping_ray, 600.0)
+        try:
+            while not (tmp_path / "address").is_file():
+                assert not watching.done()
+                time.sleep(0.01)
+            assert (tmp_path / "address").read_text() == f"{head}\n"
+        finally:
+            (tmp_path / "stop").touch()
+        assert watching.result() is False
+    assert sleeping_ray.poll() is None
+
+
+def test_a_node_whose_head_does_not_answer_ends(tmp_path, sleeping_ray, capsys):
+    lost = node(is_head=False, head=f"127.0.0.1:{free_port('127.0.0.1')}")
+    assert watch(lost, tmp_path, sleeping_ray, 0.0) is True
+    assert "has not answered for 0 s: this node ends" in capsys.readouterr().err
+
+
+def test_a_node_whose_ray_has_ended_waits_no_longer(tmp_path, sleeping_ray):
+    sleeping_ray.kill()
+    sleeping_ray.wait()
+    assert watch(node(), tmp_path, sleeping_ray, 600.0) is False
