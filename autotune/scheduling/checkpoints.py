@@ -1,8 +1,8 @@
-"""Checkpoints: the folders from which trials go on, and what is known of a segment that was killed.
+"""Checkpoint folders: where each trial resumes its training, and the curves of segments that were killed.
 
-A folder holds what the program keeps there, and nothing else: many refuse to begin in a folder that is not empty. A
-note of our own is beside it: which segment was started last, and the curve of those that were killed before. Other
-studies of the same name have other folders.
+A checkpoint folder holds only the program's own files, since many programs refuse to start in a folder that is not
+empty. Our note lies beside it: the segment that was started last, and the curves of its runs that were killed. Each
+study has folders of its own, also if another study has the same name.
 """
 
 import json
@@ -34,34 +34,34 @@ class Checkpoints:
         return (self.around or self.runs).absolute() / "checkpoints" / self.mark / f"{trial:05d}"
 
     def sweep(self, trials: Iterable[int]) -> None:
-        """Remove the checkpoints of trials that will not go on, if they were left by a session that was killed."""
+        """Remove checkpoints that a killed session left of trials that will not be trained further."""
         if self.folder(0).parent.is_dir():
             for trial in trials:
                 self.forget(trial)
 
     def forget(self, trial: int) -> None:
-        """Remove the checkpoints of a trial that will not go on."""
+        """Remove the checkpoints of a trial that will not be trained further."""
         shutil.rmtree(self.folder(trial), ignore_errors=True)
         with suppress(OSError):
             self._note(trial).unlink()
 
     def started(self, trial: int, run_name: str, objective: Objective, metric: Metric) -> Curve:
-        """Take note that a segment is started in the folder `run_name`; return the curve of its runs that were killed.
+        """Note the start of a segment in the folder `run_name`; return the curve of its runs that were killed.
 
-        To be called before that folder is emptied.
+        Call it before that folder is emptied: the curve of the last killed run is read from its output there.
         """
         known = self._noted(trial, run_name)
         lost: Curve = ()
         if known is not None:
             lost = (*known, *salvaged(self.runs / run_name / STDOUT, objective.progress_reader(), metric))
-        # Without the note a killed run's curve is lost, and nothing else.
+        # A missing note costs the curve of a killed run, not the training.
         with suppress(OSError):
             self.folder(trial).mkdir(parents=True, exist_ok=True)
             self._note(trial).write_text(json.dumps({"leg": run_name, "curve": lost}), encoding="utf-8")
         return lost
 
     def lost(self, trial: int, run_name: str) -> Curve:
-        """Return the curve of the runs of a segment that were killed before the one that is in that folder now."""
+        """Return the curve of a segment's earlier runs, which were killed."""
         return self._noted(trial, run_name) or ()
 
     def _note(self, trial: int) -> Path:
@@ -69,7 +69,7 @@ class Checkpoints:
         return folder.with_name(f"{folder.name}.json")
 
     def _noted(self, trial: int, run_name: str) -> Curve | None:
-        """Return what was noted at the start of a segment; None if another was started last, or none."""
+        """Return the curve noted at the start of a segment; None if this segment was not the last to start."""
         with suppress(OSError, ValueError, KeyError, TypeError):
             note = json.loads(self._note(trial).read_text(encoding="utf-8"))
             if note["leg"] == run_name:

@@ -1,6 +1,6 @@
-"""Equivalence: a configuration that by the program's own words does what a measured one did need not be run.
+"""Configurations that need no run: the same in effect as a measured one, or certain to run out of memory.
 
-Nor need one be run that surely lacks memory, as another one did.
+Two configurations are the same in effect if the program's output says so, for instance that it ignored a parameter.
 """
 
 from bisect import bisect_left, insort
@@ -14,14 +14,19 @@ from autotune.scheduling.memory_bounds import MemoryBounds
 from objectives.base import Alike, MemoryNeed
 from spaces import Configuration
 
-# A program may say of one run that a parameter had no effect for a reason of that run.
+# Trials that must report a parameter as unused: a single run may have ignored it for a reason of its own.
 _INERT_AFTER = 2
-# After so many that lacked memory a reader knows.
+# Messages about a lack of memory; more would repeat what the reader knows.
 _MOST_SAID = 5
 
 
 class Equivalence:
-    """Which configurations have the same effect; `alike` and `memory` are the objective's words, if it has any."""
+    """Which configurations have the same effect as a measured one.
+
+    Args:
+        alike: The objective's own comparison of two configurations, if it has one.
+        memory: The objective's estimate of the memory that a configuration needs, if it has one.
+    """
 
     def __init__(self, alike: Alike | None, memory: MemoryNeed | None = None) -> None:
         """Start without any trial."""
@@ -34,7 +39,7 @@ class Equivalence:
         self._set: Counter[str] = Counter()
         self._unused: Counter[str] = Counter()
         self._inert: frozenset[str] = frozenset()
-        # By what is left of a configuration: the numbers of those trials.
+        # The numbers of the trials with a configuration, its inert parameters left out.
         self._places: dict[frozenset[tuple[str, Any]], list[int]] = {}
 
     @classmethod
@@ -47,11 +52,11 @@ class Equivalence:
 
     @property
     def inert(self) -> frozenset[str]:
-        """The parameters that had no effect, by the program's own words, in every trial that set them."""
+        """The parameters that the program reported as unused in every trial that set them."""
         return self._inert
 
     def learn(self, trial: TrialRecord) -> None:
-        """Learn from what ran of a trial by now; beside what lacked memory, only measured ones tell anything."""
+        """Learn from a trial's runs so far: from measured ones, and from those that ran out of memory."""
         if self._memory is not None:
             self._memory.learn(trial)
         before = self._trials.pop(trial.number, None)
@@ -77,7 +82,7 @@ class Equivalence:
             self._place(other)
 
     def twin(self, configuration: Configuration) -> TrialRecord | None:
-        """Return a measured trial with the same effect as a configuration; None if it may show something new."""
+        """Return a measured trial that has the same effect as a configuration; None if there is none."""
         reduced = self._reduced(configuration)
         same = self._places.get(frozenset(reduced.items()))
         first = same[0] if same else None
@@ -89,13 +94,13 @@ class Equivalence:
         return self._trials[first] if first is not None else None
 
     def judge(self, say: Callable[[str], None]) -> Callable[[Configuration], bool] | None:
-        """Return what tells whether a configuration would show nothing new, and says so of those that would not.
+        """Return a function that says whether a configuration needs no run, and reports each such one through `say`.
 
-        None where that is not known of any.
+        None while nothing is known by which a configuration could be left out.
         """
 
         def shows_nothing(configuration: Configuration) -> bool:
-            # A hint is asked about before every proposal: of each configuration it is said once.
+            # Hints are asked about before every proposal, so each configuration is reported once.
             told, key = self._told, frozenset(configuration.items())
             lack = self._memory.lacks(configuration) if self._memory is not None else ""
             if lack:

@@ -1,11 +1,12 @@
-"""Hyperband: how far each trial of a study is trained before the better ones go on.
+"""Hyperband: how far each trial of a study is trained before only the better ones continue.
 
-Li, Jamieson, DeSalvo, Rostamizadeh & Talwalkar, "Hyperband: a novel bandit-based approach to hyperparameter
-optimization", JMLR 18 (2018), algorithm 1: a bracket starts many trials with few steps, another one few with many, and
-in each a share of 1/eta goes on at every rung. A rung is decided when all of its trials are there; only a worker that
-would have nothing to do takes the best so far before that, by the rule of ASHA (Li et al., "A system for massively
-parallel hyperparameter tuning", MLSys 2020). Steps and sizes are computed with integers: a logarithm of floats loses
-brackets.
+Algorithm 1 of Li, Jamieson, DeSalvo, Rostamizadeh & Talwalkar, "Hyperband: a novel bandit-based approach to
+hyperparameter optimization", JMLR 18 (2018): the first bracket starts many trials with few steps, the last one few
+trials with many steps, and in each the best 1/eta of the trials continue at every rung. A rung is decided when all of
+its trials have reached it. Only an idle worker promotes the best trial so far before that, by the rule of ASHA (Li et
+al., "A system for massively parallel hyperparameter tuning", MLSys 2020).
+
+Steps and sizes are computed with integers: the logarithm of a float loses brackets by rounding.
 """
 
 from collections.abc import Sequence
@@ -16,7 +17,12 @@ from math import inf
 
 @dataclass(frozen=True)
 class Bracket:
-    """A bracket: `sizes` is how many trials each rung has, `steps` how far a rung trains them, in steps in all."""
+    """A bracket of Hyperband.
+
+    Args:
+        sizes: The number of trials of each rung.
+        steps: The step to which each rung trains its trials, counted from their start.
+    """
 
     sizes: tuple[int, ...]
     steps: tuple[int, ...]
@@ -26,9 +32,13 @@ class Bracket:
 class Entry:
     """A trial of a bracket.
 
-    `values` are those at the rungs that it has reached, lower is better; it is `busy` on the way to the next one, or
-    `out`: failed, or nothing is left to train. One that has ended by itself has a value at every rung; it has gone on
-    from the first `passed` of them, and takes a place beyond these only where it is among the best.
+    Args:
+        number: The trial.
+        values: Its values at the rungs that it has reached; lower is better.
+        busy: It is being trained to the next rung.
+        out: It failed, or nothing is left to train.
+        passed: Of a training that ended by itself: the rungs whose steps it really made. It has a value at every rung,
+            and counts beyond these only where it is among the best.
     """
 
     number: int
@@ -46,7 +56,10 @@ class Entry:
 def brackets(max_steps: int, min_steps: int, eta: int) -> tuple[Bracket, ...]:
     """Return the brackets of one iteration of Hyperband, the one with most trials first.
 
-    No trial is trained for more than `max_steps` steps, none is judged before `min_steps`.
+    Args:
+        max_steps: The most steps that a trial is trained.
+        min_steps: The fewest steps after which a trial is judged.
+        eta: One trial in `eta` continues at each rung.
     """
     highest = 0
     while min_steps * eta ** (highest + 1) <= max_steps:
@@ -55,7 +68,7 @@ def brackets(max_steps: int, min_steps: int, eta: int) -> tuple[Bracket, ...]:
 
 
 def planned(trials: int, max_steps: int, min_steps: int, eta: int) -> tuple[Bracket, ...]:
-    """Return brackets for `trials` trials: whole iterations, then one in the same proportions for the rest."""
+    """Return brackets for `trials` trials: whole iterations, then a smaller one in the same proportions."""
     iteration = brackets(max_steps, min_steps, eta)
     whole = sum(bracket.sizes[0] for bracket in iteration)
     left = trials % whole
@@ -91,7 +104,12 @@ def _ceil(number: int, divisor: int) -> int:
 class Race:
     """A bracket with the trials that it has so far.
 
-    `full`: no more will come. `eager` is ASHA's rule: never wait for a rung to be complete.
+    Args:
+        bracket: The bracket.
+        entries: Its trials.
+        eta: One trial in `eta` continues at each rung.
+        full: No more trials will be added.
+        eager: Promote by ASHA's rule, without waiting for a rung to be complete.
     """
 
     bracket: Bracket
@@ -101,7 +119,7 @@ class Race:
     eager: bool = False
 
     def promoted(self, *, idle: bool) -> Entry | None:
-        """Return the trial that should go on to its next rung; `idle` says that a worker has nothing else to do."""
+        """Return the trial to train to its next rung, if any; with `idle`, a worker has nothing else to do."""
         for rung in range(len(self.bracket.sizes) - 2, -1, -1):
             chosen = self._chosen(rung, idle=idle)
             if chosen is not None:
@@ -109,7 +127,7 @@ class Race:
         return None
 
     def is_over(self, entry: Entry) -> bool:
-        """Whether a trial is not going to be trained any further."""
+        """Whether a trial will not be trained any further."""
         if entry.out or entry.level == len(self.bracket.sizes):
             return True
         if entry.busy or entry.level == 0:
@@ -132,7 +150,7 @@ class Race:
         size = self.bracket.sizes[rung + 1]
         if self.eager:
             size = max(1, len(self._ranked(rung)) // self.eta)
-        # A trial that has nothing left to train takes a place without taking time.
+        # A trial that has nothing left to train counts among those promoted, though it costs no time.
         left = [entry for entry in self._ranked(rung) if not self._has_gone_on(entry, rung)][: max(0, size - gone)]
         return [entry for entry in left if not entry.out]
 
@@ -147,7 +165,7 @@ class Race:
 
     @cached_property
     def _closed(self) -> tuple[bool, ...]:
-        """Whether, rung by rung, no other trial will reach it."""
+        """For each rung, whether no other trial will reach it."""
         closed: list[bool] = []
         for rung in range(len(self.bracket.sizes)):
             before = self.full if rung == 0 else closed[-1] and not self._waiting(rung - 1)

@@ -1,4 +1,4 @@
-"""Memory bounds: what needs as much as a run that lacked memory, or more than a node or card has, is not run."""
+"""Memory bounds: refuse configurations that need as much memory as a run that lacked it, or more than there is."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -15,7 +15,7 @@ _GIB = 2**30
 
 
 class MemoryBounds:
-    """Learns from runs how much memory is too much, in the measure of the program's own words."""
+    """Learns from runs how much memory is too much, in the objective's own estimate (`need`)."""
 
     def __init__(self, need: MemoryNeed) -> None:
         """Start without any trial."""
@@ -25,7 +25,7 @@ class MemoryBounds:
         self._excess: dict[int, tuple[float, int]] = {}
 
     def learn(self, trial: TrialRecord) -> None:
-        """Learn from what ran of a trial by now."""
+        """Learn from a trial's runs so far."""
         need = self._need.bytes_of(trial.configuration)
         if need is None:
             return
@@ -40,13 +40,13 @@ class MemoryBounds:
             self._failed[trial.number] = (need, trial.configuration)
 
     def lacks(self, configuration: Configuration) -> str:
-        """Return why a configuration would surely lack memory; empty where it may have enough."""
+        """Return why a configuration is certain to lack memory; empty if it may have enough."""
         need = self._need.bytes_of(configuration)
         if need is None:
             return ""
         kind = self._need.kind(configuration)
         worked = max((most for most, of in self._worked.values() if of == kind), default=0.0)
-        # What worked with more memory than it tells of failures that have another reason, such as a busy node.
+        # If a configuration that needs more has worked, the failure had another reason, such as a busy node.
         too_much = [
             (least, number)
             for number, (least, failed) in self._failed.items()
@@ -55,7 +55,7 @@ class MemoryBounds:
         if too_much:
             number = min(too_much)[1]
             return f"it needs as much memory as trial {number} ({shown(self._failed[number][1])}), which ran out of it"
-        # Part of it is each process's own; what all have together does not grow with their number.
+        # Each process has a share of the excess; what all share does not grow with their number.
         processes = self._need.processes(configuration)
         excess = [most * min(1.0, processes / count) for most, count in self._excess.values()]
         about = need + max(0.0, min(excess, default=self._need.excess_bytes))
@@ -66,7 +66,7 @@ class MemoryBounds:
 
 
 def carried_over(need: MemoryNeed, workload: str, known: Iterable[Measured]) -> MemoryNeed:
-    """Return a need with what runs of the same workload took beyond it elsewhere, on a node or card of any size."""
+    """Return `need` with the excess that runs of the same workload had on other machines, whatever their size."""
     peaks = (
         (need.bytes_of(one.configuration), one.told.get(need.peak)) for one in known if one.setting.workload == workload
     )

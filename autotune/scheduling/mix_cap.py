@@ -1,8 +1,8 @@
-"""From where on a run of a mix has lost: its other inputs may be as good as was ever seen, and better still.
+"""Caps for runs of several inputs: when an input is so slow that the run has lost whatever the other inputs show.
 
-A bound of the mix bounds each input only together with what the others will show, which nobody knows. They are given
-the benefit of the doubt: the best value of any run so far, made better by `HOPE`. What little has run says little of
-what is possible, so nothing is stopped before `ENOUGH` configurations have run all inputs.
+The cap bounds the weighted value of all inputs, so the cap of one input depends on the values of the others, which are
+not known yet. For those we assume the best value of any run so far, improved by `HOPE`. Few runs say little about what
+is possible, so no run is stopped before `ENOUGH` configurations have run all inputs.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,10 +15,10 @@ from autotune.records.outcome import Outcome
 from objectives.base import Metric
 
 HOPE = 1.25
-"""How many times better than the best seen an input may be that has not run yet."""
+"""The factor by which an input that has not run yet may beat the best value seen."""
 
 ENOUGH = 5
-"""So many configurations must have run all inputs: the default alone may be far from the best on each of them."""
+"""Configurations that must have run all inputs first: the default alone may be far from the best on each input."""
 
 _DETAILS = "inputs"
 
@@ -26,9 +26,13 @@ _DETAILS = "inputs"
 def mix_cap(
     metric: Metric, bound: float, inputs: Sequence[MixedInput], runs: Iterable[Sequence[Outcome]]
 ) -> Cap | None:
-    """Return the cap of a mix for a bound of its value; None while too few configurations have run all inputs.
+    """Return the cap for a run of several inputs; None while too few configurations have run all of them.
 
-    `runs` are the outcomes of each configuration so far.
+    Args:
+        metric: The weighted metric of all inputs.
+        bound: Its value at which the run has lost.
+        inputs: The inputs, with their shares of the weight.
+        runs: The outcomes of each configuration so far.
     """
     ended = [[outcome for outcome in outcomes if outcome.complete] for outcomes in runs]
     if sum(bool(outcomes) for outcomes in ended) < ENOUGH:
@@ -50,7 +54,7 @@ def _hoped(target: Metric, values: Sequence[float]) -> float:
 
 
 def _overhead_s(one: MixedInput, complete: Sequence[Outcome]) -> float:
-    """Return what the job of an input usually takes beside the time that is its value."""
+    """Return the median of a job's wall time less the time that is its value, in seconds."""
     known = (outcome.details.get(_DETAILS, {}).get(one.name, {}).get("elapsed_s") for outcome in complete)
     pairs = zip(known, complete, strict=True)
     return max(0.0, median([float(job_s) - run.metrics[one.target.name] for job_s, run in pairs if job_s] or [0.0]))

@@ -1,7 +1,7 @@
-"""Paces: what a run of a trial is measured by on its way, and how far it has to be behind to have lost.
+"""Pace caps: stop a run whose steps come so slowly that its end is certain to lose against the incumbent.
 
-How far forecasts are off is learnt from the runs so far. A value may have a start of its own: the first run that has it
-is not judged before the look that sees the pace after its start.
+The error of such forecasts is learnt from the runs so far. A parameter value may come with a slow start of its own, so
+the first run that has a new value is judged only by its pace after the start.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,30 +17,31 @@ from autotune.statistics.standings import Standings
 from objectives.base import Metric
 from spaces import Configuration, Space
 
-# It is learnt from so many of the newest trials.
+# The newest trials, from which the error of forecasts is learnt.
 _NEWEST = 100
-# Where so many trials agree in the steps that they take, the number does not depend on the configuration.
+# Trials that must agree in their number of steps before it counts as independent of the configuration.
 _AGREEING = 3
-# The place of the look that takes no heed of the first fifth of a run: its pace is that of the fifth after it.
+# The first look whose pace leaves out the start, which is the first fifth of a run.
 _STARTED = 2
-# Of a parameter with more values than that, parts of its range take the place of values.
+# A parameter with more values than this is known by quarters of its range instead of single values.
 _VALUES = 6
 _PARTS = 4
 
 _Values = frozenset[tuple[int, int]]
-"""Places of parameters, and of their values or parts of their ranges."""
+"""Pairs of a parameter's position and the position of its value, or of the quarter of its range."""
 
 
 @dataclass(frozen=True)
 class Paces:
-    """What is learnt of paces in a known `space`."""
+    """The forecasts of run times by pace, in a `space`; without one, nothing is learnt from other trials."""
 
     space: Space | None = None
 
     def of(self, trial: TrialRecord, rival: TrialRecord, standings: Standings, error_rate: float) -> Pace | None:
-        """Return the pace of the rival; None where a step is no measure of work, or a pace says nothing of the metric.
+        """Return the rival's pace, against which a run of `trial` is judged.
 
-        It is one where every run to its end took as many steps.
+        None if the pace says nothing about the metric, or if steps do not measure work: complete runs must all have
+        taken the same number of steps.
         """
         outcome = rival.told
         if outcome is None or not standings.metric.tells_early or standings.steps is None:
@@ -52,7 +53,7 @@ class Paces:
         if self.space is None:
             return pace
         known = _changes(pace, list(standings.trials.values()))
-        # The rival's run foretells its own end exactly, which tells nothing of others.
+        # The rival's run is left out: it predicts its own end exactly, and so has no error to learn from.
         others = [changes for number, changes in known.items() if number != rival.number]
         learnt = [_of_metric(factor, pace, standings.metric) for factor in factors(others, error_rate)]
         sure = _sure(trial, known, learnt, standings, self.space)
@@ -60,7 +61,7 @@ class Paces:
 
 
 def _of_metric(factor: float | None, pace: Pace, metric: Metric) -> float | None:
-    """Return by what factor a metric is off that is of a part of a run, if its end is off by this one."""
+    """Return the factor by which a metric is off if the end of the run is off by `factor`: it may time only a part."""
     if factor is None:
         return None
     part_s = pace.elapsed_s - pace.timeline[0][1] if metric.kind == "rate" else pace.value
@@ -74,7 +75,7 @@ def _sure(
     standings: Standings,
     space: Space,
 ) -> Iterator[float]:
-    """Yield by what factor a run of a trial has to be behind before the first look, and at each."""
+    """Yield the factors by which a run of a trial must be behind to be stopped: before the first look, then at each."""
     went_on = [number for number, changes in known.items() if changes[_STARTED - 1] is not None]
     configurations = {number: standings.trials[number].configuration for number in went_on}
     having = _values_of(space, {**configurations, trial.number: trial.configuration})
@@ -88,7 +89,7 @@ def _sure(
 
 
 def _changes(pace: Pace, trials: Sequence[TrialRecord]) -> Mapping[int, Changes]:
-    """Return what forecasts changed by, of the newest run of each trial that tells most."""
+    """Return the changes of forecasts during one run of each of the newest trials: a complete run if there is one."""
     found: dict[int, Changes] = {}
     for trial in trials[-_NEWEST:]:
         runs = [_told(outcome) for outcome in trial.outcomes if outcome.failure is None and outcome.timeline]
@@ -102,7 +103,7 @@ def _told(outcome: Outcome) -> Told:
 
 
 def _values_of(space: Space, configurations: Mapping[int, Configuration]) -> dict[int, _Values]:
-    """Return the values of trials by number."""
+    """Return the values (or quarters of ranges) that each trial has, by the trial's number."""
     rows = space.indices(list(configurations.values()))
     sizes = [len(parameter.values) for parameter in space.parameters]
     return {

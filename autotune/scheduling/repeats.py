@@ -1,10 +1,14 @@
 """The repeat scheduler: which run comes next in a session, so that every run can change a decision.
 
-The default configuration comes first, often enough to know the noise; then every open trial until its race against the
-incumbent is over, and it is clear whether it keeps the limits: one that surely breaks one has lost; a new incumbent as
-often as the default, since a lucky run must not decide against all that follow; capped trials whose bound the incumbent
-turned out not to keep; now and then the default again, which starts a new block of time and shows whether the machine
-drifts. When nothing of that is left, a new trial may start.
+In this order:
+
+1. the default configuration, until the noise is known;
+2. every open trial, until its race against the incumbent is decided and it is clear whether it keeps the limits;
+3. the default again, now and then: it starts a new block of time and shows whether the machine drifts;
+4. a new incumbent as often as the default, since a lucky run must not decide against all later trials;
+5. capped trials whose bound is now below the incumbent's value, which has become worse by its later runs.
+
+If none of these is due, a new trial may start.
 """
 
 from collections.abc import Collection
@@ -27,13 +31,19 @@ from autotune.statistics.standings import Standings
 from autotune.storage.observation import Observation
 from autotune.studyfile import RepeatsSection
 
-# A warm-up fills caches and wakes the processor: that takes no longer.
+# A warm-up fills caches and wakes the processor, which takes less than this.
 WARM_UP_LIMIT_S = 60.0
 
 
 @dataclass(frozen=True)
 class Step:
-    """One run to be made: of tuning, or a warm-up, which does not count; `segment` is how far it goes."""
+    """One run to be made: of tuning, or a warm-up, which does not count.
+
+    Args:
+        trial: The trial to run.
+        series: What the run is for.
+        segment: The steps to train, for a program that works in steps.
+    """
 
     trial: TrialRecord
     series: Series = TUNING
@@ -41,12 +51,12 @@ class Step:
 
     @property
     def reaches(self) -> tuple[int, int] | tuple[None, None]:
-        """The step that its run goes to, and that of a whole run; None of a run that is not told how far it goes."""
+        """The last step of this run and that of a whole training; both None for a program that is not given steps."""
         return (None, None) if self.segment is None else (self.segment.steps, self.segment.of)
 
     @property
     def run_name(self) -> str:
-        """The name of its run; empty for a warm-up, of which every coordinator makes its own."""
+        """The name of its run; empty for a warm-up, which is not stored."""
         if self.series == WARM_UP:
             return ""
         return str(RunId(trial=self.trial.number, number=self.segment.steps if self.segment else len(self.trial.runs)))
@@ -54,10 +64,14 @@ class Step:
 
 @dataclass
 class RepeatScheduler:
-    """What a session has to run.
+    """Decides the runs of a study of whole runs.
 
-    `front` judges places on the front of a trade-off, which has no incumbent; `inputs` are those of a mix; `block` is
-    the number of the present block of time. `paces` are what runs that tell their steps are measured by.
+    Args:
+        repeats: The study file's rules.
+        front: Judges places on the front of a trade-off, which has no incumbent.
+        inputs: The inputs of a study with several.
+        block: The number of the present block of time.
+        paces: Forecasts of programs that report their steps.
     """
 
     repeats: RepeatsSection
@@ -66,21 +80,21 @@ class RepeatScheduler:
     block: int = 0
     paces: Paces = field(default_factory=Paces)
     apart: ClassVar[bool] = True
-    """What a trial tells depends on its own runs alone."""
+    """The observation of a trial depends on its own runs alone."""
     _warm_ups: int = 0
     _baselines: int = 0
     _since_baseline: float = 0.0
     _left_alone: set[int] = field(default_factory=set)
-    # The trials whose places on the front are sure, as they were when that was judged.
+    # The trials whose places on the front were judged certain, with the records that they were judged by.
     _placed: dict[int, TrialRecord] = field(default_factory=dict)
 
     @property
     def rules(self) -> RaceRules:
-        """When a configuration is run again."""
+        """The rules by which a configuration is run again."""
         return self.repeats.rules
 
     def next(self, standings: Standings, busy: Collection[int]) -> Step | None:
-        """Return the next run; None when a new trial may start, or the running ones have to end first."""
+        """Return the next run; None if a new trial may start, or the runs in flight have to end first."""
         default = standings.default
         if default is not None and not self.ready(standings):
             if default.number in busy:
@@ -99,10 +113,10 @@ class RepeatScheduler:
         return trial.number not in busy and trial.number not in self._left_alone
 
     def deserving(self, standings: Standings) -> list[TrialRecord]:
-        """Return the settled trials that deserve another run: a young incumbent, and those capped below its value.
+        """Return the settled trials to run again: an incumbent with few runs, and trials capped below its value.
 
-        Where nothing keeps the limits, all capped trials do: what they lost against has turned out to break one. Of a
-        trade-off those do that have an unsure place on the front since another has lost its own.
+        If no trial keeps the limits, these are all capped trials: what they lost against has turned out to break a
+        limit. Of a trade-off they are the trials whose place on the front became uncertain when another lost its own.
         """
         if self.front is not None:
             return self._displaced(self.front, standings)
@@ -132,7 +146,7 @@ class RepeatScheduler:
         return unsure
 
     def ready(self, standings: Standings) -> bool:
-        """Whether the default configuration has run as often as is needed before others."""
+        """Whether the default configuration has the runs that it needs before other trials start."""
         default = standings.default
         if default is None:
             return False
@@ -147,14 +161,14 @@ class RepeatScheduler:
         return is_due and default.complete and default.number not in self._left_alone
 
     def _for_race(self, trial: TrialRecord, standings: Standings, busy: Collection[int]) -> TrialRecord:
-        """Return the side of a race whose run tells more: the one with fewer runs."""
+        """Return the side of a race to run next: the one with fewer runs, whose next run says more."""
         rival = self._rival(trial, standings)
         if rival is None or not trial.runs or rival.number in busy or rival.number in self._left_alone:
             return trial
         if standings.limits.standing(trial.number, self.rules) is Standing.OPEN:
             return trial
         if standings.effects.drift > 0.0:
-            # Only what ran in the same block of time can be compared well.
+            # Under drift, only runs of the same block of time compare well.
             for side in (rival, trial):
                 if not standings.effects.values(side.number, self.block):
                     return side
@@ -163,7 +177,7 @@ class RepeatScheduler:
         return rival
 
     def _rival(self, trial: TrialRecord, standings: Standings) -> TrialRecord | None:
-        """Return what a trial has to beat: the incumbent, or the point of the front that is most likely to beat it."""
+        """Return the trial to beat: the incumbent, or the point of the front that is most likely to be better."""
         if self.front is None:
             return standings.incumbent
         self.front.follow(standings.trials, standings.limits.keeps)
@@ -171,7 +185,7 @@ class RepeatScheduler:
         return None if number is None else standings.trials[number]
 
     def starts(self, step: Step, standings: Standings) -> None:
-        """Take note of a run that starts: the default configuration opens a new block."""
+        """Note the start of a run: one of the default configuration opens a new block."""
         default = standings.default
         if default is None or step.trial.number != default.number or not step.series.is_tuning:
             return
@@ -180,7 +194,7 @@ class RepeatScheduler:
         self._since_baseline = 0.0
 
     def ended(self, purpose: Purpose, standings: Standings) -> None:
-        """Take note of a run that ended."""
+        """Note the end of a run."""
         default = standings.default
         if purpose.series == WARM_UP:
             self._warm_ups += 1
@@ -190,16 +204,16 @@ class RepeatScheduler:
             self._since_baseline += _part(purpose, standings)
 
     def leave_alone(self, trial: TrialRecord) -> None:
-        """Run a trial no more in this session: the machine fails it."""
+        """Run a trial no more in this session, since the machine keeps failing it."""
         self._left_alone.add(trial.number)
 
     def idle(self, standings: Standings, busy: Collection[int]) -> Step | None:
-        """Return nothing: a run that could not change a decision is not made, even when cores are idle."""
+        """Return None: a run that cannot change a decision is not made, even when cores are idle."""
         del standings, busy
         return None
 
     def observation(self, trial: TrialRecord, standings: Standings) -> Observation:
-        """Return what a trial tells the sampler."""
+        """Return what the sampler learns from a trial."""
         observed = observation(trial, standings)
         if standings.limits.limits:
             observed = replace(observed, limited=standings.limits.known(trial))
@@ -211,7 +225,7 @@ class RepeatScheduler:
         return replace(observed, others=tuple(costs))
 
     def is_settled(self, trial: TrialRecord, standings: Standings, busy: Collection[int] = ()) -> bool:
-        """Whether no further run could change what a trial is worth."""
+        """Whether no further run of a trial can change a decision."""
         del busy
         if not trial.complete:
             return bool(trial.runs)
@@ -229,9 +243,9 @@ class RepeatScheduler:
         return race is Standing.LOST or (race is Standing.WON and limits is not Standing.OPEN)
 
     def cap(self, trial: TrialRecord, standings: Standings) -> Cap | None:
-        """Return from where on the next run of a challenger has lost; None for the incumbent and the default.
+        """Return the cap at which the next run of a challenger has lost; None for the incumbent and the default.
 
-        A run of a trade-off is not stopped: what it loses in one metric it may gain in another.
+        A run of a trade-off has no cap: what it loses in one metric it may gain in another.
         """
         if self.front is not None:
             return None
@@ -254,7 +268,7 @@ class RepeatScheduler:
 
 
 def observation(trial: TrialRecord, standings: Standings) -> Observation:
-    """Return what a trial that is not paused tells the sampler."""
+    """Return what the sampler learns from a trial that is not paused."""
     match trial.state:
         case State.COMPLETE:
             points = median_points(outcome.details for outcome in trial.outcomes if outcome.complete)
@@ -269,7 +283,7 @@ def observation(trial: TrialRecord, standings: Standings) -> Observation:
 
 
 def _part(purpose: Purpose, standings: Standings) -> float:
-    """Return how much of a whole run a run that ended was: a machine drifts with time, and not with runs."""
+    """Return the share of a whole run's time that a run took, since a machine drifts with time and not with runs."""
     trial, best = standings.trials.get(-1 if purpose.trial is None else purpose.trial), standings.incumbent
     if trial is None or not trial.runs or not trial.outcomes[-1].capped or best is None or not best.runs:
         return 1.0

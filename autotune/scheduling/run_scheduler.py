@@ -11,20 +11,21 @@ from autotune.storage.observation import Observation
 
 
 class RunScheduler(Protocol):
-    """Decides on the runs of a session, from how the trials stand and which are `busy`: a run of them is in flight.
+    """Decides which run comes next, from the standings of the trials and from those that are `busy` with a run.
 
-    `apart` tells whether an observation of a trial depends on its own runs alone; `block` is the number of the present
-    block of time.
+    Attributes:
+        apart: Whether the observation of a trial depends on its own runs alone.
+        block: The number of the present block of time.
     """
 
     apart: ClassVar[bool]
     block: int
 
     def next(self, standings: Standings, busy: Collection[int]) -> Step | None:
-        """Return the next run; None when a new trial may start, or the running ones have to end first."""
+        """Return the next run; None if a new trial may start, or the runs in flight have to end first."""
 
     def idle(self, standings: Standings, busy: Collection[int]) -> Step | None:
-        """Return a run for a worker that has nothing else to do, since no new trial can start."""
+        """Return a run for an idle worker when no new trial can start."""
 
     def ready(self, standings: Standings) -> bool:
         """Whether the default configuration has run as often as is needed before others."""
@@ -33,19 +34,19 @@ class RunScheduler(Protocol):
         """Return the settled trials that deserve another run."""
 
     def starts(self, step: Step, standings: Standings) -> None:
-        """Take note of a run that starts."""
+        """Note the start of a run."""
 
     def ended(self, purpose: Purpose, standings: Standings) -> None:
-        """Take note of a run that ended."""
+        """Note the end of a run."""
 
     def leave_alone(self, trial: TrialRecord) -> None:
-        """Run a trial no more in this session: the machine fails it."""
+        """Run a trial no more in this session, since the machine keeps failing it."""
 
     def cap(self, trial: TrialRecord, standings: Standings) -> Cap | None:
-        """Return from where on the next run of a trial has lost; None if it is run to its end."""
+        """Return the cap at which the next run of a trial has lost; None if it runs to its end."""
 
     def is_settled(self, trial: TrialRecord, standings: Standings, busy: Collection[int]) -> bool:
-        """Whether no further run could change what a trial is worth."""
+        """Whether no further run of a trial can change a decision."""
 
     def observation(self, trial: TrialRecord, standings: Standings) -> Observation:
-        """Return what a trial tells the sampler."""
+        """Return what the sampler learns from a trial."""

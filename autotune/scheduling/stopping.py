@@ -1,8 +1,8 @@
-"""Stopping: when a study stops by itself, `trials = "auto"`.
+"""Automatic stopping: when a study with `trials = "auto"` has searched enough.
 
-It stops when what the next trials would gain, at most and with some probability, is less than what matters, at two
-looks in a row. What matters is the least gain that the study file asks for, or what the noise lets one tell from
-nothing, whichever is more.
+It stops when the gain that the next trials could bring is, with high probability, smaller than the gain that matters,
+at two checks in a row. The gain that matters is the study file's `min_gain`, or the smallest difference that the noise
+lets the study detect, whichever is larger.
 """
 
 from collections.abc import Mapping
@@ -18,24 +18,29 @@ from autotune.studyfile import StudyFile
 from spaces.space import Count
 
 if TYPE_CHECKING:
-    # They import SciPy and Optuna, and reading a study needs only what was stored.
+    # These import SciPy and Optuna, which reading a stored study does not need.
     from autotune.search.asker import Asker
     from autotune.storage.observation import Observation
 
 _LEAST = 20
-# So many trials from look to look: the model changes its mind, and would stop a study at the first dull moment.
+# Trials from check to check: the model's forecasts vary, and one pessimistic forecast must not stop a study.
 _EVERY = 5
-# Trials that take no more than that together are as good as free: then a tenth of what matters otherwise does.
+# If the next trials take less than this together, a tenth of the usual gain is worth their time.
 _FREE_S = 60.0
 _CHEAP = 0.1
 
 
 @dataclass(frozen=True)
 class StoppingForecast(Stored):
-    """What was expected of more search when there were `after` trials, and whether that `stopped` the study.
+    """The expected gain of more search, and whether it was too small to continue.
 
-    `matters` is the least relative gain that would have made it go on; `due` are the trials and the gain at the newest
-    look that was one of the rule's, not at the end of a session.
+    Args:
+        after: The number of trials at this check.
+        prospect: The expected gain of the next trials.
+        matters: The least relative gain for which the study would have continued.
+        stopped: Whether this check stopped the study.
+        due: The number of trials and the expected gain at the last regular check; a check at the end of a session is
+            not a regular one.
     """
 
     after: int
@@ -45,19 +50,19 @@ class StoppingForecast(Stored):
     due: tuple[int, float] | None = None
 
     def holds(self, standings: Standings, study: StudyFile) -> bool:
-        """Whether a study that was stopped would be so again: no trial came since, and no less matters now."""
+        """Whether a stopped study would stop again: it has no new trial, and no smaller gain matters now."""
         there = study.budget.auto and self.stopped and self.after == len(standings.trials)
         return there and self.prospect.gain <= matters(standings, study)
 
     def calm_after(self, before: "StoppingForecast | None") -> bool:
-        """Whether too little was to be gained at this look, and at the rule's one just `before`."""
+        """Whether the expected gain was too small at this check, and at the regular check just `before`."""
         if before is None or before.due is None:
             return False
         after, gain = before.due
         return self.after - after == _EVERY and max(gain, self.prospect.gain) <= self.matters
 
     def sentence(self) -> str:
-        """Say it to a person."""
+        """Return the forecast as a sentence."""
         prospect = self.prospect
         most = f"at most {prospect.gain:.1%}" if prospect.gain >= 0.0005 else "less than 0.1%"
         more = f"{prospect.trials} more" if self.stopped else f"{prospect.trials} more trials"
@@ -70,9 +75,15 @@ class StoppingForecast(Stored):
 def look_ahead(
     asker: "Asker", seen: Mapping[int, "Observation"], standings: Standings, study: StudyFile, *, due: bool
 ) -> StoppingForecast | None:
-    """Return what more search would gain, and store it; None where nobody knows. `seen` is as for `Asker.ask`.
+    """Return and store the expected gain of more search; None if the sampler has no forecast.
 
-    Only a look that is `due` may stop a study: how often its sessions end must not matter.
+    Args:
+        asker: The sampler.
+        seen: The observations, as for `Asker.ask`.
+        standings: How the trials compare.
+        study: The study file.
+        due: Whether this is a regular check. Only these may stop a study, so that the number of its sessions does not
+            matter.
     """
     if study.stopping is not None or not study.has_one_winner:
         return None
@@ -93,24 +104,24 @@ def look_ahead(
 
 
 def stored_stopping_forecast(store: ReadableStudy) -> StoppingForecast | None:
-    """Return the forecast of the last look ahead; None if there was none."""
+    """Return the forecast of the last check; None before the first."""
     stored = store.attribute(OUTLOOK)
     return StoppingForecast.from_dict(stored) if stored else None
 
 
 def can_tell(trials: int, size: Count) -> bool:
-    """Whether the number of trials is enough to look ahead: 20, or half of a small valid set."""
+    """Whether there are enough trials for a forecast: 20, or half of a small valid set."""
     least = min(_LEAST, (size.value + 1) // 2) if size.exact else _LEAST
     return trials >= least
 
 
 def is_due(trials: int, size: Count) -> bool:
-    """Whether a study that stops by itself looks ahead at this number of trials."""
+    """Whether a regular check is due at this number of trials."""
     return trials % _EVERY == 0 and can_tell(trials, size)
 
 
 def matters(standings: Standings, study: StudyFile) -> float:
-    """Return the least relative gain for which a study goes on."""
+    """Return the least relative gain for which a study continues."""
     spent = [sum(outcome.usage.elapsed_s for outcome in t.outcomes) for t in standings.trials.values() if t.settled]
     ahead_s = AHEAD * fmean(spent) / study.budget.workers if spent else 0.0
     wanted = study.repeats.min_gain * (_CHEAP if ahead_s < _FREE_S else 1.0)

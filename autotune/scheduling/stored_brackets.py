@@ -8,7 +8,7 @@ from autotune.studyfile import StoppingSection, StudyFile
 
 
 def brackets_of(store: StudyStore, study: StudyFile, rules: StoppingSection) -> tuple[Bracket, ...]:
-    """Return the brackets of a study, for as many trials as it may have now."""
+    """Return the brackets of a study, extended to its present number of trials."""
     known = stored_brackets(store)
     brackets = extended(known, study.budget.most - 1, rules)
     if len(brackets) > len(known):
@@ -18,6 +18,6 @@ def brackets_of(store: StudyStore, study: StudyFile, rules: StoppingSection) -> 
 
 
 def stored_brackets(store: ReadableStudy) -> tuple[Bracket, ...]:
-    """Return the brackets that a study has so far; none for programs that do not work in steps."""
+    """Return the brackets that a study has so far; empty for a program that does not work in steps."""
     stored = store.attribute(BRACKETS) or {}
     return tuple(Bracket(tuple(bracket["sizes"]), tuple(bracket["steps"])) for bracket in stored.get("brackets", ()))

@@ -1,7 +1,7 @@
-"""Successive halving: which segment comes next, so that most steps go to the trials that deserve them.
+"""The scheduler of trainings: which segment comes next, so that most steps go to the best trials.
 
-The counterpart of the scheduler of repeats: a trial is trained to its first rung, and goes on from its
-checkpoint if it is among the best there. The default configuration is trained to the end first: it is the baseline.
+A trial is trained to its first rung, and continues from its checkpoint if it is among the best there. The default
+configuration is trained to its end first, as the baseline. Studies of whole runs use the repeat scheduler instead.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -20,12 +20,12 @@ from autotune.storage.observation import Observation
 from autotune.studyfile import StoppingSection
 from objectives.base import Metric
 
-# A rung tells something of the space when this number of trials has reached it.
+# Trials that must have reached a rung before their values are used.
 _TELLING = 4
 
 
 def extended(known: Sequence[Bracket], trials: int, rules: StoppingSection) -> tuple[Bracket, ...]:
-    """Return a study's brackets for `trials` trials beside the default one; those that it has stay as they are."""
+    """Return a study's brackets for `trials` trials beside the default; the `known` ones stay as they are."""
     missing = trials - sum(bracket.sizes[0] for bracket in known)
     if missing <= 0:
         return tuple(known)
@@ -41,26 +41,26 @@ def extended(known: Sequence[Bracket], trials: int, rules: StoppingSection) -> t
 
 @dataclass
 class SuccessiveHalvingScheduler:
-    """What a session has to run, for a study whose trials work in steps. `brackets` are those of the whole study."""
+    """Decides the runs of a study whose trials work in steps. `brackets` are those of the whole study."""
 
     rules: StoppingSection
     metric: Metric
     brackets: Sequence[Bracket]
     block: int = field(default=0, kw_only=True)
     apart: ClassVar[bool] = False
-    """What a paused trial tells depends on the others."""
+    """The observation of a paused trial depends on the other trials."""
     _left_alone: set[int] = field(default_factory=set, init=False)
     _no_more: bool = field(default=False, init=False)
 
     def next(self, standings: Standings, busy: Collection[int]) -> Step | None:
-        """Return the next segment; None when a new trial may start, or the running ones have to end first."""
+        """Return the next segment; None if a new trial may start, or the runs in flight have to end first."""
         default = standings.default
         if default is not None and not self.ready(standings):
-            return None if default.number in busy else Step(default, segment=self._leg(self.rules.max_steps))
+            return None if default.number in busy else Step(default, segment=self._segment(self.rules.max_steps))
         return self._unstarted(standings, busy) or self._promoted(standings, busy, idle=False)
 
     def idle(self, standings: Standings, busy: Collection[int]) -> Step | None:
-        """Return a segment for a worker that has nothing else to do: no new trial can start."""
+        """Return a segment for an idle worker when no new trial can start."""
         self._no_more = True
         return self._promoted(standings, busy, idle=True)
 
@@ -68,11 +68,11 @@ class SuccessiveHalvingScheduler:
         """Whether a trial will not be trained any further."""
         if not trial.runs or trial.state is not State.PAUSED or trial is standings.default:
             return bool(trial.runs)
-        # What the machine fails is for the next session.
+        # A trial that the machine keeps failing is left to the next session.
         return trial.number not in self._left_alone and self._is_over(trial, standings, busy)
 
     def observation(self, trial: TrialRecord, standings: Standings) -> Observation:
-        """Return what a trial tells the sampler."""
+        """Return what the sampler learns from a trial."""
         return self._of_paused(trial, standings) if trial.state is State.PAUSED else observation(trial, standings)
 
     def ready(self, standings: Standings) -> bool:
@@ -81,22 +81,22 @@ class SuccessiveHalvingScheduler:
         return default is not None and (bool(default.runs) or default.number in self._left_alone)
 
     def deserving(self, standings: Standings) -> list[TrialRecord]:
-        """Return nothing: a settled trial is not run again."""
+        """Return an empty list: a settled trial is not run again."""
         del standings
         return []
 
     def starts(self, step: Step, standings: Standings) -> None:
-        """Take note of a segment that starts."""
+        """Do nothing: the start of a segment decides nothing."""
 
     def ended(self, purpose: Purpose, standings: Standings) -> None:
-        """Take note of a segment that ended."""
+        """Do nothing: the standings hold all that decides the next segment."""
 
     def leave_alone(self, trial: TrialRecord) -> None:
-        """Run a trial no more in this session: the machine fails it."""
+        """Run a trial no more in this session, since the machine keeps failing it."""
         self._left_alone.add(trial.number)
 
     def cap(self, trial: TrialRecord, standings: Standings) -> Cap | None:
-        """Return nothing: the quality of a model says nothing before its step."""
+        """Return None: the quality of a model is not known before its step."""
         del trial, standings
         return None
 
@@ -107,10 +107,10 @@ class SuccessiveHalvingScheduler:
         return True
 
     def _of_paused(self, trial: TrialRecord, standings: Standings) -> Observation:
-        """Return that a paused trial is not better than the middle of those that went on.
+        """Return that a paused trial is no better than the median of the trials trained to the end.
 
-        The values of different rungs cannot be compared. While few have gone on, theirs tell nothing yet, and the best
-        of a paused trial counts as it is.
+        Values of different rungs cannot be compared. While few trials are trained to the end, their median says little,
+        and the best value of the paused trial is used as it is.
         """
         own = self._best(trial)
         complete = [other for other in standings.trials.values() if other.complete]
@@ -124,18 +124,18 @@ class SuccessiveHalvingScheduler:
         for race, members in zip(self.brackets, self._members(standings), strict=True):
             for trial in members:
                 if not trial.runs and not trial.settled and self._may_run(trial, busy):
-                    return Step(trial, segment=self._first_leg(race.steps[0], standings))
+                    return Step(trial, segment=self._first_segment(race.steps[0], standings))
         return None
 
     def _promoted(self, standings: Standings, busy: Collection[int], *, idle: bool) -> Step | None:
         for race in self._races(standings, busy):
             entry = race.promoted(idle=idle)
             if entry is not None and self._may_run(standings.trials[entry.number], busy):
-                return Step(standings.trials[entry.number], segment=self._leg(race.bracket.steps[entry.level]))
+                return Step(standings.trials[entry.number], segment=self._segment(race.bracket.steps[entry.level]))
         return None
 
-    def _first_leg(self, steps: int, standings: Standings) -> Segment:
-        segment = self._leg(steps)
+    def _first_segment(self, steps: int, standings: Standings) -> Segment:
+        segment = self._segment(steps)
         return replace(segment, floors=self._floors(standings)) if self.rules.rule == "median" else segment
 
     def _floors(self, standings: Standings) -> Mapping[int, float]:
@@ -150,7 +150,7 @@ class SuccessiveHalvingScheduler:
         return {step: median(best) for step, best in by_step.items() if step in judged and len(best) >= _TELLING}
 
     def _members(self, standings: Standings) -> list[list[TrialRecord]]:
-        """Return the trials of each bracket: in their order, but for the default one."""
+        """Return the trials of each bracket in their order, without the default."""
         default = standings.default
         trials = [trial for _, trial in sorted(standings.trials.items()) if trial is not default]
         members, first = [], 0
@@ -191,5 +191,5 @@ class SuccessiveHalvingScheduler:
     def _may_run(self, trial: TrialRecord, busy: Collection[int]) -> bool:
         return trial.number not in busy and trial.number not in self._left_alone
 
-    def _leg(self, steps: int) -> Segment:
+    def _segment(self, steps: int) -> Segment:
         return Segment(steps, self.rules.max_steps, self.metric)
