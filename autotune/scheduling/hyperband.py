@@ -67,7 +67,7 @@ def brackets(max_steps: int, min_steps: int, eta: int) -> tuple[Bracket, ...]:
     return tuple(_bracket(_ceil((highest + 1) * eta**s, s + 1), s, max_steps, eta) for s in range(highest, -1, -1))
 
 
-def planned(trials: int, max_steps: int, min_steps: int, eta: int) -> tuple[Bracket, ...]:
+def plan_brackets(trials: int, max_steps: int, min_steps: int, eta: int) -> tuple[Bracket, ...]:
     """Return brackets for `trials` trials: whole iterations, then a smaller one in the same proportions."""
     iteration = brackets(max_steps, min_steps, eta)
     whole = sum(bracket.sizes[0] for bracket in iteration)
@@ -85,7 +85,7 @@ def planned(trials: int, max_steps: int, min_steps: int, eta: int) -> tuple[Brac
     return (*(iteration * (trials // whole)), *rest)
 
 
-def halving(trials: int, max_steps: int, min_steps: int, eta: int) -> Bracket:
+def halving_bracket(trials: int, max_steps: int, min_steps: int, eta: int) -> Bracket:
     """Return one bracket for all trials: successive halving from the lowest rung."""
     return _bracket(trials, len(brackets(max_steps, min_steps, eta)) - 1, max_steps, eta)
 
@@ -118,7 +118,7 @@ class Race:
     full: bool
     eager: bool = False
 
-    def promoted(self, *, idle: bool) -> Entry | None:
+    def next_promotion(self, *, idle: bool) -> Entry | None:
         """Return the trial to train to its next rung, if any; with `idle`, a worker has nothing else to do."""
         for rung in range(len(self.bracket.sizes) - 2, -1, -1):
             chosen = self._chosen(rung, idle=idle)
@@ -142,23 +142,23 @@ class Race:
             return None
         ranked = self._ranked(rung)
         share = max(len(ranked) // self.eta, 1 if self._closed[rung] else 0)
-        return next((entry for entry in ranked[:share] if not self._has_gone_on(entry, rung) and not entry.out), None)
+        return next((entry for entry in ranked[:share] if not self._has_continued(entry, rung) and not entry.out), None)
 
     def _waiting(self, rung: int) -> list[Entry]:
         """Return the trials that a closed rung promotes and that have not continued yet."""
-        gone = sum(self._has_gone_on(entry, rung) for entry in self.entries)
+        gone = sum(self._has_continued(entry, rung) for entry in self.entries)
         size = self.bracket.sizes[rung + 1]
         if self.eager:
             size = max(1, len(self._ranked(rung)) // self.eta)
         # A trial that has nothing left to train counts among those promoted, though it costs no time.
-        left = [entry for entry in self._ranked(rung) if not self._has_gone_on(entry, rung)][: max(0, size - gone)]
+        left = [entry for entry in self._ranked(rung) if not self._has_continued(entry, rung)][: max(0, size - gone)]
         return [entry for entry in left if not entry.out]
 
     def _ranked(self, rung: int) -> list[Entry]:
         reached = [entry for entry in self.entries if entry.level > rung and entry.values[rung] < inf]
         return sorted(reached, key=lambda entry: (entry.values[rung], entry.number))
 
-    def _has_gone_on(self, entry: Entry, rung: int) -> bool:
+    def _has_continued(self, entry: Entry, rung: int) -> bool:
         if entry.passed is not None:
             return entry.passed > rung
         return entry.level > rung + 1 or (entry.level == rung + 1 and entry.busy)
@@ -169,9 +169,9 @@ class Race:
         closed: list[bool] = []
         for rung in range(len(self.bracket.sizes)):
             before = self.full if rung == 0 else closed[-1] and not self._waiting(rung - 1)
-            here = all(entry.level != rung or entry.out or not self._is_on_the_way(entry) for entry in self.entries)
+            here = all(entry.level != rung or entry.out or not self._may_reach_next(entry) for entry in self.entries)
             closed.append(before and here)
         return tuple(closed)
 
-    def _is_on_the_way(self, entry: Entry) -> bool:
+    def _may_reach_next(self, entry: Entry) -> bool:
         return entry.busy or entry.level == 0

@@ -1,16 +1,16 @@
 """The brackets of a study in storage: they stay as they are when trials are added."""
 
 from autotune.scheduling.hyperband import Bracket
-from autotune.scheduling.successive_halving import extended
+from autotune.scheduling.successive_halving import extend_brackets
 from autotune.storage.readable import BRACKETS, ReadableStudy
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import StoppingSection, StudyFile
 
 
 def brackets_of(store: StudyStore, study: StudyFile, rules: StoppingSection) -> tuple[Bracket, ...]:
-    """Return the brackets of a study, extended to its present number of trials."""
+    """Return the brackets of a study, extend_brackets to its present number of trials."""
     known = stored_brackets(store)
-    brackets = extended(known, study.budget.most - 1, rules)
+    brackets = extend_brackets(known, study.budget.most - 1, rules)
     if len(brackets) > len(known):
         tables = [{"sizes": list(bracket.sizes), "steps": list(bracket.steps)} for bracket in brackets]
         store.set_attribute(BRACKETS, {"brackets": tables})

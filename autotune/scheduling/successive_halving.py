@@ -13,7 +13,7 @@ from typing import ClassVar
 from autotune.execution.capping import Cap
 from autotune.execution.segments import Segment, best_until, curve_of
 from autotune.records.study import ENDED, Purpose, State, TrialRecord
-from autotune.scheduling.hyperband import Bracket, Entry, Race, halving, planned
+from autotune.scheduling.hyperband import Bracket, Entry, Race, halving_bracket, plan_brackets
 from autotune.scheduling.repeats import Step, observation
 from autotune.statistics.standings import Standings
 from autotune.storage.observation import Observation
@@ -24,7 +24,7 @@ from objectives.base import Metric
 _TELLING = 4
 
 
-def extended(known: Sequence[Bracket], trials: int, rules: StoppingSection) -> tuple[Bracket, ...]:
+def extend_brackets(known: Sequence[Bracket], trials: int, rules: StoppingSection) -> tuple[Bracket, ...]:
     """Return a study's brackets for `trials` trials beside the default; the `known` ones stay as they are."""
     missing = trials - sum(bracket.sizes[0] for bracket in known)
     if missing <= 0:
@@ -32,9 +32,9 @@ def extended(known: Sequence[Bracket], trials: int, rules: StoppingSection) -> t
     most, least, eta = rules.max_steps, rules.min_steps, rules.eta
     match rules.rule:
         case "hyperband":
-            return (*known, *planned(missing, most, least, eta))
+            return (*known, *plan_brackets(missing, most, least, eta))
         case "asha":
-            return (*known, halving(missing, most, least, eta))
+            return (*known, halving_bracket(missing, most, least, eta))
         case _:
             return (*known, Bracket((missing,), (most,)))
 
@@ -57,12 +57,12 @@ class SuccessiveHalvingScheduler:
         default = standings.default
         if default is not None and not self.ready(standings):
             return None if default.number in busy else Step(default, segment=self._segment(self.rules.max_steps))
-        return self._unstarted(standings, busy) or self._promoted(standings, busy, idle=False)
+        return self._first_run(standings, busy) or self._promotion(standings, busy, idle=False)
 
     def idle(self, standings: Standings, busy: Collection[int]) -> Step | None:
         """Return a segment for an idle worker when no new trial can start."""
         self._no_more = True
-        return self._promoted(standings, busy, idle=True)
+        return self._promotion(standings, busy, idle=True)
 
     def is_settled(self, trial: TrialRecord, standings: Standings, busy: Collection[int]) -> bool:
         """Whether a trial will not be trained any further."""
@@ -120,16 +120,16 @@ class SuccessiveHalvingScheduler:
         middle = median(values)
         return Observation(bound=max(own, middle, key=self.metric.cost))
 
-    def _unstarted(self, standings: Standings, busy: Collection[int]) -> Step | None:
+    def _first_run(self, standings: Standings, busy: Collection[int]) -> Step | None:
         for race, members in zip(self.brackets, self._members(standings), strict=True):
             for trial in members:
                 if not trial.runs and not trial.settled and self._may_run(trial, busy):
                     return Step(trial, segment=self._first_segment(race.steps[0], standings))
         return None
 
-    def _promoted(self, standings: Standings, busy: Collection[int], *, idle: bool) -> Step | None:
+    def _promotion(self, standings: Standings, busy: Collection[int], *, idle: bool) -> Step | None:
         for race in self._races(standings, busy):
-            entry = race.promoted(idle=idle)
+            entry = race.next_promotion(idle=idle)
             if entry is not None and self._may_run(standings.trials[entry.number], busy):
                 return Step(standings.trials[entry.number], segment=self._segment(race.bracket.steps[entry.level]))
         return None

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune.scheduling.hyperband import Bracket, Entry, Race, brackets, halving, planned
+from autotune.scheduling.hyperband import Bracket, Entry, Race, brackets, halving_bracket, plan_brackets
 
 budgets = st.tuples(st.integers(1, 400), st.integers(1, 20), st.integers(2, 10)).filter(lambda b: b[1] <= b[0])
 
@@ -41,13 +41,13 @@ def test_a_bracket_goes_from_many_with_few_steps_to_few_with_all(budget):
 
 @given(budgets, st.integers(1, 500))
 def test_every_trial_has_a_place(budget, trials):
-    found = planned(trials, *budget)
+    found = plan_brackets(trials, *budget)
     assert sum(bracket.sizes[0] for bracket in found) == trials
     assert all(bracket.steps[-1] == budget[0] for bracket in found)
 
 
 def test_more_trials_leave_whole_iterations_as_they_were():
-    assert planned(98, 27, 1, 3)[:4] == planned(49, 27, 1, 3) == brackets(27, 1, 3)
+    assert plan_brackets(98, 27, 1, 3)[:4] == plan_brackets(49, 27, 1, 3) == brackets(27, 1, 3)
 
 
 def value(number, rung):
@@ -64,11 +64,11 @@ def played(bracket, eta=3, *, eager=False, workers=1, failing=(), early=()):
     for _ in range(10_000):
         while len(running) < workers:
             race = Race(bracket, tuple(entries.values()), eta, started == bracket.sizes[0], eager)
-            chosen = race.promoted(idle=False)
+            chosen = race.next_promotion(idle=False)
             if chosen is None and started < bracket.sizes[0]:
                 chosen = Entry(started)
                 started += 1
-            chosen = chosen or race.promoted(idle=True)
+            chosen = chosen or race.next_promotion(idle=True)
             if chosen is None:
                 break
             assert chosen.number not in running
@@ -93,7 +93,7 @@ def played(bracket, eta=3, *, eager=False, workers=1, failing=(), early=()):
 
 @given(st.integers(1, 60), st.integers(2, 4), st.integers(1, 4))
 def test_the_best_go_on_and_every_rung_is_filled(trials, eta, workers):
-    bracket = halving(trials, 27, 1, eta)
+    bracket = halving_bracket(trials, 27, 1, eta)
     entries, _ = played(bracket, eta, workers=workers)
     for rung, size in enumerate(bracket.sizes):
         reached = [number for number, entry in entries.items() if entry.level > rung]
@@ -105,7 +105,7 @@ def test_the_best_go_on_and_every_rung_is_filled(trials, eta, workers):
 
 @given(st.integers(1, 60), st.integers(1, 4))
 def test_asha_promotes_without_waiting_and_the_best_gets_to_the_top(trials, workers):
-    bracket = halving(trials, 27, 1, 3)
+    bracket = halving_bracket(trials, 27, 1, 3)
     entries, order = played(bracket, eager=True, workers=workers)
     assert len(entries) == trials
     assert entries[0].level == len(bracket.sizes)
@@ -153,7 +153,7 @@ def test_bad_trials_that_ended_by_themselves_take_no_place_of_better_ones(level,
 def test_a_value_that_is_no_number_is_never_promoted():
     entries = (Entry(0, (inf,)), Entry(1, (5.0,)), Entry(2, (6.0,)))
     race = Race(Bracket((3, 1), (1, 3)), entries, 3, full=True)
-    assert race.promoted(idle=False).number == 1
+    assert race.next_promotion(idle=False).number == 1
     assert race.is_over(entries[0])
     assert race.is_over(entries[2])
 
@@ -161,6 +161,6 @@ def test_a_value_that_is_no_number_is_never_promoted():
 def test_a_rung_that_is_not_complete_is_waited_for_unless_somebody_is_idle():
     entries = (Entry(0, (3.0,)), Entry(1, (2.0,)), Entry(2, (1.0,)), Entry(3, busy=True))
     race = Race(Bracket((4, 1), (1, 3)), entries, 3, full=True)
-    assert race.promoted(idle=False) is None
-    assert race.promoted(idle=True).number == 2
+    assert race.next_promotion(idle=False) is None
+    assert race.next_promotion(idle=True).number == 2
     assert not race.is_over(entries[0])

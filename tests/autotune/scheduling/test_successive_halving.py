@@ -8,7 +8,7 @@ from autotune.execution.segments import CURVE, Segment, SegmentWatch, continued
 from autotune.records.outcome import Outcome
 from autotune.records.study import ENDED, State
 from autotune.scheduling.hyperband import Bracket, brackets
-from autotune.scheduling.successive_halving import extended
+from autotune.scheduling.successive_halving import extend_brackets
 from autotune.statistics.standings import Standings
 from autotune.storage.readable import BRACKETS
 from autotune.studyfile import StoppingSection
@@ -237,10 +237,10 @@ def test_a_curve_goes_on_where_the_last_leg_left_it():
 def test_brackets_are_extended_for_what_is_missing():
     rules = StoppingSection(max_steps=27)
     iteration = brackets(27, 1, 3)
-    assert extended((), 49, rules) == iteration
-    assert extended(iteration, 49, rules) == extended(iteration, 20, rules) == iteration
-    assert sum(bracket.sizes[0] for bracket in extended(iteration, 60, rules)) == 60
-    assert extended((), 7, StoppingSection(max_steps=27, rule="none")) == (Bracket((7,), (27,)),)
+    assert extend_brackets((), 49, rules) == iteration
+    assert extend_brackets(iteration, 49, rules) == extend_brackets(iteration, 20, rules) == iteration
+    assert sum(bracket.sizes[0] for bracket in extend_brackets(iteration, 60, rules)) == 60
+    assert extend_brackets((), 7, StoppingSection(max_steps=27, rule="none")) == (Bracket((7,), (27,)),)
 
 
 def test_the_default_is_valid_here():
