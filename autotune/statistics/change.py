@@ -1,4 +1,4 @@
-"""Change: whether the mean of what is measured in checks, months apart, is still that of the first one.
+"""Change detection: whether the mean of a measurement that is repeated in checks, months apart, has shifted.
 
 A value is mean + effect of its check (the day, the node) + noise. How large the two are is not known: both are summed
 over, by what the checks show and, for the effect of a check, by a prior, so that the second check already has one. For
@@ -18,15 +18,15 @@ from numpy.typing import NDArray
 
 Matrix = NDArray[np.float64]
 
-# A shift is normal, by so much or so: one as likely as the other.
+# The two standard deviations of a shift, which is normal; both are equally likely.
 _SHIFTS = (0.05, 0.5)
 _CHECK_EFFECTS = np.array([0.0, 0.002, 0.004, 0.007, 0.011, 0.017, 0.026, 0.04])
 # Relative to the pooled standard deviation.
 _NOISES = np.exp(np.linspace(-0.6, 0.8, 5))
 _LEAST_NOISE = 0.001
-# The logarithm of a likelihood ratio that is large enough, and no overflow.
+# A bound of the logarithm of likelihood ratios, well before their overflow.
 _BEYOND_DOUBT = 300.0
-# In standard deviations: what is farther from the middle of its check counts as if it were no farther.
+# In standard deviations: values farther from the median of their check are pulled in to this distance.
 _OUTLYING = 2.5
 # The median of the distances from the middle, times this, is the standard deviation of normal values.
 _NORMAL = 1.4826
@@ -37,9 +37,9 @@ _TWO_SIDED_95 = 1.96
 class Shift:
     """The most likely shift of the mean, with its 95 % interval, as logarithms of ratios.
 
-    It began with the check `since`, of which the first after the reference is 1. `evidence` is the sum of the
+    It began with the check `since`; the first check after the reference has number 1. `evidence` is the sum of the
     likelihood ratios of all beginnings. `after` is the level since then, a logarithm with the ends of its 95 %
-    interval, by the checks since then alone: what the shift is from, the reference may have missed.
+    interval. It uses only the checks since then, because the reference itself may be off.
     """
 
     evidence: float
@@ -74,7 +74,7 @@ def shift(checks: Sequence[Sequence[float]], check_effect: float) -> Shift:
 
 @dataclass(frozen=True)
 class Explanations:
-    """What may explain checks: r ways in which values stray, each with a shift that began with one of k checks.
+    """The possible explanations of checks: r pairs of variances, each with a shift that began at one of k checks.
 
     A way is an effect of the check, `effects`, (r,), and a noise, `noises`, (..., r), as standard deviations, and a
     width of the shift. `shares`, (..., r), are the logarithms of how likely it is if nothing shifted, `gained`,
@@ -103,7 +103,7 @@ class Explanations:
 
 
 def explanations(checks: Sequence[Matrix], check_effect: float) -> Explanations:
-    """Return what may explain checks, of which the first is the reference.
+    """Return the possible explanations of checks; the first check is the reference.
 
     Checks may have further axes in front of their values, for many histories at once.
     """

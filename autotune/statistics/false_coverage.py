@@ -1,4 +1,4 @@
-"""Intervals of many comparisons at once, of which only those are acted on that look better.
+"""Intervals for many comparisons at once, when only those that look better will be acted on.
 
 Of a hundred cells without any difference, a few look better by chance. Benjamini and Hochberg ("Controlling the false
 discovery rate", 1995) say how many of the best to believe, and the intervals of the believed ones are widened so that
@@ -15,7 +15,7 @@ from autotune.statistics import signed_rank
 def intervals(samples: Sequence[Sequence[float]], confidence: float) -> list[tuple[float, float, float] | None]:
     """Return the pseudomedian of each sample of differences and the ends of its interval.
 
-    A sample is believed to be better than 0 if the lower end is above 0. None: it is too small for an interval so sure.
+    A sample counts as better than 0 if its lower end is above 0. A sample too small for this confidence has None.
     """
     believed = len(samples)
     while True:

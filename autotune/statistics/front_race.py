@@ -3,7 +3,7 @@
 A trial is beaten by one that, after the full number of repeats, is at least about as good in all metrics: it may be
 worse by the least gain that matters (epsilon-dominance, Laumanns et al., Evolutionary Computation 10, 2002). The chance
 of that is predicted for each metric as in a race for the best (`racing`), and the chances are multiplied, as if the
-noise of the metrics were independent. Who is surely beaten, and who surely is not, runs no more.
+noise of the metrics were independent. A trial that is certainly beaten, or certainly not, runs no more.
 """
 
 from collections.abc import Callable, Mapping
@@ -33,7 +33,7 @@ class FrontRace:
         self._front: list[int] | None = None
 
     def follow(self, trials: Mapping[int, TrialRecord], keeps: Callable[[int], bool]) -> None:
-        """Take note of the trials that are new or have changed; only those that keep the limits compete."""
+        """Update the trials that are new or have changed; only trials that keep the limits compete."""
         for number, trial in trials.items():
             if self._trials.get(number) is not trial:
                 self._trials[number] = trial
@@ -79,7 +79,7 @@ class FrontRace:
             return Standing.LOST
         count = self._samples[0].effects.count(number)
         if count < rules.max_runs <= len(self._trials[number].runs):
-            # Some runs lack a metric, and more might as well: those that have all of them decide.
+            # Some runs lack a metric, and more runs might too: those that have all metrics decide.
             rules = replace(rules, min_runs=1, max_runs=count)
         if count < rules.min_runs:
             return Standing.OPEN
@@ -100,7 +100,7 @@ class FrontRace:
 
 
 def _non_dominated(costs: Mapping[int, Costs]) -> list[int]:
-    """Return the trials whose costs no other's are as low as in all metrics; of equals the earlier one."""
+    """Return the trials that no other trial matches or beats in all metrics; of equal trials, the earlier."""
     front: list[tuple[Costs, int]] = []
     for own, number in sorted((own, number) for number, own in costs.items()):
         if not any(all(a <= b for a, b in zip(other, own, strict=True)) for other, _ in front):

@@ -21,7 +21,7 @@ def geometric_mean(ratios: Sequence[Interval], weights: Sequence[float]) -> Inte
     Only the proportions of the weights count.
 
     Raises:
-        ValueError: there are no ratios, or not as many weights.
+        ValueError: there are no ratios, or the number of weights differs.
     """
     if not ratios:
         msg = "no ratio, no mean"

@@ -34,9 +34,9 @@ def _added(point: Costs, others: Iterable[Costs], reference: Costs) -> float:
 
 
 def _volume(front: Sequence[Costs], reference: Costs) -> float:
-    """Return the volume that points dominate of which none dominates another, in their order."""
+    """Return the volume that mutually non-dominated points dominate; they must be in sorted order."""
     if len(reference) == 2:
-        # Sorted by the first, they are steps that go down in the second.
+        # Sorted by the first metric, the points are steps that descend in the second.
         ends = [*(point[0] for point in front), reference[0]][1:]
         return sum((end - x) * (reference[1] - y) for end, (x, y) in zip(ends, front, strict=True))
     # The worst in the last metric first: within its box the others differ in the other metrics only.

@@ -1,7 +1,8 @@
-"""Kept limits: which trials keep the limits of a study, by the values of their runs, and how sure that is.
+"""Kept limits: which trials keep the limits of a study, and how certain that is.
 
-What counts is the statistic of a trial's runs, as for its value. Once a comparison has run it afresh, those runs alone
-count: a trial is chosen among many since it looked as if it kept the limits, and looks better than it is.
+A trial is judged by the statistic of its runs, like its value. Once a comparison has run it again, only those fresh
+runs
+count: a trial that was chosen among many because it seemed to keep the limits looks better than it is.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,7 +16,7 @@ from autotune.statistics.racing import RaceRules, Standing, still_open
 from autotune.statistics.samples import Samples
 
 _FRESH = frozenset({SeriesKind.SELECT, SeriesKind.VERDICT, SeriesKind.DUET})
-# With fewer fresh runs than that, those of tuning count as well.
+# With fewer fresh runs than this, the runs of tuning count as well.
 _LEAST_FRESH = 3
 
 
@@ -23,7 +24,7 @@ class KeptLimits:
     """How trials stand against limits; without any, all trials keep them."""
 
     def __init__(self, limits: Limits = (), statistic: Statistic = "median", runs: Iterable[Run] = ()) -> None:
-        """Judge by trials, which `put` takes, and by those of the `runs` of a study that compared trials afresh."""
+        """Start without trials, which `put` adds; `runs` are all runs of the study, also those of comparisons."""
         self.limits = limits
         self._statistic: Statistic = statistic
         self._samples = [Samples(statistic) for _ in limits]
@@ -35,19 +36,19 @@ class KeptLimits:
                 self._fresh.setdefault(run.trial, []).append(run)
 
     def put(self, trial: TrialRecord) -> None:
-        """Take note of a trial that is new or has changed."""
+        """Update a trial that is new or has changed."""
         if not self.limits:
             return
         fresh = self._fresh.get(trial.number, [])
         runs = fresh if len(fresh) >= _LEAST_FRESH else [*trial.runs, *fresh]
-        # More runs of tuning change nothing where fresh ones decide; and some may not measure a metric.
+        # Where fresh runs decide, further runs of tuning change nothing; and some runs may lack a metric.
         self._made[trial.number] = inf if runs is fresh else len(trial.runs)
         self._values.pop(trial.number, None)
         if trial.complete:
             self._values[trial.number] = self._of(runs)
         for limit, samples in zip(self.limits, self._samples, strict=True):
             known = _known(limit, runs) if trial.complete else []
-            # Relative to the limit, as the noise of runs is known relatively.
+            # Relative to the limit, since the noise of runs is estimated relatively.
             samples.put(trial.number, [MeasuredRun(trial.number, block, value / limit.scale) for block, value in known])
 
     def _of(self, runs: Sequence[Run]) -> tuple[float | None, ...]:
@@ -55,9 +56,9 @@ class KeptLimits:
         return tuple(center(values, self._statistic) if values else None for values in known)
 
     def values(self, number: int) -> tuple[float | None, ...]:
-        """Return what a complete trial's runs say of each limited metric, in its unit; None where that is nothing.
+        """Return a complete trial's value of each limited metric, in its unit; None for a metric without a value.
 
-        Nothing is said of other trials.
+        For a trial that is not complete, every value is None.
         """
         return self._values.get(number, ())
 
@@ -68,7 +69,7 @@ class KeptLimits:
         return int(min(ends)) if ends else None
 
     def known(self, trial: TrialRecord) -> tuple[float | None, ...]:
-        """Return what is known of each limited metric, as `values`; of a failed trial how much memory was too much.
+        """Return the known value of each limited metric, as `values`; for a failed trial, the memory that was too much.
 
         A run that is stopped at the limit, or dies later, would have used at least as much.
         """
@@ -78,11 +79,11 @@ class KeptLimits:
         return tuple(used if limit.metric == PEAK_MEMORY and used > limit.high else None for limit in self.limits)
 
     def breaches(self, number: int) -> tuple[Breach, ...]:
-        """Return the limits that a complete trial breaks; none for others, of which nothing is known."""
+        """Return the limits that a complete trial breaks; empty for other trials, of which nothing is known."""
         return self._broken(self.values(number))
 
     def broken_in(self, runs: Iterable[Run]) -> tuple[Breach, ...]:
-        """Return the limits that are broken by complete ones of these runs of a configuration, none if it has none."""
+        """Return the limits that the complete ones of a configuration's runs break; empty if none is complete."""
         complete = [run for run in runs if run.outcome.complete]
         return self._broken(self._of(complete)) if complete else ()
 
@@ -95,9 +96,9 @@ class KeptLimits:
         return not self.breaches(number)
 
     def standing(self, number: int, rules: RaceRules) -> Standing:
-        """Judge whether more runs could change whether a trial keeps the limits; all of them are kept, or it has lost.
+        """Judge whether more runs could change whether a trial keeps all limits.
 
-        The chance is predicted that they are kept after the full number of runs, as races are judged.
+        As in a race, the chance that they are kept after the full number of runs is predicted.
         """
         if self._made.get(number, 0) >= rules.max_runs:
             return Standing.WON if self.keeps(number) else Standing.LOST

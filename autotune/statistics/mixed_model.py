@@ -1,4 +1,4 @@
-"""What repeated runs say: an effect of every configuration, of every block of time, of every node, and the noise.
+"""Mixed model of repeated runs: the effects of configurations, of blocks of time and of nodes, and the noise.
 
     log(value) = configuration + block + node + noise
 
@@ -6,8 +6,8 @@ The configurations' effects are free, those of blocks and nodes random: a machin
 are alike, have none. The ratios of their variances to that of the noise are those of the greatest restricted likelihood
 (REML: Patterson & Thompson 1971) on a small grid; that of nodes is asked for only where runs were on several.
 Values are not corrected by estimated effects of blocks, since a neighbour that comes and goes within a block would make
-nonsense of them; a drift makes comparisons across blocks less certain, and those within blocks are preferred. So it
-is with nodes.
+such corrections wrong. A drift makes comparisons across blocks less certain, so those within blocks are preferred. The
+same holds for nodes.
 
 Outliers, which every shared machine has, are pulled in to 1.5 standard deviations, and the noise is Huber's "proposal
 2" (Robust Statistics, 1981, section 6.7), so that one bad run neither hides a good configuration nor makes the machine
@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Statistic = Literal["median", "mean"]
 
-# Before anything was repeated, runs are thought to differ by 2 %: worth one degree of freedom.
+# The noise assumed before anything was repeated; it counts as one degree of freedom.
 _PRIOR_NOISE = 0.02
 _PRIOR_DEGREES = 1.0
 # Variance of blocks, or of nodes, over variance of runs.
@@ -36,11 +36,11 @@ _RATIOS = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 _CLIP = 1.5
 # E[min(z^2, 1.5^2)] of a standard normal z.
 _CLIPPED_VARIANCE = 0.7785
-# Pulling in one run that took ten times as long takes some forty rounds, most studies are done in twenty.
+# Pulling in one run that took ten times as long needs some forty rounds; most studies need twenty.
 _ROUNDS = 100
 # A median of three or more runs varies this much more than their mean, for normal noise.
 _MEDIAN_PENALTY = 1.2
-# The gain in log-likelihood from which on a drift is reported: less than one study in a hundred without any.
+# The gain in log-likelihood from which a drift is reported: in fewer than 1 % of studies without a drift.
 _DRIFT_EVIDENCE = 4.0
 
 
@@ -134,7 +134,7 @@ class MixedModel:
         return self._unit_variance(runs) * self.noise**2
 
     def _unit_variance(self, runs: int) -> float:
-        """Return that of runs whose noise is 1."""
+        """Return the same for runs whose noise is 1."""
         return (_MEDIAN_PENALTY**2 if self.statistic == "median" and runs > 2 else 1.0) / runs
 
     def contrast(self, challenger: int, incumbent: int) -> Contrast:
@@ -148,9 +148,9 @@ class MixedModel:
         return within if within is not None and within.standard_error < across.standard_error else across
 
     def prospective(self, challenger: int, incumbent: int, block: int) -> Contrast:
-        """Return what a comparison without a difference will be worth after one more run of the challenger.
+        """Return the contrast, with a difference of 0, that one more run of the challenger will leave.
 
-        On which node that will be nobody knows: it counts as one more.
+        The node of that run is not known yet, so it counts as another node.
         """
         more = [*self.runs.get(challenger, ()), MeasuredRun(challenger, block, 0.0, node="\0")]
         return Contrast(0.0, self._error_across(more, self.runs.get(incumbent, ())), self.degrees)
@@ -177,9 +177,9 @@ class MixedModel:
         )
 
     def _within(self, first: Sequence[MeasuredRun], second: Sequence[MeasuredRun]) -> Contrast | None:
-        """Return the mean difference within blocks, and nodes, in which both have runs, each weighted as it is sure.
+        """Return the mean difference within the blocks and nodes in which both have runs, weighted by precision.
 
-        What has no effect tells nothing apart.
+        Blocks, or nodes, without an effect are not kept apart.
         """
         sides: list[dict[tuple[int, str], list[float]]] = []
         for runs in (first, second):
@@ -214,7 +214,7 @@ def fit(samples: Sequence[MeasuredRun], statistic: Statistic = "median") -> Mixe
 
 
 def spread_of(repeated: Sequence[MeasuredRun]) -> Spread:
-    """Estimate how runs differ. Leave out configurations that ran once: they say nothing about it."""
+    """Estimate how runs differ; `repeated` has only configurations with several runs, as single runs say nothing."""
     if not repeated:
         return Spread(_PRIOR_NOISE, _PRIOR_DEGREES)
     blocks = sorted({sample.block for sample in repeated})
@@ -257,7 +257,7 @@ class _Solution:
 class _Design:
     """The mixed model of one set of repeated runs, ready to be solved for several sets of values.
 
-    There are no `nodes` where all runs were on one: then there is no effect of it.
+    `nodes` is empty if all runs were on one node, which then has no effect.
     """
 
     def __init__(self, samples: Sequence[MeasuredRun], blocks: Sequence[int], nodes: Sequence[str]) -> None:

@@ -18,7 +18,7 @@ from objectives.base import Metric
 class NodeSpread:
     """The ratio on each node, and its relative standard deviation between them.
 
-    Where every node has one pair only, that of a single pair is in it: `with_noise`.
+    If every node has only one pair, the spread includes the noise of single pairs (`with_noise`).
     """
 
     ratios: dict[str, float]
@@ -44,7 +44,7 @@ class NodeSpread:
         return [node for node, ratio in self.ratios.items() if ratio < 1.0]
 
     def words(self) -> str:
-        """Say it, as in `over 4 nodes, the ratio varies by 3%`."""
+        """Return the spread in words: `over 4 nodes, the ratio varies by 3%`."""
         over = f"over {len(self.ratios)} nodes"
         if self.spread == 0.0:
             return f"{over}, which differ no more than the noise"
@@ -52,7 +52,7 @@ class NodeSpread:
 
 
 def _between(groups: Sequence[Sequence[float]]) -> tuple[float, bool]:
-    """Return the standard deviation between groups, and whether that within them is part of it."""
+    """Return the standard deviation between groups, and whether it includes that within groups."""
     count, sizes = sum(map(len, groups)), [len(group) for group in groups]
     everything = [value for group in groups for value in group]
     if count == len(groups):

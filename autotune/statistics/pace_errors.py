@@ -1,11 +1,11 @@
-"""Pace errors: how far forecasts by pace are off, learnt from the runs of a study that told their steps.
+"""Pace errors: how far forecasts by pace are off, learnt from a study's runs that reported their steps.
 
-A run is looked at after a tenth of its steps, and whenever the steps have doubled since. From one look to the next its
-forecast changes; what it changes by is known of every run that went as far as that, also of those that were stopped
-later: whether a run goes on depends on what was forecast, and not on how that will change. A forecast is off by the sum
-of the changes to come, whose means and variances add up (a forecast that is as good as it can be is a martingale, and
-its increments are uncorrelated: Doob, Stochastic Processes, 1953, chapter VII). The degrees of freedom are those of
-Satterthwaite ("An approximate distribution of estimates of variance components", Biometrics Bulletin 2, 1946).
+A run is checked after a tenth of its steps, and whenever the number of steps has doubled. Its forecast changes from
+check to check. Each change is known for every run that got as far, also for a run that was stopped later: the decision
+to stop depends on the forecast, not on its future change. The error of a forecast is the sum of its future changes,
+whose means and variances add up (an optimal forecast is a martingale, whose increments are uncorrelated: Doob,
+Stochastic Processes, 1953, chapter VII). The degrees of freedom are Satterthwaite's ("An approximate distribution of
+estimates of variance components", Biometrics Bulletin 2, 1946).
 """
 
 from collections.abc import Sequence
@@ -16,37 +16,37 @@ from math import exp, log, sqrt
 from autotune.statistics.pace import Pace, Timeline, time_at
 
 SHARES = (0.1, 0.2, 0.4)
-"""The shares of its steps after which a run is looked at."""
+"""The shares of its steps after which a run is checked."""
 
-# A run that went as far as that shows where it ends: at the next doubling it would be over.
+# A run that got as far as this share shows its end: it would be over before the next doubling.
 _NEARLY = 0.8
 
-# As for the noise of runs, one more run is thought to have changed by 2 %, so that a few that are alike are not exact.
+# One imagined run whose forecast changed by 2 %, so that a few runs that happen to agree do not look exact.
 _PRIOR = 0.02
-# So few trials do not tell how far forecasts are off.
+# Trials that are needed to estimate the error of forecasts.
 _LEAST = 3
 
 
 @dataclass(frozen=True)
 class Told:
-    """What a run told, at least one step, and when it ended if it went to its end."""
+    """The reports of a run, at least one, and its end in seconds if it was complete."""
 
     timeline: Timeline
     end_s: float | None
 
 
 Changes = tuple[float | None, ...]
-"""What a forecast changed by from each look to the next, or to the end: of logarithms; None after a run was stopped."""
+"""The change of a forecast, as a logarithm, from each check to the next or to the end; None after a run was stopped."""
 
 
 def looks(pace: Pace) -> tuple[int, ...]:
-    """Return the steps at which a run is looked at."""
+    """Return the steps at which a run is checked."""
     first, last = pace.timeline[0][0], pace.timeline[-1][0]
     return tuple(round(first + share * (last - first)) for share in SHARES)
 
 
 def changes_of(pace: Pace, run: Told) -> Changes:
-    """Return what the forecasts of a run changed by."""
+    """Return the changes of a run's forecasts."""
     end_s, (first, last) = run.end_s, (pace.timeline[0][0], pace.timeline[-1][0])
     if end_s is None and run.timeline[-1][0] >= first + _NEARLY * (last - first):
         end_s = pace.end_s(run.timeline)
@@ -62,9 +62,14 @@ def _foretold(pace: Pace, timeline: Timeline, step: int) -> float | None:
 
 
 def factors(changes: Sequence[Changes], error_rate: float) -> tuple[float | None, ...]:
-    """Return by what factor a forecast of each look has to be beyond a bound, so that the run is, but for `error_rate`.
+    """Return, for each check, the factor by which a forecast must exceed a bound for the run to exceed it.
 
-    None for a look where it is not known how forecasts change from there on.
+    Args:
+        changes: The changes of forecasts of a study's runs.
+        error_rate: The chance that a run beyond the factor would have kept the bound.
+
+    Returns:
+        None for a check from which on too few runs have been followed.
     """
     from scipy.special import stdtrit  # noqa: PLC0415  slow to import, and most studies need none of it
 

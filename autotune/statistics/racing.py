@@ -1,9 +1,9 @@
 """Racing: a configuration is run again only while that could change whether it beats the incumbent.
 
 The decision that counts is the one after the full number of repeats: is the challenger's value then better, by as much
-as matters? After every run the chance of that is predicted from what was measured (a flat prior, Student's t for the
-noise); once it is below the error rate the challenger has lost, once it is above one minus the error rate it has won,
-and no run is spent on what is settled. This is stochastic curtailment (Lan, Simon & Halperin, "Stochastically curtailed
+as matters? After every run the chance of that is predicted from the measurements (a flat prior, Student's t for the
+noise). Below the error rate the challenger has lost, above one minus the error rate it has won, and a decided race gets
+no more runs. This is stochastic curtailment (Lan, Simon & Halperin, "Stochastically curtailed
 tests in long-term clinical trials", 1982) with a predictive probability (Spiegelhalter, Freedman & Blackburn 1986). Its
 error rate holds however often the race is judged: whenever it stops, the chance that the full number of repeats would
 have decided otherwise is at most the error rate, on average over the differences that occur (the chance is greater
@@ -27,7 +27,7 @@ class Standing(Enum):
 
 @dataclass(frozen=True)
 class RaceRules:
-    """When a configuration is run again.
+    """The rules by which a configuration is run again.
 
     `error_rate` is the chance that a race which was ended early would have ended otherwise after `max_runs`;
     `min_gain` is the least relative improvement that matters.
@@ -62,7 +62,7 @@ def chance_better(effects: MixedModel, challenger: int, incumbent: int, rules: R
 
 
 def losing_value(effects: MixedModel, challenger: int, incumbent: int, block: int, rules: RaceRules) -> float:
-    """Return the value (a logarithm) from which on one more run makes the challenger lose; inf if none does."""
+    """Return the value (a logarithm) of one more run at which the challenger has lost; inf if it cannot lose yet."""
     before = effects.values(challenger)
     if len(before) + 1 < rules.min_runs:
         return inf
@@ -70,7 +70,7 @@ def losing_value(effects: MixedModel, challenger: int, incumbent: int, block: in
     from scipy.special import stdtrit  # noqa: PLC0415  slow to import, and reading a study needs none of it
 
     allowed = spread * float(stdtrit(effects.degrees, 1.0 - rules.error_rate))
-    # Where the machine drifts, the incumbent's runs in the same block are what it is up against, if they were slower.
+    # Under drift the challenger is compared with the incumbent's runs of the same block, if these were slower.
     here = effects.values(incumbent, block) if effects.drift > 0.0 else []
     rival = max(effects.center(incumbent), center(here, effects.statistic)) if here else effects.center(incumbent)
     limit = rival - log(1.0 + rules.min_gain) + allowed
@@ -81,11 +81,11 @@ def losing_value(effects: MixedModel, challenger: int, incumbent: int, block: in
 
 
 def still_open(effects: MixedModel, variance: float, runs: int) -> float:
-    """Return the standard deviation of what may be added to an estimate of this variance until there are `runs`."""
+    """Return the standard deviation of the change that an estimate of this variance may undergo until `runs` runs."""
     return sqrt(max(0.0, variance - effects.variance(runs)))
 
 
 def _still_open(effects: MixedModel, contrast: Contrast, incumbent: int, rules: RaceRules) -> float:
-    """Return the standard deviation of what the remaining runs may add to the difference."""
+    """Return the standard deviation of the change that the remaining runs may make to the difference."""
     last = effects.variance(rules.max_runs) + effects.variance(max(rules.max_runs, effects.count(incumbent)))
     return sqrt(max(0.0, contrast.standard_error**2 - last))

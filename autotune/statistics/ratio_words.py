@@ -1,4 +1,4 @@
-"""Ratios in words: how many times better something is, said as the metric has it."""
+"""Ratios in words: how many times better something is, in the terms of its metric."""
 
 from objectives.base import Metric
 
@@ -7,10 +7,9 @@ Interval = tuple[float, float, float]
 
 
 def times(ratio: float, metric: Metric, digits: str = ".3g") -> str:
-    """Say a ratio, to stand before what is compared with: `1.83 times as fast as`, `1.95 times lower in val_loss than`.
+    """Return a ratio in words, to precede the other side: `1.83 times as fast as`, `1.95 times lower in val_loss than`.
 
-    Above 1 is better. A quality that is worse is said the other way round: what is 0.5 times as good is a loss that is
-    2 times higher.
+    Above 1 is better. A quality below 1 is inverted: 0.5 times as good is a loss that is 2 times higher.
     """
     if not metric.is_quality:
         return f"{ratio:{digits}} times as fast as"
@@ -19,7 +18,7 @@ def times(ratio: float, metric: Metric, digits: str = ".3g") -> str:
 
 
 def ends(interval: Interval, metric: Metric) -> str:
-    """Say the ends of an interval of a ratio, as `times` says the ratio: `1.728 to 2.059`."""
+    """Return the ends of a ratio's interval in words, inverted as in `times`: `1.728 to 2.059`."""
     ratio, low, high = interval
     if metric.is_quality and ratio < 1.0:
         low, high = 1.0 / high, 1.0 / low
@@ -27,9 +26,9 @@ def ends(interval: Interval, metric: Metric) -> str:
 
 
 def moved(interval: Interval, metric: Metric) -> str:
-    """Say how much lower or higher a metric is: `memory_bytes 1.204 times higher (1.188 to 1.220)`.
+    """Return how much lower or higher a metric is: `memory_bytes 1.204 times higher (1.188 to 1.220)`.
 
-    The interval is that of a ratio, above 1 where it is better.
+    The interval is of a ratio, above 1 if it is better.
     """
     middle, low, high = interval
     if low == high == 1.0:

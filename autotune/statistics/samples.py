@@ -1,6 +1,6 @@
-"""Samples: the runs of configurations, collected one after the other, with what they say together at any moment.
+"""Samples: the runs of configurations, added one at a time, with the mixed model of them all.
 
-A run changes the value of its own configuration only. How runs differ depends on all repeated configurations, and is
+A run changes the value of its own configuration only. The noise depends on all repeated configurations, and is
 estimated again when their runs change.
 """
 

@@ -1,4 +1,4 @@
-"""Paired comparison with one assumption on the noise: it falls on either side equally often.
+"""Paired comparison with one assumption about the noise: it falls on either side equally often.
 
 Two runs of a pair see the same machine; if their noise has the same shape, heavy-tailed and skewed as it may be, the
 difference of their logarithms is symmetric around the true one. So the pseudomedian (Hodges & Lehmann 1963) estimates

@@ -17,7 +17,7 @@ from objectives.base import Metric
 
 _Entry = TypeVar("_Entry", int, float, tuple[float, int])
 
-# One trial alone does not show that all runs have equally many steps.
+# A single trial does not show that all runs have the same number of steps.
 _LEAST_COMPLETE = 2
 
 
@@ -32,7 +32,15 @@ class Standings:
         verdict: Verdict | None = None,
         limits: KeptLimits | None = None,
     ) -> None:
-        """Take stock of trials, by number; there may be a verdict on one of them, and `limits` that they must keep."""
+        """Evaluate trials.
+
+        Args:
+            trials: The trials by number.
+            metric: The target metric.
+            statistic: How several runs of a trial make one value.
+            verdict: The verdict on one of the trials, if there is one.
+            limits: The limits that trials must keep.
+        """
         self.limits = limits if limits is not None else KeptLimits()
         self.metric = metric
         self.statistic = statistic
@@ -63,11 +71,11 @@ class Standings:
         verdict: Verdict | None = None,
         limits: KeptLimits | None = None,
     ) -> "Standings":
-        """Take stock of trials."""
+        """Evaluate trials, in the order of their numbers."""
         return cls({trial.number: trial for trial in trials}, metric, statistic, verdict, limits)
 
     def update(self, trial: TrialRecord) -> None:
-        """Take note of a trial that is new or has changed."""
+        """Update a trial that is new or has changed."""
         before = self._trials.get(trial.number)
         if before is not None:
             self._count(before, -1)
@@ -79,7 +87,7 @@ class Standings:
         self._count(trial, 1)
 
     def _count(self, trial: TrialRecord, by: int) -> None:
-        """Add what a trial says, or take it back: `by` is 1 or -1."""
+        """Add a trial to the counts (`by` 1), or remove it (`by` -1)."""
         number, change = trial.number, _add if by > 0 else _remove
         if trial.complete:
             entry = self._samples.center(number), number
@@ -107,8 +115,8 @@ class Standings:
     def _samples_of(self, trial: TrialRecord) -> list[MeasuredRun]:
         """Return the runs that count for the value of a trial.
 
-        A run that was capped before its trial was given another chance counts with its bound: leaving it out would
-        leave the lucky runs.
+        A run that was capped before its trial got another run counts with its bound: leaving it out would keep only the
+        lucky runs.
         """
         if not trial.complete:
             return []
@@ -146,7 +154,7 @@ class Standings:
 
     @property
     def baseline(self) -> TrialRecord | None:
-        """The trial of the default configuration if it gave a measurement."""
+        """The trial of the default configuration if it has a measurement."""
         default = self.default
         return default if default is not None and default.complete else None
 
@@ -175,7 +183,7 @@ class Standings:
 
     @property
     def incumbent(self) -> TrialRecord | None:
-        """The best trial that keeps the limits, its race being over; while there is none, the best that keeps them."""
+        """The best trial that keeps the limits and has won its race; before any has, the best that keeps the limits."""
         best = self._leading or self._keeping
         return self._trials[best[0][1]] if best else None
 
@@ -189,14 +197,14 @@ class Standings:
         return self.from_log(self._samples.center(trial.number))
 
     def bound(self, trial: TrialRecord) -> float:
-        """Return what the value of a capped trial is not better than."""
+        """Return the bound of a capped trial: its value is no better."""
         values = [self.to_log(self._known(outcome)) for outcome in trial.outcomes if outcome.failure is None]
         return self.from_log(center(values, self.statistic))
 
     def gain(self, trial: TrialRecord) -> float | None:
         """Estimate how many times better a complete trial is than the baseline; None without either.
 
-        Where the machine drifts, runs are compared with those of the baseline near in time.
+        Under drift, runs are compared with the baseline's runs near in time.
         """
         reference = self.baseline
         if reference is None or not trial.complete:
@@ -206,7 +214,7 @@ class Standings:
     def speed_up(self, trial: TrialRecord) -> SpeedUp | None:
         """Return how many times better a complete trial is than the baseline; None without either.
 
-        That is what the verdict on it says; before there is one, what the runs of tuning make it look like.
+        The verdict on the trial gives it; before the verdict, the runs of tuning give an estimate.
         """
         gain, verdict = self.gain(trial), self.verdict
         if gain is None or trial is self.baseline:
@@ -223,7 +231,7 @@ class Standings:
 
     @property
     def resolution(self) -> float:
-        """The relative standard error of a comparison with the incumbent: a smaller difference cannot be seen."""
+        """The relative standard error of a comparison with the incumbent: smaller differences cannot be detected."""
         best, other = self.incumbent, self.baseline
         if best is None or not best.complete:
             return 0.0
@@ -233,28 +241,28 @@ class Standings:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """How many trials failed, by kind, or were capped."""
+        """The number of trials that failed, by kind of failure, and of those that were capped."""
         return {kind: count for kind, count in self._counts.items() if count}
 
     @property
     def nothing_worked(self) -> int:
-        """How many trials ran, if all of them failed; else 0."""
+        """The number of trials that ran, if all of them failed; else 0."""
         failed = sum(self._counts.values()) - len(self._capped)
         return self._ran if failed == self._ran else 0
 
     @property
     def settled(self) -> int:
-        """How many trials are settled."""
+        """The number of settled trials."""
         return len(self._trials) - len(self._open)
 
     @property
     def spent_s(self) -> float:
-        """How long the runs of settled trials took, one after the other."""
+        """The sum of the times of the settled trials' runs, in seconds."""
         return self._spent_s
 
     @property
     def overhead_s(self) -> float:
-        """What a job takes beside the time that the target metric measures: the median over complete runs."""
+        """The median over complete runs of a job's time less the time that the target metric measures, in seconds."""
         count = len(self._overheads_s)
         if not count:
             return 0.0
@@ -262,9 +270,9 @@ class Standings:
 
     @property
     def steps(self) -> int | None:
-        """How many steps a whole run takes, if all complete runs with steps took the same number; else None.
+        """The number of steps of a whole run, if all complete runs agree; else None.
 
-        None with fewer than two complete trials, too.
+        None also with fewer than two complete trials.
         """
         ends = [steps for steps, count in self._ends.items() if count]
         return ends[0] if len(ends) == 1 and len(self._complete) >= _LEAST_COMPLETE else None

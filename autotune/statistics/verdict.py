@@ -1,8 +1,8 @@
-"""The verdict: the winner against the baseline, in pairs of fresh runs: in turns, or side by side.
+"""The verdict: the winner against the baseline, in pairs of fresh runs, made in turns or side by side.
 
 The runs that chose the winner are not used: the best of many noisy runs looks better than it is. Each pair is compared
-by the logarithm of its ratio; the estimate and its interval are those of `signedrank`. An outlier does not move the
-estimate; with fewer than twelve pairs it may widen the interval to its side.
+by the logarithm of its ratio; `signed_rank` gives the estimate and its interval. An outlier does not move the estimate;
+with fewer than twelve pairs it may widen the interval to its side.
 """
 
 from collections import defaultdict
@@ -21,15 +21,15 @@ from autotune.statistics.ratio_words import Interval, ends, times
 from objectives.base import Metric
 
 FAILED_OFTEN = 3
-"""A configuration with this many failures is not run again: it is unreliable."""
+"""A configuration with this number of failures is unreliable, and is not run again."""
 
 # More pairs of runs than this are not worth a more precise ratio.
 _TOO_MANY = 200
-# A machine is another one in effect if it differs by so many standard errors, and by what no ranking should bear.
+# The machine's speed counts as changed if it differs by this number of standard errors, and by `_WORTH_SAYING`.
 _SURE = 3.0
 _WORTH_SAYING = 1.1
 _PRIOR_NOISE = 0.02
-# Runs that end nearly together need no word of it.
+# Above this share, runs of a duet ended nearly together, which needs no mention.
 _ALONE = 0.95
 
 
@@ -39,15 +39,21 @@ PairsMode = Literal["interleaved", "duet"]
 
 @dataclass(frozen=True)
 class Verdict(Stored):
-    """A comparison: `pairs` are (baseline, winner) values of the target metric, in its unit.
+    """A comparison of the winner with the default configuration.
 
-    `candidates` are the trials among which the winner was chosen, the best of tuning first; `changes` is in how many
-    parameters the winner differs from the default configuration; `asked` is the requested precision, None in
-    a verdict that was stored without one, and `of_gain` the share of the gain that is precise enough. `inputs` are the
-    pairs of each input of a mix, by its name; `nodes` are the nodes of the pairs, where that can be chosen, and
-    `nodes_asked` is for how many a verdict was asked. The pairs were made in this `mode`, for the reason `mode_why`
-    where another one was possible, too, or was asked for (`mode_asked`); of a duet, both ran for the share `abreast` of
-    the longer one's time.
+    Attributes:
+        pairs: (baseline, winner) values of the target metric, in its unit.
+        candidates: The trials among which the winner was chosen, the best of tuning first.
+        changes: The number of parameters in which the winner differs from the default configuration.
+        asked: The requested precision; None if the verdict was stored without one.
+        of_gain: The share of the gain that is precise enough.
+        inputs: The pairs of each input by its name, in a study with several inputs.
+        nodes: The node of each pair, where nodes can be chosen.
+        nodes_asked: The number of nodes that the verdict was asked to cover.
+        mode: How pairs were made.
+        mode_why: The reason for that mode, if another was possible or requested.
+        mode_asked: The requested mode.
+        abreast: In a duet, the share of the longer run's time in which both ran.
     """
 
     winner: int
@@ -67,9 +73,9 @@ class Verdict(Stored):
     abreast: float | None = None
 
     def asked_now(self, study: Mapping[str, Any]) -> Self:
-        """Return it with the confidence and the precisions of `study`, the newest session's study file.
+        """Return the verdict with the confidence and precisions of `study`, the newest session's study file.
 
-        Its pairs are values, and the same whatever is asked of them.
+        The pairs are measurements, so they stay as they are.
         """
         asked = study.get("verdict", {})
         return replace(
@@ -94,11 +100,11 @@ class Verdict(Stored):
         return ratio_interval(self.pairs, metric, self.confidence)
 
     def spread(self, metric: Metric) -> NodeSpread | None:
-        """Return how the ratio differs between the nodes of the pairs; None where all were on one."""
+        """Return how the ratio differs between the nodes of the pairs; None if all were on one node."""
         return NodeSpread.of(self.pairs, self.nodes, metric) if self.nodes else None
 
     def value(self) -> float:
-        """Return what the winner is worth: the mean of its values on each node, over the nodes."""
+        """Return the winner's value: the mean over the nodes of its mean on each."""
         by_node: dict[str, list[float]] = defaultdict(list)
         for place, (_, value) in enumerate(self.pairs):
             by_node[self.nodes[place] if self.nodes else ""].append(value)
@@ -106,17 +112,17 @@ class Verdict(Stored):
 
     @property
     def winner_failures(self) -> tuple[str, ...]:
-        """How fresh runs of the winner failed."""
+        """The failures of the winner's fresh runs, each as a message."""
         return tuple(text for text in self.failures if text.startswith(f"trial {self.winner}: "))
 
     @property
     def unreliable(self) -> bool:
-        """Whether the winner failed too often to be of any use, however fast it is when it works."""
+        """Whether the winner failed too often to be of use, however fast it is when it works."""
         return len(self.winner_failures) >= FAILED_OFTEN
 
     @property
     def given_up(self) -> bool:
-        """Whether one of the two failed too often to be run again."""
+        """Whether the winner or the default failed too often to be run again."""
         return self.unreliable or len(self.failures) - len(self.winner_failures) >= FAILED_OFTEN
 
     def significant(self, metric: Metric) -> bool:
@@ -124,7 +130,7 @@ class Verdict(Stored):
         return self.known and not self.unreliable and self.interval(metric)[1] > 1.0
 
     def slower(self, metric: Metric) -> bool:
-        """Whether the winner is worse than the baseline beyond the noise: the noise misled the tuning."""
+        """Whether the winner is worse than the baseline beyond the noise, so that noise misled the tuning."""
         return self.known and self.interval(metric)[2] < 1.0
 
     def sentence(self, metric: Metric) -> str:
@@ -141,7 +147,7 @@ class Verdict(Stored):
         return f"{judgement} the default configuration, so keep that: {self.comparison(metric, 'it')}"
 
     def comparison(self, metric: Metric, default: str = "the default configuration") -> str:
-        """Say the ratio and its interval, without a judgement."""
+        """Return the ratio and its interval as a sentence, without a judgement."""
         speed_up = self.interval(metric)
         interval = f"{self.confidence:.0%} interval {ends(speed_up, metric)}, {self.pairs_text()}"
         spread = self.spread(metric)
@@ -150,7 +156,7 @@ class Verdict(Stored):
         return f"{times(speed_up[0], metric, '.3f')} {default} ({interval})"
 
     def pairs_text(self) -> str:
-        """Say how many pairs there are and how they were made, as in `20 interleaved pairs of runs`."""
+        """Return the number of pairs and how they were made: `20 interleaved pairs of runs`."""
         text = f"{len(self.pairs)} interleaved pairs of runs"
         if self.mode == "duet":
             text = f"{len(self.pairs)} duets: pairs of runs side by side"
@@ -159,9 +165,12 @@ class Verdict(Stored):
         return f"{text}; {self.mode_why}" if self.mode_why else text
 
     def doubt(self, metric: Metric, tuned: Sequence[float] = ()) -> str | None:
-        """Say why the interval may mislead, or is wider than was asked for; None if neither.
+        """Return why the interval may mislead, or is wider than requested; None if neither.
 
-        `tuned` are the values of the baseline from tuning: where they differ, the winner was chosen on another machine.
+        Args:
+            metric: The target metric.
+            tuned: The baseline's values from tuning. If the fresh ones differ, the machine's speed has changed since
+                the winner was chosen.
         """
         if self.known and len(set(self.pairs)) == 1:
             return (
@@ -173,12 +182,12 @@ class Verdict(Stored):
         return "; ".join(filter(None, said)) or None
 
     def failed_text(self) -> str:
-        """Say how often the winner failed, and how at first."""
+        """Return how often the winner failed, and its first failure."""
         failed = len(self.winner_failures)
         return f"the winner failed in {failed} of {failed + len(self.pairs)} fresh runs: {self.winner_failures[0]}"
 
     def _on_few_nodes(self, metric: Metric) -> str | None:
-        """Say that the verdict does not hold on every node, or speaks for fewer than was asked for."""
+        """Return that the verdict does not hold on every node, or covers fewer nodes than requested."""
         spread = self.spread(metric)
         if self.known and self.nodes_asked is not None and len(set(self.nodes)) < self.nodes_asked:
             return f"it was asked for {self.nodes_asked} nodes, and speaks for {max(1, len(set(self.nodes)))}"
@@ -189,7 +198,7 @@ class Verdict(Stored):
         return f"on {', '.join(spread.losing)} the default was better"
 
     def _moved(self, metric: Metric, tuned: Sequence[float]) -> str | None:
-        """Say that the machine was another one in effect while the trials were tuned; of several nodes it is."""
+        """Return that the machine's speed changed between tuning and verdict; not judged over several nodes."""
         if not self.known or not metric.is_pace or self.spread(metric) is not None:
             return None
         moved = metric.cost(shift([default for default, _ in self.pairs], tuned))
@@ -232,7 +241,7 @@ def ratio_interval(pairs: Sequence[tuple[float, float]], metric: Metric, confide
 
 
 def shift(before: Sequence[float], after: Sequence[float]) -> float:
-    """Return the logarithm of how many times larger values are `after` than before; 0 where that may be noise."""
+    """Return the logarithm of the ratio of the values `after` to those before; 0 if that may be noise."""
     if not before or not after:
         return 0.0
     groups = [[log(value) for value in values] for values in (before, after)]
@@ -246,17 +255,17 @@ def shift(before: Sequence[float], after: Sequence[float]) -> float:
 
 
 def pace(moved: float) -> str:
-    """Say by how much a machine was slower, or faster, for the logarithm of the ratio of its times."""
+    """Return how much slower or faster a machine was; `moved` is the logarithm of the ratio of its times."""
     return f"{exp(abs(moved)):.3g} times {'slower' if moved > 0.0 else 'faster'}"
 
 
 def precision(interval: Interval) -> float:
-    """Return how far, relatively, the ends of an interval are from its middle."""
+    """Return the relative distance of an interval's ends from its middle."""
     return sqrt(interval[2] / interval[1]) - 1.0
 
 
 def precise_enough(interval: Interval, asked: float, of_gain: float) -> float:
-    """Return the precision that will do: what is asked, or the share `of_gain` of the gain where that is more.
+    """Return the precision that suffices: `asked`, or the share `of_gain` of the gain, whichever is larger.
 
     Gain and precision are compared as logarithms of ratios: a quarter of 1.6 times is 12 % to either side.
     """
@@ -264,5 +273,5 @@ def precise_enough(interval: Interval, asked: float, of_gain: float) -> float:
 
 
 def pairs_needed(first: Interval, pairs: int, asked: float) -> int:
-    """Return how many pairs are expected to reach the asked precision, given the interval of the first `pairs`."""
+    """Return the number of pairs expected to reach the requested precision, given the interval of the first `pairs`."""
     return max(pairs, ceil(pairs * (precision(first) / asked) ** 2))
