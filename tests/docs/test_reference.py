@@ -1,6 +1,5 @@
 """The reference is complete and true: what is generated is what the code says, and every key is described."""
 
-import json
 import re
 from typing import get_origin
 
@@ -66,15 +65,6 @@ def test_the_page_on_resuming_has_every_exit_code():
     assert re.findall(r"^\| (\d+) \|", told, re.MULTILINE) == list(map(str, codes))
 
 
-def rows(heading):
-    """Return the rows of the tables below a heading: the keys of each, and its last cell."""
-    found = []
-    for line in re.findall(r"^\| (`.*) \|$", DESCRIBED[heading], re.MULTILINE):
-        cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)]
-        found.append((re.findall(r"`(\w+)`", cells[0]), cells[-1] if len(cells) > 2 else ""))
-    return found
-
-
 def keys(heading):
     """Return the keys that the first table below a heading has."""
     first = DESCRIBED[heading].partition("|---")[2].partition("\n\n")[0]
@@ -97,28 +87,6 @@ def test_keys_of_keys_are_described(heading):
             own = DESCRIBED[heading].partition(f"### `[[options.{key}]]`")[2]
             told = re.findall(r"^\| `(\w+)` \|", own, re.MULTILINE) or re.findall(r"\w+", f"{inside} {own}")
             assert set(keys_of(model)) <= set(told), key
-
-
-@pytest.mark.parametrize("heading", TABLES)
-def test_defaults_that_are_values_are_those_of_the_code(heading):
-    for names, cell in rows(heading):
-        for name, told in zip(names, cell.split(", "), strict=False):
-            field = TABLES[heading].model_fields.get(name)
-            value = _value(told)
-            if field is None or value is None or field.default is None or len(names) != len(cell.split(", ")):
-                continue
-            assert value == ("required" if field.is_required() else field.get_default(call_default_factory=True)), name
-
-
-def _value(text):
-    """Return the value that a cell says; None where it is prose."""
-    bare = text.strip("`")
-    if text == "required":
-        return text
-    try:
-        return json.loads(bare)
-    except json.JSONDecodeError:
-        return bare if re.fullmatch(r"`[\w-]+`", text) else None
 
 
 def test_every_key_of_a_parameter_and_of_a_constraint_is_described():
