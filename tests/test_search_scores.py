@@ -1,4 +1,4 @@
-"""The scores behind the tables of docs/search.md, against brute force over small sets and figures computed by hand."""
+"""The scores behind docs/research/search.md, against brute force over small sets and figures computed by hand."""
 
 from itertools import combinations, pairwise
 from math import nan
