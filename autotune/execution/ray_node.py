@@ -178,7 +178,8 @@ def _run(node: RayNode, meeting: Path, lost_after_s: float) -> int:
 def watch(node: RayNode, meeting: Path, ray: "subprocess.Popen[bytes]", lost_after_s: float) -> bool:
     """Wait until Ray has ended or the file `stop` appears; the head writes its address once it listens.
 
-    Another node also stops waiting when the head has not answered for `lost_after_s` seconds, and only then is the result
+    Another node also stops waiting when the head has not answered for `lost_after_s` seconds, and only then is the
+    result
     true: Ray itself does not notice while no message is sent to it, and the node's jobs have been restarted elsewhere.
     """
     announced, answered_at = False, time.monotonic()
