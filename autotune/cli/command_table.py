@@ -45,7 +45,7 @@ COMMANDS = (
     CommandEntry("runs", LOOK, "query", "runs", "Print every run of a study: where, when and how."),
     CommandEntry("report", LOOK, "report", "report", "Write a report of a study: HTML, Markdown or JSON."),
     CommandEntry("picture", LOOK, "report", "picture", "Draw a metric over parameters, or a decision table."),
-    CommandEntry("importance", LOOK, "report", "importance", "Say what share each parameter and pair explains."),
+    CommandEntry("importance", LOOK, "report", "importance", "Say how much each parameter matters."),
     CommandEntry("export", LOOK, "report", "export", "Print every measurement of a study as CSV or JSON."),
     CommandEntry("predict", PREDICT, "predict", "predict", "Predict the best configurations; compare machines."),
     CommandEntry(

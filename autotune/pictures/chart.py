@@ -121,20 +121,6 @@ class Bars:
 
 
 @dataclass(frozen=True)
-class Cells:
-    """Rectangles around the places, so wide and so high; the colour is the stronger, the greater the value, 0 to 1."""
-
-    role: Role
-    label: str
-    x: tuple[float, ...]
-    y: tuple[float, ...]
-    widths: tuple[float, ...]
-    heights: tuple[float, ...]
-    values: tuple[float, ...]
-    hover: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class Texts:
     """Words at places of the panel."""
 
@@ -144,7 +130,7 @@ class Texts:
     words: tuple[str, ...]
 
 
-Mark = Points | Line | Band | Bars | Cells | Texts
+Mark = Points | Line | Band | Bars | Texts
 
 
 @dataclass(frozen=True)
@@ -200,8 +186,7 @@ class Chart:
     def to_dict(self) -> dict[str, Any]:
         """Return the panels with their axes and marks, JSON-able, for the page, which draws them.
 
-        Each mark has its `kind` (`points`, `line`, `band`, `bars`, `cells` or `texts`) and its role; what is empty is
-        left out.
+        Each mark has its `kind` (`points`, `line`, `band`, `bars` or `texts`) and its role; empty fields are left out.
         """
         return {"columns": self.columns, "panels": [_drawn(panel) for panel in self.panels]}
 

@@ -1,6 +1,6 @@
 """The charts that a study has."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from autotune.pictures.ablation import ablation
@@ -33,7 +33,6 @@ NAMES = (
         "ablation",
         "parts",
         "importance",
-        "contour",
         "slices",
         "over",
         "parallel",
@@ -54,9 +53,7 @@ def charts_of(
     measured: Measured = (),
     table: "DecisionTable | None" = None,
 ) -> list[Chart]:
-    """Return the charts of what was measured, in the order of `NAMES`.
-
-    Those of a model of the trials are made by `autotune.pictures.effects.charts`.
+    """Return the charts of a study, in the order of `NAMES`; all but the importance, which takes half a second.
 
     `brackets` are Hyperband's (`autotune.scheduling.stored_brackets`). With a `prediction` the chart `predicted` is of
     that, beside `measured` values and those of the study; otherwise of what a warm start expected, if there was one.
@@ -67,23 +64,35 @@ def charts_of(
         plain = (noise, disturbance, failures)
         drawn = [None if table is None else decisions(table), *(make(summary) for make in plain)]
         return [chart for chart in (*drawn, ledger(summary.ledger)) if chart is not None]
-    charts = {chart.name: chart for make in _PLAIN if (chart := make(summary)) is not None}
-    others = [
+    charts = [make(summary) for make in _PLAIN]
+    charts += [
         curves(summary, brackets),
         ledger(summary.ledger),
         ablation(summary.ablation, standings.metric, summary.definition.metrics) if summary.ablation else None,
         _predicted(summary, prediction, measured),
     ]
-    charts |= {chart.name: chart for chart in others if chart is not None}
-    return [charts[name] for name in NAMES if name in charts]
+    return in_order(charts)
 
 
-def place_of(name: str) -> int:
-    """Return the place of a chart among those of a study; what is on the page only comes last."""
-    return NAMES.index(name) if name in NAMES else len(NAMES)
+def in_order(charts: Iterable[Chart | None]) -> list[Chart]:
+    """Return those of charts that there are, in the order of `NAMES`, and then any that only the page has."""
+    drawn = [chart for chart in charts if chart is not None]
+    return sorted(drawn, key=lambda chart: NAMES.index(chart.name) if chart.name in NAMES else len(NAMES))
 
 
-_PLAIN = (progress, pairs, noise, disturbance, tradeoff, front_growth, parts, slices, over, parallel, failures)
+_PLAIN = (
+    progress,
+    pairs,
+    noise,
+    disturbance,
+    tradeoff,
+    front_growth,
+    parts,
+    slices,
+    over,
+    parallel,
+    failures,
+)
 
 
 def _predicted(summary: "Summary", prediction: "Prediction | None", measured: Measured) -> Chart | None:

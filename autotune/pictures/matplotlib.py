@@ -6,7 +6,7 @@ from itertools import pairwise
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
-from autotune.pictures.chart import Axis, Band, Bars, Cells, Chart, Line, Mark, Panel, Points, Role, Texts, stairs
+from autotune.pictures.chart import Axis, Band, Bars, Chart, Line, Mark, Panel, Points, Role, Texts, stairs
 from autotune.pictures.palette import (
     GRID,
     INK,
@@ -14,9 +14,6 @@ from autotune.pictures.palette import (
     PAPER,
     SERIES,
     SERIES_MARKERS,
-    SHADES,
-    STRONGEST,
-    WEAKEST,
     Look,
 )
 
@@ -168,8 +165,6 @@ def _mark(axes: "Axes", mark: Mark) -> None:
             axes.fill_between(x, low, high, color=colour, alpha=look.alpha, lw=0, **common)
         case Bars():
             _bars(axes, mark, colour, common)
-        case Cells():
-            _cells(axes, mark, colour, common)
         case Texts():
             for at, level, words in zip(mark.x, mark.y, mark.words, strict=True):
                 axes.annotate(
@@ -224,23 +219,6 @@ def _bars(axes: "Axes", mark: Bars, colour: str, common: dict[str, Any]) -> None
     starts = mark.starts or (0.0,) * len(mark.values)
     lengths = [value - start for value, start in zip(mark.values, starts, strict=True)]
     axes.barh(mark.y, lengths, left=starts, height=_BAR_HEIGHT, xerr=whiskers, color=colour, error_kw=style, **common)
-
-
-def _cells(axes: "Axes", mark: Cells, colour: str, common: dict[str, Any]) -> None:
-    """Draw the cells of each strength together; the strongest have the label."""
-    from matplotlib.collections import PolyCollection  # noqa: PLC0415
-
-    strengths: dict[int, list[list[tuple[float, float]]]] = {}
-    for x, y, width, height, value in zip(mark.x, mark.y, mark.widths, mark.heights, mark.values, strict=True):
-        left, right, low, high = x - width / 2, x + width / 2, y - height / 2, y + height / 2
-        corners = [(left, low), (right, low), (right, high), (left, high)]
-        strengths.setdefault(round(value * (SHADES - 1)), []).append(corners)
-    for strength, cells in strengths.items():
-        alpha = WEAKEST + (STRONGEST - WEAKEST) * strength / (SHADES - 1)
-        label = common["label"] if strength == max(strengths) else ""
-        drawn = PolyCollection(cells, facecolor=colour, edgecolor="none", alpha=alpha, zorder=1, label=label)
-        axes.add_collection(drawn)
-    axes.autoscale_view()
 
 
 def _whiskers(values: Sequence[float], mark: Points | Bars) -> tuple[list[float], list[float]]:

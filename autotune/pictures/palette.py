@@ -45,12 +45,6 @@ LOOKS: Mapping[Role, Look] = {
     Role.SERIES: Look("#0072b4", size=3.5, alpha=0.7),
 }
 
-SHADES = 8
-"""How many strengths of a colour cells have."""
-
-WEAKEST, STRONGEST = 0.06, 0.85
-"""How opaque cells are."""
-
 SERIES = ("#0072b4", "#d55e03", "#009e75", "#a8458e", "#8a6d4b", "#4d4d5d", "#57a0d4", "#b3125f")
 """The colours of the series, by turns."""
 

@@ -10,7 +10,8 @@ from autotune.batch.winner_script import run_to_use, script_of
 from autotune.decisions.table import table_of
 from autotune.errors import AutotuneError
 from autotune.pictures.chart import Chart
-from autotune.pictures.effects.charts import every_chart_of
+from autotune.pictures.charts import charts_of, in_order
+from autotune.pictures.importance import importance
 from autotune.report.headline import Headline, headline
 from autotune.report.method import method
 from autotune.report.provenance import provenance
@@ -68,7 +69,8 @@ def report_of(store: StudyStore) -> Report:
         StorageError: the storage cannot be read.
     """
     summary, runs, table = summarise(store), store.runs(), table_of(store)
-    charts = {chart.name: chart for chart in every_chart_of(summary, stored_brackets(store), table)}
+    drawn = [*charts_of(summary, stored_brackets(store), table=table), importance(summary)]
+    charts = {chart.name: chart for chart in in_order(drawn)}
     sections = [_with(section, charts) for section in findings(summary, table)]
     script = _script(store, summary)
     if script is not None:

@@ -32,12 +32,17 @@ class Codec:
     def __init__(self, space: Space, *, numeric: bool = False) -> None:
         """Encode the parameters of `space`; `numeric`: without categorical distributions."""
         self._columns = [_column(parameter, numeric=numeric) for parameter in space.parameters]
+        self._names = [parameter.name for parameter in space.parameters]
         self.distributions = {
             name: distribution
             for column in self._columns
             for name, distribution in column.distributions.items()
             if not distribution.single()
         }
+
+    def columns_of(self, name: str) -> tuple[str, ...]:
+        """Return the names of the distributions of a parameter."""
+        return tuple(self._columns[self._names.index(name)].distributions)
 
     def encode(self, row: Rows) -> dict[str, Any]:
         """Return the values of a configuration that has every parameter it needs."""

@@ -14,6 +14,7 @@ import optuna
 from numpy.typing import NDArray
 from optuna.samplers import BaseSampler
 from optuna.storages import InMemoryStorage
+from optuna.study import StudyDirection
 from optuna.trial import TrialState, create_trial
 
 from autotune.search.base import Rows
@@ -53,6 +54,18 @@ class _Entry:
         return self.value is not None
 
 
+def new_storage(name: str) -> InMemoryStorage:
+    """Return a storage in memory with one study, without Optuna's message about it: no user asked for that study."""
+    storage = InMemoryStorage()
+    verbosity = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    try:
+        storage.create_new_study([StudyDirection.MINIMIZE], name)
+    finally:
+        optuna.logging.set_verbosity(verbosity)
+    return storage
+
+
 class MirrorStudy:
     """Asks an inner sampler; its n-th proposal depends on the seed and the values of n trials alone."""
 
@@ -86,14 +99,8 @@ class MirrorStudy:
         return self._codec.decode(self._propose(len(entries)).params)
 
     def _start(self) -> None:
-        self._storage = InMemoryStorage()
-        verbosity = optuna.logging.get_verbosity()
-        optuna.logging.set_verbosity(optuna.logging.WARNING)  # nobody asked for this study
-        try:
-            optuna.create_study(storage=self._storage, study_name=_NAME)
-            self._study = _Study(_NAME, self._storage)
-        finally:
-            optuna.logging.set_verbosity(verbosity)
+        self._storage = new_storage(_NAME)
+        self._study = _Study(_NAME, self._storage)
         self._entries = []
         self._open = None
 

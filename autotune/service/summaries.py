@@ -12,8 +12,8 @@ from typing import Any
 from autotune.decisions.table import table_of
 from autotune.errors import StorageError
 from autotune.pictures import Chart, charts_of
-from autotune.pictures.charts import place_of
-from autotune.pictures.effects.charts import modelled_charts
+from autotune.pictures.charts import in_order
+from autotune.pictures.importance import IMPORTANCE, importance
 from autotune.pictures.timeline import timeline
 from autotune.records.labels import Labels
 from autotune.records.study import State, TrialRecord
@@ -59,7 +59,7 @@ class StudySummaries:
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
         self._lock = Lock()
         self._charts = lru_cache(maxsize=_KEPT)(self._drawn)
-        self._modelled = lru_cache(maxsize=_KEPT)(self._modelled_at)
+        self._importance = lru_cache(maxsize=_KEPT)(self._importance_at)
         # The list needs all studies: with a cache as small as that of summaries, each look would read them all again.
         self._briefs = lru_cache(maxsize=_KEPT_BRIEFS)(self._in_short)
         self._known = lru_cache(maxsize=_KEPT_BRIEFS)(self._known_at)
@@ -71,10 +71,10 @@ class StudySummaries:
             charts = [*drawn, timeline(summary, store.runs())]
         return {chart.name: chart for chart in charts if chart is not None}
 
-    def _modelled_at(self, name: str, version: int) -> Mapping[str, Chart]:
+    def _importance_at(self, name: str, version: int) -> Chart | None:
         summary = self.summary(name, version)
         with self._serving_for(name):
-            return {chart.name: chart for chart in modelled_charts(summary)}
+            return importance(summary)
 
     @contextmanager
     def _serving_for(self, name: str) -> Iterator[None]:
@@ -198,13 +198,13 @@ class StudySummaries:
             StorageError: there is none of that name, or the storage cannot be read.
         """
         version = self.version(name) or 0
-        charts = {**self._charts(name, version), **self._modelled(name, version)}
-        return {known: charts[known] for known in sorted(charts, key=place_of)}
+        charts = in_order([*self._charts(name, version).values(), self._importance(name, version)])
+        return {chart.name: chart for chart in charts}
 
     def chart(self, name: str, picture: str) -> Chart | None:
-        """Return one of them, or None; those of a model are made only if one is asked for. Raises as `charts`."""
+        """Return one of them, or None; the importance is worked out only if it is asked for. Raises as `charts`."""
         version = self.version(name) or 0
-        return self._charts(name, version).get(picture) or self._modelled(name, version).get(picture)
+        return self._importance(name, version) if picture == IMPORTANCE else self._charts(name, version).get(picture)
 
     def get(self, name: str) -> Summary | None:
         """Return how a study stands now; None if there is none."""

@@ -90,10 +90,6 @@ def picture(
         ),
     ] = None,
     storage: Storage = DEFAULT_STORAGE,
-    predicted: Annotated[
-        bool,
-        typer.Option("--predicted", help="Over two parameters: what a model of the trials predicts, beside them."),
-    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Draw a metric over parameters, or a decision table.
@@ -104,7 +100,7 @@ def picture(
     """
     from autotune.pictures.files import save
 
-    chart, named = _contour(name, storage, over, of) if predicted else _chart(name, storage, over, of)
+    chart, named = _chart(name, storage, over, of)
     if as_json:
         print_json({"description": chart.description, "columns": chart.table.columns, "rows": chart.table.rows})
     else:
@@ -119,32 +115,26 @@ def picture(
 
 
 def importance(name: StudyName, storage: Storage = DEFAULT_STORAGE, as_json: AsJson = False) -> None:
-    """Say what share each parameter and pair explains.
+    """Say how much each parameter matters.
 
-    The shares are of the differences between valid configurations, by a model of the study's trials, with intervals.
-    `autotune report` and the page draw them.
+    Prints what share of the differences between the trials each parameter explains, by Optuna's fANOVA. `autotune
+    report` and the page draw it.
     """
-    from autotune.results.effects.importance import importance_of
-    from autotune.results.effects.process import LEAST_VALUES, study_process
+    from autotune.results.importance import LEAST_VALUES, importance_of
     from autotune.results.summary import summarise
     from autotune.storage.stored_study import stored_study
 
     summary = summarise(stored_study(storage_url(storage), name))
-    known = study_process(summary)
-    found = None if known is None else importance_of(summary, known)
+    found = importance_of(summary)
     if found is None:
         why = "its trials do not compete" if summary.decides else f"it takes {LEAST_VALUES} trials with a value"
-        msg = f"study {name!r} has no model of what matters: {why}, and a parameter that varies"
+        msg = f"study {name!r} has no importance of parameters: {why}, and a parameter that varies"
         raise NothingWorkedError(msg)
     if as_json:
         print_json(found.to_dict())
         return
-    columns = (Column("parameters"), Column("share", 0), Column("from", 1), Column("to", 1))
-    shares = [*found.parameters, *found.pairs]
-    rows = [[one.name, *(f"{figure:.1%}" for figure in (one.share, one.low, one.high))] for one in shares]
-    rest = found.rest
-    rows.append(["all else", *(f"{figure:.1%}" for figure in (rest.share, rest.low, rest.high))])
-    output().print(fitted(columns, rows, output()))
+    rows = [[one.name, f"{one.share:.1%}"] for one in found.parameters]
+    output().print(fitted((Column("parameter"), Column("share", 0)), rows, output()))
     for sentence in found.sentences():
         output().print(f"{sentence[0].upper()}{sentence[1:]}.", markup=False, soft_wrap=True)
 
@@ -216,34 +206,6 @@ def _chart(name: str, storage: str, over: str | None, of: str | None) -> "tuple[
         msg = f"study {name!r} has no valid trial with {what} and a value of {names[0]}"
         raise NothingWorkedError(msg)
     return chart, [what, *names]
-
-
-def _contour(name: str, storage: str, over: str | None, of: str | None) -> "tuple[Chart, list[str]]":
-    """Return the picture of what is predicted over two parameters, and the words for its file's name.
-
-    Raises:
-        AutotuneError: there is nothing to draw, or no such parameter.
-        typer.BadParameter: two parameters are not given, or another metric is.
-    """
-    from autotune.pictures.effects.contour import contour
-    from autotune.results.effects.process import LEAST_VALUES, study_process
-    from autotune.results.summary import summarise
-    from autotune.storage.stored_study import stored_study
-
-    names = [] if over is None else _names(over)
-    if len(names) != _MOST_OVER:
-        msg = "is of two parameters: give both, --over NAME,NAME"
-        raise typer.BadParameter(msg, param_hint="--predicted")
-    if of is not None:
-        msg = "goes without --predicted: the optimised metric is predicted"
-        raise typer.BadParameter(msg, param_hint="--of")
-    summary = summarise(stored_study(storage_url(storage), name))
-    known = study_process(summary)
-    chart = None if known is None else contour(summary, known, names)
-    if chart is None:
-        msg = f"study {name!r} has no model to predict by: it takes {LEAST_VALUES} trials with a value that compete"
-        raise NothingWorkedError(msg)
-    return chart, ["predicted", *names]
 
 
 def _names(over: str) -> list[str]:

@@ -3,7 +3,7 @@
 
 import { extent, scale, ticks } from "./axis.js";
 import { freshId, s } from "./dom.js";
-import { barOf, bandPath, cellPaths, errorPath, linePath, pointPath, symbolOf } from "./marks.js";
+import { barOf, bandPath, errorPath, linePath, pointPath, symbolOf } from "./marks.js";
 
 const FONT = 12;
 const LETTER = 6.6;
@@ -89,7 +89,6 @@ function ends(axis, { marks }, way, barred) {
   for (const mark of marks) {
     if (mark.kind === "texts") continue;
     found.push(...many(mark.kind === "bars" && way === "x" ? mark.values : mark[way]));
-    if (mark.kind === "cells") found.push(...edges(mark[way], way === "x" ? mark.widths : mark.heights));
     const intervals = mark.sideways || mark.kind === "bars" ? "x" : "y";
     if (way === intervals) found.push(...many(mark.low), ...many(mark.high));
   }
@@ -97,10 +96,6 @@ function ends(axis, { marks }, way, barred) {
   if (way === "x") return [0, extent(axis, [0, ...found])[1]];
   const known = found.filter(Number.isFinite);
   return [Math.min(...known) - 0.6, Math.max(...known) + 0.6];
-}
-
-function edges(places, sizes) {
-  return places.flatMap((place, at) => [place - sizes[at] / 2, place + sizes[at] / 2]);
 }
 
 function many(values) {
@@ -204,15 +199,6 @@ function marked(mark, x, y, spots) {
   if (mark.kind === "band") {
     return s("path", { ...about, d: bandPath(mark, x, y), fill: colour, "fill-opacity": 0.2 });
   }
-  if (mark.kind === "cells") {
-    mark.hover.forEach((text, at) => spots.push({ x: x.place(mark.x[at]), y: y.place(mark.y[at]), text, behind: true }));
-    const shades = cellPaths(mark, x, y);
-    return s(
-      "g",
-      about,
-      shades.map(([opacity, d]) => s("path", { d, fill: colour, "fill-opacity": opacity })),
-    );
-  }
   if (mark.kind === "bars") {
     const bars = mark.y.map((_, at) => barOf(mark, at, x, y));
     bars.forEach((bar, at) => mark.hover && spots.push({ ...bar.end, bar, text: mark.hover[at] }));
@@ -273,7 +259,7 @@ function legendOf(panels, width) {
 function key(mark) {
   const colour = colourOf(mark);
   const [x, y] = [{ place: () => 9 }, { place: () => -4 }];
-  if (["band", "bars", "cells"].includes(mark.kind)) {
+  if (["band", "bars"].includes(mark.kind)) {
     return s("rect", {
       x: 0,
       y: -10,

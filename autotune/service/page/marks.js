@@ -14,8 +14,6 @@ const SIZES = { winner: 7, baseline: 5.5, measured: 5, capped: 4.2 };
 const SIZE = 3.6;
 const CAP = 4;
 const BAR_SHARE = 0.7;
-const SHADES = 8;
-const OPAQUE = [0.06, 0.85];
 
 const OUTLINES = {
   circle: (x, y, r) => `M${fine(x - r)} ${fine(y)}a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0`,
@@ -89,24 +87,6 @@ export function barOf(mark, at, x, y) {
   const half = (BAR_SHARE * Math.abs(y.place(1) - y.place(0))) / 2;
   const path = `M${fine(start)} ${fine(middle - half)}H${fine(end)}v${fine(2 * half)}H${fine(start)}z`;
   return { path, half, start, end: { x: end, y: middle } };
-}
-
-/** Cells by how strong their colour is: [[opacity, path], ...]. */
-export function cellPaths(mark, x, y) {
-  const paths = new Map();
-  mark.values.forEach((value, at) => {
-    const [left, right] = ends(x, mark.x[at], mark.widths[at]);
-    const [top, bottom] = ends(y, mark.y[at], mark.heights[at]);
-    const strength = Math.round(value * (SHADES - 1));
-    const path = `M${fine(left)} ${fine(top)}H${fine(right)}V${fine(bottom)}H${fine(left)}z`;
-    paths.set(strength, (paths.get(strength) ?? "") + path);
-  });
-  const [weakest, strongest] = OPAQUE;
-  return [...paths].map(([strength, path]) => [weakest + ((strongest - weakest) * strength) / (SHADES - 1), path]);
-}
-
-function ends(scale, middle, size) {
-  return [scale.place(middle - size / 2), scale.place(middle + size / 2)];
 }
 
 /** The path of the intervals of points or bars. */

@@ -5,7 +5,6 @@ import { s, setText } from "./dom.js";
 
 const NEAR = 18;
 const DRAGGED = 6;
-const BEHIND = 2;
 
 /**
  * Follow the pointer over `svg`. `zooms` is what of each panel is wanted, `over(panels)` says where they lie now;
@@ -36,9 +35,7 @@ export function pointing(plot, svg, tip, { redraw, open }) {
   function spotAt(at) {
     let [nearest, least] = [null, NEAR];
     for (const spot of panels[panelAt(at)]?.spots ?? []) {
-      // A point in the middle of a cell is what is meant.
-      const behind = spot.behind ? BEHIND : 0;
-      const far = behind + (spot.bar ? besideBar(spot, at) : Math.hypot(spot.x - at.x, spot.y - at.y));
+      const far = spot.bar ? besideBar(spot, at) : Math.hypot(spot.x - at.x, spot.y - at.y);
       if (far < least) [nearest, least] = [spot, far];
     }
     return nearest;

@@ -124,7 +124,7 @@ def pictures(trials):
     valid = [one for one in trials if one["value"] is not None]
     if not valid:
         return {}
-    drawn = [_progress(trials, valid), _pairs(), _importance(), _contour(valid)]
+    drawn = [_progress(trials, valid), _pairs(), _importance()]
     drawn += [_slices(valid), _parallel(valid), _ablation(), _failures(trials)]
     return {one["name"]: one for one in drawn}
 
@@ -240,42 +240,11 @@ def _ablation():
 
 
 def _importance():
-    rows = [["blas", 62.0, 48.0, 74.0], ["np", 21.0, 9.5, 34.0], ["npool", 6.0, 0.0, 16.0], ["ntg", 1.0, 0.0, 4.0]]
-    pairs = [["np and npool", 5.0, 0.0, 13.0], ["blas and np", 1.0, 0.0, 5.0]]
-    panels = []
-    for mine in (rows, pairs):
-        names, middles, low, high = (list(column) for column in zip(*mine, strict=True))
-        panels.append(_bars("trial", names, middles, "share of the variance [%]", low=low, high=high))
-    text = "Shares of the variance. Blas alone explains 62% (48% to 74%) of the differences."
-    columns = ["parameters", "share [%]", "from", "to"]
-    return _picture("importance", "What matters", text, columns, [*rows, *pairs, ["all else", 4.0, 1.0, 9.0]], *panels)
-
-
-def _contour(valid):
-    threads, pools = [1, 2, 4, 8], [1, 2, 3, 4, 6]
-    cells = [(x, y) for x in range(len(threads)) for y in range(len(pools)) if (x, y) != (3, 4)]
-    shades = [round((x + y) / 7, 3) for x, y in cells]
-    words = [f"threads={threads[x]}, npool={pools[y]}" for x, y in cells]
-    x, y = ([float(place[way]) for place in cells] for way in (0, 1))
-    hover = [f"{word}\npredicted 2.9 s (2.6 to 3.2)" for word in words]
-    ones = [1.0] * len(cells)
-    drawn = _mark("cells", "predicted", x, y, widths=ones, heights=ones, values=shades, hover=hover)
-    points = _points("trial", [one["trial"] for one in valid][:4], [one["value"] for one in valid][:4])
-    points |= {"x": [0.0, 1.0, 2.0, 1.0][: len(points["x"])], "y": [0.0, 2.0, 3.0, 4.0][: len(points["x"])]}
-    axes = (
-        _axis(name, ticks=[[float(at), str(value)] for at, value in enumerate(values)])
-        for name, values in (("threads", threads), ("npool", pools))
-    )
-    text = "wall_s as a model of 12 trials predicts it over threads and npool: the stronger the colour, the better."
-    rows = [[*word.split(", "), shade] for word, shade in zip(words, shades, strict=True)]
-    return _picture(
-        "contour",
-        "Predicted over threads and npool",
-        text,
-        ["a", "b", "wall_s [s]"],
-        rows,
-        _panel(*axes, drawn, points),
-    )
+    rows = [["blas", 62.0], ["np", 31.0], ["npool", 6.0], ["ntg", 1.0]]
+    names, shares = (list(column) for column in zip(*rows, strict=True))
+    text = "Most of the differences in wall_s are explained by blas 62%, np 31% and npool 6%."
+    panel = _bars("trial", names, shares, "importance [%]")
+    return _picture("importance", "What matters", text, ["parameter", "share [%]"], rows, panel)
 
 
 def _failures(trials):

@@ -25,7 +25,6 @@ VIEWS = {
     "parallel": "#/studies/done/pictures/parallel",
     "slices": "#/studies/done/pictures/slices",
     "importance": "#/studies/done/pictures/importance",
-    "contour": "#/studies/done/pictures/contour",
     "ablation": "#/studies/done/pictures/ablation",
     "trials": "#/studies/done/trials",
     "trial": "#/studies/done/trials/4",

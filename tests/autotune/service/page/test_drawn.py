@@ -36,12 +36,10 @@ def drawn(page, picture):
 
 
 @pytest.mark.parametrize("viewport", [DESKTOP, PHONE], ids=["desktop", "phone"])
-@pytest.mark.parametrize(
-    "picture", ["Slices", "Parallel coordinates", "Ablation", "What matters", "Predicted over threads and npool"]
-)
+@pytest.mark.parametrize("picture", ["Slices", "Parallel coordinates", "Ablation", "What matters"])
 def test_every_word_of_a_picture_can_be_read(fake, new_page, keep, viewport, picture):
     fake.add("done", "finished", 12)
-    name = {"What": "importance", "Predicted": "contour"}.get(first := picture.partition(" ")[0], first.lower())
+    name = {"What": "importance"}.get(first := picture.partition(" ")[0], first.lower())
     page, _ = new_page(fake.url, f"#/studies/done/pictures/{name}", viewport=viewport)
     drawn(page, picture)
     keep(page, f"drawn-{name}-{viewport['width']}")
@@ -50,21 +48,6 @@ def test_every_word_of_a_picture_can_be_read(fake, new_page, keep, viewport, pic
     if picture == "Slices":
         words = page.locator(".panel text").all_text_contents()
         assert {"unset", "openblas-openmp", "blis-pthread", "openblas-pthread"} <= set(words)
-
-
-def test_a_cell_says_what_is_predicted_and_a_trial_on_it_is_found_first(fake, new_page):
-    fake.add("done", "finished", 12)
-    page, _ = new_page(fake.url, "#/studies/done/pictures/contour")
-    drawn(page, "Predicted over threads and npool")
-    path = page.locator(".mark.points[data-role=trial]").get_attribute("d")
-    x, y = map(float, path.removeprefix("M").partition("a")[0].split())
-    svg, tip = page.locator(".plot svg"), page.locator(".tip")
-    svg.hover(position={"x": x + 4, "y": y})
-    expect(tip).to_contain_text("trial 0: 3.34 s")
-    width = page.evaluate("document.querySelector('.plot svg').viewBox.baseVal.width")
-    svg.hover(position={"x": x + 4 + width / 4.4, "y": y})
-    expect(tip).to_contain_text("predicted 2.9 s (2.6 to 3.2)")
-    assert page.locator(".mark.cells path").count() > 3
 
 
 def test_nothing_is_between_two_trials(fake, new_page):

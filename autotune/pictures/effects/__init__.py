@@ -1,1 +1,0 @@
-"""Pictures of what the parameters of a study do, by a model of its trials."""

@@ -1,1 +1,0 @@
-"""What the parameters of a study do, by a model of its trials."""
