@@ -7,11 +7,11 @@ from numpy.typing import NDArray
 
 from autotune.search.base import Rows
 from autotune.search.feasibility import chance_to_work
-from autotune.search.gaussian_process import Array, GaussianProcess, fit_censored, log_expected_improvement
 from autotune.search.guidance.held_cores import HeldCores
 from autotune.search.guidance.prior_mean import UNGUIDED, PriorMean, PriorWeights
 from autotune.search.limit_beliefs import NO_LIMITS, LimitBeliefs
 from autotune.search.training_data import TrainingData
+from autotune.statistics.gaussian_process import Array, GaussianProcess, fit_censored, log_expected_improvement
 from spaces import Space
 
 LEAST_VALUES = 2

@@ -14,7 +14,7 @@ from scipy.linalg import solve_triangular
 from autotune.records.limit import Limits
 from autotune.search.acquisition import Weighed
 from autotune.search.base import History, Rows, keys
-from autotune.search.gaussian_process import Array, log_expected_improvement
+from autotune.statistics.gaussian_process import Array, log_expected_improvement
 
 CROWD = 20
 """The least number of runs in flight for a plan; with fewer, every proposal has a model of its own."""

@@ -15,8 +15,8 @@ import numpy as np
 from autotune.records.expected_gain import AHEAD, PROBABILITY, ExpectedGain
 from autotune.search.acquisition import Weighed, remembered
 from autotune.search.base import History, Rows
-from autotune.search.gaussian_process import Array, GaussianProcess, above_bound, log_expected_improvement
 from autotune.search.gp_sampler import ValidSetSampler
+from autotune.statistics.gaussian_process import Array, GaussianProcess, above_bound, log_expected_improvement
 
 DOUBT = 1.2
 """The model is too sure of itself: functions are drawn with its standard deviations times that.

@@ -9,7 +9,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from autotune.search.gaussian_process import Array, correlation
+from autotune.statistics.gaussian_process import Array, correlation
 
 _TRUST = 1.0
 _EXPECTED = 0.9

@@ -23,12 +23,12 @@ from autotune.search import initial_design
 from autotune.search.acquisition import LEAST_VALUES, Posterior, Weighed, leaning_of, model_of
 from autotune.search.base import PASSED_OVER, History, Proposer, Rows, fresh, keys, unseen
 from autotune.search.batch_proposals import CROWD, BatchProposals, PlanMaker, PlanOrder
-from autotune.search.gaussian_process import Array
 from autotune.search.guidance.favourites import favourites, neighbours_of
 from autotune.search.guidance.held_cores import HeldCores
 from autotune.search.guidance.hint_prior import HintPrior, are_worth
 from autotune.search.guidance.prior_mean import UNGUIDED, PriorMean
 from autotune.search.training_data import TrainingData, are_ratios, evidence_of
+from autotune.statistics.gaussian_process import Array
 from spaces import Space
 
 # All of a valid set up to this size is scored; of a larger one a sample of this size.

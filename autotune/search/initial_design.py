@@ -8,7 +8,7 @@ is chosen greedily, given what was tried before, so that a design can be cut sho
 import numpy as np
 from numpy.typing import NDArray
 
-from autotune.search.gaussian_process import Array, squared_distances
+from autotune.statistics.gaussian_process import Array, squared_distances
 
 
 def ranked(candidates: Array, tried: Array) -> NDArray[np.intp]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr
 
 from autotune.records.limit import Limit, Limits
-from autotune.search.gaussian_process import Array, GaussianProcess, fit
+from autotune.statistics.gaussian_process import Array, GaussianProcess, fit
 from autotune.storage.observation import Observation
 
 # A process is made of two values or more.

@@ -37,7 +37,7 @@ from autotune.performance.run_times.extrapolation import doubts, doubts_of, is_l
 from autotune.performance.run_times.novelty import INSTALLATION, by_setting, installation, novelty
 from autotune.performance.run_times.sample import LeftOut, TrainingSample, left_out
 from autotune.records.measurement import Measured, Setting
-from autotune.search.gaussian_process import above_bound
+from autotune.statistics.gaussian_process import above_bound
 from objectives.shapes.shape import Shape
 from spaces.expressions.quantities import Columns, column_of
 

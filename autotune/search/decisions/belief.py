@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from autotune.search.base import Rows
 from autotune.search.decisions.grid import Grid, point_traits
 from autotune.search.decisions.model import Kernel, Known, Posterior, TableModel, learnt
-from autotune.search.gaussian_process import Array
+from autotune.statistics.gaussian_process import Array
 from autotune.storage.observation import Observation
 
 # The process knows at most so many values: of runs with many points, some of each.

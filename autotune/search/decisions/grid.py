@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autotune.search.base import Rows, fresh, keys
-from autotune.search.gaussian_process import Array
+from autotune.statistics.gaussian_process import Array
 from spaces import Choice, Configuration, Parameter, Space, Value
 
 MOST_CONTEXTS = 2_000

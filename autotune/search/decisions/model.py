@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_solve, solve_triangular
 from scipy.optimize import minimize
 
-from autotune.search.gaussian_process import Array, correlation
+from autotune.statistics.gaussian_process import Array, correlation
 
 Places = NDArray[np.integer]
 

@@ -25,7 +25,7 @@ from autotune.search.decisions.belief import Belief, Kernels, belief_of
 from autotune.search.decisions.grid import Grid
 from autotune.search.decisions.model import Posterior
 from autotune.search.decisions.weights import Usage
-from autotune.search.gaussian_process import Array
+from autotune.statistics.gaussian_process import Array
 from spaces import Space
 
 # The default runs in at most so many contexts before anything else does.

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from autotune.search.decisions.belief import Belief
 from autotune.search.decisions.grid import Grid, number
-from autotune.search.gaussian_process import Array
+from autotune.statistics.gaussian_process import Array
 from autotune.studyfile import COUNT
 from spaces import Value
 

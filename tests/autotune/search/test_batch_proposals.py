@@ -5,8 +5,8 @@ from optuna.study import StudyDirection
 from autotune.search import gp_sampler as sampler_module
 from autotune.search.base import History
 from autotune.search.batch_proposals import CROWD, BatchProposals
-from autotune.search.gaussian_process import GaussianProcess
 from autotune.search.gp_sampler import ValidSetSampler
+from autotune.statistics.gaussian_process import GaussianProcess
 from autotune.storage.observation import Observation
 from spaces import Integer, Space
 

@@ -9,8 +9,8 @@ from optuna.study import StudyDirection
 from autotune.records.expected_gain import AHEAD, ExpectedGain
 from autotune.search.base import History, SpaceExhaustedError
 from autotune.search.expected_gain import Beliefs, expected_gain_of
-from autotune.search.gaussian_process import above_bound
 from autotune.search.gp_sampler import ValidSetSampler
+from autotune.statistics.gaussian_process import above_bound
 from autotune.storage.observation import Observation
 from spaces import Integer, Space
 

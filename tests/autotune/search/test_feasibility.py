@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autotune.search.feasibility import chance_to_work
-from autotune.search.gaussian_process import fit, fit_censored
+from autotune.statistics.gaussian_process import fit, fit_censored
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 from optuna.trial import TrialState
 
 from autotune.search.base import SpaceExhaustedError
-from autotune.search.gaussian_process import fit, log_expected_improvement
 from autotune.search.gp_sampler import ValidSetSampler
 from autotune.search.suggest import ask
+from autotune.statistics.gaussian_process import fit, log_expected_improvement
 from spaces import Choice, Constraint, Flag, Float, Integer, Space
 from tests.support.fakes import small_space
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from scipy.optimize import approx_fprime
 
 from autotune.search import initial_design
-from autotune.search.gaussian_process import GaussianProcess, Kernel, _Posterior, fit
+from autotune.statistics.gaussian_process import GaussianProcess, Kernel, _Posterior, fit
 
 seeds = st.integers(0, 2**32 - 1)
 
