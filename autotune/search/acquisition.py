@@ -1,9 +1,11 @@
 """Belief: what a search makes of the evidence: a Gaussian process, its mean function, and where runs work."""
 
 from dataclasses import dataclass
+from math import log, pi, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr
 
 from autotune.search.base import Rows
 from autotune.search.feasibility import chance_to_work
@@ -11,7 +13,7 @@ from autotune.search.guidance.held_cores import HeldCores
 from autotune.search.guidance.prior_mean import UNGUIDED, PriorMean, PriorWeights
 from autotune.search.limit_beliefs import NO_LIMITS, LimitBeliefs
 from autotune.search.training_data import TrainingData
-from autotune.statistics.gaussian_process import Array, GaussianProcess, fit_censored, log_expected_improvement
+from autotune.statistics.gaussian_process import Array, GaussianProcess, fit_censored
 from spaces import Space
 
 LEAST_VALUES = 2
@@ -22,6 +24,8 @@ LEAST_VALUES = 2
 _OFF = 0.3
 # A process over n points costs n^3; the best and the newest this many tell nearly as much as all.
 _REMEMBERED = 300
+# From there on an asymptotic series of the improvement is used: the difference of its terms is lost in rounding.
+_TAIL = -5.0
 
 
 @dataclass(frozen=True)
@@ -109,6 +113,22 @@ def model_of(  # noqa: PLR0913  by keyword
     worked = evidence.measured[measured].astype(float)
     cores = None if guide is UNGUIDED else cores
     return Posterior(space, leaning, surrogate, x[measured], worked, best, cores, limits)
+
+
+def log_expected_improvement(mean: Array, deviation: Array, best: float) -> Array:
+    """Return the logarithm of how much each point is expected to lie below `best`; all (m,), for minimisation.
+
+    Jones, Schonlau & Welch (1998), eq. 15, as a logarithm, which still tells where it is tiny (Ament et al., NeurIPS
+    2023).
+    """
+    z = (best - mean) / deviation
+    near = np.maximum(z, _TAIL)
+    density = np.exp(-0.5 * near * near) / sqrt(2 * pi)
+    body = np.log(density + near * ndtr(near))
+    far = np.minimum(z, _TAIL)
+    tail = -0.5 * far * far - 0.5 * log(2 * pi) - 2.0 * np.log(-far)
+    logarithm: Array = np.where(z > _TAIL, body, tail) + np.log(deviation)
+    return logarithm
 
 
 def _best(evidence: TrainingData, chosen: NDArray[np.int64], mean: Array) -> float:

@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from autotune.records.limit import Limits
-from autotune.search.acquisition import Weighed
+from autotune.search.acquisition import Weighed, log_expected_improvement
 from autotune.search.base import History, Rows, keys
-from autotune.statistics.gaussian_process import Array, log_expected_improvement
+from autotune.statistics.gaussian_process import JITTER, Array, Factor
 
 CROWD = 20
 """The least number of runs in flight for a plan; with fewer, every proposal has a model of its own."""
@@ -32,7 +31,6 @@ _OF_ENDED_MEANWHILE = 10
 _PROMISING = 700
 _OTHERS = 300
 _LEAST_VARIANCE = 1e-12
-_JITTER = 1e-6
 
 
 @dataclass(frozen=True)
@@ -87,7 +85,7 @@ class BatchProposals:
         self._best = model.best
         surrogate = model.surrogate
         self._kernel, self._scale = surrogate.kernel, surrogate.scale
-        self._noise = self._kernel.noise + _JITTER
+        self._noise = self._kernel.noise + JITTER
         self._traits = model.space.traits_of(self._candidates)
         self._mean = model.leaning.of(self._candidates) + surrogate.predict(self._traits)[0]
         self._weights = model.weight(self._candidates, self._traits)
@@ -143,11 +141,9 @@ def _conditioned(weighed: Weighed, pending: Array, traits: Array) -> Array:
     """
     surrogate = weighed.model.surrogate
     kernel = surrogate.kernel
-    known = solve_triangular(
-        surrogate.factor, kernel.between(surrogate.x, np.concatenate([traits, pending])), lower=True, check_finite=False
-    )
+    known = surrogate.roots(np.concatenate([traits, pending]))
     candidates, running = known[:, : len(traits)], known[:, len(traits) :]
     covariance = kernel.between(pending, pending) - running.T @ running
-    factor = np.linalg.cholesky(covariance + (kernel.noise + _JITTER) * np.eye(len(pending)))
+    factor = Factor.of(covariance, np.full(len(pending), kernel.noise))
     shared = kernel.between(pending, traits) - running.T @ candidates
-    return np.concatenate([candidates, solve_triangular(factor, shared, lower=True, check_finite=False)])
+    return np.concatenate([candidates, factor.roots(shared)])

@@ -13,10 +13,10 @@ from math import expm1, log1p, sqrt
 import numpy as np
 
 from autotune.records.expected_gain import AHEAD, PROBABILITY, ExpectedGain
-from autotune.search.acquisition import Weighed, remembered
+from autotune.search.acquisition import Weighed, log_expected_improvement, remembered
 from autotune.search.base import History, Rows
 from autotune.search.gp_sampler import ValidSetSampler
-from autotune.statistics.gaussian_process import Array, GaussianProcess, above_bound, log_expected_improvement
+from autotune.statistics.gaussian_process import Array, GaussianProcess, above_bound
 
 DOUBT = 1.2
 """The model is too sure of itself: functions are drawn with its standard deviations times that.
@@ -142,7 +142,7 @@ def _process(rows: Rows, weighed: Weighed) -> _Process | None:
         return _Process(process, leant[known])
     mean, deviation = process.predict(x[censored])
     above, spread = above_bound(mean, deviation, values[censored])
-    noise = kernel.noise * process.scale**2
+    noise = process.noise
     process = process.knowing(x[censored], above, noise / (noise + spread**2))
     return _Process(process, leant[np.concatenate([known, censored])])
 
@@ -152,7 +152,7 @@ def _beliefs(weighed: Weighed, process: _Process, noise: float, rng: np.random.G
     order = weighed.order
     chosen = weighed.candidates[np.concatenate([order[:_PROMISING], rng.permutation(order[_PROMISING:])[:_OTHERS]])]
     traits = model.space.traits_of(chosen)
-    unexplained = surrogate.kernel.noise * surrogate.scale**2
+    unexplained = surrogate.noise
     own = max(0.0, unexplained - noise**2)
     mean = model.leaning.of(chosen) + surrogate.predict(traits)[0]
     left, _ = surrogate.predict(surrogate.x)

@@ -1,14 +1,14 @@
-"""A Gaussian process on traits of configurations, and the expected improvement over the best so far.
+"""Gaussian processes: the one place that factorises covariances and fits kernels.
 
-Rasmussen & Williams, Gaussian Processes for Machine Learning (2006), algorithm 2.1 and section 5.4.1; Matern 5/2 kernel
-with a length scale for each trait. These and the noise are at the maximum of their posterior; the prior of the length
-scales grows with the number of traits, so that a process with many of them is no rougher than one with few (Hvarfner,
-Hellsten & Nardi, "Vanilla Bayesian Optimization Performs Great in High Dimensions", ICML 2024, but one e-fold shorter,
-which did better on measured spaces: see docs/search.md). Expected improvement: Jones, Schonlau & Welch (1998), eq. 15,
-as a logarithm, which still tells where it is tiny (Ament et al., NeurIPS 2023).
+Rasmussen & Williams, Gaussian Processes for Machine Learning (2006), algorithm 2.1 and section 5.4.1. A kernel is a sum
+of Matern 5/2 kernels, each over columns of its own, with a length scale for each column. Length scales, variances and
+noise are at the maximum of their posterior.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property, reduce
+from itertools import accumulate, pairwise
 from math import log, pi, sqrt
 
 import numpy as np
@@ -18,43 +18,169 @@ from scipy.optimize import minimize
 from scipy.special import ndtr
 
 Array = NDArray[np.floating]
+Places = NDArray[np.integer]
 
-# Priors of the logarithms of length scales (spread), noise variance and signal variance, of standardised values.
-_SCALE_SPREAD = 1.5
-_NOISE, _NOISE_SPREAD = -6.0, 2.0
-_SIGNAL_SPREAD = 1.0
-_BOUNDS = {"scale": (-4.0, 5.0), "noise": (-14.0, 0.0), "signal": (-3.0, 3.0)}
-_STEPS = 40
-_JITTER = 1e-6
+JITTER = 1e-6
+"""Added to every variance of noise, so that a covariance can be factorised."""
+
 _EXPECTED = 2
-# Curvatures are differences of slopes over this step of a logarithm.
-_STEP = 1e-3
+_NOISE_START = -4.0
 # Length scales are learnt from at most this number of the best and newest values; the process knows more.
 _LEARNT_FROM = 100
+_LEAST_VARIANCE = 1e-12
 # Beyond this number of standard deviations the mean above a bound is the bound itself, in double precision.
 _FARTHEST = 8.0
-# From there on an asymptotic series of the improvement is used: the difference of its terms is lost in rounding.
-_TAIL = -5.0
+
+
+@dataclass(frozen=True)
+class Prior:
+    """The normal prior of a logarithm: `middle` and `spread`; a fit stays between `low` and `high`."""
+
+    middle: float
+    spread: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Priors:
+    """The priors of a kernel of standardised values, and how many `steps` a fit takes at most.
+
+    `scale` is that of the length scale in one dimension: its middle grows with half the logarithm of the number of
+    columns, so that a process with many is no rougher than one with few. `signals` has a prior for each part.
+    """
+
+    scale: Prior
+    noise: Prior
+    signals: tuple[Prior, ...]
+    steps: int
+
+
+PRIORS = Priors(
+    scale=Prior(sqrt(2.0) - 1.0, 1.5, -4.0, 5.0),
+    noise=Prior(-6.0, 2.0, -14.0, 0.0),
+    signals=(Prior(0.0, 1.0, -3.0, 3.0),),
+    steps=40,
+)
+"""Priors of a process over the traits of configurations.
+
+Hvarfner, Hellsten & Nardi, "Vanilla Bayesian Optimization Performs Great in High Dimensions", ICML 2024, but one e-fold
+shorter, which did better on measured spaces: see docs/search.md.
+"""
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """Length scales (d,), the variance of the function and that of one run's noise, of standardised values."""
+    """Length scales of all columns, (d,), the variance of each part and that of one run's noise.
+
+    The first part is over the first of `sizes` columns, and so on; one part alone is over all columns.
+    """
 
     scales: Array
-    signal: float
+    signals: tuple[float, ...]
     noise: float
+    sizes: tuple[int, ...] = ()
+
+    @cached_property
+    def signal(self) -> float:
+        """The variance of the function."""
+        return sum(self.signals)
 
     def between(self, a: Array, b: Array) -> Array:
-        """Return the covariances, (n, m), of traits `a`, (n, d), and `b`, (m, d)."""
-        return self.signal * correlation(a, b, self.scales)
+        """Return the covariances, (n, m), of points `a`, (n, d), and `b`, (m, d)."""
+        parts = (
+            signal * correlation(a[:, columns], b[:, columns], self.scales[columns])
+            for signal, columns in zip(self.signals, self._columns, strict=True)
+        )
+        covariances: Array = reduce(np.add, parts)
+        return covariances
+
+    def paired(self, a: Array, b: Array) -> Array:
+        """Return the covariances, (n,), of the rows of `a` and `b`, (n, d), pair by pair."""
+        squared = ((a - b) / self.scales) ** 2
+        parts = (
+            signal * _matern(np.sqrt(5.0 * squared[:, columns].sum(axis=1)))
+            for signal, columns in zip(self.signals, self._columns, strict=True)
+        )
+        covariances: Array = reduce(np.add, parts)
+        return covariances
+
+    @property
+    def _columns(self) -> list[slice]:
+        return columns_of(self.sizes or (len(self.scales),))
+
+
+@dataclass(frozen=True)
+class Factor:
+    """The Cholesky factor `lower`, (n, n), of the covariance of n known values, noise included."""
+
+    lower: Array
+
+    @classmethod
+    def of(cls, covariance: Array, noise: Array) -> "Factor":
+        """Factorise the covariance, (n, n), of a function at n points plus the variances of noise there, (n,).
+
+        Raises:
+            LinAlgError: it is not positive definite.
+        """
+        return cls(np.linalg.cholesky(covariance + np.diag(noise + JITTER)))
+
+    def weights(self, values: Array) -> Array:
+        """Return what to multiply covariances with known points by, (n, ...), for the mean given `values`, (n, ...)."""
+        solved: Array = cho_solve((self.lower, True), values, check_finite=False)
+        return solved
+
+    def roots(self, cross: Array) -> Array:
+        """Return columns, (n, m), for covariances with known points `cross`, (n, m).
+
+        Their inner products are by how much what is known lowers the covariances.
+        """
+        solved: Array = solve_triangular(self.lower, cross, lower=True, check_finite=False)
+        return solved
+
+    @property
+    def half_log_determinant(self) -> float:
+        """Half the logarithm of the covariance's determinant."""
+        return float(np.log(np.diag(self.lower)).sum())
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """What `process` expects of the noise-free function at `x`, (m, d): `mean` and `deviation`, (m,).
+
+    `roots`, (n, m), are what covariances are computed from.
+    """
+
+    process: "GaussianProcess"
+    x: Array
+    mean: Array
+    deviation: Array
+    roots: Array
+
+    def covariance(self, first: Places, second: Places) -> Array:
+        """Return the covariances, (k, l), of the places `first`, (k,), and `second`, (l,)."""
+        prior = self.process.kernel.between(self.x[first], self.x[second])
+        covariance: Array = self.process.scale**2 * (prior - self.roots[:, first].T @ self.roots[:, second])
+        return covariance
+
+    def differences(self, first: Places, second: Places) -> tuple[Array, Array]:
+        """Return the mean and the standard deviation, (k,), of `first` minus `second`, (k,), pair by pair.
+
+        Both are 0 for a pair of equal places.
+        """
+        known = np.einsum("ij,ij->j", self.roots[:, first], self.roots[:, second])
+        prior = self.process.kernel.paired(self.x[first], self.x[second])
+        covariance = self.process.scale**2 * (prior - known)
+        variance = self.deviation[first] ** 2 + self.deviation[second] ** 2 - 2.0 * covariance
+        deviation: Array = np.sqrt(np.maximum(variance, 0.0))
+        return self.mean[first] - self.mean[second], np.where(first == second, 0.0, deviation)
 
 
 @dataclass(frozen=True)
 class GaussianProcess:
     """A process that knows `y`, (n,), of as many `runs`, (n,), at `x`, (n, d).
 
-    `factor` is the (n, n) Cholesky factor, `weights` are (n,). `spread` is the standard deviation of values that was
+    `factor` is that of the known values, `weights` are (n,). `spread` is the standard deviation of values that was
     expected before there were any, 0 if nothing was.
     """
 
@@ -62,7 +188,7 @@ class GaussianProcess:
     x: Array
     y: Array
     runs: Array
-    factor: Array
+    factor: Factor
     weights: Array
     mean: float
     scale: float
@@ -72,35 +198,36 @@ class GaussianProcess:
     def of(cls, kernel: Kernel, x: Array, y: Array, runs: Array, spread: float = 0.0) -> "GaussianProcess":
         """Return the process with this kernel."""
         mean, scale = _standard(y, spread)
-        covariance = kernel.between(x, x) + np.diag(kernel.noise / runs + _JITTER)
-        factor = np.linalg.cholesky(covariance)
-        weights = cho_solve((factor, True), (y - mean) / scale, check_finite=False)
-        return cls(kernel, x, y, runs, factor, weights, mean, scale, spread)
+        factor = Factor.of(kernel.between(x, x), kernel.noise / runs)
+        return cls(kernel, x, y, runs, factor, factor.weights((y - mean) / scale), mean, scale, spread)
+
+    @property
+    def noise(self) -> float:
+        """The variance of the noise of one run."""
+        return self.kernel.noise * self.scale**2
+
+    def at(self, x: Array) -> Posterior:
+        """Return what is expected at `x`, (m, d)."""
+        cross = self.kernel.between(x, self.x)
+        roots = self.factor.roots(cross.T)
+        variance = np.maximum(self.kernel.signal - np.einsum("ij,ij->j", roots, roots), _LEAST_VARIANCE)
+        mean = self.mean + self.scale * (cross @ self.weights)
+        return Posterior(self, x, mean, self.scale * np.sqrt(variance), roots)
 
     def predict(self, x: Array) -> tuple[Array, Array]:
         """Return the mean and the standard deviation, both (m,), of the noise-free function at `x`, (m, d)."""
-        cross = self.kernel.between(x, self.x)
-        half = solve_triangular(self.factor, cross.T, lower=True, check_finite=False)
-        variance = np.maximum(self.kernel.signal - np.einsum("ij,ij->j", half, half), 1e-12)
-        return self.mean + self.scale * (cross @ self.weights), self.scale * np.sqrt(variance)
+        posterior = self.at(x)
+        return posterior.mean, posterior.deviation
+
+    def roots(self, x: Array) -> Array:
+        """Return the columns, (n, m), of `Factor.roots` for points `x`, (m, d)."""
+        return self.factor.roots(self.kernel.between(self.x, x))
 
     def covariance(self, x: Array) -> Array:
         """Return the posterior covariances, (m, m), of the noise-free function at `x`, (m, d)."""
-        half = solve_triangular(self.factor, self.kernel.between(self.x, x), lower=True, check_finite=False)
-        covariance: Array = self.scale**2 * (self.kernel.between(x, x) - half.T @ half)
+        roots = self.roots(x)
+        covariance: Array = self.scale**2 * (self.kernel.between(x, x) - roots.T @ roots)
         return covariance
-
-    def with_kernel(self, kernel: Kernel) -> "GaussianProcess":
-        """Return the process that knows the same, with another kernel."""
-        return GaussianProcess.of(kernel, self.x, self.y, self.runs, self.spread)
-
-    def drawn(self, x: Array, rng: np.random.Generator, count: int) -> Array:
-        """Return `count` draws, (m, count), of the noise-free function at `x`, (m, d)."""
-        mean, _ = self.predict(x)
-        covariance = self.covariance(x)
-        covariance[np.diag_indices(len(x))] += _JITTER * self.scale**2 * max(1.0, self.kernel.signal)
-        draws: Array = mean[:, None] + np.linalg.cholesky(covariance) @ rng.standard_normal((len(x), count))
-        return draws
 
     def believing(self, x: Array) -> "GaussianProcess":
         """Return the process that takes its own mean at `x`, (m, d), for one run's value there (kriging believer)."""
@@ -115,30 +242,10 @@ class GaussianProcess:
 
 
 def fit(x: Array, y: Array, runs: Array | None = None, spread: float = 0.0) -> GaussianProcess:
-    """Fit to values `y`, (n,), at traits `x`, (n, d); each is the mean of as many `runs`, (n,)."""
+    """Fit to values `y`, (n,), at points `x`, (n, d); each is the mean of as many `runs`, (n,)."""
     runs = np.ones(len(x)) if runs is None else runs
     chosen = _telling(y)
-    return GaussianProcess.of(_learnt(x[chosen], y[chosen], runs[chosen], spread), x, y, runs, spread)
-
-
-def likely_kernels(process: GaussianProcess, rng: np.random.Generator, count: int) -> list[Kernel]:
-    """Draw `count` kernels from their posterior, given what a fitted process knows.
-
-    Around its maximum that is taken for normal (Laplace's approximation: MacKay, "Information Theory, Inference, and
-    Learning Algorithms", 2003, chapter 27), in the logarithms of the parameters; no wider than the prior.
-    """
-    chosen = _telling(process.y)
-    posterior = _posterior_of(process.x[chosen], process.y[chosen], process.runs[chosen], process.spread)
-    kernel = process.kernel
-    middle = np.log(np.r_[kernel.scales, kernel.noise, kernel.signal])
-    _, slope = posterior(middle)
-    steps = _STEP * np.eye(len(middle))
-    curvature = np.array([posterior(middle + step)[1] - slope for step in steps]) / _STEP
-    precisions, directions = np.linalg.eigh((curvature + curvature.T) / 2.0)
-    away = rng.standard_normal((count, len(middle))) / np.sqrt(np.maximum(precisions, _NOISE_SPREAD**-2.0))
-    low, high = np.array(_bounds(len(kernel.scales))).T
-    drawn = np.exp(np.clip(middle + away @ directions.T, low, high))
-    return [Kernel(one[:-2], float(one[-1]), float(one[-2])) for one in drawn]
+    return GaussianProcess.of(fit_kernel(x[chosen], y[chosen], runs[chosen], spread), x, y, runs, spread)
 
 
 def fit_censored(x: Array, y: Array, runs: Array, censored: NDArray[np.bool_], spread: float = 0.0) -> GaussianProcess:
@@ -155,21 +262,96 @@ def fit_censored(x: Array, y: Array, runs: Array, censored: NDArray[np.bool_], s
     return without.knowing(x[censored], above, runs[censored])
 
 
-def log_expected_improvement(mean: Array, deviation: Array, best: float) -> Array:
-    """Return the logarithm of how much each point is expected to lie below `best`; all (m,), for minimisation."""
-    z = (best - mean) / deviation
-    near = np.maximum(z, _TAIL)
-    density = np.exp(-0.5 * near * near) / sqrt(2 * pi)
-    body = np.log(density + near * ndtr(near))
-    far = np.minimum(z, _TAIL)
-    tail = -0.5 * far * far - 0.5 * log(2 * pi) - 2.0 * np.log(-far)
-    logarithm: Array = np.where(z > _TAIL, body, tail) + np.log(deviation)
-    return logarithm
+def fit_kernel(  # noqa: PLR0913  by keyword
+    x: Array, y: Array, runs: Array, spread: float = 0.0, *, priors: Priors = PRIORS, sizes: Sequence[int] = ()
+) -> Kernel:
+    """Return the kernel at the maximum of its posterior, found from one start by L-BFGS-B.
+
+    Args:
+        x: points, (n, d).
+        y: values there, (n,).
+        runs: of how many runs each value is the mean, (n,).
+        spread: the standard deviation that was expected of the values, 0 if nothing was.
+        priors: the priors of the kernel.
+        sizes: how many columns each part has; without, one part has all.
+    """
+    sizes = tuple(sizes) or (x.shape[1],)
+    mean, scale = _standard(y, spread)
+    squares = [((x[:, None, part] - x[None, :, part]) ** 2).reshape(len(x) ** 2, -1) for part in columns_of(sizes)]
+    posterior = MinusLogPosterior(squares, (y - mean) / scale, runs, priors)
+    start = np.concatenate(
+        [
+            *(np.full(size, log(0.5 * sqrt(max(size, 1)))) for size in sizes),
+            [_NOISE_START, *(prior.middle for prior in priors.signals)],
+        ]
+    )
+    each = [*[priors.scale] * x.shape[1], priors.noise, *priors.signals]
+    bounds = [(prior.low, prior.high) for prior in each]
+    optimum = minimize(
+        posterior, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": priors.steps}
+    ).x
+    d = x.shape[1]
+    signals = tuple(float(np.exp(signal)) for signal in optimum[d + 1 :])
+    return Kernel(np.exp(optimum[:d]), signals, float(np.exp(optimum[d])), sizes)
+
+
+class MinusLogPosterior:
+    """Minus the logarithm of the posterior of a kernel, and its gradient.
+
+    A kernel is the logarithms of its d length scales, of the noise, and of the variances of its parts.
+    """
+
+    def __init__(self, squares: Sequence[Array], z: Array, runs: Array, priors: Priors) -> None:
+        """Take squared differences of points by part, (n * n, columns) each, and standardised values `z`, (n,)."""
+        self._squares, self._z, self._runs = squares, z, runs
+        self._sizes = [part.shape[1] for part in squares]
+        middles = [np.full(size, priors.scale.middle + 0.5 * log(max(size, 1))) for size in self._sizes]
+        others = [priors.noise, *priors.signals]
+        self._middles = np.concatenate([*middles, [prior.middle for prior in others]])
+        spreads = [priors.scale.spread] * sum(self._sizes) + [prior.spread for prior in others]
+        self._spreads = np.array(spreads)
+
+    def __call__(self, kernel: Array) -> tuple[float, Array]:
+        """Return the value and the gradient, (k,), at the logarithms `kernel`, (k,)."""
+        n, d = len(self._z), sum(self._sizes)
+        noises = np.exp(kernel[d]) / self._runs
+        parts, slopes = [], []
+        for squares, columns, log_signal in zip(self._squares, columns_of(self._sizes), kernel[d + 1 :], strict=True):
+            signal, inverse = np.exp(log_signal), np.exp(-2.0 * kernel[columns])
+            s = np.sqrt(5.0 * (squares @ inverse).reshape(n, n))
+            decay = np.exp(-s)
+            correlations = (1.0 + s + s * s / 3.0) * decay
+            parts.append((signal, correlations))
+            slopes.append((signal * (-5.0 / 6.0) * (1.0 + s) * decay, inverse))
+        try:
+            factor = Factor.of(reduce(np.add, (signal * correlations for signal, correlations in parts)), noises)
+        except np.linalg.LinAlgError:
+            return 1e10, np.zeros_like(kernel)
+        weights = factor.weights(self._z)
+        slope = factor.weights(np.eye(n)) - np.outer(weights, weights)
+        gradient = np.empty_like(kernel)
+        for squares, columns, (by_distance, inverse) in zip(
+            self._squares, columns_of(self._sizes), slopes, strict=True
+        ):
+            gradient[columns] = -((slope * by_distance).reshape(-1) @ squares) * inverse
+        gradient[d] = 0.5 * float(np.diag(slope) @ noises)
+        gradient[d + 1 :] = [0.5 * float((slope * correlations).sum()) * signal for signal, correlations in parts]
+        value = 0.5 * float(self._z @ weights) + factor.half_log_determinant
+        away = (kernel - self._middles) / self._spreads
+        return value + 0.5 * float(away @ away), gradient + away / self._spreads
+
+
+def columns_of(sizes: Sequence[int]) -> list[slice]:
+    """Return the columns of each part."""
+    return [slice(first, end) for first, end in pairwise(accumulate(sizes, initial=0))]
 
 
 def correlation(a: Array, b: Array, scales: Array) -> Array:
     """Return the correlations, (n, m), of traits `a`, (n, d), and `b`, (m, d), with length scales (d,)."""
-    s = np.sqrt(5.0 * squared_distances(a / scales, b / scales))
+    return _matern(np.sqrt(5.0 * squared_distances(a / scales, b / scales)))
+
+
+def _matern(s: Array) -> Array:
     correlations: Array = (1.0 + s + s * s / 3.0) * np.exp(-s)
     return correlations
 
@@ -202,61 +384,3 @@ def _telling(y: Array) -> NDArray[np.intp]:
         return np.arange(len(y))
     half = _LEARNT_FROM // 2
     return np.union1d(np.argsort(y, kind="stable")[:half], np.arange(len(y) - half, len(y)))
-
-
-def _learnt(x: Array, y: Array, runs: Array, spread: float) -> Kernel:
-    """Return the kernel at the maximum of its posterior, found from one start by L-BFGS-B."""
-    d = x.shape[1]
-    posterior = _posterior_of(x, y, runs, spread)
-    start, bounds = np.r_[np.full(d, log(0.5 * sqrt(d))), -4.0, 0.0], _bounds(d)
-    optimum = minimize(posterior, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": _STEPS}).x
-    return Kernel(np.exp(optimum[:d]), float(np.exp(optimum[d + 1])), float(np.exp(optimum[d])))
-
-
-def _bounds(traits: int) -> list[tuple[float, float]]:
-    """Return the bounds of a kernel's logarithms: length scales, noise, signal."""
-    return [*[_BOUNDS["scale"]] * traits, _BOUNDS["noise"], _BOUNDS["signal"]]
-
-
-def _posterior_of(x: Array, y: Array, runs: Array, spread: float) -> "_Posterior":
-    n, d = x.shape
-    mean, scale = _standard(y, spread)
-    return _Posterior(((x[:, None, :] - x[None, :, :]) ** 2).reshape(n * n, d), (y - mean) / scale, runs)
-
-
-@dataclass(frozen=True)
-class _Posterior:
-    """Minus the logarithm of the posterior of a kernel, and its gradient.
-
-    `squares`, (n * n, d), are the squared differences of traits, `z`, (n,), standardised values. A kernel is the
-    logarithms of its d length scales, of the noise and of the signal.
-    """
-
-    squares: Array
-    z: Array
-    runs: Array
-
-    def __call__(self, kernel: Array) -> tuple[float, Array]:
-        n, d = len(self.z), self.squares.shape[1]
-        scales, noise, signal = kernel[:d], np.exp(kernel[d]), np.exp(kernel[d + 1])
-        inverse = np.exp(-2.0 * scales)
-        s = np.sqrt(5.0 * (self.squares @ inverse).reshape(n, n))
-        decay = np.exp(-s)
-        correlations = (1.0 + s + s * s / 3.0) * decay
-        noises = noise / self.runs
-        try:
-            factor = np.linalg.cholesky(signal * correlations + np.diag(noises + _JITTER))
-        except np.linalg.LinAlgError:
-            return 1e10, np.zeros_like(kernel)
-        weights = cho_solve((factor, True), self.z, check_finite=False)
-        slope = cho_solve((factor, True), np.eye(n), check_finite=False) - np.outer(weights, weights)
-        gradient = np.empty_like(kernel)
-        by_distance = slope * (signal * (-5.0 / 6.0) * (1.0 + s) * decay)
-        gradient[:d] = -(by_distance.reshape(-1) @ self.squares) * inverse
-        gradient[d] = 0.5 * float(np.diag(slope) @ noises)
-        gradient[d + 1] = 0.5 * float((slope * correlations).sum()) * signal
-        value = 0.5 * float(self.z @ weights) + float(np.log(np.diag(factor)).sum())
-        middles = np.r_[np.full(d, sqrt(2.0) - 1.0 + 0.5 * log(d)), _NOISE, 0.0]
-        spreads = np.r_[np.full(d, _SCALE_SPREAD), _NOISE_SPREAD, _SIGNAL_SPREAD]
-        away = (kernel - middles) / spreads
-        return value + 0.5 * float(away @ away), gradient + away / spreads

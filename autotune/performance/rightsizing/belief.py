@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from math import log
 
 import numpy as np
-from scipy.linalg import solve_triangular
 from scipy.special import logsumexp
 from scipy.stats import norm
 
 from autotune.performance.regression.features import FloatArray
 from autotune.performance.regression.table import Places
 from autotune.performance.rightsizing.candidates import Candidates
+from autotune.statistics.gaussian_process import Factor
 
 # Of a law in units of the work of one core: the share that no core takes off, and what each core adds.
 _SERIAL = (0.0, 0.0003, 0.001, 0.003, 0.01, 0.03)
@@ -180,16 +180,16 @@ class Belief:
         known = spread.shared**2 * self._alike(places) + laws.off[:, places].T @ laws.off
         known[np.arange(len(places)), places] += spread.own**2
         total = spread.shared**2 + spread.own**2 + (laws.off**2).sum(axis=0)
-        root = np.linalg.cholesky(known[:, places] + np.diag(spread.noise**2 / runs.counts))
-        told = solve_triangular(root, known, lower=True)
-        off = solve_triangular(root, (runs.middles - laws.means[:, places]).T, lower=True)
-        variance = np.maximum(total - (told**2).sum(axis=0), _LEAST_VARIANCE)
+        factor = Factor.of(known[:, places], spread.noise**2 / runs.counts)
+        roots = factor.roots(known)
+        off = factor.roots((runs.middles - laws.means[:, places]).T)
+        variance = np.maximum(total - (roots**2).sum(axis=0), _LEAST_VARIANCE)
         repeated = (runs.counts - 1.0).sum() * log(spread.noise) + 0.5 * runs.squares / spread.noise**2
         return Times(
-            laws.means + off.T @ told,
+            laws.means + off.T @ roots,
             np.broadcast_to(variance, laws.means.shape),
             np.full(len(laws.means), spread.noise**2),
-            laws.likely + spread.likely - 0.5 * (off**2).sum(axis=0) - np.log(np.diag(root)).sum() - repeated,
+            laws.likely + spread.likely - 0.5 * (off**2).sum(axis=0) - factor.half_log_determinant - repeated,
         )
 
     def _alike(self, places: Places) -> FloatArray:

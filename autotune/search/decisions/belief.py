@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from autotune.search.base import Rows
 from autotune.search.decisions.grid import Grid, point_traits
-from autotune.search.decisions.model import Kernel, Known, Posterior, TableModel, learnt
-from autotune.statistics.gaussian_process import Array
+from autotune.search.decisions.model import Known, TableModel, learnt
+from autotune.statistics.gaussian_process import Array, Kernel, Posterior
 from autotune.storage.observation import Observation
 
 # The process knows at most so many values: of runs with many points, some of each.
@@ -44,15 +44,7 @@ class Belief:
         """Return the belief that takes its means for one run's values of `rows`, which are running."""
         points = np.array(self.some_points(3))
         where = np.repeat(rows, len(points), axis=0), np.tile(points, len(rows))
-        contexts, traits = self._described(*where)
-        known, y = self.model.known, self.model.at(contexts, traits).mean
-        joined = Known(
-            np.concatenate([known.contexts, contexts]),
-            np.concatenate([known.traits, traits]),
-            np.concatenate([known.y, y]),
-            np.concatenate([known.runs, np.ones(len(y))]),
-        )
-        return replace(self, model=TableModel.of(self.model.kernel, joined))
+        return replace(self, model=self.model.believing(*self._described(*where)))
 
     def some_points(self, most: int) -> tuple[float, ...]:
         """Return at most so many points, evenly from the least to the greatest; NaN without points."""

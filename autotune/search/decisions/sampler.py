@@ -23,9 +23,8 @@ from autotune.search import initial_design
 from autotune.search.base import PASSED_OVER, History, Proposer, Rows, fresh, keys, unseen
 from autotune.search.decisions.belief import Belief, Kernels, belief_of
 from autotune.search.decisions.grid import Grid
-from autotune.search.decisions.model import Posterior
 from autotune.search.decisions.weights import Usage
-from autotune.statistics.gaussian_process import Array
+from autotune.statistics.gaussian_process import Array, Posterior
 from spaces import Space
 
 # The default runs in at most so many contexts before anything else does.
@@ -163,7 +162,8 @@ class _Gains:
         contexts = belief.grid.context_of(rows)
         self._weights = weights[contexts]
         shape = (len(rows), self._count)
-        self._mean, self._variance = self._posterior.mean.reshape(shape), self._posterior.variance.reshape(shape)
+        self._mean = self._posterior.mean.reshape(shape)
+        self._variance = self._posterior.deviation.reshape(shape) ** 2
         self._rival = self._rivals(contexts)
         names = np.array(belief.grid.setting_keys(rows), dtype=object)
         self._alike: dict[bytes, NDArray[np.intp]] = {name: np.flatnonzero(names == name) for name in set(names)}

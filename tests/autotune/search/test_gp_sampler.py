@@ -5,10 +5,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from optuna.trial import TrialState
 
+from autotune.search import initial_design
+from autotune.search.acquisition import log_expected_improvement
 from autotune.search.base import SpaceExhaustedError
 from autotune.search.gp_sampler import ValidSetSampler
 from autotune.search.suggest import ask
-from autotune.statistics.gaussian_process import fit, log_expected_improvement
+from autotune.statistics.gaussian_process import fit
 from spaces import Choice, Constraint, Flag, Float, Integer, Space
 from tests.support.fakes import small_space
 
@@ -153,3 +155,12 @@ def test_where_an_improvement_is_next_to_impossible_its_logarithm_still_tells():
     values = log_expected_improvement(distances, np.ones(601), 0.0)
     assert np.isfinite(values).all()
     assert (np.diff(values) < 0.0).all()
+
+
+def test_a_design_takes_the_middle_then_the_corner():
+    line = np.linspace(0.0, 1.0, 11)[:, None]
+    first = initial_design.ranked(line, line[:1])[0]
+    assert 0.5 <= line[first, 0] <= 0.9
+    second = initial_design.ranked(line, line[[0, first]])[0]
+    gaps = np.abs(line - line[[0, first]].T).min(1)
+    assert gaps[second] == gaps.max()

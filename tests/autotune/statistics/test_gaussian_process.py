@@ -4,8 +4,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import approx_fprime
 
-from autotune.search import initial_design
-from autotune.statistics.gaussian_process import GaussianProcess, Kernel, _Posterior, fit
+from autotune.statistics.gaussian_process import (
+    PRIORS,
+    GaussianProcess,
+    Kernel,
+    MinusLogPosterior,
+    Prior,
+    Priors,
+    fit,
+    fit_kernel,
+)
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -16,15 +24,36 @@ def some(seed, n=12, d=3):
     return x, np.sin(5 * x[:, 0]) + 0.1 * rng.normal(size=n), rng.integers(1, 4, n).astype(float)
 
 
+def posterior_of(seed, sizes):
+    """Return minus the logarithm of the posterior of a kernel with parts of these sizes."""
+    x, y, runs = some(seed, d=sum(sizes))
+    priors = Priors(PRIORS.scale, PRIORS.noise, (Prior(0.0, 1.0, -3.0, 3.0),) * len(sizes), 40)
+    ends = np.cumsum(sizes)[:-1]
+    squares = [((part[:, None, :] - part[None, :, :]) ** 2).reshape(len(x) ** 2, -1) for part in np.split(x, ends, 1)]
+    return MinusLogPosterior(squares, (y - y.mean()) / y.std(), runs, priors)
+
+
+@pytest.mark.parametrize("sizes", [(3,), (1, 2)])
 @settings(deadline=None, max_examples=20)
-@given(seeds)
-def test_the_gradient_is_that_of_the_posterior(seed):
-    x, y, runs = some(seed)
-    squares = ((x[:, None, :] - x[None, :, :]) ** 2).reshape(-1, x.shape[1])
-    posterior = _Posterior(squares, (y - y.mean()) / y.std(), runs)
-    kernel = np.random.default_rng(seed).uniform([-1.0] * 3 + [-6.0, -1.0], [1.0] * 3 + [-1.0, 1.0])
+@given(seed=seeds)
+def test_the_gradient_is_that_of_the_posterior(seed, sizes):
+    posterior = posterior_of(seed, sizes)
+    parts = len(sizes)
+    low, high = [-1.0] * 3 + [-6.0] + [-1.0] * parts, [1.0] * 3 + [-1.0] + [1.0] * parts
+    kernel = np.random.default_rng(seed).uniform(low, high)
     numeric = approx_fprime(kernel, lambda at: posterior(at)[0], 1e-6)
     assert posterior(kernel)[1] == pytest.approx(numeric, rel=1e-3, abs=1e-3)
+
+
+def test_parts_learn_what_their_own_columns_do():
+    rng = np.random.default_rng(0)
+    x = rng.random((60, 2))
+    priors = Priors(PRIORS.scale, PRIORS.noise, PRIORS.signals * 2, 40)
+    kernel = fit_kernel(x, np.sin(6 * x[:, 0]), np.ones(60), priors=priors, sizes=(1, 1))
+    first, second = kernel.signals
+    assert first > 4 * second
+    assert kernel.between(x, x)[range(59), range(1, 60)] == pytest.approx(kernel.paired(x[:-1], x[1:]))
+    assert np.diag(kernel.between(x, x)) == pytest.approx(kernel.signal)
 
 
 def test_what_has_no_influence_gets_a_long_scale():
@@ -38,7 +67,7 @@ def test_what_has_no_influence_gets_a_long_scale():
 @given(seeds)
 def test_a_value_of_many_runs_is_believed_more(seed):
     x, y, _ = some(seed)
-    kernel = Kernel(np.full(3, 0.7), 1.0, 0.3)
+    kernel = Kernel(np.full(3, 0.7), (1.0,), 0.3)
     far = y.copy()
     far[0] += 3.0
     once, often = (
@@ -57,12 +86,3 @@ def test_a_trial_that_runs_makes_its_surroundings_less_uncertain_and_promises_no
     after, less = surrogate.believing(at).predict(at)
     assert less[0] <= deviation[0] + 1e-9
     assert after[0] == pytest.approx(mean[0], abs=0.1 * y.std())
-
-
-def test_a_design_takes_the_middle_then_the_corner():
-    line = np.linspace(0.0, 1.0, 11)[:, None]
-    first = initial_design.ranked(line, line[:1])[0]
-    assert 0.5 <= line[first, 0] <= 0.9
-    second = initial_design.ranked(line, line[[0, first]])[0]
-    gaps = np.abs(line - line[[0, first]].T).min(1)
-    assert gaps[second] == gaps.max()
