@@ -3,14 +3,13 @@
 A random split would flatter the model: it would have seen the same machine and nearly the same configuration.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 from scipy.stats import spearmanr
 
-from autotune.performance.baselines import BASELINES
 from autotune.performance.installation import with_installation_apart
 from autotune.performance.model import PerformanceModel
 from autotune.performance.recognition import recognised
@@ -61,11 +60,10 @@ class HeldOutSetting:
     default: float | None
     choice: Choice | None
     times: Times | None
-    baselines: Mapping[str, Choice]
     doubts: tuple[str, ...] = ()
 
 
-def left_out(measured: Sequence[Measured], by: By, *, baselines: bool = True) -> Iterator[HeldOutSetting]:
+def left_out(measured: Sequence[Measured], by: By) -> Iterator[HeldOutSetting]:
     """Yield every setting that can be judged, predicted without any measurement of its machine (or workload).
 
     Whatever that is called elsewhere: the model would recognise it by its facts.
@@ -80,7 +78,7 @@ def left_out(measured: Sequence[Measured], by: By, *, baselines: bool = True) ->
         known = [measurement for measurement, alike in named if _group(alike.setting, by) != group]
         valued = [measurement for measurement in own if measurement.value is not None and measurement.value > 0.0]
         if len(valued) >= _LEAST and any(measurement.value is not None for measurement in known):
-            yield _held(setting, own, valued, known, baselines=baselines)
+            yield _held(setting, own, valued, known)
 
 
 def _group(setting: Setting, by: By) -> str:
@@ -88,7 +86,7 @@ def _group(setting: Setting, by: By) -> str:
 
 
 def _held(
-    setting: Setting, own: Sequence[Measured], valued: Sequence[Measured], known: Sequence[Measured], *, baselines: bool
+    setting: Setting, own: Sequence[Measured], valued: Sequence[Measured], known: Sequence[Measured]
 ) -> HeldOutSetting:
     default = next((measurement for measurement in own if measurement.default), None)
     space = tabled([measurement.configuration for measurement in own], default.configuration if default else None)
@@ -104,19 +102,12 @@ def _held(
     model = PerformanceModel(tuple(known))
     prediction = model.best(space, setting, TRIES)
     proposals = [proposal.configuration for proposal in prediction.proposals]
-    rows = space.all_indices()
-    others: dict[str, Choice] = {}
-    for name, baseline in BASELINES.items() if baselines else ():
-        scores = baseline(known, space, rows, setting)
-        if scores is not None:
-            others[name] = chosen(space.decode(rows[np.argsort(scores, kind="stable")[:TRIES]]))
     return HeldOutSetting(
         setting,
         len(valued),
         float(np.exp(best - _cost(default))) if default is not None and default in valued else None,
         chosen(proposals) if proposals else None,
         _times(valued, known, setting),
-        others,
         prediction.doubts,
     )
 

@@ -26,7 +26,6 @@ import optuna
 from optuna.trial import TrialState
 
 from autotune.machines.catalogue import find_machine
-from autotune.performance.baselines import BASELINES
 from autotune.performance.model import Fields
 from autotune.performance.transfer.model import Transfer, transfer
 from autotune.performance.transfer.sources import sources
@@ -36,6 +35,7 @@ from autotune.search.suggest import ask
 from benchmarks.loop_nest.machines import MACHINES as LOOP_MACHINES
 from benchmarks.loop_nest.table import load_loop_nest
 from benchmarks.measured_tables import load_tables
+from benchmarks.prediction.baselines import BASELINES
 from benchmarks.search.problem import Problem
 from objectives.base import Metric
 

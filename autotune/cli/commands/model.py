@@ -129,11 +129,10 @@ def _report(by: "By", rows: "Sequence[HeldOutSetting]") -> None:
     if not rows:
         output().print(f"no {by} could be left out: at least two are needed, with 3 values by the same metric")
         return
-    names = list(dict.fromkeys(name for held in rows for name in held.baselines))
     table = Table(
         title=f"without the {by}'s own measurements: best / value of the first proposal, and of the best of five"
     )
-    for title in (by, "settings", "values", "default", "model", *names):
+    for title in (by, "settings", "values", "default", "model"):
         table.add_column(title, overflow="fold")
     times = Table(title=f"values predicted without the {by}'s own measurements")
     for title in (by, "error", "rank", "in interval", "width", "no answer"):
@@ -142,11 +141,10 @@ def _report(by: "By", rows: "Sequence[HeldOutSetting]") -> None:
     for held in rows:
         groups[held.setting.machine if by == "machine" else held.setting.workload].append(held)
     for name, group in groups.items():
-        cells = [_choices([held.choice for held in group])]
-        cells += [_choices([held.baselines.get(baseline) for held in group]) for baseline in names]
         defaults = [held.default for held in group if held.default is not None]
         default = f"{median(defaults):.2f}" if defaults else ""
-        table.add_row(escape(name), str(len(group)), str(sum(held.values for held in group)), default, *cells)
+        values, choices = str(sum(held.values for held in group)), _choices([held.choice for held in group])
+        table.add_row(escape(name), str(len(group)), values, default, choices)
         times.add_row(escape(name), *_times([held.times for held in group]))
     output().print(table)
     output().print(times)

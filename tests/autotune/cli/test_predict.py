@@ -311,7 +311,7 @@ def test_each_metric_of_a_setting_has_points_of_its_own_in_the_picture():
     place = measured("earth", 1.0)[0].setting
     settings = (place, replace(place, metric=Metric("cpu_s", "s", kind="time")))
     held = [
-        HeldOutSetting(setting, 3, None, None, Times(0.1, 1.0, 1.0, 1.1, ((value, value, value, value),)), {})
+        HeldOutSetting(setting, 3, None, None, Times(0.1, 1.0, 1.0, 1.1, ((value, value, value, value),)))
         for value, setting in enumerate(settings, 1)
     ]
     assert list(_points(held).values()) == [((1, 1, 1, 1),), ((2, 2, 2, 2),)]
@@ -347,8 +347,6 @@ def test_how_well_a_program_is_predicted(known):
     for machine in ("earth", "moon"):
         assert f"predicted without its machine: {machine}, small" in told.stderr
         assert f"{machine}: nothing was measured on {machine}; nearest machine: " in told.stdout
-    for name in ("nearest machine's", "mean rank", "log-linear", "random forest", "plain XGBoost"):
-        assert name in told.stdout
     assert "no workload could be left out" in told.stdout
 
 

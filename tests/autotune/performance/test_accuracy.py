@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 
 from autotune.performance.accuracy import left_out
-from autotune.performance.baselines import BASELINES
 from autotune.performance.model import PerformanceModel
 from autotune.records.measurement import Measured
 from tests.support.machines import FACTS, SPACE, efficiency, measured, setting
@@ -54,18 +53,6 @@ def test_the_efficiency_of_the_default(judged):
         assert held.default == pytest.approx(relative(held.setting.machine))
 
 
-def test_the_baselines_are_judged_beside(judged):
-    for held in judged:
-        assert held.baselines.keys() == BASELINES.keys()
-        assert all(0.0 <= one.first <= one.best <= 1.0 for one in held.baselines.values())
-
-
-def test_carrying_over_the_best_of_the_nearest_machine_has_a_known_answer(judged):
-    (two,) = [held for held in judged if held.setting.machine == "two"]
-    best = max(TRIED, key=lambda one: efficiency("one", one))
-    assert two.baselines["nearest machine's"].first == pytest.approx(relative("two", best))
-
-
 def test_predicted_times_come_with_intervals(judged):
     for held in judged:
         assert held.times is not None
@@ -88,7 +75,7 @@ def proposals_when(known, monkeypatch):
         return told[-1]
 
     monkeypatch.setattr(PerformanceModel, "best", spied)
-    held = next(left_out(known, "machine", baselines=False))
+    held = next(left_out(known, "machine"))
     monkeypatch.undo()
     return told[0], held
 
@@ -146,7 +133,7 @@ def test_nor_what_was_measured_there_under_another_name(every, monkeypatch):
 def test_a_workload_under_two_names_is_one(every):
     sized = [replace(row, setting=replace(row.setting, workload_facts={"pixels": 9})) for row in every]
     called_otherwise = [replace(row, setting=replace(row.setting, workload="9 pixels")) for row in sized]
-    assert list(left_out([*sized, *called_otherwise], "workload", baselines=False)) == []
+    assert list(left_out([*sized, *called_otherwise], "workload")) == []
 
 
 def test_names_that_no_space_can_have_are_judged_like_others():
@@ -157,7 +144,6 @@ def test_names_that_no_space_can_have_are_judged_like_others():
     known = known_of(["one", "two", "three"])
     first, second = (list(left_out(rows, "machine")) for rows in (known, list(map(renamed, known))))
     assert [held.choice for held in second] == [held.choice for held in first]
-    assert [held.baselines for held in second] == [held.baselines for held in first]
 
 
 def test_a_default_that_fails_there_has_no_efficiency(every):
@@ -165,7 +151,7 @@ def test_a_default_that_fails_there_has_no_efficiency(every):
         replace(row, value=None, failure="broken") if row.default and row.setting.machine == "one" else row
         for row in every
     ]
-    one = next(left_out(known, "machine", baselines=False))
+    one = next(left_out(known, "machine"))
     assert (one.setting.machine, one.default) == ("one", None)
 
 
@@ -175,7 +161,7 @@ def test_by_workload_another_workload_of_the_machine_is_known():
         replace(row, setting=replace(row.setting, workload="video"), value=row.value and 3.0 * row.value)
         for row in known
     ]
-    found = list(left_out([*known, *video], "workload", baselines=False))
+    found = list(left_out([*known, *video], "workload"))
     assert [(held.setting.workload, held.setting.machine) for held in found] == [
         ("image", "one"),
         ("image", "two"),
@@ -192,7 +178,7 @@ def test_too_few_values_are_not_judged():
     two = [row for row in known if row.setting.machine == "one" and row.value is not None][:2]
     failed = [Measured(setting("one"), one, failure="broken") for one in TRIED[5:9]]
     others = [row for row in known if row.setting.machine == "two"]
-    assert [held.setting.machine for held in left_out([*two, *failed, *others], "machine", baselines=False)] == ["two"]
+    assert [held.setting.machine for held in left_out([*two, *failed, *others], "machine")] == ["two"]
 
 
 def test_one_machine_alone_cannot_be_left_out(every):
@@ -205,7 +191,7 @@ def test_where_the_model_abstains_there_are_no_times():
     alien = [
         replace(row, setting=replace(row.setting, machine="alien", machine_facts=strange)) for row in known_of(["one"])
     ]
-    held = next(left_out([*alien, *known_of(["two", "three"])], "machine", baselines=False))
+    held = next(left_out([*alien, *known_of(["two", "three"])], "machine"))
     assert held.setting.machine == "alien"
     assert held.times is None
     assert any("nothing was measured on alien" in doubt for doubt in held.doubts)
@@ -216,13 +202,12 @@ def test_where_too_little_is_known_the_model_declines():
     assert few.setting.machine == "one"
     assert (few.choice, few.times) == (None, None)
     assert few.doubts
-    assert few.baselines["log-linear"].first > 0.0
 
 
 def test_values_that_are_all_the_same_have_no_correlation():
     known = known_of(["one", "two"])
     flat = [replace(row, value=row.value and 2.0) if row.setting.machine == "two" else row for row in known]
-    held = list(left_out(flat, "machine", baselines=False))[-1]
+    held = list(left_out(flat, "machine"))[-1]
     assert held.setting.machine == "two"
     assert held.times is not None
     assert math.isnan(held.times.correlation)
