@@ -3,8 +3,8 @@
 A random split would flatter the model: it would have seen the same machine and nearly the same configuration.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -16,9 +16,9 @@ from autotune.performance.recognition import recognised
 from autotune.performance.regression.design_matrix import DesignMatrix
 from autotune.performance.regression.features import FloatArray
 from autotune.performance.run_times.model import RunTimes
-from autotune.performance.table_space import in_terms_of, tabled, with_usable_names
 from autotune.records.measurement import Measured, Setting
-from spaces import Configuration, Space
+from objectives.replay.domains import parameter_of, usable_names, value_of
+from spaces import Configuration, Listed, Space, Value
 
 By = Literal["machine", "workload"]
 
@@ -26,6 +26,7 @@ TRIES = 5
 """The number of proposals that are judged."""
 
 _LEAST = 3  # configurations with a value that a setting must have to be judged
+_REASON = "only what was measured can be compared"
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ def left_out(measured: Sequence[Measured], by: By) -> Iterator[HeldOutSetting]:
 
     Whatever that is called elsewhere: the model would recognise it by its facts.
     """
-    measured = with_usable_names(measured)
+    measured = _with_usable_names(measured)
     settings = {measurement.setting.key: measurement.setting for measurement in measured}
     for setting in settings.values():
         own = [measurement for measurement in measured if measurement.setting.key == setting.key]
@@ -89,7 +90,7 @@ def _held(
     setting: Setting, own: Sequence[Measured], valued: Sequence[Measured], known: Sequence[Measured]
 ) -> HeldOutSetting:
     default = next((measurement for measurement in own if measurement.default), None)
-    space = tabled([measurement.configuration for measurement in own], default.configuration if default else None)
+    space = _tabled([measurement.configuration for measurement in own], default.configuration if default else None)
     costs = {_key(space, measurement.configuration): _cost(measurement) for measurement in valued}
     best = min(costs.values())
 
@@ -148,4 +149,44 @@ def _cost(measurement: Measured) -> float:
 
 
 def _key(space: Space, configuration: Configuration) -> tuple[tuple[str, object], ...]:
-    return tuple(sorted(in_terms_of(space, configuration).items()))
+    return tuple(sorted(_in_terms_of(space, configuration).items()))
+
+
+def _tabled(configurations: Sequence[Configuration], default: Configuration | None = None) -> Space:
+    """Return the space that holds exactly these configurations; the default is the first unless another is given.
+
+    A number that some configurations lack, or whose values form no grid, may become a word.
+    """
+    names = list(dict.fromkeys(name for configuration in configurations for name in configuration))
+    first = configurations[0] if default is None else default
+    parameters = [
+        parameter_of(
+            name, name, [configuration.get(name) for configuration in configurations], first.get(name)
+        ).parameter
+        for name in names
+    ]
+    rows = [
+        tuple(value_of(parameter, configuration.get(parameter.name)) for parameter in parameters)
+        for configuration in configurations
+    ]
+    return Space(parameters, [Listed.of("measured", names, rows, _REASON)])
+
+
+def _with_usable_names(measured: Sequence[Measured]) -> list[Measured]:
+    """Return measurements whose parameters have names that a space can have: an import may call one `block-size`."""
+    names = dict.fromkeys(name for row in measured for name in (*row.configuration, *row.idle))
+    called = usable_names(list(names))
+    return [
+        replace(
+            row,
+            configuration={called[name]: value for name, value in row.configuration.items()},
+            idle=tuple(called[name] for name in row.idle),
+        )
+        for row in measured
+    ]
+
+
+def _in_terms_of(space: Space, configuration: Configuration) -> Mapping[str, Value]:
+    """Return a measured configuration as `_tabled` has it."""
+    values = {parameter.name: value_of(parameter, configuration.get(parameter.name)) for parameter in space.parameters}
+    return {name: value for name, value in values.items() if value is not None}

@@ -20,11 +20,11 @@ from scipy.stats import spearmanr
 from sklearn.ensemble import RandomForestRegressor
 
 from autotune.performance.measurements.shipped import shipped
-from autotune.performance.regression.boosting import ROUNDS, Trees
 from autotune.performance.regression.design_matrix import DesignMatrix
 from autotune.performance.regression.features import Features, FloatArray
 from autotune.performance.regression.linear import LogLinear
 from autotune.performance.regression.table import Table
+from autotune.performance.regression.trees import ROUNDS, Trees
 from autotune.performance.run_times.model import RunTimes
 from autotune.records.measurement import Measured, Setting
 from benchmarks.prediction.pwx_runs import MATERIALS, pwx_runs

@@ -7,11 +7,11 @@ from statistics import NormalDist
 
 import numpy as np
 
-from autotune.performance.regression.boosting import ROUNDS
 from autotune.performance.regression.cost_model import DRAWS
 from autotune.performance.regression.features import FloatArray
 from autotune.performance.regression.prediction import CONFIDENCE
 from autotune.performance.regression.table import Table, Words
+from autotune.performance.regression.trees import ROUNDS
 from autotune.performance.run_times.ensemble_member import EnsembleMember, Kind
 from autotune.performance.run_times.sample import ENOUGH, LeftOut, TrainingSample
 

@@ -6,12 +6,11 @@ from typing import Protocol
 
 import numpy as np
 
-from autotune.performance.regression.boosting import ROUNDS, Trees
 from autotune.performance.regression.cost_model import CostModel
 from autotune.performance.regression.features import FloatArray
-from autotune.performance.regression.forest import Forest
 from autotune.performance.regression.linear import LogLinear
 from autotune.performance.regression.table import Table
+from autotune.performance.regression.trees import ROUNDS, Forest, Trees
 from autotune.performance.run_times.context import Context
 
 

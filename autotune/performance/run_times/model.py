@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from autotune.performance.regression.boosting import ROUNDS
 from autotune.performance.regression.design_matrix import DesignMatrix
 from autotune.performance.regression.features import FloatArray
 from autotune.performance.regression.prediction import CONFIDENCE
 from autotune.performance.regression.table import Places, Reader, Table, repeated, telling
+from autotune.performance.regression.trees import ROUNDS
 from autotune.performance.run_times.blend import (
     CALIBRATED,
     Blend,

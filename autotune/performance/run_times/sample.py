@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from autotune.performance.regression.boosting import ROUNDS
 from autotune.performance.regression.cost_model import DRAWS
 from autotune.performance.regression.features import FloatArray
 from autotune.performance.regression.table import Places, Table, Words
+from autotune.performance.regression.trees import ROUNDS
 from autotune.performance.run_times.context import Context
 from autotune.performance.run_times.ensemble_member import EnsembleMember, Kind
 from autotune.performance.run_times.novelty import Novelty, folds, inside

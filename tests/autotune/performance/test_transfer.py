@@ -6,8 +6,7 @@ import pytest
 from autotune.performance.model import Fields, PerformanceModel
 from autotune.performance.regression.similarity import fact_columns, sharing, squared_distances
 from autotune.performance.transfer.evidence import Evidence
-from autotune.performance.transfer.model import Transfer, transfer
-from autotune.performance.transfer.portfolio import portfolio
+from autotune.performance.transfer.model import Transfer, portfolio, transfer
 from autotune.performance.transfer.sources import FLOOR, sources
 from autotune.performance.transfer.worlds import Worlds
 from autotune.records.measurement import Measured
