@@ -9,10 +9,12 @@ import logging
 import os
 import secrets
 import socket
+import stat
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, Self
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -27,6 +29,8 @@ _BUSY = frozenset({429, 503})  # the first one by a proxy before it
 _NOTHING = 204
 _ERRORS_FROM = 400
 TOKEN_VARIABLE = "AUTOTUNE_TOKEN"  # noqa: S105  a name, no token
+TOKEN_HEADER = "Authorization: Bearer "  # noqa: S105  what stands before a token
+_HTTP_PORT = 80
 _log = logging.getLogger(__name__)
 
 
@@ -37,6 +41,38 @@ class ServiceError(Exception):
         """Say what the service said."""
         super().__init__(detail)
         self.status = status
+
+
+def start_token_file(host: str, port: int) -> Path:
+    """Return the file with the token of this user's service at an address of this host.
+
+    Its one line is the header that shows the token, for `curl -H @FILE`: a token on a command line could be read by
+    other users of the host.
+    """
+    return Path(f"/tmp/autotune-{os.getuid()}/service-{host}-{port}")  # noqa: S108  the folder is checked
+
+
+def read_start_token(host: str, port: int) -> str | None:
+    """Return the token of this user's service; None without one, and where others could have written or read it."""
+    path = start_token_file(host, port)
+    try:
+        folder = path.parent.lstat()
+        if not (stat.S_ISDIR(folder.st_mode) and is_only_ours(folder)):
+            return None
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return None
+    with open(descriptor, encoding="ascii") as file:
+        if not is_only_ours(os.fstat(descriptor)):
+            _log.warning("the token in %s is not used, since others may read it: start the service again", path)
+            return None
+        header = file.read().strip()
+    return header.removeprefix(TOKEN_HEADER) if header.startswith(TOKEN_HEADER) else None
+
+
+def is_only_ours(status: os.stat_result) -> bool:
+    """Return whether a file or folder is this user's, and closed to all others."""
+    return status.st_uid == os.geteuid() and not status.st_mode & 0o077
 
 
 @dataclass(frozen=True)
@@ -64,19 +100,19 @@ class Client:
     ) -> None:
         """Talk to the service at `address`, which may be `unix:PATH`, that of `autotune serve --socket PATH`.
 
-        `token` is that of the environment, AUTOTUNE_TOKEN, unless given. An answer is waited for `timeout_s` seconds.
+        Without a `token`, AUTOTUNE_TOKEN of the environment is sent; without that, for a service of this user on this
+        host, the token that the service has left in a file for its user. An answer is waited for `timeout_s` seconds.
         What cannot be done yet, since a study is being opened or the service is busy, is asked for again, with growing
         pauses of `patience_s` seconds in all; what is waited for is logged as a warning.
 
         Raises:
             ValueError: the address is none.
         """
-        self._connect, self._root = _way_to(address)
+        self._connect, self._root, self._at = _way_to(address)
         self._timeout_s = timeout_s
         self._patience_s = patience_s
         self._connection = self._connect(timeout_s)
-        given = token or os.environ.get(TOKEN_VARIABLE)
-        self._headers = {"Authorization": f"Bearer {given}"} if given else {}
+        self._token = token or os.environ.get(TOKEN_VARIABLE)
         # By study: the key of a request for a run that was not answered yet.
         self._asked: dict[str, str] = {}
 
@@ -227,7 +263,7 @@ class Client:
         connection = self._connect(self._timeout_s)
         try:
             path = "/events" if name is None else _path(name, "events")
-            connection.request("GET", self._root + path, headers=self._headers)
+            connection.request("GET", self._root + path, headers=self._headers())
             answer = connection.getresponse()
             if answer.status >= _ERRORS_FROM:
                 raise _refusal(answer.status, answer.read())
@@ -247,7 +283,7 @@ class Client:
         """Send a request, which the service may keep for `wait_s` seconds; a busy service is asked again."""
         self._wait_for(self._timeout_s + wait_s)
         content = None if body is None else json.dumps(body).encode()
-        headers = self._headers | ({} if content is None else {"Content-Type": "application/json"})
+        headers = self._headers() | ({} if content is None else {"Content-Type": "application/json"})
         waited_s, growing_s = 0.0, 1.0
         while True:
             try:
@@ -267,6 +303,11 @@ class Client:
         if status >= _ERRORS_FROM:
             raise _refusal(status, text, waited_s)
         return None if status == _NOTHING else json.loads(text)
+
+    def _headers(self) -> dict[str, str]:
+        # The file is read for each request: a service that was started again has another token.
+        token = self._token or (None if self._at is None else read_start_token(*self._at))
+        return {"Authorization": f"Bearer {token}"} if token else {}
 
     def _wait_for(self, seconds: float) -> None:
         self._connection.timeout = seconds
@@ -306,21 +347,27 @@ class _UnixConnection(http.client.HTTPConnection):
             raise
 
 
-def _way_to(address: str) -> tuple[Callable[[float | None], http.client.HTTPConnection], str]:
-    """Return what connects to a service, and where its paths begin.
+def _way_to(
+    address: str,
+) -> tuple[Callable[[float | None], http.client.HTTPConnection], str, tuple[str, int] | None]:
+    """Return what connects to a service, where its paths begin, and its host and port if it may be on this host.
 
     Raises:
         ValueError: the address is none.
     """
     if address.startswith(_UNIX) and len(address) > len(_UNIX):
-        return partial(_UnixConnection, address.removeprefix(_UNIX)), ""
+        return partial(_UnixConnection, address.removeprefix(_UNIX)), "", None
     parts = urlsplit(address)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         msg = f"{address!r} is not the address of a service, which looks like http://127.0.0.1:8642, or unix:PATH"
         raise ValueError(msg)
-    kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-    host, port = parts.hostname, parts.port
-    return lambda wait_s: kind(host, port, timeout=wait_s), parts.path.rstrip("/")
+    root, port = parts.path.rstrip("/"), parts.port
+    # Python would try ::1 first, where another user may listen at the same port, and would be sent the token.
+    host = "127.0.0.1" if parts.hostname == "localhost" else parts.hostname
+    if parts.scheme == "https":
+        return lambda wait_s: http.client.HTTPSConnection(host, port, timeout=wait_s), root, None
+    at = (host, port or _HTTP_PORT)
+    return lambda wait_s: http.client.HTTPConnection(*at, timeout=wait_s), root, at
 
 
 def _path(name: str, *rest: str) -> str:

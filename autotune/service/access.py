@@ -1,5 +1,6 @@
 """Access: which requests are let in. The layer around the application that sees a request before it is parsed."""
 
+import hmac
 from functools import partial
 from typing import NamedTuple
 
@@ -8,21 +9,25 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from autotune.errors import StorageError
-from autotune.service.callers import Caller, CallerKind
+from autotune.service.callers import CallerKind
+from autotune.service.connections import Connection
 from autotune.service.onlooker import READ_ONLY
-from autotune.service.peers.peer import Peer, PeerFinder
 from autotune.service.problems import problem
 from autotune.service.scopes import CHANGES_NOTHING, QUESTIONS, needed
 from autotune.service.scopes import Scope as TokenScope
 from autotune.service.settings import Settings
 from autotune.service.tokens import Grant, TokenBook
 
-_ANYBODY = ("/", "/health")
+_PUBLIC = ("/", "/health")
 _PAGE = "/page/"
 _LOCAL_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
-# Headers that a proxy adds: then the process at the other end of the connection is not the client.
+# Headers that a proxy adds: then the process at the other end of a Unix socket is not the client.
 _PROXIED = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
 _TOKEN_THREADS = 4
+_NO_TOKEN = (
+    "this needs a token (Authorization: Bearer TOKEN): the user who runs the service finds the address with its token "
+    "by `autotune serve --url`, and makes tokens for others with `autotune token NAME`"
+)
 _SECURITY = (
     (
         b"content-security-policy",
@@ -46,46 +51,45 @@ class Refusal(NamedTuple):
 
 
 class AccessControl:
-    """Lets in this user from this host, and requests with a token; refuses pages of other sites.
+    """Lets in requests with a token; refuses pages of other sites. Every answer has the headers that browsers heed."""
 
-    What takes time to find out is found out in a thread.
-    """
-
-    def __init__(self, app: ASGIApp, settings: Settings, finder: PeerFinder) -> None:
+    def __init__(self, app: ASGIApp, settings: Settings) -> None:
         """Stand before `app`."""
         self._app = app
         self._settings = settings
-        self._finder = finder
         self._tokens = TokenBook(settings.tokens)
         self._threads: CapacityLimiter | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, or hand the request on; every answer says to browsers what it may not be used for."""
+        """Answer a request that is refused, or hand it on."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
         if scope["type"] != "http":
-            # There is nothing of any other kind here, so nothing that would ask who it is for.
+            # The service has no routes of another kind, so none that would check who it is for.
             msg = f"the service speaks HTTP, not {scope['type']}"
             raise ValueError(msg)
 
-        async def safer(message: Message) -> None:
+        async def send_safely(message: Message) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] = [*message["headers"], *_SECURITY, *_cached(scope["path"])]
             await send(message)
 
         headers, state = Headers(scope=scope), scope.setdefault("state", {})
-        peer: Peer = state.get("peer") or Peer(scope.get("client"), scope.get("server"))
-        caller = self._refusal(scope, headers) or self._anybody(scope, headers, peer)
-        if caller is None:
-            caller = await self._known(scope, headers, peer)
+        connection: Connection | None = state.get("connection")
+        is_unix = connection is not None and connection.is_unix
+        caller = (
+            self._forbidden(scope, headers) or self._public(scope, headers) or await self._private(scope, headers, is_unix)
+        )
         if isinstance(caller, Refusal):
-            await problem(caller.status, caller.detail, caller.headers)(scope, receive, safer)
+            await problem(caller.status, caller.detail, caller.headers)(scope, receive, send_safely)
             return
+        if connection is not None and caller is not CallerKind.ANONYMOUS:
+            connection.admit(caller)
         state["caller"] = caller
-        await self._app(scope, receive, safer)
+        await self._app(scope, receive, send_safely)
 
-    def _refusal(self, scope: Scope, headers: Headers) -> Refusal | None:
+    def _forbidden(self, scope: Scope, headers: Headers) -> Refusal | None:
         """Refuse what nobody may ask."""
         host = headers.get("host", "").lower()
         local = {*_LOCAL_NAMES, self._settings.host.lower()}
@@ -100,53 +104,51 @@ class AccessControl:
             return Refusal(403, READ_ONLY, {})
         return None
 
-    def _anybody(self, scope: Scope, headers: Headers, peer: Peer) -> Caller | Refusal | None:
-        """Let in what needs no token: that is looked at only, and has no body that would have to be waited for."""
-        if scope["path"] not in _ANYBODY and not scope["path"].startswith(_PAGE):
+    def _public(self, scope: Scope, headers: Headers) -> CallerKind | Refusal | None:
+        """Let in what needs no token, if it has no body that the service would have to wait for."""
+        if scope["path"] not in _PUBLIC and not scope["path"].startswith(_PAGE):
             return None
         if scope["method"] not in {"GET", "HEAD"}:
             return Refusal(405, f"{scope['method']}: Method Not Allowed", {"Allow": "GET", "Connection": "close"})
         if headers.get("content-length", "0") != "0" or "transfer-encoding" in headers:
             return Refusal(413, f"{scope['path']} takes no body", {"Connection": "close"})
-        return Caller(CallerKind.OWN if peer.own and self._direct(headers, peer) else CallerKind.ANYBODY)
+        return CallerKind.ANONYMOUS
 
-    async def _known(self, scope: Scope, headers: Headers, peer: Peer) -> Caller | Refusal:
-        """Refuse a request without a token, or with a wrong one; but this user needs none on this host."""
+    async def _private(self, scope: Scope, headers: Headers, is_unix: bool) -> CallerKind | Refusal:  # noqa: FBT001
+        """Refuse a request without a right token, unless it came through the Unix socket, which only this user has."""
         shown = headers.get("authorization")
-        if shown is not None:
-            return await self._with_token(scope, shown, peer)
-        if self._direct(headers, peer):
-            await self._finder.complete(peer)
-            if peer.own:
-                scope["state"]["by"] = "this user"
-                return Caller(CallerKind.OWN)
-        ask = "send a token: Authorization: Bearer TOKEN (its operator makes one with `autotune token NAME`)"
-        return Refusal(401, ask, {"WWW-Authenticate": "Bearer"})
-
-    async def _with_token(self, scope: Scope, shown: str, peer: Peer) -> Caller | Refusal:
-        """Refuse a wrong token, and one that is not for this."""
+        if shown is None:
+            if is_unix and not any(name in headers for name in _PROXIED):
+                return self._own(scope)
+            return Refusal(401, _NO_TOKEN, {"WWW-Authenticate": "Bearer"})
         scheme, _, token = shown.partition(" ")
+        token = token.strip() if scheme.lower() == "bearer" else ""
+        start = self._settings.start_token
+        if start and hmac.compare_digest(token.encode(), start.encode()):
+            return self._own(scope)
+        return await self._with_token(scope, token)
+
+    def _own(self, scope: Scope) -> CallerKind:
+        scope["state"]["by"] = "this user"
+        return CallerKind.OWN
+
+    async def _with_token(self, scope: Scope, token: str) -> CallerKind | Refusal:
+        """Refuse a wrong token, and a token whose scope is too small."""
         try:
-            grant = await self._grant(token.strip()) if scheme.lower() == "bearer" else None
+            grant = await self._grant(token) if token else None
         except StorageError:
             return Refusal(
                 503, "the service cannot read its tokens: its operator has to mend them", {"Retry-After": "5"}
             )
-        peer.trusted = grant is not None
         if grant is None:
-            return Refusal(401, "nobody has this token", {"WWW-Authenticate": 'Bearer error="invalid_token"'})
+            wrong = f"this token is wrong, or has expired: {_NO_TOKEN}"
+            return Refusal(401, wrong, {"WWW-Authenticate": 'Bearer error="invalid_token"'})
         need = needed(scope["method"], scope["path"])
         if not grant.scope.allows(need):
             said = f"the token of {grant.owner} is for {grant.scope}; this needs one for {need}"
             return Refusal(403, f"{said} (its operator makes one with `autotune token NAME --scope {need}`)", {})
-        scope["state"] |= {"by": grant.owner, "still": partial(self._still, token.strip(), need)}
-        return Caller(CallerKind.TOKEN)
-
-    def _direct(self, headers: Headers, peer: Peer) -> bool:
-        """Whether the other end of the connection sent the request itself, on this host."""
-        if self._settings.always_token:
-            return False
-        return (self._settings.loopback or peer.unix) and not any(name in headers for name in _PROXIED)
+        scope["state"] |= {"by": grant.owner, "still": partial(self._still, token, need)}
+        return CallerKind.TOKEN
 
     async def _grant(self, token: str) -> Grant | None:
         """Return whose a token is; their file may have to be read."""

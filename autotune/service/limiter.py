@@ -7,7 +7,7 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from autotune.service.callers import Caller, CallerKind
+from autotune.service.callers import CallerKind
 from autotune.service.problems import problem
 from autotune.service.settings import Limits
 
@@ -29,26 +29,29 @@ class Limiter:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        caller: Caller = scope["state"]["caller"]
+        kind: CallerKind = scope["state"]["caller"]
+        if kind is CallerKind.ANONYMOUS:
+            # No body is taken, no thread is used, and there is one request at a time on a connection: the limit of
+            # connections is enough.
+            await self._app(scope, receive, send)
+            return
         follows = scope["path"].endswith(_WAITING)
-        refused = self._no_room(caller.kind, follows=follows)
+        refused = self._no_room(kind, follows=follows)
         if refused is not None:
             await refused(scope, receive, send)
             return
-        self._now[caller.kind, follows] += 1
+        self._now[kind, follows] += 1
         try:
-            body = b"" if caller.kind is CallerKind.ANYBODY else await self._body(scope, receive)
+            body = await self._body(scope, receive)
             if isinstance(body, Response):
                 await body(scope, receive, send)
                 return
             await self._app(scope, _again(body, receive), send)
         finally:
-            self._now[caller.kind, follows] -= 1
+            self._now[kind, follows] -= 1
 
     def _no_room(self, kind: CallerKind, *, follows: bool) -> Response | None:
         most = self._limits.followers if follows else self._limits.at_once
-        if kind is CallerKind.ANYBODY:
-            most = self._limits.anonymous_at_once
         if self._now[kind, follows] >= most:
             what = "followers and waiting clients" if follows else "requests at once"
             return problem(503, f"there are {most} {what} already", {"Retry-After": "1"})

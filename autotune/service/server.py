@@ -10,7 +10,7 @@ from contextlib import suppress
 import uvicorn
 from fastapi import FastAPI
 
-from autotune.service.connections import Visitors, connections_of
+from autotune.service.connections import OpenConnections, connection_class
 
 _LOOK_S = 0.1
 # Longer than clients and proxies keep a connection without use (often 60 s): else a request may meet its closing.
@@ -59,16 +59,16 @@ class Server(uvicorn.Server):
 
 def run(app: FastAPI, *listening: socket.socket) -> None:
     """Serve the application of `create_app` until a signal ends the server."""
-    visitors = Visitors(app.state.finder, app.state.limits, _more_descriptors())
+    connections = OpenConnections(app.state.limits, _more_descriptors())
     config = uvicorn.Config(
         app,
-        http=connections_of(visitors),
+        http=connection_class(connections),
         ws="none",
         loop="asyncio",
         log_config=None,
         access_log=False,
         server_header=False,
-        # With them every user of this host could pass their connection off as another user's.
+        # Whose a request is, its token says, not the address in a header that anybody can send.
         proxy_headers=False,
         backlog=_TAKEN_AT_ONCE,
         timeout_keep_alive=_IDLE_S,

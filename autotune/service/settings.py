@@ -7,24 +7,27 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Limits:
-    """What one client, and all together, may ask of the service.
+    """Limits of requests and connections.
 
-    `headers_s` is how long the headers of a request may take to arrive, `body_s` its body, which has `body_bytes` at
-    most; `unread_s` how long an answer may lie there without any of it being read. `at_once` is of all requests in
-    work, of this user and of the others with a token apart; `anonymous_at_once` of those that need no token;
-    `followers` of those who follow events, or wait for a run. `strangers` is how many connections there may be that
-    have shown no token, `strangers_each` how many of one user or other host.
+    Attributes:
+        body_bytes: longest body of a request.
+        headers_s: seconds in which the headers of a request have to arrive.
+        body_s: seconds in which its body has to arrive.
+        at_once: requests in work, for this user and for all other holders of tokens each.
+        followers: clients that follow events or wait for a run, counted like `at_once`.
+        anonymous_connections: connections that have shown no token.
+        token_connections: connections of holders of a token of `autotune token`.
     """
 
     body_bytes: int = 64 * 1024
     headers_s: float = 10.0
     body_s: float = 20.0
-    unread_s: float = 30.0
     at_once: int = 128
-    anonymous_at_once: int = 16
     followers: int = 1000
-    strangers: int = 1024
-    strangers_each: int = 64
+    # More than are accepted (32 in each turn of the loop) until the first request on a connection is read: a flood of
+    # connections does not close a new one before it has shown its token.
+    anonymous_connections: int = 512
+    token_connections: int = 2048
 
 
 @dataclass(frozen=True)
@@ -32,8 +35,8 @@ class Settings:
     """A service: where studies are kept (`url`), which may be started, and which clients may ask.
 
     `catalogue` is the folder of the study files that may be started, None for those that ship with autotune; `folder`
-    is for the service's own files. A `read_only` one changes nothing: not the storage, and no study. With
-    `always_token` this user needs a token, too.
+    is for the service's own files. A `read_only` service changes nothing: not the storage, and no study. Whoever shows
+    the `start_token` is this user; without one, only the Unix socket is this user's way in.
     """
 
     url: str
@@ -43,11 +46,11 @@ class Settings:
     port: int = 8642
     limits: Limits = field(default_factory=Limits)
     read_only: bool = False
-    always_token: bool = False
+    start_token: str | None = field(default=None, repr=False)
 
     @property
     def loopback(self) -> bool:
-        """Whether only this host can reach it."""
+        """Whether only this host can reach the service."""
         try:
             return ip_address(self.host).is_loopback
         except ValueError:
@@ -55,7 +58,7 @@ class Settings:
 
     @property
     def audit(self) -> Path:
-        """The file of what was ordered."""
+        """The file of orders."""
         return self.folder / "orders.jsonl"
 
     @property

@@ -1,4 +1,4 @@
-"""Tokens: access to the service from elsewhere. Only their digests are kept."""
+"""Tokens: the token of the service's own user, made anew at each start, and those of others, kept as digests."""
 
 import fcntl
 import hashlib
@@ -14,11 +14,33 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from autotune.errors import AutotuneError, StorageError
+from autotune.client import TOKEN_HEADER, is_only_ours, start_token_file
+from autotune.errors import AutotuneError, CannotRunHereError, StorageError
+from autotune.execution.user_folder import private_folder
 from autotune.files import replace_file
 from autotune.service.scopes import Scope
 
 TOKEN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
+
+
+@contextmanager
+def start_token(host: str, port: int) -> Iterator[str]:
+    """Make the token of this user for a service, and leave it in a file for this user's clients meanwhile.
+
+    Raises:
+        CannotRunHereError: the file cannot be written, or its folder is not this user's alone.
+    """
+    token, path = secrets.token_urlsafe(32), start_token_file(host, port)
+    private_folder(path.parent)
+    try:
+        replace_file(path, f"{TOKEN_HEADER}{token}\n", private=True, durable=False)
+    except OSError as error:
+        msg = f"the service's token cannot be kept in {path}: {error.strerror or error}"
+        raise CannotRunHereError(msg) from error
+    try:
+        yield token
+    finally:
+        path.unlink(missing_ok=True)
 
 
 @dataclass(frozen=True)
@@ -123,7 +145,7 @@ class TokenBook:
             status = self._path.stat()
             stamp = (status.st_mtime_ns, status.st_ino)
             if stamp != self._read_at:
-                self._known = _parsed(self._path.read_text(encoding="utf-8"))
+                self._known = _parsed(self._read())
                 self._read_at = stamp
         except FileNotFoundError:
             self._known, self._read_at = {}, None
@@ -131,6 +153,14 @@ class TokenBook:
             msg = f"tokens cannot be read from {self._path}: {error}; mend or remove the file"
             raise StorageError(msg) from error
         return self._known
+
+    def _read(self) -> str:
+        # A folder that others may write can have a file of theirs in it, with tokens of theirs.
+        with open(os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), encoding="utf-8") as file:
+            if not is_only_ours(os.fstat(file.fileno())):
+                msg = "it is not a file that only this user can read and write"
+                raise ValueError(msg)
+            return file.read()
 
     def grant(self, token: str) -> Grant | None:
         """Return whose a token is, or None. The time of the look-up reveals nothing of the tokens."""

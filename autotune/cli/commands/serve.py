@@ -1,7 +1,8 @@
-"""`autotune serve` and `autotune token`: the service, and the tokens of its users on other hosts."""
+"""`autotune serve` and `autotune token`: the service, and the tokens of its other users."""
 
 import logging
 import socket
+import sys
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -26,11 +27,13 @@ FolderOption = Annotated[
 ]
 
 _BACKLOG = 512
+# How long `--url` waits for the running service.
+_ANSWERS_S = 10.0
 
 
 def serve(
     host: Annotated[
-        str, typer.Option("--host", help="Address to listen at. Any address but the loopback needs a token.")
+        str, typer.Option("--host", help="Address to listen at.")
     ] = "127.0.0.1",
     port: Annotated[
         int, typer.Option("--port", min=0, max=65535, help="Port to listen at; 0 takes any free port.")
@@ -47,12 +50,11 @@ def serve(
         Path | None,
         typer.Option("--socket", help="Listen at this Unix socket, too; only you may connect to it."),
     ] = None,
-    always_token: Annotated[
-        bool,
-        typer.Option(
-            "--always-token",
-            help="You need a token on this host, too. This suits a forwarder that hides callers.",
-        ),
+    show_url: Annotated[
+        bool, typer.Option("--url", help="Print the address of your running service, with its token.")
+    ] = False,
+    show_token_file: Annotated[
+        bool, typer.Option("--token-file", help="Print the file with its token, for curl -H @FILE.")
     ] = False,
     storage: Storage = DEFAULT_STORAGE,
     folder: FolderOption = None,
@@ -62,30 +64,35 @@ def serve(
 
     Clients start and follow studies, predict, ask and tell. Ctrl-C ends the service and leaves the studies running.
     """
+    if show_url or show_token_file:
+        _show_running(_reachable(host), port, as_file=show_token_file)
+        return
+    from autotune.client import start_token_file
     from autotune.service.catalogue import Catalogue
-    from autotune.service.peers.unix_socket import unix_socket
     from autotune.service.routes.app import create_app
     from autotune.service.server import run
     from autotune.service.settings import Settings
+    from autotune.service.tokens import start_token
+    from autotune.service.unix_socket import unix_socket
 
     url = storage_url(storage)
-    settings = Settings(
-        url, _folder(folder, url), catalogue, host, port, read_only=read_only, always_token=always_token
-    )
-    _check_tokens(settings)
     for mistake in Catalogue(catalogue).check():
         errors().print(f"not in the catalogue: {mistake}", markup=False)
     listening = _listening(host, port)
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("autotune").setLevel(logging.INFO)
-    app = create_app(settings)
-    address = _address(host, listening.getsockname()[1])
-    if as_json:
-        described = {"url": address, "storage": shown(url), "folder": str(settings.folder), "read_only": read_only}
-        print_json(described)
-    else:
-        _say(address, settings)
-    with unix_socket(unix) if unix is not None else nullcontext() as private:
+    number, port = listening.getsockname()[:2]
+    at = (_reachable(number), port)
+    with start_token(*at) as made, unix_socket(unix) if unix is not None else nullcontext() as private:
+        settings = Settings(url, _folder(folder, url), catalogue, host, port, read_only=read_only, start_token=made)
+        app = create_app(settings)
+        # The number of a loopback address: its name can lead to ::1, where another user may listen at the same port.
+        address = _address(number if settings.loopback else host, port)
+        if as_json:
+            described = {"url": address, "token_file": str(start_token_file(*at)), "storage": shown(url)}
+            print_json(described | {"folder": str(settings.folder), "read_only": read_only})
+        else:
+            _say(address, settings)
         run(app, *filter(None, (listening, private)))
 
 
@@ -111,7 +118,7 @@ def token(
 ) -> None:
     """Make, list or remove access tokens of the service.
 
-    A user on another host needs a token. It is shown once; the service keeps only a digest.
+    Whoever else is to use the service needs a token. It is shown once; the service keeps only a digest.
     """
     from autotune.service.audit import AuditLog
     from autotune.service.scopes import Scope
@@ -144,26 +151,6 @@ def token(
 
 def _folder(given: Path | None, url: str) -> Path:
     return given or state_folder(url) / "autotune-service"
-
-
-def _check_tokens(settings: "Settings") -> None:
-    from autotune.service.tokens import TokenBook
-
-    if settings.loopback and not settings.always_token:
-        return
-    if TokenBook(settings.tokens).known():
-        return
-    if settings.loopback:
-        msg = (
-            f"--always-token, and nobody has a token: make one first with "
-            f"`autotune token NAME --folder {settings.folder}`"
-        )
-    else:
-        msg = (
-            f"--host {settings.host} can be reached from elsewhere, and nobody has a token: make one first with "
-            f"`autotune token NAME --folder {settings.folder}`, or leave --host out and use an SSH tunnel"
-        )
-    raise AutotuneError(msg)
 
 
 def _lasting(expires: str | None) -> float | None:
@@ -203,17 +190,53 @@ def _address(host: str, port: int) -> str:
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 
 
+def _reachable(host: str) -> str:
+    """Return the address at which this host reaches what listens at `host`."""
+    return {"localhost": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  read, not set
+
+
+def _page(address: str, token: str) -> str:
+    # Behind the #, which browsers send to nobody: no log and no Referer has the token.
+    return f"{address}#token={token}"
+
+
+def _show_running(host: str, port: int, *, as_file: bool) -> None:
+    """Print the address of this user's running service with its token, or the file with that token.
+
+    Raises:
+        CannotRunHereError: no service of this user answers there.
+    """
+    from http.client import HTTPException
+
+    from autotune.client import Client, ServiceError, read_start_token, start_token_file
+
+    address, made = _address(host, port), read_start_token(host, port)
+    try:
+        if made is None:
+            raise ConnectionRefusedError
+        # The file of a service that was killed is left: only the service itself takes its token.
+        with Client(address, made, timeout_s=_ANSWERS_S) as client:
+            client.catalogue()
+    except (ServiceError, OSError, HTTPException) as error:
+        msg = f"no service of yours answers at {address} on this host: `autotune serve` starts one, --port names another"
+        raise CannotRunHereError(msg) from error
+    typer.echo(start_token_file(host, port) if as_file else _page(address, made))
+
+
 def _say(address: str, settings: "Settings") -> None:
     output().print(f"autotune serves {shown(settings.url)} at {address}", markup=False)
-    if settings.always_token:
-        clients = "users of this host who have a token (autotune token NAME); you need one, too"
-    elif settings.loopback:
-        clients = "only you, from this host; other users of it need a token (autotune token NAME)"
+    if sys.stdout.isatty() and settings.start_token:
+        # Only there: a file or a journal that the output goes to may be read by others.
+        typer.echo(f"open {_page(address, settings.start_token)}")
     else:
-        clients = (
-            "everybody who can reach this host and has a token; the connection is not encrypted: put TLS before it"
+        output().print(f"`autotune serve --url --port {settings.port}` prints it with its token", markup=False)
+    if settings.loopback:
+        output().print("who knows that token is you; `autotune token NAME` makes tokens for others", markup=False)
+    else:
+        output().print(
+            "whoever reaches this host and has a token has access; the connection is not encrypted: put TLS before it",
+            markup=False,
         )
-    output().print(f"open to: {clients}", markup=False)
     if settings.read_only:
         output().print("read-only: studies can be looked at, not changed; Ctrl-C ends the service", markup=False)
         return

@@ -1,4 +1,5 @@
-// The token: typed once, kept for this tab only, and never left in the address.
+// The token that every request sends. It is kept in the page's own storage, not in a cookie: browsers send the cookies
+// of a host to all of its ports, so to services of other users of that host, too.
 
 const KEY = "autotune-token";
 let token = null;
@@ -8,32 +9,41 @@ export function currentToken() {
   return token;
 }
 
-/** Keep a token until the tab is closed. */
+/** Keep a typed token until the tab is closed; null removes every token. */
 export function keepToken(value) {
   token = value || null;
   try {
     if (token) sessionStorage.setItem(KEY, token);
-    else sessionStorage.removeItem(KEY);
+    else for (const place of [sessionStorage, localStorage]) place.removeItem(KEY);
   } catch {
-    // Without storage it lasts until the page is loaded again.
+    // Without storage the token lasts until the page is loaded again.
   }
-  document.getElementById("sign-out").hidden = token === null;
+  showSignOut();
 }
 
-/** Read the token of this tab; `#token=...` in the address is taken once and removed from it. */
+/**
+ * Read the token of this tab. `#token=...` in the address is removed from it, and kept for all tabs of this service:
+ * `autotune serve` prints such an address, and its token ends with the service.
+ */
 export function readToken() {
-  let found = null;
+  const given = /^#token=([^&]+)/.exec(location.hash);
+  if (given) history.replaceState(null, "", "#/");
+  token = given && decoded(given[1]);
   try {
-    found = sessionStorage.getItem(KEY);
+    if (given) {
+      sessionStorage.removeItem(KEY);
+      localStorage.setItem(KEY, token);
+    } else {
+      token = sessionStorage.getItem(KEY) ?? localStorage.getItem(KEY);
+    }
   } catch {
     // As above.
   }
-  const given = /^#token=([^&]+)/.exec(location.hash);
-  if (given) {
-    history.replaceState(null, "", "#/");
-    found = decoded(given[1]);
-  }
-  keepToken(found);
+  showSignOut();
+}
+
+function showSignOut() {
+  document.getElementById("sign-out").hidden = token === null;
 }
 
 function decoded(text) {

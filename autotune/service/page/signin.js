@@ -29,9 +29,11 @@ export function openSignIn(root, reason, onDone) {
     h(
       "p",
       { class: "muted", id: `${id}-help` },
-      "Who runs the service makes one with ",
+      "Is the service yours? ",
+      h("code", {}, "autotune serve --url"),
+      " prints an address with a token: open that. Otherwise whoever runs the service makes you a token with ",
       h("code", {}, "autotune token"),
-      ". It is kept in this tab only, until the tab is closed.",
+      ". The page keeps it until this tab is closed.",
     ),
     error,
     button,

@@ -19,7 +19,6 @@ from autotune.service.hub import Hub
 from autotune.service.limiter import Limiter
 from autotune.service.models.values import Health
 from autotune.service.onlooker import Onlooker
-from autotune.service.peers.peer import PeerFinder
 from autotune.service.problems import Problem, handle_problems
 from autotune.service.routes import (
     asking,
@@ -110,7 +109,7 @@ def create_app(settings: Settings) -> FastAPI:
         lifespan=lifespan,
     )
     app.state.let_go = let_go
-    app.state.finder, app.state.limits = PeerFinder(), settings.limits
+    app.state.limits = settings.limits
     app.include_router(starting.routes(all_studies, catalogue, audit))
     app.include_router(studies.routes(all_studies, audit))
     app.include_router(labels.routes(all_studies, audit))
@@ -127,13 +126,13 @@ def create_app(settings: Settings) -> FastAPI:
     app.include_router(page.routes())
 
     @app.get("/health", tags=["service"])
-    def health() -> Health:
+    async def health() -> Health:
         """Say that the service is there; needs no token."""
         return Health(status="ok", version=__version__, read_only=settings.read_only)
 
     handle_problems(app)
     app.add_middleware(Limiter, limits=settings.limits)
-    app.add_middleware(AccessControl, settings=settings, finder=app.state.finder)
+    app.add_middleware(AccessControl, settings=settings)
     return app
 
 

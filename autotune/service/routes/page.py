@@ -33,12 +33,12 @@ def routes() -> APIRouter:
     router = APIRouter(include_in_schema=False)
 
     @router.get("/")
-    def show_page(request: Request) -> Response:
+    async def show_page(request: Request) -> Response:
         """Show the page."""
         return _answer("index.html", request)
 
     @router.get("/page/{name}")
-    def show_file(name: str, request: Request) -> Response:
+    async def show_file(name: str, request: Request) -> Response:
         """Show a file that the page needs."""
         return _answer(name, request)
 

@@ -57,7 +57,7 @@ def routes(studies: Studies) -> APIRouter:
     def show_script(
         name: StudyName, request: Request, form: Annotated[str, OneOf(script_forms), Query()] = "slurm"
     ) -> str:
-        """Show the job script that runs the winner. With a token, variables stand for the folders of the host."""
+        """Show the job script that runs the winner, with the site file of the service's user for that user only."""
         summary, store = studies.summary(name), studies.store(name)
         return script_of(store, summary, form, site_of(summary.study, form) if is_own(request) else None)
 

@@ -71,6 +71,7 @@ class Service:
     options: tuple[str, ...] = ()
     token: str | None = None
     url: str = ""
+    token_file: Path | None = None
     process: subprocess.Popen | None = None
     _log: Path = field(init=False)
 
@@ -94,8 +95,15 @@ class Service:
             line = self.process.stdout.readline()
             assert line, self.log
             said += line
-        self.url = json.loads(said)["url"].rstrip("/").replace("0.0.0.0", "127.0.0.1")
+        described = json.loads(said)
+        self.url = described["url"].rstrip("/").replace("0.0.0.0", "127.0.0.1")
+        self.token_file = Path(described["token_file"])
         return self
+
+    @property
+    def header(self):
+        """The header that shows the service's own token."""
+        return self.token_file.read_text().strip()
 
     @property
     def port(self):

@@ -1,7 +1,6 @@
 """Who is let in, and how much: over a small application, without a network."""
 
 import asyncio
-import os
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
@@ -9,13 +8,14 @@ import httpx
 import pytest
 
 from autotune.service.access import AccessControl
+from autotune.service.callers import CallerKind
 from autotune.service.limiter import Limiter
-from autotune.service.peers.peer import PeerFinder
 from autotune.service.scopes import Scope
 from autotune.service.settings import Limits, Settings
 from autotune.service.tokens import TokenBook
 
 HERE = "http://127.0.0.1:8642"
+START = "the-token-of-this-start"
 
 
 async def echo(scope, receive, send):
@@ -27,57 +27,73 @@ async def echo(scope, receive, send):
 
 @pytest.fixture
 def settings(tmp_path):
-    return Settings("sqlite:///x.db", tmp_path)
+    return Settings("sqlite:///x.db", tmp_path, start_token=START)
 
 
 def app_of(settings, limits=None):
     limits = limits or Limits()
-    return AccessControl(Limiter(echo, limits), replace(settings, limits=limits), PeerFinder())
+    return AccessControl(Limiter(echo, limits), replace(settings, limits=limits))
 
 
-def ask(app, method="GET", path="/studies", base=HERE, peer="127.0.0.1", **options):
+class Connection:
+    """A connection as the server makes it: of a Unix socket, or of none."""
+
+    def __init__(self, *, is_unix=False):
+        self.is_unix = is_unix
+        self.kinds = []
+
+    def admit(self, kind):
+        self.kinds.append(kind)
+
+
+def ask(app, method="GET", path="/studies", base=HERE, token=START, connection=None, **options):
+    async def served(scope, receive, send):
+        await app({**scope, "state": {"connection": connection}}, receive, send)
+
     async def asked():
-        transport = httpx.ASGITransport(app, client=(peer, 40000))
-        async with httpx.AsyncClient(transport=transport, base_url=base) as client:
+        shown = {} if token is None else {"Authorization": f"Bearer {token}".encode()}
+        options["headers"] = shown | options.get("headers", {})
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(served), base_url=base) as client:
             return await client.request(method, path, **options)
 
     return asyncio.run(asked())
 
 
-def come_from(monkeypatch, user):
-    async def complete(finder, peer):
-        peer.user = user if peer.on_this_host else None
-
-    monkeypatch.setattr(PeerFinder, "complete", complete)
-
-
-@pytest.fixture
-def own(monkeypatch):
-    come_from(monkeypatch, os.geteuid())
+def test_whoever_shows_the_token_of_this_start_is_this_user(settings):
+    connection = Connection()
+    assert ask(app_of(settings), connection=connection).text == "this user:"
+    assert connection.kinds == [CallerKind.OWN]
 
 
-@pytest.fixture
-def foreign(monkeypatch):
-    come_from(monkeypatch, os.geteuid() + 1)
-
-
-def test_this_user_needs_no_token_on_this_host(settings, own):
-    assert ask(app_of(settings)).text == "this user:"
-
-
-def test_another_user_of_this_host_does(settings, foreign):
-    answer = ask(app_of(settings))
+def test_whoever_shows_none_gets_nothing_but_where_to_find_one(settings):
+    connection = Connection()
+    answer = ask(app_of(settings), token=None, connection=connection)
     assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
-    token = TokenBook(settings.tokens).add("ada")
-    assert ask(app_of(settings), headers={"Authorization": f"Bearer {token}"}).text == "ada:"
+    assert "`autotune serve --url`" in answer.json()["detail"]
+    assert connection.kinds == []
+    assert ask(app_of(settings), token=None, path="/health").status_code == 200
+
+
+def test_a_token_that_was_made_for_somebody_lets_them_in(settings):
+    connection = Connection()
+    assert ask(app_of(settings), token=TokenBook(settings.tokens).add("ada"), connection=connection).text == "ada:"
+    assert connection.kinds == [CallerKind.TOKEN]
+
+
+def test_the_unix_socket_needs_no_token_unless_a_proxy_sends_what_others_asked(settings):
+    app, own = app_of(replace(settings, start_token=None)), Connection(is_unix=True)
+    assert ask(app, token=None, connection=own).text == "this user:"
+    for header in ("X-Forwarded-For", "Forwarded", "Via", "X-Real-IP", "X-Forwarded-Host"):
+        assert ask(app, token=None, connection=own, headers={header: "192.0.2.7"}).status_code == 401
+    assert ask(app, connection=own).status_code == 401
 
 
 @pytest.mark.parametrize(
     ("scope", "allowed"),
     [(Scope.LOOK, {"look"}), (Scope.ASK, {"look", "ask"}), (Scope.OPERATE, {"look", "ask", "operate"})],
 )
-def test_a_token_may_do_what_it_was_made_for(settings, foreign, scope, allowed):
-    shown = {"Authorization": f"Bearer {TokenBook(settings.tokens).add('ada', scope)}"}
+def test_a_token_may_do_what_it_was_made_for(settings, scope, allowed):
+    token = TokenBook(settings.tokens).add("ada", scope)
     requests = {
         "look": [("GET", "/studies"), ("POST", "/predict"), ("GET", "/studies/x/events")],
         "ask": [("POST", "/studies/x/ask"), ("POST", "/studies/x/tell"), ("POST", "/studies/x/renew")],
@@ -85,42 +101,21 @@ def test_a_token_may_do_what_it_was_made_for(settings, foreign, scope, allowed):
     }
     for need, sent in requests.items():
         for method, path in sent:
-            answer = ask(app_of(settings), method, path, headers=shown)
+            answer = ask(app_of(settings), method, path, token=token)
             assert answer.status_code == (200 if need in allowed else 403), (method, path)
             assert need in allowed or f"this needs one for {need}" in answer.json()["detail"]
 
 
-def test_where_always_a_token_is_needed_this_user_needs_one(settings, own):
-    strict = replace(settings, always_token=True)
-    assert ask(app_of(strict)).status_code == 401
-    assert ask(app_of(strict), path="/health").status_code == 200
-    shown = {"Authorization": f"Bearer {TokenBook(settings.tokens).add('ada')}"}
-    assert ask(app_of(strict), headers=shown).text == "ada:"
-
-
-def test_what_is_no_http_is_refused(settings, own):
+def test_what_is_no_http_is_refused(settings):
     with pytest.raises(ValueError, match="speaks HTTP, not websocket"):
         asyncio.run(app_of(settings)({"type": "websocket", "path": "/", "headers": []}, None, None))
 
 
-def test_elsewhere_everybody_needs_one_this_user_too(tmp_path, own):
-    settings = Settings("sqlite:///x.db", tmp_path, host="192.0.2.1")
-    assert ask(app_of(settings), base="http://192.0.2.1:8642").status_code == 401
-    assert ask(app_of(settings), base="http://192.0.2.1:8642", path="/health").status_code == 200
-
-
-@pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded", "Via", "X-Real-IP", "X-Forwarded-Host"])
-def test_behind_a_proxy_of_this_user_nobody_is_this_user(settings, own, header):
-    assert ask(app_of(settings), headers={header: "127.0.0.1:40000"}).status_code == 401
-    token = TokenBook(settings.tokens).add("ada")
-    shown = {"Authorization": f"Bearer {token}", header: "192.0.2.7"}
-    assert ask(app_of(settings), headers=shown).text == "ada:"
-
-
 @pytest.mark.parametrize("content", ["{broken", "[]", '{"ada": 1}', '{"ada": {"sha256": 5, "made": "x"}}'])
-def test_a_broken_file_of_tokens_lets_nobody_in_but_this_user(settings, own, content):
+def test_a_broken_file_of_tokens_lets_nobody_in_but_this_user(settings, content):
     settings.tokens.write_text(content)
-    answer = ask(app_of(settings), headers={"Authorization": "Bearer x"})
+    settings.tokens.chmod(0o600)
+    answer = ask(app_of(settings), token="x")
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
     assert str(settings.folder) not in answer.text
     assert "default-src" in answer.headers["content-security-policy"]
@@ -128,29 +123,35 @@ def test_a_broken_file_of_tokens_lets_nobody_in_but_this_user(settings, own, con
 
 
 @pytest.mark.parametrize("name", ["127.0.0.2", "LocalHost", "localhost:", "[::1]:80"])
-def test_the_host_is_named_as_the_operator_did_or_as_this_host(tmp_path, own, name):
-    settings = Settings("sqlite:///x.db", tmp_path, host="127.0.0.2")
+def test_the_host_is_named_as_the_operator_did_or_as_this_host(tmp_path, name):
+    settings = Settings("sqlite:///x.db", tmp_path, host="127.0.0.2", start_token=START)
     assert ask(app_of(settings), headers={"Host": name}).status_code == 200
     assert ask(app_of(settings), headers={"Host": f"x{name}"}).status_code == 400
 
 
-@pytest.mark.parametrize("shown", ["Bearer nonsense", "Basic abc", "Bearer", "", "Bearer \u00e9"])
-def test_a_wrong_token_is_refused_even_from_this_user(settings, own, shown):
+@pytest.mark.parametrize("shown", ["Bearer nonsense", f"Basic {START}", "Bearer", "", "Bearer \u00e9", f"Bearer {START}x"])
+def test_a_wrong_token_is_refused_also_at_the_unix_socket(settings, shown):
     TokenBook(settings.tokens).add("ada")
-    assert ask(app_of(settings), headers={"Authorization": shown.encode("latin-1")}).status_code == 401
+    answer = ask(
+        app_of(settings),
+        token=None,
+        connection=Connection(is_unix=True),
+        headers={"Authorization": shown.encode("latin-1")},
+    )
+    assert answer.status_code == 401
 
 
 @pytest.mark.parametrize("base", ["http://evil.example:8642", "http://evil.example", "http://127.0.0.1.evil.example"])
-def test_a_name_of_another_site_that_leads_here_is_refused(settings, own, base):
+def test_a_name_of_another_site_that_leads_here_is_refused(settings, base):
     assert ask(app_of(settings), base=base).status_code == 400
 
 
 @pytest.mark.parametrize("base", [HERE, "http://localhost:1", "http://[::1]:8642", "http://localhost"])
-def test_this_hosts_own_names_are_not(settings, own, base):
+def test_this_hosts_own_names_are_not(settings, base):
     assert ask(app_of(settings), base=base).status_code == 200
 
 
-def test_a_page_of_another_site_changes_nothing(settings, own):
+def test_a_page_of_another_site_changes_nothing(settings):
     app = app_of(settings)
     for origin in ("http://evil.example", "null", "http://127.0.0.1:9999"):
         assert ask(app, "POST", headers={"Origin": origin}).status_code == 403
@@ -159,13 +160,13 @@ def test_a_page_of_another_site_changes_nothing(settings, own):
     assert ask(app, "POST").status_code == 200  # no browser
 
 
-def test_a_form_of_another_site_cannot_be_a_request(settings, own):
+def test_a_form_of_another_site_cannot_be_a_request(settings):
     answer = ask(app_of(settings), "POST", content=b"{}", headers={"Content-Type": "text/plain"})
     assert answer.status_code == 415
     assert ask(app_of(settings), "POST", json={"a": 1}).text == 'this user:{"a":1}'
 
 
-def test_every_answer_tells_browsers_what_it_is_not_for(settings, foreign):
+def test_every_answer_tells_browsers_what_it_is_not_for(settings):
     for path in ("/", "/health", "/studies", "/page/x.js"):
         headers = ask(app_of(settings), path=path).headers
         assert "default-src 'self'" in headers["content-security-policy"]
@@ -173,7 +174,7 @@ def test_every_answer_tells_browsers_what_it_is_not_for(settings, foreign):
         assert headers["x-content-type-options"] == "nosniff"
 
 
-def test_a_body_that_is_too_long_is_not_read(settings, own):
+def test_a_body_that_is_too_long_is_not_read(settings):
     app = app_of(settings, Limits(body_bytes=100))
     kind = {"Content-Type": "application/json"}
     assert ask(app, "POST", content=b"x" * 100, headers=kind).status_code == 200
@@ -186,7 +187,7 @@ def test_a_body_that_is_too_long_is_not_read(settings, own):
     assert ask(app, "POST", content=endless(), headers=kind).status_code == 413
 
 
-def test_a_body_that_does_not_come_is_not_waited_for(settings, own):
+def test_a_body_that_does_not_come_is_not_waited_for(settings):
     async def slow():
         yield b"{"
         await asyncio.sleep(3600)
@@ -195,7 +196,7 @@ def test_a_body_that_does_not_come_is_not_waited_for(settings, own):
     assert ask(app, "POST", content=slow(), headers={"Content-Type": "application/json"}).status_code == 408
 
 
-def test_too_many_at_once_are_sent_away_and_those_who_wait_count_apart(settings, own):
+def test_too_many_at_once_are_sent_away_and_those_who_wait_count_apart(settings):
     @asynccontextmanager
     async def open_app(limits):
         here, done = asyncio.Event(), asyncio.Event()
@@ -206,9 +207,9 @@ def test_too_many_at_once_are_sent_away_and_those_who_wait_count_apart(settings,
                 await done.wait()
             await echo(scope, receive, send)
 
-        app = AccessControl(Limiter(wait, limits), settings, PeerFinder())
-        transport = httpx.ASGITransport(app, client=("127.0.0.1", 1))
-        async with httpx.AsyncClient(transport=transport, base_url=HERE) as client:
+        app = AccessControl(Limiter(wait, limits), settings)
+        shown = {"Authorization": f"Bearer {START}"}
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=HERE, headers=shown) as client:
             yield client, here, done
 
     async def scene():

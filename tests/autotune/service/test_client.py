@@ -146,6 +146,19 @@ def test_a_refusal_says_why_whoever_it_comes_from(fake, content, message):
     assert (found.value.status, str(found.value)) == (404, message)
 
 
+def test_the_token_of_this_users_service_is_read_for_each_request(fake, monkeypatch):
+    found = iter(["first", "second", None])
+    monkeypatch.setattr(clients, "read_start_token", lambda host, port: (host, port) == at and next(found))
+    at = ("127.0.0.1", fake.server_port)
+    with client_of(fake, said([]), said([])) as client:
+        client.studies()
+        client.studies()
+    fake.script += [said([])]
+    with Client(f"http://localhost:{fake.server_port}") as client:  # not ::1, where others may listen
+        client.studies()
+    assert [one[2].get("Authorization") for one in fake.asked] == ["Bearer first", "Bearer second", None]
+
+
 def test_the_token_is_the_given_one_or_that_of_the_environment(fake, monkeypatch):
     shown = []
     for given, there in ((None, None), (None, "env"), ("own", "env")):

@@ -1,47 +1,36 @@
-"""Connections of strangers: what they may keep, and what this user keeps whatever they do. Over real sockets."""
+"""Connections: how many callers may keep, and what this user keeps whatever others do. Over real sockets."""
 
 import asyncio
 import os
-from contextlib import asynccontextmanager
+import subprocess
+import sys
+from contextlib import asynccontextmanager, contextmanager
 
 import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
-from autotune.service.connections import Visitors, connections_of
-from autotune.service.peers.peer import Peer, PeerFinder
+from autotune.service.callers import CallerKind
+from autotune.service.connections import OpenConnections, connection_class
 from autotune.service.settings import Limits
 from tests.autotune.service.serving import serving
-from tests.autotune.service.test_peer import another_user, only_root
 
-SHORT = Limits(headers_s=0.15, body_s=0.15, unread_s=0.1)
-STRANGER = 54321
+SHORT = Limits(headers_s=0.15, body_s=0.15)
 REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
-BIG = 32 * 2**20
+KINDS = {"/own": CallerKind.OWN, "/token": CallerKind.TOKEN}
 CLIENTS = []
 
 
-class Finder(PeerFinder):
-    """Takes every connection for one of `user`."""
-
-    def __init__(self, user):
-        self.user = user
-
-    def peer(self, connection, address, here):
-        return Peer(address, here, user=self.user, known=True)
-
-
 async def answer(scope, receive, send):
-    if scope["path"] == "/trust":
-        scope["state"]["peer"].trusted = True
-    size = BIG if scope["path"] == "/big" else 2
-    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", str(size).encode())]})
-    await send({"type": "http.response.body", "body": b"x" * size})
+    if scope["path"] in KINDS:
+        scope["state"]["connection"].admit(KINDS[scope["path"]])
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+    await send({"type": "http.response.body", "body": b"xx"})
 
 
 @asynccontextmanager
-async def listening(limits, finder=None, descriptors=1000):
-    config = uvicorn.Config(answer, http=connections_of(Visitors(finder or Finder(STRANGER), limits, descriptors)))
+async def listening(limits, descriptors=1000):
+    config = uvicorn.Config(answer, http=connection_class(OpenConnections(limits, descriptors)))
     state = ServerState()
     server = await asyncio.get_running_loop().create_server(
         lambda: config.http_protocol_class(config=config, server_state=state, app_state={}), "127.0.0.1", 0
@@ -56,8 +45,8 @@ async def listening(limits, finder=None, descriptors=1000):
         await asyncio.sleep(0.01)
 
 
-async def opened(port, sent=b"", limit=2**16):
-    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=limit)
+async def opened(port, sent=b""):
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(sent)
     CLIENTS.append(writer)
     return reader, writer
@@ -75,8 +64,8 @@ async def ended(reader):
     return said
 
 
-async def still_there(reader, writer):
-    writer.write(REQUEST)
+async def still_there(reader, writer, path=b"/"):
+    writer.write(REQUEST.replace(b"/", path, 1))
     return (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200") and await reader.readexactly(2) == b"xx"
 
 
@@ -119,53 +108,38 @@ def test_between_requests_a_connection_may_rest():
     asyncio.run(scene())
 
 
-def test_who_does_not_read_an_answer_is_let_go():
+@pytest.mark.parametrize(
+    ("path", "limits"),
+    [(b"/", Limits(anonymous_connections=2)), (b"/token", Limits(token_connections=2))],
+    ids=["anonymous", "token"],
+)
+def test_where_callers_of_one_kind_have_too_many_the_oldest_is_closed(path, limits):
     async def scene():
-        async with listening(SHORT) as port:
-            reader, writer = await opened(port, REQUEST.replace(b"/ ", b"/big ", 1), limit=2**10)
-            await asyncio.sleep(10 * SHORT.unread_s)
-            assert len(await ended(reader)) < BIG
-            writer.close()
-
-    asyncio.run(scene())
-
-
-def test_a_new_connection_of_a_stranger_ends_the_oldest_of_the_same_one():
-    finder = Finder(STRANGER)
-
-    async def scene():
-        async with listening(Limits(strangers_each=2), finder) as port:
-            finder.user = None  # not this user, and not that one
-            other = await opened(port)
-            await still_there(*other)
-            finder.user = STRANGER
+        async with listening(limits) as port:
             connections = []
             for _ in range(4):
                 connections.append(await opened(port))
-                if len(connections) <= 2:
-                    assert await still_there(*connections[-1])
-            assert await ended(connections[0][0]) == b""
-            assert await ended(connections[1][0]) == b""
-            for one in (*connections[2:], other):
+                assert await still_there(*connections[-1], path)
+            for reader, _ in connections[:2]:
+                assert await ended(reader) == b""
+            for one in connections[2:]:
                 assert await still_there(*one)
 
     asyncio.run(scene())
 
 
-def test_this_user_and_those_with_a_token_keep_their_connections():
-    finder = Finder(STRANGER)
-
+def test_the_users_own_connections_and_those_with_a_token_stay_whatever_anonymous_callers_do():
     async def scene():
-        async with listening(Limits(strangers=8, strangers_each=3), finder, descriptors=32) as port:
-            trusted = await opened(port, REQUEST.replace(b"/ ", b"/trust ", 1))
-            await trusted[0].readuntil(b"xx")
-            finder.user = os.geteuid()
-            own = [await opened(port) for _ in range(20)]
-            for number in range(30):
-                finder.user = STRANGER + number % 15
-                stranger = await opened(port)
-                assert await still_there(*stranger)
-            for one in (*own, trusted):
+        async with listening(Limits(anonymous_connections=8), descriptors=32) as port:
+            kept = [await opened(port) for _ in range(4)]
+            for one in kept:
+                assert await still_there(*one, b"/token")
+            for _ in range(20):
+                kept.append(await opened(port))
+                assert await still_there(*kept[-1], b"/own")
+            for _ in range(30):
+                assert await still_there(*await opened(port))
+            for one in kept:
                 assert await still_there(*one)
 
     asyncio.run(scene())
@@ -184,8 +158,16 @@ sys.stdin.read()
 """
 
 
+@contextmanager
+def another_user(port, program):
+    """Let another user run a program of Python, which is given the port."""
+    command = [sys.executable, "-I", "-S", "-c", program, str(port)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        yield other
+
+
 @pytest.mark.full
-@only_root
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes somebody else")
 def test_a_stranger_of_this_host_cannot_shut_the_owner_out(tmp_path):
     with serving(tmp_path) as service, another_user(service.port, HEALTH) as other:
         assert other.stdout.readline() == b"held\n"

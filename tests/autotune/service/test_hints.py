@@ -1,7 +1,5 @@
 """Hints: a study takes valid and new configurations of those who may ask, and says what became of each."""
 
-import os
-
 import pytest
 
 from autotune.service.routes import hints
@@ -9,7 +7,7 @@ from autotune.service.routes.app import create_app
 from autotune.service.settings import Settings
 from autotune.service.tokens import TokenBook
 from autotune.storage.study_store import StudyStore
-from tests.autotune.service.test_access import ask, come_from
+from tests.autotune.service.test_access import START, ask
 from tests.support.fakes import definition, small_space, took
 from tests.support.stored import add_trial
 
@@ -18,11 +16,10 @@ FEW = {"np": 4, "npool": 2}
 
 
 @pytest.fixture
-def settings(tmp_path, monkeypatch):
-    come_from(monkeypatch, os.geteuid())
+def settings(tmp_path):
     url = f"sqlite:///{tmp_path / 'autotune.db'}"
     add_trial(StudyStore.create(url, "paper", definition(SPACE)), SPACE, SPACE.default(), took(2.0))
-    return Settings(url, tmp_path / "service")
+    return Settings(url, tmp_path / "service", start_token=START)
 
 
 @pytest.fixture
@@ -82,9 +79,7 @@ def test_the_same_hint_is_taken_once_and_many_are_refused(app, monkeypatch):
     assert "1 hints wait" in give(app, {"np": 2}).json()["detail"]
 
 
-def test_who_may_only_look_gives_no_hint(app, settings, monkeypatch):
-    come_from(monkeypatch, os.geteuid() + 1)
+def test_who_may_only_look_gives_no_hint(app, settings):
     settings.folder.mkdir(exist_ok=True)
     for scope, status in (("look", 403), ("ask", 201)):
-        shown = {"Authorization": f"Bearer {TokenBook(settings.tokens).add(scope, scope)}"}
-        assert give(app, FEW, headers=shown).status_code == status
+        assert give(app, FEW, token=TokenBook(settings.tokens).add(scope, scope)).status_code == status

@@ -30,7 +30,9 @@ def service(tmp_path_factory):
 
 
 def described(service: Service):
-    with urllib.request.urlopen(f"{service.url}/openapi.json") as answer:
+    name, _, value = service.header.partition(": ")
+    request = urllib.request.Request(f"{service.url}/openapi.json", headers={name: value})
+    with urllib.request.urlopen(request) as answer:
         return json.load(answer)
 
 
@@ -60,6 +62,7 @@ def test_schemathesis_finds_nothing(service):
         "--seed=20261122",
         "--request-timeout=60",
         "--no-color",
+        f"--header={service.header}",
     ]
     ended = subprocess.run(
         [program, "run", f"{service.url}/openapi.json", f"--url={service.url}", *options],

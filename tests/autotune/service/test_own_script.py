@@ -1,7 +1,5 @@
 """The winner's job script and the report, as the service gives them out: to its own user, and to others."""
 
-import os
-
 import pytest
 
 from autotune.batch.winner_script import script_of
@@ -16,7 +14,7 @@ from autotune.service.tokens import TokenBook
 from autotune.storage.study_store import StudyStore
 from launchers import STDERR, STDOUT
 from tests.autotune.results.test_summary import JOB
-from tests.autotune.service.test_access import ask, come_from
+from tests.autotune.service.test_access import START, ask
 from tests.support.fakes import definition, small_space, took
 from tests.support.stored import add_trial
 
@@ -37,11 +35,10 @@ def settings(tmp_path):
     add_trial(store, SPACE, default, took(2.0))
     number = add_trial(store, SPACE, other, took(1.0)).number
     store.add_runs([Run(other, number, outcome=took(1.0), job=MEASURED)])
-    return Settings(url, tmp_path / "service", read_only=True)
+    return Settings(url, tmp_path / "service", read_only=True, start_token=START)
 
 
-def test_a_trial_is_shown_with_its_runs_and_their_commands(settings, monkeypatch):
-    come_from(monkeypatch, os.geteuid())
+def test_a_trial_is_shown_with_its_runs_and_their_commands(settings):
     app = create_app(settings)
     found = ask(app, path="/studies/qe/trials/1").json()
     assert found["trial"]["trial"] == 1
@@ -55,7 +52,6 @@ def test_a_trial_is_shown_with_its_runs_and_their_commands(settings, monkeypatch
 
 
 def test_what_a_run_printed_is_shown_from_its_own_folder_only(settings, monkeypatch, tmp_path):
-    come_from(monkeypatch, os.geteuid())
     folder, secret = tmp_path / "run", tmp_path / "secret"
     folder.mkdir()
     secret.write_text("nobody's business")
@@ -73,8 +69,7 @@ def test_what_a_run_printed_is_shown_from_its_own_folder_only(settings, monkeypa
 
 
 @pytest.mark.slow
-def test_the_own_user_gets_what_the_command_prints(settings, monkeypatch):
-    come_from(monkeypatch, os.geteuid())
+def test_the_own_user_gets_what_the_command_prints(settings):
     app, store = create_app(settings), StudyStore.read(settings.url, "qe")
     for form in ("slurm", "sh"):
         text = ask(app, path=f"/studies/qe/script?form={form}").text
@@ -84,11 +79,10 @@ def test_the_own_user_gets_what_the_command_prints(settings, monkeypatch):
     assert ask(app, path="/studies/qe/report").text == to_html(report_of(store))
 
 
-def test_who_shows_a_token_gets_the_same_script_and_report(settings, monkeypatch):
-    come_from(monkeypatch, os.geteuid() + 1)
+def test_who_shows_a_token_gets_the_same_script_and_report(settings):
     settings.folder.mkdir()
-    shown = {"Authorization": f"Bearer {TokenBook(settings.tokens).add('ada')}"}
+    token = TokenBook(settings.tokens).add("ada")
     app, store = create_app(settings), StudyStore.read(settings.url, "qe")
-    text = ask(app, path="/studies/qe/script?form=sh", headers=shown).text
+    text = ask(app, path="/studies/qe/script?form=sh", token=token).text
     assert text == script_of(store, summarise(store), "sh")
-    assert ask(app, path="/studies/qe/report", headers=shown).text == to_html(report_of(store))
+    assert ask(app, path="/studies/qe/report", token=token).text == to_html(report_of(store))

@@ -1,7 +1,5 @@
 """A service that only shows studies: to a group, from a folder that it may not be able to write."""
 
-import os
-
 import pytest
 
 from autotune.errors import StorageError
@@ -9,7 +7,7 @@ from autotune.records.study import Run
 from autotune.service.routes.app import create_app
 from autotune.service.settings import Settings
 from autotune.storage.study_store import StudyStore
-from tests.autotune.service.test_access import ask, come_from
+from tests.autotune.service.test_access import START, ask
 from tests.autotune.storage.test_sqlite_file import files, read_only
 from tests.support.fakes import definition, small_space, took
 from tests.support.stored import add_trial
@@ -29,9 +27,8 @@ CHANGES = (
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def folder(tmp_path):
     """A folder with a storage of one study."""
-    come_from(monkeypatch, os.geteuid())
     there = tmp_path / "theirs"
     there.mkdir()
     store = StudyStore.create(f"sqlite:///{there / 'autotune.db'}", "paper", definition(SPACE))
@@ -45,7 +42,7 @@ def url_of(folder):
 
 
 def service(folder):
-    return create_app(Settings(url_of(folder), folder / "autotune-service", read_only=True))
+    return create_app(Settings(url_of(folder), folder / "autotune-service", read_only=True, start_token=START))
 
 
 def test_everything_can_be_seen_and_nothing_changed(folder):

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -218,8 +219,9 @@ def test_who_follows_or_waits_is_let_go_when_the_service_ends(tmp_path):
 
     def ask():
         connection = http.client.HTTPConnection("127.0.0.1", service.port)
-        kind = {"Content-Type": "application/json"}
-        connection.request("POST", "/studies/outside/ask", '{"wait_s": 10}', kind)
+        name, _, value = service.header.partition(": ")
+        headers = {"Content-Type": "application/json", name: value}
+        connection.request("POST", "/studies/outside/ask", '{"wait_s": 10}', headers)
         with connection.getresponse() as answer:
             ends["ask"] = (answer.status, answer.read())
         connection.close()
@@ -260,22 +262,8 @@ def test_a_second_service_on_the_same_folder_is_refused(service):
     other.process.stdout.close()
 
 
-def test_a_token_is_needed_elsewhere_and_taken_away(tmp_path):
-    def token(*arguments):
-        return autotune(tmp_path, "token", *arguments)
-
-    start = subprocess.run(
-        [sys.executable, "-m", "autotune", "serve", "--host=0.0.0.0", "--port=0"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    assert start.returncode == 2
-    assert "nobody has a token" in start.stderr
-    word = token("ada").stdout.strip()
-    with serving(tmp_path, options=("--host=0.0.0.0",), token=word) as service:
+def test_a_token_of_somebody_is_taken_away_at_once(tmp_path):
+    with serving(tmp_path, options=("--host=0.0.0.0",)) as service:
 
         def status(shown):
             with Client(service.url, shown) as client:
@@ -284,10 +272,28 @@ def test_a_token_is_needed_elsewhere_and_taken_away(tmp_path):
                 except ServiceError as error:
                     return error.status
 
-        assert [status(None), status("wrong"), status(word)] == [401, 401, []]
-        assert token("ada", "--remove").returncode == 0
+        word = autotune(tmp_path, "token", "ada").stdout.strip()
+        assert [status("wrong"), status(word), status(None)] == [401, [], []]
+        assert autotune(tmp_path, "token", "ada", "--remove").returncode == 0
         assert status(word) == 401
-        service.token = token("eve").stdout.strip()
+
+
+def test_the_owner_is_told_the_address_with_the_token_and_no_log_has_it(tmp_path, service):
+    token = service.header.rpartition(" ")[2]
+    ended = autotune(tmp_path, "serve", "--url", f"--port={service.port}")
+    assert ended.stdout == f"{service.url}/#token={token}\n"
+    assert autotune(tmp_path, "serve", "--token-file", f"--port={service.port}").stdout == f"{service.token_file}\n"
+    assert token not in service.log
+    assert token not in Path(f"/proc/{service.process.pid}/cmdline").read_text()
+
+
+def test_a_service_that_ends_takes_its_token_along(tmp_path):
+    service = Service(tmp_path).start()
+    service.stop()
+    assert not service.token_file.exists()
+    ended = autotune(tmp_path, "serve", "--url", f"--port={service.port}")
+    assert ended.returncode == 3
+    assert "no service of yours answers at" in ended.stderr
 
 
 @pytest.mark.full

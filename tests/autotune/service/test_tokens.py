@@ -1,4 +1,4 @@
-"""Tokens: made once, kept as digests, taken away."""
+"""Tokens: made once, kept as digests, taken away; and the token that a service makes at each start."""
 
 import errno
 import os
@@ -7,9 +7,12 @@ import threading
 
 import pytest
 
-from autotune.errors import AutotuneError, StorageError
+from autotune import client as clients
+from autotune.client import read_start_token, start_token_file
+from autotune.errors import AutotuneError, CannotRunHereError, StorageError
+from autotune.execution.user_folder import user_folder
 from autotune.service.scopes import Scope
-from autotune.service.tokens import Grant, TokenBook
+from autotune.service.tokens import Grant, TokenBook, start_token
 
 
 @pytest.fixture
@@ -98,8 +101,16 @@ def test_no_change_is_lost_whoever_makes_another_at_the_same_time(path):
 def test_a_broken_file_is_said_and_lets_nobody_in(path, text):
     path.parent.mkdir()
     path.write_text(text)
+    path.chmod(0o600)
     with pytest.raises(StorageError, match="tokens cannot be read from"):
         TokenBook(path).grant("x")
+
+
+def test_a_file_that_others_could_have_written_lets_nobody_in(path):
+    token = TokenBook(path).add("eve")
+    path.chmod(0o666)
+    with pytest.raises(StorageError, match="not a file that only this user can read and write"):
+        TokenBook(path).grant(token)
 
 
 def test_a_full_disk_is_said_and_leaves_nothing_behind(tmp_path, monkeypatch):
@@ -110,3 +121,50 @@ def test_a_full_disk_is_said_and_leaves_nothing_behind(tmp_path, monkeypatch):
     with pytest.raises(StorageError, match=r"the token cannot be kept in .*: No space left on device"):
         TokenBook(tmp_path / "tokens.json").add("ada")
     assert [path.name for path in tmp_path.iterdir()] == ["tokens.json.lock"]
+
+
+@pytest.fixture
+def own_folder(tmp_path, monkeypatch):
+    """Keep start tokens in a folder of the test."""
+    folder = tmp_path / "mine"
+    monkeypatch.setattr(clients, "start_token_file", lambda host, port: folder / f"service-{host}-{port}")
+    monkeypatch.setattr("autotune.service.tokens.start_token_file", clients.start_token_file)
+    return folder
+
+
+def test_the_token_of_a_start_is_for_this_user_only_and_ends_with_the_service(own_folder):
+    with start_token("127.0.0.1", 8642) as token:
+        (file,) = own_folder.iterdir()
+        assert (stat.S_IMODE(file.stat().st_mode), stat.S_IMODE(own_folder.stat().st_mode)) == (0o600, 0o700)
+        assert file.read_text() == f"Authorization: Bearer {token}\n"  # what curl -H @FILE sends
+        assert read_start_token("127.0.0.1", 8642) == token
+        assert read_start_token("127.0.0.2", 8642) is None
+    assert list(own_folder.iterdir()) == []
+    assert read_start_token("127.0.0.1", 8642) is None
+    with start_token("127.0.0.1", 8642) as other:
+        assert other != token
+
+
+def test_a_token_that_others_could_read_or_have_written_is_not_sent(own_folder, tmp_path):
+    with start_token("127.0.0.1", 1):
+        (file,) = own_folder.iterdir()
+        file.chmod(0o640)
+        assert read_start_token("127.0.0.1", 1) is None
+        file.chmod(0o600)
+        own_folder.chmod(0o711)
+        assert read_start_token("127.0.0.1", 1) is None
+        own_folder.chmod(0o700)
+        file.rename(tmp_path / "elsewhere")
+        file.symlink_to(tmp_path / "elsewhere")
+        assert read_start_token("127.0.0.1", 1) is None
+
+
+def test_a_folder_that_others_may_enter_gets_no_token(own_folder):
+    own_folder.mkdir(mode=0o755)
+    with pytest.raises(CannotRunHereError, match="others may enter"), start_token("127.0.0.1", 1):
+        pytest.fail("others could read it")
+    assert list(own_folder.iterdir()) == []
+
+
+def test_start_tokens_are_in_this_users_folder():
+    assert start_token_file("127.0.0.1", 1).parent == user_folder()

@@ -28,7 +28,7 @@ def patience():
 
 
 def test_the_page_is_served_with_all_that_it_needs(service, new_page):
-    page, _ = new_page(service.url + "/")
+    page, _ = new_page(service.url + "/", "#token=" + service.header.rpartition(" ")[2])
     expect(page.get_by_text("No study yet.")).to_be_visible()
     expect(page.locator("#about")).to_have_text(re.compile(r"^autotune \d"))
     page.get_by_role("button", name="Start a study").click()
@@ -43,7 +43,7 @@ def test_the_page_is_served_with_all_that_it_needs(service, new_page):
 @pytest.mark.full
 @pytest.mark.timeout(600)
 def test_a_study_is_started_watched_paused_resumed_and_stopped(service, new_page, keep, patience):
-    page, guard = new_page(service.url + "/")
+    page, guard = new_page(service.url + "/", "#token=" + service.header.rpartition(" ")[2])
     page.set_default_timeout(6 * PATIENCE_MS)
     page.get_by_role("button", name="Start a study").click()
     dialog = page.get_by_role("dialog")

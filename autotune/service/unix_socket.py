@@ -1,4 +1,4 @@
-"""The Unix socket of a service: a file that only this user may connect to."""
+"""The Unix socket of a service: a file that only this user may connect to, so that no token is needed there."""
 
 import os
 import socket

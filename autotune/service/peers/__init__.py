@@ -1,1 +1,0 @@
-"""Peers: who connects to the service."""
