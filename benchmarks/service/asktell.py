@@ -78,8 +78,9 @@ def _quantiles(seconds: list[float]) -> str:
 class Program:
     """A client on one connection: as little as speaks HTTP, since it shares the machine with what is measured."""
 
-    def __init__(self, port: int) -> None:
-        self.port = port
+    def __init__(self, service: Service) -> None:
+        self.port = service.port
+        self._header = service.header
 
     async def __aenter__(self) -> "Program":
         self._in, self._out = await asyncio.open_connection("127.0.0.1", self.port)
@@ -90,7 +91,8 @@ class Program:
 
     async def post(self, path: str, body: dict[str, object]) -> tuple[int, dict[str, object]]:
         content = json.dumps(body).encode()
-        head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: "
+        head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\n{self._header}\r\n"
+        head += "Content-Type: application/json\r\nContent-Length: "
         self._out.write(head.encode() + str(len(content)).encode() + b"\r\n\r\n" + content)
         head = (await self._in.readuntil(b"\r\n\r\n")).decode()
         length = next((line[16:] for line in head.lower().split("\r\n") if line.startswith("content-length: ")), "0")
@@ -98,10 +100,10 @@ class Program:
         return int(head[9:12]), json.loads(content) if content else {}
 
 
-async def ask_and_tell(port: int, number: int, work_s: float, measured: Measured, counts_from: float) -> None:
+async def ask_and_tell(service: Service, number: int, work_s: float, measured: Measured, counts_from: float) -> None:
     """Ask and tell until the time that is measured is over."""
     rng = random.Random(number)
-    async with Program(port) as client:
+    async with Program(service) as client:
         while time.monotonic() < counts_from + measured.seconds:
             begun = time.monotonic()
             status, leased = await client.post("/studies/crowd/ask", {"lease_s": 600, "wait_s": 10})
@@ -132,7 +134,7 @@ async def crowd(service: Service, clients: int, seconds: float, work_s: float) -
     measured = Measured(seconds=seconds)
     counts_from = time.monotonic() + seconds / 2
     programs = [
-        asyncio.create_task(ask_and_tell(service.port, number, work_s, measured, counts_from))
+        asyncio.create_task(ask_and_tell(service, number, work_s, measured, counts_from))
         for number in range(clients)
     ]
     await asyncio.sleep(seconds / 2)

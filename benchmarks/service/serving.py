@@ -93,11 +93,12 @@ async def follow(client: httpx.AsyncClient, heard: Heard, number: int) -> None:
                 heard.last[number] = version
 
 
-async def crowd(url: str, followers: int, clients: int, seconds: float) -> Heard:
+async def crowd(url: str, header: str, followers: int, clients: int, seconds: float) -> Heard:
     """Send the crowd to a service."""
     heard = Heard()
     limits = httpx.Limits(max_connections=None)
-    async with httpx.AsyncClient(base_url=url, limits=limits, timeout=120) as client:
+    name, _, value = header.partition(": ")
+    async with httpx.AsyncClient(base_url=url, headers={name: value}, limits=limits, timeout=120) as client:
         following = [asyncio.create_task(follow(client, heard, number)) for number in range(followers)]
         ends_at = time.monotonic() + seconds
         rngs = [random.Random(number) for number in range(clients)]
@@ -157,7 +158,7 @@ def main() -> None:
         (folder / "catalogue" / f"{_STUDY}.toml").write_text(_WIDE)
         with Client(service.url) as client:
             client.start(_STUDY, trials=100_000)
-        heard = asyncio.run(crowd(service.url, given.followers, given.clients, given.seconds))
+        heard = asyncio.run(crowd(service.url, service.header, given.followers, given.clients, given.seconds))
         with Client(service.url) as client:
             client.stop(_STUDY)
         print(f"{given.followers} followers, {given.clients} programs, {given.seconds:g} s, {given.storage}")

@@ -2,7 +2,6 @@
 
     python -m benchmarks.service.strangers                    # every attack, 15 s each; needs root, to be somebody else
     python -m benchmarks.service.strangers --seconds 5 --attacks idle flood
-    python -m benchmarks.service.strangers --sockets 20000     # on a host with so many connections of others
 
 A real service in a process of its own. The strangers are processes of another user, who open up to 10,000 connections
 and open them again when they are closed. The owner asks for the list of studies ten times a second, half of the time
@@ -15,7 +14,6 @@ import http.client
 import json
 import os
 import resource
-import socket
 import subprocess
 import sys
 import tempfile
@@ -24,7 +22,7 @@ from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 
-from tests.autotune.service.serving import serving
+from tests.autotune.service.serving import Service, serving
 
 _STRANGER = 65534
 _PAUSE_S = 0.1
@@ -109,10 +107,11 @@ async def _attack(attack: str, port: int, most: int, seconds: float) -> None:
     print(json.dumps({"open": highest, "made": made, "answers": _Stranger.answers}))
 
 
-def _owner(port: int, seconds: float) -> tuple[list[float], int]:
+def _owner(service: Service, seconds: float) -> tuple[list[float], int]:
     """Ask as the owner; return how long the answers took, and how many were none."""
     took, failures = [], 0
-    ends_at = time.monotonic() + seconds
+    ends_at, port = time.monotonic() + seconds, service.port
+    name, _, value = service.header.partition(": ")
     kept = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
     turn = 0
     while time.monotonic() < ends_at:
@@ -121,7 +120,7 @@ def _owner(port: int, seconds: float) -> tuple[list[float], int]:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20) if fresh else kept
         begun = time.perf_counter()
         try:
-            connection.request("GET", "/studies")
+            connection.request("GET", "/studies", headers={name: value})
             answer = connection.getresponse()
             answer.read()
             failures += answer.status != 200
@@ -135,15 +134,16 @@ def _owner(port: int, seconds: float) -> tuple[list[float], int]:
     return took, failures
 
 
-def _measure(attack: str, port: int, most: int, seconds: float) -> None:
-    command = [sys.executable, "-m", "benchmarks.service.strangers", "--as-stranger", attack, str(port), str(most)]
+def _measure(attack: str, service: Service, most: int, seconds: float) -> None:
+    command = [sys.executable, "-m", "benchmarks.service.strangers", "--as-stranger", attack]
+    command += [str(service.port), str(most)]
     strangers = None
     if attack != "nobody":
         strangers = subprocess.Popen(
             [*command, "--seconds", str(seconds + 3)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
         time.sleep(3)
-    took, failures = _owner(port, seconds)
+    took, failures = _owner(service, seconds)
     told = json.loads(strangers.communicate()[0]) if strangers else {"open": 0, "made": 0, "answers": 0}
     took.sort()
     middle, high = took[len(took) // 2], took[min(len(took) - 1, int(0.99 * len(took)))]
@@ -155,22 +155,11 @@ def _measure(attack: str, port: int, most: int, seconds: float) -> None:
     )
 
 
-def _crowded(stack: ExitStack, sockets: int) -> None:
-    """Be a host on which others have so many sockets: each connection has two ends."""
-    left = sockets // 2
-    while left > 0:
-        server = stack.enter_context(socket.create_server(("127.0.0.2", 0), backlog=128))
-        for _ in range(min(left, 100)):
-            stack.enter_context(socket.create_connection(server.getsockname()))  # nobody accepts it: no descriptor
-        left -= 100
-
-
 def main() -> None:
     """Run it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=15.0)
     parser.add_argument("--connections", type=int, default=10_000)
-    parser.add_argument("--sockets", type=int, default=0, help="connections of others on this host, both ends counted")
     parser.add_argument("--attacks", nargs="*", choices=_ATTACKS, default=_ATTACKS)
     parser.add_argument("--as-stranger", nargs=3, help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -185,10 +174,9 @@ def main() -> None:
         return
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="autotune-strangers-")))
-        _crowded(stack, given.sockets)
         service = stack.enter_context(serving(folder))
         for attack in given.attacks:
-            _measure(attack, service.port, given.connections, given.seconds)
+            _measure(attack, service, given.connections, given.seconds)
             time.sleep(2)
 
 

@@ -110,7 +110,7 @@ class _Reader:
 
     def _read_command(self, command: Command) -> Iterator[str]:
         here = self._folder
-        for words, is_written in _simple_commands(command.words):
+        for words, is_written in _simple_commands(command.kept[1] if command.kept else command.words):
             if is_written:
                 self._made.add(_normal(here / words[0]))
             elif words[0] == "cd":

@@ -18,7 +18,7 @@ REASONS = ("needs a cluster", "needs root", "needs a server", "needs the network
 SHELLS = ("sh", "console")
 # What a block that is only indented may begin with, for its lines to be commands.
 _PROGRAMS = re.compile(
-    r"(?:[A-Z_]+=\S+ )*"
+    r"\w+=\$\(|(?:[A-Z_]+=\S+ )*"
     r"(?:autotune|\./\S+|curl|optuna-dashboard|python3?|pip|createuser|createdb|sbatch|timeout|kill|chmod)\s"
 )
 _OURS = ("autotune", "cd")
@@ -27,6 +27,7 @@ _NEEDED = {"qe": "pw.x", "flags": "gcc", "collectives": "mpicc"}
 _NOT_RUN = re.compile(r"<!-- not run: (.+?) -->")
 _AFTER = re.compile(r"<!-- after: (.+?) -->")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
+_KEEPS = re.compile(r"(\w+)=\$\((.+)\)")
 _EXIT_CODE = re.compile(r"#.*\bexit code (\d+)")
 
 
@@ -94,9 +95,16 @@ class Command:
         return re.sub(r"(?:^|\s{2,})#.*$", "", self.line).rstrip()
 
     @property
+    def kept(self) -> tuple[str, str] | None:
+        """Of `NAME=$(COMMAND)`: the variable, and the command whose output it gets."""
+        found = _KEEPS.fullmatch(self.words)
+        return (found[1], found[2]) if found else None
+
+    @property
     def program(self) -> str:
         """What it starts; variables may be set before it."""
-        return next((word for word in self.words.split() if not _ASSIGNMENT.match(word)), "")
+        words = self.kept[1] if self.kept else self.words
+        return next((word for word in words.split() if not _ASSIGNMENT.match(word)), "")
 
     @property
     def exit_code(self) -> int:

@@ -80,6 +80,11 @@ class Player:
         if line.endswith("&"):
             started.append(self._start(line.removesuffix("&"), len(started), where))
             return
+        if command.kept:
+            name, inner = command.kept
+            inner = re.sub(_SERVE, rf"\1 --port {self.port}", inner)
+            self.environment[name] = self.run(shlex.split(inner), where).strip()
+            return
         # A process that has imported autotune knows nothing of a package that the page has installed since.
         installed = (self.folder / _PACKAGES).exists()
         plain = line.startswith("autotune ") and not installed and not _SHELL.search(line)

@@ -63,9 +63,9 @@ def test_the_guide_to_ones_own_program_reads_a_figure_and_an_answer(played):
 
 def test_what_the_page_on_the_service_asks_for_is_answered(played):
     said = played("docs/service.md").said
-    names = {study["name"] for study in json.loads(said["curl localhost:8642/studies"])}
+    names = {study["name"] for study in json.loads(said["curl -H @$header 127.0.0.1:8642/studies"])}
     assert {"squeeze", "monday"} <= names
-    follow = "curl -N --max-time 2 localhost:8642/studies/squeeze/events"
+    follow = "curl -N --max-time 2 -H @$header 127.0.0.1:8642/studies/squeeze/events"
     assert "event: study\n" in said[follow]
 
 

@@ -46,16 +46,14 @@ and ends when it was told to
     autotune/service/test_tokens.py::test_a_token_expires_and_its_owner_can_have_another
 gets no further event
     autotune/service/test_hub.py::test_who_may_not_follow_any_more_gets_no_further_event
-asks this host's user for a token, too
-    autotune/service/test_access.py::test_where_always_a_token_is_needed_this_user_needs_one
 is written down before it is carried out
     autotune/service/test_audit.py::test_an_order_is_written_down_before_it_is_carried_out_and_a_refusal_after
 starting the studies of the catalogue by their names
     autotune/service/test_service.py::test_nothing_but_a_study_of_the_catalogue_is_started
 Sending a command, an option, a file or a path
     autotune/supervision/test_desired_state.py::test_no_value_of_an_order_is_taken_for_an_option_or_for_a_shell
-nothing: they need a token
-    autotune/service/test_access.py::test_another_user_of_this_host_does
+nothing: every request needs a token
+    autotune/service/test_access.py::test_whoever_shows_none_gets_nothing_but_where_to_find_one
 a language model that `autotune mcp` connects
     autotune/agents/test_mcp.py::test_the_command_speaks_the_protocol_and_its_token_is_no_more_than_its_scope
 what its scope says, by the service, as for the holder of a token
@@ -74,16 +72,24 @@ listens on the loopback address unless told otherwise
     docs/test_security.py::test_the_service_listens_on_the_loopback_address
 With `--read-only` it opens the storage for reading
     autotune/service/test_read_only.py::test_everything_can_be_seen_and_nothing_changed
-The service asks the kernel whose process
-    autotune/service/test_peer.py::test_a_real_connection_of_another_user
-It believes this only of a direct connection
-    autotune/service/test_access.py::test_behind_a_proxy_of_this_user_nobody_is_this_user
+The service makes a token at each start
+    autotune/service/test_tokens.py::test_the_token_of_a_start_is_for_this_user_only_and_ends_with_the_service
+if file and folder are this user's
+    autotune/service/test_tokens.py::test_a_token_that_others_could_read_or_have_written_is_not_sent
+behind the `#`
+    autotune/service/test_service.py::test_the_owner_is_told_the_address_with_the_token_and_no_log_has_it
+in its own storage, not in a cookie
+    autotune/service/page/test_views.py::test_a_token_in_the_address_is_taken_once_and_removed
+Output that is no terminal
+    autotune/service/test_service.py::test_the_owner_is_told_the_address_with_the_token_and_no_log_has_it
+The Unix socket of `--socket` needs no token
+    autotune/service/test_unix_socket.py::test_a_unix_socket_is_this_users_and_is_removed
+A request with a header of a proxy
+    autotune/service/test_access.py::test_the_unix_socket_needs_no_token_unless_a_proxy_sends_what_others_asked
 have 256 random bits
     docs/test_security.py::test_tokens_are_long_and_compared_in_constant_time
 Only their SHA-256 is stored
     autotune/service/test_tokens.py::test_what_is_kept_is_no_token_and_only_for_this_user
-refuses to start without a token
-    autotune/service/test_service.py::test_a_token_is_needed_elsewhere_and_taken_away
 a request for another host name is refused
     autotune/service/test_access.py::test_a_name_of_another_site_that_leads_here_is_refused
 A change that comes from a page of another origin
@@ -158,6 +164,8 @@ NO_PROMISE = (
     *("packages installed beside", "their entry points may add", "anybody who can", "run what is stored there"),
     *("`best --script` prints it", "all measurements, commands", "a measured program", "it is no sandbox"),
     *(
+        "The token of a start",
+        "cookies of a host to all of its ports",
         "the holder of a token",
         "other users of the host",
         "it is believed not to be listened to",
@@ -166,7 +174,6 @@ NO_PROMISE = (
     *(
         "other nodes of a Ray cluster",
         "all of the studies that run there",
-        "The user of this host",
         "a process that has it",
     ),
     *("is not used;", "Keep them in", "look before you publish", "travel unencrypted"),
@@ -174,7 +181,6 @@ NO_PROMISE = (
     *(
         "`look` is reading",
         "`ask` also asking",
-        "hands on connections of others",
         "some of its processes listen",
         "joins a cluster that somebody else",
     ),
@@ -260,6 +266,7 @@ def test_the_figures_of_the_page_are_those_of_the_service():
         f"A body has {limits.body_bytes // 1024} KiB at most and {limits.body_s:g} s to arrive",
         f"at most {limits.at_once} requests are in work, and {limits.followers} wait",
         f"Who sends no headers is let go after {limits.headers_s:g} s",
+        f"at most {limits.anonymous_connections} connections have shown no token",
     ):
         assert said in page
 

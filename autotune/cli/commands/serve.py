@@ -229,7 +229,9 @@ def _say(address: str, settings: "Settings") -> None:
         # Only there: a file or a journal that the output goes to may be read by others.
         typer.echo(f"open {_page(address, settings.start_token)}")
     else:
-        output().print(f"`autotune serve --url --port {settings.port}` prints it with its token", markup=False)
+        where = "" if _reachable(settings.host) == "127.0.0.1" else f" --host {settings.host}"
+        command = f"autotune serve --url{where} --port {settings.port}"
+        output().print(f"`{command}` prints the address with its token", markup=False)
     if settings.loopback:
         output().print("who knows that token is you; `autotune token NAME` makes tokens for others", markup=False)
     else:

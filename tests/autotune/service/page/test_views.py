@@ -281,12 +281,14 @@ def test_a_token_is_asked_for_and_kept_for_the_tab_only(fake, new_page):
 def test_a_token_in_the_address_is_taken_once_and_removed(fake, new_page):
     fake.token = "right + %"
     fake.add("done", "finished", 12)
-    page, _ = new_page(fake.url, "#token=right%20%2B%20%25")
+    page, guard = new_page(fake.url, "#token=right%20%2B%20%25")
     expect(page.get_by_role("link", name="done")).to_be_visible()
     assert "token" not in page.url
     other = page.context.new_page()
     other.goto(fake.url + "#/studies/done")  # another tab has it, too
     expect(other.get_by_role("heading", name="Verdict")).to_be_visible()
+    guard.expected.append("status of 401")
     page.get_by_role("button", name="Sign out").click()
+    expect(page).to_have_title("Sign in · autotune")
     assert page.evaluate("Object.values(localStorage)") == []
     assert "right" not in "".join(path for _, path in fake.asked)
