@@ -62,7 +62,7 @@ def read_start_token(host: str, port: int) -> str | None:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
         return None
-    with open(descriptor, encoding="ascii") as file:
+    with os.fdopen(descriptor, encoding="ascii") as file:
         if not is_only_ours(os.fstat(descriptor)):
             _log.warning("the token in %s is not used, since others may read it: start the service again", path)
             return None

@@ -11,7 +11,7 @@ RAY_FOLDER = "r-"
 
 
 def user_folder() -> Path:
-    """Return this user's folder for locks, sockets and tokens, the same for all of the user's processes on this machine.
+    """Return this user's folder for locks, sockets and tokens, the same for all processes on this machine.
 
     Not in TMPDIR: batch systems give each job its own, whose long name Ray's sockets do not fit into. Not in
     XDG_RUNTIME_DIR: jobs and what runs by `ssh` without a login have none, so two sessions would not see each other's

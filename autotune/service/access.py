@@ -11,11 +11,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from autotune.errors import StorageError
 from autotune.service.callers import CallerKind
 from autotune.service.connections import Connection
-from autotune.service.onlooker import READ_ONLY
 from autotune.service.problems import problem
 from autotune.service.scopes import CHANGES_NOTHING, QUESTIONS, needed
 from autotune.service.scopes import Scope as TokenScope
 from autotune.service.settings import Settings
+from autotune.service.study_manager import READ_ONLY
 from autotune.service.tokens import Grant, TokenBook
 
 _PUBLIC = ("/", "/health")
@@ -24,7 +24,7 @@ _LOCAL_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
 # Headers that a proxy adds: then the process at the other end of a Unix socket is not the client.
 _PROXIED = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
 _TOKEN_THREADS = 4
-_NO_TOKEN = (
+_HOW_TO_GET_IN = (
     "this needs a token (Authorization: Bearer TOKEN): the user who runs the service finds the address with its token "
     "by `autotune serve --url`, and makes tokens for others with `autotune token NAME`"
 )
@@ -79,7 +79,9 @@ class AccessControl:
         connection: Connection | None = state.get("connection")
         is_unix = connection is not None and connection.is_unix
         caller = (
-            self._forbidden(scope, headers) or self._public(scope, headers) or await self._private(scope, headers, is_unix)
+            self._forbidden(scope, headers)
+            or self._public(scope, headers)
+            or await self._private(scope, headers, is_unix)
         )
         if isinstance(caller, Refusal):
             await problem(caller.status, caller.detail, caller.headers)(scope, receive, send_safely)
@@ -114,13 +116,13 @@ class AccessControl:
             return Refusal(413, f"{scope['path']} takes no body", {"Connection": "close"})
         return CallerKind.ANONYMOUS
 
-    async def _private(self, scope: Scope, headers: Headers, is_unix: bool) -> CallerKind | Refusal:  # noqa: FBT001
+    async def _private(self, scope: Scope, headers: Headers, is_unix: bool) -> CallerKind | Refusal:
         """Refuse a request without a right token, unless it came through the Unix socket, which only this user has."""
         shown = headers.get("authorization")
         if shown is None:
             if is_unix and not any(name in headers for name in _PROXIED):
                 return self._own(scope)
-            return Refusal(401, _NO_TOKEN, {"WWW-Authenticate": "Bearer"})
+            return Refusal(401, _HOW_TO_GET_IN, {"WWW-Authenticate": "Bearer"})
         scheme, _, token = shown.partition(" ")
         token = token.strip() if scheme.lower() == "bearer" else ""
         start = self._settings.start_token
@@ -141,7 +143,7 @@ class AccessControl:
                 503, "the service cannot read its tokens: its operator has to mend them", {"Retry-After": "5"}
             )
         if grant is None:
-            wrong = f"this token is wrong, or has expired: {_NO_TOKEN}"
+            wrong = f"this token is wrong, or has expired: {_HOW_TO_GET_IN}"
             return Refusal(401, wrong, {"WWW-Authenticate": 'Bearer error="invalid_token"'})
         need = needed(scope["method"], scope["path"])
         if not grant.scope.allows(need):

@@ -19,11 +19,10 @@ from autotune.service.catalogue import Catalogue, CatalogueStudy
 from autotune.service.hub import LIST, News, Troubles
 from autotune.service.json_values import json_value, with_tilde
 from autotune.service.models.orders import NewStudy
-from autotune.service.models.studies import RunningRun, StudyBrief, StudyDetail
-from autotune.service.onlooker import Onlooker
+from autotune.service.models.studies import Known, RunningRun, StudyBrief, StudyDetail
 from autotune.service.ordering import again_of, free_name, order_of, orderable
 from autotune.service.problems import ProblemError
-from autotune.service.study_manager import StudyManager
+from autotune.service.study_manager import ReadOnlyManager, StudyManager
 from autotune.service.summaries import StudySummaries, detail_of, own_name
 from autotune.storage.address import lock_path
 from autotune.storage.study_lock import works_here
@@ -65,8 +64,8 @@ class Studies:
         self,
         catalogue: Catalogue,
         reading: StudySummaries,
-        supervisor: StudySupervisor | Onlooker,
-        opened: AskTellStudies | Onlooker,
+        supervisor: StudySupervisor | ReadOnlyManager,
+        opened: AskTellStudies | ReadOnlyManager,
     ) -> None:
         """Combine the catalogue, the storage, the supervisor and the ask-and-tell studies."""
         self._catalogue = catalogue
@@ -105,6 +104,10 @@ class Studies:
             return summary
         self._found(name)
         raise ProblemError(404, f"study {name!r} has not measured anything yet")
+
+    def known(self) -> list[Known]:
+        """Return what is known to work: the best configuration of each program on each machine."""
+        return self._reading.known()
 
     def start(self, new: NewStudy, by: str) -> StudyBrief:
         """Start a study of the catalogue."""

@@ -1,9 +1,15 @@
 """The managers of studies that the service talks to: of processes of their own, and of open ask-and-tell studies."""
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
+from autotune.service.problems import ProblemError
 from autotune.supervision import Order, StudyState
+
+READ_ONLY = (
+    "this service is read-only: studies can be looked at, not started, paused, resumed, stopped, deleted or asked; "
+    "its operator can serve the storage without --read-only"
+)
 
 
 class StudyManager(Protocol):
@@ -40,3 +46,43 @@ class StudyManager(Protocol):
     def status(self, name: str) -> Mapping[str, Any]:
         """Return what runs now, and how much is left; empty while nothing is known."""
         ...
+
+
+class ReadOnlyManager:
+    """The manager of a read-only service: it has no studies, and refuses every verb."""
+
+    def submit(self, order: Order) -> StudyState:
+        """Refuse to start a study."""
+        del order
+        self._refuse()
+
+    def pause(self, name: str, by: str) -> StudyState:
+        """Refuse."""
+        del name, by
+        self._refuse()
+
+    resume = stop = pause
+
+    def release(self, name: str) -> None:
+        """Refuse to let go of a study that is to be deleted."""
+        del name
+        self._refuse()
+
+    forget = release
+
+    def states(self) -> Mapping[str, StudyState]:
+        """Return no state."""
+        return {}
+
+    def status(self, name: str) -> Mapping[str, Any]:
+        """Return nothing: what runs now is known to the service that looks after it."""
+        del name
+        return {}
+
+    def log(self, name: str, lines: int = 200) -> str:
+        """Return no line."""
+        del name, lines
+        return ""
+
+    def _refuse(self) -> NoReturn:
+        raise ProblemError(403, READ_ONLY)

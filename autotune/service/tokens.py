@@ -156,8 +156,9 @@ class TokenBook:
 
     def _read(self) -> str:
         # A folder that others may write can have a file of theirs in it, with tokens of theirs.
-        with open(os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), encoding="utf-8") as file:
-            if not is_only_ours(os.fstat(file.fileno())):
+        descriptor = os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        with os.fdopen(descriptor, encoding="utf-8") as file:
+            if not is_only_ours(os.fstat(descriptor)):
                 msg = "it is not a file that only this user can read and write"
                 raise ValueError(msg)
             return file.read()

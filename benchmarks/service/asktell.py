@@ -134,8 +134,7 @@ async def crowd(service: Service, clients: int, seconds: float, work_s: float) -
     measured = Measured(seconds=seconds)
     counts_from = time.monotonic() + seconds / 2
     programs = [
-        asyncio.create_task(ask_and_tell(service, number, work_s, measured, counts_from))
-        for number in range(clients)
+        asyncio.create_task(ask_and_tell(service, number, work_s, measured, counts_from)) for number in range(clients)
     ]
     await asyncio.sleep(seconds / 2)
     before = _cpu_s(service)

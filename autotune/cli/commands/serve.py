@@ -32,9 +32,7 @@ _ANSWERS_S = 10.0
 
 
 def serve(
-    host: Annotated[
-        str, typer.Option("--host", help="Address to listen at.")
-    ] = "127.0.0.1",
+    host: Annotated[str, typer.Option("--host", help="Address to listen at.")] = "127.0.0.1",
     port: Annotated[
         int, typer.Option("--port", min=0, max=65535, help="Port to listen at; 0 takes any free port.")
     ] = 8642,
@@ -218,7 +216,9 @@ def _show_running(host: str, port: int, *, as_file: bool) -> None:
         with Client(address, made, timeout_s=_ANSWERS_S) as client:
             client.catalogue()
     except (ServiceError, OSError, HTTPException) as error:
-        msg = f"no service of yours answers at {address} on this host: `autotune serve` starts one, --port names another"
+        msg = (
+            f"no service of yours answers at {address} on this host: `autotune serve` starts one, --port names another"
+        )
         raise CannotRunHereError(msg) from error
     typer.echo(start_token_file(host, port) if as_file else _page(address, made))
 

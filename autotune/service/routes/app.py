@@ -18,25 +18,11 @@ from autotune.service.catalogue import Catalogue
 from autotune.service.hub import Hub
 from autotune.service.limiter import Limiter
 from autotune.service.models.values import Health
-from autotune.service.onlooker import Onlooker
 from autotune.service.problems import Problem, handle_problems
-from autotune.service.routes import (
-    asking,
-    found,
-    hints,
-    known,
-    labels,
-    live,
-    page,
-    pictures,
-    predicting,
-    starting,
-    studies,
-    table,
-    trial,
-)
+from autotune.service.routes import asking, hints, live, page, pictures, predicting, results, studies, trials
 from autotune.service.settings import Settings
 from autotune.service.studies import Studies
+from autotune.service.study_manager import ReadOnlyManager
 from autotune.service.summaries import StudySummaries
 from autotune.storage.studies import StoredStudies
 from autotune.supervision import StudySupervisor
@@ -69,7 +55,7 @@ def create_app(settings: Settings) -> FastAPI:
     catalogue = Catalogue(settings.catalogue)
     reading = StudySummaries(StoredStudies(settings.url, read_only=settings.read_only))
     managers = None if settings.read_only else _Managers.of(settings)
-    nobody = Onlooker()
+    nobody = ReadOnlyManager()
     all_studies = Studies(
         catalogue, reading, managers.supervisor if managers else nobody, managers.opened if managers else nobody
     )
@@ -110,17 +96,13 @@ def create_app(settings: Settings) -> FastAPI:
     )
     app.state.let_go = let_go
     app.state.limits = settings.limits
-    app.include_router(starting.routes(all_studies, catalogue, audit))
-    app.include_router(studies.routes(all_studies, audit))
-    app.include_router(labels.routes(all_studies, audit))
-    app.include_router(found.routes(all_studies))
-    app.include_router(trial.routes(all_studies))
+    app.include_router(studies.routes(all_studies, catalogue, audit))
+    app.include_router(results.routes(all_studies))
+    app.include_router(trials.routes(all_studies))
     app.include_router(hints.routes(all_studies, read_only=settings.read_only))
-    app.include_router(table.routes(all_studies))
     app.include_router(live.routes(all_studies, hub))
     app.include_router(pictures.routes(all_studies))
     app.include_router(predicting.routes(predicting.Predictor(catalogue, settings.url, reading.shelf)))
-    app.include_router(known.routes(reading))
     if managers is not None:
         app.include_router(asking.routes(managers.opened))
     app.include_router(page.routes())

@@ -12,10 +12,10 @@ from autotune.records.study import TrialRecord
 from autotune.search.guidance.hints import give_hint, hints_of
 from autotune.service.json_values import json_value
 from autotune.service.models.values import Given, Values
-from autotune.service.onlooker import READ_ONLY
 from autotune.service.problems import ProblemError, answers
 from autotune.service.routes.studies import StudyName, by
 from autotune.service.studies import Studies
+from autotune.service.study_manager import READ_ONLY
 from autotune.storage.study_store import StudyStore
 from autotune.supervision import StateName
 from spaces import Space

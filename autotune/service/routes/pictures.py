@@ -4,6 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import HTMLResponse, PlainTextResponse
+from pydantic import BaseModel
 
 from autotune.batch.script_forms import script_forms, script_labels
 from autotune.batch.winner_script import script_of, site_of
@@ -11,13 +12,35 @@ from autotune.report import report_of
 from autotune.report.page import to_html
 from autotune.service.callers import is_own
 from autotune.service.json_values import json_value
-from autotune.service.models.pictures import Picture, PictureBrief, ScriptForm
+from autotune.service.models.values import Values
 from autotune.service.problems import ProblemError, answers
 from autotune.service.routes.studies import StudyName
 from autotune.service.studies import Studies
 from autotune.studyfile.one_of import OneOf
 
 PictureName = Annotated[str, Path(pattern=r"^[a-z]+$", max_length=40, examples=["progress"])]
+
+
+class PictureBrief(BaseModel):
+    """A picture that a study has."""
+
+    name: str
+    title: str
+    description: str
+
+
+class ScriptForm(BaseModel):
+    """A form that the winner's job script can have."""
+
+    name: str
+    title: str
+
+
+class Picture(PictureBrief):
+    """A picture: its panels with their axes and marks, and the same as a table."""
+
+    table: Values
+    figure: Values
 
 
 def routes(studies: Studies) -> APIRouter:

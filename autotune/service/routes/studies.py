@@ -1,12 +1,24 @@
-"""Routes of studies: which there are, how they stand, and what is to become of them."""
+"""Routes of studies: the catalogue, the list, the state of each, and the orders that start, change or delete one."""
 
+from dataclasses import asdict
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Request
+from fastapi import APIRouter, Path, Request, Response
 
+from autotune.batch.launchers_here import launchers_here
+from autotune.records.labels import Labels
 from autotune.service.audit import AuditLog
-from autotune.service.models.orders import MoreTrials
-from autotune.service.models.studies import StudyBrief, StudyDetail
+from autotune.service.catalogue import Catalogue
+from autotune.service.json_values import json_value
+from autotune.service.models.orders import (
+    CatalogueEntry,
+    CostEstimate,
+    LauncherBrief,
+    MoreTrials,
+    NewLabels,
+    NewStudy,
+)
+from autotune.service.models.studies import Known, StudyBrief, StudyDetail
 from autotune.service.problems import answers
 from autotune.service.studies import Studies
 from autotune.studyfile import NAME
@@ -20,9 +32,35 @@ def by(request: Request) -> str:
     return str(request.scope["state"]["by"])
 
 
-def routes(studies: Studies, audit: AuditLog) -> APIRouter:
+def routes(studies: Studies, catalogue: Catalogue, audit: AuditLog) -> APIRouter:
     """Return the routes; what is ordered is written down."""
     router = APIRouter(tags=["studies"])
+
+    @router.get("/catalogue", responses=answers())
+    def list_catalogue() -> list[CatalogueEntry]:
+        """List the studies that may be started."""
+        return [
+            CatalogueEntry(
+                name=entry.name,
+                objective=entry.study.objective,
+                description=entry.study.description,
+                trials=entry.study.budget.trials,
+                ask_tell=entry.ask_tell,
+                parameters=list(entry.study.space.parameters),
+            )
+            for entry in catalogue.entries()
+        ]
+
+    @router.get("/launchers", responses=answers())
+    def list_launchers() -> list[LauncherBrief]:
+        """List what can start runs from the service's host."""
+        return [LauncherBrief(name=name) for name in launchers_here()]
+
+    @router.post("/estimate", responses=answers(404, 413, 415))
+    def estimate_cost(new: NewStudy) -> CostEstimate | None:
+        """Say what a study would still cost; null where nothing was measured of its study file. Nothing is started."""
+        found = studies.estimate(new)
+        return None if found is None else CostEstimate(**json_value(asdict(found)))
 
     @router.get("/studies", responses=answers())
     def list_studies() -> list[StudyBrief]:
@@ -33,6 +71,33 @@ def routes(studies: Studies, audit: AuditLog) -> APIRouter:
     def show_study(name: StudyName) -> StudyDetail:
         """Show how a study stands."""
         return studies.detail(name)
+
+    @router.get("/known", responses=answers())
+    def list_known() -> list[Known]:
+        """List what is known to work: the best configuration of each program on each machine."""
+        return studies.known()
+
+    @router.post("/studies", status_code=201, responses=answers(404, 409, 413, 415))
+    def start_study(new: NewStudy, request: Request, response: Response) -> StudyBrief:
+        """Start a study of the catalogue, or go on with it."""
+        details = new.model_dump(mode="json", exclude_none=True)
+        with audit.order(by(request), "start", new.name or new.study, details):
+            brief = studies.start(new, by(request))
+        response.headers["Location"] = f"/studies/{brief.name}"
+        return brief
+
+    _add_changes(router, studies, audit)
+    return router
+
+
+def _add_changes(router: APIRouter, studies: Studies, audit: AuditLog) -> None:
+    """Add the routes that change a study which there is."""
+
+    @router.put("/studies/{name}/labels", responses=answers(404, 409, 413, 415))
+    def label_study(name: StudyName, new: NewLabels, request: Request) -> StudyBrief:
+        """Note tags and a text of a study, and whether it is archived; they take the place of those before."""
+        with audit.order(by(request), "label", name, new.model_dump(mode="json")):
+            return studies.label(name, Labels(tuple(dict.fromkeys(new.tags)), new.note, new.archived))
 
     @router.delete("/studies/{name}", status_code=204, responses=answers(404, 409))
     def delete_study(name: StudyName, request: Request) -> None:
@@ -75,5 +140,3 @@ def routes(studies: Studies, audit: AuditLog) -> APIRouter:
         """Measure what each changed option of the winner is worth, in fresh runs."""
         with audit.order(by(request), "ablate", name):
             return studies.compare(name, Task.ABLATE, by(request))
-
-    return router

@@ -46,7 +46,7 @@ class Connection:
         self.kinds.append(kind)
 
 
-def ask(app, method="GET", path="/studies", base=HERE, token=START, connection=None, **options):
+def ask(app, method="GET", path="/studies", *, base=HERE, token=START, connection=None, **options):
     async def served(scope, receive, send):
         await app({**scope, "state": {"connection": connection}}, receive, send)
 
@@ -129,7 +129,9 @@ def test_the_host_is_named_as_the_operator_did_or_as_this_host(tmp_path, name):
     assert ask(app_of(settings), headers={"Host": f"x{name}"}).status_code == 400
 
 
-@pytest.mark.parametrize("shown", ["Bearer nonsense", f"Basic {START}", "Bearer", "", "Bearer \u00e9", f"Bearer {START}x"])
+@pytest.mark.parametrize(
+    "shown", ["Bearer nonsense", f"Basic {START}", "Bearer", "", "Bearer \u00e9", f"Bearer {START}x"]
+)
 def test_a_wrong_token_is_refused_also_at_the_unix_socket(settings, shown):
     TokenBook(settings.tokens).add("ada")
     answer = ask(

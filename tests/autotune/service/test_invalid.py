@@ -5,7 +5,7 @@ from pydantic import ValidationError
 
 from autotune.service.invalid import field_errors
 from autotune.service.models.orders import NewStudy
-from autotune.service.models.predictions import Question
+from autotune.service.routes.predicting import Question
 
 
 def errors_of(model, **fields):

@@ -7,7 +7,7 @@ from autotune.records.study import Run
 from autotune.report import report_of
 from autotune.report.page import to_html
 from autotune.results.summary import summarise
-from autotune.service.routes import trial
+from autotune.service.routes import trials
 from autotune.service.routes.app import create_app
 from autotune.service.settings import Settings
 from autotune.service.tokens import TokenBook
@@ -58,14 +58,14 @@ def test_what_a_run_printed_is_shown_from_its_own_folder_only(settings, monkeypa
     (folder / STDOUT).write_text("line\n" * 10_000 + "the end\n")
     (folder / STDERR).symlink_to(secret)
     run = Run({}, 0, outcome=took(1.0), job={"folder": str(folder)})
-    monkeypatch.setattr(trial, "is_of", lambda path, usage: usage == run.outcome.usage)
-    printed = trial.printed(run)
+    monkeypatch.setattr(trials, "is_of", lambda path, usage: usage == run.outcome.usage)
+    printed = trials.printed(run)
     assert printed["stdout"].startswith("[...]\nline\n")
     assert printed["stdout"].endswith("the end\n")
     assert len(printed["stdout"]) < 20_000
     assert printed["stderr"] == ""
-    monkeypatch.setattr(trial, "is_of", lambda path, usage: False)
-    assert trial.printed(run) == {"stdout": "", "stderr": ""}
+    monkeypatch.setattr(trials, "is_of", lambda path, usage: False)
+    assert trials.printed(run) == {"stdout": "", "stderr": ""}
 
 
 @pytest.mark.slow

@@ -10,9 +10,8 @@ import pytest
 from autotune.performance.predict import Target, question
 from autotune.records.measurement import Measured
 from autotune.service.catalogue import Catalogue
-from autotune.service.models.predictions import Question
 from autotune.service.problems import ProblemError
-from autotune.service.routes.predicting import Predictor
+from autotune.service.routes.predicting import Predictor, Question
 from autotune.storage.measurement_store import MeasurementStore
 from autotune.storage.studies import StoredStudies
 from launchers.local import local_launcher

@@ -1,8 +1,6 @@
 """The service as its users see it: studies are started, followed, paused, stopped, resumed, deleted; it is killed."""
 
 import http.client
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path

@@ -8,7 +8,7 @@ import pytest
 from fastapi import FastAPI
 
 from autotune.service.problems import handle_problems
-from autotune.service.routes.table import routes
+from autotune.service.routes.trials import routes
 from tests.autotune.pictures.studies import summary, trial
 from tests.support.fakes import capped, took
 

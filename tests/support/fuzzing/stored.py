@@ -49,9 +49,9 @@ def _tokens() -> Made:
 def _body() -> Made:
     from pydantic import ValidationError
 
-    from autotune.service.models.asking import Ask, Renew, Tell
     from autotune.service.models.orders import MoreTrials, NewLabels, NewStudy
-    from autotune.service.models.predictions import Question
+    from autotune.service.routes.asking import Ask, Renew, Tell
+    from autotune.service.routes.predicting import Question
 
     kinds = (Ask, Tell, Renew, NewStudy, MoreTrials, NewLabels, Question)
 

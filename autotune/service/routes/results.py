@@ -1,32 +1,21 @@
-"""Routes of what a study has found: its trials, the best of them, and what is known of it."""
+"""Routes of the results of a study: its best configuration, verdict, ablation, and costs."""
 
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter
 
 from autotune.service.json_values import json_value
 from autotune.service.models.studies import Trial
-from autotune.service.models.trials import Trials
 from autotune.service.models.values import Values
 from autotune.service.problems import ProblemError, answers
 from autotune.service.routes.studies import StudyName
 from autotune.service.studies import Studies
-from autotune.service.summaries import rows_of, trial_model
+from autotune.service.summaries import trial_model
 
 
 def routes(studies: Studies) -> APIRouter:
     """Return the routes."""
     router = APIRouter(tags=["studies"])
-
-    @router.get("/studies/{name}/trials", responses=answers(404))
-    def list_trials(
-        name: StudyName,
-        after: Annotated[int, Query(ge=-1, lt=2**31, description="Only trials with greater numbers.")] = -1,
-        limit: Annotated[int, Query(ge=1, le=10_000)] = 1000,
-    ) -> Trials:
-        """List the trials of a study, by number."""
-        rows, following = rows_of(studies.summary(name), after, limit)
-        return Trials(trials=rows, next=following)
 
     @router.get("/studies/{name}/incumbent", responses=answers(404))
     def show_incumbent(name: StudyName) -> Trial:

@@ -1,0 +1,149 @@
+"""Routes of trials: the list, the sorted and filtered table, also as a file, and one trial with its runs."""
+
+import json
+import os
+import shlex
+import stat
+from collections import Counter
+from pathlib import Path as FilePath
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Depends, Path, Query
+from fastapi.responses import Response
+
+from autotune.batch.winner_script import commands_of
+from autotune.execution.run_folder import is_of
+from autotune.records.study import Run
+from autotune.results.export import as_csv
+from autotune.results.trial_choice import TrialChoice
+from autotune.results.trial_columns import row_of, state_of, trial_columns
+from autotune.service.json_values import json_value
+from autotune.service.models.trials import TrialDetail, TrialPage, TrialRun, Trials
+from autotune.service.problems import ProblemError, answers
+from autotune.service.routes.studies import StudyName
+from autotune.service.studies import Studies
+from autotune.service.summaries import row_models, rows_of
+from launchers import STDERR, STDOUT
+from launchers.sequence import last_folder
+from objectives.base import Metric
+
+TrialNumber = Annotated[int, Path(ge=0, lt=2**31, description="A trial's number.", examples=[19])]
+_READ_BYTES = 16 * 1024
+_WORD = 200
+_FILES: dict[str, dict[str, str]] = {"text/csv": {}, "application/json": {}}
+
+
+def chosen(
+    where: Annotated[str, Query(max_length=1000, description="Comparisons: np >= 8, blas = fast, value < 3.")] = "",
+    state: Annotated[str, Query(max_length=_WORD, description="Only trials of this state.")] = "",
+    sort: Annotated[str, Query(max_length=_WORD, description="A parameter or a figure, such as value.")] = "trial",
+    *,
+    down: Annotated[bool, Query(description="The greatest first.")] = False,
+) -> TrialChoice:
+    """Read which trials are wanted."""
+    return TrialChoice.of(where, state, sort, down=down)
+
+
+Chosen = Annotated[TrialChoice, Depends(chosen)]
+
+
+def routes(studies: Studies) -> APIRouter:
+    """Return the routes."""
+    router = APIRouter(tags=["studies"])
+
+    @router.get("/studies/{name}/trials", responses=answers(404))
+    def list_trials(
+        name: StudyName,
+        after: Annotated[int, Query(ge=-1, lt=2**31, description="Only trials with greater numbers.")] = -1,
+        limit: Annotated[int, Query(ge=1, le=10_000)] = 1000,
+    ) -> Trials:
+        """List the trials of a study, by number."""
+        rows, following = rows_of(studies.summary(name), after, limit)
+        return Trials(trials=rows, next=following)
+
+    @router.get("/studies/{name}/table", responses=answers(404))
+    def show_table(
+        name: StudyName,
+        choice: Chosen,
+        offset: Annotated[int, Query(ge=0, lt=2**31)] = 0,
+        limit: Annotated[int, Query(ge=1, le=1000)] = 50,
+    ) -> TrialPage:
+        """List the chosen trials of a study, sorted, a part at a time."""
+        summary = studies.summary(name)
+        trials = choice.trials(summary)
+        return TrialPage(
+            trials=row_models(summary, trials[offset : offset + limit]),
+            total=len(trials),
+            states=dict(sorted(Counter(map(state_of, summary.trials)).items())),
+            parameters=[parameter["name"] for parameter in summary.definition.space["parameters"]],
+        )
+
+    @router.get(
+        "/studies/{name}/table.{form}", response_class=Response, responses=answers(404) | {200: {"content": _FILES}}
+    )
+    def save_table(name: StudyName, form: Literal["csv", "json"], choice: Chosen) -> Response:
+        """Give the chosen trials of a study as a file, with the columns of `autotune trials --csv`."""
+        summary = studies.summary(name)
+        columns = trial_columns(summary.standings, summary.definition)
+        rows = [json_value(row_of(trial, columns)) for trial in choice.trials(summary)]
+        text = as_csv(rows) if form == "csv" else json.dumps(rows, indent=1) + "\n"
+        kind = "text/csv; charset=utf-8" if form == "csv" else "application/json"
+        about = f'attachment; filename="{name}-trials.{form}"'
+        return Response(text, media_type=kind, headers={"Content-Disposition": about})
+
+    @router.get("/studies/{name}/trials/{trial}", responses=answers(404))
+    def show_trial(name: StudyName, trial: TrialNumber) -> TrialDetail:
+        """Show a trial with its runs, and the end of what each printed."""
+        summary = studies.summary(name)
+        rows, _ = rows_of(summary, trial - 1, 1)
+        if not rows or rows[0].trial != trial:
+            raise ProblemError(404, f"study {name!r} has no trial {trial}")
+        runs = [run for run in studies.store(name).runs() if run.trial == trial]
+        return TrialDetail(trial=rows[0], made=[TrialRun(**_told(run, summary.standings.metric)) for run in runs])
+
+    return router
+
+
+def _told(run: Run, metric: Metric) -> dict[str, Any]:
+    outcome = run.outcome
+    ended = outcome.failure.value if outcome.failure is not None else "capped" if outcome.capped else "complete"
+    return {
+        "purpose": run.series.kind.label,
+        "state": ended,
+        "value": outcome.metrics.get(metric.name),
+        "bound": outcome.bound,
+        "metrics": json_value(dict(outcome.metrics)),
+        "started": run.started,
+        "host": run.host,
+        "elapsed_s": outcome.usage.elapsed_s,
+        "core_s": run.core_s,
+        "memory_bytes": outcome.usage.peak_memory_bytes,
+        "disturbance": outcome.disturbance.words(),
+        "message": outcome.message,
+        "commands": [shlex.join(command) for command in commands_of(run.job)],
+        **printed(run),
+    }
+
+
+def printed(run: Run) -> dict[str, str]:
+    """Return the ends of what a run printed; empty where its folder is gone, or another run's."""
+    folder = FilePath(run.job.get("folder") or "")
+    if not folder.is_absolute() or not is_of(folder, run.outcome.usage):
+        return {"stdout": "", "stderr": ""}
+    ran = last_folder(folder, [FilePath(part["folder"]) for part in run.job.get("parts", ())])
+    return {"stdout": _end_of(ran / STDOUT), "stderr": _end_of(ran / STDERR)}
+
+
+def _end_of(path: FilePath) -> str:
+    """Return the end of a file; a program may have left a link or a pipe of that name."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return ""
+    with open(descriptor, "rb") as file:  # noqa: PTH123  a descriptor
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return ""
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - _READ_BYTES))
+        text = file.read(_READ_BYTES).decode("utf-8", errors="replace")
+    return text if size <= _READ_BYTES else "[...]\n" + text.partition("\n")[2]
