@@ -12,7 +12,7 @@ from autotune.errors import StorageError
 from autotune.service.callers import CallerKind
 from autotune.service.connections import Connection
 from autotune.service.problems import problem
-from autotune.service.scopes import CHANGES_NOTHING, QUESTIONS, needed
+from autotune.service.scopes import CHANGES_NOTHING, QUESTIONS, needed_scope
 from autotune.service.scopes import Scope as TokenScope
 from autotune.service.settings import Settings
 from autotune.service.study_manager import READ_ONLY
@@ -43,7 +43,7 @@ _SECURITY = (
 
 
 class Refusal(NamedTuple):
-    """Why a request is not let in."""
+    """The answer to a request that is not let in."""
 
     status: int
     detail: str
@@ -92,7 +92,7 @@ class AccessControl:
         await self._app(scope, receive, send_safely)
 
     def _forbidden(self, scope: Scope, headers: Headers) -> Refusal | None:
-        """Refuse what nobody may ask."""
+        """Refuse what nobody may ask: another host name, a change by another site, a change of a read-only service."""
         host = headers.get("host", "").lower()
         local = {*_LOCAL_NAMES, self._settings.host.lower()}
         if self._settings.loopback and host.rpartition(":")[0] not in local and host not in local:
@@ -145,20 +145,20 @@ class AccessControl:
         if grant is None:
             wrong = f"this token is wrong, or has expired: {_HOW_TO_GET_IN}"
             return Refusal(401, wrong, {"WWW-Authenticate": 'Bearer error="invalid_token"'})
-        need = needed(scope["method"], scope["path"])
+        need = needed_scope(scope["method"], scope["path"])
         if not grant.scope.allows(need):
             said = f"the token of {grant.owner} is for {grant.scope}; this needs one for {need}"
             return Refusal(403, f"{said} (its operator makes one with `autotune token NAME --scope {need}`)", {})
-        scope["state"] |= {"by": grant.owner, "still": partial(self._still, token, need)}
+        scope["state"] |= {"by": grant.owner, "may_follow": partial(self._is_allowed, token, need)}
         return CallerKind.TOKEN
 
     async def _grant(self, token: str) -> Grant | None:
-        """Return whose a token is; their file may have to be read."""
+        """Look a token up in a thread: the file of tokens may have to be read."""
         self._threads = self._threads or CapacityLimiter(_TOKEN_THREADS)
         return await to_thread.run_sync(self._tokens.grant, token, limiter=self._threads)
 
-    async def _still(self, token: str, need: TokenScope) -> bool:
-        """Whether a token that was right at the beginning of an answer is right now."""
+    async def _is_allowed(self, token: str, need: TokenScope) -> bool:
+        """Return whether a token, which was right when an answer began, still is."""
         try:
             grant = await self._grant(token)
         except StorageError:

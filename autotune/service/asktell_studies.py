@@ -1,4 +1,4 @@
-"""Open ask-and-tell studies: outside programs make their runs; the service proposes, and stores the results."""
+"""Ask-and-tell studies: outside programs make their runs; the service proposes configurations, and stores results."""
 
 import logging
 from collections.abc import Mapping
@@ -28,16 +28,19 @@ _ALLOWED: Mapping[str, frozenset[StateName]] = {
     "resume": frozenset({StateName.PAUSED, StateName.STOPPED, StateName.FAILED}),
     "delete": frozenset({StateName.PAUSED, StateName.STOPPED, StateName.FAILED, StateName.FINISHED}),
 }
-# Without a session, studies in these states get one soon: a restarted service opens them one after the other.
+# Studies in these states get a session soon: a service that was started again opens one after the other.
 _TO_BE_OPENED = frozenset({StateName.OPEN, StateName.PAUSED, StateName.FAILED})
 
 
 @dataclass
-class _Opened:
-    """A study, and its session while it has one. `failure` says why a study that should have a session has none.
+class _OpenStudy:
+    """A study, with its session while it has one.
 
-    `away` tells that the session can be opened later without any change: the storage cannot be reached now, or another
-    process has the study.
+    Attributes:
+        failure: why a study that should have a session has none.
+        away: whether the session can be opened later without any change: the storage cannot be reached now, or another
+            process has the study.
+        again_at: when to try again.
     """
 
     order: Order
@@ -58,85 +61,86 @@ class AskTellStudies:
         """
         self._folder = folder / "open"
         self._url = url
-        # Of the dictionaries only. Whoever opens or changes a study has its turn, which may take long.
+        # Of the dictionaries only. Each study has a lock of its own, since opening it may take long.
         self._lock = Lock()
-        self._turns: dict[str, Lock] = {}
-        self._known = {order.name: _Opened(order) for order in _orders(self._folder)}
+        self._locks: dict[str, Lock] = {}
+        self._known = {order.name: _OpenStudy(order) for order in _read_orders(self._folder)}
 
     def close(self) -> None:
-        """Close all sessions. Results of runs that are out can be told when the studies are open again."""
-        for name, opened in self._all():
-            with self._turn(name):
-                self._leave(opened)
+        """Close all sessions. Results of leased runs are accepted when the studies are open again."""
+        for name, opened in self._items():
+            with self._lock_of(name):
+                self._close_session(opened)
 
     def states(self) -> dict[str, StudyState]:
-        """Return how the studies stand, by name."""
-        return {name: _state(opened) for name, opened in self._all()}
+        """Return the states of the studies, by name."""
+        return {name: _state(opened) for name, opened in self._items()}
 
     def submit(self, order: Order) -> StudyState:
         """Open a study for asking, or resume it.
 
         Raises:
-            NotAllowedError: it is open, as another order says.
-            AutotuneError: it cannot be opened; nothing is kept then.
+            NotAllowedError: the study is open, by another order.
+            AutotuneError: the study cannot be opened; its order is not kept.
         """
-        with self._turn(order.name):
+        with self._lock_of(order.name):
             known = self._known.get(order.name)
             if known is not None and _state(known).state is StateName.OPEN:
                 if known.order.asks_the_same(order):
                     return _state(known)
                 raise NotAllowedError(order.name, "another order", StateName.OPEN, _ALLOWED["resume"])
             if known is not None:
-                self._leave(known)  # while it is paused it holds the study
-            opened = _Opened(order)
-            self._enter(opened)
+                self._close_session(known)  # a paused study has one, which holds the study's lock
+            opened = _OpenStudy(order)
+            self._open_session(opened)
             self._write(order)
             with self._lock:
                 self._known[order.name] = opened
             return _state(opened)
 
     def pause(self, name: str, by: str) -> StudyState:
-        """Hand out no more runs; the results of runs that are out are still accepted."""
-        with self._turn(name):
-            return _state(self._wish(name, DesiredState.PAUSE, "pause", by))
+        """Give out no more runs; the results of leased runs are still accepted."""
+        with self._lock_of(name):
+            return _state(self._set_desired_state(name, DesiredState.PAUSE, "pause", by))
 
     def stop(self, name: str, by: str) -> StudyState:
-        """Close a study. Runs that are out can be told when it is open again, or are measured again."""
-        with self._turn(name):
-            opened = self._wish(name, DesiredState.STOP, "stop", by)
-            self._leave(opened)
+        """Close a study. Leased runs can be told when it is open again, or are measured again."""
+        with self._lock_of(name):
+            opened = self._set_desired_state(name, DesiredState.STOP, "stop", by)
+            self._close_session(opened)
             return _state(opened)
 
     def resume(self, name: str, by: str) -> StudyState:
         """Resume a study."""
-        with self._turn(name):
-            opened = self._wish(name, DesiredState.RUN, "resume", by)
+        with self._lock_of(name):
+            opened = self._set_desired_state(name, DesiredState.RUN, "resume", by)
             if opened.session is not None and opened.session.ended is not None:
-                self._leave(opened)
+                self._close_session(opened)
             if opened.session is None:
-                self._enter(opened)
+                self._open_session(opened)
             return _state(opened)
 
     def release(self, name: str) -> None:
-        """End the session of a study that is to be deleted; `tick` opens none for a while."""
-        with self._turn(name):
-            opened = self._checked(name, "delete")
-            self._leave(opened)
+        """Close the session of a study that is to be deleted; `tick` opens none for a while."""
+        with self._lock_of(name):
+            opened = self._find_allowed(name, "delete")
+            self._close_session(opened)
             opened.again_at = monotonic() + _AGAIN_S
 
     def forget(self, name: str) -> None:
-        """Remove what is known of a study here; storage keeps it."""
-        with self._turn(name):
-            opened = self._checked(name, "delete")
-            self._leave(opened)
+        """Remove the order of a study; the storage keeps the study."""
+        with self._lock_of(name):
+            opened = self._find_allowed(name, "delete")
+            self._close_session(opened)
             (self._folder / f"{name}.json").unlink(missing_ok=True)
             with self._lock:
                 del self._known[name]
 
     def session(self, name: str, *, asks: bool) -> AskTell:
-        """Return the session of a study, for a client that `asks` or tells; a problem if it has none.
+        """Return the session of a study for a client that `asks` or tells, without waiting.
 
-        It never waits, also not while the study is being opened.
+        Raises:
+            ProblemError: the study has none, or is paused and the client asks.
         """
         opened = self._known.get(name)
         if opened is None:
@@ -151,7 +155,7 @@ class AskTellStudies:
         return session
 
     def status(self, name: str) -> Mapping[str, Any]:
-        """Return the phase of a study and its runs that are out; empty without a session."""
+        """Return the phase of a study and its leased runs; empty without a session."""
         opened = self._known.get(name)
         session = opened.session if opened is not None else None
         status = session.status if session is not None else None
@@ -160,62 +164,62 @@ class AskTellStudies:
         return {"phase": status.phase, "running": [running_row(run) for run in status.running], "left_s": None}
 
     def tick(self) -> list[str]:
-        """Open studies that should be open and are not: after a restart, or when the storage is back.
+        """Open the studies that should be open and are not: after a restart, or when the storage is back.
 
-        Nothing is said of it; a study that somebody else opens or changes just now is looked at the next time.
+        A study that another thread opens or changes now is left for the next time. Returns no lines for the log.
         """
-        for name, opened in self._all():
-            turn = self._turn(name)
-            if not turn.acquire(blocking=False):
+        for name, opened in self._items():
+            lock = self._lock_of(name)
+            if not lock.acquire(blocking=False):
                 continue
             try:
                 if self._known.get(name) is opened:
-                    self._look_after(opened)
+                    self._reopen(opened)
             finally:
-                turn.release()
+                lock.release()
         return []
 
-    def _look_after(self, opened: _Opened) -> None:
+    def _reopen(self, opened: _OpenStudy) -> None:
         if opened.session is not None and isinstance(opened.session.ended, StorageError):
             opened.failure, opened.away = str(opened.session.ended), True
-            self._leave(opened)
+            self._close_session(opened)
         wanted = opened.order.wish is not DesiredState.STOP and opened.session is None
         if wanted and monotonic() >= opened.again_at:
             with suppress(AutotuneError):
-                self._enter(opened)
+                self._open_session(opened)
 
-    def _all(self) -> list[tuple[str, _Opened]]:
+    def _items(self) -> list[tuple[str, _OpenStudy]]:
         with self._lock:
             return sorted(self._known.items(), key=lambda item: item[0])
 
-    def _turn(self, name: str) -> Lock:
-        """Return what whoever opens or changes a study holds."""
+    def _lock_of(self, name: str) -> Lock:
+        """Return the lock that a thread holds while it opens or changes a study."""
         with self._lock:
-            return self._turns.setdefault(name, Lock())
+            return self._locks.setdefault(name, Lock())
 
-    def _enter(self, opened: _Opened) -> None:
+    def _open_session(self, opened: _OpenStudy) -> None:
         order = opened.order
         opened.again_at = monotonic() + _AGAIN_S
         try:
-            study = studyfile.load(order.file, _changes(order))
-            opened.session = AskTell.open(study, self._url, order.name, file=order.file, say=_said_of(order.name))
+            study = studyfile.load(order.file, _overrides(order))
+            opened.session = AskTell.open(study, self._url, order.name, file=order.file, say=_log_line_of(order.name))
             opened.failure = ""
         except AutotuneError as error:
             opened.failure, opened.away = str(error), isinstance(error, BusyError | StorageError)
             raise
 
-    def _leave(self, opened: _Opened) -> None:
+    def _close_session(self, opened: _OpenStudy) -> None:
         session, opened.session = opened.session, None
         if session is not None:
             session.close()
 
-    def _wish(self, name: str, wish: DesiredState, verb: str, by: str) -> _Opened:
-        opened = self._checked(name, verb)
+    def _set_desired_state(self, name: str, wish: DesiredState, verb: str, by: str) -> _OpenStudy:
+        opened = self._find_allowed(name, verb)
         opened.order = opened.order.wishing(wish, by)
         self._write(opened.order)
         return opened
 
-    def _checked(self, name: str, verb: str) -> _Opened:
+    def _find_allowed(self, name: str, verb: str) -> _OpenStudy:
         opened = self._known.get(name)
         if opened is None:
             raise ProblemError(404, f"there is no study {name!r}")
@@ -234,9 +238,9 @@ class AskTellStudies:
             raise StorageError(msg) from error
 
 
-def _state(opened: _Opened) -> StudyState:
+def _state(opened: _OpenStudy) -> StudyState:
     name, order = opened.order.name, opened.order
-    session = opened.session  # it may be closed meanwhile
+    session = opened.session  # read once: another thread may close it
     ended = session.ended if session is not None else None
     if order.wish is DesiredState.STOP:
         return StudyState(name, StateName.STOPPED, order=order)
@@ -247,7 +251,7 @@ def _state(opened: _Opened) -> StudyState:
     return StudyState(name, StateName.PAUSED if order.wish is DesiredState.PAUSE else StateName.OPEN, order=order)
 
 
-def _orders(folder: Path) -> list[Order]:
+def _read_orders(folder: Path) -> list[Order]:
     orders = []
     for path in sorted(folder.glob("*.json")):
         try:
@@ -258,8 +262,8 @@ def _orders(folder: Path) -> list[Order]:
     return orders
 
 
-def _changes(order: Order) -> list[str]:
-    """Return what an order changes in its study file."""
+def _overrides(order: Order) -> list[str]:
+    """Return the changes that an order makes to its study file."""
     overrides = {
         "budget.trials": order.trials,
         "budget.timeout_s": order.timeout_s,
@@ -269,5 +273,5 @@ def _changes(order: Order) -> list[str]:
     return [f"{key}={value}" for key, value in overrides.items() if value is not None]
 
 
-def _said_of(name: str) -> Any:  # noqa: ANN401  a function of one text
+def _log_line_of(name: str) -> Any:  # noqa: ANN401  a function of one text
     return lambda text: _log.info("%s: %s", name, text)

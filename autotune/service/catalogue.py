@@ -1,4 +1,4 @@
-"""Catalogue: the studies that the operator lets others start. No other study can be started."""
+"""Catalogue: the study files that may be started. No other study can be started."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from objectives import registry
 
 @dataclass(frozen=True)
 class CatalogueStudy:
-    """A study that may be started: its file, and what it says."""
+    """A study that may be started: its name, its file, and the file's content."""
 
     name: str
     file: Path
@@ -20,18 +20,18 @@ class CatalogueStudy:
 
     @property
     def ask_tell(self) -> bool:
-        """Whether the study launches nothing: an outside program asks for configurations, and makes the runs."""
+        """Whether an outside program makes the study's runs; the service launches nothing."""
         return registry.runs(self.study.objective) == "told"
 
 
 @dataclass(frozen=True)
 class Catalogue:
-    """The study files of a folder, or those that ship with autotune; read anew each time: there may be new ones."""
+    """The study files of a folder, or those that ship with autotune. Each call reads them again."""
 
     folder: Path | None = None
 
     def check(self) -> list[str]:
-        """Return the errors of its files, a text for each file that has some.
+        """Return the errors of the files, a text for each file with errors.
 
         Raises:
             StudyFileError: the folder cannot be read.
@@ -45,17 +45,17 @@ class Catalogue:
         return wrong
 
     def entries(self) -> list[CatalogueStudy]:
-        """Return the studies without errors, by name."""
+        """Return the studies without errors, sorted by name."""
         studies = []
         for name, file in sorted(self._files().items()):
             try:
                 studies.append(CatalogueStudy(name, file, studyfile.load(file)))
             except StudyFileError:
-                continue  # `check` tells the operator
+                continue  # `check` returns its errors
         return studies
 
     def has(self, name: str) -> bool:
-        """Whether there is a file of that name, whatever is in it."""
+        """Return whether there is a file of that name, with errors or without."""
         return name in self._files()
 
     def find(self, name: str) -> CatalogueStudy | None:

@@ -1,4 +1,4 @@
-"""Hub: sends changes to all followers. It looks at the storage once a second, however many they are."""
+"""Hub: sends news of studies to all followers. It reads the storage once a second, however many followers there are."""
 
 import asyncio
 import contextlib
@@ -32,36 +32,36 @@ class News:
     data: Any
 
     def encoded(self) -> bytes:
-        """Return it as one server-sent event."""
+        """Return the news as one server-sent event."""
         return f"id: {self.stamp}\nevent: {self.event}\ndata: {json.dumps(self.data)}\n\n".encode()
 
 
-class Troubles:
-    """Keeps what goes wrong with one topic from the others, and logs it once: it may last for days."""
+class TopicFailures:
+    """Keeps the failure of one topic from the other topics, and logs it once, since it may last for days."""
 
     def __init__(self) -> None:
-        """Begin without any."""
-        self._said: dict[str, str] = {}
+        """Begin without a failure."""
+        self._logged: dict[str, str] = {}
 
     @contextlib.contextmanager
-    def apart(self, topic: str) -> Iterator[None]:
-        """Catch what goes wrong with a topic, which has no news then; a study that cannot be read says so itself."""
+    def contain(self, topic: str) -> Iterator[None]:
+        """Catch what goes wrong with a topic, which then has no news."""
         try:
             yield
-            self._said.pop(topic, None)
+            self._logged.pop(topic, None)
         except StorageError:
-            return
-        except Exception as error:  # noqa: BLE001  what it was is logged
-            if self._said.get(topic) != str(error):
+            return  # the state of a study that cannot be read says so
+        except Exception as error:  # noqa: BLE001  it is logged
+            if self._logged.get(topic) != str(error):
                 _log.exception("there is no news of %s; trying again", topic or "the list of studies")
-            self._said[topic] = str(error)
+            self._logged[topic] = str(error)
 
 
-Still = Callable[[], Awaitable[bool]]
-"""Whether a follower may still follow: its token may have been removed."""
+MayFollow = Callable[[], Awaitable[bool]]
+"""Whether a follower may go on following: its token may have been removed."""
 
-Look = Callable[[Mapping[str, str]], Mapping[str, News]]
-"""Maps topics, each with the stamp of its last news, to the newer news of those topics that have some."""
+ReadNews = Callable[[Mapping[str, str]], Mapping[str, News]]
+"""Takes the stamp of the last news of each topic, and returns the news of the topics that have newer ones."""
 
 
 async def _always() -> bool:
@@ -70,7 +70,7 @@ async def _always() -> bool:
 
 @dataclass
 class _Topic:
-    """The last news of a topic, and the number of its followers."""
+    """A topic: its last news, how many there were, and the number of its followers."""
 
     stamp: str = ""
     last: bytes = b""
@@ -78,7 +78,7 @@ class _Topic:
     followers: int = 0
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def tell(self, news: News) -> None:
+    def publish(self, news: News) -> None:
         self.stamp, self.last, self.number = news.stamp, news.encoded(), self.number + 1
         self.wake()
 
@@ -90,9 +90,9 @@ class _Topic:
 class Hub:
     """Followers by topic. A slow follower misses replaced news, never the newest."""
 
-    def __init__(self, look: Look) -> None:
-        """Ask `look` for news, in a thread."""
-        self._look = look
+    def __init__(self, read_news: ReadNews) -> None:
+        """Call `read_news` in a thread for as long as there are followers."""
+        self._read_news = read_news
         self._topics: dict[str, _Topic] = {}
         self._arrived = asyncio.Event()
         self._closed = False
@@ -103,7 +103,7 @@ class Hub:
         return sum(topic.followers for topic in self._topics.values())
 
     async def run(self) -> None:
-        """Look for news for as long as somebody follows."""
+        """Read and publish news while there are followers."""
         loop = asyncio.get_running_loop()
         trouble = ""
         while True:
@@ -112,11 +112,11 @@ class Hub:
             self._arrived.clear()
             begun = loop.time()
             try:
-                await self._tell_all()
+                await self._publish_news()
                 trouble = ""
-            except Exception as error:  # noqa: BLE001  what it was is logged
-                # The storage may be away for a while: followers get news when it is back.
-                if str(error) != trouble:  # once: it may be away for days
+            except Exception as error:  # noqa: BLE001  it is logged
+                # The storage may be away for days: the log says so once, and followers get news when it is back.
+                if str(error) != trouble:
                     _log.exception("following the studies failed; trying again")
                 trouble = str(error)
             pause_s = max(_TICK_S, (loop.time() - begun) * (1.0 / _SHARE - 1.0))
@@ -125,13 +125,13 @@ class Hub:
                 await asyncio.wait_for(self._arrived.wait(), pause_s)
 
     def close(self) -> None:
-        """Let all followers go, also those that come later."""
+        """End the streams of all followers, also of those that come later."""
         self._closed = True
         for topic in self._topics.values():
             topic.wake()
 
-    async def follow(self, topic: str, still: Still = _always) -> AsyncIterator[bytes]:
-        """Provide the news of a topic as they come, the present state first; end when the follower may not any more."""
+    async def follow(self, topic: str, may_follow: MayFollow = _always) -> AsyncIterator[bytes]:
+        """Yield the present state of a topic, then its news, for as long as the follower may follow."""
         if topic not in self._topics:
             self._topics[topic] = _Topic()
             self._arrived.set()
@@ -148,7 +148,7 @@ class Hub:
                     except TimeoutError:
                         said = _ALIVE
                 seen = followed.number
-                if not await still():
+                if not await may_follow():
                     return
                 yield said
         finally:
@@ -156,9 +156,9 @@ class Hub:
             if not followed.followers and self._topics.get(topic) is followed:
                 del self._topics[topic]
 
-    async def _tell_all(self) -> None:
+    async def _publish_news(self) -> None:
         known = {name: topic.stamp for name, topic in self._topics.items()}
-        news = await asyncio.to_thread(self._look, known)
+        news = await asyncio.to_thread(self._read_news, known)
         for name, newest in news.items():
             if name in self._topics:
-                self._topics[name].tell(newest)
+                self._topics[name].publish(newest)

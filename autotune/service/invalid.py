@@ -1,4 +1,4 @@
-"""Invalid fields of a request in words: what was given, and what it must be."""
+"""Invalid fields: sentences on what was given for a field of a request, and what it must be."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -31,15 +31,15 @@ _FORMS = {
     NAME: "a name of letters, digits and . _ -, which begins with a letter or a digit",
     CORES: "a list of cores, such as 0-3,8",
 }
-# Where in a request a field is: no part of its name.
+# Places of a field in a request, which pydantic puts before its name.
 _PLACES = frozenset({"body", "path", "query", "header"})
 _LONGEST = 60
 
 
 def field_errors(errors: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """Return what is wrong with each field, in the order of the request, from what pydantic says of them.
+    """Return a sentence for each invalid field, from pydantic's errors, in their order.
 
-    A field of several kinds has an error for each kind that it is not; the rule names them all.
+    pydantic has an error for each kind that a field could be; the sentence names all of these kinds.
     """
     by_field: dict[str, list[Mapping[str, Any]]] = {}
     for error in errors:

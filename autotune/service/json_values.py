@@ -1,4 +1,4 @@
-"""What the service answers: values that JSON can hold, in which `~` is the home folder."""
+"""JSON values: what the service answers, with `~` for the home folder."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Limits: how long a request may be, and how many there may be at once."""
+"""Limiter: how long a request may be, and how many requests there may be at once."""
 
 import asyncio
 from collections import Counter
@@ -11,12 +11,12 @@ from autotune.service.callers import CallerKind
 from autotune.service.problems import problem
 from autotune.service.settings import Limits
 
-# Those that wait for something to happen, and take no time meanwhile.
+# Ends of paths whose requests wait for something to happen, and take no time meanwhile.
 _WAITING = ("/events", "/ask")
 
 
 class Limiter:
-    """Keeps requests that were let in within the limits: how long, and how many at once."""
+    """Refuses requests that are too long, or too many at once."""
 
     def __init__(self, app: ASGIApp, limits: Limits) -> None:
         """Stand before `app`."""
@@ -25,7 +25,7 @@ class Limiter:
         self._now: Counter[tuple[CallerKind, bool]] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, or hand the request on with its whole body."""
+        """Answer a request that is refused, or hand it on with its whole body."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -58,7 +58,7 @@ class Limiter:
         return None
 
     async def _body(self, scope: Scope, receive: Receive) -> bytes | Response:
-        """Return the whole body, or why it is not taken."""
+        """Return the whole body, or the answer that refuses it."""
         limits, headers = self._limits, Headers(scope=scope)
         too_long = f"a body may have {limits.body_bytes} bytes"
         announced = headers.get("content-length", "0")
@@ -78,13 +78,13 @@ class Limiter:
             return problem(408, f"the body did not arrive within {limits.body_s:g} s", {"Connection": "close"})
         kind = headers.get("content-type", "").partition(";")[0].strip().lower()
         if body and kind != "application/json":
-            # A form of another site can send every other kind without asking.
-            return problem(415, f"a body is sent as application/json, not as {kind or 'nothing'}")
+            # Browsers let a form of another site send the other kinds without asking this service.
+            return problem(415, f"send the body as application/json, not as {kind or 'nothing'}")
         return bytes(body)
 
 
 def _again(body: bytes, receive: Receive) -> Receive:
-    """Return a way to receive a body that was read already, and then what follows it."""
+    """Return a `receive` that gives a body that was read already, and then what follows it."""
     left = [body]
 
     async def give() -> Message:

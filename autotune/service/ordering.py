@@ -1,4 +1,4 @@
-"""What clients send to start a study becomes an order, and an order what would start another one like it."""
+"""Orders: from the request that starts a study, and back to a request that starts another study like it."""
 
 from collections.abc import Collection
 from itertools import count
@@ -43,9 +43,9 @@ def order_of(entry: CatalogueStudy, new: NewStudy, by: str) -> Order:
     )
 
 
-def again_of(order: Order, taken: Collection[str]) -> NewStudy | None:
-    """Return what starts another study as this one was, under a name that is not `taken`; None if nothing can."""
-    return orderable(
+def order_like(order: Order, taken: Collection[str]) -> NewStudy | None:
+    """Return the request for another study like this one, under a name that is not `taken`; None if there is none."""
+    return new_study_or_none(
         study=order.study,
         name=free_name(order.name, taken),
         trials=order.trials,
@@ -57,8 +57,8 @@ def again_of(order: Order, taken: Collection[str]) -> NewStudy | None:
     )
 
 
-def orderable(**fields: Any) -> NewStudy | None:  # noqa: ANN401  whatever its fields hold
-    """Return a study to be started; None where clients cannot ask for it: the command line makes more trials."""
+def new_study_or_none(**fields: Any) -> NewStudy | None:  # noqa: ANN401  whatever its fields hold
+    """Return the request for a study; None if no client can send it: the command line allows more trials."""
     try:
         return NewStudy.model_validate(fields)
     except ValidationError:
@@ -66,18 +66,18 @@ def orderable(**fields: Any) -> NewStudy | None:  # noqa: ANN401  whatever its f
 
 
 def free_name(name: str, taken: Collection[str]) -> str:
-    """Return the name with the first number behind it with which it is not `taken`: qe-2."""
+    """Return the name with the first number that makes it free, such as qe-2."""
     ends = (f"-{number}" for number in count(2))
     return next(free for end in ends if (free := name[: _LONGEST_NAME - len(end)] + end) not in taken)
 
 
 def _in_seconds(duration_s: float) -> str:
-    """Write a duration as clients do, who write no exponents."""
+    """Write a duration without an exponent, which `parse_duration_s` does not read."""
     return f"{duration_s:.6f}".rstrip("0").rstrip(".") + "s"
 
 
 def _check_place(entry: CatalogueStudy, new: NewStudy) -> None:
-    """Check where the runs are to be made."""
+    """Check the cores and the launcher of a request."""
     for field in ("cores", "launcher"):
         if entry.ask_tell and getattr(new, field) is not None:
             msg = f"{field}: other programs make the runs of {entry.name!r}, so none is started here: leave it out"

@@ -1,4 +1,4 @@
-"""Problems: what is answered when a request cannot be done (RFC 9457)."""
+"""Problems: the answers to requests that cannot be carried out (RFC 9457)."""
 
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -19,7 +19,7 @@ MEDIA_TYPE = "application/problem+json"
 
 
 class Problem(BaseModel):
-    """Why a request could not be done: `detail` says what was given, the rule, and what to do."""
+    """Why a request was not carried out: `detail` says what was given, the rule, and what to do."""
 
     type: str = "about:blank"
     title: str
@@ -29,7 +29,7 @@ class Problem(BaseModel):
 
 
 class ProblemError(Exception):
-    """A request that cannot be done."""
+    """A request that cannot be carried out."""
 
     def __init__(self, status: int, detail: str, retry_after_s: int | None = None) -> None:
         """Answer `status` with `detail`; the client may try again after `retry_after_s` seconds."""
@@ -44,21 +44,21 @@ _STATUS = {DifferentStudyError: 409, StorageError: 503, BusyError: 409, CannotRu
 _WHY = {
     400: "The request is malformed, or names another host.",
     401: "A token is needed.",
-    403: "The request comes from another site.",
-    404: "There is no such thing.",
-    405: "That method is not for this address.",
+    403: "The token's scope is too small, the service is read-only, or the request comes from another site.",
+    404: "It does not exist.",
+    405: "The address does not have this method.",
     408: "The body did not arrive in time.",
     409: "Not in this state; `detail` says what is.",
-    410: "It is over.",
+    410: "The study is finished, or the lease has ended.",
     413: "The body is too long.",
     415: "The body is not JSON.",
     422: "The request breaks a rule; `detail` says which.",
-    503: "Too much at once, or the storage is away; come again after `Retry-After` seconds.",
+    503: "Too many requests at once, or the storage is away; ask again after `Retry-After` seconds.",
 }
 
 
 def answers(*codes: int) -> dict[int | str, dict[str, Any]]:
-    """Return the description of problems for OpenAPI; those that any request can meet are among them."""
+    """Return the OpenAPI description of problems: of these codes, and of those that every request can get."""
     schema = {"schema": {"$ref": "#/components/schemas/Problem"}}
     wanted = sorted({400, 401, 403, 422, 503, *codes})
     return {code: {"description": _WHY[code], "content": {MEDIA_TYPE: schema}} for code in wanted}
@@ -67,13 +67,13 @@ def answers(*codes: int) -> dict[int | str, dict[str, Any]]:
 def problem(
     status: int, detail: str, headers: dict[str, str] | None = None, fields: Mapping[str, str] | None = None
 ) -> JSONResponse:
-    """Return a problem as an answer."""
+    """Return the answer for a problem."""
     body = Problem(title=HTTPStatus(status).phrase, status=status, detail=with_tilde(detail), fields=dict(fields or {}))
     return JSONResponse(body.model_dump(), status, headers, MEDIA_TYPE)
 
 
 def handle_problems(app: FastAPI) -> None:
-    """Turn whatever goes wrong into a problem; nobody is shown a traceback."""
+    """Answer every error as a problem, never with a traceback."""
 
     @app.exception_handler(ProblemError)
     def _problem(request: Request, error: ProblemError) -> JSONResponse:
@@ -102,10 +102,10 @@ def handle_problems(app: FastAPI) -> None:
     @app.exception_handler(Exception)
     def _failed(request: Request, error: Exception) -> JSONResponse:
         del request, error  # the server's log has it
-        return problem(500, "this went wrong; the service's log says how")
+        return problem(500, "this failed by a mistake of the service; its log has the details")
 
 
 def _methods(request: Request) -> list[str]:
-    """Return the methods that an address has; the framework names those of one route only."""
+    """Return the methods of an address; the framework names those of one route only."""
     fitting = (route for route in request.app.routes if route.matches(request.scope)[0] is not Match.NONE)
     return sorted({method for route in fitting for method in getattr(route, "methods", None) or ()})

@@ -1,28 +1,28 @@
-"""Scopes: what a token may be used for."""
+"""Scopes: what the holder of a token may do."""
 
 from enum import StrEnum
 
-# What changes nothing, and what is asked with a body and changes nothing either.
+# Methods that change nothing, and the paths of questions that have a body and change nothing either.
 CHANGES_NOTHING = frozenset({"GET", "HEAD", "OPTIONS"})
 QUESTIONS = frozenset({"/predict", "/estimate"})
 _ASKING = ("/ask", "/tell", "/renew", "/hints")
 
 
 class Scope(StrEnum):
-    """What somebody may do; each may also do what those before it may."""
+    """What a token is for; each scope includes those before it."""
 
     LOOK = "look"
     ASK = "ask"
     OPERATE = "operate"
 
     def allows(self, other: "Scope") -> bool:
-        """Whether who may do this may do the other, too."""
+        """Return whether this scope includes the other one."""
         order = list(Scope)
         return order.index(self) >= order.index(other)
 
 
-def needed(method: str, path: str) -> Scope:
-    """Return what a request needs: whatever is not known to need less needs all."""
+def needed_scope(method: str, path: str) -> Scope:
+    """Return the scope that a request needs: the largest, unless a smaller one is known to be enough."""
     if method in CHANGES_NOTHING or path in QUESTIONS:
         return Scope.LOOK
     return Scope.ASK if method == "POST" and path.endswith(_ASKING) else Scope.OPERATE

@@ -1,4 +1,4 @@
-"""Studies: those in storage and those that were started here, and the actions that each allows."""
+"""Studies: the stored ones and those started here, their states, and what changes them."""
 
 import socket
 from collections.abc import Mapping
@@ -16,29 +16,32 @@ from autotune.results.estimate import Estimate
 from autotune.results.summary import Summary
 from autotune.service.asktell_studies import AskTellStudies
 from autotune.service.catalogue import Catalogue, CatalogueStudy
-from autotune.service.hub import LIST, News, Troubles
+from autotune.service.hub import LIST, News, TopicFailures
 from autotune.service.json_values import json_value, with_tilde
 from autotune.service.models.orders import NewStudy
 from autotune.service.models.studies import Known, RunningRun, StudyBrief, StudyDetail
-from autotune.service.ordering import again_of, free_name, order_of, orderable
+from autotune.service.ordering import free_name, new_study_or_none, order_like, order_of
 from autotune.service.problems import ProblemError
 from autotune.service.study_manager import ReadOnlyManager, StudyManager
-from autotune.service.summaries import StudySummaries, detail_of, own_name
+from autotune.service.summaries import StudySummaries, detail_of, file_name
 from autotune.storage.address import lock_path
 from autotune.storage.study_lock import works_here
 from autotune.storage.study_store import StudyStore
 from autotune.supervision import DesiredState, NameTakenError, Order, StateName, StudyState, StudySupervisor, Task
 
-_RESUMABLE_IDLE = "it was not started from a study in the catalogue, so it cannot be resumed here"
-_TOLD = "other programs make its runs; those that compare the winner with the default are handed out to them, too"
+_NOT_OF_CATALOGUE = "it was not started from a study in the catalogue, so it cannot be resumed here"
+_RUN_BY_OTHERS = "other programs make its runs, also those that compare the winner with the default"
 
 
 @dataclass(frozen=True)
 class StudiesSnapshot:
     """All studies at one moment.
 
-    `versions` are those in storage, `ordered` those that run as processes of their own, `open` those whose runs an
-    outside program makes; `workers` says who else of this host works on the others.
+    Attributes:
+        versions: versions of the studies in storage.
+        ordered: states of the studies that run as processes of their own.
+        open: states of the studies whose runs an outside program makes.
+        workers: for each other study that a process of this host works on, a sentence about that process.
     """
 
     versions: Mapping[str, int]
@@ -48,77 +51,77 @@ class StudiesSnapshot:
 
     @property
     def names(self) -> list[str]:
-        """All studies, by name."""
+        """The names of all studies, sorted."""
         return sorted({*self.versions, *self.ordered, *self.open})
 
     def state(self, name: str) -> StudyState:
-        """Return the state of a study; a study that is only in storage is idle, whoever works on it."""
+        """Return the state of a study; one that is only in storage is idle, also while another process works on it."""
         known = self.ordered.get(name) or self.open.get(name)
         return known or StudyState(name, StateName.IDLE, self.workers.get(name, ""))
 
 
 class Studies:
-    """What the routes need of studies."""
+    """The studies of a service. A study that is not there, or not in the right state, raises `ProblemError`."""
 
     def __init__(
         self,
         catalogue: Catalogue,
-        reading: StudySummaries,
+        summaries: StudySummaries,
         supervisor: StudySupervisor | ReadOnlyManager,
         opened: AskTellStudies | ReadOnlyManager,
     ) -> None:
         """Combine the catalogue, the storage, the supervisor and the ask-and-tell studies."""
         self._catalogue = catalogue
-        self._reading = reading
+        self._summaries = summaries
         self._supervisor = supervisor
         self._opened = opened
-        self._troubles = Troubles()
+        self._failures = TopicFailures()
 
-    def look(self) -> StudiesSnapshot:
-        """Return all studies as they stand now."""
-        versions, ordered, opened = self._reading.versions(), self._supervisor.states(), self._opened.states()
+    def snapshot(self) -> StudiesSnapshot:
+        """Return all studies at this moment."""
+        versions, ordered, opened = self._summaries.versions(), self._supervisor.states(), self._opened.states()
         workers = {}
         for name in versions.keys() - ordered.keys() - opened.keys():
-            holder = works_here(lock_path(self._reading.shelf.url, name))
+            holder = works_here(lock_path(self._summaries.stored.url, name))
             if holder is not None:
                 workers[name] = f"autotune (process {holder.pid}) works on it since {holder.since}"
         return StudiesSnapshot(versions, ordered, opened, workers)
 
     def briefs(self) -> list[StudyBrief]:
-        """Return all studies in short, by name."""
-        look = self.look()
-        return [self._brief(look, name) for name in look.names]
+        """Return the briefs of all studies, sorted by name."""
+        snapshot = self.snapshot()
+        return [self._brief(snapshot, name) for name in snapshot.names]
 
     def brief(self, name: str) -> StudyBrief:
-        """Return a study in short; a problem if there is none."""
-        return self._brief(self._found(name), name)
+        """Return the brief of a study."""
+        return self._brief(self._snapshot_with(name), name)
 
     def detail(self, name: str) -> StudyDetail:
-        """Return a study; a problem if there is none."""
-        return self._detail(self._found(name), name)
+        """Return the details of a study."""
+        return self._detail(self._snapshot_with(name), name)
 
     def summary(self, name: str) -> Summary:
-        """Return what storage has of a study; a problem if it has nothing."""
-        summary = self._reading.get(name)
+        """Return the summary of a stored study."""
+        summary = self._summaries.get(name)
         if summary is not None:
             return summary
-        self._found(name)
+        self._snapshot_with(name)
         raise ProblemError(404, f"study {name!r} has not measured anything yet")
 
     def known(self) -> list[Known]:
         """Return what is known to work: the best configuration of each program on each machine."""
-        return self._reading.known()
+        return self._summaries.known()
 
     def start(self, new: NewStudy, by: str) -> StudyBrief:
         """Start a study of the catalogue."""
-        entry = self._entry_of(new.study)
+        entry = self._catalogue_study(new.study)
         order = order_of(entry, new, by)
-        look = self.look()
-        before = look.state(order.name)
+        snapshot = self.snapshot()
+        before = snapshot.state(order.name)
         if before.order is not None and before.order.study != entry.name:
             raise NameTakenError(order.name, before.order.study)
-        if order.name in look.versions and before.state is StateName.IDLE:
-            self._check_same(order.name, entry)
+        if order.name in snapshot.versions and before.state is StateName.IDLE:
+            self._check_same_objective(order.name, entry)
         self._manager_for(entry).submit(order)
         return self.brief(order.name)
 
@@ -133,198 +136,198 @@ class Studies:
         return self.brief(name)
 
     def resume(self, name: str, by: str) -> StudyBrief:
-        """Resume a study; also one that was made from the command line, if the catalogue knows it."""
-        look = self._found(name)
-        manager = self._manager_in(look, name)
+        """Resume a study; also one from the command line, if its study file is in the catalogue."""
+        snapshot = self._snapshot_with(name)
+        manager = self._manager_in(snapshot, name)
         if manager is not None:
             manager.resume(name, by)
         else:
-            order = self._ordered(look, name)
-            self._manager_for(self._entry_of(order.study)).submit(order.model_copy(update={"by": by}))
+            order = self._order_of(snapshot, name)
+            self._manager_for(self._catalogue_study(order.study)).submit(order.model_copy(update={"by": by}))
         return self.brief(name)
 
     def extend(self, name: str, trials: int, by: str) -> StudyBrief:
-        """Make `trials` more trials of a study that does not run, and confirm the best anew."""
-        look = self._found(name)
-        order = self._ordered(look, name)
-        made = self._brief(look, name).trials
-        manager = self._manager_in(look, name) or self._manager_for(self._entry_of(order.study))
+        """Make `trials` more trials of a study that does not run, and confirm its best again."""
+        snapshot = self._snapshot_with(name)
+        order = self._order_of(snapshot, name)
+        made = self._brief(snapshot, name).trials
+        manager = self._manager_in(snapshot, name) or self._manager_for(self._catalogue_study(order.study))
         manager.submit(order.tuning(by, made + trials))
         return self.brief(name)
 
     def compare(self, name: str, task: Task, by: str) -> StudyBrief:
-        """Compare the winner of a study that does not run with the default in fresh runs, or take it apart."""
-        look = self._found(name)
-        order, summary = self._ordered(look, name), self.summary(name)
-        if name in look.open or self._entry_of(order.study).ask_tell:
-            raise ProblemError(409, f"study {name!r}: {_TOLD}")
+        """Compare the winner of a study that does not run with the default in fresh runs, or ablate it."""
+        snapshot = self._snapshot_with(name)
+        order, summary = self._order_of(snapshot, name), self.summary(name)
+        if name in snapshot.open or self._catalogue_study(order.study).ask_tell:
+            raise ProblemError(409, f"study {name!r}: {_RUN_BY_OTHERS}")
         if summary.definition.replay:
             raise ProblemError(409, f"study {name!r} is a replay of recorded runs: no other runs can be made of it")
         if summary.best is None or not summary.best.complete:
             raise ProblemError(409, f"study {name!r} has no winner yet: no valid trial is complete")
-        self._supervisor.submit(order.comparing(task, by, self._left(look, name, order)))
+        self._supervisor.submit(order.comparing(task, by, self._state_after(snapshot, name, order)))
         return self.brief(name)
 
     def estimate(self, new: NewStudy) -> Estimate | None:
-        """Return what a study would still cost, by what was measured of its study file; None where nothing was."""
-        entry, look = self._entry_of(new.study), self.look()
+        """Estimate the remaining cost of a study from trials of its study file; None without such trials."""
+        entry, snapshot = self._catalogue_study(new.study), self.snapshot()
         name, budget = new.name or entry.study.name, entry.study.budget
-        briefs = [self._brief(look, one) for one in look.versions]
+        briefs = [self._brief(snapshot, one) for one in snapshot.versions]
         like = [brief for brief in briefs if brief.study == entry.study.name and brief.trials and not brief.replay]
         made = next((brief.trials for brief in like if brief.name == name), 0)
         wanted = new.trials if isinstance(new.trials, int) else budget.most
-        # Of the same study first, then of this machine, then of the one that knows most.
+        # Prefer the study itself, then one of this machine, then the one with most trials.
         here = socket.gethostname()
         like.sort(key=lambda brief: (brief.name == name, brief.machine == here, brief.trials), reverse=True)
         workers = new.workers or budget.workers
-        found = (self._reading.estimate(brief.name, max(0, wanted - made), workers) for brief in like)
+        found = (self._summaries.estimate(brief.name, max(0, wanted - made), workers) for brief in like)
         return next(filter(None, found), None)
 
     def label(self, name: str, labels: Labels) -> StudyBrief:
-        """Note tags, a text, and whether a stored study is archived."""
-        if name not in self._found(name).versions:
+        """Store the tags and the note of a study, and whether it is archived."""
+        if name not in self._snapshot_with(name).versions:
             raise ProblemError(409, f"study {name!r} has not measured anything yet: there is nothing to note of it")
-        self._reading.note(name, labels)
+        self._summaries.note(name, labels)
         return self.brief(name)
 
     def delete(self, name: str) -> None:
-        """Delete a study that does not run; the folders of its runs stay where they are."""
-        look = self._found(name)
-        manager = self._manager_in(look, name)
+        """Delete a study that does not run; the folders of its runs stay."""
+        snapshot = self._snapshot_with(name)
+        manager = self._manager_in(snapshot, name)
         if manager is not None:
             manager.release(name)
-        with unused(self._reading.shelf.url, name, "deleted") if name in look.versions else nullcontext():
+        with unused(self._summaries.stored.url, name, "deleted") if name in snapshot.versions else nullcontext():
             if manager is not None:
                 manager.forget(name)
-            if name in look.versions:
-                self._reading.remove(name)
+            if name in snapshot.versions:
+                self._summaries.remove(name)
 
     def charts(self, name: str) -> Mapping[str, Chart]:
-        """Return the charts that a study has, by name; a problem if there is none."""
-        self._found(name)
+        """Return the charts of a study, by name."""
+        self._snapshot_with(name)
         self.summary(name)
-        return self._reading.charts(name)
+        return self._summaries.charts(name)
 
     def chart(self, name: str, picture: str) -> Chart | None:
-        """Return one of them; None where a study does not have it."""
+        """Return a chart of a study; None if it has no such chart."""
         self.summary(name)
-        return self._reading.chart(name, picture)
+        return self._summaries.chart(name, picture)
 
     def store(self, name: str) -> StudyStore:
-        """Return what storage has of a study; a problem if there is none."""
-        self._found(name)
-        return self._reading.shelf.open(name)
+        """Open a stored study for reading."""
+        self._snapshot_with(name)
+        return self._summaries.stored.open(name)
 
     def log(self, name: str, lines: int) -> str:
         """Return the last lines of a study's log."""
-        look = self._found(name)
-        if name not in look.ordered:
+        snapshot = self._snapshot_with(name)
+        if name not in snapshot.ordered:
             return ""
         return with_tilde(self._supervisor.log(name, lines))
 
     def news(self, stamps: Mapping[str, str]) -> Mapping[str, News]:
-        """Return the news of topics whose stamps have changed: see `hub.Look`."""
-        look = self.look()
+        """Return the news of topics whose stamps have changed: see `hub.ReadNews`."""
+        snapshot = self.snapshot()
         changed = {}
         for topic, stamp in stamps.items():
-            newest = self._stamp(look, topic)
+            newest = self._stamp(snapshot, topic)
             if newest != stamp:
-                with self._troubles.apart(topic):
-                    changed[topic] = self._news(look, topic, newest)
+                with self._failures.contain(topic):
+                    changed[topic] = self._news(snapshot, topic, newest)
         return changed
 
-    def _news(self, look: StudiesSnapshot, topic: str, stamp: str) -> News:
+    def _news(self, snapshot: StudiesSnapshot, topic: str, stamp: str) -> News:
         if topic == LIST:
-            return News(stamp, "studies", [self._brief(look, name).model_dump(mode="json") for name in look.names])
-        if topic in look.names:
-            return News(stamp, "study", self._detail(look, topic).model_dump(mode="json"))
+            briefs = [self._brief(snapshot, name).model_dump(mode="json") for name in snapshot.names]
+            return News(stamp, "studies", briefs)
+        if topic in snapshot.names:
+            return News(stamp, "study", self._detail(snapshot, topic).model_dump(mode="json"))
         return News(stamp, "gone", {"name": topic})
 
-    def _stamp(self, look: StudiesSnapshot, topic: str) -> str:
-        """Return a word that changes when there is news on a topic."""
-        names = look.names if topic == LIST else [topic]
-        parts = [
-            f"{name} {look.versions.get(name)} {look.state(name).state} {look.state(name).message}" for name in names
-        ]
-        if topic in look.ordered:
+    def _stamp(self, snapshot: StudiesSnapshot, topic: str) -> str:
+        """Return a digest that changes when there is news on a topic."""
+        names = snapshot.names if topic == LIST else [topic]
+        states = {name: snapshot.state(name) for name in names}
+        parts = [f"{name} {snapshot.versions.get(name)} {states[name].state} {states[name].message}" for name in names]
+        if topic in snapshot.ordered:
             parts.append(str(self._supervisor.status(topic).get("written")))
         return blake2b("\n".join(parts).encode(), digest_size=8).hexdigest()
 
-    def _found(self, name: str) -> StudiesSnapshot:
-        look = self.look()
-        if name not in look.names:
+    def _snapshot_with(self, name: str) -> StudiesSnapshot:
+        snapshot = self.snapshot()
+        if name not in snapshot.names:
             raise ProblemError(404, f"there is no study {name!r}")
-        return look
+        return snapshot
 
     def _manager(self, name: str, verb: str) -> StudyManager:
-        manager = self._manager_in(self._found(name), name)
+        manager = self._manager_in(self._snapshot_with(name), name)
         if manager is None:
             raise ProblemError(409, f"study {name!r} is idle: {verb} needs one that was started here")
         return manager
 
-    def _manager_in(self, look: StudiesSnapshot, name: str) -> StudyManager | None:
+    def _manager_in(self, snapshot: StudiesSnapshot, name: str) -> StudyManager | None:
         """Return the manager that has a study; None for a study that only storage knows."""
-        if name in look.open:
+        if name in snapshot.open:
             return self._opened
-        return self._supervisor if name in look.ordered else None
+        return self._supervisor if name in snapshot.ordered else None
 
     def _manager_for(self, entry: CatalogueStudy) -> StudyManager:
         """Return the manager that starts a study of the catalogue."""
         return self._opened if entry.ask_tell else self._supervisor
 
-    def _entry_of(self, study: str) -> CatalogueStudy:
-        """Return a study of the catalogue; a problem if it has none of that name."""
+    def _catalogue_study(self, study: str) -> CatalogueStudy:
+        """Return the study of that name in the catalogue."""
         entry = self._catalogue.find(study)
         if entry is None:
             known = ", ".join(one.name for one in self._catalogue.entries()) or "nothing"
             raise ProblemError(404, f"the catalogue has no study {study!r}; it has: {known}")
         return entry
 
-    def _ordered(self, look: StudiesSnapshot, name: str) -> Order:
-        """Return the order of a study, or one as resumes it; a problem if it is from no study of the catalogue."""
-        order = look.state(name).order
+    def _order_of(self, snapshot: StudiesSnapshot, name: str) -> Order:
+        """Return the order of a study, or the order that resumes one of the command line."""
+        order = snapshot.state(name).order
         if order is not None:
             return order
-        entry = self._origin(name)
+        entry = self._catalogue_origin(name)
         if entry is None:
-            raise ProblemError(409, f"study {name!r} is idle: {_RESUMABLE_IDLE}")
+            raise ProblemError(409, f"study {name!r} is idle: {_NOT_OF_CATALOGUE}")
         return Order(study=entry.name, file=entry.file, name=name)
 
-    def _left(self, look: StudiesSnapshot, name: str, order: Order) -> DesiredState | None:
-        """Return how a study's tuning stands, for when a comparison is done: paused, stopped, or finished (None)."""
+    def _state_after(self, snapshot: StudiesSnapshot, name: str, order: Order) -> DesiredState | None:
+        """Return the state that a study has again after a comparison: paused, stopped, or finished (None)."""
         if order.task is not Task.TUNE:
             return order.left
-        match look.state(name).state:
+        match snapshot.state(name).state:
             case StateName.PAUSED:
                 return DesiredState.PAUSE
             case StateName.STOPPED | StateName.FAILED:
                 return DesiredState.STOP
             case StateName.IDLE:
-                brief = self._brief(look, name)
+                brief = self._brief(snapshot, name)
                 return DesiredState.STOP if brief.trials < (brief.budget or 0) else None
             case _:
                 return None
 
-    def _origin(self, name: str) -> CatalogueStudy | None:
-        """Return the study of the catalogue from which a stored study was made."""
-        summary = self._reading.get(name)
-        return None if summary is None else self._catalogue.find(own_name(summary))
+    def _catalogue_origin(self, name: str) -> CatalogueStudy | None:
+        """Return the study of the catalogue that a stored study was made from."""
+        summary = self._summaries.get(name)
+        return None if summary is None else self._catalogue.find(file_name(summary))
 
-    def _check_same(self, name: str, entry: CatalogueStudy) -> None:
-        summary = self._reading.get(name)
+    def _check_same_objective(self, name: str, entry: CatalogueStudy) -> None:
+        summary = self._summaries.get(name)
         if summary is not None and summary.definition.objective != entry.study.objective:
             there = summary.definition.objective
             raise BusyError(
                 f"there is a study {name!r} of objective {there!r}, not {entry.study.objective!r}: choose another name"
             )
 
-    def _brief(self, look: StudiesSnapshot, name: str) -> StudyBrief:
-        return StudyBrief(**self._brief_fields(look, name))
+    def _brief(self, snapshot: StudiesSnapshot, name: str) -> StudyBrief:
+        return StudyBrief(**self._brief_fields(snapshot, name))
 
-    def _brief_fields(self, look: StudiesSnapshot, name: str) -> dict[str, Any]:
-        state = look.state(name)
-        version = look.versions.get(name)
-        entry = self._entry(state.order) if version is None else None
+    def _brief_fields(self, snapshot: StudiesSnapshot, name: str) -> dict[str, Any]:
+        state = snapshot.state(name)
+        version = snapshot.versions.get(name)
+        entry = self._entry_or_none(state.order) if version is None else None
         fields: dict[str, Any] = {
             "study": state.order.study if state.order is not None else "",
             "objective": entry.study.objective if entry is not None else "",
@@ -344,60 +347,60 @@ class Studies:
         unread = ""
         if version is not None:
             try:
-                fields |= self._reading.brief(name, version)
+                fields |= self._summaries.brief(name, version)
             except StorageError as error:
-                unread = str(error)  # the others can be listed all the same
+                unread = str(error)  # the other studies are listed all the same
         if state.order is not None:
             fields["by"] = state.order.by or fields["by"]
         if state.order is not None and isinstance(state.order.trials, int):
             fields["budget"] = state.order.trials
-        # Whatever ended it: a study in which nothing worked has failed.
+        # A study in which every trial failed has failed, however it ended.
         failed = state.state is StateName.FINISHED and fields["trouble"]
         return fields | {
             "name": name,
             "state": (StateName.FAILED if failed else state.state).value,
             "message": with_tilde("\n".join(filter(None, (state.message, unread)))),
-            "ask_tell": name in look.open,
+            "ask_tell": name in snapshot.open,
         }
 
-    def _entry(self, order: Order | None) -> CatalogueStudy | None:
-        """Return the study that was ordered; None if its file was removed from the catalogue meanwhile."""
+    def _entry_or_none(self, order: Order | None) -> CatalogueStudy | None:
+        """Return the study that was ordered; None if its file is no longer in the catalogue."""
         try:
             return self._catalogue.find(order.study) if order is not None else None
         except StudyFileError:
             return None
 
-    def _detail(self, look: StudiesSnapshot, name: str) -> StudyDetail:
-        fields = self._brief_fields(look, name)
-        version = look.versions.get(name)
+    def _detail(self, snapshot: StudiesSnapshot, name: str) -> StudyDetail:
+        fields = self._brief_fields(snapshot, name)
+        version = snapshot.versions.get(name)
         if version is None:
             own: dict[str, Any] = {"ledger": {}, "workload": {}, "noise": ""}
             own |= dict.fromkeys(("incumbent", "default", "simplified", "verdict_detail", "first_error"))
         else:
-            own = detail_of(self._reading.summary(name, version))
-        status = self._status(look, name)
+            own = detail_of(self._summaries.summary(name, version))
+        status = self._status(snapshot, name)
         return StudyDetail(
             **fields,
             **own,
-            again=self._again(look, name, fields),
+            again=self._order_like(snapshot, name, fields),
             version=version or 0,
             phase=str(status.get("phase", "")),
             left_s=status.get("left_s"),
             running=[RunningRun(**json_value(run)) for run in status.get("running", ())],
         )
 
-    def _again(self, look: StudiesSnapshot, name: str, fields: Mapping[str, Any]) -> NewStudy | None:
-        order, study = look.state(name).order, fields["study"]
+    def _order_like(self, snapshot: StudiesSnapshot, name: str, fields: Mapping[str, Any]) -> NewStudy | None:
+        order, study = snapshot.state(name).order, fields["study"]
         if not self._catalogue.has(order.study if order is not None else study):
             return None
-        # Of a study from the command line it is known what it was made of, and how large it is.
+        # A study of the command line has no order: its study file and its size are in the storage.
         if order is None:
-            return orderable(study=study, name=free_name(name, look.names), trials=fields["budget"])
-        return again_of(order, look.names)
+            return new_study_or_none(study=study, name=free_name(name, snapshot.names), trials=fields["budget"])
+        return order_like(order, snapshot.names)
 
-    def _status(self, look: StudiesSnapshot, name: str) -> Mapping[str, Any]:
-        manager = self._manager_in(look, name)
+    def _status(self, snapshot: StudiesSnapshot, name: str) -> Mapping[str, Any]:
+        manager = self._manager_in(snapshot, name)
         status = manager.status(name) if manager is not None else {}
-        # What runs again has not written anew yet how it stands.
-        starts = look.state(name).state is StateName.RUNNING and status.get("phase", ENDED) == ENDED
+        # A study that has just been started again has not replaced its status file yet.
+        starts = snapshot.state(name).state is StateName.RUNNING and status.get("phase", ENDED) == ENDED
         return {"phase": STARTING} if starts else status

@@ -1,4 +1,4 @@
-"""The managers of studies that the service talks to: of processes of their own, and of open ask-and-tell studies."""
+"""Study managers: the protocol of those that carry out orders, and the manager of a service that is read-only."""
 
 from collections.abc import Mapping
 from typing import Any, NoReturn, Protocol
@@ -13,7 +13,10 @@ READ_ONLY = (
 
 
 class StudyManager(Protocol):
-    """Carries out what users want of the studies that were started here. Every verb raises `NotAllowedError`."""
+    """Carries out orders for the studies that were started here.
+
+    Every method that changes a study raises `NotAllowedError` if the study's state does not allow that.
+    """
 
     def submit(self, order: Order) -> StudyState:
         """Start a study, or resume a stopped one with the new order."""
@@ -32,24 +35,24 @@ class StudyManager(Protocol):
         ...
 
     def release(self, name: str) -> None:
-        """Let go of a study that is to be deleted, so that its lock can be taken."""
+        """Give up the lock of a study that is to be deleted."""
         ...
 
     def forget(self, name: str) -> None:
-        """Remove what is known of a study here; storage keeps it."""
+        """Remove the order of a study; the storage keeps the study."""
         ...
 
     def states(self) -> Mapping[str, StudyState]:
-        """Return how the studies stand, by name."""
+        """Return the states of the studies, by name."""
         ...
 
     def status(self, name: str) -> Mapping[str, Any]:
-        """Return what runs now, and how much is left; empty while nothing is known."""
+        """Return the runs in flight and the time left; empty while that is not known."""
         ...
 
 
 class ReadOnlyManager:
-    """The manager of a read-only service: it has no studies, and refuses every verb."""
+    """The manager of a read-only service: it has no studies, and refuses every order."""
 
     def submit(self, order: Order) -> StudyState:
         """Refuse to start a study."""
@@ -64,7 +67,7 @@ class ReadOnlyManager:
     resume = stop = pause
 
     def release(self, name: str) -> None:
-        """Refuse to let go of a study that is to be deleted."""
+        """Refuse."""
         del name
         self._refuse()
 
@@ -75,12 +78,12 @@ class ReadOnlyManager:
         return {}
 
     def status(self, name: str) -> Mapping[str, Any]:
-        """Return nothing: what runs now is known to the service that looks after it."""
+        """Return nothing: only the service that runs a study knows its runs in flight."""
         del name
         return {}
 
     def log(self, name: str, lines: int = 200) -> str:
-        """Return no line."""
+        """Return an empty log."""
         del name, lines
         return ""
 

@@ -1,4 +1,4 @@
-"""Summaries of stored studies, as the service answers them. A summary is kept until its study changes."""
+"""Summaries of stored studies, in the forms that the service answers. Each is cached until its study changes."""
 
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,8 +32,8 @@ from autotune.storage.studies import StoredStudies
 from objectives.base import Metric
 
 _KEPT = 64
-# A summary that took longer than `_LONG_S` serves for a while, though there is news: many clients may ask at once,
-# and the search needs the processor, too.
+# A summary that took longer than `_LONG_S` is served for `_SERVES` times as long, even if its study has changed: many
+# clients may ask at once, and the search needs the processor, too.
 _LONG_S = 0.5
 _SERVES = 4.0
 _KEPT_BRIEFS = 4096
@@ -41,7 +41,7 @@ _KEPT_BRIEFS = 4096
 
 @dataclass
 class _Kept:
-    """A summary, the study that it is of as it was read, its version, and a lock so that it is worked out once."""
+    """A summary with the version of its study, the study as it was read, and a lock so that it is computed once."""
 
     lock: Lock = field(default_factory=Lock)
     version: int | None = None
@@ -51,49 +51,49 @@ class _Kept:
 
 
 class StudySummaries:
-    """The studies of a storage as they stand."""
+    """The studies of a storage as they are now."""
 
-    def __init__(self, shelf: StoredStudies) -> None:
-        """Read from `shelf`."""
-        self.shelf = shelf
+    def __init__(self, stored: StoredStudies) -> None:
+        """Read from `stored`."""
+        self.stored = stored
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
         self._lock = Lock()
-        self._charts = lru_cache(maxsize=_KEPT)(self._drawn)
+        self._charts = lru_cache(maxsize=_KEPT)(self._charts_at)
         self._importance = lru_cache(maxsize=_KEPT)(self._importance_at)
-        # The list needs all studies: with a cache as small as that of summaries, each look would read them all again.
-        self._briefs = lru_cache(maxsize=_KEPT_BRIEFS)(self._in_short)
+        # The list needs all studies: with a cache as small as that of summaries, each request would read all again.
+        self._briefs = lru_cache(maxsize=_KEPT_BRIEFS)(self._brief_at)
         self._known = lru_cache(maxsize=_KEPT_BRIEFS)(self._known_at)
 
-    def _drawn(self, name: str, version: int) -> Mapping[str, Chart]:
+    def _charts_at(self, name: str, version: int) -> Mapping[str, Chart]:
         store, summary = self._as_read(name, version)
-        with self._serving_for(name):
+        with self._extend_if_slow(name):
             drawn = charts_of(summary, stored_brackets(store), table=table_of(store))
             charts = [*drawn, timeline(summary, store.runs())]
         return {chart.name: chart for chart in charts if chart is not None}
 
     def _importance_at(self, name: str, version: int) -> Chart | None:
         summary = self.summary(name, version)
-        with self._serving_for(name):
+        with self._extend_if_slow(name):
             return importance(summary)
 
     @contextmanager
-    def _serving_for(self, name: str) -> Iterator[None]:
-        """Let what takes long to make serve for a while."""
-        kept, begun = self._keep(name), monotonic()
+    def _extend_if_slow(self, name: str) -> Iterator[None]:
+        """Serve a study's present version for longer if what is done here takes long."""
+        kept, begun = self._entry(name), monotonic()
         yield
         if (took_s := monotonic() - begun) > _LONG_S:
             kept.until = max(kept.until, monotonic() + _SERVES * took_s)
 
-    def _in_short(self, name: str, version: int) -> Mapping[str, Any]:
+    def _brief_at(self, name: str, version: int) -> Mapping[str, Any]:
         study, summary = self._as_read(name, version)
-        return brief_of(summary) | _noted(study)
+        return brief_of(summary) | _notes_of(study)
 
     def brief(self, name: str, version: int) -> Mapping[str, Any]:
-        """Return a stored study in short, at `version` or later; raises the errors of `summary`."""
+        """Return the brief of a study, at `version` or later. Raises the errors of `summary`."""
         return self._briefs(name, version)
 
     def summary(self, name: str, version: int) -> Summary:
-        """Return how a study stands, at `version` or later.
+        """Return the summary of a study, at `version` or later.
 
         Raises:
             StorageError: there is none of that name, or the storage cannot be read.
@@ -102,18 +102,18 @@ class StudySummaries:
 
     def _as_read(self, name: str, version: int) -> tuple[ReadableStudy, Summary]:
         """Return a study at `version` or later, as it was read then, and its summary."""
-        kept = self._keep(name)
+        kept = self._entry(name)
         with kept.lock:
             if kept.study is None or kept.summary is None or kept.version != version:
                 begun = monotonic()
-                study = self.shelf.snapshot(name)
+                study = self.stored.snapshot(name)
                 summary = self._read(name, study)
                 kept.study, kept.summary, kept.version = study, summary, version
                 took_s = monotonic() - begun
                 kept.until = monotonic() + (_SERVES * took_s if took_s > _LONG_S else 0.0)
             return kept.study, kept.summary
 
-    def _keep(self, name: str) -> _Kept:
+    def _entry(self, name: str) -> _Kept:
         with self._lock:
             kept = self._kept.get(name)
             if kept is None:
@@ -124,34 +124,34 @@ class StudySummaries:
             return kept
 
     def remove(self, name: str) -> None:
-        """Throw a study away.
+        """Remove a study from the storage.
 
         Raises:
             StorageError: there is none of that name, or the storage cannot be written.
         """
-        self.shelf.remove(name)
+        self.stored.remove(name)
         with self._lock:
             self._kept.pop(name, None)
 
     def note(self, name: str, labels: Labels) -> None:
-        """Store what users note of a study.
+        """Store the labels of a study.
 
         Raises:
             StorageError: there is none of that name, or the storage cannot be written.
         """
-        self.shelf.note(name, labels)
+        self.stored.note(name, labels)
         with self._lock:
             self._kept.pop(name, None)
 
     def versions(self) -> Mapping[str, int]:
-        """Return the versions of all studies, by name: of one that takes long to read, not always the newest.
+        """Return the versions of all studies, by name; a study that takes long to read may have an older one.
 
         Raises:
             StorageError: the storage cannot be read.
         """
-        return {name: self._served(name, newest) for name, newest in self.shelf.versions().items()}
+        return {name: self._served_version(name, newest) for name, newest in self.stored.versions().items()}
 
-    def _served(self, name: str, newest: int) -> int:
+    def _served_version(self, name: str, newest: int) -> int:
         kept = self._kept.get(name)
         return newest if kept is None or kept.version is None or monotonic() >= kept.until else kept.version
 
@@ -163,7 +163,7 @@ class StudySummaries:
             raise StorageError(msg) from error
 
     def known(self) -> list[Known]:
-        """Return what all studies know together, without those that cannot be read.
+        """Return the best known configurations of all studies that can be read.
 
         Raises:
             StorageError: the storage cannot be read.
@@ -176,7 +176,7 @@ class StudySummaries:
         return [Known(**json_value(asdict(known)) | {"metric": metric_model(known.metric)}) for known in best]
 
     def estimate(self, name: str, trials: int, workers: int) -> Estimate | None:
-        """Return what `trials` more trials of a study cost, `workers` side by side; None where too little was measured.
+        """Estimate the cost of `trials` more trials of a study, `workers` at a time; None if too few were measured.
 
         Raises:
             StorageError: there is none of that name, or the storage cannot be read.
@@ -192,7 +192,7 @@ class StudySummaries:
         return self.versions().get(name)
 
     def charts(self, name: str) -> Mapping[str, Chart]:
-        """Return the charts that a study has, by name.
+        """Return the charts of a study, by name.
 
         Raises:
             StorageError: there is none of that name, or the storage cannot be read.
@@ -202,29 +202,29 @@ class StudySummaries:
         return {chart.name: chart for chart in charts}
 
     def chart(self, name: str, picture: str) -> Chart | None:
-        """Return one of them, or None; the importance is worked out only if it is asked for. Raises as `charts`."""
+        """Return a chart of a study, or None; the importance is computed only on demand. Raises as `charts`."""
         version = self.version(name) or 0
         return self._importance(name, version) if picture == IMPORTANCE else self._charts(name, version).get(picture)
 
     def get(self, name: str) -> Summary | None:
-        """Return how a study stands now; None if there is none."""
+        """Return the newest summary of a study; None if there is none."""
         version = self.version(name)
         if version is None:
             return None
         try:
             return self.summary(name, version)
         except StorageError:
-            if self.version(name) is None:  # thrown away meanwhile
+            if self.version(name) is None:  # removed meanwhile
                 return None
             raise
 
 
 def brief_of(summary: Summary) -> dict[str, Any]:
-    """Return what storage knows of a study in short, without its state."""
+    """Return the brief of a stored study, without its state."""
     definition, standings = summary.definition, summary.standings
     best, baseline, speed_up = summary.best, standings.baseline, summary.speed_up
     return {
-        "study": own_name(summary),
+        "study": file_name(summary),
         "objective": definition.objective,
         "metric": metric_model(standings.metric),
         "trials": summary.finished,
@@ -241,8 +241,8 @@ def brief_of(summary: Summary) -> dict[str, Any]:
     }
 
 
-def _noted(study: ReadableStudy) -> dict[str, Any]:
-    """Return when the first and the newest run of a study began, whose it is, and what its users have noted."""
+def _notes_of(study: ReadableStudy) -> dict[str, Any]:
+    """Return when the first and the newest run of a study began, its user, and its labels."""
     runs = [run for run in study.runs() if run.started]
     first, last = (ends(runs, key=lambda run: run.started, default=None) for ends in (min, max))
     return {
@@ -253,13 +253,13 @@ def _noted(study: ReadableStudy) -> dict[str, Any]:
     }
 
 
-def own_name(summary: Summary) -> str:
-    """Return the name that a stored study's file has."""
+def file_name(summary: Summary) -> str:
+    """Return the name in a stored study's file."""
     return summary.study.name
 
 
 def trouble_of(summary: Summary) -> str:
-    """Say that every trial failed, and why the first did; empty where one has worked."""
+    """Return a sentence that every trial failed, with the first failure; empty if a trial has worked."""
     count, first = summary.standings.nothing_worked, first_error(summary)
     if not count or first is None:
         return ""
@@ -267,13 +267,13 @@ def trouble_of(summary: Summary) -> str:
 
 
 def first_error(summary: Summary) -> FirstError | None:
-    """Return why the first trial failed that did; None where none has."""
+    """Return the first failure; None without one."""
     failed = next((trial for trial in summary.trials if trial.state is State.FAILED), None)
     return None if failed is None else FirstError(trial=failed.number, message=with_tilde(failed.message))
 
 
 def detail_of(summary: Summary) -> dict[str, Any]:
-    """Return what storage knows of a study beyond the brief."""
+    """Return the details of a stored study, beyond its brief."""
     values = summary.to_dict()
     standings = summary.standings
     return {
@@ -289,7 +289,7 @@ def detail_of(summary: Summary) -> dict[str, Any]:
 
 
 def metric_model(metric: Metric) -> MetricModel:
-    """Return what is optimised."""
+    """Return the metric that is optimised."""
     return MetricModel(name=metric.name, unit=metric.unit, direction=metric.direction, quality=metric.is_quality)
 
 
@@ -313,9 +313,9 @@ def rows_of(summary: Summary, after: int, limit: int) -> tuple[list[TrialRow], i
 
 
 def row_models(summary: Summary, trials: Sequence[TrialRecord]) -> list[TrialRow]:
-    """Return trials as the service lists them."""
+    """Return the rows of trials."""
     columns = trial_columns(summary.standings, summary.definition)
-    # Of two columns with the same name the first one is meant here: the other one is a metric, or a parameter.
+    # Of two columns with the same name the first is the service's: the other is a metric or a parameter.
     shown = {column.name: column for column in reversed(columns) if column.name in TrialRow.model_fields}
     return [
         TrialRow.model_validate(

@@ -45,7 +45,7 @@ def start_token(host: str, port: int) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class KeptToken:
-    """What is kept of a token: its SHA-256, when it was made, what it may do, and when it expires, if it does."""
+    """The record of a token: its SHA-256, when it was made, its scope, and when it expires, if it does."""
 
     sha256: str
     made: str
@@ -54,10 +54,10 @@ class KeptToken:
 
     @classmethod
     def read(cls, record: Mapping[str, Any]) -> "KeptToken":
-        """Read what `asdict` writes.
+        """Read a record that `asdict` wrote.
 
         Raises:
-            ValueError, TypeError: it is something else.
+            ValueError, TypeError: it is not such a record.
         """
         kept = cls(**{**record, "scope": Scope(record["scope"])})
         for moment in filter(None, (kept.made, kept.expires)):
@@ -69,36 +69,35 @@ class KeptToken:
 
     @property
     def expired(self) -> bool:
-        """Whether its time is over."""
+        """Whether the token has expired."""
         return self.expires is not None and datetime.fromisoformat(self.expires) <= datetime.now(UTC)
 
 
 @dataclass(frozen=True)
 class Grant:
-    """Whose a token is, and what it may do."""
+    """The owner of a token, and its scope."""
 
     owner: str
     scope: Scope
 
 
 class TokenBook:
-    """The tokens of a service, in a file that only its user reads.
+    """The tokens of a service, in a file that only its user can read.
 
-    A token has 256 random bits, so that nobody guesses it: a slow hash, which is for words that people choose, would
-    make nothing safer.
+    A token has 256 random bits: nobody guesses it, so a slow hash, as for passwords, would not make it safer.
     """
 
     def __init__(self, path: Path) -> None:
-        """Use a file, which need not be there."""
+        """Use a file, which need not exist."""
         self._path = path
         self._known: Mapping[str, KeptToken] = {}
         self._read_at: tuple[int, int] | None = None
 
     def add(self, name: str, scope: Scope = Scope.OPERATE, expires_s: float | None = None) -> str:
-        """Make a token for somebody, and return it: it cannot be read again.
+        """Make a token for a user, and return it: it cannot be read again.
 
         Raises:
-            AutotuneError: the name is not one, or has a token.
+            AutotuneError: the name is not valid, or has a token.
             StorageError: the file cannot be written.
         """
         if not TOKEN_NAME.fullmatch(name):
@@ -110,7 +109,7 @@ class TokenBook:
         except OverflowError:
             msg = "--expires is more than the calendar has; leave it out for a token that does not expire"
             raise AutotuneError(msg) from None
-        with self._alone() as known:
+        with self._locked() as known:
             if name in known and not known[name].expired:
                 msg = (
                     f"{name!r} has a token, which cannot be shown again: remove it first "
@@ -123,20 +122,20 @@ class TokenBook:
         return token
 
     def remove(self, name: str) -> None:
-        """Forget somebody's token; a running service refuses it from the next request on.
+        """Remove a user's token; a running service refuses it from the next request on.
 
         Raises:
-            AutotuneError: nobody of that name has one.
+            AutotuneError: no user of that name has one.
             StorageError: the file cannot be written.
         """
-        with self._alone() as known:
+        with self._locked() as known:
             if name not in known:
                 msg = f"nobody called {name!r} has a token; there are: {', '.join(known) or 'none'}"
                 raise AutotuneError(msg)
             self._write({owner: kept for owner, kept in known.items() if owner != name})
 
     def known(self) -> Mapping[str, KeptToken]:
-        """Return what is kept of each token, by name; read again when the file has changed.
+        """Return the record of each token, by name; the file is read again when it has changed.
 
         Raises:
             StorageError: the file cannot be read.
@@ -164,7 +163,7 @@ class TokenBook:
             return file.read()
 
     def grant(self, token: str) -> Grant | None:
-        """Return whose a token is, or None. The time of the look-up reveals nothing of the tokens."""
+        """Return the owner and scope of a token, or None. The time that this takes does not depend on the tokens."""
         digest = _digest(token)
         # Every token is compared, also after a match.
         matching = [
@@ -175,8 +174,8 @@ class TokenBook:
         return matching[0] if matching else None
 
     @contextmanager
-    def _alone(self) -> Iterator[Mapping[str, KeptToken]]:
-        """Keep others from changing the tokens, so that no change is lost: least of all that one was removed."""
+    def _locked(self) -> Iterator[Mapping[str, KeptToken]]:
+        """Hold the lock of the file, so that no change is lost, least of all a removal."""
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW

@@ -1,4 +1,4 @@
-"""What clients send to start a study, and what they may choose from, as JSON."""
+"""Orders as JSON: what clients send to start or change a study, and what they can choose from."""
 
 from typing import Annotated, Literal
 
@@ -11,18 +11,18 @@ from autotune.supervision import CORES
 
 
 class CatalogueEntry(BaseModel):
-    """A study that may be started. The runs of an `ask_tell` one are made by other programs."""
+    """A study that may be started. Other programs make the runs if it is `ask_tell`."""
 
     name: str
     objective: str
     description: str
     trials: int | Literal["auto"]
     ask_tell: bool
-    parameters: list[str] = Field(description="Those of the study file; an objective may bring more.")
+    parameters: list[str] = Field(description="Those of the study file; an objective may add some.")
 
 
 class NewStudy(Given):
-    """A study to be started: one of the catalogue, and how much it may spend."""
+    """The order to start a study of the catalogue, with its budget."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -32,7 +32,7 @@ class NewStudy(Given):
 
     study: str = Field(description="The name of a study of the catalogue.", max_length=200)
     name: Annotated[str, Field(pattern=NAME, max_length=100)] | None = Field(
-        None, description="What it is called in storage; the catalogue's name unless given."
+        None, description="Its name in the storage; the catalogue's name unless given."
     )
     trials: Annotated[int, Field(ge=1, le=100_000)] | Literal["auto"] | None = Field(
         None, description="The total number of trials."
@@ -40,18 +40,18 @@ class NewStudy(Given):
     timeout: Annotated[str, Field(max_length=20)] | None = Field(
         None, description="No new trial after that: 90s, 15m, 1h30m.", examples=["1h30m"]
     )
-    workers: Annotated[int, Field(ge=1, le=10_000)] | None = Field(None, description="Trials side by side.")
+    workers: Annotated[int, Field(ge=1, le=10_000)] | None = Field(None, description="Trials at a time.")
     seed: Annotated[int, Field(ge=0, lt=2**32)] | None = Field(None, description="Seed of the search.")
     cores: Annotated[str, Field(pattern=CORES, max_length=200)] | None = Field(
         None, description="Use only these cores of the service's host.", examples=["0-3,8"]
     )
     launcher: Annotated[str, Field(max_length=50)] | None = Field(
-        None, description="What starts runs, one of `/launchers`; the study file's unless given."
+        None, description="The launcher of runs, one of `/launchers`; the study file's unless given."
     )
 
 
 class MoreTrials(Given):
-    """How many trials are to be made beyond those that there are."""
+    """How many more trials to make."""
 
     model_config = ConfigDict(extra="forbid", strict=True, json_schema_extra={"examples": [{"trials": 20}]})
 
@@ -59,7 +59,7 @@ class MoreTrials(Given):
 
 
 class NewLabels(Given):
-    """What is noted of a study from now on, instead of what was."""
+    """The labels of a study, which replace the earlier ones."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -75,13 +75,13 @@ class NewLabels(Given):
 
 
 class LauncherBrief(BaseModel):
-    """What can start runs from the service's host: `local`, or a batch system."""
+    """A launcher of the service's host: `local`, or a batch system."""
 
     name: str
 
 
 class RangeModel(BaseModel):
-    """A sum that is expected, and the range in which it lies in nine cases of ten."""
+    """An expected sum, and the range that contains it in nine cases of ten."""
 
     about: float
     low: float
@@ -89,9 +89,9 @@ class RangeModel(BaseModel):
 
 
 class CostEstimate(BaseModel):
-    """What a study would still cost, its verdict included: `core_s` core-seconds, and `elapsed_s` of wall time.
+    """The remaining cost of a study, its verdict included: `core_s` core-seconds, and `elapsed_s` of wall time.
 
-    It is worked out for `trials` trials from the `measured` ones of `study`, which was tuned on `machine`.
+    It is that of `trials` trials, estimated from the `measured` ones of `study`, which was tuned on `machine`.
     """
 
     trials: int

@@ -39,12 +39,12 @@ _BRIEF: dict[str, Any] = {
 
 
 class StudyBrief(BaseModel):
-    """How a study stands, in short.
+    """The state and the main results of a study.
 
-    `speed_up` is that of the best trial: the verdict's, with its `interval`. Without an interval it only looks so.
-    `study` is the name that its study file has. `trouble` says that every trial failed, and why the first did.
-    The first run began at `started`, the `newest` one then, in UTC; it was started `by` that user. `tags`, `note` and
-    `archived` are what users have noted.
+    `study` is the name of its study file. `speed_up` is that of the best trial, by the verdict if it has an `interval`;
+    otherwise it only looks so. `trouble` says that every trial failed, and why the first did. `started` and `newest`
+    are when the first and the newest run began, in UTC; `by` is the user who started the study. `tags`, `note` and
+    `archived` are its labels.
     """
 
     model_config = ConfigDict(json_schema_extra={"examples": [_BRIEF]})
@@ -76,7 +76,7 @@ class StudyBrief(BaseModel):
 
 
 class Trial(BaseModel):
-    """A configuration with its value: the statistic of its runs."""
+    """A complete trial: its configuration, its value, and the values of its runs."""
 
     trial: int
     configuration: Values
@@ -85,9 +85,9 @@ class Trial(BaseModel):
 
 
 class RunningRun(BaseModel):
-    """A run in flight; `label` says what it is for, if not for tuning: then it may be of no trial.
+    """A run in flight. `label` is its purpose, empty for tuning; a run for another purpose may have no trial.
 
-    `waits` says why its job has not started yet, empty where it has.
+    `waits` says why its job has not started yet; empty if it has.
     """
 
     trial: int | None
@@ -100,18 +100,17 @@ class RunningRun(BaseModel):
 
 
 class FirstError(BaseModel):
-    """Why the first trial failed that did."""
+    """The first failed trial, and why it failed."""
 
     trial: int
     message: str
 
 
 class StudyDetail(StudyBrief):
-    """How a study stands. `version` changes whenever something is stored.
+    """The state and all results of a study. `version` changes whenever something is stored.
 
-    `noise` says how much runs of one configuration differ, and whether the machine drifted. `again` is what
-    `POST /studies` takes to start another study like it; None where the catalogue does not have it,
-    or it has more trials than that takes.
+    `noise` says how much runs of one configuration differ, and whether the machine drifted. `again` is the body of a
+    `POST /studies` that starts another study like this one; None if it is not in the catalogue, or too large for that.
     """
 
     model_config = ConfigDict(
@@ -153,12 +152,12 @@ class StudyDetail(StudyBrief):
 
 
 class Known(BaseModel):
-    """The best configuration of a program on a machine with one workload, of all the `studies` of it.
+    """The best configuration of a program on a machine with one workload, of all `studies` of them.
 
-    These have one `identity`, a digest of the program's version and its input, and one metric. It is `confirmed` if a
-    verdict says that it beats the default; then `speed_up` is the verdict's, with its `interval`; without one, `why`
-    says the reason. The speed-up is over the `default` of its own study, with `default_value`. The newest of its `runs`
-    was made at `when`, by the user `who` on `host`, where these are known.
+    The studies have one `identity`, a digest of the program's version and its input, and one metric. The configuration
+    is `confirmed` if a verdict says that it beats the default; then `speed_up` and `interval` are the verdict's.
+    Otherwise `why` says why not. The speed-up is over the `default` of its own study, with `default_value`. The newest
+    of its `runs` was made at `when`, by the user `who` on `host`, if these are known.
     """
 
     program: str

@@ -6,10 +6,10 @@ from autotune.service.models.values import Values
 
 
 class TrialRow(BaseModel):
-    """A trial: `value` of a complete one, `bound` of one that was stopped since it had lost.
+    """A trial: complete, with its `value`, or stopped when it had lost, with a `bound`.
 
-    A `speed_up` that is not `confirmed` by a verdict only looks so. `breaks` are the limits that it breaks, each with
-    its value: it cannot win.
+    A `speed_up` that is not `confirmed` by a verdict only looks so. A trial that `breaks` limits, each named with its
+    value, cannot win.
     """
 
     trial: int
@@ -26,14 +26,14 @@ class TrialRow(BaseModel):
 
 
 class Trials(BaseModel):
-    """Some trials; `next` is what `after` must be to get more, None at the end."""
+    """Some trials; `next` is the `after` of the next request, None at the end."""
 
     trials: list[TrialRow]
     next: int | None
 
 
 class TrialPage(BaseModel):
-    """A part of the chosen trials: how many there are in `total`, and the `states` of all trials of the study."""
+    """A page of the chosen trials: `total` counts the chosen ones, `states` all trials of the study by state."""
 
     trials: list[TrialRow]
     total: int
@@ -42,7 +42,7 @@ class TrialPage(BaseModel):
 
 
 class TrialRun(BaseModel):
-    """A run of a trial: its `purpose` (tuning, verdict, ...), how it ended, and the ends of what it printed."""
+    """A run of a trial: its `purpose` (tuning, verdict, ...), how it ended, and the ends of its output."""
 
     purpose: str
     state: str
@@ -56,13 +56,13 @@ class TrialRun(BaseModel):
     memory_bytes: int
     disturbance: str
     message: str
-    commands: list[str] = Field(description="One; of a mix one for each input.")
+    commands: list[str] = Field(description="One command; for a mix of inputs one for each input.")
     stdout: str
     stderr: str
 
 
 class TrialDetail(BaseModel):
-    """A trial with the runs that were made of it."""
+    """A trial with its runs."""
 
     trial: TrialRow
     made: list[TrialRun]

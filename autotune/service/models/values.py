@@ -1,4 +1,4 @@
-"""What several requests and answers of the service hold, as JSON."""
+"""Values that several requests and answers have, as JSON."""
 
 from typing import Annotated, Any, Literal
 
@@ -10,13 +10,13 @@ Facts = Annotated[dict[Word, bool | int | Annotated[float, Field(allow_inf_nan=F
 
 
 class Given(BaseModel):
-    """What clients send: no other fields, and no other kinds of values."""
+    """A request of a client, without other fields or other kinds of values."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class MetricModel(BaseModel):
-    """What is optimised. A `quality` says how good a result is, not how fast it came."""
+    """The metric that is optimised. A `quality` says how good a result is, not how fast it came."""
 
     name: str
     unit: str
@@ -25,7 +25,7 @@ class MetricModel(BaseModel):
 
 
 class Health(BaseModel):
-    """That the service is there."""
+    """The service runs."""
 
     status: Literal["ok"]
     version: str

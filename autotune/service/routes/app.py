@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class _Managers:
-    """What carries out what users want of studies."""
+    """The managers of a service that may change studies."""
 
     supervisor: StudySupervisor
     opened: AskTellStudies
@@ -44,26 +44,26 @@ class _Managers:
 
 
 def create_app(settings: Settings) -> FastAPI:
-    """Return the application; what it holds is taken when it starts, and given up when it ends.
+    """Return the application of a service.
 
-    Its `state.let_go` ends requests that would never end by themselves: followers, and clients that wait for a run.
+    Its `state.end_streams` ends requests that never end by themselves: followers, and clients that wait for a run.
 
     Raises:
         StorageError: the storage, or the service's folder, cannot be used.
         BusyError: another service has the folder.
     """
     catalogue = Catalogue(settings.catalogue)
-    reading = StudySummaries(StoredStudies(settings.url, read_only=settings.read_only))
+    summaries = StudySummaries(StoredStudies(settings.url, read_only=settings.read_only))
     managers = None if settings.read_only else _Managers.of(settings)
     nobody = ReadOnlyManager()
     all_studies = Studies(
-        catalogue, reading, managers.supervisor if managers else nobody, managers.opened if managers else nobody
+        catalogue, summaries, managers.supervisor if managers else nobody, managers.opened if managers else nobody
     )
     hub = Hub(all_studies.news)
 
     tasks: list[asyncio.Task[None]] = []
 
-    async def let_go() -> None:
+    async def end_streams() -> None:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -76,25 +76,25 @@ def create_app(settings: Settings) -> FastAPI:
         del app
         tasks.append(asyncio.create_task(hub.run()))
         if managers is not None:
-            # Apart: a storage that is away keeps ask-and-tell studies waiting, not the others.
+            # Two tasks: a storage that is away keeps ask-and-tell studies waiting, not the others.
             tasks.extend(asyncio.create_task(_supervise(one.tick)) for one in (managers.supervisor, managers.opened))
         try:
             yield
         finally:
-            await let_go()
+            await end_streams()
             if managers is not None:
                 managers.supervisor.close()
 
     audit = AuditLog(settings.audit)
-    app = Described(
+    app = ServiceApp(
         title="autotune",
         version=__version__,
         description="Studies of this host: start and follow them, ask for predictions, and ask and tell.",
-        docs_url=None,  # they would load scripts from elsewhere
+        docs_url=None,  # its page would load scripts from another site
         redoc_url=None,
         lifespan=lifespan,
     )
-    app.state.let_go = let_go
+    app.state.end_streams = end_streams
     app.state.limits = settings.limits
     app.include_router(studies.routes(all_studies, catalogue, audit))
     app.include_router(results.routes(all_studies))
@@ -102,14 +102,14 @@ def create_app(settings: Settings) -> FastAPI:
     app.include_router(hints.routes(all_studies, read_only=settings.read_only))
     app.include_router(live.routes(all_studies, hub))
     app.include_router(pictures.routes(all_studies))
-    app.include_router(predicting.routes(predicting.Predictor(catalogue, settings.url, reading.shelf)))
+    app.include_router(predicting.routes(predicting.Predictor(catalogue, settings.url, summaries.stored)))
     if managers is not None:
         app.include_router(asking.routes(managers.opened))
     app.include_router(page.routes())
 
-    @app.get("/health", tags=["service"])
+    @app.get("/health", tags=["service"], openapi_extra={"security": []})
     async def health() -> Health:
-        """Say that the service is there; needs no token."""
+        """Say that the service runs; needs no token."""
         return Health(status="ok", version=__version__, read_only=settings.read_only)
 
     handle_problems(app)
@@ -119,28 +119,28 @@ def create_app(settings: Settings) -> FastAPI:
 
 
 async def _supervise(tick: Callable[[], list[str]]) -> None:
-    """Carry out what is wanted, once a second, in a thread that no request can take."""
+    """Call `tick` once a second, in a thread that no request can take."""
     trouble, own_thread = "", CapacityLimiter(1)
     while True:
         try:
             for line in await to_thread.run_sync(tick, limiter=own_thread):
                 _log.info("%s", line)
             trouble = ""
-        except Exception as error:  # noqa: BLE001  what it was is logged
-            # The disk or the storage may be away for a while; that is said once.
+        except Exception as error:  # noqa: BLE001  it is logged
+            # The disk or the storage may be away for a while: the log says so once.
             if str(error) != trouble:
                 _log.exception("looking after the studies failed; trying again")
             trouble = str(error)
         await asyncio.sleep(_TICK_S)
 
 
-class Described(FastAPI):
-    """Describes problems, and how a token is shown, in OpenAPI."""
+class ServiceApp(FastAPI):
+    """The application, whose OpenAPI description has problems and tokens."""
 
     def openapi(self) -> dict[str, Any]:
-        """Return the description of the service."""
+        """Return the OpenAPI description."""
         description = super().openapi()
         description["components"]["schemas"]["Problem"] = Problem.model_json_schema()
         description["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-        description["security"] = [{}, {"token": []}]
+        description["security"] = [{"token": []}]
         return description

@@ -1,4 +1,4 @@
-"""Routes for programs that make the runs themselves: ask for a configuration, tell what came of it."""
+"""Routes of ask and tell, for programs that make the runs themselves. Times are in seconds."""
 
 from asyncio import wrap_future
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from autotune.service.problems import ProblemError, answers
 from autotune.service.routes.studies import StudyName, by
 
 _NOTHING: dict[int | str, dict[str, Any]] = {
-    204: {"description": "Nothing is to be done now: others are at it. Ask again after `Retry-After` seconds."}
+    204: {"description": "There is no run to make now. Ask again after `Retry-After` seconds."}
 }
 
 
@@ -25,22 +25,22 @@ Failure = Literal["invalid result", "out of memory", "timed out", "application e
 
 
 class Ask(Given):
-    """How long a lease is wanted, and how long to wait for one."""
+    """A request for a run: how long its lease is to last, and how long to wait for one."""
 
     model_config = ConfigDict(extra="forbid", strict=True, json_schema_extra={"examples": [{"lease_s": 3600}]})
 
-    lease_s: float = Field(600.0, gt=0, le=30 * 86400, description="After that the configuration is somebody else's.")
-    wait_s: float = Field(0.0, ge=0, le=10, description="How long to wait for something to do.")
+    lease_s: float = Field(600.0, gt=0, le=30 * 86400, description="After that another client gets the run.")
+    wait_s: float = Field(0.0, ge=0, le=10, description="How long to wait for a run.")
     key: str = Field(
         "",
         max_length=200,
-        description="A word of your own for this request. Asking again with it, after an answer that was lost, gives "
+        description="A word of your own for this request. If its answer is lost, asking again with the same key gives "
         "the same run while its lease lasts.",
     )
 
 
 class Asked(BaseModel):
-    """A configuration to measure, and the lease under which its result is told.
+    """A configuration to measure, and the lease under which to tell its result.
 
     A run whose metric is sure to be worse than `cap` may be stopped; tell its bound then.
     """
@@ -55,7 +55,7 @@ class Asked(BaseModel):
 
 
 class Tell(Given):
-    """What came of a run: exactly one of `value`, `metrics`, `failure` and `bound`."""
+    """The result of a run: exactly one of `value`, `metrics`, `failure` and `bound`."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -80,7 +80,7 @@ class Tell(Given):
 
 
 class Told(BaseModel):
-    """How the trial stands after a result was told."""
+    """The state of the trial after its result was stored."""
 
     trial: int
     state: str
@@ -88,7 +88,7 @@ class Told(BaseModel):
 
 
 class Renew(Given):
-    """A lease that is to last longer."""
+    """A request for a longer lease."""
 
     model_config = ConfigDict(
         extra="forbid", strict=True, json_schema_extra={"examples": [{"lease": "k3Jx0W...", "lease_s": 600}]}
@@ -110,7 +110,7 @@ def routes(opened: AskTellStudies) -> APIRouter:
 
     @router.post("/ask", response_model=Asked, responses={**answers(404, 409, 410, 413, 415), **_NOTHING})
     async def ask(name: StudyName, wanted: Ask, request: Request) -> Asked | Response:
-        """Ask for a configuration to measure, which is the caller's until its lease ends."""
+        """Ask for a configuration to measure. No other client gets it until its lease ends."""
         session = opened.session(name, asks=True)
         with _problems():
             leased = await wrap_future(
@@ -130,7 +130,7 @@ def routes(opened: AskTellStudies) -> APIRouter:
 
     @router.post("/tell", responses=answers(404, 409, 410, 413, 415))
     async def tell(name: StudyName, result: Tell) -> Told:
-        """Tell what came of a run. It is stored when this is answered; the same once more changes nothing."""
+        """Tell the result of a run. It is stored before this is answered; telling it again changes nothing."""
         session = opened.session(name, asks=False)
         words = result.model_dump(exclude={"lease"}, exclude_none=True)
         with _problems():

@@ -1,4 +1,4 @@
-"""Routes for those who propose configurations from outside: the space, the hints, and what became of each."""
+"""Routes of hints: the space of a study, the configurations that clients propose, and the trial of each."""
 
 from collections.abc import Mapping
 from threading import Lock
@@ -28,7 +28,7 @@ _Value = bool | int | Annotated[float, Field(allow_inf_nan=False)] | Annotated[s
 
 
 class SpaceDescription(BaseModel):
-    """The valid configurations of a study: a JSON schema, whose description has the rules that JSON cannot say."""
+    """The valid configurations of a study: a JSON schema, with the rules that it cannot express in its description."""
 
     study: str
     configuration: Values = Field(description="The JSON schema of a configuration.")
@@ -50,7 +50,7 @@ class NewHint(Given):
 
 
 class HintState(BaseModel):
-    """A hint: who gave it, when and why; `trial` is the trial that has its configuration, None while it waits."""
+    """A hint: its configuration, who gave it, when and why; `trial` is None until it is tried."""
 
     configuration: Values
     by: str
@@ -66,7 +66,7 @@ def routes(studies: Studies, *, read_only: bool) -> APIRouter:
 
     @router.get("/space", responses=answers(404))
     def show_space(name: StudyName) -> SpaceDescription:
-        """Show which configurations are valid."""
+        """Show the valid configurations of a study."""
         space = Space.from_dict(studies.store(name).definition.space)
         return SpaceDescription(
             study=name,
@@ -80,18 +80,18 @@ def routes(studies: Studies, *, read_only: bool) -> APIRouter:
 
     @router.get("/hints", responses=answers(404))
     def list_hints(name: StudyName) -> list[HintState]:
-        """List the hints that were given, and what became of each."""
+        """List the hints of a study, with their trials."""
         store = studies.store(name)
         trials = _by_configuration(store.trials())
         return [_state_of(hint, trials.get(_key(hint.configuration))) for hint in hints_of(store)]
 
     @router.post("/hints", status_code=201, responses=answers(404, 409, 413, 415))
     def give(name: StudyName, new: NewHint, request: Request) -> HintState:
-        """Propose a configuration. What was measured of earlier hints decides when it is tried, and whether."""
+        """Propose a configuration. The results of earlier hints decide when it is tried, and whether."""
         if read_only:
             raise ProblemError(403, READ_ONLY)
         store = studies.store(name)
-        _check_goes_on(name, studies.look().state(name).state, store)
+        _check_goes_on(name, studies.snapshot().state(name).state, store)
         violations = Space.from_dict(store.definition.space).violations(new.configuration)
         if violations:
             raise ProblemError(422, f"this configuration is not valid: {'; '.join(violations)}")

@@ -1,4 +1,4 @@
-"""Routes of what happens: events, and what a study's process writes."""
+"""Routes of what happens now: events, and the log of a study."""
 
 from collections.abc import AsyncIterator
 from typing import Annotated, Any
@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import PlainTextResponse, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
-from autotune.service.hub import LIST, Hub, Still
+from autotune.service.hub import LIST, Hub, MayFollow
 from autotune.service.problems import answers
 from autotune.service.routes.studies import StudyName
 from autotune.service.studies import Studies
@@ -21,7 +21,7 @@ _EVENTS: dict[int | str, dict[str, Any]] = {
 
 
 class Events(StreamingResponse):
-    """A stream of server-sent events, which nothing on the way may keep back."""
+    """A stream of server-sent events, which proxies must not buffer."""
 
     media_type = "text/event-stream"
 
@@ -37,23 +37,23 @@ def routes(studies: Studies, hub: Hub) -> APIRouter:
     @router.get("/events", response_class=Events, responses={**answers(), **_EVENTS})
     async def follow_studies(request: Request) -> Events:
         """Follow the list of studies: events `studies`."""
-        return Events(hub.follow(LIST, *_still(request)))
+        return Events(hub.follow(LIST, *_may_follow(request)))
 
     @router.get("/studies/{name}/events", response_class=Events, responses={**answers(404), **_EVENTS})
     async def follow_study(name: StudyName, request: Request) -> Events:
         """Follow a study: events `study`, and `gone` when it was deleted."""
         await run_in_threadpool(studies.brief, name)
-        return Events(hub.follow(name, *_still(request)))
+        return Events(hub.follow(name, *_may_follow(request)))
 
     @router.get("/studies/{name}/log", response_class=PlainTextResponse, responses=answers(404))
     def show_log(name: StudyName, lines: Annotated[int, Query(ge=1, le=5000)] = 200) -> str:
-        """Show the last lines that a study's process wrote."""
+        """Show the last lines of a study's log."""
         return studies.log(name, lines)
 
     return router
 
 
-def _still(request: Request) -> tuple[Still, ...]:
-    """Return how to find out whether the client may still follow; this user always may."""
-    still = request.scope["state"].get("still")
-    return () if still is None else (still,)
+def _may_follow(request: Request) -> tuple[MayFollow, ...]:
+    """Return the check of the client's token; the service's own user needs none."""
+    check = request.scope["state"].get("may_follow")
+    return () if check is None else (check,)

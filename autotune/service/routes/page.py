@@ -1,4 +1,4 @@
-"""Routes of the page: its files, by name; no other can be had."""
+"""Routes of the page: its files, by name, and no others."""
 
 import functools
 import gzip
@@ -20,7 +20,7 @@ _TYPES = {
 
 
 class File(NamedTuple):
-    """A file of the page as it is sent: `tag` is another when the content is."""
+    """A file of the page, plain and compressed; `tag` is a digest of its content."""
 
     media_type: str
     content: bytes
@@ -39,7 +39,7 @@ def routes() -> APIRouter:
 
     @router.get("/page/{name}")
     async def show_file(name: str, request: Request) -> Response:
-        """Show a file that the page needs."""
+        """Show a file of the page."""
         return _answer(name, request)
 
     return router

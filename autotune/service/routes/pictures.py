@@ -1,4 +1,4 @@
-"""Routes of what a study shows: its pictures, its report, and the job script of its winner."""
+"""Routes of a study's pictures, report and job script."""
 
 from typing import Annotated
 
@@ -22,7 +22,7 @@ PictureName = Annotated[str, Path(pattern=r"^[a-z]+$", max_length=40, examples=[
 
 
 class PictureBrief(BaseModel):
-    """A picture that a study has."""
+    """A picture of a study."""
 
     name: str
     title: str
@@ -30,7 +30,7 @@ class PictureBrief(BaseModel):
 
 
 class ScriptForm(BaseModel):
-    """A form that the winner's job script can have."""
+    """A form of the winner's job script."""
 
     name: str
     title: str
@@ -49,7 +49,7 @@ def routes(studies: Studies) -> APIRouter:
 
     @router.get("/pictures", responses=answers(404))
     def list_pictures(name: StudyName) -> list[PictureBrief]:
-        """List the pictures that a study has."""
+        """List the pictures of a study."""
         return [
             PictureBrief(name=chart.name, title=json_value(chart.title), description=json_value(chart.description))
             for chart in studies.charts(name).values()
@@ -72,7 +72,7 @@ def routes(studies: Studies) -> APIRouter:
 
     @router.get("/script-forms", responses=answers(404))
     def list_script_forms(name: StudyName) -> list[ScriptForm]:
-        """List the forms that the winner's job script can have: the batch systems, and a plain shell."""
+        """List the forms of the winner's job script: the batch systems, and a plain shell."""
         studies.summary(name)
         return [ScriptForm(name=form, title=label) for form, label in script_labels()]
 

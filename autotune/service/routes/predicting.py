@@ -1,4 +1,4 @@
-"""Routes of predictions: the best configurations of a study on a machine where it need not have run."""
+"""Routes of predictions: the best configurations of a study on a machine, also one where it has not run."""
 
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
 
 _KEPT = 256
 _SHOWN = 100
-# So many questions wait for the one in work, and so long; each of them has one of the threads of all requests.
+# Each question that waits for the one in work has one of the threads that all requests share, so few may wait.
 _WAITING = 4
 _PATIENCE_S = 20.0
 
 
 class Question(Given):
-    """What is to be predicted: the best `k` configurations of a study on a machine.
+    """A question: the best `k` configurations of a study on a machine.
 
-    `machine` is the name of a described one, null for the one that the service runs on, or the facts of one, with the
-    names that `autotune machine --json` gives them (`cores` is needed). `workload` is the name of one of the workloads
-    in the study's file, or facts of the problem that differ from the study's; null for the study's own.
+    `machine` is the name of a described machine, null for the service's host, or the facts of a machine, with the names
+    that `autotune machine --json` prints (`cores` is required). `workload` is the name of a workload in the study's
+    file, or facts of the problem that differ from the study's; null for the study's own.
     """
 
     model_config = ConfigDict(
@@ -57,10 +57,9 @@ class Question(Given):
 
 
 class Proposal(BaseModel):
-    """A configuration with its value and speed-up, and the ends of their intervals; null where they are not known.
+    """A configuration with its value and speed-up, each with the ends of its interval; null if not known.
 
-    They are predicted, or measured there in `measured_runs`. Where the default was, too, the speed-up is what a verdict
-    says (`by_verdict`); or it only looks so.
+    They are predicted, or measured in `measured_runs` on the machine. A speed-up is `by_verdict`, or only looks so.
     """
 
     configuration: Values
@@ -71,7 +70,7 @@ class Proposal(BaseModel):
 
 
 class MeasuredValue(BaseModel):
-    """A configuration with what was measured of it: the median of its runs."""
+    """A configuration with the median of its runs."""
 
     configuration: Values
     value: float
@@ -79,10 +78,10 @@ class MeasuredValue(BaseModel):
 
 
 class Predicted(BaseModel):
-    """The best configurations as the model sees them; `doubts` say in which respect it does not know.
+    """The best configurations by the model; `doubts` name what it does not know.
 
-    It is `promising` if the first beats the default by more than the uncertainty; by a verdict, where both were
-    measured.
+    The answer is `promising` if the first configuration beats the default by more than the uncertainty, or by a verdict
+    if both were measured.
     """
 
     study: str
@@ -109,11 +108,11 @@ class MachineBrief(BaseModel):
 class Predictor:
     """Predicts, one question at a time: fitting a model takes a whole core."""
 
-    def __init__(self, catalogue: Catalogue, url: str, shelf: StoredStudies, patience_s: float = _PATIENCE_S) -> None:
+    def __init__(self, catalogue: Catalogue, url: str, stored: StoredStudies, patience_s: float = _PATIENCE_S) -> None:
         """Learn from the measurements in storage, and from those that ship. A question waits for `patience_s`."""
         self._catalogue = catalogue
         self._url = url
-        self._shelf = shelf
+        self._stored = stored
         self._patience_s = patience_s
         self._turn = Lock()
         self._places = BoundedSemaphore(1 + _WAITING)
@@ -137,7 +136,7 @@ class Predictor:
 
     def _grounds(self, entry: CatalogueStudy) -> str:
         """Return words that change when anything does that an answer rests on."""
-        measured = (sorted(self._shelf.versions().items()), self._shelf.imported_version())
+        measured = (sorted(self._stored.versions().items()), self._stored.imported_version())
         # All machines: what was imported is of one of them.
         return f"{measured} {[_changed_at(file) for file in (entry.file, *machine_files().values())]}"
 
@@ -222,14 +221,14 @@ def _target(question: Question) -> "Target":
     if machine is None:
         return target_of(THIS, question.nodes)
     if machine not in machine_files():
-        # A path is nothing for a stranger to name.
+        # Clients name machines, never paths.
         known = ", ".join(sorted(machine_files()))
         raise ProblemError(404, f"no machine is called {machine!r}; described are: {known}")
     return target_of(machine, question.nodes)
 
 
 def _with_workload(study: StudyFile, workload: str | dict[str, float | str | bool] | None) -> StudyFile:
-    """Return the study for one of the other problems that its file names: options are never taken from a stranger."""
+    """Return the study with a workload that its file names: clients cannot send options."""
     if not isinstance(workload, str):
         return study
     if workload not in study.workloads:

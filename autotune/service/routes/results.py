@@ -43,7 +43,7 @@ def routes(studies: Studies) -> APIRouter:
 
     @router.get("/studies/{name}/ledger", responses=answers(404))
     def show_ledger(name: StudyName) -> Values:
-        """Show what a study cost in core-seconds, and what it did not have to spend."""
+        """Show the core-seconds that a study spent, and those that it saved."""
         return _there(studies.summary(name).ledger.to_dict(), name, "ledger")
 
     return router

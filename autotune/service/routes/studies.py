@@ -28,12 +28,12 @@ StudyName = Annotated[str, Path(pattern=NAME, max_length=200, description="A stu
 
 
 def by(request: Request) -> str:
-    """Return the user behind a request: the owner of the token, or this user."""
+    """Return who sent a request: the owner of its token, or this user."""
     return str(request.scope["state"]["by"])
 
 
 def routes(studies: Studies, catalogue: Catalogue, audit: AuditLog) -> APIRouter:
-    """Return the routes; what is ordered is written down."""
+    """Return the routes; every order is written to the audit log."""
     router = APIRouter(tags=["studies"])
 
     @router.get("/catalogue", responses=answers())
@@ -58,7 +58,7 @@ def routes(studies: Studies, catalogue: Catalogue, audit: AuditLog) -> APIRouter
 
     @router.post("/estimate", responses=answers(404, 413, 415))
     def estimate_cost(new: NewStudy) -> CostEstimate | None:
-        """Say what a study would still cost; null where nothing was measured of its study file. Nothing is started."""
+        """Estimate the remaining cost of a study; null without trials of its study file. Nothing is started."""
         found = studies.estimate(new)
         return None if found is None else CostEstimate(**json_value(asdict(found)))
 
@@ -69,17 +69,17 @@ def routes(studies: Studies, catalogue: Catalogue, audit: AuditLog) -> APIRouter
 
     @router.get("/studies/{name}", responses=answers(404))
     def show_study(name: StudyName) -> StudyDetail:
-        """Show how a study stands."""
+        """Show the state and the results of a study."""
         return studies.detail(name)
 
     @router.get("/known", responses=answers())
     def list_known() -> list[Known]:
-        """List what is known to work: the best configuration of each program on each machine."""
+        """List the best configuration of each program on each machine, of all studies."""
         return studies.known()
 
     @router.post("/studies", status_code=201, responses=answers(404, 409, 413, 415))
     def start_study(new: NewStudy, request: Request, response: Response) -> StudyBrief:
-        """Start a study of the catalogue, or go on with it."""
+        """Start a study of the catalogue, or resume it."""
         details = new.model_dump(mode="json", exclude_none=True)
         with audit.order(by(request), "start", new.name or new.study, details):
             brief = studies.start(new, by(request))
@@ -91,11 +91,11 @@ def routes(studies: Studies, catalogue: Catalogue, audit: AuditLog) -> APIRouter
 
 
 def _add_changes(router: APIRouter, studies: Studies, audit: AuditLog) -> None:
-    """Add the routes that change a study which there is."""
+    """Add the routes that change an existing study."""
 
     @router.put("/studies/{name}/labels", responses=answers(404, 409, 413, 415))
     def label_study(name: StudyName, new: NewLabels, request: Request) -> StudyBrief:
-        """Note tags and a text of a study, and whether it is archived; they take the place of those before."""
+        """Replace the tags and the note of a study, and whether it is archived."""
         with audit.order(by(request), "label", name, new.model_dump(mode="json")):
             return studies.label(name, Labels(tuple(dict.fromkeys(new.tags)), new.note, new.archived))
 
@@ -107,36 +107,36 @@ def _add_changes(router: APIRouter, studies: Studies, audit: AuditLog) -> None:
 
     @router.post("/studies/{name}/pause", status_code=202, responses=answers(404, 409))
     def pause_study(name: StudyName, request: Request) -> StudyBrief:
-        """Start no run any more; those in flight end, and are kept."""
+        """Start no more runs. Those in flight end, and are kept."""
         with audit.order(by(request), "pause", name):
             return studies.pause(name, by(request))
 
     @router.post("/studies/{name}/resume", status_code=202, responses=answers(404, 409))
     def resume_study(name: StudyName, request: Request) -> StudyBrief:
-        """Go on with a study that does not run."""
+        """Resume a study that does not run."""
         with audit.order(by(request), "resume", name):
             return studies.resume(name, by(request))
 
     @router.post("/studies/{name}/stop", status_code=202, responses=answers(404, 409))
     def stop_study(name: StudyName, request: Request) -> StudyBrief:
-        """End a study now; runs in flight are ended and will be made again."""
+        """Stop a study now. Runs in flight are ended, and made again when it is resumed."""
         with audit.order(by(request), "stop", name):
             return studies.stop(name, by(request))
 
     @router.post("/studies/{name}/extend", status_code=202, responses=answers(404, 409, 413, 415))
     def extend_study(name: StudyName, more: MoreTrials, request: Request) -> StudyBrief:
-        """Make more trials of a study that does not run, and compare its winner with the default anew."""
+        """Make more trials of a study that does not run, and compare its winner with the default again."""
         with audit.order(by(request), "extend", name, {"trials": more.trials}):
             return studies.extend(name, more.trials, by(request))
 
     @router.post("/studies/{name}/confirm", status_code=202, responses=answers(404, 409))
     def confirm_study(name: StudyName, request: Request) -> StudyBrief:
-        """Compare the best trials of a study that does not run with the default, in fresh runs."""
+        """Compare the best trials of a study that does not run with the default in fresh runs."""
         with audit.order(by(request), "confirm", name):
             return studies.compare(name, Task.CONFIRM, by(request))
 
     @router.post("/studies/{name}/ablate", status_code=202, responses=answers(404, 409))
     def ablate_study(name: StudyName, request: Request) -> StudyBrief:
-        """Measure what each changed option of the winner is worth, in fresh runs."""
+        """Measure the worth of each changed option of the winner in fresh runs."""
         with audit.order(by(request), "ablate", name):
             return studies.compare(name, Task.ABLATE, by(request))

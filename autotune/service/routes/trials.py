@@ -40,7 +40,7 @@ def chosen(
     *,
     down: Annotated[bool, Query(description="The greatest first.")] = False,
 ) -> TrialChoice:
-    """Read which trials are wanted."""
+    """Read the choice of trials from the query."""
     return TrialChoice.of(where, state, sort, down=down)
 
 
@@ -68,7 +68,7 @@ def routes(studies: Studies) -> APIRouter:
         offset: Annotated[int, Query(ge=0, lt=2**31)] = 0,
         limit: Annotated[int, Query(ge=1, le=1000)] = 50,
     ) -> TrialPage:
-        """List the chosen trials of a study, sorted, a part at a time."""
+        """List a page of the chosen trials of a study, sorted."""
         summary = studies.summary(name)
         trials = choice.trials(summary)
         return TrialPage(
@@ -82,7 +82,7 @@ def routes(studies: Studies) -> APIRouter:
         "/studies/{name}/table.{form}", response_class=Response, responses=answers(404) | {200: {"content": _FILES}}
     )
     def save_table(name: StudyName, form: Literal["csv", "json"], choice: Chosen) -> Response:
-        """Give the chosen trials of a study as a file, with the columns of `autotune trials --csv`."""
+        """Send the chosen trials of a study as a file, with the columns of `autotune trials --csv`."""
         summary = studies.summary(name)
         columns = trial_columns(summary.standings, summary.definition)
         rows = [json_value(row_of(trial, columns)) for trial in choice.trials(summary)]
@@ -93,18 +93,18 @@ def routes(studies: Studies) -> APIRouter:
 
     @router.get("/studies/{name}/trials/{trial}", responses=answers(404))
     def show_trial(name: StudyName, trial: TrialNumber) -> TrialDetail:
-        """Show a trial with its runs, and the end of what each printed."""
+        """Show a trial with its runs, and the end of the output of each."""
         summary = studies.summary(name)
         rows, _ = rows_of(summary, trial - 1, 1)
         if not rows or rows[0].trial != trial:
             raise ProblemError(404, f"study {name!r} has no trial {trial}")
         runs = [run for run in studies.store(name).runs() if run.trial == trial]
-        return TrialDetail(trial=rows[0], made=[TrialRun(**_told(run, summary.standings.metric)) for run in runs])
+        return TrialDetail(trial=rows[0], made=[TrialRun(**_run_fields(run, summary.standings.metric)) for run in runs])
 
     return router
 
 
-def _told(run: Run, metric: Metric) -> dict[str, Any]:
+def _run_fields(run: Run, metric: Metric) -> dict[str, Any]:
     outcome = run.outcome
     ended = outcome.failure.value if outcome.failure is not None else "capped" if outcome.capped else "complete"
     return {
@@ -126,7 +126,7 @@ def _told(run: Run, metric: Metric) -> dict[str, Any]:
 
 
 def printed(run: Run) -> dict[str, str]:
-    """Return the ends of what a run printed; empty where its folder is gone, or another run's."""
+    """Return the ends of a run's output; empty if its folder is gone, or another run's."""
     folder = FilePath(run.job.get("folder") or "")
     if not folder.is_absolute() or not is_of(folder, run.outcome.usage):
         return {"stdout": "", "stderr": ""}

@@ -96,7 +96,12 @@ def test_a_token_may_do_what_it_was_made_for(settings, scope, allowed):
     token = TokenBook(settings.tokens).add("ada", scope)
     requests = {
         "look": [("GET", "/studies"), ("POST", "/predict"), ("GET", "/studies/x/events")],
-        "ask": [("POST", "/studies/x/ask"), ("POST", "/studies/x/tell"), ("POST", "/studies/x/renew")],
+        "ask": [
+            ("POST", "/studies/x/ask"),
+            ("POST", "/studies/x/tell"),
+            ("POST", "/studies/x/renew"),
+            ("POST", "/studies/x/hints"),
+        ],
         "operate": [("POST", "/studies"), ("POST", "/studies/x/stop"), ("DELETE", "/studies/x"), ("PUT", "/x/ask")],
     }
     for need, sent in requests.items():

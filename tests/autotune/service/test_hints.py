@@ -5,7 +5,6 @@ import pytest
 from autotune.service.routes import hints
 from autotune.service.routes.app import create_app
 from autotune.service.settings import Settings
-from autotune.service.tokens import TokenBook
 from autotune.storage.study_store import StudyStore
 from tests.autotune.service.test_access import START, ask
 from tests.support.fakes import definition, small_space, took
@@ -77,9 +76,3 @@ def test_the_same_hint_is_taken_once_and_many_are_refused(app, monkeypatch):
     assert give(app, FEW).status_code == 409
     monkeypatch.setattr(hints, "MOST_WAITING", 1)
     assert "1 hints wait" in give(app, {"np": 2}).json()["detail"]
-
-
-def test_who_may_only_look_gives_no_hint(app, settings):
-    settings.folder.mkdir(exist_ok=True)
-    for scope, status in (("look", 403), ("ask", 201)):
-        assert give(app, FEW, token=TokenBook(settings.tokens).add(scope, scope)).status_code == status

@@ -7,7 +7,7 @@ import pytest
 from autotune.durations import parse_duration_s
 from autotune.errors import AutotuneError
 from autotune.service.models.orders import NewStudy
-from autotune.service.ordering import again_of, free_name
+from autotune.service.ordering import free_name, order_like
 from autotune.service.problems import ProblemError
 from autotune.storage.observation import Observation
 from autotune.storage.study_store import StudyStore
@@ -112,13 +112,13 @@ def test_one_that_is_too_large_to_be_asked_for_is_shown_and_starts_no_other(stud
     stored(sqlite, "mine", took(3.0), trials=200_000)
     detail = studies.detail("mine")
     assert (detail.again, detail.budget) == (None, 200_000)
-    assert again_of(Order(study="sleepy", file=Path("/sleepy.toml"), name="mine", trials=200_000), ()) is None
+    assert order_like(Order(study="sleepy", file=Path("/sleepy.toml"), name="mine", trials=200_000), ()) is None
 
 
 @pytest.mark.parametrize("timeout_s", [90.0, 1.5, 1_080_000.0, 1_234_567.25])
 def test_another_like_it_has_the_same_time(timeout_s):
     order = Order(study="sleepy", file=Path("/sleepy.toml"), name="mine", timeout_s=timeout_s)
-    assert parse_duration_s(again_of(order, ()).timeout) == timeout_s
+    assert parse_duration_s(order_like(order, ()).timeout) == timeout_s
 
 
 def test_a_free_name_is_no_longer_than_a_name_may_be():

@@ -26,23 +26,10 @@ def post(body, headers=JSON, line="POST /studies"):
     return request(line, headers, body)
 
 
-LONG = '{"study": "' + "x" * 70_000 + '"}'
-CHUNKED = (
-    f"POST /studies HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n{TOKEN}Transfer-Encoding: chunked\r\n"
-    f"{JSON}\r\n{len(LONG):x}\r\n{LONG}\r\n0\r\n\r\n"
-)
-
 # Of each row of the table some requests, and what they get.
 REQUESTS = {
     "no token": {401: [request("GET /studies", token=""), request("POST /studies", token="", body="{}")]},
     "a wrong token, or one that has expired": {401: [request("GET /studies", token="Authorization: Bearer x\r\n")]},
-    "another name that leads here (DNS rebinding)": {400: [request("GET /studies", host="evil.example")]},
-    "a change asked for by a page of another site": {
-        403: [post("{}", JSON + "Origin: http://evil.example\r\n"), request("DELETE /studies/x", "Origin: null\r\n")]
-    },
-    "a body of a form, or of any other kind than JSON": {
-        415: [post("study=sleepy", "Content-Type: application/x-www-form-urlencoded\r\n"), post("{}", "")]
-    },
     "a body for a path that needs no token": {
         413: [request("GET /health", body="{}"), request("GET /", "Transfer-Encoding: chunked\r\n")]
     },
@@ -56,7 +43,6 @@ REQUESTS = {
         ],
         400: [post("[" * 50_000)],
     },
-    "a body of more than 64 KiB, announced or not": {413: [post(LONG), CHUNKED]},
     "a study, machine or picture that is not there": {
         404: [
             request("GET /studies/nobody"),
@@ -85,6 +71,10 @@ REQUESTS = {
     "bytes that are not HTTP": {400: ["\x16\x03\x01 hello\r\n\r\n", "GET /\r\n\r\n" + "x" * 100_000]},
 }
 ELSEWHERE = {
+    "another name that leads here (DNS rebinding)": test_access.test_a_name_of_another_site_that_leads_here_is_refused,
+    "a change asked for by a page of another site": test_access.test_a_page_of_another_site_changes_nothing,
+    "a body of a form, or of any other kind than JSON": test_access.test_a_form_of_another_site_cannot_be_a_request,
+    "a body of more than 64 KiB, announced or not": test_access.test_a_body_that_is_too_long_is_not_read,
     "more than the token is for": test_access.test_a_token_may_do_what_it_was_made_for,
     "a body that does not arrive within 20 s": test_access.test_a_body_that_does_not_come_is_not_waited_for,
     "a prediction while four others wait, or one takes more than 20 s": test_predictor.test_few_questions_wait,
