@@ -1,5 +1,6 @@
 """The audit log: who ordered what, and when."""
 
+import errno
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -16,24 +17,24 @@ _MOST_BYTES = 16 * 2**20
 
 
 class AuditLog:
-    """A file of JSON lines that only its user reads, and that is only ever appended to.
+    """A file of JSON lines that only its user can read, and that only grows.
 
-    A long one is put aside, with a number in its name, and the next line begins another; nothing is removed.
-    An order is written down before it is carried out: what cannot be written down is not done. One that was refused has
-    a second line, which says why.
+    An order is written before it is carried out: an order that cannot be written is not carried out. A refused order
+    has a second line, which says why. A file that has become long gets a number in its name, and a new one begins;
+    nothing is removed.
     """
 
     def __init__(self, path: Path, most_bytes: int = _MOST_BYTES) -> None:
-        """Use a file, which need not be there; `most_bytes` is how long it may get."""
+        """Append to a file, which need not exist, until it has `most_bytes`."""
         self._path = path
         self._most_bytes = most_bytes
 
     @contextmanager
     def order(self, by: str, what: str, name: str, details: Mapping[str, Any] | None = None) -> Iterator[None]:
-        """Write an order down, and whether it was refused.
+        """Write an order, and afterwards whether it was refused.
 
         Raises:
-            StorageError: it cannot be written.
+            StorageError: the order cannot be written.
         """
         self.note(by, what, name, details)
         try:
@@ -43,30 +44,29 @@ class AuditLog:
             raise
 
     def note(self, by: str, what: str, name: str, details: Mapping[str, Any] | None = None) -> None:
-        """Write a line: who did what, with the study or token of which name, and when.
+        """Write a line: when, who did what, and the name of the study or token.
 
         Raises:
-            StorageError: it cannot be written.
+            StorageError: the line cannot be written.
         """
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         said = {"when": now, "who": by, "what": what, "name": name} | ({"details": details} if details else {})
         line = json.dumps(said) + "\n"
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._put_aside()
-            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+            self._rename_long()
+            flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
             descriptor = os.open(self._path, flags, 0o600)
             try:
-                os.write(descriptor, line.encode())
-                os.fsync(descriptor)
+                _append_line(descriptor, line.encode())
             finally:
                 os.close(descriptor)
         except OSError as error:
             msg = f"the order cannot be written down in {self._path}: {error.strerror or error}"
             raise StorageError(msg) from error
 
-    def _put_aside(self) -> None:
-        """Put a long file aside, where that can be done; if two do at once, nothing is written over."""
+    def _rename_long(self) -> None:
+        """Rename a long file if possible; if two processes do at once, neither overwrites the other's."""
         with suppress(OSError):
             if self._path.lstat().st_size < self._most_bytes:
                 return
@@ -76,3 +76,17 @@ class AuditLog:
 
     def _older(self, number: int) -> Path:
         return self._path.with_name(f"{self._path.stem}.{number}{self._path.suffix}")
+
+
+def _append_line(descriptor: int, line: bytes) -> None:
+    """Append a whole line to a file.
+
+    Raises:
+        OSError: the line was not written whole; the next line begins on a line of its own.
+    """
+    size = os.fstat(descriptor).st_size
+    is_cut = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+    line = b"\n" + line if is_cut else line
+    if os.write(descriptor, line) < len(line):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    os.fsync(descriptor)

@@ -1,6 +1,7 @@
 """What was ordered is written down: who, what, when; also what was refused."""
 
 import json
+import os
 import stat
 
 import pytest
@@ -36,6 +37,17 @@ def test_what_cannot_be_written_down_is_not_done(tmp_path):
         AuditLog(tmp_path / "orders.jsonl").order("a", "b", "c"),
     ):
         pytest.fail("it was done")
+
+
+def test_an_order_that_a_full_disk_cuts_is_not_done_and_spoils_no_other(tmp_path, monkeypatch):
+    audit, real = AuditLog(tmp_path / "orders.jsonl"), os.write
+    monkeypatch.setattr(os, "write", lambda descriptor, data: real(descriptor, data[:20]))
+    with pytest.raises(StorageError, match="No space left on device"), audit.order("ada", "delete", "qe"):
+        pytest.fail("it was done")
+    monkeypatch.undo()
+    audit.note("ada", "start", "qe")
+    cut, whole = (tmp_path / "orders.jsonl").read_text().splitlines()
+    assert (len(cut), json.loads(whole)["what"]) == (20, "start")
 
 
 def test_a_long_log_is_put_aside_and_no_order_is_lost(tmp_path):
