@@ -1,6 +1,7 @@
 """`autotune serve` and `autotune token`: the service, and the tokens of its other users."""
 
 import logging
+import signal
 import socket
 import sys
 from contextlib import nullcontext
@@ -79,6 +80,8 @@ def serve(
     listening = _listening(host, port)
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("autotune").setLevel(logging.INFO)
+    # Without this, SIGTERM (`kill`, systemd) would end the process before it removes its token and its socket.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     number, port = listening.getsockname()[:2]
     at = (_reachable(number), port)
     with start_token(*at) as made, unix_socket(unix) if unix is not None else nullcontext() as private:

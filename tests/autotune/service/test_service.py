@@ -1,6 +1,7 @@
 """The service as its users see it: studies are started, followed, paused, stopped, resumed, deleted; it is killed."""
 
 import http.client
+import signal
 import threading
 import time
 from pathlib import Path
@@ -286,9 +287,11 @@ def test_the_owner_is_told_the_address_with_the_token_and_no_log_has_it(tmp_path
 
 
 def test_a_service_that_ends_takes_its_token_along(tmp_path):
-    service = Service(tmp_path).start()
-    service.stop()
-    assert not service.token_file.exists()
+    for ends_by in (signal.SIGINT, signal.SIGTERM):
+        service = Service(tmp_path).start()
+        service.process.send_signal(ends_by)
+        service.process.communicate(timeout=60)
+        assert not service.token_file.exists()
     ended = autotune(tmp_path, "serve", "--url", f"--port={service.port}")
     assert ended.returncode == 3
     assert "no service of yours answers at" in ended.stderr
