@@ -32,7 +32,7 @@ def mcp(
     """Let an agent use studies, by the Model Context Protocol.
 
     The agent's program starts this command, and talks to it on standard input and output. It needs a service, `autotune
-    serve`, which guards what is asked. AUTOTUNE_TOKEN has the token, if one is needed.
+    serve`, which checks each request. AUTOTUNE_TOKEN has the token; without it, that of your own service is used.
     """
     from autotune.client import Client
 
