@@ -18,7 +18,7 @@ _IDLE_S = 75
 # How long answers may take when the service ends.
 _PATIENCE_S = 2
 # Connections accepted before open connections get a turn again.
-_TAKEN_AT_ONCE = 32
+_TAKEN_AT_ONCE = 8
 # Connections that wait in the kernel to be accepted.
 _BACKLOG = 4096
 # More are of no use here, and some programs close every descriptor that they could have.

@@ -24,9 +24,9 @@ class Limits:
     body_s: float = 20.0
     at_once: int = 128
     followers: int = 1000
-    # More than are accepted (32 in each turn of the loop) until the first request on a connection is read: a flood of
-    # connections does not close a new one before it has shown its token.
-    anonymous_connections: int = 512
+    # Few, since each may send requests all the time; but several times as many as are accepted in a turn of the loop
+    # (8), so that a flood of connections does not close a new one before it has shown its token.
+    anonymous_connections: int = 64
     token_connections: int = 2048
 
 
