@@ -28,7 +28,6 @@ class CommandEntry:
 
 COMMANDS = (
     CommandEntry("study", TUNE, "study", "study", "Tune a program. The same command again resumes."),
-    CommandEntry("suite", TUNE, "suite", "suite", "Tune several studies, and say one figure of them all."),
     CommandEntry("pilot", TUNE, "pilot", "pilot", "Write a job script that tunes inside one job.", settings=_PASS_ON),
     CommandEntry("cancel", TUNE, "cancel", "cancel", "Cancel a study's queued jobs, and stop its process."),
     CommandEntry("confirm", TUNE, "compare", "confirm", "Compare the best trials with the default in fresh runs."),
@@ -43,7 +42,7 @@ COMMANDS = (
     CommandEntry("best", LOOK, "best", "best", "Print the winner, its speed-up and its uncertainty."),
     CommandEntry("trials", LOOK, "query", "trials", "Print every trial of a study."),
     CommandEntry("runs", LOOK, "query", "runs", "Print every run of a study: where, when and how."),
-    CommandEntry("report", LOOK, "report", "report", "Write a report of a study: HTML, Markdown or JSON."),
+    CommandEntry("report", LOOK, "report", "report", "Write a report of studies: HTML, Markdown or JSON."),
     CommandEntry("picture", LOOK, "report", "picture", "Draw a metric over parameters, or a decision table."),
     CommandEntry("importance", LOOK, "report", "importance", "Say how much each parameter matters."),
     CommandEntry("export", LOOK, "report", "export", "Print every measurement of a study as CSV or JSON."),

@@ -29,9 +29,9 @@ def study_files(incomplete: str) -> list[str]:
     return _files("", incomplete)
 
 
-def suite_files(incomplete: str) -> list[str]:
-    """Return the suites that ship with autotune, and the files in the folder that may be some, that begin so."""
-    return _files("suites", incomplete)
+def reference_files(incomplete: str) -> list[str]:
+    """Return the reference figures that ship with autotune, and the files in the folder, that begin so."""
+    return _files("references", incomplete)
 
 
 def _files(shipped_in: str, incomplete: str) -> list[str]:

@@ -100,6 +100,9 @@ NotifyOption = Annotated[
 StudyName = Annotated[
     str, typer.Argument(help="The study's name; `autotune list` shows the names.", autocompletion=study_names)
 ]
+StudyNames = Annotated[
+    list[str], typer.Argument(help="Names of studies; `autotune list` shows them.", autocompletion=study_names)
+]
 StudyArgument = Annotated[
     str,
     typer.Argument(

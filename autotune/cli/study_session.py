@@ -1,4 +1,4 @@
-"""A session of `autotune study`, from its options to its summary; a suite has one for each of its studies."""
+"""A session of `autotune study`, from its options to its summary."""
 
 import os
 import time
@@ -55,17 +55,6 @@ def placed(options: StudyOptions, request: StudyRequest) -> PlacedStudy:
         chosen = as_wide_as(chosen, cluster)
     machine, launcher, facts = machine_and_launcher(cluster, options.cores, request.stored_name)
     return PlacedStudy(chosen, request, cluster, machine, launcher, facts)
-
-
-def check_stored(options: StudyOptions, placed_study: PlacedStudy) -> None:
-    """Check that a study can go on with what is stored under its name, as far as that is known before anything runs.
-
-    Raises:
-        DifferentStudyError: the study there is about something else.
-    """
-    from autotune.tuning.continuing import check_continuing
-
-    check_continuing(placed_study.study, _settings(options, placed_study))
 
 
 def tuned(options: StudyOptions, placed_study: PlacedStudy, pause: "Pause", display: "Display") -> "Summary":

@@ -1,5 +1,5 @@
-"""Reports: a study as one document for people: HTML, Markdown or JSON."""
+"""Reports: studies as one document for people: HTML, Markdown or JSON."""
 
-from autotune.report.report import Report, report_of
+from autotune.report.report import Report, report_of, report_of_several
 
-__all__ = ["Report", "report_of"]
+__all__ = ["Report", "report_of", "report_of_several"]

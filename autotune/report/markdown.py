@@ -16,7 +16,7 @@ _NUMBERED = re.compile(r"^(\d+)([.)])(?=\s|$)")
 
 def to_markdown(report: Report, pictures: Mapping[str, str] | None = None) -> str:
     """Return the report; `pictures` are the addresses of the pictures' files, by the charts' names."""
-    blocks = [f"# Study {_plain(report.study)}"]
+    blocks = [f"# {_plain(report.title)}"]
     if report.description:
         blocks.append(_plain(report.description))
     blocks.append(f"**{_plain(report.headline.sentence)}**")

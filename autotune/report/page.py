@@ -21,7 +21,7 @@ _UNSPEAKABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\uff
 
 def to_html(report: Report) -> str:
     """Return the report as a whole document."""
-    title = f"{report.study}: autotune report"
+    title = f"{report.title}: autotune report"
     body = [_head(report), _contents(report.sections), *(_section(section) for section in report.sections)]
     return "\n".join(
         [
@@ -48,7 +48,7 @@ def to_html(report: Report) -> str:
 
 def _head(report: Report) -> str:
     kind = report.headline.kind.replace(" ", "-")
-    lines = ["<header>", f"<h1>Study {_plain(report.study)}</h1>"]
+    lines = ["<header>", f"<h1>{_plain(report.title)}</h1>"]
     if report.description:
         lines.append(f"<p>{_plain(report.description)}</p>")
     lines.append(f'<p class="verdict {kind}">{_plain(report.headline.sentence)}</p>')

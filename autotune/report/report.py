@@ -1,6 +1,6 @@
-"""The report of a study: what it found, how that was measured, and with what; the formats only write it down."""
+"""The report of a study, or of several: what was found and how it was measured; the formats only write it down."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +9,7 @@ from autotune.batch.script_forms import SHELL, script_forms
 from autotune.batch.winner_script import run_to_use, script_of
 from autotune.decisions.table import table_of
 from autotune.errors import AutotuneError
+from autotune.formatting import listed
 from autotune.pictures.chart import Chart
 from autotune.pictures.charts import charts_of, in_order
 from autotune.pictures.importance import importance
@@ -17,9 +18,13 @@ from autotune.report.method import method
 from autotune.report.provenance import provenance
 from autotune.report.results import cost, figures, findings
 from autotune.report.section import Code, Part, Picture, Section, Words
+from autotune.report.several import figures_of_several, headline_of_several, table_of_several
+from autotune.results.several_studies import SeveralStudies
 from autotune.results.summary import Summary, summarise
 from autotune.scheduling.stored_brackets import stored_brackets
+from autotune.storage.readable import ReadableStudy
 from autotune.storage.study_store import StudyStore
+from autotune.studyfile.references import ReferencesFile
 
 _OWN_PLACE = {
     "pairs": "winner",
@@ -34,14 +39,24 @@ _OWN_PLACE = {
 
 @dataclass(frozen=True)
 class Report:
-    """A study as a document. `figures` are (what, value) for the top; `summary` is `Summary.to_dict()`."""
+    """Studies as a document. `figures` are (what, value) for the top; `summary` is the results' JSON-able form."""
 
-    study: str
+    studies: tuple[str, ...]
     headline: Headline
     figures: tuple[tuple[str, str], ...]
     sections: tuple[Section, ...]
     summary: Mapping[str, Any]
     description: str = ""
+
+    @property
+    def title(self) -> str:
+        """What it is about."""
+        return f"Study {self.studies[0]}" if len(self.studies) == 1 else f"Studies {listed(self.studies)}"
+
+    @property
+    def file_name(self) -> str:
+        """The name of its file, without the suffix."""
+        return self.studies[0] if len(self.studies) == 1 else "studies"
 
     @property
     def charts(self) -> list[Chart]:
@@ -51,8 +66,8 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON-able form."""
-        return {
-            "study": self.study,
+        about = {"study": self.studies[0]} if len(self.studies) == 1 else {"studies": list(self.studies)}
+        return about | {
             "description": self.description,
             "autotune": __version__,
             "verdict": self.headline.to_dict(),
@@ -78,12 +93,30 @@ def report_of(store: StudyStore) -> Report:
     sections.append(_pictures(charts))
     sections += [_with(cost(summary), charts), method(summary), provenance(summary, runs, run_to_use(store, summary))]
     return Report(
-        summary.name,
+        (summary.name,),
         headline(summary, table),
         figures(summary, runs),
         tuple(section for section in sections if section.parts),
         summary.to_dict(),
         summary.study.description,
+    )
+
+
+def report_of_several(stores: Sequence[ReadableStudy], references: ReferencesFile | None = None) -> Report:
+    """Make one report of several studies: their speed-ups, the mean of these, and the score against references.
+
+    Raises:
+        StorageError: the storage cannot be read.
+        StudyFileError: a reference is of another metric than the study optimises.
+    """
+    figures_by_study = {} if references is None else references.references
+    several = SeveralStudies.of([summarise(store) for store in stores], figures_by_study)
+    return Report(
+        tuple(one.study for one in several.results),
+        headline_of_several(several),
+        figures_of_several(several, "" if references is None else references.description),
+        (table_of_several(several),),
+        several.to_dict(),
     )
 
 

@@ -1,6 +1,6 @@
 """The geometric mean of ratios that were measured apart, with an interval that follows from theirs.
 
-The logarithm of the mean is a weighted sum of logarithms. Its variance is the sum of theirs (the delta method), and how
+The logarithm of the mean is the mean of their logarithms. Its variance is the sum of theirs (the delta method), and how
 much each varies is taken from the ends of its own interval, below and above apart: the method of variance estimates
 recovery (Zou & Donner, Statistics in Medicine 27, 2008; Zou, Huang & Zhang, Computational Statistics & Data Analysis
 53, 2009). So nothing is assumed about the noise beyond what the intervals assume, and a mean of one ratio has its
@@ -14,22 +14,20 @@ from math import exp, log, sqrt
 from autotune.statistics.ratio_words import Interval
 
 
-def geometric_mean(ratios: Sequence[Interval], weights: Sequence[float]) -> Interval:
-    """Return the weighted geometric mean of ratios above 0, and the ends of its interval.
+def geometric_mean(ratios: Sequence[Interval]) -> Interval:
+    """Return the geometric mean of ratios above 0, and the ends of its interval.
 
     The ratios must have been measured independently, and their intervals be of one confidence, which is the mean's.
-    Only the proportions of the weights count.
 
     Raises:
-        ValueError: there are no ratios, or the number of weights differs.
+        ValueError: there are no ratios.
     """
     if not ratios:
         msg = "no ratio, no mean"
         raise ValueError(msg)
-    whole = sum(weights)
+    share = 1.0 / len(ratios)
     middle = below = above = 0.0
-    for (ratio, low, high), weight in zip(ratios, weights, strict=True):
-        share = weight / whole
+    for ratio, low, high in ratios:
         middle += share * log(ratio)
         below += (share * log(ratio / low)) ** 2
         above += (share * log(high / ratio)) ** 2

@@ -14,14 +14,14 @@ def begin_anew(url: str, name: str, definition: Definition, say: Callable[[str],
 
     Who mends a command that failed goes on under the same name.
     """
-    differences = differences_to_forget(url, name, definition)
+    differences = _differences_to_forget(url, name, definition)
     if differences:
         StoredStudies(url).remove(name)
         what = ", ".join(difference.partition(":")[0] for difference in differences)
         say(f"study {name!r} begins anew: it has changed ({what}), and nothing valid was measured before")
 
 
-def differences_to_forget(url: str, name: str, definition: Definition) -> list[str]:
+def _differences_to_forget(url: str, name: str, definition: Definition) -> list[str]:
     """Return how the study that is stored differs, if it gives way to one of this definition; else nothing."""
     try:
         stored = stored_study(url, name)

@@ -21,13 +21,13 @@ from typer._click.exceptions import UsageError
 
 from autotune import studyfile
 from autotune.cli.app import app
-from autotune.cli.options import StudyName
+from autotune.cli.options import StudyName, StudyNames
 from autotune.cli.study_options import StudyOptions
 from autotune.cli.study_request import input_name, requested
 from autotune.errors import AutotuneError
 from autotune.machines.this_machine import this_machine
 from autotune.planning.check import check
-from autotune.studyfile.suite import load_suite, suites
+from autotune.studyfile.references import load_references, reference_files
 from launchers.local import local_launcher
 from spaces.parameters.errors import did_you_mean
 from tests.docs.page import ROOT, Block, Command, Page
@@ -45,7 +45,7 @@ OTHERS_OPTIONS = {
 
 _PROGRAMS = ("autotune", "./run")
 _GROUP: Any = typer.main.get_command(app)
-_STORED = get_args(StudyName)[1].help
+_STORED = {get_args(kind)[1].help for kind in (StudyName, StudyNames)}
 # Stands for a study of the reader's.
 _PLACEHOLDER = re.compile(r"[A-Z]+|\.\.\.|\./mine\.toml|\$.*")
 _LONG = re.compile(r"--[a-z][a-z-]*")
@@ -103,8 +103,8 @@ class _Reader:
             self._registered.update(names)
         if "objective" in table:
             yield from self._mistakes_of_study(path, ())
-        elif "suite" in table:
-            yield from _errors_of(load_suite, os.fspath(path))
+        elif "references" in table:
+            yield from _errors_of(load_references, os.fspath(path))
         elif "file" not in block.attributes and table.keys() <= studyfile.StudyFile.model_fields.keys():
             yield from _errors_of(lambda given: studyfile.parse(_excerpt(given), "the block"), table)
 
@@ -141,17 +141,19 @@ class _Reader:
             yield from self._read_call(program, ["study", context.params["name"], *context.args], here)
 
     def _mistakes_of_value(self, parameter: Any, command: str, given: dict[str, Any], here: Path) -> Iterator[str]:
-        """Yield the mistakes of the value of an argument or option: a study, a suite or a change of a study file."""
+        """Yield the mistakes of the value of an argument or option: a study, references or a change of a study file."""
         value = given[parameter.name]
         if parameter.metavar == "STUDY":
             yield from self._mistakes_of_call(command, value, given, here)
         elif parameter.metavar == "KEY=VALUE" and not _names_a_study(_GROUP.commands[command]):
             for change in value:
                 yield from _mistakes_of_change(change, {"objective": "replay"} if command == "replay" else {})
-        elif parameter.metavar == "SUITE" and value not in suites():
-            yield from _errors_of(load_suite, os.fspath(_normal(here / value)))
-        elif parameter.help == _STORED and value not in self._studies and not _PLACEHOLDER.fullmatch(value):
-            yield f"the page has made no study {value}{did_you_mean(value, self._studies)}"
+        elif "--references" in parameter.opts and value not in reference_files():
+            yield from _errors_of(load_references, os.fspath(_normal(here / value)))
+        elif parameter.help in _STORED:
+            for name in [value] if isinstance(value, str) else value:
+                if name not in self._studies and not _PLACEHOLDER.fullmatch(name):
+                    yield f"the page has made no study {name}{did_you_mean(name, self._studies)}"
         elif parameter.metavar == "NEW" or "--name" in parameter.opts:
             self._studies.add(value)
 

@@ -19,7 +19,7 @@ from tests.support import warm
 from tests.support.quick_study import QUICK
 
 _SHIM = f'#!/bin/sh\nexec {sys.executable} -m autotune "$@"\n'
-_STUDY = r"((?:^|&& )(?:[A-Z_]+=\S+ )*(?:autotune|\./run) (?:study|suite) \S+)"
+_STUDY = r"((?:^|&& )(?:[A-Z_]+=\S+ )*(?:autotune|\./run) study \S+)"
 # A page says the port that the service has unless told otherwise; somebody may be using that.
 _PORT = "8642"
 _SERVE = r"(\bautotune serve\b)"

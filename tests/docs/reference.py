@@ -21,7 +21,7 @@ from autotune import errors, studyfile
 from autotune.cli.app import app
 from autotune.errors import AutotuneError, ExitCode
 from autotune.studyfile.one_of import OneOf
-from autotune.studyfile.suite import MemberSection, SuiteFile, SuiteSection
+from autotune.studyfile.references import ReferencesFile
 from objectives.commandoptions import CommandOptions
 from objectives.external import ExternalOptions
 from objectives.mpi.options import MpiOptions
@@ -154,7 +154,7 @@ def _exit_codes() -> str:
 
 
 # What a file without that key gets when it is read.
-_WHEN_LOADED = {("top level", "name"): "the file's name", ("suite file", "name"): "the file's name"}
+_WHEN_LOADED = {("top level", "name"): "the file's name"}
 
 
 def _type(annotation: Any) -> str:
@@ -230,9 +230,7 @@ def sections() -> Iterator[tuple[str, type[BaseModel]]]:
         inner = nested(field)
         if inner is not None:
             yield f"[{key}]", inner
-    yield "suite file", SuiteFile
-    yield "suite file: [suite]", SuiteSection
-    yield "suite file: [[suite.members]]", MemberSection
+    yield "reference file", ReferencesFile
 
 
 def _keys() -> str:

@@ -63,7 +63,7 @@ objective = "qe"
         ),
         ('```toml file=a.toml\nobjective = "qe"\nbudget.trails = 3\n```', "did you mean 'trials'?"),
         ("```toml\n[verdict]\npears = 3\n```", "did you mean 'pairs'?"),
-        ("```toml file=a.toml\n[suite]\nmember = []\n```", "did you mean 'members'?"),
+        ("```toml file=a.toml\ndescripton = ''\n[references]\n```", "did you mean 'description'?"),
         ("```text\nautotune stduy qe\n```", "there is no command stduy"),
         ("With `--trails 3` it ends.", "no such option: --trails (did you mean '--trials'?)"),
         ("So does `autotune best qe --scrpt`.", "no such option: --scrpt"),

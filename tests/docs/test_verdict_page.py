@@ -1,4 +1,4 @@
-"""The pages on the verdict and on suites explain every sentence that a verdict, or a figure, can be made of."""
+"""The pages on the verdict and the report explain every sentence that a verdict, or a mean of them, can be made of."""
 
 import ast
 import inspect
@@ -18,8 +18,8 @@ from autotune.results.ledger import Ledger
 from autotune.results.noise import noise_sentence
 from autotune.results.pareto import ParetoFront
 from autotune.results.preference import Preference
+from autotune.results.several_studies import SeveralStudies, StudyResult
 from autotune.results.simplified import simplified_sentence
-from autotune.results.suite import Suite, SuiteMember
 from autotune.results.summary import Summary, trained_text
 from autotune.results.tradeoff import Tradeoff
 from autotune.scheduling.stopping import StoppingForecast
@@ -69,12 +69,11 @@ SPEAKERS = (
     WorkloadComparison.sentence,
     Ledger.text,
     WarmStart.sentence,
-    Suite.sentence,
-    Suite.score_sentence,
-    SuiteMember.obstacle.fget,
-    SuiteMember.sentence.fget,
+    SeveralStudies.sentence,
+    SeveralStudies.score_sentence,
+    StudyResult.obstacle.fget,
 )
-TOLD = " ".join(word for name in ("verdict", "suite") for word in Page.read(f"docs/how-to/{name}.md").text.split())
+TOLD = " ".join(word for name in ("how-to/verdict", "report") for word in Page.read(f"docs/{name}.md").text.split())
 
 
 def said(function) -> set[str]:
@@ -96,7 +95,7 @@ def test_every_sentence_is_explained(function):
     sentences = said(function)
     missing = sorted(text for text in sentences if text.strip(" .,;:()") not in TOLD)
     assert not missing, (
-        f"verdict.md and suite.md of docs/how-to do not explain {function.__qualname__} may print: {missing}"
+        f"docs/how-to/verdict.md and docs/report.md do not explain that {function.__qualname__} may print: {missing}"
     )
 
 

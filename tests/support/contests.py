@@ -33,8 +33,8 @@ def noisy(spread=0.01, seed=0):
     return lambda configuration: took(timed(configuration) * float(np.exp(rng.normal(0.0, spread))))
 
 
-def new_store(folder):
-    return StudyStore.create(f"sqlite:///{folder / 'autotune.db'}", "paper", definition(SPACE))
+def new_store(folder, name="paper"):
+    return StudyStore.create(f"sqlite:///{folder / 'autotune.db'}", name, definition(SPACE))
 
 
 def manager(folder, executor, display=None):

@@ -1,4 +1,4 @@
-"""`autotune report`, `picture` and `export`: a study as a document, one picture of it, its runs as a table."""
+"""`autotune report`, `picture` and `export`: studies as a document, one picture of a study, its runs as a table."""
 
 import json
 import os
@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from autotune.cli.common import drawable, errors, output, print_json
-from autotune.cli.options import DEFAULT_STORAGE, AsJson, Storage, StudyName
+from autotune.cli.completion import reference_files
+from autotune.cli.options import DEFAULT_STORAGE, AsJson, Storage, StudyName, StudyNames
 from autotune.cli.tables import Column, fitted
 from autotune.errors import NothingWorkedError
 from autotune.files import replace_file
@@ -35,7 +36,7 @@ class ReportFormat(StrEnum):
 
 
 def report(
-    name: StudyName,
+    names: StudyNames,
     storage: Storage = DEFAULT_STORAGE,
     form: Annotated[
         ReportFormat, typer.Option("--format", help="html: one file with pictures; md: Markdown; json: for programs.")
@@ -46,7 +47,7 @@ def report(
             "--output",
             "-o",
             metavar="FILE",
-            help="The file to write; - prints the report. Default: STUDY.html for HTML; md and json are printed.",
+            help="The file to write; - prints it. Default: STUDY.html, or studies.html; md and json are printed.",
         ),
     ] = None,
     png: Annotated[
@@ -56,15 +57,28 @@ def report(
         Path | None,
         typer.Option("--pdf", metavar="FILE", help="Write it as PDF, by a Chromium or Chrome that is here."),
     ] = None,
+    references: Annotated[
+        str | None,
+        typer.Option(
+            "--references",
+            metavar="NAME",
+            help="Of several studies: reference figures for a score, that ship or in a file (./mine.toml).",
+            autocompletion=reference_files,
+        ),
+    ] = None,
 ) -> None:
-    """Write a report of a study: HTML, Markdown or JSON.
+    """Write a report of studies: HTML, Markdown or JSON.
 
-    It has the verdict, figures, pictures, the job script, and how the study was measured.
+    Of one study it has the verdict, figures, pictures, the job script, and how the study was measured. Of several it
+    has one table with the speed-up of each, and their geometric mean.
     """
-    from autotune.report import report_of
-    from autotune.storage.study_store import StudyStore
-
-    document = report_of(StudyStore.read(storage_url(storage), name))
+    if len(names) == 1 and references is not None:
+        msg = "is for a report of several studies: name two or more, or leave it out"
+        raise typer.BadParameter(msg, param_hint="--references")
+    document = _document(names, storage, references)
+    if png is not None and not document.charts:
+        msg = "a report of several studies has no pictures: draw them by a report of each study"
+        raise typer.BadParameter(msg, param_hint="--png")
     drawn = _draw(document, png) if png is not None else {}
     if pdf is not None:
         _print(document, pdf)
@@ -139,10 +153,32 @@ def importance(name: StudyName, storage: Storage = DEFAULT_STORAGE, as_json: AsJ
         output().print(f"{sentence[0].upper()}{sentence[1:]}.", markup=False, soft_wrap=True)
 
 
+def _document(names: list[str], storage: str, references: str | None) -> "Report":
+    """Return the report of a study, or of several.
+
+    Raises:
+        typer.BadParameter: a study is named twice, or no study has a reference.
+        AutotuneError: a study or the references cannot be read, or do not fit together.
+    """
+    from autotune.report import report_of, report_of_several
+    from autotune.storage.study_store import StudyStore
+    from autotune.studyfile.references import load_references
+
+    if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
+        msg = f"{', '.join(twice)}: named more than once; each study counts once"
+        raise typer.BadParameter(msg, param_hint="NAMES")
+    figures = None if references is None else load_references(references)
+    if figures is not None and not figures.references.keys() & set(names):
+        msg = f"{references} has no figure of {', '.join(names)}; it has those of {', '.join(figures.references)}"
+        raise typer.BadParameter(msg, param_hint="--references")
+    stores = [StudyStore.read(storage_url(storage), name) for name in names]
+    return report_of(stores[0]) if len(stores) == 1 else report_of_several(stores, figures)
+
+
 def _give(document: "Report", form: ReportFormat, drawn: dict[str, Path], target: Path | None) -> None:
     """Write a report to its file, or to the output."""
     if target is None and form is ReportFormat.HTML:
-        target = Path(f"{document.study.replace(os.sep, '-')}.html")
+        target = Path(f"{document.file_name.replace(os.sep, '-')}.html")
     text = _text(document, form, drawn, target)
     if target is None or str(target) == "-":
         typer.echo(text, nl=False)

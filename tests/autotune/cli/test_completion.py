@@ -73,7 +73,7 @@ def folder(tmp_path_factory):
         ("autotune study own/", ["own/theirs.toml"]),
         ("autotune study nowhere/", []),
         ("autotune space q", ["qe"]),
-        ("autotune suite ", ["bigdata", "programs", "mine.toml"]),
+        ("autotune report --references ", ["summit", "summit-dev", "mine.toml"]),
         ("autotune st", ["study", "studies", "storage"]),
         ("autotune best --scr", ["--script"]),
         ("autotune best --script p", ["pbs"]),

@@ -30,8 +30,7 @@ def test_every_command_that_may_take_a_study_over_has_the_option():
     running = {name for name, its in options.items() if {"--take-over", "--cores"} <= its}
     assert {"study", "confirm", "ablate", "sweep", "rightsize", "watch"} <= running
     assert [name for name in sorted(running) if not {"--noise", "--notify", "--quiet"} <= options[name]] == []
-    # A suite has a study after the other: there is no state of one.
-    assert [name for name in sorted(running - {"suite"}) if "--status" not in options[name]] == []
+    assert [name for name in sorted(running) if "--status" not in options[name]] == []
 
 
 @pytest.mark.parametrize(("given", "mode"), [(Noise.REFUSE, "refuse"), (None, None)])

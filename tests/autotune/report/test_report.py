@@ -55,7 +55,7 @@ def test_the_report_of_a_small_study_as_json_and_markdown(small):
     said = to_markdown(small)
     for found, name in ((text, "small.json"), (said, "small.md")):
         golden = (GOLDEN / name).read_text(encoding="utf-8")
-        assert steadied(found, small.study) == golden.strip(), name
+        assert steadied(found, small.studies[0]) == golden.strip(), name
 
 
 def test_the_report_has_all_its_parts_in_order(small):

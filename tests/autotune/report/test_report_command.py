@@ -7,6 +7,8 @@ import os
 import pytest
 
 from autotune.cli.commands import report as command
+from autotune.statistics.verdict import Verdict
+from autotune.storage.readable import VERDICT
 from tests.support.command_line import invoke
 from tests.support.contests import DEFAULT, WINNER, add, new_store
 
@@ -80,3 +82,43 @@ def test_a_pdf_is_all_that_is_written(study, tmp_path, monkeypatch):
     report("paper", "--pdf", "paper.pdf", "-o", "both.html")
     assert (tmp_path / "both.html").exists()
     assert "name another file" in " ".join(report("paper", "--pdf", "none/paper.pdf", code=2).output.split())
+
+
+@pytest.fixture
+def others(study, tmp_path):
+    for name, times in (("two", 2.0), ("eight", 8.0)):
+        store = new_store(tmp_path, name=name)
+        add(store, (DEFAULT, times), (WINNER, 1.0))
+        store.set_attribute(VERDICT, Verdict(1, (1,), 1, 0.95, 0.05, ((times, 1.0),) * 6).to_dict())
+
+
+def test_several_studies_are_one_table_with_the_mean_of_their_speed_ups(others, tmp_path):
+    told = json.loads(report("two", "eight", "paper", "--format", "json").stdout)
+    assert told["studies"] == ["two", "eight", "paper"]
+    assert told["summary"]["speed_up"]["ratio"] == pytest.approx(4.0)
+    said = report("two", "eight", "paper", "--format", "md").stdout
+    assert said.startswith("# Studies two, eight and paper\n")
+    assert "4.000 times as fast as the default configurations" in said
+    assert "| paper | not in the mean | not confirmed yet |" in said
+    assert "report: studies.html" in report("two", "eight").stderr
+    assert "<h1>Studies two and eight</h1>" in (tmp_path / "studies.html").read_text()
+
+
+def test_several_studies_have_a_score_against_references(others, tmp_path):
+    (tmp_path / "old.toml").write_text("description = 'the old machine'\n[references]\ntwo.wall_s = 4.0\n")
+    said = report("two", "eight", "--references", "./old.toml", "--format", "md").stdout
+    assert "| score | 4 times the references (95% interval 4 to 4, 1 of 2 studies) |" in said
+    assert "| references | the old machine |" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "mistake"),
+    [
+        (("two", "two"), "each study counts once"),
+        (("two", "--references", "summit"), "for a report of several studies"),
+        (("two", "eight", "--references", "summit"), "summit has no figure of two, eight; it has those of bigdata-pca"),
+        (("two", "eight", "--png", "pictures"), "by a report of each study"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(others, words, mistake):
+    assert mistake in " ".join(report(*words, code=2).output.replace("│", "").split())

@@ -1,0 +1,37 @@
+"""Reference figures: published values of studies' metrics, with which a report of several studies compares them."""
+
+import importlib.resources
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from autotune.errors import StudyFileError
+from autotune.studyfile.loading import found, toml_files
+from autotune.studyfile.section import Section
+from autotune.tomlfiles import reading as tomlfiles
+
+Figure = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class ReferencesFile(Section):
+    """A file of reference figures: `references` are values by the study's name and the metric's, in its unit."""
+
+    description: str
+    references: dict[str, dict[str, Figure]] = Field(min_length=1)
+
+
+def reference_files() -> dict[str, Path]:
+    """Return the reference figures that ship with autotune: name -> file."""
+    return toml_files(importlib.resources.files("studies").joinpath("references"))
+
+
+def load_references(name_or_path: str) -> ReferencesFile:
+    """Read the reference figures that ship under a name, or a file.
+
+    Raises:
+        StudyFileError: there is none, or it has errors: all of them at once, each with its path.
+    """
+    path = found(name_or_path, reference_files(), "reference")
+    table = tomlfiles.read(path, "reference file", StudyFileError)
+    return tomlfiles.checked(table, ReferencesFile, str(path), StudyFileError)
