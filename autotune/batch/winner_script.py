@@ -23,7 +23,7 @@ _ELSEWHERE = {SeriesKind.WORKLOAD, SeriesKind.WATCH, SeriesKind.ASIDE}
 
 
 def run_to_use(store: ReadableStudy, summary: Summary) -> Run | None:
-    """Return the newest complete run of the configuration to use, not on other workloads; None without one."""
+    """Return the newest complete run of the configuration to use, not on another workload; None without one."""
     wanted = dict(summary.configuration or {})
     runs = [
         run
@@ -65,7 +65,7 @@ def site_of(study: StudyFile, form: str, name: str | None = None, account: str |
     Raises:
         SiteError: its file has errors, or it has another batch system than the form's.
     """
-    launcher, programs = study.launcher, program_names({"objective": study.objective, "options": study.options})
+    launcher, programs = study.launcher, program_names({"objective": study.objective, "options": study.tuned_options})
     if name is None and launcher.kind != form:
         own = None if form == SHELL else own_cluster(form, programs=programs)
         if own is not None:

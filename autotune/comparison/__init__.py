@@ -1,1 +1,1 @@
-"""Comparison: the winner against the default: the verdict, ablation, other workloads, sweeps."""
+"""Comparison: the winner against the default: the verdict, ablation, other inputs, sweeps."""

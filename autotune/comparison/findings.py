@@ -13,7 +13,7 @@ from autotune.statistics.mixed_model import Statistic
 from autotune.statistics.ratio_words import Interval
 from autotune.statistics.standings import Standings
 from autotune.statistics.verdict import Verdict
-from autotune.storage.readable import ABLATION, WORKLOADS, ReadableStudy, stored_verdict
+from autotune.storage.readable import ABLATION, VERIFIED_INPUTS, ReadableStudy, stored_verdict
 from autotune.studyfile.limits import limits_of
 from autotune.studyfile.stored import study_of
 from objectives.base import Metric
@@ -163,13 +163,13 @@ class Ablation(Stored):
 
 
 @dataclass(frozen=True)
-class WorkloadComparison(Stored):
-    """The winner on another workload: the verdict there, or `why` there can be none.
+class InputComparison(Stored):
+    """The winner on an input of weight 0: the verdict there, or `why` there can be none.
 
-    `digest` is that of the workload as it was then, `facts` are its own.
+    `digest` is that of the input as it was then, `facts` are its own.
     """
 
-    workload: str
+    name: str
     digest: str
     facts: Mapping[str, Any]
     verdict: Verdict
@@ -228,13 +228,13 @@ def broken_by_variant(store: ReadableStudy, limits: KeptLimits, configuration: C
     return tuple(map(str, limits.broken_in(runs)))
 
 
-def stored_workload_comparisons(store: ReadableStudy) -> tuple[WorkloadComparison, ...]:
+def stored_input_comparisons(store: ReadableStudy) -> tuple[InputComparison, ...]:
     """Return what was stored, on whatever winner, with the confidence that is asked for now."""
-    stored = store.attribute(WORKLOADS) or {}
+    stored = store.attribute(VERIFIED_INPUTS) or {}
     if not stored:
         return ()
     study = store.definition.study
-    found = (WorkloadComparison.from_dict(one) for one in stored.values())
+    found = (InputComparison.from_dict(one) for one in stored.values())
     return tuple(replace(one, verdict=one.verdict.asked_now(study)) for one in found)
 
 

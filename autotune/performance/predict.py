@@ -110,7 +110,7 @@ def question(study: StudyFile, target: Target, launcher: Launcher, folder: Path)
             raise CannotRunHereError(str(error)) from error
 
     plan, space = planned_with(target.installation)
-    program = program_of(study.objective, study.name, mixed=bool(study.inputs))
+    program = program_of(study.objective, study.name, mixed=study.is_mix)
     problem = {name: value for name, value in plan.facts.items() if name not in plan.installation}
     workload, workload_facts = workload_of(program, problem, plan.identity)
     installed = {name: plan.facts[name] for name in plan.installation} if target.here else target.installation

@@ -24,7 +24,7 @@ from autotune.planning.what_runs import what_runs
 from autotune.results.export import resolved
 from autotune.studyfile import OWN_SAMPLER, StudyFile
 from autotune.studyfile.paths import with_absolute_paths
-from autotune.studyfile.plans import mixed, of_input, plan_of, planned_input
+from autotune.studyfile.plans import StudyPlans, of_input, planned_input, plans_of, together
 from autotune.studyfile.software import plan_with_software
 from autotune.studyfile.space import joined
 from autotune.tomlfiles.lines import lines_of, located
@@ -146,10 +146,10 @@ class _Examination:
             return
         self.report.study = study
         self._sampler(study)
-        plan = self._commands(study) if study.objective == registry.COMMAND else self._plan(study)
-        plan = self._space(study, plan)
-        if plan is not None and not self.report.mistakes:
-            self._workloads(study, plan)
+        plans = self._commands(study) if study.objective == registry.COMMAND else self._plans(study)
+        plan = self._space(study, None if plans is None else plans.tuned)
+        if plans is not None and not self.report.mistakes:
+            self._verified(study, plans)
         try:
             check_secrets(study)
         except CannotRunHereError as error:
@@ -203,22 +203,22 @@ class _Examination:
         except CannotRunHereError as error:
             self._missing(_all(error))
 
-    def _commands(self, study: StudyFile) -> Plan | None:
-        """Return the plan of a command, or of each input's together."""
+    def _commands(self, study: StudyFile) -> StudyPlans | None:
+        """Return the plans of a command, or of those of the inputs."""
         if not study.inputs:
-            return self._command(study)
+            plan = self._command(study)
+            return None if plan is None else StudyPlans(plan)
         plans = []
         for index, one in enumerate(study.inputs):
             examined = replace(self, report=CheckReport(), of=partial(of_input, index=index, one=one))
-            options = study.planned_options[one.name]
-            plan = examined._command(study.model_copy(update={"options": options, "inputs": []}))
+            plan = examined._command(study.model_copy(update={"options": study.options_of(one), "inputs": []}))
             plans += [planned_input(plan, index, one)] if plan is not None else []
             self.report.mistakes += [found for found in examined.report.mistakes if found not in self.report.mistakes]
             self.report.missing += [found for found in examined.report.missing if found not in self.report.missing]
         if len(plans) < len(study.inputs) or self.report.mistakes:
             return None
         try:
-            return mixed(plans, [])
+            return together(plans)
         except PlanError as error:
             self._wrong(error.problems)
             return None
@@ -226,9 +226,6 @@ class _Examination:
     def _command(self, study: StudyFile) -> Plan | None:
         checked, files, errors = read(study.options)
         self._wrong(errors)
-        for name, changed in study.workloads.items():
-            others = read({**study.options, **changed})[2]
-            self._wrong(_of_workload(name, problem) for problem in others if problem not in errors)
         if checked is None:
             return None
         if errors:
@@ -252,11 +249,11 @@ class _Examination:
             self._missing(error.problems)
             return planned(checked, files, nodes)
 
-    def _plan(self, study: StudyFile) -> Plan | None:
+    def _plans(self, study: StudyFile) -> StudyPlans | None:
         with temporary_folder("plan") as scratch:
             folder = scratch / "plan"
             try:
-                return plan_of(study, folder, partial(self._planned, study))
+                return plans_of(study, folder, partial(self._planned, study))
             except PlanError as error:
                 if not registry.is_known(study.objective):
                     self._wrong(replace(problem, path="objective") for problem in error.problems)
@@ -292,20 +289,14 @@ class _Examination:
         self.report.space = space
         return ready
 
-    def _workloads(self, study: StudyFile, plan: Plan) -> None:
-        """Check that each workload on which the winner will run can be measured, by the same metric."""
-        for name, changed in study.workloads.items():
-            other = study.model_copy(update={"options": {**study.options, **changed}, "workloads": {}})
-            if other.options == study.options:
-                continue  # the one that is tuned
-            examined = replace(self, report=CheckReport(), of=partial(_of_workload, name))
-            found = examined._commands(other) if study.objective == registry.COMMAND else examined._plan(other)
-            found = examined._space(other, found)
-            self.report.mistakes += examined.report.mistakes
-            self.report.missing += examined.report.missing
-            wanted = plan.objective.metrics[0]
-            if found is not None and (metric := found.objective.metrics[0]) != wanted:
-                self._missing([Problem(f"it measures {metric.name}, not {wanted.name}", f"workloads.{name}")])
+    def _verified(self, study: StudyFile, plans: StudyPlans) -> None:
+        """Check the space of each input on which the winner will be compared with the default."""
+        for index, one in enumerate(study.inputs):
+            if one.name in plans.verified:
+                examined = replace(self, report=CheckReport(), of=partial(of_input, index=index, one=one))
+                examined._space(study, plans.verified[one.name])
+                self.report.mistakes += examined.report.mistakes
+                self.report.missing += examined.report.missing
 
     def _duet(self, study: StudyFile, plan: Plan, job: Job | None) -> None:
         wanted = job.resources if job is not None else Resources()
@@ -341,14 +332,6 @@ def _all(error: AutotuneError) -> tuple[Problem, ...]:
     return error.problems or (Problem(str(error)),)
 
 
-def _of_workload(name: str, problem: Problem) -> Problem:
-    """Return a problem of a study's options as a problem of the workload that changes them."""
-    where, _, key = (problem.path or "").partition(".")
-    if where == "options":
-        return replace(problem, path=f"workloads.{name}.{key}")
-    return Problem(f"workload {name!r}: {problem.message}", problem.path or f"workloads.{name}")
-
-
 def _in_file(problem: Problem, study: StudyFile) -> Problem:
     """Return a problem of the space with its path in the study file; rules do not know their paths."""
     if isinstance(problem, ConditionProblem):
@@ -370,7 +353,7 @@ def _warnings(study: StudyFile, plan: Plan, space: Space | None) -> Iterator[str
         # A value that is an option itself stands alone.
         missing = {p.name for p in space.parameters if p.may_be_missing and not str(p.values[0]).startswith("-")}
         unset = {name for name in (*missing, *space.derived) if space.behind(name) & missing}
-        for words in (study.options.get("argv", []), *study.options.get("prepare", [])):
+        for words in (study.tuned_options.get("argv", []), *study.tuned_options.get("prepare", [])):
             yield from dangling(words, unset)
         yield from idle_rules(space, study.space)
     # An objective that has parameters of its own gets them its own way.

@@ -14,11 +14,10 @@ from autotune.machines.detect import quick_facts
 from autotune.machines.facts import Facts
 from autotune.machines.this_machine import Machine
 from autotune.records.study import Definition
-from autotune.records.workload import Workload
+from autotune.records.verified_input import VerifiedInput
 from autotune.results.export import resolved
 from autotune.studyfile import StudyFile
-from autotune.studyfile.plans import plan_of
-from autotune.studyfile.software import plan_with_software
+from autotune.studyfile.plans import plans_of
 from autotune.studyfile.space import joined
 from launchers import Job, Launcher
 from launchers.secret import masked_names, masked_tables
@@ -36,7 +35,7 @@ class Prepared:
     plan: Plan
     space: Space
     definition: Definition
-    workloads: tuple[Workload, ...] = ()
+    verified: tuple[VerifiedInput, ...] = ()
 
     @property
     def whole(self) -> Segment | None:
@@ -78,33 +77,23 @@ def prepare(  # noqa: PLR0913, PLR0917  they have little in common
             folder=plan_folder,
         )
 
-    def planned(options: Mapping[str, Any], plan_folder: Path) -> tuple[Plan, Space]:
-        plan = plan_with_software(study, options, plan_folder, plan_options)
-        return joined(study, plan, machine.facts)
-
-    errors, workloads = [], []
     try:
-        plan, space = joined(study, plan_of(study, folder, plan_options), machine.facts)
+        plans = plans_of(study, folder, plan_options)
     except PlanError as error:
         raise CannotRunHereError(str(error)) from error
-    for name, changed in study.workloads.items():
-        options = {**study.options, **changed}
-        if options == study.options:
-            continue  # the workload that is tuned
+    plan, space = joined(study, plans.tuned, machine.facts)
+    errors, verified = [], []
+    for name, own in plans.verified.items():
         try:
-            workload = Workload(name, *planned(options, folder / name))
-            workloads.append(workload)
-            if workload.plan.objective.metrics[0] != plan.objective.metrics[0]:
-                other = workload.plan.objective.metrics[0].name
-                errors.append(f"workload {name!r}: it measures {other}, not {plan.objective.metrics[0].name}")
-        except (PlanError, StudyFileError) as error:
-            errors.append(f"workload {name!r}: {error}")
+            verified.append(VerifiedInput(name, *joined(study, own, machine.facts)))
+        except StudyFileError as error:
+            errors.append(f"input {name!r}: {error}")
     if errors:
         raise CannotRunHereError("\n".join(errors))
     plan = made_ready(plan)
     definition = Definition(
         objective=study.objective,
-        options=masked_tables(study.options),
+        options=masked_tables(study.tuned_options),
         metrics=plan.objective.metrics,
         space=space.to_dict(),
         identity=plan.identity,
@@ -117,7 +106,7 @@ def prepare(  # noqa: PLR0913, PLR0917  they have little in common
         study=masked_tables(study.model_dump(mode="json")),
         reading=plan.reading,
     )
-    return Prepared(study, plan, space, definition, tuple(workloads))
+    return Prepared(study, plan, space, definition, tuple(verified))
 
 
 def check_secrets(study: StudyFile) -> None:

@@ -7,6 +7,9 @@ from math import fsum
 from autotune.records.study import Definition
 from objectives.base import Metric
 
+# One input alone is no mix.
+_LEAST_MIXED = 2
+
 
 @dataclass(frozen=True)
 class MixedInput:
@@ -18,9 +21,11 @@ class MixedInput:
 
 
 def mixed_inputs(definition: Definition) -> tuple[MixedInput, ...]:
-    """Return the inputs of a study, in their order; none where it has a single one."""
+    """Return the inputs that a study is tuned for together, in their order; none where it is tuned for one."""
     told: list[Mapping[str, object]] = definition.study.get("inputs") or []
-    weights = {str(one["name"]): float(str(one["weight"])) for one in told}
+    weights = {str(one["name"]): weight for one in told if (weight := float(str(one["weight"]))) > 0.0}
+    if len(weights) < _LEAST_MIXED:
+        return ()
     total = fsum(weights.values())
     return tuple(
         MixedInput(name, weight / total, _target(definition.metrics[1:], name)) for name, weight in weights.items()

@@ -40,7 +40,7 @@ class SeriesKind(StrEnum):
 class Series:
     """Runs with one purpose: tuning, a warm-up that counts for nothing, or one of the comparisons after tuning.
 
-    `of` tells series of one kind apart: the trials that are compared, a workload, a digest of the configurations. Runs
+    `of` tells series of one kind apart: the trials that are compared, an input, a digest of the configurations. Runs
     that were set aside count for nothing any more, and stay in the log: their `of` is the series that they were of.
     """
 
@@ -88,7 +88,7 @@ class Series:
 
     @classmethod
     def workload(cls, name: str, digest: str, winner: int) -> Self:
-        """Return the series that compares the winner with the default on another workload, which has this digest."""
+        """Return the series that compares the winner with the default on an input of weight 0, which has this digest."""
         return cls(SeriesKind.WORKLOAD, (name, digest, str(winner)))
 
     @classmethod
@@ -160,7 +160,7 @@ class RunId:
 
     @classmethod
     def parse(cls, name: str) -> Self:
-        """Read a name. A series is not told exactly if it is about a workload whose name has a colon or a comma.
+        """Read a name. A series is not told exactly if it is about an input whose name has a colon or a comma.
 
         Raises:
             ValueError: no run is named so.

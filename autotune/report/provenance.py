@@ -21,7 +21,7 @@ _MADE_FOR = {
     SeriesKind.DUET: "the verdict, side by side",
     SeriesKind.ABLATE: "ablation",
     SeriesKind.SIMPLIFY: "ablation",
-    SeriesKind.WORKLOAD: "other workloads",
+    SeriesKind.WORKLOAD: "inputs of weight 0",
     SeriesKind.CELL: "the decision table",
     SeriesKind.SIZE: "right-sizing",
     SeriesKind.WATCH: "watching the winner",

@@ -100,7 +100,6 @@ def findings(summary: Summary, table: DecisionTable | None = None) -> list[Secti
         _tradeoff(summary),
         _ablation(summary),
         _inputs(summary),
-        _workloads(summary),
         _failures(summary),
     ]
 
@@ -234,24 +233,16 @@ def _remark(effect: OptionEffect) -> str:
 
 
 def _inputs(summary: Summary) -> Section:
-    if not summary.on_inputs:
-        return Section("inputs", "", ())
-    rows = tuple((one.name, f"{one.share:.3g}", _factor(one.interval)) for one in summary.on_inputs)
-    about = "The winner against the default on each input of the mix, each interval by itself"
-    return Section(
-        "inputs",
-        "On each input",
-        (Figures(about, Table(("input", "share", ratio_title(summary.standings.metric)), rows)),),
-    )
-
-
-def _workloads(summary: Summary) -> Section:
-    if not summary.carried:
-        return Section("workloads", "", ())
-    metric = summary.standings.metric
-    rows = tuple((comparison.workload, comparison.sentence(metric)) for comparison in summary.carried)
-    about = "The winner against the default on the study's other workloads"
-    return Section("workloads", "On other workloads", (Figures(about, Table(("workload", "verdict"), rows)),))
+    metric, parts = summary.standings.metric, []
+    if summary.on_inputs:
+        shares = tuple((one.name, f"{one.share:.3g}", _factor(one.interval)) for one in summary.on_inputs)
+        about = "The winner against the default on each input of the mix, each interval by itself"
+        parts.append(Figures(about, Table(("input", "share", ratio_title(metric)), shares)))
+    if summary.verified:
+        verdicts = tuple((one.name, one.sentence(metric)) for one in summary.verified)
+        about = "The winner against the default on the inputs of weight 0, which had no say in it"
+        parts.append(Figures(about, Table(("input", "verdict"), verdicts)))
+    return Section("inputs", "On each input", tuple(parts))
 
 
 def _failures(summary: Summary) -> Section:

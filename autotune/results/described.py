@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from autotune.comparison.findings import WorkloadComparison
+from autotune.comparison.findings import InputComparison
 from autotune.comparison.limit_verdict import NO_LIMITS, LimitVerdict
 from autotune.formatting import listed
 from autotune.records.study import Definition
@@ -33,9 +33,11 @@ def described(
     return values
 
 
-def described_workload(comparison: WorkloadComparison, metric: Metric) -> dict[str, Any]:
-    """Return the verdict on another workload."""
+def described_input(comparison: InputComparison, metric: Metric) -> dict[str, Any]:
+    """Return the verdict on an input of weight 0, with the keys of those that are optimised."""
     return (described(comparison.verdict, metric) or {}) | {
+        "share": 0.0,
+        "loses": comparison.verdict.slower(metric),
         "sentence": comparison.sentence(metric),
         "facts": dict(comparison.facts),
     }

@@ -9,12 +9,12 @@ from typing import Any
 from autotune.comparison.by_input import InputVerdict, input_lines, input_verdicts
 from autotune.comparison.findings import (
     Ablation,
-    WorkloadComparison,
+    InputComparison,
     changes,
     is_about,
     standings_of,
     stored_ablation,
-    stored_workload_comparisons,
+    stored_input_comparisons,
 )
 from autotune.comparison.limit_verdict import NO_LIMITS, LimitVerdict, limit_verdict
 from autotune.comparison.point_verdict import PointVerdict, confirmed_points
@@ -24,7 +24,7 @@ from autotune.performance.warm_start import WarmStart, stored_warm_start
 from autotune.records.limit import breaks
 from autotune.records.mix import mixed_inputs
 from autotune.records.study import ENDED, REPLAY_NOTICE, Definition, Run, State, TrialRecord
-from autotune.results.described import described, described_workload, table_sentence
+from autotune.results.described import described, described_input, table_sentence
 from autotune.results.disturbed_runs import Taken, taken_from
 from autotune.results.growth import FrontGrowth
 from autotune.results.ledger import Ledger, ledger_of
@@ -52,7 +52,7 @@ class Summary:
     standings: Standings
     ledger: Ledger = field(default_factory=Ledger)
     ablation: Ablation | None = None
-    all_carried: tuple[WorkloadComparison, ...] = ()
+    all_verified: tuple[InputComparison, ...] = ()
     last_outlook: StoppingForecast | None = None
     warm: WarmStart | None = None
     on_limits: LimitVerdict = NO_LIMITS
@@ -69,18 +69,18 @@ class Summary:
         return forecast if forecast is not None and forecast.after == len(self.trials) else None
 
     @property
-    def carried(self) -> tuple[WorkloadComparison, ...]:
-        """The comparisons of the winner on other workloads."""
+    def verified(self) -> tuple[InputComparison, ...]:
+        """The comparisons of the winner on inputs of weight 0."""
         verdict = self.present_verdict
         return tuple(
             comparison
-            for comparison in self.all_carried
+            for comparison in self.all_verified
             if verdict is not None and comparison.verdict.winner == verdict.winner
         )
 
     @property
     def on_inputs(self) -> tuple[InputVerdict, ...]:
-        """The verdict on each input of a mix."""
+        """The verdict on each input that is optimised, of several."""
         verdict = self.present_verdict
         return () if verdict is None else input_verdicts(verdict, mixed_inputs(self.definition))
 
@@ -257,9 +257,9 @@ class Summary:
         if doubt:
             lines.append(f"doubt: {doubt}")
         lines += input_lines(self.on_inputs)
+        lines += [f"on input {one.name}, of weight 0: {one.sentence(metric)}" for one in self.verified]
         if self.outlook is not None:
             lines.append(f"search: {self.outlook.sentence()}")
-        lines += [f"on workload {comparison.workload}: {comparison.sentence(metric)}" for comparison in self.carried]
         return "\n".join([*lines, *self._simplified_lines()])
 
     def _simplified_lines(self) -> list[str]:
@@ -338,8 +338,8 @@ class Summary:
             "verdict": described(self.present_verdict, metric, self.on_limits, self.standings.tuned_default),
             "limits": list(map(str, self.on_limits.limits)),
             "nearest": self._trial(self.nearest),
-            "inputs": {one.name: one.to_dict() for one in self.on_inputs},
-            "workloads": {comparison.workload: described_workload(comparison, metric) for comparison in self.carried},
+            "inputs": {one.name: one.to_dict() for one in self.on_inputs}
+            | {one.name: described_input(one, metric) for one in self.verified},
             "simplified": dict(simplified) if simplified is not None else None,
             "simplified_speed_up": self.simplified_speed_up.to_dict() if self.simplified_speed_up else None,
             "steps": None if self.steps is None else {"trained": self.steps[0], "whole": self.steps[1]},
@@ -379,7 +379,7 @@ def summarise(store: ReadableStudy) -> Summary:
         definition,
         standings_of(store, repeats.statistic),
         ablation=stored_ablation(store),
-        all_carried=stored_workload_comparisons(store),
+        all_verified=stored_input_comparisons(store),
         last_outlook=stored_stopping_forecast(store),
         warm=stored_warm_start(store),
     )

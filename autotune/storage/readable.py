@@ -15,7 +15,7 @@ from autotune.storage.address import shown
 DEFINITION = "definition"
 VERDICT = "verdict"
 ABLATION = "worth of options"
-WORKLOADS = "workloads"
+VERIFIED_INPUTS = "verified inputs"
 BRACKETS = "brackets"
 OUTLOOK = "outlook"
 WARM_START = "warm start"

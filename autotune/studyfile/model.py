@@ -33,10 +33,13 @@ Expression = Annotated[str, BeforeValidator(_written)]
 
 
 class InputSection(Section):
-    """One input of a mix: what its options have instead of the study's, and what it counts beside the others."""
+    """One input: what its options have instead of the study's, and what it counts beside the others.
+
+    One of weight 0 is not optimised: the winner is compared with the default on it.
+    """
 
     name: str = Field(pattern=NAME)
-    weight: float = Field(default=1.0, gt=0, allow_inf_nan=False)
+    weight: float = Field(default=1.0, ge=0, allow_inf_nan=False)
     options: dict[str, Any] = Field(default_factory=dict)
 
 
@@ -315,8 +318,7 @@ class StudyFile(Section):
     """A whole study file.
 
     `target` is the metric that is optimised, instead of the first of the objective. With `inputs` the program is tuned
-    for all of them together. `workloads` are other problems for the same program, by
-    name: what their options have instead of `options`. The winner is compared with the default on each.
+    for all of those with a weight together, and the winner is compared with the default on the others.
     """
 
     name: Annotated[str, AfterValidator(_named)]
@@ -325,7 +327,6 @@ class StudyFile(Section):
     target: str | None = None
     options: dict[str, Any] = Field(default_factory=dict)
     inputs: list[InputSection] = Field(default_factory=list)
-    workloads: dict[Annotated[str, Field(pattern=NAME)], dict[str, Any]] = Field(default_factory=dict)
     software: dict[Annotated[str, Field(pattern=NAME)], SoftwareSection] = Field(default_factory=dict)
     space: SpaceSection = SpaceSection()
     budget: BudgetSection = BudgetSection()
@@ -363,7 +364,10 @@ class StudyFile(Section):
     @classmethod
     def _several(cls, inputs: list[InputSection]) -> list[InputSection]:
         if len(inputs) == 1:
-            msg = "a mix has two inputs or more; what a study of one input changes stands in [options]"
+            msg = "[[inputs]] are two inputs or more; what a study of one input changes stands in [options]"
+            raise ValueError(msg)
+        if inputs and not any(one.weight for one in inputs):
+            msg = "all weights are 0, so nothing is optimised: give what to tune for a weight above 0"
             raise ValueError(msg)
         # Facts carry the name of an input in theirs, where only letters, digits and _ may stand.
         alike = Counter(re.sub(r"\W", "_", one.name) for one in inputs)
@@ -375,17 +379,34 @@ class StudyFile(Section):
 
     @model_validator(mode="after")
     def _can_be_mixed(self) -> Self:
-        clashing = {"workloads": bool(self.workloads), "stopping": self.stopping is not None}
-        reasons = {
-            "workloads": "the winner is judged on each input anyway; make the workloads inputs",
-            "stopping": "the steps of several inputs are not those of one training",
-        }
-        for name in (name for name, given in clashing.items() if given and self.inputs):
-            msg = f"[[inputs]] and [{name}] cannot go together: {reasons[name]}"
+        if self.is_mix and self.stopping is not None:
+            msg = (
+                "[[inputs]] and [stopping] cannot go together: the steps of several inputs are not those of one "
+                "training; give all inputs but one the weight 0, or take [stopping] out"
+            )
             raise ValueError(msg)
         return self
 
     @property
-    def planned_options(self) -> dict[str, dict[str, Any]]:
-        """What the program is planned with: the options of each input by its name; those of the study as ''."""
-        return {one.name: {**self.options, **one.options} for one in self.inputs} or {"": self.options}
+    def optimised_inputs(self) -> list[InputSection]:
+        """The inputs that have a say in who wins."""
+        return [one for one in self.inputs if one.weight > 0.0]
+
+    @property
+    def verified_inputs(self) -> list[InputSection]:
+        """The inputs of weight 0, on which the winner is compared with the default."""
+        return [one for one in self.inputs if one.weight == 0.0]
+
+    @property
+    def is_mix(self) -> bool:
+        """Whether the program is tuned for several inputs together."""
+        return len(self.optimised_inputs) > 1
+
+    def options_of(self, one: InputSection) -> dict[str, Any]:
+        """Return what the program is planned with for one of the inputs."""
+        return {**self.options, **one.options}
+
+    @property
+    def tuned_options(self) -> dict[str, Any]:
+        """The options of the only input that is optimised; of a mix, and without inputs, those of the study."""
+        return self.options if self.is_mix or not self.inputs else self.options_of(self.optimised_inputs[0])

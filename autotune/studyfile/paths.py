@@ -19,7 +19,6 @@ def with_absolute_paths(table: Mapping[str, Any], folder: Path) -> dict[str, Any
     for path in paths:
         rooted["options"] = _rooted(rooted.get("options"), path, folder)
         rooted["inputs"] = _rooted(rooted.get("inputs"), ["*", "options", *path], folder)
-        rooted["workloads"] = _rooted(rooted.get("workloads"), ["*", *path], folder)
     for path in (["container"], ["programs", "*"], ["libraries", "*"]):
         rooted["software"] = _rooted(rooted.get("software"), ["*", *path], folder)
     rooted["decisions"] = _rooted(rooted.get("decisions"), ["weights"], folder)

@@ -1,31 +1,60 @@
-"""The plan of a study: that of its options, or of its inputs together."""
+"""The plans of a study: that of its options or of its inputs together, and those of inputs that are only verified."""
 
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from autotune.studyfile.model import InputSection, StudyFile
 from autotune.studyfile.software import PlanOptions, plan_with_software
 from objectives.base import Plan, PlanError
-from objectives.mix.plan import PlannedInput, joined
+from objectives.mix.plan import PlannedInput, differences, joined
 from spaces.parameters.problem import Problem
 
 
+@dataclass(frozen=True)
+class StudyPlans:
+    """What is `tuned`, and the plans of the inputs of weight 0 by name."""
+
+    tuned: Plan
+    verified: Mapping[str, Plan] = field(default_factory=dict)
+
+
 def plan_of(study: StudyFile, folder: Path, plan: PlanOptions) -> Plan:
-    """Return the plan of a study; that of each input is made in a folder of its own below `folder`.
+    """Return the plan of what is tuned; that of each input is made in a folder of its own below `folder`.
 
     Raises:
-        PlanError: an input cannot be tuned here, or they cannot be mixed; every reason, each with its path.
+        PlanError: it cannot be tuned here; every reason, each with its path.
     """
     if not study.inputs:
         return plan_with_software(study, study.options, folder, plan)
+    return together(_planned(study, study.optimised_inputs, folder, plan)).tuned
+
+
+def plans_of(study: StudyFile, folder: Path, plan: PlanOptions) -> StudyPlans:
+    """Return the plan of what is tuned, as in `plan_of`, and those of the inputs that are only verified.
+
+    Raises:
+        PlanError: an input cannot be run here, or they do not go together; every reason, each with its path.
+    """
+    if not study.inputs:
+        return StudyPlans(plan_of(study, folder, plan))
+    return together(_planned(study, study.inputs, folder, plan))
+
+
+def _planned(
+    study: StudyFile, inputs: Sequence[InputSection], folder: Path, plan: PlanOptions
+) -> list[PlannedInput]:
     planned, errors = [], []
-    for index, one in enumerate(study.inputs):
+    for one in inputs:
+        index = study.inputs.index(one)
         try:
-            own = plan_with_software(study, study.planned_options[one.name], folder / one.name, plan)
+            own = plan_with_software(study, study.options_of(one), folder / one.name, plan)
             planned.append(planned_input(own, index, one))
         except PlanError as error:
             errors += [of_input(problem, index, one) for problem in error.problems]
-    return mixed(planned, errors)
+    if errors:
+        raise PlanError(dict.fromkeys(errors))
+    return planned
 
 
 def planned_input(plan: Plan, index: int, one: InputSection) -> PlannedInput:
@@ -34,18 +63,29 @@ def planned_input(plan: Plan, index: int, one: InputSection) -> PlannedInput:
     return PlannedInput(one.name, one.weight, replace(plan, mentioned=tuple(mentioned)))
 
 
-def mixed(planned: list[PlannedInput], errors: list[Problem]) -> Plan:
-    """Return the mix of inputs, if nothing is wrong with any of them.
+def together(planned: Sequence[PlannedInput]) -> StudyPlans:
+    """Return the plans of a study with these inputs.
+
+    An input that is tuned alone keeps its own plan. Beside a mix, a verified one is a mix of itself, so that its runs
+    have the same metric, and it knows the facts that rules of the study may name.
 
     Raises:
-        PlanError: there are `errors`, or they cannot be mixed.
+        PlanError: they do not go together.
     """
-    if errors:
-        raise PlanError(dict.fromkeys(errors))
+    optimised = [one for one in planned if one.weight > 0.0]
+    verified = [one for one in planned if one.weight == 0.0]
     try:
-        return joined(planned)
+        if verified and (wrong := differences([optimised[0], *verified])):
+            raise PlanError(wrong)
+        if len(optimised) == 1:
+            return StudyPlans(optimised[0].plan, {one.name: one.plan for one in verified})
+        tuned = joined(optimised)
+        alone = {one.name: joined([replace(one, weight=1.0)]) for one in verified}
     except PlanError as error:
         raise PlanError(replace(problem, path="inputs") for problem in error.problems) from error
+    return StudyPlans(
+        tuned, {name: replace(plan, facts={**tuned.facts, **plan.facts}) for name, plan in alone.items()}
+    )
 
 
 def of_input(problem: Problem, index: int, one: InputSection) -> Problem:

@@ -64,10 +64,6 @@ def joined(study: StudyFile, plan: Plan, machine: Mapping[str, Value]) -> tuple[
     errors.extend(_auto_errors(study))
     errors.extend(_decisions_errors(study, _parameters(study, plan)))
     errors.extend(limit_errors(study, plan))
-    if plan.runs == "told" and study.workloads:
-        errors.append(
-            Problem("asking programs are not told which workload to run: give each a study of its own", "workloads")
-        )
     if plan.unknown is not None:
         errors.extend(Problem(line, "space.parameters") for line in plan.unknown(study.space.parameters))
     errors.extend(_stopping_errors(study, plan))
@@ -183,7 +179,6 @@ def _decisions_errors(study: StudyFile, known: Sequence[str]) -> list[Problem]:
         "stopping": (study.stopping is not None, "a cell has no steps"),
         "limits": (bool(study.limits), "each of its cells would need limits of its own"),
         "inputs": (bool(study.inputs), "make the input a parameter, and decide over it"),
-        "workloads": (bool(study.workloads), "make the workload a parameter, and decide over it"),
     }
     return errors + [
         Problem(f"[decisions] and {name} cannot go together: {why}", name)
@@ -206,8 +201,9 @@ def _tradeoff_errors(study: StudyFile, plan: Plan) -> list[Problem]:
                 Problem(f"each metric stands there once, {name!r} does {names.count(name)} times", "tradeoff.metric")
             )
     errors.extend(_weight_errors(study.tradeoff.weights, [plan.objective.metrics[0].name, *names]))
-    if study.workloads:
-        errors.append(Problem("a trade-off has no single winner to try on other workloads", "workloads"))
+    if study.verified_inputs:
+        msg = "a trade-off has no single winner to compare on inputs of weight 0: give them weight, or take them out"
+        errors.append(Problem(msg, "inputs"))
     if study.stopping is not None:
         errors.append(
             Problem("trials that are left early have no place in a trade-off: take [stopping] out", "tradeoff")

@@ -20,7 +20,7 @@ from autotune.records.series import Series, SeriesKind
 from autotune.records.study import Run
 from autotune.statistics.verdict import pace, shift
 from autotune.storage.amendment import Amendment
-from autotune.storage.readable import ABLATION, OUTLOOK, VERDICT, WORKLOADS
+from autotune.storage.readable import ABLATION, OUTLOOK, VERDICT, VERIFIED_INPUTS
 from autotune.storage.study_store import StudyStore
 from objectives.base import FailureKind, Metric
 from spaces import Configuration
@@ -28,7 +28,7 @@ from spaces import Configuration
 _KINDS = frozenset({SeriesKind.TUNING, SeriesKind.SELECT, SeriesKind.VERDICT})
 # So many values of the default say how fast the machine is now; it has as many before any other trial runs.
 _LEAST_VALUES = 3
-_CONCLUSIONS = (VERDICT, ABLATION, WORKLOADS, OUTLOOK)
+_CONCLUSIONS = (VERDICT, ABLATION, VERIFIED_INPUTS, OUTLOOK)
 
 _Stretch = tuple[Series, int, str]
 

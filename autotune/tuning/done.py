@@ -26,7 +26,7 @@ def is_done(store: StudyStore, study: StudyFile, prepared: Prepared) -> bool:
 
 
 def is_judged(summary: Summary, study: StudyFile, prepared: Prepared) -> bool:
-    """Whether the winner was compared with the default as often as the study file wants, on all workloads."""
+    """Whether the winner was compared with the default as often as the study file wants, also on its inputs of weight 0."""
     if summary.tradeoff is not None:
         return summary.tradeoff.is_judged(study.verdict)
     if not _is_confirmed(summary, study):
@@ -34,10 +34,10 @@ def is_judged(summary: Summary, study: StudyFile, prepared: Prepared) -> bool:
     verdict, metric = summary.present_verdict, summary.standings.metric
     if verdict is None or not verdict.significant(metric):
         return True
-    carried = {(entry.workload, entry.digest): entry for entry in summary.carried}
-    for workload in prepared.workloads:
-        transfer = carried.get((workload.name, workload.digest))
-        if transfer is None or not (transfer.why or _has_enough(transfer.verdict, study, metric)):
+    compared = {(one.name, one.digest): one for one in summary.verified}
+    for wanted in prepared.verified:
+        found = compared.get((wanted.name, wanted.digest))
+        if found is None or not (found.why or _has_enough(found.verdict, study, metric)):
             return False
     return True
 

@@ -2,7 +2,7 @@
 
 from autotune.comparison.confirm import confirm, confirm_point
 from autotune.comparison.decisions import confirm_table
-from autotune.comparison.other_workloads import compare_on_workloads
+from autotune.comparison.verified_inputs import verify_on_inputs
 from autotune.coordination.run_manager import RunManager
 from autotune.planning.prepare import Prepared
 from autotune.records.limit import breaks
@@ -27,7 +27,7 @@ def judge(store: StudyStore, manager: RunManager, study: StudyFile, prepared: Pr
         confirm_preferred(store, manager, study)
     else:
         confirm(store, manager, study)
-        compare_on_workloads(store, manager, study, prepared.workloads)
+        verify_on_inputs(store, manager, study, prepared.verified)
     if coordinators is not None:
         coordinators.rest(_JUDGE)
     return True

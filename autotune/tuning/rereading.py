@@ -26,16 +26,16 @@ from autotune.records.outcome import Outcome
 from autotune.records.series import Series, SeriesKind
 from autotune.records.study import STOPPED, Run, read_otherwise
 from autotune.storage.amendment import Amendment
-from autotune.storage.readable import ABLATION, DEFINITION, OUTLOOK, READINGS, VERDICT, WORKLOADS, check_same
+from autotune.storage.readable import ABLATION, DEFINITION, OUTLOOK, READINGS, VERDICT, VERIFIED_INPUTS, check_same
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import StudyFile
 from launchers import EndReason
 from objectives import registry
 from objectives.base import Answer, Output, Plan
 
-# Another workload's plan reads its runs, and they are named after its way of reading: another one has runs of its own.
+# The plan of an input of weight 0 reads its runs. They are named after the way of reading: another one has its own runs.
 _NOT_READ = frozenset({SeriesKind.WARM_UP, SeriesKind.WORKLOAD, SeriesKind.ASIDE})
-_CONCLUSIONS = (VERDICT, ABLATION, WORKLOADS, OUTLOOK)
+_CONCLUSIONS = (VERDICT, ABLATION, VERIFIED_INPUTS, OUTLOOK)
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Rereading:
 
     `read` runs were read, and `other` of them are not what they were: `valid` are valid now and were not, `invalid` the
     other way round. `kept` keep what was read before, and `aside` are to be made again; of these two, `removed` have no
-    folder any more. The `warm_ups` and the runs on other `workloads` are left as they are: the first count for nothing,
+    folder any more. The `warm_ups` and the runs on `verified` inputs are left as they are: the first count for nothing,
     the others are made again when next asked for.
     """
 
@@ -56,7 +56,7 @@ class Rereading:
     kept: int = 0
     aside: int = 0
     warm_ups: int = 0
-    workloads: int = 0
+    verified: int = 0
     removed: int = 0
 
     def sentence(self) -> str:
@@ -79,7 +79,7 @@ class Rereading:
             )
         left = [
             *([f"{self.warm_ups} of warming up"] if self.warm_ups else []),
-            *([f"{self.workloads} on other workloads (a comparison makes its own)"] if self.workloads else []),
+            *([f"{self.verified} on inputs of weight 0 (a comparison makes its own)"] if self.verified else []),
         ]
         if left:
             parts.append(f"not read: {' and '.join(left)}")

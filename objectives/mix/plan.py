@@ -28,7 +28,7 @@ def joined(inputs: Sequence[PlannedInput]) -> Plan:
     Raises:
         PlanError: they cannot be mixed; every reason.
     """
-    errors = _differences(inputs)
+    errors = differences(inputs)
     named = [(one.name, one.plan) for one in inputs]
     try:
         space = conjunction(named)
@@ -69,8 +69,8 @@ def joined(inputs: Sequence[PlannedInput]) -> Plan:
     )
 
 
-def _differences(inputs: Sequence[PlannedInput]) -> list[str]:
-    """Return why values of the inputs cannot be joined."""
+def differences(inputs: Sequence[PlannedInput]) -> list[str]:
+    """Return why values of the inputs cannot be compared."""
     first, errors = inputs[0], []
     target = first.plan.objective.metrics[0]
     for one in inputs:
@@ -78,10 +78,10 @@ def _differences(inputs: Sequence[PlannedInput]) -> list[str]:
         if not own.compares_with(target):
             errors.append(
                 f"input {one.name!r} measures {_described(own)}, input {first.name!r} {_described(target)}: "
-                "a mix is of values of one kind"
+                "all inputs of a study have the same metric"
             )
         if one.plan.runs != "launched" or one.plan.recorded is not None:
-            errors.append(f"input {one.name!r} is not run by autotune: only what it runs can be mixed")
+            errors.append(f"input {one.name!r} is not run by autotune: only what it runs can have [[inputs]]")
     return errors
 
 

@@ -96,5 +96,5 @@ def test_every_key_of_a_parameter_and_of_a_constraint_is_described():
 
 
 def test_no_section_describes_what_is_not_there():
-    others = {"`[workloads.NAME]`", "`[space.parameters.NAME]`", "`[space.derived]`", "`[[space.constraints]]`"}
+    others = {"`[space.parameters.NAME]`", "`[space.derived]`", "`[[space.constraints]]`"}
     assert set(DESCRIBED) == {*TABLES, *others}

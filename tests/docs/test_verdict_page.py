@@ -7,7 +7,7 @@ import textwrap
 
 import pytest
 
-from autotune.comparison.findings import WorkloadComparison, Worth
+from autotune.comparison.findings import InputComparison, Worth
 from autotune.comparison.limit_verdict import LimitVerdict
 from autotune.comparison.mode import why_mode
 from autotune.comparison.point_verdict import MetricPairs, PointVerdict
@@ -66,7 +66,7 @@ SPEAKERS = (
     trained_text,
     Summary.text,
     StoppingForecast.sentence,
-    WorkloadComparison.sentence,
+    InputComparison.sentence,
     Ledger.text,
     WarmStart.sentence,
     SeveralStudies.sentence,

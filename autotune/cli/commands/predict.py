@@ -93,7 +93,7 @@ def predict(
 
     chosen = choose(name, changes, input_file, facts_file=facts_file)
     targets = _targets(machine or [], nodes, installation or [])
-    program = program_of(chosen.objective, chosen.name, mixed=bool(chosen.inputs))
+    program = program_of(chosen.objective, chosen.name, mixed=chosen.is_mix)
     is_shipped = any(row.setting.program == program for row in shipped())
     known = measurements(known_storages(storage, also or (), may_be_new=is_shipped))
     predictions: dict[str, Prediction] = {}

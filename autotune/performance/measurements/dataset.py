@@ -102,7 +102,7 @@ def setting_of(name: str, definition: Definition) -> Setting:
     """Return the setting of the study called `name`."""
     study = study_of(definition)
     machine, machine_facts = with_installation(*machine_of(definition.machine), definition.installation_facts)
-    program = program_of(definition.objective, study.name or name, mixed=bool(study.inputs))
+    program = program_of(definition.objective, study.name or name, mixed=study.is_mix)
     workload, workload_facts = workload_of(program, definition.workload_facts, definition.identity)
     return Setting(
         program=program,

@@ -38,7 +38,7 @@ class Question(Given):
     """A question: the best `k` configurations of a study on a machine.
 
     `machine` is the name of a described machine, null for the service's host, or the facts of a machine, with the names
-    that `autotune machine --json` prints (`cores` is required). `workload` is the name of a workload in the study's
+    that `autotune machine --json` prints (`cores` is required). `workload` is the name of an input in the study's
     file, or facts of the problem that differ from the study's; null for the study's own.
     """
 
@@ -166,7 +166,7 @@ class Predictor:
         from launchers.local import local_launcher  # noqa: PLC0415
 
         target = _target(question)
-        study = _with_workload(entry.study, question.workload)
+        study = _of_input(entry.study, question.workload)
         with temporary_folder("predict") as scratch:
             asked = made_ready(study, target, local_launcher(), scratch)
             remarks: tuple[str, ...] = ()
@@ -227,14 +227,15 @@ def _target(question: Question) -> "Target":
     return target_of(machine, question.nodes)
 
 
-def _with_workload(study: StudyFile, workload: str | dict[str, float | str | bool] | None) -> StudyFile:
-    """Return the study with a workload that its file names: clients cannot send options."""
+def _of_input(study: StudyFile, workload: str | dict[str, float | str | bool] | None) -> StudyFile:
+    """Return the study of one of its inputs alone: clients cannot send options."""
     if not isinstance(workload, str):
         return study
-    if workload not in study.workloads:
-        known = ", ".join(study.workloads) or "none"
-        raise ProblemError(404, f"study {study.name!r} has no workload {workload!r}; it has: {known}")
-    return study.model_copy(update={"options": {**study.options, **study.workloads[workload]}})
+    for one in study.inputs:
+        if one.name == workload:
+            return study.model_copy(update={"options": study.options_of(one), "inputs": []})
+    known = ", ".join(one.name for one in study.inputs) or "none"
+    raise ProblemError(404, f"study {study.name!r} has no input {workload!r}; it has: {known}")
 
 
 def _answer(

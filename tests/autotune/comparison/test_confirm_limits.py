@@ -226,7 +226,7 @@ def test_a_study_is_not_done_while_what_lost_to_a_trial_that_breaks_a_limit_did_
     store = store_of(tmp_path, (3, 3.0, 30.0), study=study)
     capped = Outcome(bound=3.5, usage=Usage(elapsed_s=3.5))
     add_trial(store, SPACE, {"np": 5}, capped, worth=Observation(bound=3.5))
-    assert is_judged(summarise(store), study, SimpleNamespace(workloads=())) is done
+    assert is_judged(summarise(store), study, SimpleNamespace(verified=())) is done
 
 
 def test_a_session_gives_what_was_stopped_its_chance_before_it_says_that_nothing_is_feasible(tmp_path):
@@ -239,10 +239,10 @@ def test_a_session_gives_what_was_stopped_its_chance_before_it_says_that_nothing
     add_trial(store, SPACE, {"np": 5}, stopped, worth=Observation(bound=4.2))
     asker = Asker(store, ValidSetSampler(SPACE, startup=3))
     session = manager(tmp_path, PaperExecutor(model()))
-    _tune_and_judge(asker, session, study, SimpleNamespace(workloads=()))
+    _tune_and_judge(asker, session, study, SimpleNamespace(verified=()))
     summary = summarise(store)
     assert summary.best.configuration == {"np": 5}
-    assert is_judged(summary, study, SimpleNamespace(workloads=()))
+    assert is_judged(summary, study, SimpleNamespace(verified=()))
 
 
 def test_an_ablation_of_what_is_not_feasible_says_so(tmp_path, monkeypatch):

@@ -25,7 +25,7 @@ from tests.support.stored import add_trial
 
 SPACE = Space([Integer.range("np", 1, 8, default=8)], [])
 MEMORY, MARGIN = Metric("memory", "B"), Metric("margin", "", "maximize")
-NOTHING_ELSE = SimpleNamespace(workloads=())
+NOTHING_ELSE = SimpleNamespace(verified=())
 
 
 def study_with(weights, **sections):

@@ -35,7 +35,7 @@ class Queue(PaperExecutor):
 
 @pytest.fixture
 def manager(tmp_path):
-    """Return the manager of a session after one that died, which had a run of another workload in a queue."""
+    """Return the manager of a session after one that died, which had a run of an input of weight 0 in a queue."""
     book = MemoryLeaseBook("here:1:dead", Clock())
     job = Job(("paper", json.dumps({"np": 4})), tmp_path / NAME, name=NAME)
     book.take(NAME, LeaseRecord(LEFT, describe_job(job), NAME, None, STARTED, None, 0, 1, "slurm").to_dict(), "17")
@@ -46,7 +46,7 @@ def manager(tmp_path):
     return found
 
 
-def test_a_run_of_another_workload_is_resumed_not_made_again(manager):
+def test_a_run_of_an_input_of_weight_0_is_resumed_not_made_again(manager):
     elsewhere = manager.for_objective(PaperObjective())
     planned = elsewhere.prepare(0, LEFT, NAME)
     assert planned.task.job_id == "17"

@@ -49,6 +49,14 @@ rule = "x < 3 or not is_set(y)"
 trials = 7
 """
 
+# An input that is verified, after the one that is tuned; its options follow.
+WITH_BIG = """[[inputs]]
+name = "tuned"
+[[inputs]]
+name = "big"
+weight = 0
+"""
+
 
 def checked(folder: Path, text: str, *words: str) -> tuple[int, dict]:
     (folder / "mine.toml").write_text(text, encoding="utf-8")
@@ -130,7 +138,7 @@ def test_three_mistakes_are_three_each_with_path_and_line(tmp_path):
         ("default = 2", "defualt = 2", "space.parameters.x.defualt", "defualt"),
         ("trials = 7", 'trials = "auto"\n[stopping]\nmax_steps = 3', "stopping", "[stopping]"),
         ("trials = 7", 'trials = 7\n[sampler]\nname = "bogus"', "sampler.name", "bogus"),
-        ("trials = 7", "trials = 7\n[workloads.big]\nargv = []", "workloads.big.argv", "argv = []"),
+        ("[budget]", f"{WITH_BIG}options.argv = []\n[budget]", "inputs.1.options.argv", "argv = []"),
     ],
 )
 def test_a_mistake_has_its_path_and_line(tmp_path, old, new, path, part):
@@ -368,23 +376,40 @@ def test_a_mistake_of_an_input_has_its_place_and_one_of_all_is_said_once(tmp_pat
 @pytest.mark.parametrize(
     ("changes", "code", "message", "path"),
     [
-        ('argv = ["no-such-program"]', 3, "no-such-program", "workloads.big.argv.0"),
-        ('metrics = [{ name = "other_s", pattern = "took (.*)" }]', 3, "measures other_s, not took_s", "workloads.big"),
-        (f'argv = ["{PYTHON}", "{{z}}"]', 2, "'z'", "workloads.big.argv.1"),
+        ('argv = ["no-such-program"]', 3, "no-such-program", "inputs.1.options.argv.0"),
+        ('metrics = [{ name = "other_s", pattern = "took (.*)" }]', 2, "'big' measures other_s", "inputs"),
+        (f'argv = ["{PYTHON}", "{{z}}"]', 2, "'z'", "inputs.1.options.argv.1"),
     ],
     ids=["program", "metric", "parameter"],
 )
-def test_a_workload_that_a_study_would_refuse_is_told_before(tmp_path, changes, code, message, path):
-    text = GOOD.replace("trials = 7", f"trials = 7\n[workloads.big]\n{changes}")
+def test_an_input_of_weight_0_that_a_study_would_refuse_is_told_before(tmp_path, changes, code, message, path):
+    text = GOOD.replace("[budget]", f"{WITH_BIG}options = {{ {changes} }}\n[budget]")
     ended, found = checked(tmp_path, text)
     assert ended == code
     (problem,) = found["mistakes"] + found["missing"]
     assert message in problem["message"]
     assert problem["path"] == path
-    with pytest.raises(CannotRunHereError, match="workload 'big'"):
+    with pytest.raises(CannotRunHereError, match="input 'big'"):
         prepare(parse(load(tmp_path / "mine.toml"), "mine"), this_machine(), local_launcher(), tmp_path / "plan")
 
 
-def test_a_workload_that_can_be_measured_is_no_problem(tmp_path):
-    text = GOOD.replace("trials = 7", 'trials = 7\n[workloads.big]\nenvironment = { SIZE = "9" }')
-    assert checked(tmp_path, text)[0] == 0
+def test_an_input_of_weight_0_that_can_be_measured_is_no_problem(tmp_path):
+    text = GOOD.replace("[budget]", f"{WITH_BIG}options.environment.SIZE = '9'\n[budget]")
+    code, found = checked(tmp_path, text)
+    assert (code, found["mistakes"]) == (0, [])
+    # What is tuned is no mix: its metric is the program's own.
+    assert [metric["name"] for metric in found["metrics"]] == ["took_s"]
+    prepared = prepare(load(tmp_path / "mine.toml"), this_machine(), local_launcher(), tmp_path / "plan")
+    assert [one.name for one in prepared.verified] == ["big"]
+    assert prepared.plan.identity.keys() == prepared.verified[0].plan.identity.keys()
+
+
+def test_an_input_of_weight_0_beside_a_mix_has_the_metric_of_the_mix(tmp_path):
+    text = MIX.replace("[space.parameters.x]", "[[inputs]]\nname = 'big'\nweight = 0\n[space.parameters.x]", 1)
+    code, found = checked(tmp_path, text)
+    assert (code, found["mistakes"]) == (0, [])
+    assert len(found["command"].splitlines()) == 2
+    prepared = prepare(load(tmp_path / "mine.toml"), this_machine(), local_launcher(), tmp_path / "plan")
+    (big,) = prepared.verified
+    assert [metric.name for metric in big.plan.objective.metrics] == ["mix", "took_s[big]"]
+    assert prepared.plan.identity["mix"] == "other 0.5, plain 0.5"

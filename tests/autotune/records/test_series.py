@@ -45,8 +45,8 @@ def test_a_run_is_named_as_it_always_was_and_known_by_its_name(run, name):
 
 
 @given(st.text(), st.integers(0, 999), st.integers(0, 9))
-def test_a_name_stays_the_same_whatever_a_workload_is_called(workload, number, side):
-    name = str(RunId(Series.workload(workload, "a1b2", 7), round=number, side=side))
+def test_a_name_stays_the_same_whatever_an_input_is_called(called, number, side):
+    name = str(RunId(Series.workload(called, "a1b2", 7), round=number, side=side))
     assert str(RunId.parse(name)) == name
 
 

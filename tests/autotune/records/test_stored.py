@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune.comparison.findings import Ablation, WorkloadComparison
+from autotune.comparison.findings import Ablation, InputComparison
 from autotune.performance.warm_start import WarmStart
 from autotune.records.hint import Hint
 from autotune.records.measurement import Measured, Setting
@@ -22,9 +22,9 @@ CLASSES = {
     one.__name__: one
     for one in (
         Ablation,
-        WorkloadComparison,
         Definition,
         Hint,
+        InputComparison,
         Measured,
         Outcome,
         StoppingForecast,

@@ -41,8 +41,8 @@ from tests.support.processes import left_in
 from tests.support.quick_study import quick_sections
 
 # x = 1 is the default; 2 is good for both inputs; 3 is bad for the first, and would take for ever on the second; 4 wins
-# on the first and loses on the second, which counts more.
-TOOK = {"a": {1: 8.0, 2: 4.0, 3: 80.0, 4: 1.0}, "b": {1: 8.0, 2: 2.0, 3: 80.0, 4: 80.0}}
+# on the first and loses on the second, which counts more. The third is as good with 2 as with 1.
+TOOK = {"a": {1: 8.0, 2: 4.0, 3: 80.0, 4: 1.0}, "b": {1: 8.0, 2: 2.0, 3: 80.0, 4: 80.0}, "c": {1: 8.0, 2: 16.0}}
 PROGRAM = f"""
 import random, sys, time
 name, x = sys.argv[1], int(sys.argv[2])
@@ -187,6 +187,40 @@ def test_a_winner_that_loses_on_an_input_is_said_to(settings, tmp_path):
     assert "warning: the winner loses on b: there the default is better" in summary.best_text()
 
 
+@pytest.mark.slow
+def test_an_input_of_weight_0_has_no_say_and_the_winner_is_compared_on_it(settings, tmp_path):
+    summary = tuned(settings, tmp_path, "inputs=" + _inputs(tmp_path, a=2, b=0))
+    # There is no mix of one input.
+    assert summary.best.configuration == {"x": 4}
+    assert set(summary.best.runs[0].outcome.metrics) == {"took_s"}
+    assert summary.on_inputs == ()
+    assert "on input b, of weight 0: Slower than the default configuration" in summary.best_text()
+    found = summary.to_dict()["inputs"]
+    assert found.keys() == {"b"}
+    assert (found["b"]["share"], found["b"]["loses"]) == (0.0, True)
+    assert found["b"]["speed_up"] == pytest.approx(0.1, rel=0.02)
+    before = made_by(tmp_path)
+    assert {line for line in before if line.startswith("b")} == {"b 1", "b 4"}
+    # The same again runs nothing; another input of weight 0 is compared, and what was tuned stays.
+    tuned(settings, tmp_path, "inputs=" + _inputs(tmp_path, a=2, b=0))
+    assert made_by(tmp_path) == before
+    more = dict.fromkeys(("b", "c"), 0)
+    tuned(settings, tmp_path, "inputs=" + _inputs(tmp_path, a=2, **more).replace("'c', '{x}'", "'c', '1'"))
+    assert {line.split()[0] for line in made_by(tmp_path)[len(before) :]} == {"c"}
+
+
+@pytest.mark.slow
+def test_beside_a_mix_an_input_of_weight_0_is_compared_in_pairs_of_its_own(settings, tmp_path):
+    summary = tuned(settings, tmp_path, "inputs=" + _inputs(tmp_path, a=1, b=3, c=0))
+    assert summary.best.configuration == {"x": 2}
+    assert set(summary.best.runs[0].outcome.metrics) == {"mix", "took_s[a]", "took_s[b]"}
+    assert [one.name for one in summary.on_inputs] == ["a", "b"]
+    (found,) = summary.verified
+    assert (found.name, found.why) == ("c", "")
+    assert found.verdict.interval(summary.standings.metric)[0] == pytest.approx(0.5, rel=0.02)
+    assert summary.to_dict()["inputs"].keys() == {"a", "b", "c"}
+
+
 def _inputs(tmp_path, **weights):
     argv = [sys.executable, "-S", f"{tmp_path}/prog.py", "NAME", "{x}", f"{tmp_path}/log"]
     made = []
@@ -247,8 +281,8 @@ def test_a_run_that_outlives_its_tuner_is_found_again_with_its_inputs(tmp_path):
     [
         ("[[inputs]]\nname = 'a'\n", "two inputs or more"),
         ("[[inputs]]\nname = 'a.b'\n[[inputs]]\nname = 'a-b'\n", "each input needs a name of its own"),
-        ("[[inputs]]\nname = 'a'\nweight = 0\n[[inputs]]\nname = 'b'\n", "inputs.0.weight"),
-        ("[[inputs]]\nname = 'a'\n[[inputs]]\nname = 'b'\n[workloads.c]\n", "cannot go together"),
+        ("[[inputs]]\nname = 'a'\nweight = -1\n[[inputs]]\nname = 'b'\n", "inputs.0.weight"),
+        ("[[inputs]]\nname = 'a'\nweight = 0\n[[inputs]]\nname = 'b'\nweight = 0\n", "all weights are 0"),
         ("[[inputs]]\nname = 'a'\n[[inputs]]\nname = 'b'\n[stopping]\nmax_steps = 3\n", "cannot go together"),
     ],
 )

@@ -64,9 +64,9 @@ def test_every_value_was_accepted_by_ucx(studied):
 def test_the_winner_is_compared_on_the_other_size_too(studied):
     _, found, *_ = studied
     if not found["verdict"] or not found["verdict"]["significant"]:
-        assert found["workloads"] == {}
+        assert found["inputs"] == {}
         return
-    assert found["workloads"]["large"]["pairs"]
+    assert found["inputs"]["large"]["pairs"]
 
 
 def runs(folder: Path) -> int:

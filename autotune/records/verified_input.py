@@ -1,4 +1,4 @@
-"""Another problem for the program of a study."""
+"""An input that is not optimised: the winner is compared with the default on it."""
 
 from dataclasses import dataclass
 
@@ -8,8 +8,8 @@ from spaces import Space
 
 
 @dataclass(frozen=True)
-class Workload:
-    """Another problem for the program of a study, made ready."""
+class VerifiedInput:
+    """An input of weight 0, made ready."""
 
     name: str
     plan: Plan
@@ -17,5 +17,5 @@ class Workload:
 
     @property
     def digest(self) -> str:
-        """Changes with whatever makes measurements of the workload comparable."""
+        """Changes with whatever makes measurements of the input comparable."""
         return text_digest(repr((sorted(self.plan.identity.items()), sorted(self.plan.reading.items()))))
