@@ -53,7 +53,9 @@ def cluster_of(chosen: "StudyFile") -> "Cluster | None":
     kind, site = chosen.launcher.kind, chosen.launcher.site
     if kind == "local" or (kind is None and site is None):
         return None
-    return find_cluster(site, kind, programs=program_names({"objective": chosen.objective, "options": chosen.tuned_options}))
+    return find_cluster(
+        site, kind, programs=program_names({"objective": chosen.objective, "options": chosen.tuned_options})
+    )
 
 
 def as_wide_as(chosen: "StudyFile", cluster: "Cluster | None") -> "StudyFile":

@@ -28,9 +28,7 @@ from autotune.studyfile import StudyFile
 from spaces import Configuration
 
 
-def verify_on_inputs(
-    store: StudyStore, manager: RunManager, study: StudyFile, inputs: Sequence[VerifiedInput]
-) -> None:
+def verify_on_inputs(store: StudyStore, manager: RunManager, study: StudyFile, inputs: Sequence[VerifiedInput]) -> None:
     """Compare the winner with the default on each of the inputs; do nothing without a significant winner."""
     standings = standings_of(store, study.repeats.statistic)
     verdict = present_verdict(store, standings)

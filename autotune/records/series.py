@@ -88,7 +88,7 @@ class Series:
 
     @classmethod
     def workload(cls, name: str, digest: str, winner: int) -> Self:
-        """Return the series that compares the winner with the default on an input of weight 0, which has this digest."""
+        """Return the series that compares winner and default on an input of weight 0, which has this digest."""
         return cls(SeriesKind.WORKLOAD, (name, digest, str(winner)))
 
     @classmethod

@@ -41,9 +41,7 @@ def plans_of(study: StudyFile, folder: Path, plan: PlanOptions) -> StudyPlans:
     return together(_planned(study, study.inputs, folder, plan))
 
 
-def _planned(
-    study: StudyFile, inputs: Sequence[InputSection], folder: Path, plan: PlanOptions
-) -> list[PlannedInput]:
+def _planned(study: StudyFile, inputs: Sequence[InputSection], folder: Path, plan: PlanOptions) -> list[PlannedInput]:
     planned, errors = [], []
     for one in inputs:
         index = study.inputs.index(one)
@@ -74,18 +72,16 @@ def together(planned: Sequence[PlannedInput]) -> StudyPlans:
     """
     optimised = [one for one in planned if one.weight > 0.0]
     verified = [one for one in planned if one.weight == 0.0]
+    if verified and (wrong := differences([optimised[0], *verified])):
+        raise PlanError(Problem(message, "inputs") for message in wrong)
+    if len(optimised) == 1:
+        return StudyPlans(optimised[0].plan, {one.name: one.plan for one in verified})
     try:
-        if verified and (wrong := differences([optimised[0], *verified])):
-            raise PlanError(wrong)
-        if len(optimised) == 1:
-            return StudyPlans(optimised[0].plan, {one.name: one.plan for one in verified})
         tuned = joined(optimised)
         alone = {one.name: joined([replace(one, weight=1.0)]) for one in verified}
     except PlanError as error:
         raise PlanError(replace(problem, path="inputs") for problem in error.problems) from error
-    return StudyPlans(
-        tuned, {name: replace(plan, facts={**tuned.facts, **plan.facts}) for name, plan in alone.items()}
-    )
+    return StudyPlans(tuned, {name: replace(plan, facts={**tuned.facts, **plan.facts}) for name, plan in alone.items()})
 
 
 def of_input(problem: Problem, index: int, one: InputSection) -> Problem:

@@ -26,7 +26,7 @@ def is_done(store: StudyStore, study: StudyFile, prepared: Prepared) -> bool:
 
 
 def is_judged(summary: Summary, study: StudyFile, prepared: Prepared) -> bool:
-    """Whether the winner was compared with the default as often as the study file wants, also on its inputs of weight 0."""
+    """Whether the winner was compared with the default as often as is wanted, also on inputs of weight 0."""
     if summary.tradeoff is not None:
         return summary.tradeoff.is_judged(study.verdict)
     if not _is_confirmed(summary, study):

@@ -33,7 +33,7 @@ from launchers import EndReason
 from objectives import registry
 from objectives.base import Answer, Output, Plan
 
-# The plan of an input of weight 0 reads its runs. They are named after the way of reading: another one has its own runs.
+# An input of weight 0 has a plan that reads its runs, and they are named after its way of reading.
 _NOT_READ = frozenset({SeriesKind.WARM_UP, SeriesKind.WORKLOAD, SeriesKind.ASIDE})
 _CONCLUSIONS = (VERDICT, ABLATION, VERIFIED_INPUTS, OUTLOOK)
 

@@ -27,6 +27,15 @@ low = 1
 high = 4
 default = 4
 """
+# It is tuned for one input, and verified on another.
+INPUTS = """
+[[inputs]]
+name = "tuned"
+[[inputs]]
+name = "large"
+weight = 0
+options = { argv = ["echo", "large", "{x}"] }
+"""
 MARS = {"cores": 4, "cores_per_node": 4, "nodes": 1}
 
 
@@ -107,6 +116,16 @@ def test_facts_of_another_problem_are_not_answered_with_what_was_measured_of_the
     other = predictor.answer(Question(study="solver", machine=MARS, workload={"cells": 9000.0}))
     assert other.measured == []
     assert not any(proposal.measured_runs for proposal in (other.default, *other.proposals))
+
+
+def test_an_input_of_the_study_is_asked_for_by_its_name(sqlite, catalogue, measured):
+    MeasurementStore.create(sqlite).add(measured)
+    (catalogue.folder / "solver.toml").write_text(SOLVER + INPUTS, encoding="utf-8")
+    predictor = Predictor(catalogue, sqlite, StoredStudies(sqlite))
+    assert predictor.answer(Question(study="solver", machine=MARS)).measured
+    assert not predictor.answer(Question(study="solver", machine=MARS, workload="large")).measured
+    with pytest.raises(ProblemError, match="has no input 'small'; it has: tuned, large"):
+        predictor.answer(Question(study="solver", machine=MARS, workload="small"))
 
 
 def test_an_answer_is_kept_until_something_changes_that_it_rests_on(sqlite, catalogue, measured, tmp_path, monkeypatch):

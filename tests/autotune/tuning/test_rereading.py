@@ -214,7 +214,7 @@ def test_runs_that_are_left_as_they_are_are_counted(study):
         study.run(1, "time 7 DONE\n", series=Series.workload("large", "sha", 1))
     found = study.read(success=["time"])
     assert (found.read, found.warm_ups, found.verified) == (1, 1, 2)
-    assert found.sentence().endswith("not read: 1 of warming up and 2 on inputs of weight 0 (a comparison makes its own)")
+    assert found.sentence().endswith("1 of warming up and 2 on inputs of weight 0 (a comparison makes its own)")
 
 
 def test_other_values_are_counted_apart_from_what_is_valid_now(study):
