@@ -10,6 +10,7 @@ from autotune.comparison.verified_inputs import verify_on_inputs
 from autotune.records.outcome import Outcome
 from autotune.records.series import SeriesKind
 from autotune.records.verified_input import VerifiedInput
+from autotune.report.results import findings
 from autotune.results.summary import summarise
 from autotune.storage.study_store import StudyStore
 from objectives.base import Answer, FailureKind, Plan
@@ -42,6 +43,8 @@ def test_a_winner_that_loses_there_is_said_to(store, tmp_path):
     assert dict(found.facts) == {"rows": 7}
     assert "on input large, of weight 0: Slower than the default" in summarise(store).best_text()
     assert summarise(store).to_dict()["inputs"]["large"]["high"] < 1
+    (section,) = (one for one in findings(summarise(store)) if one.key == "inputs")
+    assert section.parts[0].table.rows == (("large", found.sentence(SECONDS)),)
     # The default ran first: its answer is the reference there.
     assert executor.launched[0][1] == DEFAULT
 
