@@ -45,6 +45,11 @@ class Holder:
         found = _HOLDER.fullmatch(text.strip())
         return cls(int(found[1]), found[2], found[3], found[4] or "") if found else None
 
+    @property
+    def is_here(self) -> bool:
+        """Whether it is this process."""
+        return (self.pid, self.host) == (os.getpid(), socket.gethostname())
+
     def __str__(self) -> str:
         return f"process {self.pid} on {self.host} since {self.since}" + (f", {self.work}" if self.work else "")
 

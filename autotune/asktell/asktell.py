@@ -24,7 +24,6 @@ from autotune.errors import AutotuneError, CannotRunHereError, NothingWorkedErro
 from autotune.lockfile import temporary_folder
 from autotune.machines.this_machine import this_machine
 from autotune.statistics.standings import Standings
-from autotune.storage.address import sqlite_path
 from autotune.storage.study_lock import IfHeld
 from autotune.studyfile import StudyFile
 from launchers.local import local_launcher
@@ -80,10 +79,10 @@ class AskTell:
 
         Raises:
             AutotuneError: the study file is wrong or not about runs that another program makes, the storage cannot be
-                used, or another process has the study open (in PostgreSQL several may).
+                used, or another process has the study open.
         """
         window = _Window(say)
-        queue = WorkQueue(shared=sqlite_path(url) is None, answers=Replies(lambda: window.standings))
+        queue = WorkQueue(answers=Replies(lambda: window.standings))
         if clock is not None:
             queue.clock = clock
         # A run warms up whatever makes it, which is not known here.

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from autotune.asktell.errors import LaterError, LeaseConflictError, LeaseGoneError
+from autotune.asktell.errors import LeaseConflictError, LeaseGoneError
 from autotune.asktell.lease import Reply
 from autotune.asktell.requests import TellRequest
 from autotune.records.study import Run, State
@@ -64,15 +64,6 @@ class Replies:
         for request in waiting:
             request.resolve(self._answer(self._told[request.lease][1]))
 
-    def drop(self, lease: str | None) -> None:
-        """Refuse the reports on a run that another coordinator of the study has by now."""
-        self._told.pop(lease or "", None)
-        self._storing.discard(lease or "")
-        dropped = [request for request in self._waiting if request.lease == lease]
-        self._waiting = [request for request in self._waiting if request.lease != lease]
-        for request in dropped:
-            request.refuse(elsewhere(request.lease))
-
     def lost(self, error: Exception) -> None:
         """Refuse the waiting reports with an error: whether they are stored is unknown."""
         for lease in self._storing:
@@ -88,15 +79,6 @@ class Replies:
         best = standings.incumbent if standings is not None else None
         state = trial.state if trial is not None else State.RUNNING
         return Reply(number, state.value, best is not None and best.number == number)
-
-
-def elsewhere(lease: str) -> LaterError:
-    """Return what is said of a lease that another process gave, which may have ended."""
-    msg = (
-        f"the run of lease {lease} is looked after by another process that works on the study: tell it there, or here "
-        "again when that has ended"
-    )
-    return LaterError(msg)
 
 
 def gone(lease: str) -> LeaseGoneError:

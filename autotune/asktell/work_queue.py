@@ -15,14 +15,13 @@ from math import inf
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from autotune.asktell.coordinators import WorkQueueCoordinators
 from autotune.asktell.errors import ClosedError, LaterError, ToldError
 from autotune.asktell.handed_out import HandedOut, lapsed, lease_of, leased_by
 from autotune.asktell.lease import LeasedRun, Ticket
 from autotune.asktell.lease_clock import LeaseClock
-from autotune.asktell.replies import DIGEST, LEASE, Replies, elsewhere, gone, told_already
+from autotune.asktell.replies import DIGEST, LEASE, Replies, gone, told_already
 from autotune.asktell.requests import AskRequest, CloseRequest, RenewRequest, Request, TellRequest
-from autotune.coordination.coordinators import Coordinators
+from autotune.asktell.ticketed_leases import TicketedLeases
 from autotune.coordination.lease_record import LeaseRecord
 from autotune.errors import AutotuneError
 from autotune.execution.executor import Executor
@@ -41,12 +40,10 @@ _WHO, _CORES, _ELSEWHERE = "who", "cores", "elsewhere"
 class WorkQueue(Executor):
     """Hands out the runs of one study. Any thread may call `post`; only the session's thread calls the rest.
 
-    `shared` says that other coordinators may work on the study: then no run starts before a client asks, since they
-    would wait for it. `answers` holds the results that were told. `ready` is called when requests are answered, and
-    `clock` is that of the leases.
+    `answers` holds the results that were told. `ready` is called when requests are answered, and `clock` is that of the
+    leases.
     """
 
-    shared: bool
     answers: Replies
     ready: Callable[[], None] = lambda: None
     clock: LeaseClock = field(default_factory=LeaseClock.of_this_boot)
@@ -56,13 +53,11 @@ class WorkQueue(Executor):
     # By place: the runs that were started, from when the lease is stored until they are handed out.
     _started: dict[str, tuple[Mapping[str, Any], AskRequest | None]] = field(default_factory=dict)
     _offered: dict[str, HandedOut] = field(default_factory=dict)
-    # By lease: the records of dead coordinators' runs that the session has not come to yet.
+    # By lease: the records of an earlier session's runs that this session has not resumed yet.
     _left: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     _lapsed: dict[str, int] = field(default_factory=dict)
     _early: list[TellRequest] = field(default_factory=list)
-    _take: Callable[[Mapping[str, Taking]], frozenset[str]] = frozenset
-    _book: LeaseBook | None = None
-    _holder: str = ""
+    _take: Callable[[Mapping[str, Taking]], None] = lambda _: None
     _closing: bool = False
     # When requests are looked at again; None until the first proposal is made.
     _look_at: float | None = None
@@ -71,18 +66,17 @@ class WorkQueue(Executor):
         """Put a request into the queue, from any thread."""
         self._requests.put(request)
 
-    def coordinators(self, book: LeaseBook, holder: str, *, alone: bool) -> Coordinators:
-        """Return the coordinators of the study, whose leases hold tickets."""
-        self._book, self._holder, self._take = book, holder, book.take_all
-        back, come = self.give_back, self.leave_to_come
-        return WorkQueueCoordinators(book, holder, alone, take_runs=self.take_all, give_run_back=back, left=come)
+    def leases(self, book: LeaseBook) -> LeaseBook:
+        """Return the leases of the study, which hold tickets."""
+        self._take = book.take
+        return TicketedLeases(book, self.take, self.leave_to_come)
 
     def recall(self, runs: Iterable[Run], standings: Standings) -> None:
         """Take note of the runs told before this session, and of how the trials stand."""
         self.answers.recall(runs, standings)
 
     def leave_to_come(self, leases: Iterable[Lease]) -> None:
-        """Take note of runs of dead coordinators; the session will resume them."""
+        """Take note of the runs of an earlier session; this one will resume them."""
         for lease in leases:
             if lease.job_id is not None:
                 self._left[lease.job_id] = lease.record
@@ -107,40 +101,30 @@ class WorkQueue(Executor):
             for asker in self._askers:
                 asker.tried = False
             return in_flight
-        return max(0 if self.shared else 1, in_flight + len(self._askers))
+        return max(1, in_flight + len(self._askers))
 
     def together(self, room: int) -> int:
         """Return how many runs are started together: all, since their leases are stored in one transaction."""
         return room
 
-    def take_all(self, records: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
-        """Store the leases of runs before they start, for the clients in turn; return those that nobody else has."""
+    def take(self, runs: Mapping[str, Taking]) -> None:
+        """Store the leases of runs before they start, for the clients in turn."""
         askers = iter([asker for asker in self._askers if not asker.future.cancelled()])
-        asked = {place: next(askers, None) for place in records}
+        asked = {place: next(askers, None) for place in runs}
         given = {
             place: record if (asker := asked[place]) is None else self._ticket(place, asker).on(record)
-            for place, record in records.items()
+            for place, (record, _) in runs.items()
         }
-        own = self._take({place: (record, lease_of(record)) for place, record in given.items()})
-        self._started.update((place, (given[place], asked[place])) for place in own)
-        served = {id(asked[place]) for place in own}
+        self._take({place: (record, lease_of(record)) for place, record in given.items()})
+        self._started.update((place, (given[place], asked[place])) for place in runs)
+        served = {id(asker) for asker in asked.values()}
         self._askers = deque(asker for asker in self._askers if id(asker) not in served)
-        return own
-
-    def give_back(self, place: str) -> None:
-        """Let the client that would have got a run wait on: another coordinator has made it."""
-        if place in self._started and (asker := self._started.pop(place)[1]) is not None:
-            self._askers.appendleft(asker)
 
     def made_with(self, job: Mapping[str, Any], outcome: Outcome) -> Mapping[str, Any]:
         """Return the resources and the host of a run, as far as they were told."""
         details = outcome.details
         resources = job["resources"] | {"cores": details.get(_CORES, 1)}
         return {"resources": resources | {"hosts": [details.get(_WHO) or _ELSEWHERE]}}
-
-    def drop(self, outcome: Outcome) -> None:
-        """Refuse the report of an outcome that is not stored: another coordinator has its run now."""
-        self.answers.drop(outcome.details.get(LEASE))
 
     # The executor.
 
@@ -291,7 +275,7 @@ class WorkQueue(Executor):
             return []
         out = self._out.get(lease)
         if out is None or out.ticket is None:
-            request.refuse(self._unknown(lease))
+            request.refuse(gone(lease))
             return []
         try:
             outcome = self._outcome(request, out, out.ticket)
@@ -327,24 +311,16 @@ class WorkQueue(Executor):
         record = out.record if out is not None else self._left.get(lease)
         ticket = self.clock.read(Ticket.of(record)) if record is not None else None
         if record is None or ticket is None:
-            request.refuse(told_already(lease) if lease in self.answers else self._unknown(lease))
+            request.refuse(told_already(lease) if lease in self.answers else gone(lease))
             return
         ticket = replace(ticket, expires_at=self.clock() + request.lease_s)
         record = ticket.on(record)
-        if not self._take({record["name"]: (record, ticket.lease)}):
-            request.refuse(gone(lease))
-            return
+        self._take({record["name"]: (record, ticket.lease)})
         if out is not None:
             out.record, out.ticket = record, ticket
         else:
             self._left[lease] = record
         request.resolve(ticket.expires_at)
-
-    def _unknown(self, lease: str) -> AutotuneError:
-        """Return why a lease is none that this process looks after: another one does, or has just ended; or nobody."""
-        known = self._book.all() if self.shared and self._book is not None else []
-        is_known = any(one.job_id == lease and one.holder != self._holder for one in known)
-        return elsewhere(lease) if is_known else gone(lease)
 
     # The clients that ask.
 
@@ -371,10 +347,10 @@ class WorkQueue(Executor):
                 return
             ticket = self._ticket(place, asker)
             record = ticket.on(out.record)
-            if self._take({place: (record, ticket.lease)}):
-                self._askers.popleft()
-                del self._offered[place]
-                self._hand_out(HandedOut(out.task, record, ticket), asker)
+            self._take({place: (record, ticket.lease)})
+            self._askers.popleft()
+            del self._offered[place]
+            self._hand_out(HandedOut(out.task, record, ticket), asker)
 
     def _run_out(self) -> list[tuple[Task, Outcome]]:
         """Return runs whose leases ran out, at most one for each waiting client."""

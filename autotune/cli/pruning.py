@@ -27,7 +27,7 @@ class Pruning:
 
 def pruned(name: str, storage: str, typed: Pruning, *, as_json: bool) -> None:
     """Remove old folders of a study's runs, when the user has agreed, and say how many and how large they were."""
-    from autotune.coordination.upkeep import check_unused, remove, unused
+    from autotune.coordination.upkeep import remove, unused
     from autotune.tuning.retention import outdated
 
     given_s = None if typed.older_than is None else _duration_s(typed.older_than)
@@ -37,9 +37,6 @@ def pruned(name: str, storage: str, typed: Pruning, *, as_json: bool) -> None:
         left = 0
         if found.folders and not typed.dry_run:
             ask(f"remove {folders_text(found)}?", yes=typed.yes)
-            check_unused(store, "pruned")
-            # Whoever was asked may have thought for long.
-            found = outdated(store, older_than_s, whole=typed.whole)
             remove(found)
             left = sum(folder.exists() for folder in found.folders)
     if as_json:

@@ -208,10 +208,8 @@ class Blocks:
             for task, outcome in self._wait(partial(self._status, in_flight.values(), todo, count, table)):
                 slot, ended = in_flight.pop(task.key)
                 run = self.manager.ended(ended, continued(None, outcome, task.segment) if task.segment else outcome)
-                if run.stays and self.manager.store(self.store, [(ended, run)]):
-                    table = self.table()
-                    todo += [slot] if slot not in table.runs else []
-                    continue
+                if run.stays:
+                    self.manager.store(self.store, [(ended, run)])
                 if run.outcome.retryable:
                     in_flight[task.key] = slot, self._again(ended, run.outcome, slot, table)
                     continue

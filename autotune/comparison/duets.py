@@ -141,8 +141,7 @@ class Duets(Blocks):
                 self._planned_again(one, run.outcome) if run.outcome.retryable else self._planned(slot, table)
                 for (slot, one), run in zip(playing, ended, strict=True)
             ]
-        if self.manager.store(self.store, list(zip(begun, ended, strict=True))):
-            return self.table()
+        self.manager.store(self.store, list(zip(begun, ended, strict=True)))
         table = replace(table, runs={**table.runs, **dict(zip(slots, ended, strict=True))})
         number = slots[0][0]
         self.manager.display.line(f"{self.phase}, duet {number + 1}: {self._said(number, table)}")

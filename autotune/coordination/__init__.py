@@ -1,1 +1,1 @@
-"""Coordination: what one session holds: its runs, its resources, and the other coordinators of its study."""
+"""Coordination: what one session holds: its runs, their leases, and its resources."""

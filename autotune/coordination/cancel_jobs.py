@@ -1,15 +1,11 @@
 """Cancelling: no job of a study is left in any queue."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from autotune.coordination.coordinators import Coordinators, new_coordinator_id, shown
 from autotune.coordination.lease_record import LeaseRecord
-from autotune.errors import BusyError
-from autotune.storage.address import lock_path, sqlite_path
-from autotune.storage.leases import Lease
+from autotune.storage.leases import Lease, LeaseBook
 from autotune.storage.study_lock import IfHeld, StudyLock
 from autotune.storage.study_store import StudyStore
 from launchers import BatchQueue, EndReason, JobState, JobStatus
@@ -52,48 +48,25 @@ def cancel_jobs(url: str, name: str, say: Callable[[str], None]) -> Cancelled:
         StorageError: there is no such study.
     """
     StudyStore.read(url, name)  # a study that is not there must not be created
-    alone = sqlite_path(url) is not None
-    with _held(url, name, say) if alone else nullcontext():
-        return _cancel(StudyStore.read(url, name, read_only=False), alone=alone)
-
-
-@contextmanager
-def _held(url: str, name: str, say: Callable[[str], None]) -> Iterator[None]:
-    lock = StudyLock.acquire(lock_path(url, name), name, IfHeld.TAKE_OVER, say)
-    try:
-        yield
-    finally:
-        lock.release()
-
-
-def _cancel(store: StudyStore, *, alone: bool) -> Cancelled:
-    holder = new_coordinator_id()
-    coordinators = Coordinators(store.leases(holder), holder, alone)
-    coordinators.look()
-    if coordinators.others:
-        names = ", ".join(sorted(shown(other) for other in coordinators.others))
-        msg = (
-            f"study {store.name!r} is being worked on by {names}: stop that first (Ctrl-C there, or kill), then cancel"
-        )
-        raise BusyError(msg)
-    return cancel_leased(coordinators, _launcher)
+    with StudyLock.held(url, name, IfHeld.TAKE_OVER, say):
+        return cancel_leased(StudyStore.read(url, name, read_only=False).leases(), _launcher)
 
 
 def _launcher(scheduler: str) -> BatchQueue:
     return BatchLauncher(find_batch_system(scheduler).scheduler, Site(scheduler, poll_s=_POLL_S))
 
 
-def cancel_leased(coordinators: Coordinators, launcher_of: Callable[[str], BatchQueue]) -> Cancelled:
-    """Cancel the jobs whose leases no living coordinator holds; those of one scheduler together, by its launcher."""
+def cancel_leased(leases: LeaseBook, launcher_of: Callable[[str], BatchQueue]) -> Cancelled:
+    """Cancel the jobs that have leases; those of one scheduler together, by its launcher."""
     queues: dict[str, tuple[BatchQueue, list[_InQueue]]] = {}
-    for lease in coordinators.inherit():
+    for lease in leases.all():
         leased = LeaseRecord.from_dict(lease.record)
         if leased.scheduler and leased.scheduler not in queues:
             queues[leased.scheduler] = launcher_of(leased.scheduler), []
         launcher, jobs = queues.get(leased.scheduler, (None, []))
         job_id = None if launcher is None else lease.job_id or launcher.submitted(Path(leased.job["folder"]))
         if job_id is None:
-            coordinators.release(lease.place)
+            leases.release(lease.place)
         else:
             jobs.append(_InQueue(lease, job_id))
     # All are cancelled before any is waited for.
@@ -110,7 +83,7 @@ def cancel_leased(coordinators: Coordinators, launcher_of: Callable[[str], Batch
                 ended.append(job.job_id)
             elif status.state in _OVER:
                 cancelled.append(job.job_id)
-                coordinators.release(job.lease.place)
+                leases.release(job.lease.place)
             else:
                 left.append(job.job_id)
         if launcher.trouble:

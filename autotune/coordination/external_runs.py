@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from typing import Protocol
 
-from autotune.coordination.coordinators import Coordinators
 from autotune.execution.executor import Executor
 from autotune.records.study import Run
 from autotune.statistics.standings import Standings
@@ -13,8 +12,8 @@ from autotune.storage.leases import LeaseBook
 class ExternalExecutor(Executor, Protocol):
     """An executor whose runs other programs ask for, make, and report."""
 
-    def coordinators(self, book: LeaseBook, holder: str, *, alone: bool) -> Coordinators:
-        """Return the coordinators of the study, whose leases also say which program has a run."""
+    def leases(self, book: LeaseBook) -> LeaseBook:
+        """Return the leases of the study, which also say which program has a run."""
 
     def recall(self, runs: Iterable[Run], standings: Standings) -> None:
         """Take note of what was reported before this session, and how the trials stand by it."""

@@ -37,20 +37,19 @@ def keep(mark: str, runs: Iterable[Run], say: Callable[[str], None]) -> None:
             say(f"run {folder.name}: its result is lost: {folder} cannot be written to: {error.strerror}")
 
 
-def store_kept(folders: Iterable[Path], store: StudyStore, say: Callable[[str], None]) -> None:
-    """Store the results that earlier sessions kept in the `folders` of runs: each once, also if this ends midway.
+def store_kept(folder: Path, store: StudyStore, say: Callable[[str], None]) -> None:
+    """Store the results that earlier sessions kept in the `folder` of runs: each once, also if this ends midway.
 
     Raises:
         StorageError: the storage does not take them now either; they are still kept.
     """
-    for folder in folders:
-        listed = _listed(folder)
-        kept = {name: run for name in listed if (run := _kept(folder / name / RESULT_FILE, store.mark)) is not None}
-        if kept:
-            _store(kept, store, say)
-        for name in kept:
-            (folder / name / RESULT_FILE).unlink(missing_ok=True)
-        _shorten(folder)
+    listed = _listed(folder)
+    kept = {name: run for name in listed if (run := _kept(folder / name / RESULT_FILE, store.mark)) is not None}
+    if kept:
+        _store(kept, store, say)
+    for name in kept:
+        (folder / name / RESULT_FILE).unlink(missing_ok=True)
+    _shorten(folder)
 
 
 def _store(kept: Mapping[str, Run], store: StudyStore, say: Callable[[str], None]) -> None:
@@ -99,7 +98,7 @@ def _kept(path: Path, mark: str) -> Run | None:
 
 
 def _part(run: Run) -> tuple[object, ...] | None:
-    """Return which part of a comparison, or of a training, a run is: another coordinator may have made it meanwhile.
+    """Return which part of a comparison, or of a training, a run is: another session may have made it meanwhile.
 
     None for any other run of tuning: each is one measurement more.
     """

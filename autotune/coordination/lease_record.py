@@ -39,7 +39,7 @@ class LeaseRecord:
     def task(
         self, key: int, objective: Objective, *, reference: Answer | None = None, segment: Segment | None = None
     ) -> Task:
-        """Return the task of the run, for a coordinator that goes on with it."""
+        """Return the task of the run, for a session that resumes it."""
         job = replace(job_from_description(self.job), name=self.name, time_limit_s=self.time_limit_s)
         return Task(key, job, objective, reference, self.cap, segment, self.seed, self.attempt)
 

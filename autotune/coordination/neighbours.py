@@ -52,16 +52,13 @@ class Neighbours:
         """Take note that a run is in flight."""
         self._folders[run.name] = run.task.job.folder
 
-    def end(self, run: RunInFlight, outcome: Outcome, elsewhere: Mapping[str, Path]) -> Outcome:
-        """Return the outcome of a run that ended: an infrastructure error if it shared a core while it was measured.
-
-        `elsewhere` are the folders of the runs that other coordinators have in flight.
-        """
+    def end(self, run: RunInFlight, outcome: Outcome) -> Outcome:
+        """Return the outcome of a run that ended: an infrastructure error if it shared a core while it was measured."""
         self._folders.pop(run.name, None)
         occupancy = Occupancy.of(outcome)
         if occupancy is None:
             return outcome
-        beside = chain(self._ended, _in_flight(self._folders), _in_flight(elsewhere))
+        beside = chain(self._ended, _in_flight(self._folders))
         shared = ((name, threads) for name, its in beside if (threads := its.shared(occupancy)))
         name, threads = next(shared, ("", frozenset()))
         self._ended.append((run.name, occupancy))

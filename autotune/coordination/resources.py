@@ -1,10 +1,9 @@
 """The resources of a session: what it must hold, what runs its tasks, and where."""
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 
-from autotune.coordination.coordinators import Coordinators, new_coordinator_id
 from autotune.coordination.session_settings import RUNS_LOCK, SessionSettings
 from autotune.display.console import Display
 from autotune.errors import BusyError, NothingWorkedError, StorageError
@@ -13,7 +12,8 @@ from autotune.execution.card_pool import CardPool, MachinePool
 from autotune.execution.core_pool import CoreClaim, CorePool, Pool, when_free, work_on
 from autotune.execution.executor import Executor
 from autotune.lockfile import LockFile
-from autotune.storage.address import lock_path, shown
+from autotune.storage.address import shown
+from autotune.storage.leases import LeaseBook
 from autotune.storage.study_lock import IfHeld, StudyLock
 from autotune.storage.study_store import StudyStore
 from launchers import Resources
@@ -65,43 +65,50 @@ class SessionCores:
             self._claimed.release()
 
 
-@contextmanager
-def held(settings: SessionSettings, display: Display, *, claim: bool) -> Iterator[tuple[SessionSettings, SessionCores]]:
-    """Hold the study, and its cluster; provide the settings as they are then, and the cores, which are still to claim.
+@dataclass(frozen=True)
+class HeldStudy:
+    """A study that is held: its lock, the settings of its session as they are then, and the cores, still to claim."""
 
-    A study on a storage for several coordinators is held by nobody. Without `claim` nothing runs.
+    lock: StudyLock
+    settings: SessionSettings
+    cores: SessionCores
+
+
+@contextmanager
+def held(settings: SessionSettings, display: Display, *, claim: bool) -> Iterator[HeldStudy]:
+    """Hold the study, and its cluster. Without `claim` nothing runs.
 
     Raises:
         BusyError: somebody else has the study.
         PausedError: a pause was asked for.
     """
-    with nullcontext() if settings.shared else _locked(settings, display):
+    with _locked(settings, display) as lock:
         if not claim or settings.external is not None:
-            yield settings, SessionCores()
+            yield HeldStudy(lock, settings, SessionCores())
             return
         if settings.queue is not None:
-            with nullcontext() if settings.shared else held_runs(settings, display):
-                yield settings, SessionCores()
+            with held_runs(settings, display):
+                yield HeldStudy(lock, settings, SessionCores())
             return
         if settings.ray_address is not None:
             from autotune.execution.ray_executor import joined_cluster  # noqa: PLC0415
 
             with joined_cluster(settings.ray_address, settings.runs, display.line, settings.ray_nodes) as cluster:
-                yield replace(settings, machine=cluster.machine, cluster=cluster), SessionCores()
+                yield HeldStudy(lock, replace(settings, machine=cluster.machine, cluster=cluster), SessionCores())
             return
         cores = SessionCores(settings, display)
         try:
-            yield settings, cores
+            yield HeldStudy(lock, settings, cores)
         finally:
             cores.release()
 
 
 @contextmanager
-def _locked(settings: SessionSettings, display: Display) -> Iterator[None]:
+def _locked(settings: SessionSettings, display: Display) -> Iterator[StudyLock]:
     with settings.pause.waiting():
-        lock = StudyLock.acquire(lock_path(settings.url, settings.name), settings.name, settings.if_held, display.waits)
+        lock = StudyLock.acquire(settings.url, settings.name, settings.if_held, display.waits)
     try:
-        yield
+        yield lock
     finally:
         lock.release()
 
@@ -144,21 +151,11 @@ def held_runs(settings: SessionSettings, display: Display) -> Iterator[None]:
         yield
 
 
-@contextmanager
-def coordinators_of(settings: SessionSettings, store: StudyStore) -> Iterator[Coordinators | None]:
-    """Provide the other coordinators of a study; None where there can be none, and no run outlives its own."""
-    if not settings.shared and settings.queue is None and settings.external is None:
-        yield None
-        return
-    holder = new_coordinator_id()
-    joined = Coordinators if settings.external is None else settings.external.coordinators
-    coordinators = joined(store.leases(holder), holder, alone=not settings.shared)
-    coordinators.join()
-    try:
-        yield coordinators
-    finally:
-        with suppress(StorageError):
-            coordinators.leave()
+def leases_of(settings: SessionSettings, store: StudyStore) -> LeaseBook | None:
+    """Return the leases of a study's runs; None where no run outlives its session."""
+    if settings.external is not None:
+        return settings.external.leases(store.leases())
+    return store.leases() if settings.queue is not None else None
 
 
 @dataclass(frozen=True)
@@ -172,20 +169,21 @@ class SessionResources:
 
 @contextmanager
 def session_resources(
-    settings: SessionSettings, coordinators: Coordinators | None, display: Display, workers: int
+    settings: SessionSettings, leases: LeaseBook | None, display: Display, workers: int
 ) -> Iterator[SessionResources]:
     """Provide the executor of tasks: jobs of a batch system, the nodes of the cluster that was joined, or this machine.
 
     However this ends, no task is left behind; but jobs of a batch system are, for the next session, unless none of the
     study's runs worked.
     """
-    with _made(settings, coordinators, display, workers) as made:
+    with _made(settings, leases, display, workers) as made:
         try:
             yield made
         except NothingWorkedError:
             made.executor.cancel_all()
-            if coordinators is not None:
-                coordinators.give_all_up()
+            if leases is not None:
+                for lease in leases.all():
+                    leases.release(lease.place)
             raise
         except BaseException:
             made.executor.leave()
@@ -195,11 +193,11 @@ def session_resources(
 
 @contextmanager
 def _made(
-    settings: SessionSettings, coordinators: Coordinators | None, display: Display, workers: int
+    settings: SessionSettings, leases: LeaseBook | None, display: Display, workers: int
 ) -> Iterator[SessionResources]:
     if settings.queue is not None:
-        assert coordinators is not None
-        executor = BatchExecutor(settings.queue, coordinators.note_job, display.line)
+        assert leases is not None
+        executor = BatchExecutor(settings.queue, leases.note_job, display.line)
         yield SessionResources(executor, QueuePool(settings.queue.site), workers)
         return
     if settings.external is not None:
@@ -211,8 +209,7 @@ def _made(
         yield SessionResources(ClusterExecutor(settings.cluster, settings.launcher), settings.cluster.pool)
         return
     wait_by = display.waits if settings.if_held is IfHeld.WAIT else None
-    beat = coordinators.beat if coordinators is not None else lambda: None
-    cards = CardPool(work_on(settings.name), wait_by=wait_by, waiting=settings.pause.waiting, beat=beat)
+    cards = CardPool(work_on(settings.name), wait_by=wait_by, waiting=settings.pause.waiting)
     with local_cluster(settings.machine.cores), closing(cards):
         pool = MachinePool(CorePool(settings.machine.cpus), cards)
         yield SessionResources(RayExecutor(settings.machine.cores, settings.launcher), pool)

@@ -19,7 +19,7 @@ class RunFactory:
     `whole` is how far a program goes that works in steps, when promotion does not decide it. A run that fails through
     no fault of its configuration is tried again `retries` times. `alike` is the objective's word on which
     configurations are the same in effect, and `memory` on how much a run needs. Runs that another program makes are not
-    `in_folders`: theirs are names only. Where coordinators share a study, those of all are `around` the folder.
+    `in_folders`: theirs are names only.
     """
 
     objective: Objective
@@ -30,7 +30,6 @@ class RunFactory:
     alike: Alike | None = None
     memory: MemoryNeed | None = None
     in_folders: bool = True
-    around: Path | None = None
 
     def task(  # noqa: PLR0913  by keyword
         self,

@@ -17,8 +17,8 @@ class RunGate:
 
     `slowest_s` is how long the slowest complete run took so far. `width` is how many of the runs that are compared with
     each other may be in flight together: more than one only where each has nodes of its own. `jobs_stay` says that runs
-    are jobs of a batch system, which outlive the session. `clock` tells the time in which runs take place: that of a
-    simulation is not ours.
+    are jobs of a batch system, which outlive the session. `check_held` refuses where another session has taken the
+    study over. `clock` tells the time in which runs take place: that of a simulation is not ours.
     """
 
     width: int = 1
@@ -26,6 +26,7 @@ class RunGate:
     pause: Pause = field(default_factory=Pause)
     slowest_s: float | None = None
     jobs_stay: bool = False
+    check_held: Callable[[], None] = lambda: None
     clock: Callable[[], float] = time.monotonic
     _refused: bool = field(default=False, init=False)
 
@@ -57,7 +58,9 @@ class RunGate:
         Raises:
             UnfinishedError: the time is over.
             PausedError: a pause was asked for, and there is nothing to wait for.
+            BusyError: another session has taken the study over.
         """
+        self.check_held()
         if self.deadline is not None and ((idle and self._refused) or not self.deadline.allows(None)):
             raise self.deadline.over()
         if self.pause.asked and (idle or self.jobs_stay):

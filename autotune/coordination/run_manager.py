@@ -1,6 +1,6 @@
 """The run manager: takes each run of a session from its plan to its end, whatever it is made for."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Self
@@ -16,7 +16,7 @@ from autotune.coordination.run_gate import RunGate
 from autotune.coordination.run_registry import RunRegistry
 from autotune.coordination.runs import PlannedRun, RunInFlight
 from autotune.display.console import Display
-from autotune.errors import BusyError, CannotRunHereError
+from autotune.errors import CannotRunHereError
 from autotune.execution.capping import Cap
 from autotune.execution.core_pool import Pool
 from autotune.execution.executor import Executor
@@ -29,10 +29,6 @@ from autotune.records.study import Purpose, Run
 from autotune.storage.study_store import StudyStore
 from launchers.mpi import MpiFlavour
 from objectives.base import Answer, Objective
-
-
-class TakenError(BusyError):
-    """Another coordinator of the study has this run in flight."""
 
 
 @dataclass
@@ -105,27 +101,18 @@ class RunManager:
         """Start a planned run on cores of its own; None while there are not enough, or if it may not start now.
 
         Raises:
-            TakenError: another coordinator has started this run, or made it meanwhile.
             CannotRunHereError: others have cost this session too much time.
         """
-        started = self.start_all([planned])
-        if started == [None]:
-            msg = f"run {planned.name} is being made by another process that works on the study; try again later"
-            raise TakenError(msg)
-        return started[0] if started else None
+        return next(iter(self.start_all([planned])), None)
 
-    def start_all(self, planned: Sequence[PlannedRun]) -> list[RunInFlight | None]:
-        """Start the first of these runs, as many as may start now; their leases are stored together.
-
-        None stands for one that another coordinator has started, or made meanwhile.
-        """
+    def start_all(self, planned: Sequence[PlannedRun]) -> list[RunInFlight]:
+        """Start the first of these runs, as many as may start now; their leases are stored together."""
         return self._started(self._all_placed(planned))
 
     def start_together(self, planned: Sequence[PlannedRun]) -> list[RunInFlight]:
         """Start all of these runs, side by side; none of them if one may not start now.
 
         Raises:
-            TakenError: another coordinator has started one of them, or made it meanwhile.
             CannotRunHereError: others have cost this session too much time.
         """
         placed = self._all_placed(planned)
@@ -133,12 +120,7 @@ class RunManager:
             for run in placed:
                 self.pool.give_back(run.task.job.resources)
             return []
-        started = [run for run in self._started(placed) if run is not None]
-        if len(started) < len(planned):
-            names = " and ".join(one.name for one in planned)
-            msg = f"runs {names} are being made by another process that works on the study; try again later"
-            raise TakenError(msg)
-        return started
+        return self._started(placed)
 
     def _all_placed(self, planned: Sequence[PlannedRun]) -> list[RunInFlight]:
         runs: list[RunInFlight] = []
@@ -149,16 +131,9 @@ class RunManager:
             runs.append(placed)
         return runs
 
-    def _started(self, runs: Sequence[RunInFlight]) -> list[RunInFlight | None]:
-        new = [run for run in runs if run.planned.inherited is None]
-        own = self.registry.take_all(new)
-        started = [self._begun(run) if run.planned.inherited or run.name in own else None for run in runs]
-        for run in new:
-            if run.name not in own:
-                self.pool.give_back(run.task.job.resources)
-        if own:
-            self.registry.beat()
-        return started
+    def _started(self, runs: Sequence[RunInFlight]) -> list[RunInFlight]:
+        self.registry.take([run for run in runs if run.planned.inherited is None])
+        return [self._begun(run) for run in runs]
 
     def _placed(self, planned: PlannedRun) -> RunInFlight | None:
         """Return a run with the cores that it gets; None while there are not enough, or if it may not start now."""
@@ -193,18 +168,18 @@ class RunManager:
         judge.suspects = False
 
     def check(self, *, idle: bool = False) -> None:
-        """Tell the other coordinators that this one lives; then see whether runs may go on, as `RunGate.check`.
+        """See whether runs may go on, as `RunGate.check`.
 
         Raises:
             UnfinishedError: the time is over.
             PausedError: a pause was asked for, and there is nothing to wait for.
+            BusyError: another session has taken the study over.
         """
-        self.registry.beat()
         self.gate.check(idle=idle)
 
     def ended(self, run: RunInFlight, outcome: Outcome) -> Run:
         """Take the cores back and return the run with its outcome; one that others disturbed is set aside."""
-        outcome = self.neighbours.end(run, outcome, self.registry.elsewhere)
+        outcome = self.neighbours.end(run, outcome)
         if self.disturbances is not None and not outcome.disturbed:
             outcome = self.disturbances.judge(run, outcome)
         return self._taken_back(run, outcome)
@@ -214,7 +189,7 @@ class RunManager:
 
         Where one does not count, none does: the others ran beside it.
         """
-        ended = [(run, self.neighbours.end(run, outcome, self.registry.elsewhere)) for run, outcome in ended]
+        ended = [(run, self.neighbours.end(run, outcome)) for run, outcome in ended]
         if self.disturbances is not None and not any(outcome.disturbed for _, outcome in ended):
             ended = self.disturbances.judge_together(ended)
         return [self._taken_back(run, outcome) for run, outcome in ended]
@@ -228,26 +203,20 @@ class RunManager:
         ended = run.ended(outcome, job, self.session)
         return replace(ended, series=ended.series.aside) if outcome.disturbed else ended
 
-    def store(self, store: StudyStore, ended: Sequence[tuple[RunInFlight, Run]]) -> Collection[str]:
+    def store(self, store: StudyStore, ended: Sequence[tuple[RunInFlight, Run]]) -> None:
         """Store runs that ended, all of them or none; what they leave in their folders is evidence until then.
 
-        Return the names of runs that are not stored: another coordinator, which took this one for dead, has them now.
+        Raises:
+            StorageError: the storage cannot be used.
+            BusyError: another session has taken the study over.
         """
         try:
-            lost = store.add_runs([run for _, run in ended], [run.name for run, _ in ended], self.registry.holder)
+            store.add_runs([run for _, run in ended], [run.name for run, _ in ended])
         except BaseException:  # Ctrl-C while the storage is waited for, too
             self._keep([run for _, run in ended])
             raise
-        for run, stored in ended:
-            if run.name in lost:
-                self.executor.drop(stored.outcome)
-                self.display.line(
-                    f"run {run.name}: its result is dropped: this process was not heard of for a while, and another "
-                    "one that works on the study has the run now"
-                )
-            else:
-                self.clean(run)
-        return lost
+        for run, _ in ended:
+            self.clean(run)
 
     def keep_ended(self) -> None:
         """Keep the results of runs that have ended and that nobody has asked for: the study's storage is away."""

@@ -15,14 +15,12 @@ from autotune.records.study import Purpose, Run
 class PlannedRun:
     """A run that is prepared and waits for its start.
 
-    `known` is how many runs of its trial were known when it was planned; None for a run that is not of tuning. `lost`
-    is the curve of its earlier runs that were killed. `inherited` is its lease if a dead coordinator started it: then
-    its job is resumed.
+    `lost` is the curve of its earlier runs that were killed. `inherited` is its lease if an earlier session started it:
+    then its job is resumed.
     """
 
     task: Task
     purpose: Purpose
-    known: int | None = None
     lost: Curve = ()
     inherited: LeaseRecord | None = None
 

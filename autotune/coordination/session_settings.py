@@ -1,7 +1,6 @@
-"""Place: where a study is kept and run."""
+"""Session settings: where a study is kept and run."""
 
 import os
-import socket
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +11,7 @@ from autotune.errors import StudyFileError
 from autotune.execution.signals import Pause
 from autotune.machines.facts import Facts
 from autotune.machines.this_machine import Machine
-from autotune.storage.address import sqlite_path, state_folder
+from autotune.storage.address import state_folder
 from autotune.storage.study_lock import IfHeld
 from launchers import BatchQueue, Launcher
 
@@ -56,14 +55,9 @@ class SessionSettings:
     tune_again: bool = False
 
     @property
-    def shared(self) -> bool:
-        """Whether several coordinators may work on the study together: not where its storage is a file."""
-        return sqlite_path(self.url) is None
-
-    @property
     def plan(self) -> Path:
         """The folder for what a session makes before its runs."""
-        return self.runs / (f"plan-{socket.gethostname()}-{os.getpid()}" if self.shared else "plan")
+        return self.runs / "plan"
 
     @property
     def queue(self) -> BatchQueue | None:

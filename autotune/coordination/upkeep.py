@@ -7,20 +7,19 @@ storage where it was made may still need them.
 
 import shutil
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from autotune.coordination.alone import check_alone
 from autotune.coordination.session_settings import RUNS_LOCK, default_runs
 from autotune.errors import BusyError, StorageError
 from autotune.execution.run_folder import is_of
 from autotune.files import discard, sweep_discarded
 from autotune.records.study import Run
 from autotune.scheduling.checkpoints import Checkpoints
-from autotune.storage.address import lock_path, place, shown, sqlite_path
+from autotune.storage.address import place, shown
 from autotune.storage.studies import StoredStudies
-from autotune.storage.study_lock import StudyLock, held_by_another
+from autotune.storage.study_lock import StudyLock, held_by_another, study_holder
 from autotune.storage.study_store import StudyStore, study_names
 
 
@@ -40,48 +39,25 @@ class Removable:
 def unused(url: str, name: str, what: str) -> Iterator[StudyStore]:
     """Hold a study on which nobody works; `what` is to be done with it.
 
-    On a server nothing can be held: whoever has waited meanwhile calls `check_unused` again.
-
     Raises:
         BusyError: somebody works on it, or jobs of it are in a queue.
         StorageError: there is no such study.
     """
     store = StudyStore.read(url, name)
-    path = lock_path(url, name)
-    alone = sqlite_path(url) is not None
-    holder = held_by_another(path) if alone else None
+    holder = study_holder(url, name)
     if holder is not None:
         msg = f"study {name!r} is being worked on by {holder}: it is {what} only when nobody does; stop that first"
         raise BusyError(msg)
-    with _locked(path, name) if alone else nullcontext():
-        check_unused(store, what)
+    with StudyLock.held(url, name):
+        # Of the leases that asking programs have there is no job: they run out by themselves.
+        leases = store.leases().all()
+        jobs = sum(lease.job_id is not None and bool(lease.record.get("scheduler")) for lease in leases)
+        if jobs:
+            count = "1 job" if jobs == 1 else f"{jobs} jobs"
+            cancel = f"use `autotune cancel {name}` first"
+            msg = f"study {name!r} has {count} in a queue, and is {what} only without: {cancel}"
+            raise BusyError(msg)
         yield store
-
-
-def check_unused(store: StudyStore, what: str) -> None:
-    """Check that no coordinator on a server works on a study, and that no jobs of it are in a queue.
-
-    Raises:
-        BusyError: one does, or there are some.
-    """
-    check_alone(store, f"it is {what}")
-    # Of the leases that asking programs have there is no job: they run out by themselves.
-    leases = store.leases("").all()
-    jobs = sum(lease.job_id is not None and bool(lease.record.get("scheduler")) for lease in leases)
-    if jobs:
-        count = "1 job" if jobs == 1 else f"{jobs} jobs"
-        name = store.name
-        msg = f"study {name!r} has {count} in a queue, and is {what} only without: use `autotune cancel {name}` first"
-        raise BusyError(msg)
-
-
-@contextmanager
-def _locked(path: Path, name: str) -> Iterator[None]:
-    lock = StudyLock.acquire(path, name)
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def removable(store: StudyStore, stays: Callable[[Path, Run], bool] = lambda _folder, _run: False) -> Removable:
@@ -117,12 +93,6 @@ def delete(store: StudyStore, found: Removable) -> None:
     if found.elsewhere:
         return
     remove(found)
-    for shared in {runs.parent for runs in around}:
-        # Where coordinators share a study, checkpoints are around their folders.
-        kept = Checkpoints(shared, mark).folder(0).parent
-        shutil.rmtree(kept, ignore_errors=True)
-        with suppress(OSError):
-            kept.parent.rmdir()
     for runs in around:
         checkpoints = Checkpoints(runs, mark).folder(0).parent
         shutil.rmtree(checkpoints, ignore_errors=True)
@@ -155,7 +125,7 @@ def rename(store: StudyStore, new: str) -> Path | None:
         msg = f"there is a study {new!r} in {shown(url)} already; give another name, or `autotune delete {new}`"
         raise StorageError(msg)
     before, after = default_runs(url, old).absolute(), default_runs(url, new).absolute()
-    with _locked(lock_path(url, new), new) if sqlite_path(url) is not None else nullcontext():
+    with StudyLock.held(url, new):
         moves = _is_at_home(store) and before.is_dir() and not after.exists() and _all_owned(before, store.runs())
         if moves:
             before.rename(after)
@@ -187,14 +157,10 @@ def _all_owned(around: Path, runs: Iterable[Run]) -> bool:
 
 
 def _run_folders(around: Path) -> Iterator[Path]:
-    """Return the folders with the status of a job; where coordinators share a study, each has a folder of its own."""
+    """Return the folders with the status of a job."""
     for folder in around.iterdir() if around.is_dir() else ():
-        if folder.is_symlink() or not folder.is_dir():
-            continue
-        if is_of(folder, None):
+        if not folder.is_symlink() and folder.is_dir() and is_of(folder, None):
             yield folder
-        else:
-            yield from _run_folders(folder)
 
 
 def _size(folder: Path) -> int:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 
+from autotune.errors import BusyError
 from autotune.execution.capping import limited
 from autotune.execution.executor import Executor
 from autotune.execution.task import Task, Watched, not_started
@@ -74,14 +75,14 @@ class _Followed:
 class BatchExecutor(Executor):
     """Runs tasks as jobs of a batch system.
 
-    `note` gets the name of each run and the id of its job as soon as it is known, and answers whether the run is
-    still ours; `say` gets messages on what keeps the user waiting.
+    `note` gets the name of each run and the id of its job as soon as it is known; it raises a BusyError if another
+    session has taken the study over. `say` gets messages on what keeps the user waiting.
     """
 
     def __init__(
         self,
         launcher: BatchQueue,
-        note: Callable[[str, str], bool],
+        note: Callable[[str, str], None],
         say: Callable[[str], None],
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
@@ -171,12 +172,14 @@ class BatchExecutor(Executor):
             else:
                 # Whatever becomes of the note, the job is there: `find_job` knows it.
                 del self._waiting[place]
-                if self._note(task.job.name, job_id):
-                    self._followed[job_id] = self._following(task)
-                    self._waits[task.job.name] = IN_QUEUE
-                else:
-                    # This process was taken for dead; the coordinator that makes the run now will not find this job.
+                try:
+                    self._note(task.job.name, job_id)
+                except BusyError:
+                    # This process was taken for dead, and the session that makes the run now will not find this job.
                     self._launcher.end([job_id])
+                    raise
+                self._followed[job_id] = self._following(task)
+                self._waits[task.job.name] = IN_QUEUE
                 continue
             self._waiting.pop(place)
         if self._later:

@@ -26,26 +26,23 @@ class CardPool:
     The first trial that needs a card makes the pool find and claim all that are free then.
     """
 
-    def __init__(  # noqa: PLR0913, PLR0917  what is claimed, and what happens while it is waited for
+    def __init__(
         self,
         work: str = "",
         find: Callable[[], Sequence[Card]] = find_cards,
         folder: Path | None = None,
         wait_by: WaitBy | None = None,
         waiting: Callable[[], AbstractContextManager[None]] = nullcontext,
-        beat: Callable[[], None] = lambda: None,
     ) -> None:
         """Claim cards for some `work`, by lock files in `folder`.
 
-        With `wait_by`, wait for cards that other studies have, and tell it for whom; `waiting` is the context of that,
-        and `beat` tells other coordinators meanwhile that this one lives.
+        With `wait_by`, wait for cards that other studies have, and tell it for whom; `waiting` is the context of that.
         """
         self._work = work
         self._find = find
         self._folder = folder
         self._wait_by = wait_by
         self._waiting = waiting
-        self._beat = beat
         self._locks: dict[Card, LockFile] = {}
         self._free: list[Card] = []
         # Of a machine with fewer cards than a trial wants it has all.
@@ -82,7 +79,6 @@ class CardPool:
         self._locks, self._free, self._most = {}, [], None
 
     def _claim(self, cards: Sequence[Card], count: int) -> None:
-        self._beat()
         # Those that are here already, too: two studies that wait for each other's would wait for ever.
         self.close()
         others = []

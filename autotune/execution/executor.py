@@ -49,10 +49,6 @@ class Executor(Protocol):
         del outcome
         return job
 
-    def drop(self, outcome: Outcome) -> None:
-        """Take note that an outcome is not stored, since another coordinator has its run now."""
-        del outcome
-
     def find_job(self, folder: Path) -> str | None:
         """Return the job that was submitted last in the folder of a run, also by an earlier session."""
         del folder

@@ -140,7 +140,7 @@ class RunId:
     """Which run of its study it is. Its text names the run's folder, its job and its lease.
 
     A run of tuning is one of a `trial`; its `number` counts the trial's runs before it, or is the step that it goes to.
-    A run of a comparison is that of a `side` in a `round`. A warm-up has a `coordinator` where each makes its own.
+    A run of a comparison is that of a `side` in a `round`.
     """
 
     series: Series = TUNING
@@ -148,14 +148,13 @@ class RunId:
     number: int = 0
     round: int = 0
     side: int = 0
-    coordinator: str = ""
 
     def __str__(self) -> str:
         """Return the name, for example `00012-1` or `verdict-12-03-1`."""
         if self.trial is not None:
             return f"{self.trial:05d}" + (f"-{self.number}" if self.number else "")
         if self.series.kind is SeriesKind.WARM_UP:
-            return f"{self.series}-{self.coordinator}" if self.coordinator else str(self.series)
+            return str(self.series)
         return f"{_in_a_name(self.series)}-{self.round:02d}-{self.side}"
 
     @classmethod
@@ -168,8 +167,8 @@ class RunId:
         trial, _, number = name.partition("-")
         if trial.isdigit() and (number.isdigit() or not number):
             return cls(trial=int(trial), number=int(number or 0))
-        if name == str(WARM_UP) or name.startswith(f"{WARM_UP}-"):
-            return cls(WARM_UP, coordinator=name.removeprefix(str(WARM_UP)).removeprefix("-"))
+        if name == str(WARM_UP):
+            return cls(WARM_UP)
         found = _ROUND.fullmatch(name)
         if found is None or found["kind"] not in set(SeriesKind):
             msg = f"{name!r} is not the name of a run, which looks like 00012-1 or verdict-12-03-1"

@@ -243,11 +243,6 @@ class TrialRecord:
         return found
 
     @property
-    def made(self) -> int:
-        """How many runs of it were made, those included that later ones went on from."""
-        return len(self.runs) + len(self.earlier)
-
-    @property
     def core_s(self) -> float:
         """The core-seconds that its runs held, those included that later ones continued."""
         return sum(run.core_s for run in (*self.earlier, *self.runs))

@@ -19,19 +19,14 @@ from objectives.base import Metric, Objective
 
 @dataclass(frozen=True)
 class Checkpoints:
-    """The checkpoints of one study, beside the folders of its `runs`; `mark` tells it from others.
-
-    Coordinators that share a study have runs of their own, and checkpoints in the folder `around` these: a trial that
-    one of them has left goes on with another.
-    """
+    """The checkpoints of one study, beside the folders of its `runs`; `mark` distinguishes it from others."""
 
     runs: Path
     mark: str
-    around: Path | None = None
 
     def folder(self, trial: int) -> Path:
         """Return the folder of a trial, as a job finds it from its own folder."""
-        return (self.around or self.runs).absolute() / "checkpoints" / self.mark / f"{trial:05d}"
+        return self.runs.absolute() / "checkpoints" / self.mark / f"{trial:05d}"
 
     def sweep(self, trials: Iterable[int]) -> None:
         """Remove checkpoints that a killed session left of trials that will not be trained further."""

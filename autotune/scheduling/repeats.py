@@ -56,9 +56,9 @@ class Step:
 
     @property
     def run_name(self) -> str:
-        """The name of its run; empty for a warm-up, which is not stored."""
+        """The name of its run."""
         if self.series == WARM_UP:
-            return ""
+            return str(RunId(WARM_UP))
         return str(RunId(trial=self.trial.number, number=self.segment.steps if self.segment else len(self.trial.runs)))
 
 

@@ -119,19 +119,14 @@ class Asker:
             except SpaceExhaustedError:
                 return None
 
-    def moved(self) -> bool:
-        """Whether another coordinator has proposed a trial, or stored a run, since this one has read them."""
-        known = self._roster.trials if self._roster is not None else None
-        return known != self.store.count_trials() or self.store.has_unread_runs()
-
     def forget(self) -> None:
-        """Read the trials anew before the next is proposed: others have changed them."""
+        """Read the trials anew before the next is proposed: they may have changed."""
         self._roster = None
 
     def _known(self, study: optuna.Study) -> TrialIndex:
         if self._roster is None:
             trials = study.get_trials(deepcopy=False)
-            self._roster = TrialIndex.of(self.space, study.direction, trials, self.sampler.counted(trials))
+            self._roster = TrialIndex.of(self.space, study.direction, self.sampler.counted(trials))
         return self._roster
 
 

@@ -24,21 +24,18 @@ _LEAST_ROOM = 64
 
 @dataclass
 class TrialIndex:
-    """How many `trials` a study has, and which of them are in the search."""
+    """Which trials of a study are in the search."""
 
     space: Space
     direction: StudyDirection
-    trials: int = 0
     _searched: list[int] = field(default_factory=list)
     _nameless: int = 0
     _rows: Rows = field(default_factory=lambda: np.empty((0, 0), dtype=np.int32))
 
     @classmethod
-    def of(
-        cls, space: Space, direction: StudyDirection, trials: Sequence[FrozenTrial], counted: Iterable[FrozenTrial]
-    ) -> Self:
-        """Read all trials, and those that are `counted` in the search."""
-        index = cls(space, direction, len(trials))
+    def of(cls, space: Space, direction: StudyDirection, counted: Iterable[FrozenTrial]) -> Self:
+        """Read the trials that are `counted` in the search."""
+        index = cls(space, direction)
         counted = list(counted)
         index._append([trial.number for trial in counted], [trial.params for trial in counted])
         return index
@@ -50,7 +47,6 @@ class TrialIndex:
 
     def add(self, number: int, configuration: Configuration) -> None:
         """Take note of a new trial."""
-        self.trials += 1
         self._append([number], [configuration])
 
     def history(self, seen: Mapping[int, Observation]) -> History | None:

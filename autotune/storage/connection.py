@@ -13,7 +13,6 @@ from urllib.parse import quote
 import sqlalchemy
 import sqlalchemy.exc
 from sqlalchemy import Connection, Engine, NullPool, func, select
-from sqlalchemy.sql.functions import FunctionElement
 
 from autotune.errors import StorageError
 from autotune.storage.address import is_postgresql, shown, sqlite_path
@@ -27,7 +26,6 @@ _FIRST_PAUSE_S = 0.25
 _LONGEST_PAUSE_S = 30.0
 _READ_ONLY = "25006"  # https://www.postgresql.org/docs/current/errcodes-appendix.html
 _CONNECT_TIMEOUT_S = 20
-_PROPOSING = 0x61736B  # "ask", in ASCII
 _SET_UP = 0x6175746F74756E65  # "autotune", in ASCII
 
 
@@ -49,26 +47,13 @@ def prepare_sqlite(url: str) -> None:
 @contextmanager
 def set_up_alone(url: str) -> Iterator[None]:
     """Make tables while nobody else does: of two that make the same in PostgreSQL at the same time, one would fail."""
-    with _advisory_lock(url, func.pg_advisory_xact_lock(_SET_UP)):
-        yield
-
-
-@contextmanager
-def held_alone(url: str, study_id: int, engine: Engine | None) -> Iterator[None]:
-    """Hold a study against others who do the same, by a connection of `engine`; with a file nobody else is there."""
-    with _advisory_lock(url, func.pg_advisory_xact_lock(_PROPOSING, study_id), engine):
-        yield
-
-
-@contextmanager
-def _advisory_lock(url: str, lock: FunctionElement[None], engine: Engine | None = None) -> Iterator[None]:
     if not is_postgresql(url):
         yield
         return
-    engine = engine or sqlalchemy.create_engine(writable_address(url), poolclass=NullPool, **engine_arguments(url))
+    engine = sqlalchemy.create_engine(writable_address(url), poolclass=NullPool, **engine_arguments(url))
     with engine.begin() as connection:
         # Given back with the transaction, also when this process is killed in it.
-        connection.execute(select(lock))
+        connection.execute(select(func.pg_advisory_xact_lock(_SET_UP)))
         yield
 
 

@@ -37,9 +37,6 @@ AMENDED = "amended"
 LABELS = "labels"
 """The attribute of a study with its tags, its note, and whether it is archived."""
 
-HOLDER = "holder"
-"""The attribute of a trial that names the coordinator that made it, where coordinators have names."""
-
 ABANDONED = "abandoned"
 """The attribute of a trial that nobody can run: another program left it without parameters."""
 

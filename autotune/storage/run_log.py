@@ -3,8 +3,7 @@
 import hashlib
 import json
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
-from itertools import zip_longest
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from sqlalchemy import (
@@ -22,13 +21,11 @@ from sqlalchemy import (
     select,
     text,
 )
-from sqlalchemy.exc import IntegrityError
 
-from autotune.records.series import TUNING
 from autotune.records.study import Run
 from autotune.storage.columns import Record
 from autotune.storage.connection import Patience
-from autotune.storage.leases import LEASES, LeaseBook, MemoryLeaseBook, SqlLeaseBook, give_up
+from autotune.storage.leases import LEASES, SESSIONS, Fence, LeaseBook, MemoryLeaseBook, SqlLeaseBook, give_up, no_fence
 from autotune.storage.readable import MARK, stored_run, study_key
 
 _METADATA = MetaData()
@@ -69,7 +66,7 @@ def stored_keys(connection: Connection) -> Mapping[int, str]:
 
 def forget_deleted(connection: Connection) -> None:
     """Forget the runs and the leases of studies that another program has deleted."""
-    keys = list(stored_keys(connection).values())
+    keys = [*stored_keys(connection).values(), SESSIONS]
     for table in (RUNS, LEASES):
         connection.execute(delete(table).where(table.c.study.not_in(keys)))
 
@@ -77,11 +74,10 @@ def forget_deleted(connection: Connection) -> None:
 class RunLog(Protocol):
     """Keeps runs in the order in which they ended."""
 
-    def extend(self, runs: Sequence[Run], places: Sequence[str] = (), holder: str = "") -> Collection[str]:
+    def extend(self, runs: Sequence[Run], places: Sequence[str] = ()) -> None:
         """Add runs, and give up their leases, those of `places`; they are safe when this returns.
 
-        A run that is there already is not added again. Where a `holder` has leases, a run whose lease is no longer
-        its own is not added either; the places of those are returned.
+        A run that is there already is not added again.
         """
 
     def runs(self) -> list[Run]:
@@ -90,11 +86,11 @@ class RunLog(Protocol):
     def keyed(self) -> Mapping[int, Run]:
         """Return every run by its key, which never changes."""
 
-    def count(self, trial: int | None = None) -> int:
-        """Return how many runs there are; of a `trial` those of tuning."""
+    def count(self) -> int:
+        """Return how many runs there are."""
 
-    def leases(self, holder: str) -> LeaseBook:
-        """Return the leases of the study in the hands of `holder`."""
+    def leases(self) -> LeaseBook:
+        """Return the leases of the study."""
 
 
 class Seldom:
@@ -124,12 +120,11 @@ class MemoryRunLog:
         self._runs: list[Run] = []
         self._added = added
 
-    def extend(self, runs: Sequence[Run], places: Sequence[str] = (), holder: str = "") -> Collection[str]:
-        """Add runs; nobody else is there who could have leases."""
-        del places, holder
+    def extend(self, runs: Sequence[Run], places: Sequence[str] = ()) -> None:
+        """Add runs, which have no leases."""
+        del places
         self._runs.extend(runs)
         self._added()
-        return ()
 
     def runs(self) -> list[Run]:
         """Return every run."""
@@ -139,13 +134,13 @@ class MemoryRunLog:
         """Return every run by its place."""
         return dict(enumerate(self._runs))
 
-    def count(self, trial: int | None = None) -> int:
-        """Return how many runs there are; of a `trial` those of tuning."""
-        return sum(trial is None or (run.trial == trial and run.series.is_tuning) for run in self._runs)
+    def count(self) -> int:
+        """Return how many runs there are."""
+        return len(self._runs)
 
-    def leases(self, holder: str) -> MemoryLeaseBook:
-        """Return leases that nobody else sees."""
-        return MemoryLeaseBook(holder, time.monotonic)
+    def leases(self) -> MemoryLeaseBook:
+        """Return an empty book."""
+        return MemoryLeaseBook()
 
 
 class SqlRunLog:
@@ -156,6 +151,7 @@ class SqlRunLog:
         self._engine = engine
         self._study = study
         self.patience = Patience()
+        self.fence: Fence = no_fence
 
     @staticmethod
     def create_table(where: Engine | Connection) -> None:
@@ -163,21 +159,14 @@ class SqlRunLog:
         _METADATA.create_all(where)
         SqlLeaseBook.create_table(where)
 
-    def leases(self, holder: str) -> SqlLeaseBook:
-        """Return the leases of the study in the hands of `holder`."""
-        return SqlLeaseBook(self._engine, self._study, holder, self.patience)
+    def leases(self) -> SqlLeaseBook:
+        """Return the leases of the study."""
+        return SqlLeaseBook(self._engine, self._study, self.patience, self.fence)
 
-    def extend(self, runs: Sequence[Run], places: Sequence[str] = (), holder: str = "") -> Collection[str]:
+    def extend(self, runs: Sequence[Run], places: Sequence[str] = ()) -> None:
         """Add runs, all of them or none, and give up their leases in the same moment."""
         if not runs:
-            return ()
-        try:
-            return self._extended(runs, places, holder)
-        except IntegrityError:
-            # Somebody else has stored one of them in this moment: now it is seen to be there.
-            return self._extended(runs, places, holder)
-
-    def _extended(self, runs: Sequence[Run], places: Sequence[str], holder: str) -> Collection[str]:
+            return
         rows = [
             {
                 "study": self._study,
@@ -190,17 +179,13 @@ class SqlRunLog:
             for run in runs
         ]
         with self._engine.begin() as connection:
-            # The leases first: from then on nobody takes one over before its run is stored.
-            gone = give_up(connection, self._study, holder, places) if holder else frozenset()
+            self.fence(connection)
+            give_up(connection, self._study, places)
             digests = [row["digest"] for row in rows if row["digest"] is not None]
             wanted = select(RUNS.c.digest).where(RUNS.c.study == self._study, RUNS.c.digest.in_(digests))
             known = frozenset(connection.scalars(wanted))
-            missing = [row["digest"] not in known for row in rows]
-            lost = {place for place, is_missing in zip(places, missing, strict=False) if is_missing and place in gone}
-            new = [row for row, place in zip_longest(rows, places) if row["digest"] not in known and place not in lost]
-            if new:
+            if new := [row for row in rows if row["digest"] not in known]:
                 connection.execute(insert(RUNS), new)
-        return lost
 
     def runs(self) -> list[Run]:
         """Return every run."""
@@ -213,10 +198,8 @@ class SqlRunLog:
             rows = connection.execute(wanted).all()
         return {row.id: stored_run(row.record, row.trial, row.series, row.round) for row in rows}
 
-    def count(self, trial: int | None = None) -> int:
-        """Return how many runs there are; of a `trial` those of tuning."""
+    def count(self) -> int:
+        """Return how many runs there are."""
         wanted = select(func.count()).select_from(RUNS).where(RUNS.c.study == self._study)
-        if trial is not None:
-            wanted = wanted.where(RUNS.c.trial == trial, RUNS.c.series == str(TUNING))
         with self._engine.connect() as connection:
             return int(connection.scalar(wanted) or 0)

@@ -1,4 +1,4 @@
-"""The lock of a study: one coordinator at a time; how to wait for it, and how to take it over."""
+"""The lock of a study: one session at a time; how to wait for it, and how to take it over."""
 
 import os
 import signal
@@ -8,10 +8,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from enum import StrEnum
 from pathlib import Path
-from typing import NoReturn, Self
+from typing import TYPE_CHECKING, NoReturn, Protocol, Self
 
 from autotune.errors import BusyError, StorageError
 from autotune.lockfile import Holder, LockFile
+from autotune.storage.address import lock_path, sqlite_path
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 LET_GO_S = 120.0
 """How long a holder that was asked to stop has for that: its runs in flight get some seconds, then they are killed."""
@@ -29,54 +33,156 @@ class IfHeld(StrEnum):
     TAKE_OVER = "take over"
 
 
-class StudyLock:
-    """Held by the coordinator of a study; released by the system when the process ends, however it ends."""
+class _Seat(Protocol):
+    """What the session of a study holds: a lock file, or a row on a server."""
 
-    def __init__(self, file: LockFile) -> None:
-        """Hold a locked file; use `acquire`."""
-        self._file = file
+    def lock(self) -> bool:
+        """Take it; False if another session has it."""
+
+    def sign(self) -> None:
+        """Name this process as its holder."""
+
+    def holder(self) -> Holder | None:
+        """Return who has it, as far as that is written yet."""
+
+    def is_held_by(self, pid: int) -> bool:
+        """Whether this process of this host has it."""
+
+    def unclear(self, holder: Holder | None) -> str:
+        """Say who works on the study, and what to do, where that cannot be asked to stop."""
+
+    def fence(self, connection: "Connection") -> None:
+        """Check within a transaction that it is still held."""
+
+    def check(self) -> None:
+        """Check that it is still held."""
+
+    def close(self) -> None:
+        """Give it up."""
+
+
+class _FileSeat:
+    """The lock file of a study in a SQLite file; the system releases it when the process ends, however it ends."""
+
+    def __init__(self, path: Path) -> None:
+        """Open the lock file at `path`.
+
+        Raises:
+            StorageError: it cannot be written.
+        """
+        self._path = path
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = LockFile.open(path, 0o644)
+        except OSError as error:
+            msg = f"cannot write {path}: {error.strerror}; use --storage to keep the study elsewhere"
+            raise StorageError(msg) from error
+        self.sign, self.holder, self.close = self._file.sign, self._file.holder, self._file.close
+
+    def lock(self) -> bool:
+        """Lock it.
+
+        Raises:
+            StorageError: its file system has no locks.
+        """
+        return _locked(self._file, self._path)
+
+    def is_held_by(self, pid: int) -> bool:
+        """Whether a process of this host has the file open."""
+        return _has_open(pid, self._file.stat())
+
+    def unclear(self, holder: Holder | None) -> str:
+        """Say how to find who has the file open."""
+        return (
+            f"but not by {holder or 'whoever wrote'} in {self._path}: find out who has that file open (`fuser -v "
+            f"{self._path}`, on every host and in every container that shares it), stop that, and use the same command "
+            "again; or use --wait"
+        )
+
+    def fence(self, connection: "Connection") -> None:
+        """Do nothing: nobody can take a locked file."""
+
+    def check(self) -> None:
+        """Do nothing: nobody can take a locked file."""
+
+
+class StudyLock:
+    """Held by the session of a study: there is one at a time."""
+
+    def __init__(self, seat: _Seat) -> None:
+        """Hold a seat that is taken; use `acquire`."""
+        self._seat = seat
+        self.fence = seat.fence
+        self.check = seat.check
 
     @classmethod
     def acquire(
         cls,
-        path: Path,
+        url: str,
         study: str,
         if_held: IfHeld = IfHeld.LEAVE,
         say: Callable[[str], None] = lambda _: None,
         let_go_s: float = LET_GO_S,
     ) -> Self:
-        """Take the lock file `path` of `study`; tell `say` for whom this waits.
+        """Hold the `study` of a storage; tell `say` for whom this waits.
 
         Who is asked to stop has `let_go_s` seconds to store what ended and to let go.
 
         Raises:
             BusyError: another process works on the study, and did not let go; says which, and what to do.
-            StorageError: the lock file cannot be written.
+            StorageError: the lock file cannot be written, or the server cannot be used.
         """
+        seat = _seat(url, study)
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            file = LockFile.open(path, 0o644)
-        except OSError as error:
-            msg = f"cannot write {path}: {error.strerror}; use --storage to keep the study elsewhere"
-            raise StorageError(msg) from error
-        try:
-            if not _locked(file, path):
+            if not seat.lock():
                 match if_held:
                     case IfHeld.LEAVE:
-                        _refuse(file, study)
+                        _refuse(seat, study)
                     case IfHeld.WAIT:
-                        _wait(file, path, study, say)
+                        _wait(seat, study, say)
                     case IfHeld.TAKE_OVER:
-                        _take_over(file, path, study, say, let_go_s)
+                        _take_over(seat, study, say, let_go_s)
         except BaseException:  # Ctrl-C while it waits, too
-            file.close()
+            seat.close()
             raise
-        file.sign()
-        return cls(file)
+        seat.sign()
+        return cls(seat)
+
+    @classmethod
+    @contextmanager
+    def held(
+        cls, url: str, study: str, if_held: IfHeld = IfHeld.LEAVE, say: Callable[[str], None] = lambda _: None
+    ) -> Iterator[Self]:
+        """Hold a study while the context lasts, as `acquire` does."""
+        lock = cls.acquire(url, study, if_held, say)
+        try:
+            yield lock
+        finally:
+            lock.release()
 
     def release(self) -> None:
         """Give the study up."""
-        self._file.close()
+        self._seat.close()
+
+
+def _seat(url: str, study: str) -> _Seat:
+    if sqlite_path(url) is not None:
+        return _FileSeat(lock_path(url, study))
+    from autotune.storage.session_lease import SessionLease  # noqa: PLC0415  it imports SQLAlchemy and Optuna
+
+    return SessionLease(url, study)
+
+
+def study_holder(url: str, study: str) -> str | None:
+    """Return the process that works on a study, in words; None if nobody does, or it is this process."""
+    if sqlite_path(url) is not None:
+        return held_by_another(lock_path(url, study))
+    seat = _seat(url, study)
+    try:
+        holder = seat.holder()
+    finally:
+        seat.close()
+    return None if holder is None or holder.is_here else str(holder)
 
 
 def held_by_another(path: Path) -> str | None:
@@ -89,8 +195,7 @@ def held_by_another(path: Path) -> str | None:
         if _locked(file, path):
             return None
         holder = file.holder()
-        own = holder is not None and (holder.pid, holder.host) == (os.getpid(), socket.gethostname())
-        return None if own else str(holder or "another process")
+        return None if holder is not None and holder.is_here else str(holder or "another process")
     finally:
         file.close()
 
@@ -106,7 +211,7 @@ def works_here(path: Path) -> Holder | None:
         return None
     try:
         holder = file.holder()
-        if holder is None or holder.host != socket.gethostname() or holder.pid == os.getpid():
+        if holder is None or holder.host != socket.gethostname() or holder.is_here:
             return None
         return holder if _has_open(holder.pid, file.stat()) else None
     except OSError:
@@ -123,16 +228,16 @@ def _locked(file: LockFile, path: Path) -> bool:
         raise StorageError(msg) from error
 
 
-def _holder(file: LockFile) -> Holder | None:
-    """Return the holder of the file. A process locks it first and signs it then: this waits a moment for that."""
+def _holder(seat: _Seat) -> Holder | None:
+    """Return the holder. A process locks a file first and signs it then: this waits a moment for that."""
     deadline_s = time.monotonic() + _SIGNING_S
-    while (holder := file.holder()) is None and time.monotonic() < deadline_s:
+    while (holder := seat.holder()) is None and time.monotonic() < deadline_s:
         time.sleep(_SIGNING_S / 100)
     return holder
 
 
-def _refuse(file: LockFile, study: str) -> NoReturn:
-    holder = _holder(file)
+def _refuse(seat: _Seat, study: str) -> NoReturn:
+    holder = _holder(seat)
     elsewhere = holder is not None and holder.host != socket.gethostname()
     where = f" on {holder.host}" if holder and elsewhere else ""
     msg = (
@@ -142,22 +247,22 @@ def _refuse(file: LockFile, study: str) -> NoReturn:
     raise BusyError(msg)
 
 
-def _wait(file: LockFile, path: Path, study: str, say: Callable[[str], None]) -> None:
+def _wait(seat: _Seat, study: str, say: Callable[[str], None]) -> None:
     told: Holder | str | None = ""
-    while not _locked(file, path):
-        holder = _holder(file)
+    while not seat.lock():
+        holder = _holder(seat)
         if holder != told:
             say(f"study {study!r} is being worked on by {holder or 'another process'}: waiting for it (Ctrl-C leaves)")
             told = holder
         time.sleep(_POLL_S)
 
 
-def _take_over(file: LockFile, path: Path, study: str, say: Callable[[str], None], let_go_s: float) -> None:
-    """Ask the process that holds the lock to stop, and wait until it is free."""
+def _take_over(seat: _Seat, study: str, say: Callable[[str], None], let_go_s: float) -> None:
+    """Ask the process that holds the study to stop, and wait until it is free."""
     asked: Holder | None = None
     deadline_s, glances = 0.0, 0
-    while not _locked(file, path):
-        holder = file.holder()
+    while not seat.lock():
+        holder = seat.holder()
         if holder is not None and holder == asked:
             if time.monotonic() > deadline_s:
                 msg = (
@@ -166,24 +271,20 @@ def _take_over(file: LockFile, path: Path, study: str, say: Callable[[str], None
                     "lost), then use the same command again"
                 )
                 raise BusyError(msg)
-        elif holder is not None and _asked_to_stop(holder, file.stat(), study):
+        elif holder is not None and _asked_to_stop(holder, seat, study):
             asked, deadline_s = holder, time.monotonic() + let_go_s
             say(f"asked {holder} to stop; waiting until it has stored what ended and lets go of study {study!r}")
         else:
             # It may have ended this moment, or may be just writing its name.
             glances += 1
             if glances == _GLANCES:
-                msg = (
-                    f"study {study!r} is being worked on, but not by {holder or 'whoever wrote'} in {path}: find out "
-                    f"who has that file open (`fuser -v {path}`, on every host and in every container that shares it), "
-                    "stop that, and use the same command again; or use --wait"
-                )
+                msg = f"study {study!r} is being worked on, {seat.unclear(holder)}"
                 raise BusyError(msg)
         time.sleep(_POLL_S)
 
 
-def _asked_to_stop(holder: Holder, lock: os.stat_result, study: str) -> bool:
-    """Send SIGTERM to the process of that number; False if it is not the one that has the lock file open.
+def _asked_to_stop(holder: Holder, seat: _Seat, study: str) -> bool:
+    """Send SIGTERM to the process of that number; False if it is not the one that holds the study.
 
     Raises:
         BusyError: it cannot be asked from here: it is on another host, or another user's.
@@ -205,7 +306,7 @@ def _asked_to_stop(holder: Holder, lock: os.stat_result, study: str) -> bool:
                 )
                 raise BusyError(msg)
             # By now the number may be that of another process; as long as `process` is open it stays the same.
-            if not _has_open(holder.pid, lock):
+            if not seat.is_held_by(holder.pid):
                 return False
             signal.pidfd_send_signal(process, signal.SIGTERM)
         except (ProcessLookupError, FileNotFoundError):

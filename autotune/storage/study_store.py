@@ -5,8 +5,8 @@ its runs are in the log as soon as they end. So a trial without a run is one tha
 """
 
 import secrets
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property, wraps
 from itertools import count
@@ -21,12 +21,12 @@ from autotune.errors import StorageError
 from autotune.records.study import Definition, Run, TrialRecord
 from autotune.storage.address import place, shown
 from autotune.storage.amendment import Amendment, amend
-from autotune.storage.connection import Patience, StorageAwayError, changing, held_alone, set_up_alone, storage_errors
-from autotune.storage.leases import LeaseBook
+from autotune.storage.connection import Patience, changing, storage_errors
+from autotune.storage.leases import Fence, LeaseBook
 from autotune.storage.observation import Observation
 from autotune.storage.opening import opened
 from autotune.storage.optuna_storage import connect, log_engine
-from autotune.storage.readable import ABANDONED, DEFINITION, HOLDER, HOME, MARK, check_same, runs_of_tuning, study_key
+from autotune.storage.readable import ABANDONED, DEFINITION, HOME, MARK, check_same, runs_of_tuning, study_key
 from autotune.storage.run_log import MemoryRunLog, RunLog, Seldom, SqlRunLog, forget_deleted
 from autotune.storage.trial_table import TrialEnding, TrialTable, as_open, trial_table
 from spaces import Configuration, Space
@@ -48,15 +48,13 @@ def _patient(use: "Callable[Concatenate[StudyStore, _P], _R]") -> "Callable[Conc
 class StudyStore:
     """One study in a storage. What is written survives the process when a method returns; runs survive the machine."""
 
-    def __init__(self, url: str, storage: BaseStorage, study: optuna.Study, log: RunLog, holder: str = "") -> None:
+    def __init__(self, url: str, storage: BaseStorage, study: optuna.Study, log: RunLog) -> None:
         """Wrap an open study; use `create`, `in_memory` or `read`."""
         self._url = url
         self._storage = storage
         self._study = study
         self._log = log
-        self._holder = holder
         self._ids: dict[int, int] = {}
-        self._runs = 0
         self._patience = Patience()
 
     def wait_with(self, patience: Patience) -> None:
@@ -65,13 +63,18 @@ class StudyStore:
         if isinstance(self._log, SqlRunLog):
             self._log.patience = patience
 
+    def guard_with(self, fence: Fence) -> None:
+        """Let `fence` refuse from now on what is written of runs and leases when the study is no longer held."""
+        if isinstance(self._log, SqlRunLog):
+            self._log.fence = fence
+
     def patiently(self, use: Callable[[], _R]) -> _R:
         """Return what `use` returns, which reads this study; wait where its storage does not answer."""
         return self._patience(use)
 
     @classmethod
-    def create(cls, url: str, name: str, definition: Definition, holder: str = "") -> Self:
-        """Open the study called `name` for writing, and make it if it is not there; new trials are marked `holder`.
+    def create(cls, url: str, name: str, definition: Definition) -> Self:
+        """Open the study called `name` for writing, and make it if it is not there.
 
         Raises:
             StorageError: storage cannot be used.
@@ -85,16 +88,14 @@ class StudyStore:
                 direction=definition.target.direction,
                 load_if_exists=True,
             )
-            # Of two that make it at once, both have the mark that the first one gives it.
-            with set_up_alone(url):
-                if DEFINITION not in study.user_attrs:
-                    study.set_user_attr(MARK, secrets.token_hex(4))
-                    study.set_user_attr(HOME, place(url))
-                    study.set_user_attr(DEFINITION, definition.to_dict())
-                    with changing(url) as connection:
-                        forget_deleted(connection)
+            if DEFINITION not in study.user_attrs:
+                study.set_user_attr(MARK, secrets.token_hex(4))
+                study.set_user_attr(HOME, place(url))
+                study.set_user_attr(DEFINITION, definition.to_dict())
+                with changing(url) as connection:
+                    forget_deleted(connection)
             log = SqlRunLog(log_engine(url, storage), _key(storage, study))
-            store = cls(url, storage, study, log, holder)
+            store = cls(url, storage, study, log)
             stored = store.definition
             check_same(url, name, stored, definition)
             if stored.study != definition.study:
@@ -215,9 +216,7 @@ class StudyStore:
     def runs(self) -> list[Run]:
         """Return every run of the study, in the order in which they ended."""
         with storage_errors(self._url):
-            found = self._log.runs()
-        self._runs = len(found)
-        return found
+            return self._log.runs()
 
     @_patient
     def keyed_runs(self) -> Mapping[int, Run]:
@@ -232,12 +231,6 @@ class StudyStore:
             amend(log_engine(self._url, self._storage), self._study_id, self.key, amendment)
             # What Optuna keeps in memory of finished trials is no more true.
             self._study = optuna.load_study(study_name=self.name, storage=self._storage)
-
-    @_patient
-    def count_runs(self, trial: int | None = None) -> int:
-        """Return how many runs there are, of a `trial` those of tuning, whoever made them."""
-        with storage_errors(self._url):
-            return self._log.count(trial)
 
     @_patient
     def trials(self) -> list[TrialRecord]:
@@ -266,7 +259,6 @@ class StudyStore:
         self, configurations: Sequence[Configuration], distributions: Mapping[str, BaseDistribution]
     ) -> list[int]:
         """Store new trials that are to be run, each whole or not at all; return their numbers."""
-        marks = {HOLDER: self._holder} if self._holder else {}
         tries = count()
 
         def stored() -> list[int]:
@@ -275,7 +267,7 @@ class StudyStore:
                 trials = self._study.get_trials(deepcopy=False) if next(tries) > 0 else []
                 known = [next((t.number for t in trials if t.params == dict(one)), None) for one in configurations]
                 missing = [one for one, number in zip(configurations, known, strict=True) if number is None]
-                made = self._table.create(missing, distributions, marks)
+                made = self._table.create(missing, distributions)
             self._ids.update(made)
             numbers = iter(made)
             return [next(numbers)[0] if number is None else int(number) for number in known]
@@ -283,49 +275,18 @@ class StudyStore:
         return self._patience(stored)
 
     @_patient
-    def count_trials(self) -> int:
-        """Return how many trials there are, whoever proposed them."""
-        with storage_errors(self._url):
-            return self._table.count()
-
-    @_patient
-    def add_runs(self, runs: Sequence[Run], places: Sequence[str] = (), holder: str = "") -> Collection[str]:
+    def add_runs(self, runs: Sequence[Run], places: Sequence[str] = ()) -> None:
         """Record runs that ended, all of them or none, and give up their leases, those of `places`, in the same moment.
 
-        Return the places of runs that were not recorded: `holder` has lost their leases to somebody else.
+        Raises:
+            BusyError: another session has taken the study over.
         """
         with storage_errors(self._url):
-            lost = self._log.extend(runs, places, holder)
-        self._runs += len(runs) - len(lost)
-        return lost
+            self._log.extend(runs, places)
 
-    @contextmanager
-    def alone(self) -> Iterator[None]:
-        """Keep the other coordinators of the study from proposing meanwhile."""
-        held = self._patience(self._held)
-        try:
-            yield
-        finally:
-            # A lock whose connection is lost was given back by that: what was stored meanwhile is stored.
-            with suppress(StorageAwayError), storage_errors(self._url):
-                held.close()
-
-    def _held(self) -> ExitStack:
-        engine = self._storage.engine if isinstance(self._storage, RDBStorage) else None
-        held = ExitStack()
-        with storage_errors(self._url):
-            held.enter_context(held_alone(self._url, self._study_id, engine))
-        return held
-
-    @_patient
-    def has_unread_runs(self) -> bool:
-        """Whether another coordinator has stored a run since this one has read them."""
-        with storage_errors(self._url):
-            return self._runs != self._log.count()
-
-    def leases(self, holder: str) -> LeaseBook:
-        """Return which runs are in flight, in the hands of the coordinator `holder`."""
-        return self._log.leases(holder)
+    def leases(self) -> LeaseBook:
+        """Return which runs are in flight."""
+        return self._log.leases()
 
     @_patient
     def settle_all(self, observations: Mapping[int, Observation]) -> None:

@@ -103,10 +103,7 @@ class TrialTable(Protocol):
     """Writes the trials of one study."""
 
     def create(
-        self,
-        configurations: Sequence[Configuration],
-        distributions: Mapping[str, BaseDistribution],
-        attributes: Mapping[str, Any],
+        self, configurations: Sequence[Configuration], distributions: Mapping[str, BaseDistribution]
     ) -> list[tuple[int, int]]:
         """Store new trials that run, each whole or not at all; return their numbers and their ids."""
 
@@ -134,10 +131,7 @@ class SqlTrialTable:
         self._described: dict[str, tuple[BaseDistribution, str]] = {}
 
     def create(
-        self,
-        configurations: Sequence[Configuration],
-        distributions: Mapping[str, BaseDistribution],
-        attributes: Mapping[str, Any],
+        self, configurations: Sequence[Configuration], distributions: Mapping[str, BaseDistribution]
     ) -> list[tuple[int, int]]:
         """Store new trials that run, all of them or none."""
         if not configurations:
@@ -162,8 +156,6 @@ class SqlTrialTable:
                     for name, value in configuration.items()
                 ],
             )
-            marks = [_attribute(trial_id, *one) for trial_id in ids for one in attributes.items()]
-            _insert(connection, TRIAL_ATTRIBUTES, marks)
         return list(zip(numbers, ids, strict=True))
 
     def tell(self, told: Mapping[int, TrialEnding]) -> None:
@@ -239,10 +231,7 @@ class AnyTrialTable:
         self._study = study_id
 
     def create(
-        self,
-        configurations: Sequence[Configuration],
-        distributions: Mapping[str, BaseDistribution],
-        attributes: Mapping[str, Any],
+        self, configurations: Sequence[Configuration], distributions: Mapping[str, BaseDistribution]
     ) -> list[tuple[int, int]]:
         """Store new trials that run, each whole or not at all."""
         templates = [
@@ -250,7 +239,6 @@ class AnyTrialTable:
                 state=TrialState.RUNNING,
                 params=dict(configuration),
                 distributions={name: distributions[name] for name in configuration},
-                user_attrs=dict(attributes),
             )
             for configuration in configurations
         ]

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp
 
-from autotune.coordination.alone import check_alone
 from autotune.coordination.disturbances import Disturbances
 from autotune.display.console import duration
 from autotune.records.outcome import ANOTHER_PACE, DISTURBED
@@ -57,12 +56,7 @@ class Doubt:
 
 
 def begin_doubtful_anew(store: StudyStore, say: Callable[[str], None]) -> bool:
-    """Set aside what was measured on another machine in effect; return whether there was anything of the kind.
-
-    Raises:
-        BusyError: another coordinator works on the study.
-    """
-    check_alone(store, "trials are made again")
+    """Set aside what was measured on another machine in effect; return whether there was anything of the kind."""
     trials, metric, runs = store.trials(), store.definition.target, store.keyed_runs()
     default = trials[0].configuration if trials else {}
     found = doubts(runs, default, metric)

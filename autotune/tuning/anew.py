@@ -30,6 +30,6 @@ def _differences_to_forget(url: str, name: str, definition: Definition) -> list[
     differences = stored.definition.differences(definition)
     if not differences or any(run.outcome.failure is None for run in stored.runs()):
         return []
-    if StudyStore.read(url, name).leases("").all():
-        return []  # somebody works on it, or jobs of it are in a queue
+    if StudyStore.read(url, name).leases().all():
+        return []  # jobs of it are in a queue
     return differences

@@ -62,10 +62,6 @@ class RunsInFlight:
         else:
             self._waiting.append(planned)
 
-    def drop_first(self) -> None:
-        """Forget the first of the waiting runs: another coordinator makes it."""
-        self.busy.discard(self._waiting.popleft().task.key)
-
     def start(self, run: RunInFlight, objective: Objective) -> None:
         """Take note that the first of the waiting runs was started."""
         self._waiting.popleft()

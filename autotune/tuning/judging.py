@@ -10,17 +10,9 @@ from autotune.results.summary import summarise
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import StudyFile
 
-# The part that one of several coordinators plays.
-_JUDGE = "verdict"
 
-
-def judge(store: StudyStore, manager: RunManager, study: StudyFile, prepared: Prepared) -> bool:
-    """Compare what tuning found with the default, unless another coordinator does; return whether it was done here."""
-    coordinators = manager.registry.coordinators
-    other = coordinators.play(_JUDGE) if coordinators is not None else None
-    if other is not None:
-        manager.display.line(f"the best are compared with the default by {other}: `autotune show` says what it finds")
-        return False
+def judge(store: StudyStore, manager: RunManager, study: StudyFile, prepared: Prepared) -> None:
+    """Compare what tuning found with the default."""
     if study.decisions is not None:
         confirm_table(store, manager, study, study.decisions)
     elif study.tradeoff is not None:
@@ -28,9 +20,6 @@ def judge(store: StudyStore, manager: RunManager, study: StudyFile, prepared: Pr
     else:
         confirm(store, manager, study)
         verify_on_inputs(store, manager, study, prepared.verified)
-    if coordinators is not None:
-        coordinators.rest(_JUDGE)
-    return True
 
 
 def confirm_preferred(store: StudyStore, manager: RunManager, study: StudyFile) -> None:

@@ -1,12 +1,11 @@
-"""The study runner: the coordinator's loop from the first trial to the last."""
+"""The tuning loop: from the first trial to the last."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
 
 from autotune.comparison.findings import kept_limits
 from autotune.comparison.time_left import tuning_left
-from autotune.coordination.coordinators import Coordinators
 from autotune.coordination.neighbours import what_to_do
 from autotune.coordination.run_manager import RunManager
 from autotune.coordination.runs import PlannedRun, RunInFlight
@@ -69,7 +68,7 @@ class TuningLoop:
         self._clock = clock or manager.gate.clock
         self._metric = store.definition.target
         self._launched = registry.runs(study.objective) == "launched"
-        self._checkpoints = Checkpoints(manager.factory.folder, store.mark, manager.factory.around)
+        self._checkpoints = Checkpoints(manager.factory.folder, store.mark)
         self._scheduler = scheduler_of(store, study, self._space)
         limits = kept_limits(store, study.repeats.statistic)
         asker.sampler.keep(limits.limits)
@@ -106,19 +105,17 @@ class TuningLoop:
         if known is not None and known.holds(self._standings, self._study):
             self._outlook, self._ending = known, Ending.PAYS_NO_MORE
         self._store_settled()
-        self._go_on()
+        self._resume_jobs()
         self._checkpoints.sweep(number for number, trial in self._trials.items() if trial.settled)
-        for said in announced(self._trials.values(), self._store.runs(), self._busy):
+        for said in announced(self._trials.values(), self._store.runs(), self._in_flight.busy):
             self._manager.display.line(said)
         if self._budget.timeout_s is not None:
             self._ends_at = self._clock() + self._budget.timeout_s
         while True:
-            self._meet()
-            others = bool(self._elsewhere)
             while (room := self._workers() - len(self._in_flight)) > 0 and self._launch_next(room):
-                others = others or bool(self._elsewhere)
+                pass
             self._manager.check(idle=not self._in_flight)
-            if not self._in_flight and not others and self._workers():
+            if not self._in_flight and self._workers():
                 self._store_settled()  # what waited for trials that did not come
                 return self._ending
             self._ended(self._manager.executor.wait(_TICK_S))
@@ -128,22 +125,8 @@ class TuningLoop:
     def _trials(self) -> Mapping[int, TrialRecord]:
         return self._standings.trials
 
-    @property
-    def _coordinators(self) -> Coordinators | None:
-        return self._manager.registry.coordinators
-
-    @property
-    def _elsewhere(self) -> Set[int]:
-        """The trials with a run in flight at another coordinator, after which more may follow."""
-        return self._coordinators.busy if self._coordinators is not None else frozenset()
-
-    @property
-    def _busy(self) -> Set[int]:
-        """The trials with a run in flight, here or elsewhere."""
-        return self._in_flight.busy | self._elsewhere
-
     def merge(self, trials: Iterable[TrialRecord]) -> None:
-        """Take note of trials as they are in storage, whoever made their runs; not of those with a run here."""
+        """Take note of trials as they are in storage, whoever made their runs; not of those with a run in flight."""
         for trial in trials:
             if trial.number not in self._in_flight.busy:
                 self._note(trial.lean)
@@ -166,33 +149,13 @@ class TuningLoop:
             self._in_flight.wait(planned)
         started = self._manager.start_all(self._in_flight.first_waiting(together))
         for run in started:
-            if run is None:
-                self._in_flight.drop_first()
-            else:
-                self._in_flight.start(run, self._manager.factory.objective)
-        if None in started:
-            self._meet(now=True)
+            self._in_flight.start(run, self._manager.factory.objective)
         return bool(started)
 
-    def _meet(self, *, now: bool = False) -> None:
-        """See what other coordinators have done."""
-        coordinators = self._coordinators
-        if coordinators is not None and coordinators.look(when_due=not now):
-            self._read_anew(surely=bool(coordinators.others))
-            self._go_on()
-            self._store_settled()
-
-    def _read_anew(self, *, surely: bool = False) -> None:
-        """Take note of what others have stored, if they have; `surely` also of what shows in no number."""
-        if surely or self._asker.moved():
-            self._asker.forget()
-            self.merge(self._store.trials())
-
-    def _go_on(self) -> None:
-        """Go on with the runs that an earlier session left in a queue."""
-        stored = self._store.runs()
-        self._manager.neighbours.know(stored)
-        for lease in self._manager.registry.inherit(stored):
+    def _resume_jobs(self) -> None:
+        """Resume the runs that an earlier session left in a queue."""
+        self._manager.neighbours.know(self._store.runs())
+        for lease in self._manager.registry.left:
             purpose = lease.purpose
             trial = self._trials.get(purpose.trial if purpose.trial is not None and purpose.series.is_tuning else -1)
             if trial is None:
@@ -204,7 +167,7 @@ class TuningLoop:
             answer, segment = self._reference(), segment and self._from_checkpoint(trial, segment, lost)
             purpose = replace(purpose, configuration=trial.configuration)
             planned = self._manager.prepare(trial.number, purpose, lease.name, reference=answer, segment=segment)
-            self._in_flight.wait(replace(planned, known=trial.made, lost=lost), first=True)
+            self._in_flight.wait(replace(planned, lost=lost), first=True)
             self._launch_next()
 
     def _next(self, most: int) -> PlannedRun | None:
@@ -213,10 +176,10 @@ class TuningLoop:
             return None
         if self._nothing_to_do():
             return None
-        step = self._scheduler.next(self._standings, self._busy)
+        step = self._scheduler.next(self._standings, self._in_flight.busy)
         if step is None and (self._scheduler.ready(self._standings) or not self._trials):
             ask = self._scheduler.next if self._propose(most) else self._scheduler.idle
-            step = ask(self._standings, self._busy)
+            step = ask(self._standings, self._in_flight.busy)
         return self._prepare(step) if step else None
 
     def _nothing_to_do(self) -> bool:
@@ -234,16 +197,6 @@ class TuningLoop:
         return self._outlook
 
     def _propose(self, most: int) -> bool:
-        if self._coordinators is None or self._coordinators.alone:
-            return self._proposed(most)
-        with self._store.alone():
-            # What others have proposed meanwhile is not proposed again, and what they have run is not run again, though
-            # they may not have stored yet that it is settled.
-            self._read_anew()
-            self._settle()
-            return self._proposed(most)
-
-    def _proposed(self, most: int) -> bool:
         if self._has_enough():
             return False
         size = self._space.size
@@ -272,7 +225,7 @@ class TuningLoop:
     def _prepare(self, step: Step) -> PlannedRun:
         trial, counts = step.trial, step.series.is_tuning
         self._scheduler.starts(step, self._standings)
-        run_name = step.run_name or self._manager.registry.own(step.series)
+        run_name = step.run_name
         segment, lost = self._leg(step, run_name) if step.segment else (None, ())
         planned = self._manager.prepare(
             trial.number,
@@ -286,7 +239,7 @@ class TuningLoop:
             self._note(replace(trial, settled=False))
         job = limited_job(planned.task.job, step, self._standings, caps=self._study.repeats.caps)
         planned = replace(planned, task=replace(planned.task, job=job))
-        return replace(planned, known=trial.made if counts else None, lost=lost)
+        return replace(planned, lost=lost)
 
     def _leg(self, step: Step, run_name: str) -> tuple[Segment, Curve]:
         """Return the segment of a step with what it goes on from, and the curve of its runs that were killed."""
@@ -309,13 +262,11 @@ class TuningLoop:
         """Take note of runs that ended: all are on disk before anything is made of any, and settled together."""
         landed = [self._landed(self._in_flight.of(task), outcome) for task, outcome in ended]
         whole = [(before, run) for before, run in landed if run.stays]
-        lost = self._manager.store(self._store, whole)
+        self._manager.store(self._store, whole)
         try:
             for before, run in landed:
                 self._in_flight.end(before)
-                if before.name in lost:
-                    self._read_anew(surely=True)
-                elif run.outcome.retryable:
+                if run.outcome.retryable:
                     self._retry(before, run.outcome)
                 else:
                     self._count(run)
@@ -347,7 +298,7 @@ class TuningLoop:
 
     def _settle(self) -> None:
         """Close the races that are over; closing one may change the incumbent of the next."""
-        busy = self._busy
+        busy = self._in_flight.busy
         for number in [open_number for open_number in self._standings.open if open_number not in busy]:
             trial = self._trials[number]
             if self._scheduler.is_settled(trial, self._standings, busy):

@@ -1,9 +1,8 @@
 """Opening a study: held, prepared for the place where it runs, and with what makes its runs."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 from autotune.comparison.findings import standings_of
 from autotune.coordination.cleaner import cleaner
@@ -12,13 +11,12 @@ from autotune.coordination.kept_results import store_kept
 from autotune.coordination.nodes import LentNodes, Nodes
 from autotune.coordination.patience import expected_runs
 from autotune.coordination.quiet import QuietMachine
-from autotune.coordination.resources import coordinators_of, held, session_resources
+from autotune.coordination.resources import held, leases_of, session_resources
 from autotune.coordination.run_factory import RunFactory
 from autotune.coordination.run_gate import RunGate
 from autotune.coordination.run_manager import RunManager
 from autotune.coordination.run_registry import RunRegistry
 from autotune.coordination.session_settings import SessionSettings, storage_patience_s
-from autotune.coordination.unlaunched import leased_folders, sweep_unlaunched
 from autotune.display.console import Display
 from autotune.errors import CannotRunHereError, StorageError, StudyFileError
 from autotune.execution.halves import Halves
@@ -34,6 +32,7 @@ from autotune.records.study import REPLAY_NOTICE
 from autotune.scheduling.memory_bounds import carried_over
 from autotune.storage.connection import Patience
 from autotune.storage.stored_study import check_continues
+from autotune.storage.study_lock import StudyLock
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import StudyFile
 from autotune.tuning.anew import begin_anew
@@ -51,6 +50,7 @@ class Opened:
 
     study: StudyFile
     settings: SessionSettings
+    lock: StudyLock
     store: StudyStore
     prepared: Prepared
     facts: SessionFacts
@@ -90,7 +90,8 @@ def opened_study(
         raise StudyFileError(
             _EXTERNAL.format(name=study.name) if external is None else _NOT_EXTERNAL.format(study=study)
         )
-    with held(requested, display, claim=not replay) as (settings, cores):
+    with held(requested, display, claim=not replay) as study_held:
+        settings, cores = study_held.settings, study_held.cores
         display.line(REPLAY_NOTICE if replay else f"machine: {settings.machine}")
         facts = session_facts(settings.machine, settings.launcher.flavour, settings.file, here=settings.queue is None)
         prepared = prepare(
@@ -106,8 +107,7 @@ def opened_study(
         _check_duet(study, settings, prepared, display)
         _check_meters(study, settings, prepared, display)
         cores.claim()
-        around = _around_runs(settings)
-        _tidy(settings, around)
+        _tidy(settings)
         _say_notes(settings, prepared, display)
         size = prepared.space.size
         about = "" if size.exact else "about "
@@ -117,8 +117,9 @@ def opened_study(
         else:
             store = StudyStore.create(settings.url, settings.name, prepared.definition)
         store.wait_with(Patience(patience_s, display.line))
+        store.guard_with(study_held.lock.fence)
         if runs == "launched":
-            store_kept(around, store, display.line)
+            store_kept(settings.runs, store, display.line)
         rereading = None if is_watched else reread(store, prepared)
         if rereading is not None:
             display.line(rereading.sentence())
@@ -126,18 +127,17 @@ def opened_study(
         if external is not None:
             external.recall(store.runs(), standings_of(store, study.repeats.statistic))
         with store.mirrored() if replay else nullcontext(store) as used:
-            yield Opened(study, settings, used, prepared, facts, display, read_again)
+            yield Opened(study, settings, study_held.lock, used, prepared, facts, display, read_again)
 
 
-def _tidy(settings: SessionSettings, around: Sequence[Path]) -> None:
+def _tidy(settings: SessionSettings) -> None:
     """Remove what sessions that were killed have left behind."""
-    if not settings.shared:
-        # Only now: a study of the same name in another storage, which has the cores, may have its runs there.
-        end_left_over(settings.runs)
-        with suppress(CannotRunHereError):
-            # A Ray that starts removes them, too; but there may be nothing left to do.
-            remove_abandoned(user_folder(), RAY_FOLDER)
-    sweep_discarded(*around)
+    # Only now: a study of the same name in another storage, which has the cores, may have its runs there.
+    end_left_over(settings.runs)
+    with suppress(CannotRunHereError):
+        # A Ray that starts removes them, too; but there may be nothing left to do.
+        remove_abandoned(user_folder(), RAY_FOLDER)
+    sweep_discarded(settings.runs)
 
 
 def _say_notes(settings: SessionSettings, prepared: Prepared, display: Display) -> None:
@@ -146,11 +146,6 @@ def _say_notes(settings: SessionSettings, prepared: Prepared, display: Display) 
             display.line(note)
     for note in prepared.plan.notes:
         display.line(note)
-
-
-def _around_runs(settings: SessionSettings) -> list[Path]:
-    """Return the folders that hold those of runs: where coordinators share a study, each has one of its own."""
-    return [settings.runs, *(path for path in settings.runs.glob("*/") if settings.shared)]
 
 
 def _has_ranks(prepared: Prepared) -> bool:
@@ -173,37 +168,34 @@ def runs_of(opened: Opened) -> Iterator[RunManager]:
         with simulated_runs(plan, study, display, settings.pause) as manager:
             yield manager
         return
-    with (
-        coordinators_of(settings, opened.store) as coordinators,
-        session_resources(settings, coordinators, display, study.budget.workers) as resources,
-        cleaner() as cleaning,
-    ):
-        folder = settings.runs / coordinators.folder if coordinators is not None and settings.shared else settings.runs
+    leases = leases_of(settings, opened.store)
+    with session_resources(settings, leases, display, study.budget.workers) as resources, cleaner() as cleaning:
         budget, whole = study.budget, opened.prepared.whole
         factory = RunFactory(
             plan.objective,
-            folder,
+            settings.runs,
             budget.run_time_limit_s,
             budget.infrastructure_retries,
             whole,
             plan.alike,
             _memory(opened),
             in_folders=settings.external is None,
-            around=settings.runs if settings.shared else None,
         )
         gate = RunGate(
-            resources.width, settings.deadline, settings.pause, _slowest_s(opened.store), settings.queue is not None
+            resources.width,
+            settings.deadline,
+            settings.pause,
+            _slowest_s(opened.store),
+            jobs_stay=settings.queue is not None,
+            check_held=opened.lock.check,
         )
         scheduler = settings.queue.site.scheduler if settings.queue is not None else ""
-        registry = RunRegistry(resources.executor, coordinators, scheduler, opened.store.count_runs)
+        registry = RunRegistry(resources.executor, leases, scheduler)
         flavour, session, mark = settings.launcher.flavour, opened.facts.to_dict(), opened.store.mark
-        # A run is stored when its lease is given up.
-        leased, stored = leased_folders(opened.store), opened.store.runs()
+        stored = opened.store.runs()
         if settings.external is None:
             cleaning.catch_up(stored)
         registry.inherit(stored)
-        if settings.shared:
-            sweep_unlaunched(settings.runs, leased, stored)
         manager = RunManager(
             resources.executor, resources.pool, factory, gate, registry, display, flavour, session, mark=mark
         )

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from autotune.coordination.alone import check_alone
 from autotune.coordination.resources import held
 from autotune.coordination.session_settings import SessionSettings
 from autotune.display.console import Display
@@ -108,16 +107,11 @@ def reread_study(study: StudyFile, settings: SessionSettings, display: Display) 
 
 
 def reread(store: StudyStore, prepared: Prepared, *, always: bool = False) -> Rereading | None:
-    """Read the runs of a study again if the way of reading has changed, or `always`; None where nothing was read.
-
-    Raises:
-        BusyError: a coordinator works on the study, and reads in the old way.
-    """
+    """Read the runs of a study again if the way of reading has changed, or `always`; None where nothing was read."""
     stored, now = store.definition, prepared.definition
     changed = read_otherwise(stored, now)
     if not changed and not always:
         return None
-    check_alone(store, "its runs are read again")
     reader = _Reader(prepared.plan, prepared.whole, _default(store))
     stored_runs = store.keyed_runs()
     runs = {key: run for key, run in stored_runs.items() if run.series.kind not in _NOT_READ}

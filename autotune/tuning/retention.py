@@ -82,9 +82,8 @@ def _of_note(summary: Summary) -> Iterable[Configuration]:
 
 
 def _in_flight(store: StudyStore) -> frozenset[Path]:
-    """Return the folders of runs that are leased: what a coordinator left, another one collects."""
-    jobs = (lease.record.get("job") or {} for lease in store.leases("").all())
-    return frozenset(Path(job["folder"]) for job in jobs if job.get("folder"))
+    """Return the folders of runs that are leased: what a session left, the next one collects."""
+    return frozenset(Path(lease.record["job"]["folder"]) for lease in store.leases().all())
 
 
 def _going_on(trials: Iterable[TrialRecord], mark: str) -> frozenset[int]:
@@ -93,7 +92,6 @@ def _going_on(trials: Iterable[TrialRecord], mark: str) -> frozenset[int]:
 
 
 def _checkpoints(trial: TrialRecord, mark: str) -> Iterable[bool]:
-    """Tell of each of a trial's runs whether its checkpoint is beside it, or beside its coordinator's folder."""
+    """Tell of each of a trial's runs whether its checkpoint is beside it."""
     for run in (*trial.earlier, *trial.runs):
-        for around in list(Path(run.job.get("folder") or "").parents)[:2]:
-            yield Checkpoints(around, mark).folder(trial.number).is_dir()
+        yield Checkpoints(Path(run.job.get("folder") or "").parent, mark).folder(trial.number).is_dir()

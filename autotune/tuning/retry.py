@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterable, Sequence
 
-from autotune.coordination.alone import check_alone
 from autotune.records.outcome import ANOTHER_PACE, DISTURBED, SHARED_CORES, Outcome
 from autotune.records.series import SeriesKind
 from autotune.records.study import Run, State, TrialRecord
@@ -15,20 +14,14 @@ _BEGUN_ANEW = "begun-anew"
 
 
 def retry(store: StudyStore, *, everything: bool) -> None:
-    """Let failed trials run again: `everything`, or only the default where the study stopped at it.
-
-    Raises:
-        BusyError: another coordinator works on the study.
-    """
+    """Let failed trials run again: `everything`, or only the default where the study stopped at it."""
     standings = Standings.of(store.trials(), store.definition.target)
     default = standings.default
     trials: Sequence[TrialRecord] = [trial for trial in standings.trials.values() if trial.state is State.FAILED]
     if not everything:
         trials = [trial for trial in trials if trial is default and not standings.measured]
-    if not trials:
-        return
-    check_alone(store, "failed trials run again")
-    _set_aside(store, [trial.number for trial in trials])
+    if trials:
+        _set_aside(store, [trial.number for trial in trials])
 
 
 def announced(trials: Iterable[TrialRecord], runs: Iterable[Run], busy: Collection[int]) -> list[str]:

@@ -285,8 +285,8 @@ def _tune_and_judge(asker: Asker, manager: RunManager, study: StudyFile, prepare
     while len(store.runs()) > before:
         before = len(store.runs())
         ending = _tune(asker, manager, study)
-        is_judge = judge(store, manager, study, prepared)
-        if not is_judge or ending is Ending.TIMEOUT or not may_still_win(summarise(store), study):
+        judge(store, manager, study, prepared)
+        if ending is Ending.TIMEOUT or not may_still_win(summarise(store), study):
             return
 
 

@@ -133,24 +133,22 @@ def label(
 
 def delete(name: StudyName, storage: Storage = DEFAULT_STORAGE, yes: YesOption = False) -> None:
     """Delete a study: its trials, its runs and their folders."""
-    from autotune.coordination.upkeep import check_unused, unused
     from autotune.coordination.upkeep import delete as deleted
+    from autotune.coordination.upkeep import unused
 
     with unused(storage_url(storage), name, "deleted") as store:
         found = _asked("delete", store, yes=yes)
-        check_unused(store, "deleted")
         deleted(store, found)
     output().print(f"study {name!r} is deleted, with {folders_text(found)}", markup=False)
 
 
 def reset(name: StudyName, storage: Storage = DEFAULT_STORAGE, yes: YesOption = False) -> None:
     """Forget all trials of a study; its name and file stay."""
-    from autotune.coordination.upkeep import check_unused, unused
     from autotune.coordination.upkeep import reset as emptied
+    from autotune.coordination.upkeep import unused
 
     with unused(storage_url(storage), name, "reset") as store:
         found = _asked("reset", store, yes=yes)
-        check_unused(store, "reset")
         emptied(store, found)
     output().print(f"study {name!r} has no trials any more; {folders_text(found)} went with them", markup=False)
 

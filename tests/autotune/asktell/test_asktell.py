@@ -56,12 +56,12 @@ def test_the_default_is_measured_alone_and_then_as_many_as_ask(study):
 
 def test_the_lease_is_stored_before_the_ask_returns(study, sqlite):
     asked = study.ask(lease_s=30.0, who="node7")
-    (lease,) = StudyStore.read(sqlite, "mine").leases("nobody").all()
+    (lease,) = StudyStore.read(sqlite, "mine").leases().all()
     assert (lease.place, lease.job_id) == ("00000", asked.lease)
     ticket = lease.record["job"]["ticket"]
     assert (ticket["who"], ticket["asked_at"], ticket["expires_at"]) == ("node7", 1000.0, 1030.0)
     study.tell(asked.lease, RunReport(value=80.0))
-    left = [lease.job_id for lease in StudyStore.read(sqlite, "mine").leases("nobody").all()]
+    left = [lease.job_id for lease in StudyStore.read(sqlite, "mine").leases().all()]
     assert asked.lease not in left
 
 

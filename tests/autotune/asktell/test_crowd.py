@@ -19,7 +19,7 @@ def test_no_folder_is_made_for_a_run_that_another_program_makes(sqlite, monkeypa
 
 def test_those_who_ask_at_the_same_time_are_served_by_two_transactions(sqlite, monkeypatch):
     counted, waits, go_on = Counter(), threading.Event(), threading.Event()
-    stored, took = StudyStore.add_trials, SqlLeaseBook.take_all
+    stored, took = StudyStore.add_trials, SqlLeaseBook.take
 
     def add_trials(store, configurations, distributions):
         counted["trials", len(configurations)] += 1
@@ -28,12 +28,12 @@ def test_those_who_ask_at_the_same_time_are_served_by_two_transactions(sqlite, m
             assert go_on.wait(60)
         return stored(store, configurations, distributions)
 
-    def take_all(book, runs):
+    def take(book, runs):
         counted["leases", len(runs)] += 1
-        return took(book, runs)
+        took(book, runs)
 
     monkeypatch.setattr(StudyStore, "add_trials", add_trials)
-    monkeypatch.setattr(SqlLeaseBook, "take_all", take_all)
+    monkeypatch.setattr(SqlLeaseBook, "take", take)
     with AskTell.open(external(), sqlite) as study:
         study.tell(study.ask().lease, RunReport(value=80.0))
         counted["leases", 1] = 0
@@ -45,5 +45,5 @@ def test_those_who_ask_at_the_same_time_are_served_by_two_transactions(sqlite, m
         assert len({one.lease for one in asked}) == len({tuple(one.configuration.items()) for one in asked}) == 6
         assert [one.trial for one in asked] == [1, 2, 3, 4, 5, 6]
         assert (counted["trials", 5], counted["leases", 5]) == (1, 1)
-        leases = StudyStore.read(sqlite, "mine").leases("nobody").all()
+        leases = StudyStore.read(sqlite, "mine").leases().all()
         assert {lease.job_id for lease in leases} == {one.lease for one in asked}

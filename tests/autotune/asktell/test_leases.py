@@ -6,10 +6,10 @@ from math import inf
 import pytest
 
 from autotune.asktell import AskTell, LeaseConflictError, LeaseGoneError, RunReport, ToldError
-from autotune.asktell.errors import ClosedError, LaterError
+from autotune.asktell.errors import ClosedError
 from autotune.asktell.lease_clock import LeaseClock
 from autotune.asktell.replies import Replies
-from autotune.asktell.requests import AskRequest, RenewRequest, TellRequest
+from autotune.asktell.requests import AskRequest
 from autotune.asktell.work_queue import WorkQueue
 from autotune.storage.leases import MemoryLeaseBook
 from autotune.storage.study_store import StudyStore
@@ -36,36 +36,18 @@ def test_a_lease_that_ran_out_is_for_the_next_who_asks(study, clock, sqlite):
 
 
 def test_who_was_about_to_get_a_run_is_refused_when_the_session_ends_first():
-    queue = WorkQueue(shared=True, answers=Replies(lambda: None))
+    queue = WorkQueue(answers=Replies(lambda: None))
     request = AskRequest(lease_s=10.0, wait_until=inf, who="me")
     queue.post(request)
     queue.wait(0.0)
-    queue.coordinators(MemoryLeaseBook("me", lambda: 0.0), "me", alone=False)
-    assert queue.take_all({"00001": {"job": {}}}) == {"00001"}
+    book = queue.leases(MemoryLeaseBook())
+    book.take({"00001": ({"job": {}}, None)})
+    assert [lease.place for lease in book.all()] == ["00001"]
     assert not request.future.done()
     queue.leave()
     queue.end(ClosedError("the session has ended"), stored=True)
     with pytest.raises(ClosedError):
         request.future.result(timeout=0)
-
-
-@pytest.mark.parametrize(
-    ("shared", "lease", "error"),
-    [(True, "of-another", LaterError), (True, "of-nobody", LeaseGoneError), (False, "of-another", LeaseGoneError)],
-)
-def test_what_another_process_gave_out_is_not_said_to_be_gone(shared, lease, error):
-    book = MemoryLeaseBook("another", lambda: 0.0)
-    book.take("00001", {}, "of-another")
-    queue = WorkQueue(shared=shared, answers=Replies(lambda: None))
-    queue.coordinators(book.seen_by("me"), "me", alone=not shared)
-    told = TellRequest(lease=lease, told=RunReport(value=1.0), until=inf)
-    renewed = RenewRequest(lease=lease, lease_s=60.0)
-    queue.post(told)
-    queue.post(renewed)
-    queue.wait(0.0)
-    for request in (told, renewed):
-        with pytest.raises(error):
-            request.future.result(timeout=0)
 
 
 def test_who_has_not_heard_the_answer_asks_again_and_gets_the_same_run(study, clock):

@@ -10,7 +10,6 @@ from autotune.cli.commands.watch import _accepted
 from autotune.cli.options import Noise
 from autotune.cli.session_options import SessionOptions
 from autotune.errors import BusyError
-from autotune.storage.address import lock_path
 from autotune.storage.study_lock import StudyLock
 from autotune.storage.study_store import StudyStore
 from tests.support.fakes import definition, small_space, study_file
@@ -41,7 +40,7 @@ def test_a_comparison_runs_in_the_mode_that_was_given(store, given, mode):
 
 @pytest.mark.slow
 def test_nothing_is_accepted_while_somebody_works_on_the_study(store):
-    lock = StudyLock.acquire(lock_path(store.url, store.name), store.name)
+    lock = StudyLock.acquire(store.url, store.name)
     try:
         with pytest.raises(BusyError, match="is being worked on"):
             _accepted(store.url, store.name)

@@ -7,7 +7,6 @@ from autotune.comparison.blocks import Blocks, Side
 from autotune.comparison.confirm import competitors, confirm
 from autotune.comparison.findings import changes
 from autotune.comparison.pairs import pairs_wanted
-from autotune.coordination.coordinators import Coordinators
 from autotune.errors import CannotRunHereError
 from autotune.execution.core_pool import CorePool
 from autotune.records.series import Series
@@ -163,8 +162,7 @@ def test_a_run_that_was_tried_enough_is_left_to_nobody(store, tmp_path):
     """The next session would take it over as one whose tries are used up, and end likewise."""
     add(store, (DEFAULT, 2.0), (SIMPLE, 0.8))
     full = manager(tmp_path, PaperExecutor(lambda _: failed(FailureKind.INFRASTRUCTURE_ERROR, "disk full")))
-    book = MemoryLeaseBook("here:1:me", lambda: 0.0)
-    full.registry.coordinators = Coordinators(book, "here:1:me", alone=True)
+    full.registry.leases = book = MemoryLeaseBook()
     full.registry.scheduler = "slurm"
     with pytest.raises(CannotRunHereError, match="disk full"):
         confirm(store, full, STUDY)
@@ -174,19 +172,17 @@ def test_a_run_that_was_tried_enough_is_left_to_nobody(store, tmp_path):
 def test_the_folder_of_a_run_that_was_tried_enough_is_removed_by_the_next_session(store, tmp_path):
     add(store, (DEFAULT, 2.0), (SIMPLE, 0.8))
     full = manager(tmp_path, PaperExecutor(lambda _: failed(FailureKind.INFRASTRUCTURE_ERROR, "disk full")))
-    book = MemoryLeaseBook("here:1:me", lambda: 0.0)
-    full.registry.coordinators = Coordinators(book, "here:1:me", alone=False)
+    full.registry.leases = book = MemoryLeaseBook()
     with pytest.raises(CannotRunHereError, match="disk full"):
         confirm(store, full, STUDY)
     left = [Path(lease.record["job"]["folder"]) for lease in book.all()]
     assert left
     assert all(folder.is_dir() for folder in left)
     registry = manager(tmp_path, PaperExecutor(noisy())).registry
-    registry.coordinators = Coordinators(book.seen_by("here:2:me"), "here:2:me", alone=False)
-    registry.coordinators.join()
+    registry.leases = book
     registry.inherit(())
     assert not any(folder.exists() for folder in left)
-    assert [lease.place for lease in book.all()] == ["tuner:here:2:me"]
+    assert book.all() == []
 
 
 def test_a_winner_that_cannot_be_repeated_gets_no_verdict(store, tmp_path):

@@ -1,12 +1,10 @@
 """Cancelling the jobs of a study: all at once, and what became of each is told."""
 
 import json
-from itertools import count
 
 import pytest
 
 from autotune.coordination.cancel_jobs import Cancelled, cancel_leased
-from autotune.coordination.coordinators import Coordinators
 from autotune.coordination.lease_record import LeaseRecord
 from autotune.errors import CannotRunHereError
 from autotune.records.study import Purpose
@@ -45,8 +43,8 @@ def make(queue, clock):
 
 
 @pytest.fixture
-def book(clock):
-    return MemoryLeaseBook("dead", clock)
+def book():
+    return MemoryLeaseBook()
 
 
 @pytest.fixture
@@ -58,7 +56,7 @@ def leave(book, queue, clock, tmp_path):
         folder = tmp_path / name
         folder.mkdir()
         leased = LeaseRecord(Purpose({}), {"folder": str(folder)}, name, None, "", None, 0, 1, scheduler)
-        book.take(name, leased.to_dict())
+        book.take({name: (leased.to_dict(), None)})
         if not scheduler:
             return folder, None
         job_id = launcher.submit(Job(("true",), folder))
@@ -70,16 +68,8 @@ def leave(book, queue, clock, tmp_path):
 
 
 @pytest.fixture
-def cancel(book, make, clock):
-    numbers = count()
-
-    def cancel() -> Cancelled:
-        holder = f"me-{next(numbers)}"
-        coordinators = Coordinators(book.seen_by(holder), holder, alone=True, clock=clock)
-        coordinators.look()
-        return cancel_leased(coordinators, make)
-
-    return cancel
+def cancel(book, make):
+    return lambda: cancel_leased(book, make)
 
 
 def places(book) -> list[str]:

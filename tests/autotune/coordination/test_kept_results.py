@@ -49,7 +49,7 @@ class Session:
         self.patched.setattr(self.store, "add_runs", add)
 
     def restore(self):
-        store_kept([self.runs], self.store, self.said.line)
+        store_kept(self.runs, self.store, self.said.line)
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ def test_what_is_damaged_or_of_a_deleted_study_is_not_stored(session):
     assert len(resumed.store.runs()) == 2
 
 
-def test_a_round_that_another_coordinator_has_made_meanwhile_is_not_doubled(session):
+def test_a_round_that_another_session_has_made_meanwhile_is_not_doubled(session):
     disturbed = session("one")
     with pytest.raises(StorageError):
         disturbed.tune(away_at=2)

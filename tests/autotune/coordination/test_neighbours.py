@@ -42,7 +42,7 @@ def ended(affinity, outcome=None):
 
 def in_flight(folder, name="00002", series=TUNING):
     task = Task(2, Job(("paper",), folder / name, name=name), PaperObjective())
-    return RunInFlight(PlannedRun(task, Purpose({}, 2, series)), "", {})
+    return RunInFlight(PlannedRun(task, Purpose({}, 2, series)), "")
 
 
 def begun(folder, name, affinity, ended_after_s=None):
@@ -74,33 +74,26 @@ def test_a_run_that_shares_a_core_with_one_still_in_flight_does_not_count(tmp_pa
     neighbours, ours = Neighbours(), in_flight(tmp_path)
     neighbours.begin(ours)
     neighbours.begin(begun(tmp_path, "00001", other, ended_after_s))
-    outcome = neighbours.end(ours, ended(bound("0", 100.0, threads="0,24")), {})
+    outcome = neighbours.end(ours, ended(bound("0", 100.0, threads="0,24")))
     assert outcome.complete is counts
     if not counts:
         assert outcome.retryable
         assert outcome.metrics == {}
         assert "same cores of n1 as run 00001" in outcome.message
         # The one beside it is disturbed just as well, when it ends.
-        beside = neighbours.end(in_flight(tmp_path, "00001"), ended(other), {})
+        beside = neighbours.end(in_flight(tmp_path, "00001"), ended(other))
         assert "as run 00002" in beside.message
-
-
-def test_a_run_of_another_coordinator_is_seen_in_its_folder(tmp_path):
-    neighbours, ours = Neighbours(), in_flight(tmp_path)
-    begun(tmp_path, "00007", bound("0", 105.0))
-    outcome = neighbours.end(ours, ended(bound("0", 100.0)), {"00007": tmp_path / "00007"})
-    assert "as run 00007" in outcome.message
 
 
 def test_what_no_core_can_spoil_is_kept(tmp_path):
     neighbours = Neighbours()
     neighbours.begin(begun(tmp_path, "00001", bound("0", 105.0)))
     crashed = ended(bound("0", 100.0), failed(FailureKind.APPLICATION_ERROR))
-    assert neighbours.end(in_flight(tmp_path), crashed, {}) == crashed
+    assert neighbours.end(in_flight(tmp_path), crashed) == crashed
     warm_up = ended(bound("0", 100.0))
-    assert neighbours.end(in_flight(tmp_path, series=WARM_UP), warm_up, {}) == warm_up
+    assert neighbours.end(in_flight(tmp_path, series=WARM_UP), warm_up) == warm_up
     late = ended(bound("0", 100.0), replace(failed(FailureKind.TIMED_OUT), usage=Usage(elapsed_s=10.0)))
-    assert neighbours.end(in_flight(tmp_path), late, {}).retryable
+    assert neighbours.end(in_flight(tmp_path), late).retryable
 
 
 class OneCore(PaperExecutor):

@@ -1,14 +1,12 @@
 """What a session holds while it works: the study, and the folder of its runs."""
 
 import sys
-import time
 from dataclasses import replace
 
 import pytest
 
 from autotune.asktell.replies import Replies
 from autotune.asktell.work_queue import WorkQueue
-from autotune.coordination.coordinators import Coordinators
 from autotune.coordination.resources import QueuePool, held, session_resources
 from autotune.coordination.session_settings import SessionSettings
 from autotune.errors import BusyError
@@ -61,14 +59,13 @@ def test_two_storages_do_not_make_the_jobs_of_studies_of_one_name_in_one_folder(
 @pytest.mark.parametrize("kind", [BatchExecutor, WorkQueue])
 def test_who_makes_no_runs_on_this_machine_starts_no_ray(tmp_path, monkeypatch, kind):
     monkeypatch.setitem(sys.modules, "autotune.execution.ray_executor", None)
-    others = Coordinators(MemoryLeaseBook("me", time.monotonic), "me", alone=True)
     settings = settings_of(tmp_path, "a.db")
     if kind is WorkQueue:
-        queue = WorkQueue(shared=False, answers=Replies(lambda: None))
+        queue = WorkQueue(answers=Replies(lambda: None))
         settings = replace(settings, launcher=LocalLauncher(), external=queue)
     with (
-        held(settings, ListDisplay(), claim=True) as (held_settings, _),
-        session_resources(held_settings, others, ListDisplay(), 1) as resources,
+        held(settings, ListDisplay(), claim=True) as study,
+        session_resources(study.settings, MemoryLeaseBook(), ListDisplay(), 1) as resources,
     ):
         assert isinstance(resources.executor, kind)
 

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 
-from autotune.coordination.coordinators import Coordinators
 from autotune.coordination.lease_record import LeaseRecord
 from autotune.execution.task import PREEMPTED, describe_job
 from autotune.records.series import TUNING, Series
@@ -13,7 +12,6 @@ from autotune.records.study import Purpose, Run
 from autotune.storage.leases import MemoryLeaseBook
 from launchers import Job
 from objectives.base import FailureKind
-from tests.autotune.coordination.test_coordinators import Clock
 from tests.support.fakes import PaperExecutor, PaperObjective, bowl, failed, took
 from tests.support.managers import managed
 
@@ -36,13 +34,14 @@ class Queue(PaperExecutor):
 @pytest.fixture
 def manager(tmp_path):
     """Return the manager of a session after one that died, which had a run of an input of weight 0 in a queue."""
-    book = MemoryLeaseBook("here:1:dead", Clock())
+    book = MemoryLeaseBook()
     job = Job(("paper", json.dumps({"np": 4})), tmp_path / NAME, name=NAME)
-    book.take(NAME, LeaseRecord(LEFT, describe_job(job), NAME, None, STARTED, None, 0, 1, "slurm").to_dict(), "17")
+    record = LeaseRecord(LEFT, describe_job(job), NAME, None, STARTED, None, 0, 1, "slurm")
+    book.take({NAME: (record.to_dict(), "17")})
     found = managed(Queue(), tmp_path, scheduler="slurm")
-    found.registry.coordinators = Coordinators(book.seen_by("here:2:me"), "here:2:me", alone=True)
-    found.registry.coordinators.join()
-    assert [lease.name for lease in found.registry.inherit(())] == [NAME]
+    found.registry.leases = book
+    found.registry.inherit(())
+    assert [lease.name for lease in found.registry.left] == [NAME]
     return found
 
 
@@ -65,7 +64,7 @@ def test_a_job_of_another_configuration_is_ended_and_the_run_is_made(manager):
 def test_a_job_that_nobody_resumes_is_ended_and_its_lease_given_up(manager):
     manager.registry.end_left_over()
     assert manager.executor.ended_jobs == ["17"]
-    assert manager.registry.inherit(()) == []
+    assert manager.registry.leases.all() == []
 
 
 def test_a_run_that_is_made_again_keeps_its_limits(tmp_path):
@@ -79,16 +78,16 @@ def test_a_run_that_is_made_again_keeps_its_limits(tmp_path):
 
 @pytest.mark.parametrize("stored", [False, True])
 def test_the_folder_of_a_run_that_is_made_again_elsewhere_is_removed(tmp_path, stored):
-    book, folder = MemoryLeaseBook("here:1:dead", Clock()), tmp_path / "dead" / "00001"
+    book, folder = MemoryLeaseBook(), tmp_path / "dead" / "00001"
     folder.mkdir(parents=True)
     (folder / "stdout").write_text("half of it")
     job = describe_job(Job(("paper",), folder, name="00001"))
     purpose = Purpose({"np": 4}, 1, TUNING)
-    book.take("00001", LeaseRecord(purpose, job, "00001", None, STARTED, None, 0, 1, "").to_dict())
+    book.take({"00001": (LeaseRecord(purpose, job, "00001", None, STARTED, None, 0, 1, "").to_dict(), None)})
     registry = managed(PaperExecutor(bowl), tmp_path).registry
-    registry.coordinators = Coordinators(book.seen_by("here:2:me"), "here:2:me", alone=False)
-    registry.coordinators.join()
+    registry.leases = book
     run = Run({"np": 4}, outcome=took(1.0), started=STARTED, job=job)
-    assert registry.inherit([run] if stored else []) == []
+    registry.inherit([run] if stored else [])
+    assert registry.left == []
     assert folder.exists() is stored
-    assert "00001" not in {lease.place for lease in book.all()}
+    assert book.all() == []

@@ -1,19 +1,17 @@
 """Studies are deleted, renamed and reset, and the folders of their runs removed."""
 
 import json
+import os
 import shutil
-from types import SimpleNamespace
 
 import pytest
 
-from autotune.cli import removal
 from autotune.coordination.session_settings import RUNS_LOCK
 from autotune.coordination.upkeep import unused
 from autotune.errors import BusyError, ExitCode
 from autotune.scheduling.checkpoints import Checkpoints
 from autotune.service import summaries as summaries_module
 from autotune.service.summaries import StudySummaries
-from autotune.storage.address import lock_path
 from autotune.storage.names import stored_names
 from autotune.storage.stored_study import stored_study
 from autotune.storage.studies import StoredStudies
@@ -117,7 +115,7 @@ def test_in_a_pipe_nothing_is_deleted_or_reset_without_yes(study):
 
 
 def test_a_study_that_somebody_works_on_is_left_alone(study):
-    lock = StudyLock.acquire(lock_path(study.url, "mine"), "mine")
+    lock = StudyLock.acquire(study.url, "mine")
     with pytest.raises(BusyError), unused(study.url, "mine", "deleted"):
         pass
     lock.release()
@@ -126,14 +124,14 @@ def test_a_study_that_somebody_works_on_is_left_alone(study):
 
 
 def test_a_study_with_jobs_in_a_queue_is_left_alone(study):
-    study.store.leases("node:1:abc").take("00003", {"scheduler": "slurm"}, "slurm:17")
+    study.store.leases().take({"00003": ({"scheduler": "slurm"}, "slurm:17")})
     ended = run_on(study, "delete", "mine", "--yes")
     assert "`autotune cancel mine` first" in str(ended.exception)
     assert names(study) == ["mine"]
 
 
 def test_a_run_that_an_asking_program_has_is_no_job_in_a_queue(study):
-    study.store.leases("node:1:abc").take("00003", {"scheduler": ""}, "a-lease-that-a-client-has")
+    study.store.leases().take({"00003": ({"scheduler": ""}, "a-lease-that-a-client-has")})
     assert run_on(study, "delete", "mine", "--yes").exit_code == OK
 
 
@@ -209,38 +207,16 @@ def test_the_service_sees_what_was_read_again_reset_and_deleted_by_others(study,
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", ["delete", "reset"])
-def test_whoever_starts_on_a_server_while_the_user_thinks_keeps_the_study(tmp_path, postgresql, monkeypatch, command):
-    monkeypatch.chdir(tmp_path)
-    study = CommandStudy(tmp_path, url=postgresql)
-    study.run(1, "time 4 DONE\n")
-
-    def answer(*_, **__):
-        study.store.leases("elsewhere:12:abc").take("tuner:elsewhere:12:abc", {})
-        return True
-
-    monkeypatch.setattr(removal, "sys", SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True)))
-    monkeypatch.setattr(removal.typer, "confirm", answer)
-    refused = invoke(command, "mine", "--storage", postgresql).exception
-    assert "process 12 on elsewhere" in str(refused)
-    assert len(stored_study(postgresql, "mine").runs()) == 1
-    assert folders(study) == ["00001"]
-
-
-@pytest.mark.slow
 def test_on_a_server_a_study_is_read_again_renamed_reset_and_deleted_too(tmp_path, postgresql, monkeypatch):
     monkeypatch.chdir(tmp_path)
     study = CommandStudy(tmp_path, url=postgresql)
     study.run(1, "time 4 DONE\n")
     study.run(2, "time 3\n")
-    book = study.store.leases("elsewhere:12:abc")
-    book.take("tuner:elsewhere:12:abc", {})
-    with pytest.raises(BusyError, match="its runs are read again only when nobody does"):
-        study.read(success=["time"])
+    lock = StudyLock.acquire(postgresql, "mine")
     for command in (["delete", "mine", "--yes"], ["reset", "mine", "--yes"], ["rename", "mine", "new"]):
         refused = invoke(*command, "--storage", postgresql).exception
-        assert "process 12 on elsewhere" in str(refused)
-    book.release("tuner:elsewhere:12:abc")
+        assert f"process {os.getpid()} on" in str(refused)
+    lock.release()
     assert study.read(success=["time"]).valid == 1
     assert [trial.settled for trial in study.store.trials()] == [True, False]
     for command in (["rename", "mine", "yours"], ["reset", "yours", "--yes"], ["delete", "yours", "--yes"]):

@@ -87,7 +87,7 @@ def test_a_trial_never_has_fewer_cards_than_it_wants_because_others_have_some(tm
 def test_cards_that_others_have_are_waited_for_where_a_session_waits(tmp_path):
     first = CardPool("study 'a'", lambda: EIGHT[:2], tmp_path)
     first.take(2)
-    said, waits, asked, beats = [], [], [], []
+    said, waits, asked = [], [], []
 
     def wait_by(text):
         said.append(text)
@@ -103,15 +103,13 @@ def test_cards_that_others_have_are_waited_for_where_a_session_waits(tmp_path):
         yield
         waits.append("ends")
 
-    second = CardPool("study 'b'", find, tmp_path, wait_by, waiting, lambda: beats.append("lives"))
+    second = CardPool("study 'b'", find, tmp_path, wait_by, waiting)
     assert second.take(2) == EIGHT[:2]
     assert said[0].startswith("waiting (Ctrl-C leaves): the GPUs of this machine are in use by ")
     assert "study 'a'" in said[0]
     assert waits == ["begins", "ends"]
     # The vendor's tool would disturb the runs that are waited for, again and again.
     assert len(asked) == 1
-    # Nor may other coordinators take one that waits for dead.
-    assert len(beats) == 2
     second.close()
 
 

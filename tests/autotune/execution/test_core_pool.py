@@ -1,13 +1,10 @@
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from autotune.errors import BusyError
 from autotune.execution.core_pool import CoreClaim, CorePool, work_on
-from autotune.storage.study_lock import StudyLock
 from launchers import Resources
 from tests.support.hardware_threads import two_cores
 
@@ -56,26 +53,3 @@ def test_a_second_study_on_the_same_cores_is_refused_and_told_by_whom(tmp_path, 
     CoreClaim.claim([2], tmp_path).release()
     claim.release()
     CoreClaim.claim([1, 2], tmp_path).release()
-
-
-HOLD = """
-import sys, pathlib
-from autotune.storage.study_lock import StudyLock
-lock = StudyLock.acquire(pathlib.Path(sys.argv[1]) / "qe.lock", "qe")
-print("held", flush=True)
-sys.stdin.read()
-"""
-
-
-def test_a_study_has_one_coordinator_and_a_killed_one_holds_nothing(tmp_path):
-    with subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as holder:
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == b"held\n"
-        with pytest.raises(BusyError, match=f"process {holder.pid}"):
-            StudyLock.acquire(tmp_path / "qe.lock", "qe")
-        StudyLock.acquire(tmp_path / "other.lock", "other").release()
-        holder.kill()
-        holder.wait()
-    StudyLock.acquire(tmp_path / "qe.lock", "qe").release()

@@ -21,7 +21,6 @@ NAMES = {
     RunId(trial=12, number=1): "00012-1",
     RunId(trial=123456, number=81): "123456-81",
     RunId(WARM_UP): "warm-up",
-    RunId(WARM_UP, coordinator="node-1-4711-ab12cd"): "warm-up-node-1-4711-ab12cd",
     RunId(Series.verdict(12), round=3, side=1): "verdict-12-03-1",
     RunId(Series.duet(12), round=3, side=1): "duet-12-03-1",
     RunId(Series.select((3, 5)), round=100, side=2): "select-3-5-100-2",

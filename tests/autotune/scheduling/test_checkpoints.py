@@ -57,11 +57,3 @@ def test_checkpoints_of_trials_that_will_not_go_on_are_removed(tmp_path, monkeyp
     found.sweep([1])
     assert sorted(path.name for path in found.folder(1).parent.iterdir()) == ["00002", "00002.json"]
     found.forget(7)
-
-
-def test_coordinators_that_share_a_study_find_each_others_checkpoints(tmp_path):
-    first, second = (Checkpoints(tmp_path / holder, "ours", tmp_path) for holder in ("node1:7:a", "node2:9:b"))
-    first.started(1, "00001-9", OBJECTIVE, AUC)
-    assert second.folder(1).is_dir()
-    second.forget(1)
-    assert not first.folder(1).exists()

@@ -4,7 +4,7 @@ from autotune.search.asker import Asker
 from autotune.search.gp_sampler import ValidSetSampler
 from autotune.storage.observation import Observation
 from autotune.storage.study_store import StudyStore
-from tests.support.fakes import definition, small_space, took
+from tests.support.fakes import definition, small_space
 from tests.support.stored import add_trial
 
 SPACE = small_space()
@@ -29,25 +29,6 @@ def test_when_every_configuration_was_proposed_there_is_none():
     for configuration in SPACE.configurations():
         add_trial(store, SPACE, configuration)
     assert Asker(store, ValidSetSampler(SPACE)).ask() is None
-
-
-def test_what_another_coordinator_stores_is_noticed(address):
-    mine, other = asker(address), asker(address)
-    assert mine.moved(), "nothing was read yet"
-    trial = mine.ask()
-    mine.store.runs()
-    assert not mine.moved()
-    add_trial(other.store, SPACE, {"np": 4})
-    assert mine.moved()
-    mine.forget()
-    assert mine.ask().configuration not in ({"np": 4}, trial.configuration)
-    assert not mine.moved()
-    add_trial(other.store, SPACE, {"np": 2}, took(1.0))
-    mine.forget()
-    mine.ask()
-    assert mine.moved(), "there is a run to be read"
-    mine.store.runs()
-    assert not mine.moved()
 
 
 def test_what_is_known_without_reading_is_what_would_be_read(address):

@@ -15,7 +15,6 @@ from autotune.service.hub import LIST
 from autotune.service.models.orders import NewStudy
 from autotune.service.studies import Studies
 from autotune.service.summaries import StudySummaries
-from autotune.storage.address import lock_path
 from autotune.storage.studies import StoredStudies
 from autotune.storage.study_lock import StudyLock
 from autotune.storage.study_store import StudyStore
@@ -27,9 +26,8 @@ from tests.support.stored import add_trial
 
 HOLD = """
 import sys
-from pathlib import Path
 from autotune.storage.study_lock import StudyLock
-lock = StudyLock.acquire(Path(sys.argv[1]), "mine")
+lock = StudyLock.acquire(sys.argv[1], "mine")
 print("held", flush=True)
 sys.stdin.read()
 """
@@ -54,7 +52,7 @@ def studies(tmp_path, sqlite, catalogue):
 
 def test_a_study_that_runs_from_a_command_line_is_not_thrown_away(studies, sqlite):
     StudyStore.create(sqlite, "mine", definition(small_space()))
-    lock = StudyLock.acquire(lock_path(sqlite, "mine"), "mine")
+    lock = StudyLock.acquire(sqlite, "mine")
     with pytest.raises(BusyError, match="'mine' is being worked on by process"):
         studies.delete("mine")
     assert [brief.name for brief in studies.briefs()] == ["mine"]
@@ -129,9 +127,8 @@ def test_without_its_catalogue_a_study_is_still_shown_and_let_go(studies, catalo
 def test_a_study_on_which_the_command_line_works_says_so(studies, sqlite):
     StudyStore.create(sqlite, "mine", definition(small_space()))
     assert studies.brief("mine").message == ""
-    path = lock_path(sqlite, "mine")
     with subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", HOLD, sqlite], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as works:
         assert works.stdout.readline() == "held\n"
         before = studies.news({"mine": ""})["mine"].stamp

@@ -149,7 +149,7 @@ def test_what_a_server_has_committed_when_the_connection_is_cut_is_stored_once(p
         store = study(postgresql.replace(f":{postgresql_server.port}/", f":{port}/"))
         said = []
         store.wait_with(Patience(60.0, said.append))
-        book = store.leases("me")
+        book = store.leases()
 
         def cut(use):
             cuts[0] = 1
@@ -157,13 +157,13 @@ def test_what_a_server_has_committed_when_the_connection_is_cut_is_stored_once(p
             assert cuts == [0], "the connection was cut"
             return result
 
-        assert cut(lambda: book.take("00000-0", {"a": 1}))
+        cut(lambda: book.take({"00000-0": ({"a": 1}, None)}))
         assert cut(lambda: store.add_trial(SPACE.default(), distributions_of(SPACE))) == 0
-        assert not cut(lambda: store.add_runs([RUN, OTHER]))
-        assert cut(lambda: store.leases("other").take_over("00000-0", "me", 0.0))
+        cut(lambda: store.add_runs([RUN, OTHER]))
+        cut(lambda: book.note_job("00000-0", "17"))
         cut(lambda: store.set_attribute("verdict", {"winner": 0}))
     after = StudyStore.read(postgresql, "mine")
-    assert (after.runs(), after.count_trials(), after.attribute("verdict")) == ([RUN, OTHER], 1, {"winner": 0})
+    assert (after.runs(), len(after.trials()), after.attribute("verdict")) == ([RUN, OTHER], 1, {"winner": 0})
     assert [line.partition(" since")[0] for line in said[::2]] == ["the storage does not answer"] * 5
 
 
@@ -176,5 +176,5 @@ def test_a_server_that_is_restarted_is_waited_for():
         server.execute("CHECKPOINT")
         server.stop()
         store.wait_with(Patience(120.0, sleep=lambda _: server.start()))
-        assert not store.add_runs([RUN])
-        assert (store.runs(), store.leases("me").heartbeat(), store.count_trials()) == ([RUN], frozenset(), 0)
+        store.add_runs([RUN])
+        assert (store.runs(), store.leases().all(), store.trials()) == ([RUN], [], [])

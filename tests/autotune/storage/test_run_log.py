@@ -1,4 +1,4 @@
-"""Runs in storage: each once, by the coordinator that has its lease, and of their own study only."""
+"""Runs in storage: each once, and of their own study only."""
 
 import optuna
 import sqlalchemy as sa
@@ -17,38 +17,26 @@ def study(address, name="mine"):
     return StudyStore.create(address, name, definition(SPACE))
 
 
-def test_who_has_lost_the_lease_of_a_run_cannot_store_it(address):
-    store, later = study(address), study(address)
-    silent, other = store.leases("silent"), later.leases("other")
-    assert silent.take("00000-0", {})
-    assert silent.take("00001-0", {})
-    assert other.take_over("00000-0", "silent", 0.0)
-    assert set(store.add_runs([RUN, OTHER], ["00000-0", "00001-0"], "silent")) == {"00000-0"}
-    assert store.runs() == [OTHER]
-    assert not later.add_runs([RUN], ["00000-0"], "other")
-    assert store.runs() == [OTHER, RUN]
-    assert other.all() == []
-
-
 def test_one_job_is_one_run_however_often_it_is_stored(address):
     store, again = study(address), study(address)
-    store.leases("me").take("00000-0", {})
-    assert not store.add_runs([RUN], ["00000-0"], "me")
+    store.leases().take({"00000-0": ({}, None), "00001-0": ({}, None)})
+    store.add_runs([RUN], ["00000-0"])
     # The server has stored it, and its answer was lost.
-    assert not store.add_runs([RUN], ["00000-0"], "me")
-    assert not again.add_runs([RUN, OTHER])
+    store.add_runs([RUN], ["00000-0"])
+    assert [lease.place for lease in store.leases().all()] == ["00001-0"]
+    again.add_runs([RUN, OTHER])
     assert again.runs() == [RUN, OTHER]
 
 
 def test_a_study_has_no_runs_of_one_that_another_program_deleted(address):
     before = study(address)
     before.add_runs([RUN])
-    before.leases("me").take("00001-0", {})
+    before.leases().take({"00001-0": ({}, None)})
     optuna.delete_study(study_name="mine", storage=before._storage)
     after = study(address, "another")
-    before.leases("me").take("00002-0", {})
+    before.leases().take({"00002-0": ({}, None)})
     before.add_runs([OTHER])  # by a process that does not know that its study was deleted
-    assert (after.runs(), after.leases("").all()) == ([], [])
+    assert (after.runs(), after.leases().all()) == ([], [])
     with before._storage.engine.connect() as connection:
         left = connection.scalars(sa.text("SELECT trial FROM autotune_runs")).all()
     assert left == [1], "what was deleted with its study is forgotten when there is a new one"

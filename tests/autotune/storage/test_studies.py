@@ -5,11 +5,9 @@ from dataclasses import replace
 import optuna
 import pytest
 
-from autotune.coordination.coordinators import Coordinators, new_coordinator_id
 from autotune.coordination.upkeep import unused
 from autotune.errors import BusyError, StorageError
 from autotune.records.study import Run
-from autotune.storage.address import lock_path
 from autotune.storage.measurement_store import MeasurementStore
 from autotune.storage.observation import Observation
 from autotune.storage.studies import StoredStudies
@@ -102,27 +100,15 @@ def test_the_study_of_another_program_is_neither_shown_nor_touched(address):
 
 
 @pytest.mark.slow
-def test_a_study_that_somebody_works_on_is_not_given(sqlite):
-    made(sqlite)
-    lock = StudyLock.acquire(lock_path(sqlite, "mine"), "mine")
-    with pytest.raises(BusyError, match="'mine' is being worked on by process"), unused(sqlite, "mine", "deleted"):
+def test_a_study_that_somebody_works_on_is_not_given(address):
+    made(address)
+    lock = StudyLock.acquire(address, "mine")
+    with pytest.raises(BusyError, match="'mine' is being worked on by process"), unused(address, "mine", "deleted"):
         pass
     lock.release()
-    with unused(sqlite, "mine", "deleted"), pytest.raises(BusyError):
-        StudyLock.acquire(lock_path(sqlite, "mine"), "mine")
-    StudyLock.acquire(lock_path(sqlite, "mine"), "mine").release()
-
-
-def test_where_several_may_work_on_it_nobody_must(postgresql):
-    store = made(postgresql)
-    holder = new_coordinator_id()
-    coordinators = Coordinators(store.leases(holder), holder, alone=False)
-    coordinators.join()
-    with pytest.raises(BusyError, match="'mine' is being worked on by"), unused(postgresql, "mine", "deleted"):
-        pass
-    coordinators.leave()
-    with unused(postgresql, "mine", "deleted"):
-        pass
+    with unused(address, "mine", "deleted"), pytest.raises(BusyError):
+        StudyLock.acquire(address, "mine")
+    StudyLock.acquire(address, "mine").release()
 
 
 def test_the_version_of_what_was_imported_is_another_with_every_change_of_it(address):

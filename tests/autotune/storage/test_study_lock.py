@@ -14,6 +14,7 @@ import pytest
 
 from autotune.errors import BusyError
 from autotune.lockfile import Holder, LockFile
+from autotune.storage.address import lock_path
 from autotune.storage.study_lock import IfHeld, StudyLock
 from tests.support.awk_study import held_session
 from tests.support.warm import autotune
@@ -24,13 +25,13 @@ HOLD = """
 import pathlib, signal, sys, time
 from autotune.storage.study_lock import IfHeld, StudyLock
 
-path, if_held, when_asked = sys.argv[1:]
-path = pathlib.Path(path)
-lock = StudyLock.acquire(path, "qe", IfHeld[if_held], lambda line: print(line, flush=True))
+url, if_held, when_asked = sys.argv[1:]
+lock = StudyLock.acquire(url, "qe", IfHeld[if_held], lambda line: print(line, flush=True))
 if when_asked == "stores":
     def store(*_):
         time.sleep(0.5)
-        path.with_name("stored").write_text("everything")
+        pathlib.Path("stored").write_text("everything")
+        lock.release()
         sys.exit()
     signal.signal(signal.SIGTERM, store)
 elif when_asked == "ignores":
@@ -41,8 +42,8 @@ sys.stdin.read()
 
 
 @contextmanager
-def process(path, if_held=IfHeld.LEAVE, when_asked=""):
-    command = [sys.executable, "-c", HOLD, str(path), if_held.name, when_asked]
+def process(url, if_held=IfHeld.LEAVE, when_asked=""):
+    command = [sys.executable, "-c", HOLD, url, if_held.name, when_asked]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as started:
@@ -53,53 +54,61 @@ def process(path, if_held=IfHeld.LEAVE, when_asked=""):
 
 
 @contextmanager
-def holding(path, when_asked=""):
-    with process(path, when_asked=when_asked) as holder:
+def holding(url, when_asked=""):
+    with process(url, when_asked=when_asked) as holder:
         assert holder.stdout.readline() == "held\n"
         yield holder
 
 
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return request.getfixturevalue(request.param)
+
+
 @pytest.fixture
-def path(tmp_path):
-    return tmp_path / "qe.lock"
+def path(sqlite):
+    return lock_path(sqlite, "qe")
 
 
-def test_a_second_one_is_told_who_where_and_since_when_and_what_to_do(path):
-    with holding(path) as holder:
+def test_a_second_one_is_told_who_where_and_since_when_and_what_to_do(url):
+    with holding(url) as holder:
         with pytest.raises(BusyError) as caught:
-            StudyLock.acquire(path, "qe")
+            StudyLock.acquire(url, "qe")
         said = str(caught.value)
         assert f"process {holder.pid} on {socket.gethostname()} since 20" in said
         assert "--wait" in said
         assert said.endswith("--take-over")
+        # Another study of the storage is free.
+        StudyLock.acquire(url, "other").release()
 
 
-def test_who_has_just_got_it_is_named_although_its_name_comes_a_moment_later(path):
+def test_who_has_just_got_it_is_named_although_its_name_comes_a_moment_later(sqlite, path):
     holder = LockFile.open(path)
     assert holder.lock()
     signing = threading.Timer(0.2, holder.sign)
     signing.start()
     with pytest.raises(BusyError, match=f"process {os.getpid()} on"):
-        StudyLock.acquire(path, "qe")
+        StudyLock.acquire(sqlite, "qe")
     signing.join()
     holder.close()
 
 
-def test_who_waits_is_told_for_whom_and_goes_on_when_it_is_free(path):
-    with holding(path) as holder, process(path, IfHeld.WAIT) as waiter:
+def test_who_waits_is_told_for_whom_and_goes_on_when_it_is_free(url):
+    with holding(url) as holder, process(url, IfHeld.WAIT) as waiter:
         assert f"is being worked on by process {holder.pid} on" in waiter.stdout.readline()
         assert waiter.poll() is None
         holder.kill()
         assert waiter.stdout.readline() == "held\n"
         with pytest.raises(BusyError, match=f"process {waiter.pid}"):
-            StudyLock.acquire(path, "qe")
+            StudyLock.acquire(url, "qe")
 
 
-def test_several_may_wait_and_each_gets_it_once(path):
+def test_several_may_wait_and_each_gets_it_once(url):
     with (
-        holding(path) as holder,
-        process(path, IfHeld.WAIT) as one,
-        process(path, IfHeld.WAIT) as other,
+        holding(url) as holder,
+        process(url, IfHeld.WAIT) as one,
+        process(url, IfHeld.WAIT) as other,
     ):
         for waiter in (one, other):
             assert f"process {holder.pid}" in waiter.stdout.readline()
@@ -113,8 +122,8 @@ def test_several_may_wait_and_each_gets_it_once(path):
         assert second.stdout.readline() == "held\n"
 
 
-def test_control_c_leaves_the_queue(path):
-    with holding(path) as holder, process(path, IfHeld.WAIT) as waiter:
+def test_control_c_leaves_the_queue(sqlite):
+    with holding(sqlite) as holder, process(sqlite, IfHeld.WAIT) as waiter:
         waiter.stdout.readline()
         waiter.send_signal(signal.SIGINT)
         assert waiter.wait() != 0
@@ -122,54 +131,55 @@ def test_control_c_leaves_the_queue(path):
         assert holder.poll() is None
 
 
-def test_a_free_study_is_neither_waited_for_nor_taken(path):
+def test_a_free_study_is_neither_waited_for_nor_taken(url):
     said = []
     for if_held in IfHeld:
-        StudyLock.acquire(path, "qe", if_held, said.append).release()
+        StudyLock.acquire(url, "qe", if_held, said.append).release()
     assert said == []
 
 
-def test_who_is_asked_to_stop_stores_first(path):
+def test_who_is_asked_to_stop_stores_first(url, tmp_path):
     said = []
-    with holding(path, "stores") as holder:
-        lock = StudyLock.acquire(path, "qe", IfHeld.TAKE_OVER, said.append)
-        assert path.with_name("stored").read_text() == "everything"
+    with holding(url, "stores") as holder:
+        lock = StudyLock.acquire(url, "qe", IfHeld.TAKE_OVER, said.append)
+        assert (tmp_path / "stored").read_text() == "everything"
         assert holder.wait() == 0
     assert [f"asked process {holder.pid} on" in line for line in said] == [True]
-    assert str(os.getpid()) in path.read_text()
+    with pytest.raises(BusyError, match=f"process {os.getpid()} on"):
+        StudyLock.acquire(url, "qe")
     lock.release()
 
 
-def test_who_does_not_let_go_is_named_with_what_ends_it(path):
-    with holding(path, "ignores") as holder:
+def test_who_does_not_let_go_is_named_with_what_ends_it(url):
+    with holding(url, "ignores") as holder:
         with pytest.raises(BusyError, match=rf"kill -9 {holder.pid}`"):
-            StudyLock.acquire(path, "qe", IfHeld.TAKE_OVER, let_go_s=0.1)
+            StudyLock.acquire(url, "qe", IfHeld.TAKE_OVER, let_go_s=0.1)
         assert holder.poll() is None
 
 
-def test_a_holder_on_another_host_is_not_touched_from_here(path):
-    with holding(path) as holder:
+def test_a_holder_on_another_host_is_not_touched_from_here(sqlite, path):
+    with holding(sqlite) as holder:
         path.write_text(str(Holder(holder.pid, "gadi-login-01", "2026-11-21 12:00 UTC")))
         with pytest.raises(
             BusyError, match=rf"on gadi-login-01 use the same command with --take-over, or `kill {holder.pid}`"
         ):
-            StudyLock.acquire(path, "qe", IfHeld.TAKE_OVER)
+            StudyLock.acquire(sqlite, "qe", IfHeld.TAKE_OVER)
         with pytest.raises(BusyError, match="--take-over on gadi-login-01"):
-            StudyLock.acquire(path, "qe")
+            StudyLock.acquire(sqlite, "qe")
         assert holder.poll() is None
 
 
 @pytest.mark.parametrize("wrong", ["another's number", "a dead one's", "nobody's", "no text"])
-def test_a_process_that_does_not_hold_the_study_is_not_asked_to_stop(path, wrong):
+def test_a_process_that_does_not_hold_the_study_is_not_asked_to_stop(sqlite, path, wrong):
     innocent = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE)
-    with innocent, holding(path) as holder:
+    with innocent, holding(sqlite) as holder:
         if wrong == "a dead one's":
             innocent.kill()
             innocent.wait()
         here = Holder(innocent.pid, socket.gethostname(), "2026-11-21 12:00 UTC")
         path.write_text({"nobody's": "", "no text": "\0\xff what"}.get(wrong, str(here)))
         with pytest.raises(BusyError, match="fuser"):
-            StudyLock.acquire(path, "qe", IfHeld.TAKE_OVER)
+            StudyLock.acquire(sqlite, "qe", IfHeld.TAKE_OVER)
         assert holder.poll() is None
         assert wrong == "a dead one's" or innocent.poll() is None
         innocent.kill()

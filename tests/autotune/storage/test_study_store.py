@@ -11,7 +11,6 @@ from autotune.records.outcome import Outcome
 from autotune.records.series import Series
 from autotune.records.study import Run, State
 from autotune.storage.observation import Observation
-from autotune.storage.readable import HOLDER
 from autotune.storage.study_store import StudyStore, study_names
 from launchers import Usage
 from objectives.base import Answer, FailureKind
@@ -220,15 +219,6 @@ def test_a_new_trial_is_there_with_its_parameters_or_not_at_all(address):
     with pytest.raises(StorageError):
         add_trial(store, SPACE, OTHERS[0])
     assert len(optuna.load_study(study_name="paper", storage=address).trials) == 1
-
-
-@pytest.mark.slow
-def test_a_trial_names_the_coordinator_that_made_it(address):
-    for holder in ("", "one", "other"):
-        store = StudyStore.create(address, "paper", definition(SPACE), holder)
-        add_trial(store, SPACE, DEFAULT)
-    found = optuna.load_study(study_name="paper", storage=address).trials
-    assert [trial.user_attrs.get(HOLDER, "") for trial in found] == ["", "one", "other"]
 
 
 def test_another_environment_makes_another_study(address):

@@ -63,46 +63,45 @@ def far_from_greenwich(monkeypatch):
 @pytest.mark.usefixtures("far_from_greenwich")
 def test_optuna_reads_what_was_made_and_told(address, table):
     before = datetime.now(UTC)
-    made = [*table.create([CONFIGURATION], KNOWN, {"holder": "me"}), *table.create([{"np": 1}], KNOWN, {})]
-    made += table.create([{}], KNOWN, {"list": [1, 2.5, None]})
+    made = [*table.create([CONFIGURATION], KNOWN), *table.create([{"np": 1}], KNOWN)]
+    made += table.create([{}], KNOWN)
     assert [number for number, _ in made] == [0, 1, 2]
     assert [trial.state for trial in read(address)] == [TrialState.RUNNING] * 3
     table.tell({trial_id: told for (_, trial_id), told in zip(made, ENDS, strict=True)})
     first, second, third = read(address)
     assert first.params == CONFIGURATION
     assert first.distributions == {name: KNOWN[name] for name in CONFIGURATION}
-    assert (first.state, first.value, first.user_attrs) == (TrialState.COMPLETE, 2.5, {"holder": "me"})
+    assert (first.state, first.value, first.user_attrs) == (TrialState.COMPLETE, 2.5, {})
     assert (second.state, second.value, second.user_attrs) == (TrialState.PRUNED, None, {BOUND: 3.0})
-    assert (third.state, third.params, third.user_attrs) == (TrialState.FAIL, {}, {"list": [1, 2.5, None]})
+    assert (third.state, third.params, third.user_attrs) == (TrialState.FAIL, {}, {})
     for trial in (first, second, third):
         assert before <= trial.datetime_start.astimezone() <= trial.datetime_complete.astimezone() <= datetime.now(UTC)
 
 
 def test_trials_that_are_made_together_are_as_if_made_one_by_one(address, table):
-    assert table.create([], KNOWN, {}) == []
+    assert table.create([], KNOWN) == []
     wanted = [CONFIGURATION, {"np": 1}, {}]
-    made = table.create(wanted, KNOWN, {"holder": "me"})
+    made = table.create(wanted, KNOWN)
     stored = read(address)
     assert made == [(trial.number, trial._trial_id) for trial in stored]
     assert [trial.number for trial in stored] == [0, 1, 2]
     assert [trial.params for trial in stored] == wanted
-    assert [trial.user_attrs for trial in stored] == [{"holder": "me"}] * 3
 
 
 def test_optunas_trials_and_these_are_numbered_together(address, study, table):
     assert study.ask().number == 0
-    assert table.create([CONFIGURATION], KNOWN, {})[0][0] == 1
+    assert table.create([CONFIGURATION], KNOWN)[0][0] == 1
     trial = study.ask()
     assert trial.number == 2
     assert trial.suggest_int("np", 1, 8) in range(1, 9)
     other = optuna.create_study(storage=storage_of(study), study_name="other")
     assert other.ask().number == 0
-    assert table.create([CONFIGURATION], KNOWN, {})[0][0] == 3
+    assert table.create([CONFIGURATION], KNOWN)[0][0] == 3
 
 
 def test_the_first_word_stands(address, study, table):
-    ((_, first),) = table.create([CONFIGURATION], KNOWN, {})
-    ((_, second),) = table.create([CONFIGURATION], KNOWN, {})
+    ((_, first),) = table.create([CONFIGURATION], KNOWN)
+    ((_, second),) = table.create([CONFIGURATION], KNOWN)
     study.tell(0, 7.0)
     table.tell({first: ENDS[1], second: ENDS[0]})
     table.tell({first: ENDS[2], second: ENDS[1]})
@@ -113,7 +112,8 @@ def test_the_first_word_stands(address, study, table):
 
 
 def test_who_was_killed_before_the_last_word_has_it_once_more(address, study, table):
-    ((_, trial_id),) = table.create([CONFIGURATION], KNOWN, {BOUND: 2.0})
+    ((_, trial_id),) = table.create([CONFIGURATION], KNOWN)
+    storage_of(study).set_trial_user_attr(trial_id, BOUND, 2.0)
     table.tell({trial_id: ENDS[1]})
     (trial,) = read(address)
     assert (trial.state, trial.user_attrs) == (TrialState.PRUNED, {BOUND: 3.0})
@@ -122,7 +122,7 @@ def test_who_was_killed_before_the_last_word_has_it_once_more(address, study, ta
 @pytest.mark.slow
 def test_many_are_told_at_once(address, study):
     table = trial_table(storage_of(study), study._study_id)
-    ids = [table.create([{"np": 1 + number % 8}], KNOWN, {})[0][1] for number in range(1100)]
+    ids = [table.create([{"np": 1 + number % 8}], KNOWN)[0][1] for number in range(1100)]
     table.tell({trial_id: TrialEnding(TrialState.COMPLETE, value=float(trial_id)) for trial_id in ids})
     assert [trial.value for trial in read(address)] == [float(trial_id) for trial_id in ids]
     table.tell({})
@@ -132,7 +132,7 @@ def test_who_writes_at_the_same_time_gets_numbers_of_their_own(address, study):
     def work(_):
         storage = connect(address)
         table = trial_table(storage, study._study_id)
-        return [table.create([CONFIGURATION], KNOWN, {})[0][0] for _ in range(20)]
+        return [table.create([CONFIGURATION], KNOWN)[0][0] for _ in range(20)]
 
     with ThreadPoolExecutor(3) as pool:
         found = [number for numbers in pool.map(work, range(3)) for number in numbers]

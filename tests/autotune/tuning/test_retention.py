@@ -12,7 +12,6 @@ from autotune.cli import removal
 from autotune.errors import BusyError, ExitCode
 from autotune.records.series import Series
 from autotune.scheduling.checkpoints import Checkpoints
-from autotune.storage.address import lock_path
 from autotune.storage.readable import DEFINITION
 from autotune.storage.study_lock import StudyLock
 from autotune.tuning.rereading import reread
@@ -164,7 +163,7 @@ def test_a_paused_trial_keeps_its_folders_as_long_as_it_has_a_checkpoint(study):
 
 
 def test_a_study_that_somebody_works_on_or_with_queued_jobs_is_left_alone(study):
-    with_lock = StudyLock.acquire(lock_path(study.url, "mine"), "mine")
+    with_lock = StudyLock.acquire(study.url, "mine")
     assert isinstance(runs(study, *OLD).exception, BusyError)
     with_lock.release()
     study.store.leases("node:1:abc").take("00009", {"scheduler": "slurm"}, "slurm:17")

@@ -259,7 +259,7 @@ class AskAndTell(Session):
 
 
 class AskAndTellOnServer(OnServer, AskAndTell):
-    """The same with its storage in PostgreSQL, where other coordinators may be."""
+    """The same with its storage in PostgreSQL."""
 
     name = "ask-tell-postgresql"
 

@@ -36,8 +36,6 @@ KNOWN = (
     Known("tmp/autotune-asktell-", False, "a disk that fails for ever lets nothing be removed; the next one sweeps it"),
     Known(r"(tmp/)?[a-z0-9_]{8}$", False, "on such a disk, too: by such a file Python looks for a temporary folder"),
     Known("tmp/", True, "a temporary folder of a process that was killed: the system's own cleaning takes it"),
-    Known("lease role:", False, "a study that is done is not written to; who plays the part next takes it over"),
-    Known("lease tuner:", True, "as a part, or was cut off; the next tuner of a study that is not done removes it"),
     Known(r"autotune\.db-", False, "what SQLite keeps beside its file while a reader is there"),
 )
 
@@ -85,7 +83,7 @@ def state(url: str, *, ended: bool = True) -> dict[str, Any]:
         "broken": broken,
         "runs": [[run.started, run.job.get("folder"), _run(run)] for run in runs],
         "unfounded": [t.number for t in store.trials() if t.settled and not t.runs],
-        "leases": [lease.place for lease in store.leases("").all()],
+        "leases": [lease.place for lease in store.leases().all()],
         "result": _result(store) if ended else None,
     }
 
@@ -173,11 +171,7 @@ def _left(folder: Path, after: dict[str, Any]) -> Iterator[str]:
     yield from (f"tmp/{name}" for name in _names(folder / "tmp"))
     runs = folder / _RUNS
     own = {Path(place) for _, place, _ in after.get("runs", []) if place} | {runs / "plan", runs / RUNS_LOCK}
-    for path in map(runs.joinpath, _names(runs)):
-        # Where several coordinators may share a study, each has a folder around those of its runs.
-        inside = [path / name for name in _names(path)] if path not in own else []
-        around = any(place.parent == path for place in own)
-        yield from (str(each.relative_to(folder)) for each in (inside if around else [path]) if each not in own)
+    yield from (str(path.relative_to(folder)) for path in map(runs.joinpath, _names(runs)) if path not in own)
 
 
 def _names(folder: Path) -> list[str]:

@@ -1,0 +1,200 @@
+"""The session lease: a row that holds a study on a server, where no lock file can be seen by all hosts.
+
+A thread renews the row while the session lives. Its holder is dead if it was a process of this host that is no more, or
+if it has been silent for three minutes by the server's clock, since hosts differ. Whatever a session writes of runs it
+writes in a transaction that checks the row: one that was only away and was taken for dead stores nothing any more.
+"""
+
+import os
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.exc import IntegrityError
+
+from autotune.errors import BusyError, StorageError
+from autotune.lockfile import Holder
+from autotune.storage.connection import storage_errors
+from autotune.storage.leases import LEASES, SESSIONS
+from autotune.storage.opening import opened
+from autotune.storage.run_log import SqlRunLog
+from launchers.process_tree import start_time
+
+SILENT_S = 180.0
+"""A holder that was not heard of for so long is taken for dead."""
+
+_BEAT_S = 10.0
+# The server may just be back: a holder that lives renews its row within this time.
+_ANOTHER_BEAT_S = 3 * _BEAT_S
+
+
+class SessionLease:
+    """The row of one study, which a session takes, renews and gives up."""
+
+    def __init__(self, url: str, study: str, sleep: Callable[[float], None] = time.sleep) -> None:
+        """Open the storage at `url`, and make its tables if they are not there.
+
+        Raises:
+            StorageError: it cannot be used.
+        """
+        self._url, self._study, self._sleep = url, study, sleep
+        with storage_errors(url):
+            self._engine = opened(url, SqlRunLog.create_table).engine
+        self._now_s = _now_s(self._engine)
+        self._own = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(6)}"
+        self._lost = False
+        self._over = threading.Event()
+        self._beating: threading.Thread | None = None
+
+    def lock(self) -> bool:
+        """Take the row, also from a holder that is dead; False if another one holds the study."""
+        with storage_errors(self._url):
+            row = self._row()
+            taken = self._inserted() if row is None else self._is_dead(row) and self._taken_from(row)
+        if taken:
+            self._beating = threading.Thread(target=self._beat, name=f"session of {self._study}", daemon=True)
+            self._beating.start()
+        return taken
+
+    def sign(self) -> None:
+        """Do nothing: the row names its holder from the start."""
+
+    def holder(self) -> Holder | None:
+        """Return who holds the study; None if nobody does."""
+        with storage_errors(self._url):
+            row = self._row()
+        return None if row is None or self._has_ended(row.record) else _holder(row.record)
+
+    def is_held_by(self, pid: int) -> bool:
+        """Whether the holder is this process of this host."""
+        with storage_errors(self._url):
+            row = self._row()
+        return row is not None and bool(row.record["pid"] == pid) and _is_seen_here(row.record)
+
+    def unclear(self, holder: Holder | None) -> str:
+        """Say what to do where no process can be asked to stop."""
+        who = holder or "another process"
+        return f"by {who}, which cannot be seen from here: stop it where it runs, and use the same command again"
+
+    def fence(self, connection: sa.Connection) -> None:
+        """Check with a transaction that the study is still held.
+
+        Raises:
+            BusyError: another session has taken it over.
+        """
+        if not self._renewed(connection):
+            self._lost = True
+            self.check()
+
+    def check(self) -> None:
+        """Check that the study is still held, as far as this process has heard.
+
+        Raises:
+            BusyError: another session has taken it over.
+        """
+        if not self._lost:
+            return
+        holder = None
+        with suppress(StorageError):
+            holder = self.holder()
+        msg = (
+            f"study {self._study!r} was taken over by {holder or 'another process'}: this one was not heard of for "
+            f"{SILENT_S / 60:.0f} minutes; what it stored stays"
+        )
+        raise BusyError(msg)
+
+    def close(self) -> None:
+        """Give the study up, if it is held."""
+        self._over.set()
+        if self._beating is not None:
+            self._beating.join()
+            with suppress(StorageError), storage_errors(self._url), self._engine.begin() as connection:
+                connection.execute(sa.delete(LEASES).where(self._is_ours, LEASES.c.holder == self._own))
+        self._engine.dispose()
+
+    @property
+    def _is_ours(self) -> sa.ColumnElement[bool]:
+        return sa.and_(LEASES.c.study == SESSIONS, LEASES.c.place == self._study)
+
+    def _row(self) -> Any:  # noqa: ANN401  a row of the table
+        wanted = sa.select(LEASES, (self._now_s - LEASES.c.heartbeat_s).label("age_s")).where(self._is_ours)
+        with self._engine.connect() as connection:
+            return connection.execute(wanted).one_or_none()
+
+    def _inserted(self) -> bool:
+        row = {"study": SESSIONS, "place": self._study, "holder": self._own, "record": _this_process()}
+        try:
+            with self._engine.begin() as connection:
+                connection.execute(sa.insert(LEASES).values(heartbeat_s=self._now_s, **row))
+        except IntegrityError:
+            return False
+        return True
+
+    def _taken_from(self, row: Any) -> bool:  # noqa: ANN401
+        taking = (
+            sa.update(LEASES)
+            .where(self._is_ours, LEASES.c.holder == row.holder, LEASES.c.heartbeat_s == row.heartbeat_s)
+            .values(holder=self._own, record=_this_process(), heartbeat_s=self._now_s)
+        )
+        with self._engine.begin() as connection:
+            return connection.execute(taking).rowcount == 1
+
+    def _is_dead(self, row: Any) -> bool:  # noqa: ANN401
+        if self._has_ended(row.record):
+            return True
+        if row.age_s < SILENT_S:
+            return False
+        self._sleep(_ANOTHER_BEAT_S)
+        again = self._row()
+        return again is None or (again.holder, again.heartbeat_s) == (row.holder, row.heartbeat_s)
+
+    @staticmethod
+    def _has_ended(record: dict[str, Any]) -> bool:
+        """Whether the holder was a process that could be seen here, and is no more."""
+        return _is_seen_here(record) and bool(start_time(record["pid"]) != record["started"])
+
+    def _renewed(self, connection: sa.Connection) -> bool:
+        renewing = sa.update(LEASES).where(self._is_ours, LEASES.c.holder == self._own)
+        return connection.execute(renewing.values(heartbeat_s=self._now_s)).rowcount == 1
+
+    def _beat(self) -> None:
+        while not self._lost and not self._over.wait(_BEAT_S):
+            # A storage that is away is tried again.
+            with suppress(StorageError), storage_errors(self._url), self._engine.begin() as connection:
+                self._lost = not self._renewed(connection)
+
+
+def _this_process() -> dict[str, Any]:
+    seen = {"sees": _sees(), "started": start_time(os.getpid())}
+    return asdict(Holder.this()) | seen
+
+
+def _holder(record: dict[str, Any]) -> Holder:
+    return Holder(record["pid"], record["host"], record["since"], record["work"])
+
+
+def _is_seen_here(record: dict[str, Any]) -> bool:
+    return bool(record["host"] == socket.gethostname() and record["sees"] == _sees())
+
+
+def _sees() -> str:
+    """Return which processes this one sees by their numbers: those of one boot of a host, and of one namespace.
+
+    Containers may have the host name of one another, and numbers of their own.
+    """
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
+
+
+def _now_s(engine: sa.Engine) -> sa.ColumnElement[float]:
+    """Return the server's clock, in seconds since 1970: that of the moment, not of the transaction's begin."""
+    if engine.dialect.name == "postgresql":
+        return sa.literal_column("CAST(extract(epoch FROM clock_timestamp()) AS double precision)", sa.Double)
+    return sa.func.unix_timestamp(sa.func.now(6), type_=sa.Double)
