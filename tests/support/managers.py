@@ -1,6 +1,6 @@
 """The runs of a session without a session: a run manager around a fake executor."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from autotune.coordination.run_factory import RunFactory
@@ -26,7 +26,6 @@ def managed(
     whole: Segment | None = None,
     retries: int = 2,
     scheduler: str = "",
-    stored: Callable[[int], int] = lambda _: 0,
     session: Mapping[str, str] | None = None,
 ) -> RunManager:
     """Return the manager of runs of the paper objective on 64 cores, unless told otherwise."""
@@ -35,7 +34,7 @@ def managed(
         pool or CorePool(range(64)),
         RunFactory(objective or PaperObjective(), folder, whole=whole, retries=retries),
         gate or RunGate(jobs_stay=bool(scheduler)),
-        RunRegistry(executor, scheduler=scheduler, stored=stored),
+        RunRegistry(executor, scheduler=scheduler),
         display or ListDisplay(),
         session=session or {},
     )

@@ -42,7 +42,7 @@ def ended(affinity, outcome=None):
 
 def in_flight(folder, name="00002", series=TUNING):
     task = Task(2, Job(("paper",), folder / name, name=name), PaperObjective())
-    return RunInFlight(PlannedRun(task, Purpose({}, 2, series)), "")
+    return RunInFlight(PlannedRun(task, Purpose({}, 2, series)), "", {})
 
 
 def begun(folder, name, affinity, ended_after_s=None):

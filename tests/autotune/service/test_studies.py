@@ -63,7 +63,7 @@ def test_a_study_that_runs_from_a_command_line_is_not_thrown_away(studies, sqlit
 
 def test_a_study_with_jobs_in_a_queue_is_not_thrown_away(studies, sqlite):
     store = StudyStore.create(sqlite, "mine", definition(small_space()))
-    store.leases("node:1:abc").take("00003", {"scheduler": "slurm"}, "slurm:17")
+    store.leases().take({"00003": ({"scheduler": "slurm"}, "slurm:17")})
     with pytest.raises(BusyError, match="'mine' has 1 job in a queue"):
         studies.delete("mine")
     assert [brief.name for brief in studies.briefs()] == ["mine"]

@@ -20,8 +20,8 @@ from tests.support.stored import add_trial
 SPACE = small_space()
 
 
-def made(address, name="mine", holder=""):
-    return StudyStore.create(address, name, definition(SPACE), holder)
+def made(address, name="mine"):
+    return StudyStore.create(address, name, definition(SPACE))
 
 
 def test_the_version_is_another_with_every_change_and_with_nothing_else(address):

@@ -247,9 +247,9 @@ def test_what_was_measured_is_never_forgotten_for_another_command(study):
         study.read(argv=study.options["argv"])
 
 
-def test_nothing_is_forgotten_while_somebody_works_on_it(study):
+def test_nothing_is_forgotten_while_jobs_of_it_are_in_a_queue(study):
     study.options = {**OPTIONS, "argv": ["true", "-x", "{x}"]}
-    study.store.leases("node:1:abc").take("00000", {})
+    study.store.leases().take({"00000": ({}, None)})
     begin_anew(study.url, "mine", study.prepared.definition, print)
     assert stored_names(study.url) == ["mine"]
 

@@ -130,7 +130,7 @@ def test_a_folder_that_is_another_runs_by_now_stays(study):
 
 def test_a_leased_run_keeps_its_folder(study):
     folder = study.folder / "autotune-runs" / "mine" / "00003"
-    study.store.leases("gone:1:abc").take("00003", {"job": {"folder": str(folder)}})
+    study.store.leases().take({"00003": ({"job": {"folder": str(folder)}}, None)})
     runs(study, *OLD, "--all")
     assert folders(study) == ["00003", "00004"]
 
@@ -166,7 +166,7 @@ def test_a_study_that_somebody_works_on_or_with_queued_jobs_is_left_alone(study)
     with_lock = StudyLock.acquire(study.url, "mine")
     assert isinstance(runs(study, *OLD).exception, BusyError)
     with_lock.release()
-    study.store.leases("node:1:abc").take("00009", {"scheduler": "slurm"}, "slurm:17")
+    study.store.leases().take({"00009": ({"scheduler": "slurm"}, "slurm:17")})
     assert isinstance(runs(study, *OLD).exception, BusyError)
     assert folders(study) == ALL
 
