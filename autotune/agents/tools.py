@@ -8,7 +8,7 @@ from typing import Any
 from autotune.agents import arguments as given
 from autotune.agents.budgets import AgentBudgets
 from autotune.client import Client, ServiceError
-from autotune.lockfile import temporary_folder
+from autotune.held_folders import temporary_folder
 from autotune.service.scopes import Scope
 
 Json = Any

@@ -21,10 +21,10 @@ from autotune.asktell.work_queue import WorkQueue
 from autotune.coordination.session_settings import SessionSettings
 from autotune.display.console import Status
 from autotune.errors import AutotuneError, CannotRunHereError, NothingWorkedError, StorageError
-from autotune.lockfile import temporary_folder
+from autotune.held_folders import temporary_folder
+from autotune.locks import IfHeld
 from autotune.machines.this_machine import this_machine
 from autotune.statistics.standings import Standings
-from autotune.storage.study_lock import IfHeld
 from autotune.studyfile import StudyFile
 from launchers.local import local_launcher
 

@@ -11,8 +11,8 @@ import typer
 from autotune.cli.options import DEFAULT_STORAGE
 from autotune.durations import parse_duration_s
 from autotune.errors import ExitCode, is_interrupt
+from autotune.locks import IfHeld
 from autotune.storage import address
-from autotune.storage.study_lock import IfHeld
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -12,7 +12,7 @@ from autotune.batch.launchers_here import LOCAL
 from autotune.cli.common import duration_s, if_held
 from autotune.cli.study_options import StudyOptions, Switch
 from autotune.errors import StudyFileError
-from autotune.storage.study_lock import IfHeld
+from autotune.locks import IfHeld
 
 if TYPE_CHECKING:
     from autotune.studyfile import StudyFile

@@ -8,7 +8,7 @@ from autotune.comparison.duets import Duets, TooShortError
 from autotune.comparison.slowdown import Slowdown, slowdowns
 from autotune.comparison.time_left import run_s
 from autotune.coordination.run_manager import RunManager
-from autotune.lockfile import temporary_folder
+from autotune.held_folders import temporary_folder
 from autotune.records.series import Series
 from autotune.records.study import TrialRecord
 from autotune.statistics.verdict import PairsMode, Verdict

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autotune.coordination.lease_record import LeaseRecord
+from autotune.locks import IfHeld
 from autotune.storage.leases import Lease, LeaseBook
-from autotune.storage.study_lock import IfHeld, StudyLock
+from autotune.storage.study_lock import StudyLock
 from autotune.storage.study_store import StudyStore
 from launchers import BatchQueue, EndReason, JobState, JobStatus
 from launchers.batch import BatchLauncher

@@ -9,12 +9,12 @@ from autotune.display.console import Display
 from autotune.errors import BusyError, NothingWorkedError, StorageError
 from autotune.execution.batch_executor import BatchExecutor
 from autotune.execution.card_pool import CardPool, MachinePool
-from autotune.execution.core_pool import CoreClaim, CorePool, Pool, when_free, work_on
+from autotune.execution.core_pool import CoreClaim, CorePool, Pool, work_on
 from autotune.execution.executor import Executor
-from autotune.lockfile import LockFile
+from autotune.locks import IfHeld, LockFile, when_free
 from autotune.storage.address import shown
 from autotune.storage.leases import LeaseBook
-from autotune.storage.study_lock import IfHeld, StudyLock
+from autotune.storage.study_lock import StudyLock
 from autotune.storage.study_store import StudyStore
 from launchers import Resources
 from launchers.placement import taken

@@ -9,10 +9,10 @@ from autotune.coordination.deadline import Deadline
 from autotune.durations import parse_duration_s
 from autotune.errors import StudyFileError
 from autotune.execution.signals import Pause
+from autotune.locks import IfHeld
 from autotune.machines.facts import Facts
 from autotune.machines.this_machine import Machine
 from autotune.storage.address import state_folder
-from autotune.storage.study_lock import IfHeld
 from launchers import BatchQueue, Launcher
 
 if TYPE_CHECKING:

@@ -15,11 +15,12 @@ from autotune.coordination.session_settings import RUNS_LOCK, default_runs
 from autotune.errors import BusyError, StorageError
 from autotune.execution.run_folder import is_of
 from autotune.files import discard, sweep_discarded
+from autotune.locks import held_by_another
 from autotune.records.study import Run
 from autotune.scheduling.checkpoints import Checkpoints
 from autotune.storage.address import place, shown
 from autotune.storage.studies import StoredStudies
-from autotune.storage.study_lock import StudyLock, held_by_another, study_holder
+from autotune.storage.study_lock import StudyLock, study_holder
 from autotune.storage.study_store import StudyStore, study_names
 
 

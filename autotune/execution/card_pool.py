@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from autotune.errors import BusyError, CannotRunHereError
-from autotune.execution.core_pool import CorePool, WaitBy, when_free
+from autotune.execution.core_pool import CorePool
 from autotune.execution.user_folder import user_folder
-from autotune.lockfile import LockFile
+from autotune.locks import HeldError, LockFile, WaitBy, when_free
 from autotune.machines.cards import find_cards
 from launchers import Resources
 from launchers.card import Card
@@ -83,13 +83,10 @@ class CardPool:
         self.close()
         others = []
         for card in cards:
-            lock = self._opened(card)
-            if lock.lock():
-                lock.sign(self._work)
-                self._locks[card] = lock
-            else:
-                others.append(str(lock.holder() or "another process"))
-                lock.close()
+            try:
+                self._locks[card] = self._held(card)
+            except HeldError as held:
+                others.append(str(held))
         if len(self._locks) < min(count, len(cards)):
             free = len(self._locks)
             self.close()
@@ -101,10 +98,10 @@ class CardPool:
             raise BusyError(msg)
         self._free, self._most = [*self._locks], len(cards)
 
-    def _opened(self, card: Card) -> LockFile:
+    def _held(self, card: Card) -> LockFile:
         path = (self._folder or user_folder()) / f"card-{card.vendor}-{card.name or 'any'}.lock"
         try:
-            return LockFile.open(path)
+            return LockFile.hold(path, self._work)
         except OSError as error:
             self.close()
             msg = f"cannot lock a GPU by {path}: {error.strerror}"

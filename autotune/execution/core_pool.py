@@ -5,23 +5,16 @@ Within a study a pool hands them out; between studies of one user on one machine
 
 import getpass
 import os
-import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol, Self, TypeVar
+from typing import Protocol, Self
 
 from autotune.errors import BusyError, CannotRunHereError
 from autotune.execution.user_folder import user_folder
-from autotune.lockfile import HeldError, LockFile
+from autotune.locks import HeldError, LockFile, WaitBy, when_free
 from launchers import Resources
 from launchers.cpus import threads_of
-
-Claimed = TypeVar("Claimed")
-WaitBy = Callable[[str], None]
-"""Tells a user for whom a session waits."""
-
-_POLL_S = 0.5
 
 
 def work_on(study: str) -> str:
@@ -31,25 +24,6 @@ def work_on(study: str) -> str:
     except (OSError, KeyError):  # a container may have no name for this user
         user = str(os.getuid())
     return f"study {study!r} of {user} in {Path.cwd()}"
-
-
-def when_free(claim: Callable[[], Claimed], wait_by: WaitBy | None) -> Claimed:
-    """Return what `claim` returns; with `wait_by`, wait until nobody else has it, and tell it for whom.
-
-    Raises:
-        BusyError: somebody else has it.
-    """
-    told = ""
-    while True:
-        try:
-            return claim()
-        except BusyError as error:
-            if wait_by is None:
-                raise
-            if str(error) != told:
-                wait_by(f"waiting (Ctrl-C leaves): {error}")
-                told = str(error)
-        time.sleep(_POLL_S)
 
 
 class Pool(Protocol):

@@ -39,7 +39,7 @@ from autotune.execution.ray_node import answers
 from autotune.execution.signals import stop_at_sigterm
 from autotune.execution.task import Task, run_task
 from autotune.execution.user_folder import RAY_FOLDER, user_folder
-from autotune.lockfile import held_folder
+from autotune.held_folders import held_folder
 from autotune.machines.this_machine import Machine
 from autotune.records.outcome import Outcome
 from launchers import Launcher

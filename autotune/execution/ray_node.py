@@ -22,7 +22,7 @@ from autotune.errors import CannotRunHereError
 from autotune.execution.ray_access import with_token, write_token
 from autotune.execution.user_folder import RAY_FOLDER, private_folder, user_folder
 from autotune.files import replace_file
-from autotune.lockfile import held_folder
+from autotune.held_folders import held_folder
 from autotune.machines.this_machine import this_machine
 from launchers.local import end_with_this_process
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from autotune.lockfile import temporary_folder
+from autotune.held_folders import temporary_folder
 from autotune.machines import rank
 from autotune.machines.figure import Figure, best, middle
 from launchers.base import LaunchError

@@ -12,7 +12,7 @@ from typing import Any
 from autotune import studyfile
 from autotune.errors import AutotuneError, CannotRunHereError, StudyFileError
 from autotune.execution.task import run_job
-from autotune.lockfile import temporary_folder
+from autotune.held_folders import temporary_folder
 from autotune.machines.this_machine import Machine
 from autotune.planning.duets import fallback, halves_of, no_duet, refusal
 from autotune.planning.idle_rules import idle_rules

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from autotune.execution.run_folder import output_in
 from autotune.execution.task import run_job
-from autotune.lockfile import temporary_folder
+from autotune.held_folders import temporary_folder
 from autotune.machines.this_machine import Machine
 from autotune.studyfile import StudyFile
 from launchers import EndReason, Launcher, LaunchError, Usage

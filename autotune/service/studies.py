@@ -10,6 +10,7 @@ from typing import Any
 from autotune.coordination.upkeep import unused
 from autotune.display.status_file import ENDED, STARTING
 from autotune.errors import BusyError, StorageError, StudyFileError
+from autotune.locks import works_here
 from autotune.pictures import Chart
 from autotune.records.labels import Labels
 from autotune.results.estimate import Estimate
@@ -25,7 +26,6 @@ from autotune.service.problems import ProblemError
 from autotune.service.study_manager import ReadOnlyManager, StudyManager
 from autotune.service.summaries import StudySummaries, detail_of, file_name
 from autotune.storage.address import lock_path
-from autotune.storage.study_lock import works_here
 from autotune.storage.study_store import StudyStore
 from autotune.supervision import DesiredState, NameTakenError, Order, StateName, StudyState, StudySupervisor, Task
 

@@ -20,7 +20,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
 from autotune.errors import BusyError, StorageError
-from autotune.lockfile import Holder
+from autotune.locks import Holder
 from autotune.storage.connection import storage_errors
 from autotune.storage.leases import LEASES, SESSIONS
 from autotune.storage.opening import opened

@@ -5,13 +5,12 @@ import signal
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from enum import StrEnum
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Protocol, Self
 
 from autotune.errors import BusyError, StorageError
-from autotune.lockfile import Holder, LockFile
+from autotune.locks import Holder, IfHeld, LockFile, has_open, held_by_another, lock
 from autotune.storage.address import lock_path, sqlite_path
 
 if TYPE_CHECKING:
@@ -23,14 +22,6 @@ _POLL_S = 0.5
 _GLANCES = 6
 _SIGNING_S = 2.0
 """How long who has just locked the file may take to write its name into it, on a busy machine."""
-
-
-class IfHeld(StrEnum):
-    """What to do when somebody else holds the study."""
-
-    LEAVE = "leave"
-    WAIT = "wait"
-    TAKE_OVER = "take over"
 
 
 class _Seat(Protocol):
@@ -85,11 +76,11 @@ class _FileSeat:
         Raises:
             StorageError: its file system has no locks.
         """
-        return _locked(self._file, self._path)
+        return lock(self._file, self._path)
 
     def is_held_by(self, pid: int) -> bool:
         """Whether a process of this host has the file open."""
-        return _has_open(pid, self._file.stat())
+        return has_open(pid, self._file.stat())
 
     def unclear(self, holder: Holder | None) -> str:
         """Say how to find who has the file open."""
@@ -183,49 +174,6 @@ def study_holder(url: str, study: str) -> str | None:
     finally:
         seat.close()
     return None if holder is None or holder.is_here else str(holder)
-
-
-def held_by_another(path: Path) -> str | None:
-    """Return the process that holds a lock file, in words; None if it is free, or held by this process."""
-    try:
-        file = LockFile.open(path, create=False)
-    except OSError:
-        return None
-    try:
-        if _locked(file, path):
-            return None
-        holder = file.holder()
-        return None if holder is not None and holder.is_here else str(holder or "another process")
-    finally:
-        file.close()
-
-
-def works_here(path: Path) -> Holder | None:
-    """Return the process of this host that holds a lock file, without taking it from whoever wants it now.
-
-    None if nobody does, it is this process, or that cannot be seen: processes of other users do not show their files.
-    """
-    try:
-        file = LockFile.open(path, create=False)
-    except OSError:
-        return None
-    try:
-        holder = file.holder()
-        if holder is None or holder.host != socket.gethostname() or holder.is_here:
-            return None
-        return holder if _has_open(holder.pid, file.stat()) else None
-    except OSError:
-        return None
-    finally:
-        file.close()
-
-
-def _locked(file: LockFile, path: Path) -> bool:
-    try:
-        return file.lock()
-    except OSError as error:
-        msg = f"{path} cannot be locked ({error.strerror}); use --storage on a file system with locks"
-        raise StorageError(msg) from error
 
 
 def _holder(seat: _Seat) -> Holder | None:
@@ -325,12 +273,3 @@ def _process(pid: int) -> Iterator[int | None]:
         yield descriptor
     finally:
         os.close(descriptor)
-
-
-def _has_open(pid: int, lock: os.stat_result) -> bool:
-    for entry in Path(f"/proc/{pid}/fd").iterdir():
-        with suppress(OSError):
-            found = entry.stat()
-            if (found.st_dev, found.st_ino) == (lock.st_dev, lock.st_ino):
-                return True
-    return False

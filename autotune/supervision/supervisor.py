@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from autotune.errors import BusyError, StorageError
 from autotune.files import discard, sweep_discarded
-from autotune.lockfile import HeldError, LockFile
+from autotune.locks import HeldError, LockFile
 from autotune.studyfile import NAME
 from autotune.supervision.desired_state import DesiredState, Order
 from autotune.supervision.observed_state import StudyView, SupervisorMemory, look, state_and_message

@@ -22,7 +22,7 @@ from autotune.errors import CannotRunHereError, StorageError, StudyFileError
 from autotune.execution.halves import Halves
 from autotune.execution.user_folder import RAY_FOLDER, user_folder
 from autotune.files import sweep_discarded
-from autotune.lockfile import remove_abandoned, temporary_folder
+from autotune.held_folders import remove_abandoned, temporary_folder
 from autotune.machines.provenance import SessionFacts, session_facts
 from autotune.performance.measurements.dataset import measurements, setting_of
 from autotune.planning.duets import fallback, halves_of, no_duet, refusal

@@ -21,7 +21,7 @@ from autotune.errors import (
     StudyFileError,
     UnfinishedError,
 )
-from autotune.lockfile import temporary_folder
+from autotune.held_folders import temporary_folder
 from autotune.performance.measurements.dataset import measurements, setting_of
 from autotune.performance.rightsizing.right_size import RightSize
 from autotune.performance.warm_start import guide, warm_start

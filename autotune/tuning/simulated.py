@@ -13,7 +13,7 @@ from autotune.execution.core_pool import CorePool
 from autotune.execution.halves import Halves
 from autotune.execution.signals import Pause
 from autotune.execution.simulated_executor import SimulatedExecutor
-from autotune.lockfile import temporary_folder
+from autotune.held_folders import temporary_folder
 from autotune.studyfile import StudyFile
 from objectives.base import Plan
 

@@ -127,7 +127,7 @@ a folder beside the study for the Ray cluster of a pilot job
 are the system's (`flock`)
     autotune/storage/test_study_lock.py::test_a_second_one_is_told_who_where_and_since_when_and_what_to_do
 Their files are never reached through a link
-    autotune/test_lockfile.py::test_a_link_to_another_file_is_refused_and_the_file_stays
+    autotune/test_locks.py::test_a_link_to_another_file_is_refused_and_the_file_stays
 is used only if it is a folder of yours
     autotune/execution/test_user_folder.py::test_a_folder_that_others_may_enter_is_refused
 `--take-over` signals a process only if

@@ -17,7 +17,7 @@ from autotune.cli.options import AsJson
 from autotune.cli.removal import YesOption
 from autotune.cli.where import LauncherOption, SiteOption
 from autotune.errors import ExitCode
-from autotune.lockfile import TEMPORARY, abandoned_folders
+from autotune.held_folders import TEMPORARY, abandoned_folders
 from launchers.meters.here import meters_here
 from launchers.shared_memory import abandoned
 from objectives.kind import Program

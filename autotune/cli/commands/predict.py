@@ -29,7 +29,7 @@ from autotune.cli.options import (
 from autotune.cli.study_request import choose
 from autotune.errors import CannotRunHereError
 from autotune.formatting import shown
-from autotune.lockfile import temporary_folder
+from autotune.held_folders import temporary_folder
 
 if TYPE_CHECKING:
     from autotune.performance.predict import Question, Target

@@ -10,7 +10,7 @@ from autotune.cli.common import displayed, errors, output, print_json
 from autotune.cli.options import DEFAULT_STORAGE, AsJson, SetOption, Storage
 from autotune.errors import StudyFileError
 from autotune.formatting import listed
-from autotune.lockfile import temporary_folder
+from autotune.held_folders import temporary_folder
 from autotune.storage.address import sqlite_path, storage_url
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from autotune.cli.study_request import choose, launched_by
 from autotune.cli.where import LauncherOption, SiteOption
 from autotune.errors import CannotRunHereError, ExitCode
 from autotune.formatting import shown
-from autotune.lockfile import temporary_folder
+from autotune.held_folders import temporary_folder
 from autotune.storage.address import storage_url
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from autotune.cli.study_request import choose, launched_by
 from autotune.cli.where import CoresOption, LauncherOption, SiteOption, cluster_of, machine_and_launcher
 from autotune.errors import StudyFileError
 from autotune.formatting import with_derived, written
-from autotune.lockfile import temporary_folder
+from autotune.held_folders import temporary_folder
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -18,7 +18,7 @@ from autotune.cli.study_session import placed, tuned
 from autotune.cli.where import check_commands
 from autotune.errors import ExitCode
 from autotune.execution.signals import pausable
-from autotune.lockfile import temporary_folder
+from autotune.held_folders import temporary_folder
 
 if TYPE_CHECKING:
     from autotune.machines.this_machine import Machine

@@ -16,6 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection, MetaData, Table
 
 from autotune.errors import BusyError, StorageError
+from autotune.locks import held_by_another
 from autotune.records.series import Series
 from autotune.storage.address import shown, sqlite_path
 from autotune.storage.connection import changing, storage_errors, tables_engine
@@ -27,7 +28,6 @@ from autotune.storage.optuna_storage import check_optuna
 from autotune.storage.readable import AMENDED, DEFINITION, MARK
 from autotune.storage.run_log import RUNS, SqlRunLog, stored_keys
 from autotune.storage.schema import known_version
-from autotune.storage.study_lock import held_by_another
 
 _STUDIES, _TRIALS, _ATTRIBUTES = "studies", "trials", "study_user_attributes"
 

@@ -1,6 +1,5 @@
-"""Ask and tell over the ends of processes, and with several of them on one study."""
+"""Ask and tell over the ends of processes, and with many clients."""
 
-import json
 import os
 import signal
 import subprocess
@@ -12,7 +11,7 @@ import pytest
 
 from autotune.asktell import AskTell, FinishedError, LeaseConflictError, LeaseGoneError, RunReport
 from autotune.storage.study_store import StudyStore
-from tests.support.asking import ONCE, external, seconds, work
+from tests.support.asking import external, seconds, work
 
 pytestmark = pytest.mark.slow
 
@@ -26,14 +25,6 @@ study.tell(first.lease, RunReport(value=80.0))
 asked = [study.ask(lease_s=3600.0) for _ in range(3)]
 print(first.lease, *(one.lease for one in asked), flush=True)
 time.sleep(600)
-"""
-WORKS = """
-import json, sys
-from autotune.asktell import AskTell
-from tests.support.asking import external, work
-with AskTell.open(external(budget={"trials": 15}), sys.argv[1]) as study:
-    made = work(study, who=sys.argv[2])
-print(json.dumps([[one.trial, one.run, one.series] for one in made]))
 """
 
 
@@ -137,27 +128,3 @@ def test_many_clients_lose_nothing_and_double_nothing(address):
         assert run.outcome.metrics["time_s"] == seconds(asked.configuration)
     first = [asked.configuration for asked, _ in answered if not asked.series and asked.run == 0]
     assert len({tuple(sorted(one.items())) for one in first}) == len(first) == 18
-
-
-@pytest.mark.full
-@pytest.mark.timeout(280)
-def test_two_processes_share_a_study_on_a_server(postgresql):
-    working = [process(WORKS, postgresql, who) for who in ("one", "two")]
-    made = [json.loads(one.communicate(timeout=250)[0]) for one in working]
-    assert [one.returncode for one in working] == [0, 0]
-    both = Counter(tuple(one) for some in made for one in some)
-    assert both.most_common(1)[0][1] == 1, [one for one, count in both.items() if count > 1]
-    runs = stored(postgresql)
-    of_trials = Counter(run.trial for run in runs if run.series.is_tuning and run.trial)
-    assert of_trials.most_common(1)[0][1] == 1, (made, [(run.trial, run.job.get("folder")) for run in runs])
-    assert len({tuple(sorted(run.configuration.items())) for run in runs if run.series.is_tuning}) == 15
-    assert len(runs) == sum(both.values())
-
-
-def test_one_process_does_not_keep_what_nobody_asks_it_for(postgresql):
-    study = external(repeats=ONCE, budget={"trials": 4})
-    with AskTell.open(study, postgresql) as idle, AskTell.open(study, postgresql) as busy:
-        made = work(busy)
-        assert {asked.trial for asked in made if not asked.series} == {0, 1, 2, 3}
-        with pytest.raises(FinishedError):
-            idle.ask(wait_s=20.0)

@@ -5,16 +5,16 @@ from dataclasses import replace
 
 import pytest
 
+from autotune import locks
 from autotune.asktell.replies import Replies
 from autotune.asktell.work_queue import WorkQueue
 from autotune.coordination.resources import QueuePool, held, session_resources
 from autotune.coordination.session_settings import SessionSettings
 from autotune.errors import BusyError
-from autotune.execution import core_pool
 from autotune.execution.batch_executor import BatchExecutor
+from autotune.locks import IfHeld
 from autotune.machines.this_machine import this_machine
 from autotune.storage.leases import MemoryLeaseBook
-from autotune.storage.study_lock import IfHeld
 from launchers import Resources
 from launchers.batch import BatchLauncher
 from launchers.batch_systems.slurm import SLURM
@@ -73,7 +73,7 @@ def test_who_makes_no_runs_on_this_machine_starts_no_ray(tmp_path, monkeypatch, 
 def test_the_folder_of_runs_is_waited_for_where_a_session_waits(tmp_path, monkeypatch):
     first = held(settings_of(tmp_path, "a.db"), ListDisplay(), claim=True)
     first.__enter__()
-    monkeypatch.setattr(core_pool.time, "sleep", lambda _: first.__exit__(None, None, None))
+    monkeypatch.setattr(locks.time, "sleep", lambda _: first.__exit__(None, None, None))
     display = ListDisplay()
     with held(replace(settings_of(tmp_path, "b.db"), if_held=IfHeld.WAIT), display, claim=True):
         assert len(display.lines) == 1

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from autotune import locks
 from autotune.errors import BusyError, CannotRunHereError
 from autotune.execution import core_pool
 from autotune.execution.core_pool import CoreClaim
@@ -228,7 +229,7 @@ def test_the_run_of_a_check_waits_for_the_cores_if_it_is_to(tmp_path, monkeypatc
     (tmp_path / "a.toml").write_text(GOOD)
     assert isinstance(invoke("check", str(tmp_path / "a.toml"), "--run").exception, BusyError)
     # Whoever waits looks again after a while: by then the cores are free.
-    monkeypatch.setattr(core_pool, "time", SimpleNamespace(sleep=lambda _: claim.release()))
+    monkeypatch.setattr(locks, "time", SimpleNamespace(sleep=lambda _: claim.release()))
     ended = invoke("check", str(tmp_path / "a.toml"), "--run", "--wait")
     assert ended.exit_code == 0, ended.output
     assert "study 'melt'" in ended.output

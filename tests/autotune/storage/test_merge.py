@@ -34,7 +34,7 @@ def url_of(folder, name):
 def grown(store, count, seconds=2.0):
     """Add trials to a study; each has a configuration of its own."""
     for number in range(count):
-        add_trial(store, SPACE, CONFIGURATIONS[store.count_trials()], took(seconds + number))
+        add_trial(store, SPACE, CONFIGURATIONS[len(store.trials())], took(seconds + number))
 
 
 @pytest.fixture

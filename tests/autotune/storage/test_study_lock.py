@@ -13,9 +13,9 @@ from contextlib import contextmanager
 import pytest
 
 from autotune.errors import BusyError
-from autotune.lockfile import Holder, LockFile
+from autotune.locks import Holder, IfHeld, LockFile
 from autotune.storage.address import lock_path
-from autotune.storage.study_lock import IfHeld, StudyLock
+from autotune.storage.study_lock import StudyLock
 from tests.support.awk_study import held_session
 from tests.support.warm import autotune
 
@@ -23,7 +23,8 @@ pytestmark = pytest.mark.cores(1)
 
 HOLD = """
 import pathlib, signal, sys, time
-from autotune.storage.study_lock import IfHeld, StudyLock
+from autotune.locks import IfHeld
+from autotune.storage.study_lock import StudyLock
 
 url, if_held, when_asked = sys.argv[1:]
 lock = StudyLock.acquire(url, "qe", IfHeld[if_held], lambda line: print(line, flush=True))

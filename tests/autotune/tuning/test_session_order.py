@@ -10,7 +10,7 @@ from autotune.coordination.session_settings import SessionSettings
 from autotune.errors import BusyError, DifferentStudyError, StorageError
 from autotune.execution import core_pool
 from autotune.execution.core_pool import CoreClaim
-from autotune.lockfile import MARK
+from autotune.held_folders import MARK
 from autotune.machines.this_machine import this_machine
 from autotune.records.study import Run
 from autotune.storage.study_store import StudyStore

@@ -1,28 +1,40 @@
-"""Locks in the file system: files that one process holds at a time, and folders that end with their process."""
+"""Locks: files that one process holds at a time. Whoever is refused is told which process holds one, and since when.
+
+The system releases a file when its process ends, however it ends. No link is followed, and nothing is written over that
+is no lock file: where others may write, a name may lead to a file of this user.
+"""
 
 import errno
 import fcntl
 import os
 import re
-import shutil
 import socket
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+import time
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from enum import StrEnum
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
+
+from autotune.errors import BusyError, StorageError
+
+Claimed = TypeVar("Claimed")
+WaitBy = Callable[[str], None]
+"""Tells a user for whom a session waits."""
 
 _HOLDER = re.compile(r"process (\d+) on (\S+) since ([^\n]+?)(?:, (.+))?", re.DOTALL)
-
-TEMPORARY = "autotune-"
-"""The beginning of the names of all temporary folders."""
-
-MARK = ".autotune-folder"
-"""The file that tells a folder that is removed with its processes from one that a user named alike."""
-
 _BEGIN = b"process "
+_POLL_S = 0.5
+
+
+class IfHeld(StrEnum):
+    """What to do when another process holds a study, or what it needs."""
+
+    LEAVE = "leave"
+    WAIT = "wait"
+    TAKE_OVER = "take over"
 
 
 @dataclass(frozen=True)
@@ -137,105 +149,78 @@ class LockFile:
         os.close(self._descriptor)
 
 
-@contextmanager
-def held_folder(base: Path, prefix: str, name: str | None = None) -> Iterator[Path]:
-    """Provide a folder in `base` while the context lasts, which is removed when nobody holds it any more.
-
-    Such folders in `base` that begin with `prefix` and that nobody holds are removed: those of processes that were
-    killed. They are known by a file in them, since users name folders, too, and asked by their locks, since a process
-    of another container has no number here. Several processes may hold one that has a `name`.
+def when_free(claim: Callable[[], Claimed], wait_by: WaitBy | None) -> Claimed:
+    """Return what `claim` returns; with `wait_by`, wait until nobody else has it, and tell it for whom.
 
     Raises:
-        OSError: it cannot be made.
+        BusyError: somebody else has it.
     """
-    remove_abandoned(base, prefix)
-    folder, descriptor = _made_and_held(base, prefix, name)
-    try:
-        yield folder
-    finally:
-        os.close(descriptor)
-        _remove_unless_held(folder)
-
-
-@contextmanager
-def temporary_folder(purpose: str) -> Iterator[Path]:
-    """Provide a folder in the system's folder for temporary files; those that killed processes left are removed."""
-    with held_folder(Path(tempfile.gettempdir()), f"{TEMPORARY}{purpose}-") as folder:
-        yield folder
-
-
-def abandoned_folders(base: Path, prefix: str) -> list[Path]:
-    """Return the folders that `held_folder` made in `base` with this `prefix` and that no process holds."""
-    try:
-        names = sorted(entry.name for entry in os.scandir(base) if entry.name.startswith(prefix))
-    except OSError:
-        return []
-    return [base / name for name in names if _is_abandoned(base / name)]
-
-
-def remove_abandoned(base: Path, prefix: str) -> None:
-    """Remove the folders that `held_folder` made in `base` with this `prefix` and that no process holds."""
-    for folder in abandoned_folders(base, prefix):
-        _remove_unless_held(folder)
-
-
-def _made_and_held(base: Path, prefix: str, name: str | None) -> tuple[Path, int]:
+    told = ""
     while True:
-        if name is None:
-            folder = Path(tempfile.mkdtemp(prefix=prefix, dir=base))
-        else:
-            folder = base / f"{prefix}{name}"
-            with suppress(FileExistsError):
-                folder.mkdir(mode=0o700)
-        # Another process may have found it before it was held, and have removed it: before it is opened, or after.
         try:
-            descriptor = _opened(folder)
-        except FileNotFoundError:
-            continue
-        with suppress(OSError):  # a file system without locks: nobody takes it for abandoned there
-            fcntl.flock(descriptor, fcntl.LOCK_SH)
-        with suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(descriptor), folder.lstat()):
-                _mark(folder, descriptor)
-                return folder, descriptor
-        os.close(descriptor)
+            return claim()
+        except BusyError as error:
+            if wait_by is None:
+                raise
+            if str(error) != told:
+                wait_by(f"waiting (Ctrl-C leaves): {error}")
+                told = str(error)
+        time.sleep(_POLL_S)
 
 
-def _mark(folder: Path, descriptor: int) -> None:
+def lock(file: LockFile, path: Path) -> bool:
+    """Lock a file at `path`, beside a storage; False if another process has locked it.
+
+    Raises:
+        StorageError: its file system has no locks.
+    """
     try:
-        os.close(os.open(MARK, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600, dir_fd=descriptor))
-    except OSError:
-        os.close(descriptor)
-        with suppress(OSError):
-            folder.rmdir()
-        raise
+        return file.lock()
+    except OSError as error:
+        msg = f"{path} cannot be locked ({error.strerror}); use --storage on a file system with locks"
+        raise StorageError(msg) from error
 
 
-def _opened(folder: Path) -> int:
-    return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-
-
-def _is_abandoned(folder: Path, *, remove: bool = False) -> bool:
+def held_by_another(path: Path) -> str | None:
+    """Return the process that holds a lock file, in words; None if it is free, or held by this process."""
     try:
-        descriptor = _opened(folder)
+        file = LockFile.open(path, create=False)
     except OSError:
-        return False
+        return None
     try:
-        if os.fstat(descriptor).st_uid != os.getuid():
-            return False
-        # Its process may have been killed before it marked the folder.
-        names = os.listdir(descriptor)  # noqa: PTH208  by its descriptor
-        if names and MARK not in names:
-            return False
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if remove:
-            shutil.rmtree(folder, ignore_errors=True)
-    except OSError:
-        return False
+        if lock(file, path):
+            return None
+        holder = file.holder()
+        return None if holder is not None and holder.is_here else str(holder or "another process")
     finally:
-        os.close(descriptor)
-    return True
+        file.close()
 
 
-def _remove_unless_held(folder: Path) -> None:
-    _is_abandoned(folder, remove=True)
+def works_here(path: Path) -> Holder | None:
+    """Return the process of this host that holds a lock file, without taking it from whoever wants it now.
+
+    None if nobody does, it is this process, or that cannot be seen: processes of other users do not show their files.
+    """
+    try:
+        file = LockFile.open(path, create=False)
+    except OSError:
+        return None
+    try:
+        holder = file.holder()
+        if holder is None or holder.host != socket.gethostname() or holder.is_here:
+            return None
+        return holder if has_open(holder.pid, file.stat()) else None
+    except OSError:
+        return None
+    finally:
+        file.close()
+
+
+def has_open(pid: int, file: os.stat_result) -> bool:
+    """Whether a process of this host has a file open."""
+    for entry in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(OSError):
+            found = entry.stat()
+            if (found.st_dev, found.st_ino) == (file.st_dev, file.st_ino):
+                return True
+    return False

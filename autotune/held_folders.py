@@ -1,0 +1,119 @@
+"""Folders that end with the processes that hold them: each is locked, so that the next process knows which are left."""
+
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+TEMPORARY = "autotune-"
+"""The beginning of the names of all temporary folders."""
+
+MARK = ".autotune-folder"
+"""The file that tells a folder that is removed with its processes from one that a user named alike."""
+
+
+@contextmanager
+def held_folder(base: Path, prefix: str, name: str | None = None) -> Iterator[Path]:
+    """Provide a folder in `base` while the context lasts, which is removed when nobody holds it any more.
+
+    Such folders in `base` that begin with `prefix` and that nobody holds are removed: those of processes that were
+    killed. They are known by a file in them, since users name folders, too, and asked by their locks, since a process
+    of another container has no number here. Several processes may hold one that has a `name`.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    remove_abandoned(base, prefix)
+    folder, descriptor = _made_and_held(base, prefix, name)
+    try:
+        yield folder
+    finally:
+        os.close(descriptor)
+        _remove_unless_held(folder)
+
+
+@contextmanager
+def temporary_folder(purpose: str) -> Iterator[Path]:
+    """Provide a folder in the system's folder for temporary files; those that killed processes left are removed."""
+    with held_folder(Path(tempfile.gettempdir()), f"{TEMPORARY}{purpose}-") as folder:
+        yield folder
+
+
+def abandoned_folders(base: Path, prefix: str) -> list[Path]:
+    """Return the folders that `held_folder` made in `base` with this `prefix` and that no process holds."""
+    try:
+        names = sorted(entry.name for entry in os.scandir(base) if entry.name.startswith(prefix))
+    except OSError:
+        return []
+    return [base / name for name in names if _is_abandoned(base / name)]
+
+
+def remove_abandoned(base: Path, prefix: str) -> None:
+    """Remove the folders that `held_folder` made in `base` with this `prefix` and that no process holds."""
+    for folder in abandoned_folders(base, prefix):
+        _remove_unless_held(folder)
+
+
+def _made_and_held(base: Path, prefix: str, name: str | None) -> tuple[Path, int]:
+    while True:
+        if name is None:
+            folder = Path(tempfile.mkdtemp(prefix=prefix, dir=base))
+        else:
+            folder = base / f"{prefix}{name}"
+            with suppress(FileExistsError):
+                folder.mkdir(mode=0o700)
+        # Another process may have found it before it was held, and have removed it: before it is opened, or after.
+        try:
+            descriptor = _opened(folder)
+        except FileNotFoundError:
+            continue
+        with suppress(OSError):  # a file system without locks: nobody takes it for abandoned there
+            fcntl.flock(descriptor, fcntl.LOCK_SH)
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(descriptor), folder.lstat()):
+                _mark(folder, descriptor)
+                return folder, descriptor
+        os.close(descriptor)
+
+
+def _mark(folder: Path, descriptor: int) -> None:
+    try:
+        os.close(os.open(MARK, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600, dir_fd=descriptor))
+    except OSError:
+        os.close(descriptor)
+        with suppress(OSError):
+            folder.rmdir()
+        raise
+
+
+def _opened(folder: Path) -> int:
+    return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+
+
+def _is_abandoned(folder: Path, *, remove: bool = False) -> bool:
+    try:
+        descriptor = _opened(folder)
+    except OSError:
+        return False
+    try:
+        if os.fstat(descriptor).st_uid != os.getuid():
+            return False
+        # Its process may have been killed before it marked the folder.
+        names = os.listdir(descriptor)  # noqa: PTH208  by its descriptor
+        if names and MARK not in names:
+            return False
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if remove:
+            shutil.rmtree(folder, ignore_errors=True)
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True
+
+
+def _remove_unless_held(folder: Path) -> None:
+    _is_abandoned(folder, remove=True)
