@@ -17,7 +17,6 @@ from launchers import BatchQueue, Launcher
 
 if TYPE_CHECKING:
     from autotune.coordination.external_runs import ExternalExecutor
-    from autotune.execution.ray_executor import RayCluster
 
 STORAGE_PATIENCE = "AUTOTUNE_STORAGE_PATIENCE"
 
@@ -32,7 +31,7 @@ class SessionSettings:
     `runs` is the folder for the folders of its runs, `file` the study file. Runs are made on this `machine`; or, with a
     launcher of jobs, on the machine that the jobs get, of which somebody has described the `facts`. With `ray_address`
     they are made on the nodes of that Ray cluster, after it has `ray_nodes` of them; `machine` are then those nodes,
-    and `cluster` the cluster, once it is joined. All must have ended by the `deadline`; no run starts after a `pause`
+    once it is joined. All must have ended by the `deadline`; no run starts after a `pause`
     was asked for. With an `external` executor other programs make them. `retry_failed` makes failed trials run again,
     `tune_again` those that were measured on what was another machine in effect.
     """
@@ -47,7 +46,6 @@ class SessionSettings:
     ray_address: str | None = None
     ray_nodes: int = 1
     deadline: Deadline | None = None
-    cluster: "RayCluster | None" = None
     facts: Facts | None = None
     pause: Pause = field(default_factory=Pause)
     external: "ExternalExecutor | None" = None

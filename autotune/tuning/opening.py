@@ -8,10 +8,8 @@ from autotune.comparison.findings import standings_of
 from autotune.coordination.cleaner import cleaner
 from autotune.coordination.disturbances import Disturbances
 from autotune.coordination.kept_results import store_kept
-from autotune.coordination.nodes import LentNodes, Nodes
 from autotune.coordination.patience import expected_runs
-from autotune.coordination.quiet import QuietMachine
-from autotune.coordination.resources import held, leases_of, session_resources
+from autotune.coordination.places import Place, held, session_resources
 from autotune.coordination.run_factory import RunFactory
 from autotune.coordination.run_gate import RunGate
 from autotune.coordination.run_manager import RunManager
@@ -51,6 +49,7 @@ class Opened:
     study: StudyFile
     settings: SessionSettings
     lock: StudyLock
+    place: Place
     store: StudyStore
     prepared: Prepared
     facts: SessionFacts
@@ -90,12 +89,12 @@ def opened_study(
         raise StudyFileError(
             _EXTERNAL.format(name=study.name) if external is None else _NOT_EXTERNAL.format(study=study)
         )
-    with held(requested, display, claim=not replay) as study_held:
-        settings, cores = study_held.settings, study_held.cores
+    with held(requested, display, makes_runs=not replay) as (lock, place):
+        settings = place.settings
         display.line(REPLAY_NOTICE if replay else f"machine: {settings.machine}")
         facts = session_facts(settings.machine, settings.launcher.flavour, settings.file, here=settings.queue is None)
         prepared = prepare(
-            study, settings.machine, settings.launcher, settings.plan, facts.identity, settings.facts, cores.claim
+            study, settings.machine, settings.launcher, settings.plan, facts.identity, settings.facts, place.claim
         )
         if not is_watched:
             if runs == "launched":
@@ -103,10 +102,10 @@ def opened_study(
             check_continues(settings.url, settings.name, prepared.definition)
         check(prepared)
         least = study.verdict.nodes
-        nodes_of(settings, prepared.plan, least, display).check([prepared.space.default()], least)
+        place.nodes(prepared.plan, least).check([prepared.space.default()], least)
         _check_duet(study, settings, prepared, display)
         _check_meters(study, settings, prepared, display)
-        cores.claim()
+        place.claim()
         _tidy(settings)
         _say_notes(settings, prepared, display)
         size = prepared.space.size
@@ -117,7 +116,7 @@ def opened_study(
         else:
             store = StudyStore.create(settings.url, settings.name, prepared.definition)
         store.wait_with(Patience(patience_s, display.line))
-        store.guard_with(study_held.lock.fence)
+        store.guard_with(lock.fence)
         if runs == "launched":
             store_kept(settings.runs, store, display.line)
         rereading = None if is_watched else reread(store, prepared)
@@ -127,7 +126,7 @@ def opened_study(
         if external is not None:
             external.recall(store.runs(), standings_of(store, study.repeats.statistic))
         with store.mirrored() if replay else nullcontext(store) as used:
-            yield Opened(study, settings, study_held.lock, used, prepared, facts, display, read_again)
+            yield Opened(study, settings, lock, place, used, prepared, facts, display, read_again)
 
 
 def _tidy(settings: SessionSettings) -> None:
@@ -164,12 +163,13 @@ def _default_job(prepared: Prepared) -> Job:
 def runs_of(opened: Opened) -> Iterator[RunManager]:
     """Provide what makes the runs of an open study, with the resources that it holds for them."""
     plan, settings, study, display = opened.prepared.plan, opened.settings, opened.study, opened.display
+    place = opened.place
     if plan.recorded is not None:
         with simulated_runs(plan, study, display, settings.pause) as manager:
             yield manager
         return
-    leases = leases_of(settings, opened.store)
-    with session_resources(settings, leases, display, study.budget.workers) as resources, cleaner() as cleaning:
+    leases = place.leases(opened.store)
+    with session_resources(place, leases, study.budget.workers) as resources, cleaner() as cleaning:
         budget, whole = study.budget, opened.prepared.whole
         factory = RunFactory(
             plan.objective,
@@ -179,38 +179,36 @@ def runs_of(opened: Opened) -> Iterator[RunManager]:
             whole,
             plan.alike,
             _memory(opened),
-            in_folders=settings.external is None,
+            in_folders=place.in_folders,
         )
         gate = RunGate(
             resources.width,
             settings.deadline,
             settings.pause,
             _slowest_s(opened.store),
-            jobs_stay=settings.queue is not None,
+            jobs_stay=bool(place.scheduler),
             check_held=opened.lock.check,
         )
-        scheduler = settings.queue.site.scheduler if settings.queue is not None else ""
-        registry = RunRegistry(resources.executor, leases, scheduler)
+        registry = RunRegistry(resources.executor, leases, place.scheduler)
         flavour, session, mark = settings.launcher.flavour, opened.facts.to_dict(), opened.store.mark
         stored = opened.store.runs()
-        if settings.external is None:
+        if place.in_folders:
             cleaning.catch_up(stored)
         registry.inherit(stored)
         manager = RunManager(
             resources.executor, resources.pool, factory, gate, registry, display, flavour, session, mark=mark
         )
-        manager.cleaner = cleaning if settings.external is None else None
+        manager.cleaner = cleaning if place.in_folders else None
         judge = Disturbances.of(study.noise, opened.store.definition.target, stored, display.line, expected_runs(study))
         manager.disturbances = judge
-        manager.nodes = nodes_of(settings, plan, study.verdict.nodes, display)
+        manager.nodes = place.nodes(plan, study.verdict.nodes)
         manager.halves = _halves(settings, plan)
         manager.nodes.recall(stored)
-        if settings.queue is None and settings.external is None and settings.ray_address is None:
-            manager.quiet = QuietMachine.of(settings.machine.cpus, study.noise, judge.mode)
+        manager.quiet = place.quiet(study.noise, judge.mode)
         try:
             yield manager
         except StorageError:
-            if settings.external is None:
+            if place.in_folders:
                 # To ask another program's queue for more would say that what was told is stored.
                 manager.keep_ended()
             raise
@@ -225,19 +223,6 @@ def _memory(opened: Opened) -> MemoryNeed | None:
     setting = setting_of(opened.store.name, opened.prepared.definition)
     known = measurements([opened.settings.url], setting.program)
     return carried_over(need, setting.workload, [one for one in known if one.setting.source != setting.source])
-
-
-def nodes_of(settings: SessionSettings, plan: Plan, least: int | None, display: Display) -> Nodes:
-    """Return the nodes on which runs can be placed: those of a Ray cluster, of what was recorded, or of a batch system.
-
-    A batch system chooses them, unless a verdict is to speak for so many at `least`.
-    """
-    cluster = settings.cluster
-    if plan.recorded is None and settings.queue is not None and least is not None:
-        return Nodes(lent=LentNodes(settings.queue, least, display.line))
-    if plan.recorded is not None or cluster is None:
-        return Nodes(plan.workers)
-    return Nodes(lambda _: [node.name for node in cluster.pool.nodes])
 
 
 def _halves(settings: SessionSettings, plan: Plan) -> Halves:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from autotune.coordination.resources import held
+from autotune.coordination.places import held
 from autotune.coordination.session_settings import SessionSettings
 from autotune.display.console import Display
 from autotune.errors import StudyFileError
@@ -94,7 +94,7 @@ def reread_study(study: StudyFile, settings: SessionSettings, display: Display) 
     if registry.runs(study.objective) != "launched":
         msg = f"study {settings.name!r} (objective = {study.objective!r}) has no outputs here that could be read again"
         raise StudyFileError(msg)
-    with held(settings, display, claim=False):
+    with held(settings, display, makes_runs=False):
         store = StudyStore.read(settings.url, settings.name, read_only=False)
         prepared = prepare(study, settings.machine, settings.launcher, settings.plan, described=settings.facts)
         # Where they are read, and on how many cores, changes nothing of what was measured.

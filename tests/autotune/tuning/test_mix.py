@@ -11,9 +11,8 @@ import pytest
 
 from autotune import studyfile
 from autotune.batch.winner_script import command_to_use, script_of
-from autotune.coordination import resources
 from autotune.coordination.lease_record import LeaseRecord
-from autotune.coordination.resources import SessionResources
+from autotune.coordination.places import Here, SessionResources
 from autotune.coordination.session_settings import SessionSettings
 from autotune.errors import DifferentStudyError, NothingWorkedError, StudyFileError
 from autotune.execution import core_pool
@@ -110,7 +109,7 @@ def executors(monkeypatch):
     def made(*_):
         yield SessionResources(waiting.pop(0) if waiting else HereExecutor(), CorePool(sorted(os.sched_getaffinity(0))))
 
-    monkeypatch.setattr(resources, "_made", made)
+    monkeypatch.setattr(Here, "resources", made)
     return waiting
 
 

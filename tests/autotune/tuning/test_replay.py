@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from autotune.coordination import resources
+from autotune.coordination import places
 from autotune.coordination.session_settings import SessionSettings
 from autotune.display.console import Display
 from autotune.errors import CannotRunHereError, DifferentStudyError, StorageError
@@ -95,9 +95,7 @@ def test_a_replay_is_a_whole_study_and_says_what_it_is(tmp_path):
 
 def test_a_replay_starts_neither_ray_nor_a_claim_on_cores(tmp_path, monkeypatch):
     claimed = []
-    monkeypatch.setattr(
-        resources.CoreClaim, "claim", classmethod(lambda cls, cpus, **_: claimed.extend(cpus) or cls([]))
-    )
+    monkeypatch.setattr(places.CoreClaim, "claim", classmethod(lambda cls, cpus, **_: claimed.extend(cpus) or cls([])))
     monkeypatch.setitem(sys.modules, "autotune.execution.ray_executor", None)
     assert replayed(tmp_path).finished == 12
     assert claimed == []

@@ -7,9 +7,8 @@ from dataclasses import replace
 import pytest
 
 from autotune import studyfile
-from autotune.coordination import resources
 from autotune.coordination.deadline import Deadline
-from autotune.coordination.resources import SessionResources
+from autotune.coordination.places import Here, SessionResources
 from autotune.coordination.session_settings import SessionSettings
 from autotune.errors import CannotRunHereError, UnfinishedError
 from autotune.execution import core_pool
@@ -69,7 +68,7 @@ def settings(tmp_path, monkeypatch):
     def made(*_):
         yield SessionResources(machine, CorePool([0]))
 
-    monkeypatch.setattr(resources, "_made", made)
+    monkeypatch.setattr(Here, "resources", made)
     (tmp_path / "mine.toml").write_text(STUDY)
     monkeypatch.setattr(core_pool, "user_folder", lambda: tmp_path)
     # No lock of a core that a real study might want.
