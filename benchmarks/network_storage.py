@@ -10,7 +10,7 @@ exit code is 1 if something is not as it should be.
 So it was, on 23 November 2026 (Linux 6.1 in the guest): a rollback journal, said once; winner and verdict as on a local
 disk; a file with a log was converted. Nothing was lost while the server was away for a minute, and who reads on a mount
 of its own, which shares no cache with the study's, sees whole states that only grow. By hand: after six kills a study
-was completed, its file intact, and of two coordinators, each on a mount of its own, one was refused.
+was completed, its file intact, and of two sessions, each on a mount of its own, one was refused.
 """
 
 import argparse

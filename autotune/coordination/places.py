@@ -35,7 +35,7 @@ class SessionResources:
     width: int = 1
 
 
-class Place:
+class RunPlace:
     """Where runs are made, from when a session holds that. This one makes none: what was recorded needs no machine."""
 
     scheduler = ""
@@ -89,7 +89,7 @@ class Place:
         return self.display.waits if self.settings.if_held is IfHeld.WAIT else None
 
 
-class Here(Place):
+class Here(RunPlace):
     """This machine. Its cores are claimed when the first run needs them, after all that can be checked without them."""
 
     _claimed: CoreClaim | None = None
@@ -128,7 +128,7 @@ class Here(Place):
         return QuietMachine.of(self.settings.machine.cpus, noise, mode)
 
 
-class OnCluster(Place):
+class OnCluster(RunPlace):
     """The nodes of a Ray cluster, which the session joins."""
 
     @contextmanager
@@ -157,7 +157,7 @@ class OnCluster(Place):
         return Nodes(lambda _: [node.name for node in self._cluster.pool.nodes])
 
 
-class InQueue(Place):
+class InQueue(RunPlace):
     """A batch system, whose jobs the runs are. They outlive the session."""
 
     def __init__(self, settings: SessionSettings, display: Display, queue: BatchQueue) -> None:
@@ -216,7 +216,7 @@ class InQueue(Place):
         return Nodes(lent=LentNodes(self._queue, least, self.display.line))
 
 
-class ByPrograms(Place):
+class ByPrograms(RunPlace):
     """Other programs, which ask for runs and report them. Their runs have no folders here, and outlive the session."""
 
     in_folders = False
@@ -252,19 +252,21 @@ class QueuePool:
         """Take note that a job has ended."""
 
 
-def place_of(settings: SessionSettings, display: Display, *, makes_runs: bool = True) -> Place:
+def place_of(settings: SessionSettings, display: Display, *, makes_runs: bool = True) -> RunPlace:
     """Return where the runs of a session are made, by its settings."""
     if settings.external is not None:
         return ByPrograms(settings, display, settings.external)
     if not makes_runs:
-        return Place(settings, display)
+        return RunPlace(settings, display)
     if settings.queue is not None:
         return InQueue(settings, display, settings.queue)
     return (Here if settings.ray_address is None else OnCluster)(settings, display)
 
 
 @contextmanager
-def held(settings: SessionSettings, display: Display, *, makes_runs: bool = True) -> Iterator[tuple[StudyLock, Place]]:
+def held(
+    settings: SessionSettings, display: Display, *, makes_runs: bool = True
+) -> Iterator[tuple[StudyLock, RunPlace]]:
     """Hold the study, then the place where its runs are made.
 
     Raises:
@@ -282,7 +284,7 @@ def held(settings: SessionSettings, display: Display, *, makes_runs: bool = True
 
 
 @contextmanager
-def session_resources(place: Place, leases: LeaseBook | None, workers: int) -> Iterator[SessionResources]:
+def session_resources(place: RunPlace, leases: LeaseBook | None, workers: int) -> Iterator[SessionResources]:
     """Provide the executor of tasks of a session.
 
     However this ends, no task is left behind; but jobs of a batch system are, for the next session, unless none of the

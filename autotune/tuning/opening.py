@@ -9,7 +9,7 @@ from autotune.coordination.cleaner import cleaner
 from autotune.coordination.disturbances import Disturbances
 from autotune.coordination.kept_results import store_kept
 from autotune.coordination.patience import expected_runs
-from autotune.coordination.places import Place, held, session_resources
+from autotune.coordination.places import RunPlace, held, session_resources
 from autotune.coordination.run_factory import RunFactory
 from autotune.coordination.run_gate import RunGate
 from autotune.coordination.run_manager import RunManager
@@ -49,7 +49,7 @@ class Opened:
     study: StudyFile
     settings: SessionSettings
     lock: StudyLock
-    place: Place
+    place: RunPlace
     store: StudyStore
     prepared: Prepared
     facts: SessionFacts
