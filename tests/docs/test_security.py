@@ -141,7 +141,7 @@ are neither stored nor shown
 to a job of a batch system is for its user only
     launchers/test_submitting.py::test_only_this_user_may_read_what_a_job_gets
 ask-and-tell, Ray is not started
-    autotune/coordination/test_resources.py::test_who_makes_no_runs_on_this_machine_starts_no_ray
+    autotune/coordination/test_places.py::test_who_makes_no_runs_on_this_machine_starts_no_ray
 """
 # Words of a sentence, and the test that shows it.
 SHOWN = dict(re.findall(r"^(\S.*)\n    (\S+)$", _PAIRS, re.MULTILINE))
