@@ -108,6 +108,8 @@ class SqlLeaseBook:
     def _all(self) -> list[Lease]:
         with storage_errors(self._url), self._engine.connect() as connection:
             rows = connection.execute(sa.select(LEASES).where(LEASES.c.study == self._study)).all()
+        # A stored study may have rows that are of no run: their places have a colon.
+        rows = [row for row in rows if ":" not in row.place]
         # Not ordered by the database, whose order depends on its locale.
         return sorted((Lease(row.place, row.record, row.job) for row in rows), key=lambda lease: lease.place)
 

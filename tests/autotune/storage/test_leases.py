@@ -45,3 +45,9 @@ def test_studies_in_one_storage_keep_their_leases_apart(address):
     one.release("a")
     assert seen(one) == []
     assert seen(other) == [("a", {"study": 2}, None)]
+
+
+def test_a_row_that_is_of_no_run_is_no_lease(sqlite):
+    book = stored(sqlite)
+    book.take({"role:verdict": ({}, None)})
+    assert seen(book) == []
