@@ -148,22 +148,6 @@ def known_storages(storage: str, also: Sequence[str] = (), *, may_be_new: bool =
     return urls[1:]
 
 
-def drawable(path: Path | None) -> Path | None:
-    """Refuse a picture of a kind that cannot be drawn.
-
-    Raises:
-        typer.BadParameter: its ending says so.
-    """
-    if path is None:
-        return None
-    from autotune.pictures import FORMATS
-
-    if path.suffix.lower() not in FORMATS:
-        msg = f"{path} has none of the endings {', '.join(FORMATS)}"
-        raise typer.BadParameter(msg)
-    return path
-
-
 def duration_s(text: str, option: str) -> float:
     """Read the duration that an `option` was given: `90`, `90s`, `15m`, `1h30m`, `2d`.
 

@@ -1,7 +1,9 @@
 """The group of all commands: it imports a command's module only when that command is used."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import wraps
 from importlib import import_module
+from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -20,21 +22,23 @@ _PREFIX = "Value error, "
 
 
 class CommandGroup(TyperGroup):
-    """The commands of the table. Help and completion read the table; nothing else is imported for them."""
+    """The commands of a table. Help and completion read the table; nothing else is imported for them."""
+
+    entries: tuple[CommandEntry, ...] = COMMANDS
 
     def __init__(self, **settings: Any) -> None:  # noqa: ANN401  Typer's own
         """Make the group as Typer does, with commands that are not there yet."""
         super().__init__(**settings | {"commands": {}})
-        self.commands = _Commands()  # type: ignore[assignment]  # nothing adds to them
+        self.commands = _Commands(self.entries)  # type: ignore[assignment]  # nothing adds to them
 
     def format_commands(self, ctx: typer.Context, formatter: "HelpFormatter") -> None:  # type: ignore[override]
         """Write the groups of commands. Long summaries are wrapped, never cut off."""
         del ctx
         # The summaries of all groups begin in the same column.
-        width = max(len(entry.name) for entry in COMMANDS)
-        for group in dict.fromkeys(entry.group for entry in COMMANDS):
+        width = max(len(entry.name) for entry in self.entries)
+        for group in dict.fromkeys(entry.group for entry in self.entries):
             with formatter.section(group):
-                rows = [(entry.name.ljust(width), entry.summary) for entry in COMMANDS if entry.group == group]
+                rows = [(entry.name.ljust(width), entry.summary) for entry in self.entries if entry.group == group]
                 formatter.write_dl(rows)
 
     def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]  # noqa: ANN401  what the command returns
@@ -49,7 +53,7 @@ class CommandGroup(TyperGroup):
         """Return the options, or the commands, that begin so."""
         from typer._click.shell_completion import CompletionItem
 
-        found = [CompletionItem(entry.name, help=entry.summary) for entry in COMMANDS]
+        found = [CompletionItem(entry.name, help=entry.summary) for entry in self.entries]
         # Typer's group would import every command for its help; what is above it completes the options.
         options = super(TyperGroup, self).shell_complete(ctx, incomplete)
         return [item for item in found if item.value.startswith(incomplete)] + options
@@ -58,8 +62,8 @@ class CommandGroup(TyperGroup):
 class _Commands(Mapping[str, "Command"]):
     """The commands by name; each is imported when it is first asked for."""
 
-    def __init__(self) -> None:
-        self._entries = {entry.name: entry for entry in COMMANDS}
+    def __init__(self, entries: tuple[CommandEntry, ...]) -> None:
+        self._entries = {entry.name: entry for entry in entries}
         self._loaded: dict[str, Command] = {}
 
     def __getitem__(self, name: str) -> "Command":
@@ -75,9 +79,38 @@ class _Commands(Mapping[str, "Command"]):
 
 
 def _load(entry: CommandEntry) -> "Command":
-    module = import_module(f"autotune.cli.commands.{entry.module}")
+    one = typer.Typer(name=entry.name, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+    module = import_module(f"autotune.cli.commands.{entry.module}") if entry.module else None
+    if entry.commands:
+        group = type("Group", (CommandGroup,), {"entries": entry.commands})
+        run = _alone(getattr(module, entry.function)) if module is not None else _nothing
+        one.callback(
+            cls=group,
+            help=run.__doc__ or entry.summary,
+            invoke_without_command=bool(module),
+            no_args_is_help=not module,
+        )(run)
+        return typer.main.get_group(one)
     kind = TyperCommand if entry.command_class is None else getattr(module, entry.command_class)
-    one = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
     settings = dict(entry.settings)
     one.command(entry.name, cls=kind, context_settings=settings)(getattr(module, entry.function))
     return typer.main.get_command(one)
+
+
+def _nothing() -> None:
+    pass
+
+
+def _alone(function: Callable[..., None]) -> Callable[..., None]:
+    """Return a function that does nothing where one of the group's commands is given."""
+
+    @wraps(function)
+    def run(context: typer.Context, **given: Any) -> None:  # noqa: ANN401  the values of the options
+        if context.invoked_subcommand is None:
+            function(**given)
+
+    declared = signature(function)
+    context = Parameter("context", Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
+    run.__signature__ = declared.replace(parameters=[context, *declared.parameters.values()])  # type: ignore[attr-defined]
+    run.__annotations__ = {"context": typer.Context, **function.__annotations__}
+    return run

@@ -20,7 +20,7 @@ Storage = Annotated[
     typer.Option(
         "--storage",
         envvar="AUTOTUNE_STORAGE",
-        help="Where studies are kept: a SQLite file, or an address such as postgresql+psycopg://user@host/database.",
+        help="A SQLite file, or postgresql+psycopg://user@host/database.",
         show_default=True,
     ),
 ]
@@ -30,7 +30,7 @@ WeightsOption = Annotated[
     typer.Option(
         "--weights",
         metavar="METRIC=WEIGHT,...",
-        help="Of a trade-off: the point of its front for these weights, such as time_s=2,energy_j=1.",
+        help="Choose the point of a trade-off: time_s=2,energy_j=1.",
     ),
 ]
 TrialsOption = Annotated[
@@ -38,37 +38,30 @@ TrialsOption = Annotated[
     typer.Option(
         "--trials",
         metavar="NUMBER|auto",
-        help="Total number of trials, earlier sessions included; auto: until more search no longer pays.",
+        help="Total number of trials; auto: until search no longer pays.",
     ),
 ]
 TimeoutOption = Annotated[
     str | None,
-    typer.Option(
-        "--timeout", metavar="DURATION", help="Start no new trial after this time (15m, 1h30m); then confirm."
-    ),
+    typer.Option("--timeout", metavar="DURATION", help="Start no new trial after this time (15m, 1h30m)."),
 ]
 UntilOption = Annotated[
     str | None,
     typer.Option(
         "--until",
         metavar="TIME",
-        help="Stop cleanly before this time (17:30, 2026-11-22T17:30). Exit code 7: there is more to do. "
-        "Inside a job of a batch system, the default is the job's end.",
+        help="Stop before this time (17:30, 2026-11-22T17:30). Default: the end of the job.",
     ),
 ]
-WaitOption = Annotated[
-    bool, typer.Option("--wait", help="If another process holds the study or the cores, wait until it is done.")
-]
+WaitOption = Annotated[bool, typer.Option("--wait", help="Wait while another process uses the study or the cores.")]
 TakeOverOption = Annotated[
     bool,
-    typer.Option(
-        "--take-over", help="If another process holds the study, ask it to stop, and continue from what is stored."
-    ),
+    typer.Option("--take-over", help="Stop the process that runs the study, and resume it here."),
 ]
 
 
 class Noise(StrEnum):
-    """What is done about disturbed runs."""
+    """What to do about disturbed runs."""
 
     ACCEPT = "accept"
     WAIT = "wait"
@@ -79,35 +72,31 @@ NoiseOption = Annotated[
     Noise | None,
     typer.Option(
         "--noise",
-        help="What is done about runs that others on the machine disturb: make them again, and wait until it is "
-        "quiet (wait); give up (refuse); let them count (accept).",
+        help="If other programs disturb a run: count it, repeat it later, or give up.",
     ),
 ]
 StatusOption = Annotated[
     Path | None,
-    typer.Option("--status", metavar="FILE", help="Write the study's progress to FILE as JSON, at most once a second."),
+    typer.Option("--status", metavar="FILE", help="Write the progress to this file as JSON."),
 ]
-QuietOption = Annotated[bool, typer.Option("--quiet", help="Print the result only, nothing on the way to it.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", help="Print the result only.")]
 NotifyOption = Annotated[
     str | None,
     typer.Option(
         "--notify",
         metavar="COMMAND|URL",
-        help="At the end, however that comes, run this command without a shell (AUTOTUNE_STUDY, AUTOTUNE_EXIT_CODE and "
-        "AUTOTUNE_VERDICT say what came of it), or post that as JSON to this http or https address.",
+        help="Run this command at the end, or post the result to this URL.",
     ),
 ]
-StudyName = Annotated[
-    str, typer.Argument(help="The study's name; `autotune list` shows the names.", autocompletion=study_names)
-]
+StudyName = Annotated[str, typer.Argument(metavar="STUDY", help="The study's name in the storage.", autocompletion=study_names)]
 StudyNames = Annotated[
-    list[str], typer.Argument(help="Names of studies; `autotune list` shows them.", autocompletion=study_names)
+    list[str], typer.Argument(metavar="STUDY...", help="The studies' names in the storage.", autocompletion=study_names)
 ]
 StudyArgument = Annotated[
     str,
     typer.Argument(
         metavar="STUDY",
-        help="A study that ships with autotune (qe), or a study file (./mine.toml).",
+        help="A study that ships (qe), or a study file (./mine.toml).",
         autocompletion=study_files,
     ),
 ]
@@ -116,8 +105,7 @@ InstallationOption = Annotated[
     typer.Option(
         "--installation",
         metavar="NAME=VALUE",
-        help="How the program is installed on a described machine: compiler=gcc. Repeatable. Default: as in most "
-        "of what was measured there.",
+        help="How the program is installed on the machine: compiler=gcc. Repeatable.",
     ),
 ]
 SetOption = Annotated[
@@ -126,10 +114,45 @@ SetOption = Annotated[
 ]
 InputOption = Annotated[
     str | None,
-    typer.Option("--input", metavar="FILE", help="The program's input file. autotune copies it and never changes it."),
+    typer.Option("--input", metavar="FILE", help="Use this input file of the program."),
 ]
 RunsOption = Annotated[
-    Path | None, typer.Option("--runs", help="Folder for the runs' folders; by default beside the storage.")
+    Path | None, typer.Option("--runs", help="Folder for the runs' folders. Default: beside the storage.")
+]
+
+
+def drawable(path: Path | None) -> Path | None:
+    """Refuse a picture of a kind that cannot be drawn.
+
+    Raises:
+        typer.BadParameter: its ending says so.
+    """
+    if path is None:
+        return None
+    from autotune.pictures import FORMATS
+
+    if path.suffix.lower() not in FORMATS:
+        msg = f"{path} has none of the endings {', '.join(FORMATS)}"
+        raise typer.BadParameter(msg)
+    return path
+
+
+NameOption = Annotated[
+    str | None, typer.Option("--name", help="Name of the study in the storage. Default: that of the study file.")
+]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print what would be done, and change nothing.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+PictureOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--picture",
+        metavar="FILE",
+        help="File for the picture (.png, .svg, .pdf).",
+        callback=drawable,
+    ),
+]
+ScriptFileOption = Annotated[
+    Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the job script to this file.")
 ]
 
 

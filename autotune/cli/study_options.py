@@ -10,6 +10,7 @@ from autotune.cli.options import (
     DEFAULT_STORAGE,
     AsJson,
     InputOption,
+    NameOption,
     NoiseOption,
     NotifyOption,
     QuietOption,
@@ -42,14 +43,14 @@ class StudyOptions:
     trials: TrialsOption = None
     timeout: TimeoutOption = None
     workers: Annotated[
-        int | None, typer.Option("--workers", min=1, help="Number of trials side by side, each on its own cores.")
+        int | None, typer.Option("--workers", min=1, help="Run this number of trials at once, on separate cores.")
     ] = None
     sampler: Annotated[
         str | None,
         typer.Option(
             "--sampler",
             metavar="NAME",
-            help="How to search: autotune, random, exhaustive, tpe, gp, cmaes, optuna:CLASS, optunahub:PACKAGE@COMMIT.",
+            help="autotune, random, exhaustive, tpe, gp, cmaes, optuna:CLASS, optunahub:PACKAGE@COMMIT.",
         ),
     ] = None
     seed: Annotated[int | None, typer.Option("--seed", min=0, help="Seed of the search.")] = None
@@ -57,15 +58,13 @@ class StudyOptions:
         Switch | None,
         typer.Option(
             "--warm-start",
-            help="First try what is predicted to be best here, by costs that are known or by measurements elsewhere.",
+            help="First try the configurations that are predicted to be best.",
         ),
     ] = None
     changes: SetOption = None
     input_file: InputOption = None
     storage: Storage = DEFAULT_STORAGE
-    study_name: Annotated[
-        str | None, typer.Option("--name", help="Name of the study in the storage; by default that of the study file.")
-    ] = None
+    study_name: NameOption = None
     runs: RunsOption = None
     cores: CoresOption = None
     launcher: LauncherOption = None
@@ -73,25 +72,21 @@ class StudyOptions:
     noise: NoiseOption = None
     nodes_at_least: Annotated[
         int | None,
-        typer.Option(
-            "--nodes-at-least", min=1, metavar="N", help="The verdict speaks for so many nodes: pairs of runs on each."
-        ),
+        typer.Option("--nodes-at-least", min=1, metavar="N", help="Compare on at least this number of nodes."),
     ] = None
-    retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Run the trials that failed again; what they did stays in `runs`.")
-    ] = False
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run failed trials again.")] = False
     tune_again: Annotated[
         bool,
         typer.Option(
             "--tune-again",
-            help="Make trials again that others disturbed, or that ran when the machine was slower or faster than now.",
+            help="Run trials again that were disturbed or that drifted.",
         ),
     ] = False
     wait: WaitOption = False
     take_over: TakeOverOption = False
     ray_address: Annotated[
         str | None,
-        typer.Option("--ray-address", metavar="HOST:PORT|auto", help="Run the trials on the nodes of a Ray cluster."),
+        typer.Option("--ray-address", metavar="HOST:PORT|auto", help="Run on the nodes of this Ray cluster."),
     ] = None
     ray_nodes: Annotated[
         int | None, typer.Option("--ray-nodes", min=1, help="Wait until the Ray cluster has this number of nodes.")
@@ -102,9 +97,7 @@ class StudyOptions:
     notify: NotifyOption = None
     dry_run: Annotated[
         bool,
-        typer.Option(
-            "--dry-run", help="Print the commands of the runs, and run none; with --runs, write their files there."
-        ),
+        typer.Option("--dry-run", help="Print the commands of the runs, and run none."),
     ] = False
     as_json: AsJson = False
 

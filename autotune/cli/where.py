@@ -25,7 +25,7 @@ LauncherOption = Annotated[
     str | None,
     typer.Option(
         "--launcher",
-        help=f"What starts runs: this machine, or a batch system, as jobs ({', '.join(EXPERIMENTAL)}: experimental).",
+        help=f"Start runs here, or as jobs of a batch system ({', '.join(EXPERIMENTAL)}: experimental).",
         **choice(launcher_names, shown=[LOCAL, *BATCH_SYSTEMS]),
     ),
 ]
@@ -34,12 +34,10 @@ SiteOption = Annotated[
     typer.Option(
         "--site",
         metavar="NAME|FILE",
-        help="The batch system's site: a name (gadi, slurm) or a file; by default ~/.config/autotune/site.toml.",
+        help="The site of the batch system: a name (gadi) or a file.",
     ),
 ]
-CoresOption = Annotated[
-    str | None, typer.Option("--cores", metavar="LIST", help="Use only these cores, for example 0-3,8.")
-]
+CoresOption = Annotated[str | None, typer.Option("--cores", metavar="LIST", help="Use only these cores: 0-3,8.")]
 
 
 def cluster_of(chosen: "StudyFile") -> "Cluster | None":

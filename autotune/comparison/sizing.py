@@ -32,7 +32,7 @@ from launchers.meters.metered import ENERGY
 from objectives.base import Metric, Plan
 from spaces import Configuration, Space
 
-_UNKNOWN = "nothing is known of what runs take here: allow some (--probes 6), or `autotune import` measurements"
+_UNKNOWN = "nothing is known of what runs take here: allow some (--probes 6), or `autotune storage import` measurements"
 _ELSEWHERE = frozenset({SeriesKind.WARM_UP, SeriesKind.WORKLOAD, SeriesKind.WATCH, SeriesKind.ASIDE})
 
 

@@ -123,7 +123,7 @@ def rename(store: StudyStore, new: str) -> Path | None:
     """
     url, old = store.url, store.name
     if new in study_names(url):
-        msg = f"there is a study {new!r} in {shown(url)} already; give another name, or `autotune delete {new}`"
+        msg = f"there is a study {new!r} in {shown(url)} already; give another name, or `autotune storage delete {new}`"
         raise StorageError(msg)
     before, after = default_runs(url, old).absolute(), default_runs(url, new).absolute()
     with StudyLock.held(url, new):

@@ -197,7 +197,7 @@ def predict(asked: Question, known: Sequence[Measured], top: int) -> Prediction:
         programs = ", ".join(sorted({row.setting.program for row in known})) or "nothing"
         msg = (
             f"nothing was measured of {asked.setting.program!r} anywhere (there is: {programs}); tune it on a machine, "
-            "or `autotune import` measurements made elsewhere"
+            "or `autotune storage import` measurements made elsewhere"
         )
         raise CannotRunHereError(msg)
     model = PerformanceModel(tuple(own), asked.rules, asked.plan.shape, asked.limits)

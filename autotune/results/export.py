@@ -118,7 +118,7 @@ def _check(name: str, definition: Definition, rows: Sequence[Mapping[str, Any]])
     if study_of(definition).stopping is not None:
         msg = (
             f"study {name!r} works in steps ([stopping]): its runs went on from one another, and cannot be told again "
-            "one by one; `autotune export` prints them"
+            "one by one; `autotune trials --runs --format csv` prints them"
         )
         raise CannotRunHereError(msg)
 

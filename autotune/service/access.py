@@ -26,7 +26,7 @@ _PROXIED = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-i
 _TOKEN_THREADS = 4
 _HOW_TO_GET_IN = (
     "this needs a token (Authorization: Bearer TOKEN): the user who runs the service finds the address with its token "
-    "by `autotune serve --url`, and makes tokens for others with `autotune token NAME`"
+    "by `autotune serve --url`, and makes tokens for others with `autotune serve token NAME`"
 )
 _SECURITY = (
     (
@@ -148,7 +148,7 @@ class AccessControl:
         need = needed_scope(scope["method"], scope["path"])
         if not grant.scope.allows(need):
             said = f"the token of {grant.owner} is for {grant.scope}; this needs one for {need}"
-            return Refusal(403, f"{said} (its operator makes one with `autotune token NAME --scope {need}`)", {})
+            return Refusal(403, f"{said} (its operator makes one with `autotune serve token NAME --scope {need}`)", {})
         scope["state"] |= {"by": grant.owner, "may_follow": partial(self._is_allowed, token, need)}
         return CallerKind.TOKEN
 

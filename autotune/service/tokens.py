@@ -113,7 +113,7 @@ class TokenBook:
             if name in known and not known[name].expired:
                 msg = (
                     f"{name!r} has a token, which cannot be shown again: remove it first "
-                    f"(autotune token {name} --remove)"
+                    f"(autotune serve token {name} --remove)"
                 )
                 raise AutotuneError(msg)
             token = secrets.token_urlsafe(32)

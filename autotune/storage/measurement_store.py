@@ -170,7 +170,7 @@ class MeasurementStore:
         except ValueError as error:
             msg = (
                 f"imported measurements in {shown(self._url)} are not as this version writes them ({error!r}): remove "
-                "them with `autotune import --remove SOURCE`, and import them again"
+                "them with `autotune storage import --remove SOURCE`, and import them again"
             )
             raise StorageError(msg) from error
 

@@ -74,7 +74,7 @@ class Rereading:
             parts.append(f"{_runs(self.aside)} to be made again, since an output is gone or a run was stopped early")
         if self.removed:
             parts.append(
-                f"{_runs(self.removed)} of these without a folder here (`runs --prune` and `clean` remove them)"
+                f"{_runs(self.removed)} of these without a folder here (`autotune storage clean` removes them)"
             )
         left = [
             *([f"{self.warm_ups} of warming up"] if self.warm_ups else []),

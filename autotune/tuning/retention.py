@@ -28,13 +28,14 @@ def kept_s(definition: Definition) -> float | None:
 def outdated(store: StudyStore, older_than_s: float, *, whole: bool = False) -> Removable:
     """Return the folders of runs that ended longer ago than that.
 
-    Those of the winner, of the default, and of the pairs behind a decision table are among them only if it is about the
-    `whole` study. A run in flight and a trial that goes on from its checkpoint keep theirs.
+    Failed runs keep theirs, and so do the winner, the default, and the pairs behind a decision table, unless `whole`
+    is given. A run in flight and a trial that resumes from its checkpoint always keep theirs.
     """
     rule = _Rule(
         time.time() - older_than_s,
         () if whole else tuple(map(dict, _of_note(summarise(store)))),
         frozenset() if whole else frozenset({SeriesKind.CELL}),
+        not whole,
         _in_flight(store),
         _going_on(store.trials(), store.mark),
     )
@@ -43,11 +44,12 @@ def outdated(store: StudyStore, older_than_s: float, *, whole: bool = False) -> 
 
 @dataclass(frozen=True)
 class _Rule:
-    """What stays: what ended since then, is of one of those configurations, series or trials, or those folders."""
+    """What stays: runs that ended since then, failed ones, and these configurations, series, folders and trials."""
 
     since: float
     configurations: tuple[dict[str, Value], ...]
     series: frozenset[SeriesKind]
+    failed: bool
     folders: frozenset[Path]
     trials: frozenset[int]
 
@@ -57,6 +59,7 @@ class _Rule:
             folder in self.folders
             or run.trial in self.trials
             or run.series.kind in self.series
+            or (self.failed and run.outcome.failure is not None)
             or dict(run.configuration) in self.configurations
             or _ended(folder) >= self.since
         )

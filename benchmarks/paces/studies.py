@@ -74,7 +74,8 @@ def studied(program: str, seed: int, trials: int, way: Way) -> Cost:
         study = ["study", file, "--trials", str(trials), "--quiet", *way.options, *settings]
         _autotune(study, way, name)
         told = [
-            json.loads(_autotune([*words, "--json"], way, name)) for words in (["show", program], ["runs", program])
+            json.loads(_autotune([*words, "--json"], way, name))
+            for words in (["best", program], ["trials", program, "--runs"])
         ]
     return cost(program, seed, way.name, *told)
 
@@ -103,7 +104,7 @@ def written(program: str, folder: Path, version: Path) -> str:
 
 
 def cost(program: str, seed: int, way: str, shown: dict[str, Any], runs: list[dict[str, Any]]) -> Cost:
-    """Return what a study cost whose `autotune show` and `autotune runs` said this."""
+    """Return what a study cost whose `autotune best` and `autotune trials --runs` said this."""
     spent = [
         (run["series"], run["outcome"]["usage"]["elapsed_s"] * len(run["job"]["resources"]["cpus"])) for run in runs
     ]

@@ -231,7 +231,9 @@ mode = "{asked.noise}"
             subprocess.run([*autotune, "study", "loop.toml", "--quiet"], cwd=folder, capture_output=True, check=False)
         wall_s = time.monotonic() - start
         told = subprocess.run([*autotune, "show", "loop", "--json"], cwd=folder, capture_output=True, check=False)
-        listed = subprocess.run([*autotune, "runs", "loop", "--json"], cwd=folder, capture_output=True, check=False)
+        listed = subprocess.run(
+            [*autotune, "trials", "loop", "--runs", "--json"], cwd=folder, capture_output=True, check=False
+        )
     verdict = json.loads(told.stdout or b"{}").get("verdict") or {}
     known = (verdict["speed_up"], verdict["low"], verdict["high"]) if verdict.get("low") else None
     runs = [one for one in json.loads(listed.stdout or b"[]") if _NAMED.match(one["series"].replace(":", "-"))]

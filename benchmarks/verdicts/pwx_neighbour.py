@@ -77,7 +77,7 @@ def studied(kind: str, load: float, noise: str, trials: int, seed: int) -> Ended
         with neighbour(kind, load, folder), suppress(subprocess.TimeoutExpired):
             code = _ended(["study", "qe", *words], folder)
         wall_s = time.monotonic() - start
-        runs, told = _said(["runs", "qe"], folder), _speed_up(folder) if code == 0 else None
+        runs, told = _said(["trials", "qe", "--runs"], folder), _speed_up(folder) if code == 0 else None
         alone = _alone(folder) if told is not None else None
     core_s = sum(run["outcome"]["usage"]["elapsed_s"] * len(run["job"]["resources"]["cpus"]) for run in runs)
     aside = sum(run["series"].startswith("aside") for run in runs)
@@ -96,7 +96,7 @@ def _said(words: list[str], folder: Path) -> Any:  # noqa: ANN401 (JSON)
 
 
 def _speed_up(folder: Path) -> tuple[float, float, float] | None:
-    verdict = (_said(["show", "qe"], folder) or {}).get("verdict") or {}
+    verdict = (_said(["best", "qe"], folder) or {}).get("verdict") or {}
     return (verdict["speed_up"], verdict["low"], verdict["high"]) if verdict.get("low") else None
 
 

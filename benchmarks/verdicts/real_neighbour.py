@@ -173,7 +173,7 @@ seed = {seed}
         [*autotune, "show", "kernel", "--json"], cwd=folder, capture_output=True, text=True, check=False
     )
     listed = subprocess.run(
-        [*autotune, "runs", "kernel", "--json"], cwd=folder, capture_output=True, text=True, check=False
+        [*autotune, "trials", "kernel", "--runs", "--json"], cwd=folder, capture_output=True, text=True, check=False
     )
     summary, runs = json.loads(told.stdout or "{}"), json.loads(listed.stdout or "[]")
     return _ended(summary, runs, code, wall_s, same=same)

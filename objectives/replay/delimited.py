@@ -2,7 +2,8 @@
 
 Lines with the same parameters are repeats of one configuration. A column whose every value is a whole number is one of
 whole numbers; else of numbers; else of `true` and `false`; else of words. An empty parameter is one without a value.
-Lines before the header that begin with `#` are remarks. What `autotune export` printed is known by its header.
+Lines before the header that begin with `#` are remarks. What `autotune trials --runs --format csv` printed is known by
+its header.
 """
 
 import csv
@@ -72,7 +73,7 @@ def wrong_lines(rows: Sequence[Row]) -> str | None:
 
 
 def _as_exported(header: Sequence[str], options: ReplayOptions) -> ReplayOptions:
-    """Return the options with what the header of `autotune export` tells beside the metric, which is the study's."""
+    """Return the options with the columns that `autotune trials --runs --format csv` has beside the study's metric."""
     if header[:2] != ["trial", "series"] or options.metric not in header or "job_s" not in header:
         return options
     end = header.index("job_s")

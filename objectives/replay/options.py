@@ -62,7 +62,7 @@ class ReplayOptions(BaseModel):
         bound: the column with the bound of a run that was stopped since it had lost.
         cores: the column with the number of cores that a run held.
         worker: the column with the name of the node that made a run.
-        space: a file with the space: T1, or what `autotune space --json` prints as `space`.
+        space: a file with the space: T1, or what `autotune check --space --json` prints as `space`.
         unrecorded: what becomes of configurations of the space that were not measured: they `fail`, or are left out of
             the space (`leave-out`).
         default: the default configuration; parameters that it leaves out are unset.

@@ -32,7 +32,7 @@ def _make_recordings(player: Player) -> None:
     player.run(["gzip", "A100.json"])
     study = 'objective = "replay"\n[options]\ntable = "A100.json.gz"\n'
     (player.folder / "cache.toml").write_text(study, encoding="utf-8")
-    space = json.loads(player.run(["autotune", "space", "./cache.toml", "--json"]))
+    space = json.loads(player.run(["autotune", "check", "./cache.toml", "--space", "--json"]))
     (player.folder / "space.json").write_text(json.dumps(space["space"]), encoding="utf-8")
     (player.folder / "runs.csv").write_text("np,npool,wall_s\n2,1,3.1\n2,2,2.5\n1,1,2.9\n", encoding="utf-8")
 

@@ -8,6 +8,7 @@ import importlib
 import inspect
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -102,35 +103,67 @@ def _table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
     )
 
 
+# An option of so many commands is described once.
+_SHARED_BY = 4
+
+
 def _cli() -> str:
     group = typer.main.get_command(app)
-    parts = ["# Commands\n", f"{group.help}\n", "\n".join(_command(name, one) for name, one in group.commands.items())]
+    commands = dict(_commands((), group))
+    counts = Counter(row for command in commands.values() for row in _options(command))
+    shared = [row for row, count in counts.items() if count >= _SHARED_BY]
+    parts = ["# Commands\n", f"{group.help}\n"]
+    parts += [_command(name, command, shared) for name, command in commands.items()]
+    parts += ["## Options of several commands\n", _table(("", "", "default"), shared)]
     parts += ["## Exit codes\n", _exit_codes()]
     return "\n".join(parts)
 
 
-def _command(name: str, command: Any) -> str:
+def _commands(words: tuple[str, ...], group: Any) -> Iterator[tuple[str, Any]]:
+    """Yield every command by its words, those of a group after it."""
+    for name, command in group.commands.items():
+        yield " ".join((*words, name)), command
+        if hasattr(command, "commands"):
+            yield from _commands((*words, name), command)
+
+
+def _options(command: Any) -> list[tuple[str, str, str]]:
+    """Return a row for each option of a command."""
     rows = []
-    arguments = []
     for parameter in command.params:
-        if parameter.name == "help":
+        if parameter.name == "help" or parameter.param_type_name == "argument":
             continue
-        default = f"`{parameter.default}`" if isinstance(parameter.default, str | int | float | Path) else ""
-        default = "" if parameter.default is False else default
-        if parameter.param_type_name == "argument":
-            label = parameter.metavar or parameter.name.upper()
-            label = label if "|" not in label else parameter.name.upper()
-            arguments.append(label if parameter.required else f"[{label}]")
-            shown = f"`{label}`"
-        else:
-            value = "" if parameter.is_flag else f" {_value(parameter)}"
-            shown = f"`{', '.join([*parameter.opts, *parameter.secondary_opts])}{value}`"
+        value = "" if parameter.is_flag else f" {_value(parameter)}"
+        label = f"`{', '.join([*parameter.opts, *parameter.secondary_opts])}{value}`"
         said = (parameter.help or "") + (f" Also: `{parameter.envvar}`." if parameter.envvar else "")
-        rows.append((shown, said, "required" if parameter.required else default))
-    usage = " ".join(["autotune", name, *arguments, "[OPTIONS]"])
-    return f"## `autotune {name}`\n\n{' '.join((command.help or '').split())}\n\n```text\n{usage}\n```\n\n" + _table(
-        ("", "", "default"), rows
-    )
+        rows.append((label, said, _default_of(parameter)))
+    return rows
+
+
+def _default_of(parameter: Any) -> str:
+    default = f"`{parameter.default}`" if isinstance(parameter.default, str | int | float | Path) else ""
+    return "required" if parameter.required else "" if parameter.default is False else default
+
+
+def _command(name: str, command: Any, shared: list[tuple[str, str, str]]) -> str:
+    about = f"## `autotune {name}`\n\n{' '.join((command.help or '').split())}\n\n"
+    rows, arguments = [], []
+    for parameter in command.params:
+        if parameter.param_type_name != "argument":
+            continue
+        label = parameter.metavar or parameter.name.upper()
+        label = label if "|" not in label else parameter.name.upper()
+        arguments.append(label if parameter.required or label.startswith("[") else f"[{label}]")
+        rows.append((f"`{label}`", parameter.help or "", _default_of(parameter)))
+    options = _options(command)
+    rows += [row for row in options if row not in shared]
+    if not options and hasattr(command, "commands"):
+        return about
+    usage = f"```text\n{' '.join(['autotune', name, *arguments, '[OPTIONS]'])}\n```\n\n"
+    table = _table(("", "", "default"), rows) if rows else ""
+    # The name is enough: what stands after it is in the table of shared options.
+    also = ", ".join(f"`{row[0].strip('`').split()[0].rstrip(',')}`" for row in options if row in shared)
+    return about + usage + table + (f"\nAnd {also}.\n" if also else "")
 
 
 _KINDS = {int: "INTEGER", float: "NUMBER", str: "TEXT", Path: "PATH"}
@@ -149,7 +182,9 @@ def _exit_codes() -> str:
     for one in sorted(classes, key=lambda one: (one is not AutotuneError, one.__name__)):
         said.setdefault(one.exit_code, []).append(inspect.getdoc(one) or "")
     rows = [(f"{code.value}", f"`{code.name}`", " ".join(" ".join(said[code]).split())) for code in ExitCode]
-    rows.insert(1, ("1", "", "The answer is no: `autotune space --check` of a configuration that is not valid."))
+    rows.insert(
+        1, ("1", "", "The answer is no: `autotune check --configuration` of a configuration that is not valid.")
+    )
     return _table(("code", "name", "meaning"), rows)
 
 

@@ -39,7 +39,7 @@ def test_the_study_file_of_the_replay_document(tmp_path, monkeypatch):
         "np,npool,blas,wall_s,why\n2,1,,3.1,\n2,2,,2.5,\n2,1,openblas,2.0,\n1,1,,,out of memory\n", encoding="utf-8"
     )
     monkeypatch.chdir(tmp_path)
-    ended = CliRunner().invoke(app, ["space", "./mine.toml", "--json"])
+    ended = CliRunner().invoke(app, ["check", "./mine.toml", "--space", "--json"])
     assert ended.exit_code == 0, ended.output
     found = json.loads(ended.stdout)
     assert found["size"] == 4

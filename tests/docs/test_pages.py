@@ -45,7 +45,7 @@ objective = "qe"
 
 ```
 
-    autotune list
+    autotune storage list
     {line}
 """,
     )
@@ -133,7 +133,7 @@ nothing-of-this-is-a-command
 
     X=1 autotune study a.toml \\
         --trials 3     # a remark
-    autotune space a.toml --check "x=2"   # exit code 1: not valid
+    autotune check a.toml --configuration "x=2"   # exit code 1: not valid
 
     trial 0: 1 s
 
@@ -151,7 +151,7 @@ systemctl start slurmd
     assert page.missing == []
     assert [(one.words, one.exit_code, one.exempt) for one in page.commands] == [
         ("X=1 autotune study a.toml --trials 3", 0, None),
-        ('autotune space a.toml --check "x=2"', 1, None),
+        ('autotune check a.toml --configuration "x=2"', 1, None),
         ("systemctl start slurmd", 0, "needs root"),
     ]
 

@@ -52,7 +52,7 @@ def test_pw_x_is_tuned_by_jobs_of_a_real_slurm(folder, slurm):
     ended = autotune(folder, ["study", "qe", "--launcher", "slurm", *short])
     assert ended.returncode == 0, ended.stderr
     assert "verdict: " in ended.stdout
-    runs = json.loads(autotune(folder, ["runs", "qe", "--json"]).stdout)
+    runs = json.loads(autotune(folder, ["trials", "qe", "--runs", "--json"]).stdout)
     script = autotune(folder, ["best", "qe", "--script", "slurm"]).stdout
     assert "#SBATCH --time=" in script
     gadi = autotune(folder, ["best", "qe", "--script", "pbs", "--site", "gadi"]).stdout

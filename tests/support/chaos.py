@@ -59,12 +59,12 @@ class ChaosStudy(StudyFolder):
 
     def finished(self) -> dict[int, tuple[object, object]]:
         """Return the finished trials: number -> (configuration, value)."""
-        rows = self.table("trials")
+        rows = self.table()
         return {int(str(row["trial"])): (row["x"], row["took_s"]) for row in rows if row["state"] != "running"}
 
     def stored_runs(self) -> list[tuple[object, ...]]:
         """Return every run in storage, in order: when it started, and of what."""
-        return [(run["started"], run["trial"], run["series"], run["round"]) for run in self.table("runs")]
+        return [(run["started"], run["trial"], run["series"], run["round"]) for run in self.table("--runs")]
 
     def ended_runs(self) -> list[str]:
         """Return the configuration of every run that came to its end, in order."""

@@ -55,7 +55,7 @@ class TrainingStudy(ChaosStudy):
 
     def outcome(self) -> list[tuple[object, object]]:
         """Return x and the steps of every trial, in their order: one that was never launched leaves a number unused."""
-        rows = sorted(self.table("trials"), key=lambda row: row["trial"])
+        rows = sorted(self.table(), key=lambda row: row["trial"])
         return [(row["x"], row.get("steps")) for row in rows]
 
     def trained(self) -> Counter[tuple[str, str]]:

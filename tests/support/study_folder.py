@@ -45,9 +45,9 @@ class StudyFolder:
         """What all sessions printed."""
         return (self.folder / "session.log").read_text()
 
-    def table(self, command: str) -> list[dict[str, object]]:
-        """Return what `autotune COMMAND mine --json` prints; nothing while there is no storage."""
-        asked = autotune(self.folder, command, "mine", "--json")
+    def table(self, *options: str) -> list[dict[str, object]]:
+        """Return what `autotune trials mine --json` prints with these options; nothing while there is no storage."""
+        asked = autotune(self.folder, "trials", "mine", *options, "--json")
         return json.loads(asked.stdout) if asked.returncode == 0 else []
 
     def launches(self, kind: str) -> list[list[str]]:

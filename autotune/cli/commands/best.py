@@ -1,6 +1,7 @@
-"""The command that prints the winner of a study, or a job script of it."""
+"""`autotune best`: how a study stands, its winner and verdict, a job script of it, or its decision table."""
 
 import shlex
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,85 +10,81 @@ import typer
 
 from autotune.cli.choices import SCRIPT_FORM
 from autotune.cli.common import check_has_script, check_one_form, output, print_json, write_script
-from autotune.cli.options import DEFAULT_STORAGE, AsJson, Storage, StudyName, WeightsOption
+from autotune.cli.options import DEFAULT_STORAGE, AsJson, ScriptFileOption, Storage, StudyName, WeightsOption
+from autotune.cli.tables import Column, fitted
 from autotune.cli.where import SiteOption
-from autotune.errors import NothingFeasibleError, NothingWorkedError
+from autotune.errors import CannotRunHereError, NothingFeasibleError, NothingWorkedError
+from autotune.files import replace_file
 from autotune.storage.address import storage_url
 
 if TYPE_CHECKING:
+    from autotune.decisions.table import DecisionTable
     from autotune.results.summary import Summary
     from autotune.storage.readable import ReadableStudy
-
-# What JSON has of the study beside its best trial.
-_KEPT = ("replay", "speed_up", "verdict", "front", "point", "inputs", "simplified", "simplified_speed_up", "outlook")
 
 
 def best(
     name: StudyName,
     storage: Storage = DEFAULT_STORAGE,
-    script: Annotated[
-        str | None, typer.Option("--script", help="Print a job script of this kind.", **SCRIPT_FORM)
-    ] = None,
     weights: WeightsOption = None,
+    script: Annotated[
+        str | None, typer.Option("--script", help="Print a job script of the winner.", **SCRIPT_FORM)
+    ] = None,
     rules: Annotated[
         Path | None,
-        typer.Option(
-            "--rules",
-            metavar="FILE|FOLDER",
-            help="Of a decision table: write the files from which the program reads it; several into a folder.",
-        ),
+        typer.Option("--rules", metavar="FILE|FOLDER", help="Write a decision table as the program's rule files."),
     ] = None,
     site: SiteOption = None,
     account: Annotated[
-        str | None, typer.Option("--account", metavar="NAME", help="The project that the job script charges.")
+        str | None, typer.Option("--account", metavar="NAME", help="The project that the job is charged to.")
     ] = None,
-    target: Annotated[Path | None, typer.Option("--output", "-o", help="Write the script to a file instead.")] = None,
+    target: ScriptFileOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print the winner, its speed-up and its uncertainty.
+    """Print the winner, its speed-up and how sure it is.
 
-    The speed-up is that over the default configuration. --script makes a job script of what is to be used. Of a
-    trade-off there is a front, and --weights chooses from it. Of a decision table there is a setting for each cell, and
-    --rules writes it for the program.
+    It also prints the baseline, the machine, the failures and what the study cost.
     """
     check_one_form(script, as_json=as_json)
     check_has_script(script, target, {"--site": site, "--account": account})
-    from autotune.cli.decisions import check_table_options, print_table
     from autotune.results.preference import Preference
     from autotune.results.summary import summarise
     from autotune.storage.stored_study import stored_study
-    from autotune.studyfile.stored import study_of
 
     store = stored_study(storage_url(storage), name)
-    if study_of(store.definition).decisions is not None:
-        check_table_options({"--script": script, "--weights": weights, "--rules": rules}, as_json=as_json)
-        print_table(store, rules, as_json=as_json)
+    summary = summarise(store)
+    if summary.decides:
+        _check_table_options({"--script": script, "--weights": weights, "--rules": rules}, as_json=as_json)
+        _give_table(store, summary, rules, as_json=as_json)
         return
     if rules is not None:
         msg = f"study {name!r} has no [decisions]: it has one winner; leave it out"
         raise typer.BadParameter(msg, param_hint="--rules")
-    summary = summarise(store)
+    works = summary.best is not None and summary.nearest is None
+    if weights is not None and works:
+        summary = replace(summary, preference=Preference.stated(summary.front, weights, name))
+    if script is None:
+        _print_state(store, summary, as_json=as_json)
     if summary.nearest is not None:
-        raise NothingFeasibleError(summary.best_text())
+        raise NothingFeasibleError(summary.verdict_sentence() or "no configuration keeps the limits")
     if summary.best is None:
         msg = f"study {name!r} has no valid measurement yet"
         raise NothingWorkedError(msg)
-    if weights is not None:
-        summary = replace(summary, preference=Preference.stated(summary.front, weights, name))
     if script is not None:
         from autotune.batch.winner_script import script_of, site_of
 
         at = site_of(summary.study, script, site, account)
         write_script(script_of(store, summary, script, at), target)
-    elif as_json:
-        found = summary.to_dict()
-        kept = {key: found[key] for key in _KEPT}
+
+
+def _print_state(store: "ReadableStudy", summary: "Summary", *, as_json: bool) -> None:
+    if as_json:
         preference = None if summary.preference is None else summary.preference.to_dict()
-        print_json(found["best"] | kept | {"weights": preference, "to_use": _to_use(store, summary)})
-    else:
-        output().print(summary.best_text(), markup=False)
-        for line in _lines_to_use(store, summary):
-            output().print(line, markup=False, soft_wrap=True)
+        print_json(summary.to_dict() | {"weights": preference, "to_use": _to_use(store, summary)})
+        return
+    output().print(summary.text(), markup=False)
+    for line in _lines_to_use(store, summary):
+        output().print(line, markup=False, soft_wrap=True)
 
 
 def _lines_to_use(store: "ReadableStudy", summary: "Summary") -> list[str]:
@@ -111,10 +108,12 @@ def _to_use(store: "ReadableStudy", summary: "Summary") -> dict[str, Any] | None
     """Return the configuration to use, and the command that runs it; `trial` is None for a simplified one.
 
     `setup` are lines of shell that come before the command: they make its software available. None for a trade-off of
-    which no point was asked for.
+    which no point was asked for, and without a winner.
     """
     from autotune.batch.winner_script import command_to_use, setup_to_use
 
+    if summary.best is None or summary.nearest is not None:
+        return None
     if summary.front is not None and summary.preference is None:
         return None
     return {
@@ -123,3 +122,85 @@ def _to_use(store: "ReadableStudy", summary: "Summary") -> dict[str, Any] | None
         "command": command_to_use(store, summary),
         "setup": setup_to_use(store, summary),
     }
+
+
+def _give_table(store: "ReadableStudy", summary: "Summary", rules: Path | None, *, as_json: bool) -> None:
+    """Print the decision table of a study, or write the rule files of its program.
+
+    Raises:
+        AutotuneError: there is no table yet, or the program has no such files.
+    """
+    from autotune.decisions.table import table_of
+
+    table = table_of(store)
+    if rules is None and as_json:
+        print_json(summary.to_dict() | {"decisions": None if table is None else table.to_dict()})
+    elif rules is None:
+        output().print(summary.text(), markup=False)
+        if table is not None:
+            _print_table(table)
+    if table is None:
+        msg = f"study {store.name!r} has too few measurements for a table yet"
+        raise NothingWorkedError(msg)
+    if rules is not None:
+        for path in _written(store, table, rules):
+            output().print(f"wrote {path}", markup=False, soft_wrap=True)
+        left_out = sum(not decision.confirmed for decision in table.changed)
+        if left_out:
+            output().print(
+                f"{left_out} cells keep the default there: what the model believes in was not compared with it in "
+                "fresh runs (decisions.verdict_runs)"
+            )
+
+
+def _check_table_options(given: Mapping[str, object], *, as_json: bool) -> None:
+    """Refuse options that are for one winner, and several forms at once."""
+    for option in ("--script", "--weights"):
+        if given[option] is not None:
+            msg = "is for studies with one winner, or a trade-off; a decision table has --rules and --json"
+            raise typer.BadParameter(msg, param_hint=option)
+    if given["--rules"] is not None and as_json:
+        msg = "--rules writes files, --json prints the table: one of them"
+        raise typer.BadParameter(msg, param_hint="--rules")
+
+
+def _print_table(table: "DecisionTable") -> None:
+    from autotune.decisions.rows import columns_of, rows_of
+
+    console = output()
+    titles = columns_of(table)
+    columns = [Column(title, weight) for title, weight in zip(titles, _weights(len(titles)), strict=True)]
+    console.print(fitted(columns, rows_of(table), console))
+    for sentence in table.sentences():
+        console.print(sentence)
+
+
+def _weights(columns: int) -> list[int]:
+    """Return the weights of a table's columns: on a narrow terminal pairs, interval and ratio are left out last."""
+    last = [1, 2, 3]
+    return [0] * (columns - len(last)) + last
+
+
+def _written(store: "ReadableStudy", table: "DecisionTable", target: Path) -> list[Path]:
+    from objectives import registry
+    from objectives.base import PlanError
+
+    objective = store.definition.objective
+    write = registry.rules(objective)
+    if write is None:
+        msg = f"objective {objective!r} has no files of rules; `autotune best {store.name} --json` prints the table"
+        raise CannotRunHereError(msg)
+    try:
+        files = write(table.proven, store.definition.facts)
+    except PlanError as error:
+        raise CannotRunHereError(str(error)) from error
+    single = len(files) == 1 and not target.is_dir()
+    paths = {(target if single else target / name): text for name, text in files.items()}
+    try:
+        for path, text in paths.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(path, text, durable=False)
+    except OSError as error:
+        msg = f"cannot write {target}: {error.strerror}"
+        raise typer.BadParameter(msg, param_hint="--rules") from error
+    return list(paths)

@@ -12,8 +12,7 @@ from autotune.storage.address import storage_url
 def cancel(name: StudyName, storage: Storage = DEFAULT_STORAGE, as_json: AsJson = False) -> None:
     """Cancel a study's queued jobs, and stop its process.
 
-    Every measurement stays stored, and the same `autotune study` command resumes. Exit code 3: some jobs could not be
-    cancelled; the same command tries again.
+    The same `autotune study` command resumes. Exit code 3: some jobs could not be cancelled; try again.
     """
     from autotune.coordination.cancel_jobs import cancel_jobs
 

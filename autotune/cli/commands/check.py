@@ -1,4 +1,4 @@
-"""`autotune check`: is a study file right? Everything that can be known without running it, all mistakes at once."""
+"""`autotune check`: every mistake of a study file at once, and its space."""
 
 import shlex
 from dataclasses import asdict
@@ -9,14 +9,21 @@ import typer
 
 from autotune.cli.common import errors, output, print_json
 from autotune.cli.options import AsJson, InputOption, SetOption, StudyArgument, WaitOption
-from autotune.cli.where import CoresOption, restrict
-from autotune.errors import ExitCode
-from autotune.formatting import with_derived
+from autotune.cli.study_request import choose
+from autotune.cli.where import CoresOption, cluster_of, machine_and_launcher, restrict
+from autotune.errors import ExitCode, StudyFileError
+from autotune.formatting import with_derived, written
+from autotune.held_folders import temporary_folder
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from autotune.planning.check import CheckReport
     from autotune.planning.trial_run import TrialRun
     from objectives.base import Reading
+    from spaces import Configuration, Space
+
+_SAMPLE = 5
 
 
 def check(
@@ -24,26 +31,29 @@ def check(
     changes: SetOption = None,
     input_file: InputOption = None,
     cores: CoresOption = None,
-    run: Annotated[
-        bool,
-        typer.Option("--run", help="Run the default configuration once, and show the values that are read."),
+    run: Annotated[bool, typer.Option("--run", help="Run the default configuration once.")] = False,
+    static: Annotated[bool, typer.Option("--static", help="Only read the file; run nothing that it names.")] = False,
+    space: Annotated[
+        bool, typer.Option("--space", help="Print the parameters, the rules and a few configurations.")
     ] = False,
-    static: Annotated[
-        bool,
-        typer.Option(
-            "--static", help="Only read the file: run and import nothing that it names, and say what that is."
-        ),
-    ] = False,
+    configuration: Annotated[
+        str | None,
+        typer.Option("--configuration", metavar="NAME=VALUE ...", help="Check one configuration: 'np=3 npool=2'."),
+    ] = None,
     wait: WaitOption = False,
     as_json: AsJson = False,
 ) -> None:
-    """Check a study file, and say every mistake.
+    """Check a study file, and list every mistake.
 
-    Each mistake has its line. If there is none, `check` prints the size of the space and the command of the default
-    configuration, which --run runs once. For that it asks programs that the file names for their version; with --static
-    it only reads, for a file of others. Exit codes: 0 the study can be tuned, 2 the file has mistakes, 3 this machine
-    lacks something, 4 the run of --run failed.
+    Exit codes: 0 it can be tuned, 1 the configuration is not valid, 2 it has mistakes, 3 this machine lacks something,
+    4 the run failed.
     """
+    if [run, static, space, configuration is not None].count(True) > 1:
+        msg = "give one of --run, --static, --space and --configuration"
+        raise typer.BadParameter(msg)
+    if space or configuration is not None:
+        _show_space(name, changes, input_file, cores, configuration, as_json=as_json)
+        return
     from autotune import studyfile
     from autotune.machines.this_machine import this_machine
     from autotune.planning.check import check as examined
@@ -51,8 +61,6 @@ def check(
 
     path = studyfile.find(name)
     machine, launcher = restrict(this_machine(), cores), local_launcher()
-    if static and run:
-        raise typer.BadParameter("it runs nothing: leave out --run", param_hint="--static")
     report = examined(path, changes or (), machine, launcher, input_file, static=static)
     tried = None
     if run and report.study and report.plan and report.space is not None and report.job and not report.missing:
@@ -171,3 +179,137 @@ def _to_dict(path: Path, report: "CheckReport", tried: "TrialRun | None") -> dic
         "notes": report.notes,
         "run": None if tried is None else asdict(tried),
     }
+
+
+def _show_space(
+    name: str,
+    changes: list[str] | None,
+    input_file: str | None,
+    cores: str | None,
+    configuration: str | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Print the space of a study as the machine of its runs gives it, or whether one configuration is in it."""
+    import numpy as np
+
+    from autotune.planning.prepare import prepare
+    from launchers.local import local_launcher
+
+    with temporary_folder("plan") as scratch:
+        chosen = choose(name, changes, input_file)
+        machine, _, _ = machine_and_launcher(cluster_of(chosen), cores, chosen.name)
+        prepared = prepare(chosen, machine, local_launcher(), scratch)
+    built = prepared.space
+    if configuration is not None:
+        _check_configuration(built, configuration, as_json=as_json)
+        return
+    drawn = built.sample(np.random.default_rng(0), _SAMPLE)
+    size = built.size
+    if as_json:
+        print_json(
+            {
+                "size": size.value,
+                "exact": size.exact,
+                "combinations": built.raw_size,
+                "sampling": built.sampling,
+                "default": dict(built.default()),
+                "derived": built.derived_values(built.default()),
+                "sample": [dict(one) for one in drawn],
+                "space": built.to_dict(),
+            }
+        )
+        return
+    for note in prepared.plan.notes:
+        errors().print(note, markup=False)
+    about = "" if size.exact else f"about (+-{size.relative_error:.0%}) "
+    output().print(
+        f"{about}{size.value} valid configurations of {built.raw_size} combinations; sampling: {built.sampling}",
+        markup=False,
+    )
+    output().print(_parameters(built))
+    output().print(_constraints(built))
+    if built.derived:
+        output().print(_derived(built))
+    output().print(f"default: {with_derived(built, built.default())}", markup=False)
+    for one in drawn:
+        output().print(f"sample:  {with_derived(built, one)}", markup=False)
+
+
+def _check_configuration(built: "Space", text: str, *, as_json: bool) -> None:
+    violations = built.violations({**built.default(), **read_configuration(built, text)})
+    if as_json:
+        print_json({"valid": not violations, "violations": violations})
+    else:
+        for violation in violations or ["valid"]:
+            output().print(violation, markup=False)
+    if violations:
+        raise typer.Exit(1)
+
+
+def read_configuration(built: "Space", text: str) -> "Configuration":
+    """Read `np=2 npool=1 blas=openblas`; values are read as the parameter's domain writes them.
+
+    Raises:
+        StudyFileError: a part is not `name=value`, or names no parameter.
+    """
+    from spaces.parameters.errors import did_you_mean
+
+    domains = {parameter.name: parameter.values for parameter in built.parameters}
+    configuration: dict[str, int | float | str | bool] = {}
+    for part in text.replace(",", " ").split():
+        key, equals, value = part.partition("=")
+        if not equals:
+            msg = f"--configuration: {part!r} is not name=value"
+            raise StudyFileError(msg)
+        if key not in domains:
+            known_names = ", ".join(domains)
+            msg = f"--configuration: no parameter is called {key!r}{did_you_mean(key, domains)}; known: {known_names}"
+            raise StudyFileError(msg)
+        known = {written(item): item for item in domains.get(key, ())}
+        configuration[key] = known.get(value, _number(value))
+    return configuration
+
+
+def _number(text: str) -> int | float | str:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _parameters(built: "Space") -> "Table":
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table("parameter", "values", "default", "exists when", "what it is")
+    for parameter in built.parameters:
+        values = [written(value) for value in parameter.values]
+        listed = ", ".join(values if len(values) <= 8 else [*values[:4], "...", values[-1]])
+        if parameter.optional:
+            listed = f"unset, {listed}"
+        default = "" if parameter.default is None else written(parameter.default)
+        table.add_row(*map(escape, (parameter.name, listed, default, parameter.when or "", parameter.help)))
+    return table
+
+
+def _derived(built: "Space") -> "Table":
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table("derived value", "expression")
+    for name, expression in built.derived.items():
+        table.add_row(escape(name), escape(expression))
+    return table
+
+
+def _constraints(built: "Space") -> "Table":
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table("constraint", "rule", "reason")
+    for constraint in built.constraints:
+        table.add_row(*map(escape, (constraint.name, constraint.rule, constraint.reason)))
+    return table

@@ -1,14 +1,13 @@
 """`autotune confirm` and `ablate`: compare the winner with the default, and take it apart."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from autotune.cli.at_end import at_end
-from autotune.cli.common import drawable, output, print_json
-from autotune.cli.options import StudyName, WeightsOption, with_options
+from autotune.cli.common import output, print_json
+from autotune.cli.options import PictureOption, StudyName, WeightsOption, with_options
 from autotune.cli.session_options import SessionOptions
 from autotune.errors import ExitCode
 
@@ -22,11 +21,15 @@ if TYPE_CHECKING:
 @with_options
 def confirm(
     name: StudyName,
-    pairs: Annotated[int | None, typer.Option("--pairs", min=3, help="Least number of pairs of runs.")] = None,
-    max_pairs: Annotated[int | None, typer.Option("--max-pairs", min=3, help="Most pairs of runs.")] = None,
+    pairs: Annotated[
+        int | None, typer.Option("--pairs", min=3, help="Make at least this number of pairs of runs.")
+    ] = None,
+    max_pairs: Annotated[
+        int | None, typer.Option("--max-pairs", min=3, help="Make at most this number of pairs of runs.")
+    ] = None,
     precision: Annotated[
         float | None,
-        typer.Option("--precision", min=1e-4, help="Stop at this half-width of the interval, relative."),
+        typer.Option("--precision", min=1e-4, help="Stop at this relative half-width of the interval."),
     ] = None,
     weights: WeightsOption = None,
     *,
@@ -34,8 +37,7 @@ def confirm(
 ) -> None:
     """Compare the best trials with the default in fresh runs.
 
-    The runs are interleaved. Runs of earlier confirmations count. Of a trade-off --weights choose the point that is
-    compared, in each of its metrics.
+    Runs of earlier confirmations count.
     """
     from autotune.tuning.session import confirm_study
 
@@ -73,21 +75,15 @@ def _weighted(study: "StudyFile", settings: "SessionSettings", weights: str) -> 
 def ablate(
     name: StudyName,
     rounds: Annotated[int | None, typer.Option("--rounds", min=3, help="Number of runs of each variant.")] = None,
-    picture: Annotated[
-        Path | None,
-        typer.Option(
-            "--picture", help="File for the picture (.png, .svg, .pdf); by default beside the runs.", callback=drawable
-        ),
-    ] = None,
+    picture: PictureOption = None,
     weights: WeightsOption = None,
     *,
     session: SessionOptions,
 ) -> None:
-    """Measure what each changed option of the winner is worth.
+    """Measure what each changed option of the winner gains.
 
-    Each option is measured alone on the default, and by its absence from the winner, with the options that the rules
-    tie it to. Options that do not help are dropped. Of a trade-off --weights choose the point that is taken apart, and
-    only what helps in none of its metrics is dropped.
+    Each option is measured alone on the default, and by its absence from the winner. Options that do not help are
+    dropped.
     """
     from autotune.cli.ablations import conclusion, described
     from autotune.pictures.ablation import ablation as chart_of

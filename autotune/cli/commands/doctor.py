@@ -13,8 +13,7 @@ import typer
 
 from autotune.batch.launchers_here import LOCAL
 from autotune.cli.common import duration_s, output, print_json
-from autotune.cli.options import AsJson
-from autotune.cli.removal import YesOption
+from autotune.cli.options import AsJson, YesOption
 from autotune.cli.where import LauncherOption, SiteOption
 from autotune.errors import ExitCode
 from autotune.held_folders import TEMPORARY, abandoned_folders
@@ -88,20 +87,17 @@ def _blas_names() -> list[str]:
 def doctor(
     launcher: LauncherOption = None,
     site: SiteOption = None,
-    queue: Annotated[str | None, typer.Option("--queue", help="The queue or partition of the jobs.")] = None,
-    account: Annotated[str | None, typer.Option("--account", help="The project that the jobs are charged to.")] = None,
-    wait: Annotated[str, typer.Option("--wait", metavar="DURATION", help="How long the jobs are waited for.")] = "10m",
+    queue: Annotated[str | None, typer.Option("--queue", help="Submit the jobs to this queue or partition.")] = None,
+    account: Annotated[str | None, typer.Option("--account", help="Charge the jobs to this project.")] = None,
+    wait: Annotated[str, typer.Option("--wait", metavar="DURATION", help="Cancel the jobs after this time.")] = "10m",
     write: Annotated[Path | None, typer.Option("--write", metavar="FILE", help="Write a site file.")] = None,
     yes: YesOption = False,
     as_json: AsJson = False,
 ) -> None:
     """List what is installed here, and what is missing.
 
-    `doctor` also describes the machine, and its meters of energy and cards. Exit code 3: a program that the example
-    study needs is missing.
-
-    With `--launcher` or `--site` it submits a few jobs of a second each instead, when you have agreed to that, and says
-    what the batch system of this site does. Exit code 3: none of them has run.
+    With --launcher or --site it asks, submits a few jobs of a second each, and reports how the batch system works.
+    Exit code 3: a needed program is missing, or no job has run.
     """
     if launcher not in {None, LOCAL} or site is not None:
         from autotune.cli.site_doctor import ask_site

@@ -1,4 +1,4 @@
-"""`autotune import`: take in measurements that were made elsewhere; the performance model learns from them."""
+"""`autotune storage import`: take in measurements that were made elsewhere; the performance model learns from them."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from autotune.cli.common import errors, output, print_json
-from autotune.cli.options import DEFAULT_STORAGE, AsJson, Storage
+from autotune.cli.options import DEFAULT_STORAGE, AsJson, DryRunOption, Storage
 from autotune.errors import ImportFileError
 from autotune.storage.address import shown, storage_url
 
@@ -19,13 +19,12 @@ def import_(
         Path | None,
         typer.Argument(
             metavar="[FILE|FOLDER]",
-            help="A CSV file (with --mapping), a mapping with its own rows, a cache of Kernel Tuner, T4 results, an "
-            "output of pw.x, or a folder of such outputs.",
+            help="A CSV file, a mapping with rows, a Kernel Tuner cache, T4 results, or outputs of pw.x.",
         ),
     ] = None,
     mapping: Annotated[
         Path | None,
-        typer.Option("--mapping", metavar="FILE", help="What the columns of a CSV file mean (TOML)."),
+        typer.Option("--mapping", metavar="FILE", help="Read the meaning of CSV columns from this TOML file."),
     ] = None,
     machine: Annotated[
         str | None,
@@ -37,29 +36,25 @@ def import_(
     ] = None,
     workload: Annotated[
         str | None,
-        typer.Option("--workload", metavar="NAME", help="The problem; for pw.x, a word before its size."),
+        typer.Option("--workload", metavar="NAME", help="The workload, if the file does not name it."),
     ] = None,
     nodes: Annotated[
         int | None,
-        typer.Option("--nodes", min=1, help="On how many nodes it ran, if the file does not say."),
+        typer.Option("--nodes", min=1, help="The number of nodes, if the file does not say."),
     ] = None,
     storage: Storage = DEFAULT_STORAGE,
     source: Annotated[
         str | None,
-        typer.Option("--source", metavar="TEXT", help="Where the figures come from; by default the file's path."),
+        typer.Option("--source", metavar="TEXT", help="Source of the measurements. Default: the file's path."),
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print what would be imported, and import nothing.")
-    ] = False,
-    listed: Annotated[
-        bool, typer.Option("--list", help="List the imported measurements, and those that ship with autotune.")
-    ] = False,
+    dry_run: DryRunOption = False,
+    listed: Annotated[bool, typer.Option("--list", help="List imported and shipped measurements.")] = False,
     remove: Annotated[
         str | None, typer.Option("--remove", metavar="SOURCE", help="Remove the measurements of this source.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Import measurements that were made elsewhere.
+    """Import measurements made elsewhere.
 
     The performance model learns from them. Importing the same file again changes nothing.
     """

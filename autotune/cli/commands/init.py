@@ -36,9 +36,9 @@ def init(
     ] = None,
     target: Annotated[
         str | None,
-        typer.Option("-o", "--output", metavar="FILE", help="The file to write; - prints the text instead."),
+        typer.Option("-o", "--output", metavar="FILE", help="The file to write; - prints the text."),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
     """Write a commented study file for a command.
 

@@ -19,22 +19,18 @@ _THIS = "this"
 
 
 def machine(
-    name: Annotated[
-        str, typer.Argument(help="The name of a machine (--list), the path of a description, or `this`.")
-    ] = _THIS,
-    measure: Annotated[
-        bool, typer.Option("--measure", help="Measure this machine (under a minute), and keep the figures.")
-    ] = False,
+    name: Annotated[str, typer.Argument(help="A machine (--list), a file, or `this`.")] = _THIS,
+    measure: Annotated[bool, typer.Option("--measure", help="Measure this machine, and keep the figures.")] = False,
     list_all: Annotated[bool, typer.Option("--list", help="List the described machines.")] = False,
     file: Annotated[
         Path | None,
-        typer.Option("--output", metavar="FILE", help="Write the description as TOML, to edit or pass on."),
+        typer.Option("--output", metavar="FILE", help="Write the description to this TOML file."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Describe a machine, or measure this one.
 
-    Each fact is shown with its source.
+    Each fact has its source.
     """
     from autotune.machines.catalogue import find_machine
     from autotune.machines.description import MachineError

@@ -17,17 +17,15 @@ def mcp(
         typer.Option(
             "--scope",
             metavar="look|ask|operate",
-            help="What the agent may do: look; also suggest, ask and tell; or also start studies.",
+            help="Let the agent look, also ask and tell, or also start studies.",
         ),
     ] = "ask",
-    studies: Annotated[int, typer.Option("--studies", min=0, help="How many studies the agent may start.")] = 1,
-    trials: Annotated[int, typer.Option("--trials", min=1, help="Most trials of each study that it starts.")] = 50,
+    studies: Annotated[int, typer.Option("--studies", min=0, help="Number of studies that the agent may start.")] = 1,
+    trials: Annotated[int, typer.Option("--trials", min=1, help="Most trials of each of these studies.")] = 50,
     timeout: Annotated[
-        str, typer.Option("--timeout", help="How long each study that it starts may go on: 90s, 15m, 1h30m.")
+        str, typer.Option("--timeout", help="Longest time of each of these studies: 90s, 15m, 1h30m.")
     ] = "1h",
-    prefix: Annotated[
-        str, typer.Option("--prefix", help="What the names of the studies that it starts begin with.")
-    ] = "agent-",
+    prefix: Annotated[str, typer.Option("--prefix", help="Begin the names of these studies with this.")] = "agent-",
 ) -> None:
     """Let an agent use studies, by the Model Context Protocol.
 

@@ -4,14 +4,13 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict
 from math import isnan
-from pathlib import Path
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from autotune.cli.common import drawable, errors, known_storages, output, print_json
-from autotune.cli.options import DEFAULT_STORAGE, AlsoOption, AsJson, Storage
+from autotune.cli.common import errors, known_storages, output, print_json
+from autotune.cli.options import DEFAULT_STORAGE, AlsoOption, AsJson, PictureOption, Storage
 from autotune.errors import CannotRunHereError
 from spaces.parameters.errors import did_you_mean
 
@@ -26,20 +25,17 @@ _BY: tuple["By", ...] = ("machine", "workload")
 def model(
     program: Annotated[
         str | None,
-        typer.Argument(metavar="[PROGRAM]", help="Judge this program's model. Default: list all programs."),
+        typer.Argument(metavar="[PROGRAM]", help="Test the model of this program. Default: list programs."),
     ] = None,
     storage: Storage = DEFAULT_STORAGE,
     also: AlsoOption = None,
-    picture: Annotated[
-        Path | None,
-        typer.Option("--picture", help="Draw predicted against measured values (.png, .svg, .pdf).", callback=drawable),
-    ] = None,
+    picture: PictureOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Show the model's data, and how well it predicts.
 
-    Without PROGRAM: how many measurements there are of each program. With it: how well the program's model predicts
-    machines and workloads that are left out of its data.
+    Without PROGRAM it counts the measurements of each program. With it, it predicts machines and workloads that are
+    left out of the data.
     """
     from autotune.performance.measurements.dataset import measurements
 

@@ -41,22 +41,23 @@ def pilot(
     ] = None,
     directives: Annotated[
         list[str] | None,
-        typer.Option("--directive", metavar="TEXT", help="A directive of the batch system: '-q normal'. Repeatable."),
+        typer.Option(
+            "--directive", metavar="TEXT", help="Add a directive of the batch system: '-q normal'. Repeatable."
+        ),
     ] = None,
     setup: Annotated[
         list[str] | None,
-        typer.Option("--setup", metavar="LINE", help="A shell line before the study: 'module load qe'. Repeatable."),
+        typer.Option("--setup", metavar="LINE", help="Run this shell line before the study. Repeatable."),
     ] = None,
     chain: Annotated[
         int | None,
-        typer.Option("--chain", min=1, help="Submit so many jobs now, each after the one before; none submits itself."),
+        typer.Option("--chain", min=1, help="Submit this number of jobs, one after another."),
     ] = None,
     target: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")] = Path("autotune-job.sh"),
 ) -> None:
     """Write a job script that tunes inside one job.
 
-    If time runs out, the script submits itself again, and the next job resumes. `pilot` takes the options of `study`.
-    Where compute nodes may not submit jobs, --chain submits several in advance.
+    If time runs out, the script submits itself again. `pilot` takes the options of `study`, too.
     """
     from autotune import studyfile
     from autotune.batch.pilot_chain import submit_chain

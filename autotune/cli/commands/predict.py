@@ -22,6 +22,7 @@ from autotune.cli.options import (
     AsJson,
     InputOption,
     InstallationOption,
+    ScriptFileOption,
     SetOption,
     Storage,
     StudyArgument,
@@ -41,7 +42,7 @@ MachineOption = Annotated[
     typer.Option(
         "--machine",
         metavar="NAME|FILE",
-        help="A described machine (`autotune machine --list`), a file, or `this`, the default. Repeat it to compare.",
+        help="A machine (`autotune machine --list`), a file, or `this`. Repeat to compare.",
     ),
 ]
 
@@ -49,33 +50,30 @@ MachineOption = Annotated[
 def predict(
     name: StudyArgument,
     machine: MachineOption = None,
-    nodes: Annotated[int, typer.Option("--nodes", min=1, help="Number of its nodes that a run may use.")] = 1,
+    nodes: Annotated[int, typer.Option("--nodes", min=1, help="Number of nodes that a run may use.")] = 1,
     installation: InstallationOption = None,
     top: Annotated[int, typer.Option("--top", min=1, help="Number of configurations to propose.")] = 5,
     where: Annotated[
         list[str] | None,
-        typer.Option(
-            "--where", metavar="RULE", help="Propose only configurations that keep to it: 'np <= 24'. Repeatable."
-        ),
+        typer.Option("--where", metavar="RULE", help="Propose only configurations like 'np <= 24'. Repeatable."),
     ] = None,
     changes: SetOption = None,
     input_file: InputOption = None,
     facts_file: Annotated[
         str | None,
-        typer.Option("--facts", metavar="FILE", help="The size of the problem as TOML, if the program cannot tell it."),
+        typer.Option("--facts", metavar="FILE", help="Read the size of the problem from this TOML file."),
     ] = None,
     storage: Storage = DEFAULT_STORAGE,
     also: AlsoOption = None,
     script: Annotated[
         str | None, typer.Option("--script", help="Print a job script for the first proposal.", **SCRIPT_FORM)
     ] = None,
-    target: Annotated[Path | None, typer.Option("--output", "-o", help="Write the script to a file instead.")] = None,
+    target: ScriptFileOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Predict the best configurations; compare machines.
 
-    The model learns from measurements on other machines. Nothing runs on the machine itself. With several machines the
-    table shows the best configuration of each; below it stands the ratio of the first machine to each of the others.
+    The model learns from measurements on other machines. Nothing is run.
     """
     check_one_form(script, as_json=as_json)
     check_has_script(script, target)

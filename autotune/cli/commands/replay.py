@@ -29,21 +29,22 @@ def replay(
         str,
         typer.Argument(
             metavar="TABLE-OR-STUDY",
-            help="A table (CSV, Kernel Tuner cache, T4), a storage with --study, a study file of a replay, or the name "
-            "of a study in the storage.",
+            help="A table (CSV, Kernel Tuner cache, T4), a storage, a study file, or a stored study.",
         ),
     ],
-    study_name: Annotated[str | None, typer.Option("--study", help="A study of the given storage.")] = None,
-    budgets: Annotated[str, typer.Option("--budgets", metavar="LIST", help="Numbers of trials.")] = _BUDGETS,
-    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Number of replays, each with a seed of its own.")] = 20,
-    sampler: Annotated[str | None, typer.Option("--sampler", help="The sampler, if not the default one.")] = None,
+    study_name: Annotated[str | None, typer.Option("--study", help="The study of the given storage.")] = None,
+    budgets: Annotated[
+        str, typer.Option("--budgets", metavar="LIST", help="Replay with these numbers of trials.")
+    ] = _BUDGETS,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Number of replays of each budget.")] = 20,
+    sampler: Annotated[str | None, typer.Option("--sampler", help="Search with this sampler.")] = None,
     changes: SetOption = None,
     storage: Storage = DEFAULT_STORAGE,
     as_json: AsJson = False,
 ) -> None:
     """Replay recorded measurements with smaller budgets.
 
-    Tuning is repeated many times on the records, to see what each budget would have found. Nothing is run.
+    It shows what each budget would have found. Nothing is run.
     """
     from autotune.machines.this_machine import this_machine
     from autotune.planning.prepare import prepare
@@ -115,7 +116,9 @@ def _chosen(source: str, study_name: str | None, storage: str, changes: list[str
     if path.is_file() or "://" in source:
         is_storage = "://" in source or path.suffix in _STORAGES
         if is_storage and study_name is None:
-            msg = f"{source} is a storage: say which of its studies with --study NAME; `autotune list` shows them"
+            msg = (
+                f"{source} is a storage: say which of its studies with --study NAME; `autotune storage list` shows them"
+            )
             raise StudyFileError(msg)
         if study_name is not None:
             options["study"] = study_name

@@ -2,28 +2,25 @@
 
 import json
 import os
-import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from autotune.cli.common import drawable, errors, output, print_json
+from autotune.cli.common import errors, output, print_json
 from autotune.cli.completion import reference_files
-from autotune.cli.options import DEFAULT_STORAGE, AsJson, Storage, StudyName, StudyNames
+from autotune.cli.options import DEFAULT_STORAGE, AsJson, Storage, StudyName, StudyNames, drawable
 from autotune.cli.tables import Column, fitted
 from autotune.errors import NothingWorkedError
 from autotune.files import replace_file
-from autotune.storage.address import shown, sqlite_path, storage_url
+from autotune.storage.address import storage_url
 
 if TYPE_CHECKING:
     from autotune.pictures.chart import Chart
     from autotune.report import Report
 
-_OVER = (
-    "A parameter; with a second one there is a line for each of its values. Needed where there is no decision table."
-)
+_OVER = "Draw over this parameter; a second one gives a line for each of its values."
 _MOST_OVER = 2
 
 
@@ -38,24 +35,22 @@ class ReportFormat(StrEnum):
 def report(
     names: StudyNames,
     storage: Storage = DEFAULT_STORAGE,
-    form: Annotated[
-        ReportFormat, typer.Option("--format", help="html: one file with pictures; md: Markdown; json: for programs.")
-    ] = ReportFormat.HTML,
+    form: Annotated[ReportFormat, typer.Option("--format", help="Format of the report.")] = ReportFormat.HTML,
     target: Annotated[
         Path | None,
         typer.Option(
             "--output",
             "-o",
             metavar="FILE",
-            help="The file to write; - prints it. Default: STUDY.html, or studies.html; md and json are printed.",
+            help="The file to write; - prints the report. Default: STUDY.html, or studies.html.",
         ),
     ] = None,
     png: Annotated[
-        Path | None, typer.Option("--png", metavar="FOLDER", help="Also draw the pictures as PNG files in this folder.")
+        Path | None, typer.Option("--png", metavar="FOLDER", help="Draw the pictures as PNG files in this folder.")
     ] = None,
     pdf: Annotated[
         Path | None,
-        typer.Option("--pdf", metavar="FILE", help="Write it as PDF, by a Chromium or Chrome that is here."),
+        typer.Option("--pdf", metavar="FILE", help="Write a PDF file with Chromium or Chrome."),
     ] = None,
     references: Annotated[
         str | None,
@@ -67,7 +62,7 @@ def report(
         ),
     ] = None,
 ) -> None:
-    """Write a report of studies: HTML, Markdown or JSON.
+    """Write a report of studies: HTML, Markdown, JSON or PDF.
 
     Of one study it has the verdict, figures, pictures, the job script, and how the study was measured. Of several it
     has one table with the speed-up of each, and their geometric mean.
@@ -93,14 +88,16 @@ def picture(
     over: Annotated[str | None, typer.Option("--over", metavar="NAME[,NAME]", help=_OVER)] = None,
     of: Annotated[
         str | None,
-        typer.Option(
-            "--of", metavar="NAME", help="A metric, or a part that the program times. Default: the optimised."
-        ),
+        typer.Option("--of", metavar="NAME", help="A metric, or a part that the program times."),
     ] = None,
     target: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", metavar="FILE", help=".png, .svg or .pdf; default: STUDY-OF-OVER.png.", callback=drawable
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="File for the picture. Default: STUDY-OF-OVER.png.",
+            callback=drawable,
         ),
     ] = None,
     storage: Storage = DEFAULT_STORAGE,
@@ -108,9 +105,7 @@ def picture(
 ) -> None:
     """Draw a metric over parameters, or a decision table.
 
-    Without --over, the table of a study with [decisions] is drawn: the default beside what the table says. Else each
-    point is the best trial at that value: its time, its iterations, its seconds in a routine. With two parameters
-    there is a line for each value of the second. A sweep measures the same with all others fixed.
+    Each point is the best trial with that value. Without --over it draws the table of a study with [decisions].
     """
     from autotune.pictures.files import save
 
@@ -129,7 +124,7 @@ def picture(
 
 
 def importance(name: StudyName, storage: Storage = DEFAULT_STORAGE, as_json: AsJson = False) -> None:
-    """Say how much each parameter matters.
+    """Print how much each parameter matters.
 
     Prints what share of the differences between the trials each parameter explains, by Optuna's fANOVA. `autotune
     report` and the page draw it.
@@ -303,65 +298,3 @@ def _write(text: str, target: Path) -> None:
     except OSError as error:
         msg = f"cannot write {target}: {error.strerror or error}; name another file, or - for the output"
         raise typer.BadParameter(msg, param_hint="--output") from error
-
-
-class Form(StrEnum):
-    """Formats of other tuners."""
-
-    KERNEL_TUNER = "kernel-tuner"
-    T4 = "t4"
-
-
-def export(
-    name: StudyName,
-    storage: Storage = DEFAULT_STORAGE,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, a list of rows.")] = False,
-    csv: Annotated[bool, typer.Option("--csv", help="Print CSV with a header; this is the default.")] = False,
-    form: Annotated[
-        Form | None,
-        typer.Option("--format", help="Print it as other tuners exchange it: a cache of Kernel Tuner, or T4 results."),
-    ] = None,
-    reframe: Annotated[
-        bool, typer.Option("--reframe", help="Print a ReFrame test of whether the winner still wins, by the verdict.")
-    ] = False,
-) -> None:
-    """Print every measurement of a study as CSV or JSON.
-
-    Each run is a row, with its parameters, metrics, time, failure or bound. With --format kernel-tuner it is a cache
-    file for Kernel Tuner's simulation mode, with --format t4 results of the schema T4: a configuration is there once.
-    With --reframe it is no table: a test for ReFrame, which makes a few fresh pairs of winner and default.
-    """
-    from autotune.results.export import as_csv, exported
-    from autotune.storage.study_store import StudyStore
-
-    if [as_json, csv, form is not None, reframe].count(True) > 1:
-        msg = "give one of --csv, --json, --format and --reframe"
-        raise typer.BadParameter(msg)
-    if reframe:
-        from autotune.results.reframe_test import reframe_test
-
-        url = storage_url(storage)
-        path = sqlite_path(url)
-        # A server's password is not written anywhere: the environment has it.
-        text = reframe_test(
-            StudyStore.read(url, name),
-            [sys.executable, "-m", "autotune"],
-            shown(url) if path is None else str(path.resolve()),
-        )
-        typer.echo(text, nl=False)
-        return
-    if form is not None:
-        from autotune.results.tuner_files import check_exchangeable, kernel_tuner_cache, t4_results
-
-        store = StudyStore.read(storage_url(storage), name)
-        check_exchangeable(store)
-        print_json(kernel_tuner_cache(store) if form is Form.KERNEL_TUNER else t4_results(store))
-        return
-    rows = exported(StudyStore.read(storage_url(storage), name))
-    if not rows:
-        msg = f"study {name!r} has no run yet"
-        raise NothingWorkedError(msg)
-    if as_json:
-        print_json(rows)
-    else:
-        typer.echo(as_csv(rows), nl=False)

@@ -13,7 +13,6 @@ from autotune.cli.choices import SCRIPT_FORM
 from autotune.cli.common import (
     check_has_script,
     check_one_form,
-    drawable,
     duration_s,
     errors,
     known_storages,
@@ -21,7 +20,16 @@ from autotune.cli.common import (
     print_json,
     write_script,
 )
-from autotune.cli.options import AlsoOption, InputOption, InstallationOption, SetOption, StudyArgument, with_options
+from autotune.cli.options import (
+    AlsoOption,
+    InputOption,
+    InstallationOption,
+    PictureOption,
+    ScriptFileOption,
+    SetOption,
+    StudyArgument,
+    with_options,
+)
 from autotune.cli.session_options import SessionOptions
 from autotune.cli.study_request import choose, launched_by
 from autotune.cli.where import LauncherOption, SiteOption
@@ -45,55 +53,45 @@ _ENERGY = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)")
 def rightsize(
     name: StudyArgument,
     deadline: Annotated[
-        str | None, typer.Option("--deadline", metavar="DURATION", help="How long a run may take: 90s, 15m, 2h.")
+        str | None, typer.Option("--deadline", metavar="DURATION", help="A run may take this time: 90s, 15m, 2h.")
     ] = None,
     max_core_hours: Annotated[
-        float | None, typer.Option("--max-core-hours", help="How many core-hours a run may take.")
+        float | None, typer.Option("--max-core-hours", help="A run may take these core-hours.")
     ] = None,
     max_energy: Annotated[
         str | None,
-        typer.Option(
-            "--max-energy", metavar="ENERGY", help="How much energy a run may take, if a metric is one: 2kWh."
-        ),
+        typer.Option("--max-energy", metavar="ENERGY", help="A run may take this energy: 2kWh."),
     ] = None,
     max_nodes: Annotated[
         int | None,
-        typer.Option(
-            "--max-nodes", min=1, help="Nodes of a run, at most; by default all, or 64 of a described machine."
-        ),
+        typer.Option("--max-nodes", min=1, help="A run may use this number of nodes."),
     ] = None,
     probes: Annotated[
-        int, typer.Option("--probes", min=0, help="At most so many runs to find out, those of earlier calls included.")
+        int, typer.Option("--probes", min=0, help="Make at most this number of runs; earlier ones count.")
     ] = 6,
     machine: Annotated[
         str | None,
-        typer.Option("--machine", metavar="NAME|FILE", help="Run nothing: predict for this described machine."),
+        typer.Option("--machine", metavar="NAME|FILE", help="Predict for this machine; run nothing."),
     ] = None,
     installation: InstallationOption = None,
-    whole_nodes: Annotated[
-        bool, typer.Option("--whole-nodes", help="Count all cores of each node, as where nodes are not shared.")
-    ] = False,
+    whole_nodes: Annotated[bool, typer.Option("--whole-nodes", help="Count all cores of each node.")] = False,
     changes: SetOption = None,
     input_file: InputOption = None,
     also: AlsoOption = None,
     launcher: LauncherOption = None,
     site: SiteOption = None,
-    picture: Annotated[
-        Path | None,
-        typer.Option("--picture", help="Draw time over core-hours (.png, .svg, .pdf).", callback=drawable),
-    ] = None,
+    picture: PictureOption = None,
     script: Annotated[
         str | None, typer.Option("--script", help="Print a job script of the chosen size.", **SCRIPT_FORM)
     ] = None,
-    target: Annotated[Path | None, typer.Option("--output", "-o", help="Write the script to a file instead.")] = None,
+    target: ScriptFileOption = None,
     *,
     session: SessionOptions,
 ) -> None:
     """Find nodes, ranks and threads for a deadline or a budget.
 
-    The cheapest size that meets the deadline with a chance of 90%; without a deadline, the fastest within the budget. A
-    few runs are made where they tell most for what they cost; with --probes 0 or a --machine it only predicts. The same
-    command again resumes.
+    With a deadline it finds the cheapest size that meets it with a chance of 90%; without one, the fastest within the
+    budget. The same command again resumes.
     """
     check_one_form(None if target is not None else script, as_json=session.as_json)
     check_has_script(script, target)
@@ -187,7 +185,7 @@ def _predicted(
     if found is None:
         msg = (
             f"nothing is known of the times of {asked.setting.program!r} on {machine}: allow runs there (leave "
-            "--machine out), or `autotune import` measurements"
+            "--machine out), or `autotune storage import` measurements"
         )
         raise CannotRunHereError("\n".join((msg, *(model.doubts if model is not None else ()))))
     found = found.by(model)

@@ -1,4 +1,4 @@
-"""`autotune serve` and `autotune token`: the service, and the tokens of its other users."""
+"""`autotune serve` and `autotune serve token`: the service, and the tokens of its other users."""
 
 import logging
 import signal
@@ -131,7 +131,7 @@ def token(
     book, audit = TokenBook(settings.tokens), AuditLog(settings.audit)
     if name is None:
         if remove:
-            msg = "--remove needs the name of the token: autotune token NAME --remove"
+            msg = "--remove needs the name of the token: autotune serve token NAME --remove"
             raise AutotuneError(msg)
         _list(book.known(), as_json=as_json)
         return
@@ -236,7 +236,7 @@ def _say(address: str, settings: "Settings") -> None:
         command = f"autotune serve --url{where} --port {settings.port}"
         output().print(f"`{command}` prints the address with its token", markup=False)
     if settings.loopback:
-        output().print("who knows that token is you; `autotune token NAME` makes tokens for others", markup=False)
+        output().print("who knows that token is you; `autotune serve token NAME` makes tokens for others", markup=False)
     else:
         output().print(
             "whoever reaches this host and has a token has access; the connection is not encrypted: put TLS before it",

@@ -1,18 +1,95 @@
-"""`autotune storage`: what a storage holds."""
+"""`autotune storage`: list, merge, rename, label, read again, clean and delete the studies of a storage."""
 
+import re
+import sys
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
-from autotune.cli.common import output, print_json
-from autotune.cli.options import DEFAULT_STORAGE, AsJson, Storage
-from autotune.storage.address import shown, storage_url
+import typer
+
+from autotune.cli.common import displayed, duration_s, errors, output, print_json
+from autotune.cli.completion import study_names
+from autotune.cli.options import (
+    DEFAULT_STORAGE,
+    AsJson,
+    DryRunOption,
+    NameOption,
+    SetOption,
+    Storage,
+    StudyName,
+    YesOption,
+)
+from autotune.cli.tables import Column, fitted
+from autotune.cli.where import cluster_of, machine_and_launcher
+from autotune.errors import BusyError
+from autotune.formatting import quantity
+from autotune.storage.address import shown, sqlite_path, storage_url
 
 if TYPE_CHECKING:
-    from autotune.storage.contents import Contents
+    from autotune.coordination.upkeep import Removable
+    from autotune.results.summary import Summary
+    from autotune.storage.merging.merge import Merged
+    from autotune.storage.study_store import StudyStore
+
+_LIST = (
+    Column("study"),
+    Column("trials", 2),
+    Column("failed", 1),
+    Column("best", 4),
+    Column("over the default", 3),
+    Column("verdict"),
+)
 
 
-def storage(storage: Storage = DEFAULT_STORAGE, as_json: AsJson = False) -> None:
-    """Show what a storage holds."""
+def list_studies(
+    tags: Annotated[
+        list[str] | None, typer.Option("--tag", metavar="WORD", help="Only studies with this tag. Repeatable.")
+    ] = None,
+    archived: Annotated[bool, typer.Option("--archived", help="Include archived studies.")] = False,
+    storage: Storage = DEFAULT_STORAGE,
+    as_json: AsJson = False,
+) -> None:
+    """List the studies of a storage."""
+    from autotune.results.summary import summarise
+    from autotune.storage.readable import labels_of
+    from autotune.storage.stored_study import stored_studies
+
+    stored = [(store, labels_of(store)) for store in stored_studies(storage_url(storage))]
+    tagged = [(store, labels) for store, labels in stored if set(tags or ()) <= set(labels.tags)]
+    shown_ones = [(summarise(store), labels) for store, labels in tagged if archived or not labels.archived]
+    if as_json:
+        print_json([summary.to_dict() | labels.to_dict() for summary, labels in shown_ones])
+        return
+    columns: tuple[Column, ...] = _LIST
+    rows = [_list_row(summary) for summary, _ in shown_ones]
+    if any(labels.tags for _, labels in shown_ones):
+        columns = (*_LIST[:-1], Column("tags", 5), _LIST[-1])
+        rows = [[*row[:-1], ", ".join(one.tags), row[-1]] for row, (_, one) in zip(rows, shown_ones, strict=True)]
+    console = output()
+    console.print(fitted(columns, rows, console))
+    left_out = len(tagged) - len(shown_ones)
+    if left_out:
+        console.print(f"{left_out} archived {'study is' if left_out == 1 else 'studies are'} left out (--archived)")
+
+
+def _list_row(summary: "Summary") -> list[str]:
+    from autotune.records.study import State
+
+    standings, best = summary.standings, summary.best
+    speed_up = summary.speed_up
+    return [
+        summary.name,
+        str(summary.finished),
+        str(sum(count for kind, count in standings.counts.items() if kind != State.CAPPED.value)),
+        quantity(standings.value(best), standings.metric) if best else "",
+        speed_up.text() if speed_up is not None else "",
+        ("replay: " if summary.definition.replay else "") + (summary.verdict_sentence() or ""),
+    ]
+
+
+def show(storage: Storage = DEFAULT_STORAGE, as_json: AsJson = False) -> None:
+    """Show the kind, version and size of a storage."""
     from autotune.storage.contents import contents
     from autotune.storage.tables import VERSION
 
@@ -20,20 +97,332 @@ def storage(storage: Storage = DEFAULT_STORAGE, as_json: AsJson = False) -> None
     stored = contents(url)
     if as_json:
         print_json({"storage": shown(url), "known_version": VERSION, **asdict(stored)})
-    else:
-        output().print(_text(url, stored, VERSION), markup=False)
-
-
-def _text(url: str, contents: "Contents", known: int) -> str:
-    others = f", and {contents.others} of other programs" if contents.others else ""
+        return
+    others = f", and {stored.others} of other programs" if stored.others else ""
     version = (
-        "nothing was stored yet" if contents.version is None else f"{contents.version} (this autotune writes {known})"
+        "nothing was stored yet" if stored.version is None else f"{stored.version} (this autotune writes {VERSION})"
     )
     lines = (
         f"storage {shown(url)}",
-        f"kind: {contents.kind}, {contents.size_bytes / 1e6:.1f} MB",
-        f"version: {version}" + (f", Optuna's tables: {contents.optuna}" if contents.optuna else ""),
-        f"studies: {contents.studies}{others}",
-        f"trials: {contents.trials}, runs: {contents.runs}, imported measurements: {contents.imported}",
+        f"kind: {stored.kind}, {stored.size_bytes / 1e6:.1f} MB",
+        f"version: {version}" + (f", Optuna's tables: {stored.optuna}" if stored.optuna else ""),
+        f"studies: {stored.studies}{others}",
+        f"trials: {stored.trials}, runs: {stored.runs}, imported measurements: {stored.imported}",
     )
-    return "\n".join(lines)
+    output().print("\n".join(lines), markup=False)
+
+
+def merge(
+    sources: Annotated[list[str], typer.Argument(metavar="STORAGE", help="The storages to copy from.")],
+    into: Annotated[str, typer.Option("--into", metavar="STORAGE", help="The storage to copy into; made if missing.")],
+    dry_run: DryRunOption = False,
+    as_json: AsJson = False,
+) -> None:
+    """Copy the studies of several storages into one.
+
+    Merging the same again changes nothing. If anything fails, the target stays as it was.
+    """
+    from autotune.storage.merging.merge import merge as merged
+
+    target = storage_url(into)
+    urls = list(dict.fromkeys(map(storage_url, sources)))
+    if any(_is_same(url, target) for url in urls):
+        msg = f"{into} is among the storages to take from, too: name another one"
+        raise typer.BadParameter(msg, param_hint="--into")
+    done: list[Merged] = []
+
+    def say(part: "Merged") -> None:
+        done.append(part)
+        if not as_json:
+            _print_merged(part)
+
+    merged(urls, target, say, dry_run=dry_run)
+    if as_json:
+        print_json({"into": shown(target), "dry_run": dry_run, "storages": [_merged_json(part) for part in done]})
+        return
+    changed = any(part.changed for part in done)
+    if dry_run:
+        output().print("dry run: nothing was written", markup=False)
+    elif changed:
+        output().print(f"all of it is in {shown(target)}: autotune storage list --storage {into}", markup=False)
+    else:
+        output().print(f"nothing new for {shown(target)}", markup=False)
+
+
+def _is_same(url: str, other: str) -> bool:
+    path, its = sqlite_path(url), sqlite_path(other)
+    return url == other or (path is not None and its is not None and path.resolve() == its.resolve())
+
+
+def _print_merged(part: "Merged") -> None:
+    output().print(f"{part.source}:", markup=False)
+    for study in part.studies:
+        output().print(f"  {study.sentence()}", markup=False)
+    if part.measurements:
+        output().print(f"  {part.measurements} imported measurements: new", markup=False)
+    if part.replaced:
+        output().print(f"  {part.replaced} imported measurements: replaced by those of more runs", markup=False)
+    if part.left_out:
+        names = ", ".join(part.left_out)
+        output().print(f"  left out, not made by autotune or never begun: {names}", markup=False)
+    if not (part.studies or part.measurements or part.replaced or part.left_out):
+        output().print("  nothing", markup=False)
+
+
+def _merged_json(part: "Merged") -> dict[str, Any]:
+    return asdict(part) | {"changed": part.changed}
+
+
+def reread(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="STUDY",
+            help="The study's name, or its study file (./mine.toml).",
+            autocompletion=study_names,
+        ),
+    ],
+    changes: SetOption = None,
+    storage: Storage = DEFAULT_STORAGE,
+    stored_name: NameOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Read the kept outputs of a study again.
+
+    Nothing runs. `autotune study` does the same when only the way of reading has changed.
+    """
+    from autotune import studyfile
+    from autotune.coordination.session_settings import SessionSettings, default_runs
+    from autotune.tuning.rereading import reread_study
+    from autotune.tuning.session import stored_study
+
+    url = storage_url(storage)
+    if name.endswith(".toml"):
+        study = studyfile.load(studyfile.find(name), changes or [])
+        stored_name = stored_name or study.name
+    else:
+        stored_name = stored_name or name
+        study = stored_study(url, stored_name)
+        if changes:
+            msg = f"changes a study file: give that, `autotune storage reread ./{name}.toml --set {changes[0]}`"
+            raise typer.BadParameter(msg, param_hint="--set")
+    machine, launcher, facts = machine_and_launcher(cluster_of(study), None, stored_name)
+    settings = SessionSettings(url, stored_name, default_runs(url, stored_name), machine, launcher, facts=facts)
+    with displayed() as display:
+        found = reread_study(study, settings, display)
+    if as_json:
+        print_json(asdict(found))
+    else:
+        output().print(found.sentence(), markup=False)
+
+
+def rename(
+    name: StudyName,
+    new: Annotated[str, typer.Argument(metavar="NEW", help="The new name.")],
+    storage: Storage = DEFAULT_STORAGE,
+) -> None:
+    """Rename a study.
+
+    The folder of its runs is renamed, too. `autotune study FILE --name NEW` resumes it.
+    """
+    from autotune.coordination.upkeep import rename as rename_study
+    from autotune.coordination.upkeep import unused
+    from autotune.studyfile import NAME
+
+    if not re.fullmatch(NAME, new):
+        msg = f"{new!r}: a study's name has letters, digits, '.', '_' and '-' only"
+        raise typer.BadParameter(msg, param_hint="NEW")
+    with unused(storage_url(storage), name, "renamed") as store:
+        folder = rename_study(store, new)
+    where = f"; its runs are in {folder}" if folder else ""
+    output().print(f"study {name!r} is called {new!r} now{where}: resume it with --name {new}", markup=False)
+
+
+def label(
+    name: StudyName,
+    tags: Annotated[list[str] | None, typer.Option("--tag", metavar="WORD", help="Add a tag. Repeatable.")] = None,
+    untags: Annotated[
+        list[str] | None, typer.Option("--untag", metavar="WORD", help="Remove a tag. Repeatable.")
+    ] = None,
+    note: Annotated[str | None, typer.Option("--note", metavar="TEXT", help='Replace the note; "" removes it.')] = None,
+    archived: Annotated[
+        bool | None, typer.Option("--archive/--unarchive", help="Leave it out of `autotune storage list`, or not.")
+    ] = None,
+    storage: Storage = DEFAULT_STORAGE,
+    as_json: AsJson = False,
+) -> None:
+    """Tag a study, add a note, or archive it.
+
+    Without an option it prints the labels. The page shows and changes the same.
+    """
+    from autotune.records.labels import Labels
+    from autotune.storage.readable import labels_of
+    from autotune.storage.stored_study import stored_study
+
+    url = storage_url(storage)
+    before = labels_of(stored_study(url, name))
+    kept = dict.fromkeys((*before.tags, *(tags or ())))
+    try:
+        labels = Labels(
+            tuple(tag for tag in kept if tag not in (untags or ())),
+            before.note if note is None else note.strip(),
+            before.archived if archived is None else archived,
+        )
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+    if labels != before:
+        from autotune.storage.studies import StoredStudies
+
+        StoredStudies(url).note(name, labels)
+    if as_json:
+        print_json(labels.to_dict())
+    else:
+        output().print(f"study {name!r}: {labels.text()}", markup=False)
+
+
+def delete(name: StudyName, storage: Storage = DEFAULT_STORAGE, yes: YesOption = False) -> None:
+    """Delete a study, its runs and their folders."""
+    from autotune.coordination.upkeep import delete as delete_study
+    from autotune.coordination.upkeep import unused
+
+    with unused(storage_url(storage), name, "deleted") as store:
+        found = _ask_about_study("delete", store, yes=yes)
+        delete_study(store, found)
+    output().print(f"study {name!r} is deleted, with {_folders_text(found)}", markup=False)
+
+
+def reset(name: StudyName, storage: Storage = DEFAULT_STORAGE, yes: YesOption = False) -> None:
+    """Remove all trials of a study.
+
+    Its name and its study file stay.
+    """
+    from autotune.coordination.upkeep import reset as reset_study
+    from autotune.coordination.upkeep import unused
+
+    with unused(storage_url(storage), name, "reset") as store:
+        found = _ask_about_study("reset", store, yes=yes)
+        reset_study(store, found)
+    output().print(f"study {name!r} has no trials any more; {_folders_text(found)} went with them", markup=False)
+
+
+def clean(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[STUDY]", help="The study's name. Default: all studies.", autocompletion=study_names),
+    ] = None,
+    older_than: Annotated[
+        str | None,
+        typer.Option(
+            "--older-than", metavar="AGE", help="Only runs that ended longer ago (30d). Default: keep_days, or all."
+        ),
+    ] = None,
+    whole: Annotated[bool, typer.Option("--all", help="Include failed runs, the winner's and the default's.")] = False,
+    storage: Storage = DEFAULT_STORAGE,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    as_json: AsJson = False,
+) -> None:
+    """Remove run folders whose results are stored.
+
+    No result is lost, but these outputs cannot be read again. `keep_days` stands under [runs] in the study file.
+    """
+    from autotune.coordination.upkeep import unused
+    from autotune.storage.stored_study import stored_studies
+
+    url = storage_url(storage)
+    given_s = None if older_than is None else duration_s(older_than, "--older-than")
+    cleaned: dict[str, dict[str, Any]] = {}
+    for one in [name] if name is not None else [stored.name for stored in stored_studies(url)]:
+        try:
+            with unused(url, one, "cleaned") as store:
+                found, age_s = _outdated(store, given_s, whole=whole)
+                if found.folders and not dry_run:
+                    found = _ask_and_remove(store, found, age_s, whole=whole, yes=yes)
+        except BusyError as error:
+            if name is not None:
+                raise
+            errors().print(f"left as it is: {error}", markup=False)
+            continue
+        left = 0 if dry_run else sum(folder.exists() for folder in found.folders)
+        cleaned[one] = {
+            "older_than_s": age_s,
+            "folders": len(found.folders),
+            "bytes": found.size_bytes,
+            "kept": found.kept,
+            "not_removable": left,
+        }
+        if not as_json:
+            output().print(_cleaned_text(one, found, left, dry_run=dry_run), markup=False)
+    if as_json:
+        print_json({"dry_run": dry_run, "studies": cleaned})
+
+
+def _outdated(store: "StudyStore", given_s: float | None, *, whole: bool) -> "tuple[Removable, float]":
+    """Return the folders that go, and the age from which on they do."""
+    from autotune.tuning.retention import kept_s, outdated
+
+    age_s = (kept_s(store.definition) or 0.0) if given_s is None else given_s
+    return outdated(store, age_s, whole=whole), age_s
+
+
+def _ask_and_remove(store: "StudyStore", found: "Removable", age_s: float, *, whole: bool, yes: bool) -> "Removable":
+    """Remove the folders if the user agrees; return those that went."""
+    from autotune.coordination.upkeep import remove
+    from autotune.tuning.retention import outdated
+
+    _ask(f"study {store.name!r}: remove {_folders_text(found)}?", yes=yes)
+    remove(found)
+    return found
+
+
+def _cleaned_text(name: str, found: "Removable", left: int, *, dry_run: bool) -> str:
+    would = "would be " if dry_run else ""
+    stay = "stays" if found.kept == 1 else "stay"
+    kept = f"; {_count_text(found.kept)} {stay}" if found.kept else ""
+    failed = f"; {left} of them could not be removed: look at their permissions" if left else ""
+    return f"study {name!r}: {_folders_text(found)} {would}removed{kept}{failed}"
+
+
+def _ask_about_study(what: str, store: "StudyStore", *, yes: bool) -> "Removable":
+    """Return the folders that go with a study, when the user has agreed to that."""
+    from autotune.coordination.upkeep import removable
+
+    found = removable(store)
+    about = f"{len(store.trials())} trials with {len(store.runs())} runs, and {_folders_text(found)}"
+    _ask(f"{what} study {store.name!r}: {about}?", yes=yes)
+    return found
+
+
+def _ask(question: str, *, yes: bool) -> None:
+    """Ask whether to do what cannot be undone; with `yes`, do not ask.
+
+    Raises:
+        BadParameter: there is no terminal to ask at.
+        Exit: the user does not agree.
+    """
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        msg = "nobody can be asked here: the same command with --yes does it without"
+        raise typer.BadParameter(msg, param_hint="--yes")
+    if not typer.confirm(question, err=True):
+        errors().print("nothing was changed")
+        raise typer.Exit(1)
+
+
+def _folders_text(found: "Removable") -> str:
+    """Describe the number of folders, their place and their size."""
+    if found.elsewhere:
+        return f"0 folders of runs (they belong to {found.elsewhere})"
+    around = {folder.parent for folder in found.folders}
+    where = f" in {_near(next(iter(around)))}" if len(around) == 1 else ""
+    return f"{_count_text(len(found.folders))} of runs{where} ({found.size_bytes / 1e6:.1f} MB)"
+
+
+def _count_text(number: int) -> str:
+    return "1 folder" if number == 1 else f"{number} folders"
+
+
+def _near(folder: Path) -> Path:
+    here = Path.cwd()
+    return folder.relative_to(here) if folder.is_relative_to(here) else folder

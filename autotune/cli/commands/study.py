@@ -36,8 +36,8 @@ _SHOWN_CHARACTERS = 100
 def study(options: StudyOptions) -> None:
     """Tune a program. The same command again resumes.
 
-    Finished trials are never repeated. Ctrl-C ends the runs in flight. `kill -USR1 PID` pauses: no new run starts, and
-    the process ends with exit code 8 when the runs in flight have ended.
+    Ctrl-C ends the runs in flight and keeps all finished ones. `kill -USR1 PID` pauses when these have ended (exit
+    code 8).
     """
     if options.dry_run and options.as_json:
         msg = "a dry run prints the commands that would run, and no JSON: give one of the two"

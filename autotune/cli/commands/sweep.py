@@ -2,15 +2,14 @@
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from autotune.cli.at_end import at_end
-from autotune.cli.common import drawable, output, print_json
+from autotune.cli.common import output, print_json
 from autotune.cli.completion import study_files, study_names
-from autotune.cli.options import InputOption, with_options
+from autotune.cli.options import InputOption, PictureOption, with_options
 from autotune.cli.session_options import SessionOptions
 from autotune.formatting import shown
 from autotune.storage.address import sqlite_path, storage_url
@@ -38,17 +37,17 @@ def sweep(
         str,
         typer.Argument(
             metavar="STUDY",
-            help="A stored study's name, a study that ships with autotune (qe), or a study file (./mine.toml).",
+            help="A stored study, a study that ships (qe), or a study file (./mine.toml).",
             autocompletion=_names,
         ),
     ],
-    over: Annotated[str, typer.Option("--over", metavar="NAME[,NAME]", help="The parameter to sweep, or two.")],
+    over: Annotated[str, typer.Option("--over", metavar="NAME[,NAME]", help="Sweep this parameter, or two.")],
     values: Annotated[
         list[str] | None,
         typer.Option(
             "--values",
             metavar="VALUE,...",
-            help="Its values (unset: without one); by default all, or a dozen of them. Repeatable, for the second.",
+            help="Values of the parameter; again for the second. Default: up to a dozen.",
         ),
     ] = None,
     fixed: Annotated[
@@ -57,26 +56,17 @@ def sweep(
     ] = None,
     at: Annotated[
         str,
-        typer.Option("--at", metavar="default|best|TRIAL", help="The configuration that has the other values."),
+        typer.Option("--at", metavar="default|best|TRIAL", help="Take the other values from this configuration."),
     ] = "default",
-    repeats: Annotated[
-        int, typer.Option("--repeats", min=1, help="Number of runs of each value; 6 give 95% intervals.")
-    ] = 6,
-    picture: Annotated[
-        Path | None,
-        typer.Option(
-            "--picture", help="File for the picture (.png, .svg, .pdf); by default beside the runs.", callback=drawable
-        ),
-    ] = None,
+    repeats: Annotated[int, typer.Option("--repeats", min=1, help="Number of runs of each value.")] = 6,
+    picture: PictureOption = None,
     input_file: InputOption = None,
     *,
     session: SessionOptions,
 ) -> None:
-    """Measure one parameter, or two, over their values.
+    """Measure the values of one or two parameters.
 
-    The other parameters are fixed. All values run in interleaved rounds, so that the machine's drift cancels. The study
-    need not have run before. The same command again resumes; more --repeats add rounds. Other --values are another
-    sweep. Over the number of processes (`[scaling]` in the study file) it also tells speed-up and parallel efficiency.
+    The same command again resumes; more --repeats add rounds of runs.
     """
     from autotune.comparison.sweep import Request, described
     from autotune.pictures.ablation import lines

@@ -1,5 +1,6 @@
 """`autotune watch`: whether the winner of a study still wins, by a few fresh runs, from cron or a job."""
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,7 +12,7 @@ from autotune.cli.common import output, print_json
 from autotune.cli.options import StudyName, with_options
 from autotune.cli.session_options import SessionOptions
 from autotune.errors import ExitCode
-from autotune.storage.address import storage_url
+from autotune.storage.address import shown, sqlite_path, storage_url
 
 if TYPE_CHECKING:
     from autotune.comparison.watching.finding import Finding
@@ -29,28 +30,31 @@ def watch(
     name: StudyName,
     pairs: Annotated[
         int | None,
-        typer.Option("--pairs", min=1, help="Number of pairs of runs; by default as many as the noise needs."),
+        typer.Option("--pairs", min=1, help="Number of pairs of runs. Default: by the noise."),
     ] = None,
-    record: Annotated[bool, typer.Option("--record", help="Make no runs: print what the checks so far found.")] = False,
+    record: Annotated[bool, typer.Option("--record", help="Print the checks so far; run nothing.")] = False,
     accept: Annotated[
         bool,
-        typer.Option("--accept", help="Make no runs: compare with the state that a change has led to, from now on."),
+        typer.Option("--accept", help="Accept the change as the new state; run nothing."),
     ] = False,
     junit: Annotated[
         Path | None,
-        typer.Option("--junit", metavar="FILE", help="Write what was found to FILE as JUnit XML, for a CI server."),
+        typer.Option("--junit", metavar="FILE", help="Write the result to this file as JUnit XML."),
     ] = None,
+    reframe: Annotated[bool, typer.Option("--reframe", help="Print a ReFrame test that makes this check.")] = False,
     *,
     session: WatchOptions,
 ) -> None:
-    """Check by a few runs that the winner still wins.
+    """Check with a few runs that the winner still wins.
 
-    Winner and default run in fresh pairs, which are compared with the verdict's by all checks so far. Exit code 10: the
-    winner no longer wins or fails, or one of the two has become slower or faster.
+    Exit code 10: the winner no longer wins or fails, or winner or default has become slower or faster.
     """
     if junit is not None and not junit.absolute().parent.is_dir():
         msg = f"there is no folder {junit.parent} for {junit.name}: nothing was run"
         raise typer.BadParameter(msg, param_hint="--junit")
+    if reframe:
+        _print_reframe_test(session.storage, name)
+        return
     if accept or record:
         session.check_makes_no_runs("here")
         found = _accepted(session.storage, name) if accept else _so_far(session.storage, name)
@@ -67,6 +71,17 @@ def watch(
         _tell(found, end, quiet=session.quiet, as_json=session.as_json)
         _write_junit(found, junit)
         _raise_hand(found)
+
+
+def _print_reframe_test(storage: str, name: str) -> None:
+    from autotune.results.reframe_test import reframe_test
+    from autotune.storage.study_store import StudyStore
+
+    url = storage_url(storage)
+    path = sqlite_path(url)
+    # A server's password is not written anywhere: the environment has it.
+    address = shown(url) if path is None else str(path.resolve())
+    typer.echo(reframe_test(StudyStore.read(url, name), [sys.executable, "-m", "autotune"], address), nl=False)
 
 
 def _tell(found: "Finding", end: SessionEnd, *, quiet: bool, as_json: bool) -> None:

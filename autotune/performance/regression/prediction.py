@@ -118,7 +118,7 @@ def believed(prediction: Prediction) -> Prediction:
         kept = ()
         doubt += (
             ", and no configuration is sure to beat the default, so this is no prediction; measure a few "
-            "configurations there, or `autotune import` measurements of a similar machine and workload"
+            "configurations there, or `autotune storage import` measurements of a similar machine and workload"
         )
     return replace(
         prediction,

@@ -32,7 +32,7 @@ export function openSignIn(root, reason, onDone) {
       "Is the service yours? ",
       h("code", {}, "autotune serve --url"),
       " prints an address with a token: open that. Otherwise whoever runs the service makes you a token with ",
-      h("code", {}, "autotune token"),
+      h("code", {}, "autotune serve token"),
       ". The page keeps it until this tab is closed.",
     ),
     error,

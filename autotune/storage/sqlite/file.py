@@ -51,8 +51,8 @@ def sqlite_address(path: Path) -> str:
     if log.exists():
         msg = (
             f"storage {path} cannot be read here: a crash has left its newest results in {log.name}, and the folder "
-            "cannot be written; let its owner use any command on it (autotune list), or copy both files into a folder "
-            "of yours, and name the copy by --storage"
+            "cannot be written; let its owner use any command on it (autotune storage list), or copy both files into a "
+            "folder of yours, and name the copy by --storage"
         )
         raise StorageError(msg)
     return f"{_address(path, 'ro')}&immutable=1"
@@ -68,9 +68,9 @@ def check_writable(path: Path) -> None:
         return
     what = path if os.access(path.parent, os.W_OK) else f"the folder {path.absolute().parent}"
     msg = (
-        f"storage {path} cannot be written: {what} is read-only, or not yours; it can be read (list, show, best, "
-        f"report, predict ...). To go on with its studies copy it, and name the copy: `autotune merge {path} --into "
-        "mine.db`, then --storage mine.db"
+        f"storage {path} cannot be written: {what} is read-only, or not yours; it can be read (best, trials, "
+        f"report, predict ...). To go on with its studies copy it, and name the copy: `autotune storage merge {path} "
+        "--into mine.db`, then --storage mine.db"
     )
     raise StorageError(msg)
 

@@ -262,5 +262,5 @@ def test_on_the_command_line(tmp_path):
     assert refused.returncode == 2
     assert "autotune serve" in refused.stderr
     assert "autotune.asktell" in refused.stderr
-    assert json.loads(autotune(tmp_path, "space", "./mine.toml", "--json").stdout)["size"] == 8
+    assert json.loads(autotune(tmp_path, "check", "./mine.toml", "--space", "--json").stdout)["size"] == 8
     assert "trial 0: x=1" in autotune(tmp_path, "study", "./mine.toml", "--dry-run").stdout

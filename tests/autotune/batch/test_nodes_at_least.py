@@ -61,7 +61,7 @@ def tuned(folder, scheduler, least, *lines, workers=2, path=None):
     said = ended.stdout + ended.stderr
     assert ended.returncode == 0, said
     rounds: dict[int, list[str]] = {}
-    for run in json.loads(autotune(folder, "runs", "mine", "--json").stdout):
+    for run in json.loads(autotune(folder, "trials", "mine", "--runs", "--json").stdout):
         if run["series"].startswith("verdict"):
             rounds.setdefault(run["round"], []).append(run["outcome"]["conditions"]["host"].partition(".")[0])
     assert all(len(nodes) == 2 and len(set(nodes)) == 1 for nodes in rounds.values()), rounds

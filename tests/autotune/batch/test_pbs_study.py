@@ -268,6 +268,6 @@ def test_runs_that_the_site_binds_to_one_core_are_made_again(cluster, study):
     assert study.log.count("this one does not count; tried again") == 3
     counted = {run.trial for run in study.store.runs() if run.series.is_tuning and run.outcome.complete}
     assert counted == set(range(5))
-    shown = study.asked("runs", "mine").stdout
+    shown = study.asked("trials", "mine", "--runs").stdout
     assert shown.count("(shared)") == shown.count("aside ") == 3
     assert "none of them counts" in " ".join(shown.split())

@@ -86,9 +86,9 @@ def study(slurm, tmp_path):
 
 def whole(study: SlurmStudy) -> None:
     """Check that every trial is measured, and that what ran is what is stored, once."""
-    trials = study.table("trials")
+    trials = study.table()
     assert [row["state"] for row in trials] == ["complete"] * 5
-    runs = study.table("runs")
+    runs = study.table("--runs")
     assert Counter(str(run["configuration"]["x"]) for run in runs) == Counter(x for x, _ in study.launches("end"))
 
 
@@ -140,7 +140,7 @@ def test_what_others_do_to_jobs_and_nodes_costs_a_run_at_most(slurm, study):
     wait_for(lambda: "RUNNING" not in slurm.states().values() and "PENDING" in slurm.states().values())
     slurm.call("scontrol", "update", f"NodeName={slurm.host}", "State=RESUME")
     assert session.wait(300) == 0, study.log
-    trials = study.table("trials")
+    trials = study.table()
     assert [row["state"] for row in trials] == ["complete"] * 5
 
 

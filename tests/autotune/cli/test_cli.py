@@ -47,27 +47,27 @@ def test_the_same_command_again_changes_nothing(tuned):
 
 
 def test_reading_commands(tuned):
-    listed = json.loads(autotune(tuned, "list", "--json").stdout)
+    listed = json.loads(autotune(tuned, "storage", "list", "--json").stdout)
     assert [entry["study"] for entry in listed] == ["mine"]
-    shown = json.loads(autotune(tuned, "show", "mine", "--json").stdout)
-    assert shown["default"]["configuration"] == {"x": 20}
     best = json.loads(autotune(tuned, "best", "mine", "--json").stdout)
-    assert best["value"] <= shown["default"]["value"]
+    assert best["default"]["configuration"] == {"x": 20}
+    assert best["best"]["value"] <= best["default"]["value"]
     assert best["verdict"]["speed_up"] >= 1.0
-    assert shown["ledger"]["spent"] > 0
+    assert best["ledger"]["spent"] > 0
+    assert best["to_use"]["command"][0] == "awk"
     rows = json.loads(autotune(tuned, "trials", "mine", "--json").stdout)
     assert rows[0]["speed_up"] == 1.0
-    table = autotune(tuned, "trials", "mine", "--csv").stdout.splitlines()
+    table = autotune(tuned, "trials", "mine", "--format", "csv").stdout.splitlines()
     assert table[0].startswith("trial,state,runs,value,bound,speed_up,took_s")
     assert len(table) == len(rows) + 1
-    for words in (["list"], ["show", "mine"], ["best", "mine"], ["trials", "mine"], ["runs", "mine"]):
+    for words in (["storage", "list"], ["best", "mine"], ["trials", "mine"], ["trials", "mine", "--runs"]):
         ended = autotune(tuned, *words)
         assert ended.returncode == 0
         assert "mine" in ended.stdout or "trial" in ended.stdout
 
 
 def test_every_run_says_where_when_and_how_it_was_made(tuned):
-    found = json.loads(autotune(tuned, "runs", "mine", "--json").stdout)
+    found = json.loads(autotune(tuned, "trials", "mine", "--runs", "--json").stdout)
     assert {run["series"].partition(":")[0] for run in found} >= {"", "warm-up", "verdict"}
     for run in found:
         assert run["started"].startswith("20")
@@ -80,14 +80,14 @@ def test_every_run_says_where_when_and_how_it_was_made(tuned):
 
 
 def test_confirming_again_runs_nothing_unless_more_is_asked(tuned):
-    before = len(json.loads(autotune(tuned, "runs", "mine", "--json").stdout))
+    before = len(json.loads(autotune(tuned, "trials", "mine", "--runs", "--json").stdout))
     ended = autotune(tuned, "confirm", "mine")
     assert ended.returncode == 0, ended.stderr
     assert "verdict: " in ended.stdout
-    assert len(json.loads(autotune(tuned, "runs", "mine", "--json").stdout)) == before
+    assert len(json.loads(autotune(tuned, "trials", "mine", "--runs", "--json").stdout)) == before
     more = json.loads(autotune(tuned, "confirm", "mine", "--pairs", "7", "--json").stdout)
     assert len(more["verdict"]["pairs"]) == 7
-    assert len(json.loads(autotune(tuned, "runs", "mine", "--json").stdout)) == before + 2
+    assert len(json.loads(autotune(tuned, "trials", "mine", "--runs", "--json").stdout)) == before + 2
 
 
 @pytest.mark.full
@@ -104,21 +104,21 @@ def test_the_winner_is_taken_apart(tuned):
 def test_the_job_script_of_the_winner(tuned, form, tmp_path):
     ended = autotune(tuned, "best", "mine", "--script", form, "--output", str(tmp_path / "job.sh"))
     assert ended.returncode == 0, ended.stderr
-    value = json.loads(autotune(tuned, "best", "mine", "--json").stdout)["value"]
+    value = json.loads(autotune(tuned, "best", "mine", "--json").stdout)["best"]["value"]
     ran = subprocess.run(["bash", str(tmp_path / "job.sh")], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert ran.stdout == f"took {value:g}\n"
 
 
 def test_the_space(tuned):
-    shown = json.loads(autotune(tuned, "space", "./mine.toml", "--json").stdout)
+    shown = json.loads(autotune(tuned, "check", "./mine.toml", "--space", "--json").stdout)
     assert shown["size"] == 40 + 40 + 20 + 10
     assert shown["exact"]
     assert len(shown["sample"]) == 5
-    assert "y shares x out" in autotune(tuned, "space", "./mine.toml").stdout
-    wrong = autotune(tuned, "space", "./mine.toml", "--check", "x=3 y=2")
+    assert "y shares x out" in autotune(tuned, "check", "./mine.toml", "--space").stdout
+    wrong = autotune(tuned, "check", "./mine.toml", "--configuration", "x=3 y=2")
     assert wrong.returncode == 1
     assert "y shares x out" in wrong.stdout
-    right = autotune(tuned, "space", "./mine.toml", "--check", "x=4 y=2")
+    right = autotune(tuned, "check", "./mine.toml", "--configuration", "x=4 y=2")
     assert (right.returncode, right.stdout) == (0, "valid\n")
 
 
@@ -170,11 +170,14 @@ def test_a_dry_run_with_another_sampler_shows_what_that_would_try(tmp_path):
         (["best", "mine", "--storage", "none.db"], 5, "no storage at none.db"),
         (["study", "./mine.toml", "--dry-run", "--json"], 2, "give one of the two"),
         (["best", "mine", "--site", "nosuch"], 2, "it is for a job script"),
-        (["delete", "mine"], 2, "the same command with --yes"),
+        (["storage", "delete", "mine"], 2, "the same command with --yes"),
         (["watch", "mine", "--junit", "none/watch.xml"], 2, "there is no folder none for watch.xml"),
         (["watch", "mine", "--record", "--notify", "true"], 2, "leave it out"),
         (["trails"], 2, "trials"),
-        (["space", "./mine.toml", "--check", "x"], 2, "not name=value"),
+        (["storage", "renam"], 2, "'rename'"),
+        (["storage"], 2, "Usage: autotune storage"),
+        (["check", "./mine.toml", "--configuration", "x"], 2, "not name=value"),
+        (["check", "./mine.toml", "--space", "--run"], 2, "give one of"),
     ],
 )
 def test_mistakes_get_a_message_and_a_code_and_no_traceback(tuned, monkeypatch, words, code, said):
@@ -225,7 +228,7 @@ def test_control_c_or_kill_ends_the_run_in_flight_and_the_same_command_goes_on(t
     ended = autotune(tmp_path, "study", "./mine.toml", "--trials", "5", "--json")
     assert ended.returncode == 0, ended.stderr
     assert json.loads(ended.stdout)["trials"] == 5
-    runs = json.loads(autotune(tmp_path, "runs", "mine", "--json").stdout)
+    runs = json.loads(autotune(tmp_path, "trials", "mine", "--runs", "--json").stdout)
     assert len({run["started"] for run in runs}) == len(runs)
 
 

@@ -15,17 +15,23 @@ from autotune.cli.study_options import StudyOptions
 from tests.support.command_line import invoke
 
 NAMES = [entry.name for entry in COMMANDS]
+ALL = [(entry, (entry.name,)) for entry in COMMANDS]
+ALL += [(below, (entry.name, below.name)) for entry in COMMANDS for below in entry.commands]
+WORDS = [" ".join(words) for _, words in ALL]
 
 
 def help_of(*words, columns=80):
     return invoke(*words, "--help", COLUMNS=str(columns)).stdout
 
 
-@pytest.mark.parametrize("entry", COMMANDS, ids=NAMES)
-def test_the_table_is_in_step_with_the_modules(entry):
-    function = getattr(import_module(f"autotune.cli.commands.{entry.module}"), entry.function)
-    assert inspect.getdoc(function).splitlines()[0] == entry.summary
-    command = typer.main.get_command(app).commands[entry.name]
+@pytest.mark.parametrize(("entry", "words"), ALL, ids=WORDS)
+def test_the_table_is_in_step_with_the_modules(entry, words):
+    if entry.module:
+        function = getattr(import_module(f"autotune.cli.commands.{entry.module}"), entry.function)
+        assert inspect.getdoc(function).splitlines()[0] == entry.summary
+    command = typer.main.get_command(app)
+    for word in words:
+        command = command.commands[word]
     assert command.name == entry.name
     assert command.help.startswith(entry.summary)
 
@@ -43,9 +49,14 @@ def test_commands_are_grouped_in_the_help():
     assert titles == ["Options", *dict.fromkeys(entry.group for entry in COMMANDS)]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_commands_help_fits_and_nothing_is_cut_off(name):
-    lines = help_of(name).splitlines()
+def test_there_are_few_commands_and_a_session_comes_first():
+    assert len(NAMES) <= 24
+    assert NAMES[:4] == ["init", "check", "study", "best"]
+
+
+@pytest.mark.parametrize("words", WORDS)
+def test_a_commands_help_fits_and_nothing_is_cut_off(words):
+    lines = help_of(*words.split()).splitlines()
     assert max(map(len, lines)) <= 80
     assert not any(re.search(r"\w\.\.\.$", line) for line in lines)
 

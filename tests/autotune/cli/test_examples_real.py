@@ -125,7 +125,7 @@ def test_a_short_study_of_an_example(tmp_path, name):
     ended = autotune(tmp_path, "study", name, "--trials", "3", "--json", *words)
     assert ended.returncode == 0, ended.stderr
     assert json.loads(ended.stdout)["trials"] >= 3
-    runs = json.loads(autotune(tmp_path, "runs", name, "--json").stdout)
+    runs = json.loads(autotune(tmp_path, "trials", name, "--runs", "--json").stdout)
     assert all(run["job"]["prepare"][0][0] == "gcc" for run in runs)
     script = autotune(tmp_path, "best", name, "--script", "sh").stdout
     assert "\ngcc " in script

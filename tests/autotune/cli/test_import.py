@@ -35,7 +35,7 @@ def rows(tmp_path):
 
 
 def run_import(*words):
-    return invoke("import", *words)
+    return invoke("storage", "import", *words)
 
 
 def test_what_was_found_is_said_and_kept(storage, rows):

@@ -51,7 +51,7 @@ def test_the_session_that_sqlalchemy_cannot_close_then_is_no_fault_of_the_storag
 
 
 def test_every_command_ends_so(stored, interrupted, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["autotune", "list", "--storage", str(stored)])
+    monkeypatch.setattr(sys, "argv", ["autotune", "storage", "list", "--storage", str(stored)])
     interrupted()
     with pytest.raises(SystemExit) as ended:
         main()

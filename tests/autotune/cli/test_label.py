@@ -1,4 +1,4 @@
-"""`autotune label`, and the list that it arranges: the same labels as the page's."""
+"""`autotune storage label`, and the list that it arranges: the same labels as the page's."""
 
 import json
 
@@ -27,44 +27,48 @@ def storage(sqlite, tmp_path):
 
 
 def listed(*words):
-    return [one["study"] for one in json.loads(ran("list", *words, "--json"))]
+    return [one["study"] for one in json.loads(ran("storage", "list", *words, "--json"))]
 
 
 def test_tags_are_added_and_taken_away_and_a_note_stays_until_it_is_another(storage, sqlite):
-    assert ran("label", "mine", *storage).strip() == "study 'mine': no tags; no note"
-    ran("label", "mine", "--tag", "paper", "--tag", "blas", "--note", "new BLAS ", *storage)
-    ran("label", "mine", "--tag", "paper", "--untag", "blas", "--untag", "never", "--archive", *storage)
+    assert ran("storage", "label", "mine", *storage).strip() == "study 'mine': no tags; no note"
+    ran("storage", "label", "mine", "--tag", "paper", "--tag", "blas", "--note", "new BLAS ", *storage)
+    ran("storage", "label", "mine", "--tag", "paper", "--untag", "blas", "--untag", "never", "--archive", *storage)
     assert labels_of(stored_study(sqlite, "mine")) == Labels(("paper",), "new BLAS", archived=True)
-    told = json.loads(ran("label", "mine", "--note", "", "--unarchive", *storage, "--json"))
+    told = json.loads(ran("storage", "label", "mine", "--note", "", "--unarchive", *storage, "--json"))
     assert told == {"tags": ["paper"], "note": "", "archived": False}
 
 
 def test_what_the_page_stored_is_shown_and_kept(storage, sqlite):
     StoredStudies(sqlite).note("mine", Labels(("paper",), "from the page", archived=True))
-    assert ran("label", "mine", *storage).strip() == "study 'mine': tags: paper; archived; note: from the page"
-    ran("label", "mine", "--tag", "b", *storage)
+    assert (
+        ran("storage", "label", "mine", *storage).strip() == "study 'mine': tags: paper; archived; note: from the page"
+    )
+    ran("storage", "label", "mine", "--tag", "b", *storage)
     assert labels_of(stored_study(sqlite, "mine")) == Labels(("paper", "b"), "from the page", archived=True)
 
 
 def test_the_list_is_chosen_by_tags_and_leaves_archived_ones_out(storage):
-    ran("label", "mine", "--tag", "paper", "--tag", "blas", *storage)
-    ran("label", "yours", "--tag", "paper", "--archive", *storage)
+    ran("storage", "label", "mine", "--tag", "paper", "--tag", "blas", *storage)
+    ran("storage", "label", "yours", "--tag", "paper", "--archive", *storage)
     assert listed(*storage) == ["mine"]
     assert listed("--archived", *storage) == ["mine", "yours"]
     assert listed("--tag", "paper", "--archived", *storage) == ["mine", "yours"]
     assert listed("--tag", "paper", "--tag", "blas", "--archived", *storage) == ["mine"]
     assert listed("--tag", "none", *storage) == []
-    table = ran("list", *storage)
+    table = ran("storage", "list", *storage)
     assert "paper, blas" in table
     assert "1 archived study is left out (--archived)" in table
-    assert "archived" not in ran("list", "--archived", *storage)
-    (told,) = json.loads(ran("list", *storage, "--json"))
+    assert "archived" not in ran("storage", "list", "--archived", *storage)
+    (told,) = json.loads(ran("storage", "list", *storage, "--json"))
     assert (told["tags"], told["note"], told["archived"]) == (["paper", "blas"], "", False)
 
 
 def test_what_is_no_label_is_refused_and_nothing_is_stored(storage, sqlite, tmp_path):
-    assert "'two words' was given; a tag is a word" in ran("label", "mine", "--tag", "two words", *storage, code=2)
+    assert "'two words' was given; a tag is a word" in ran(
+        "storage", "label", "mine", "--tag", "two words", *storage, code=2
+    )
     assert labels_of(stored_study(sqlite, "mine")) == Labels()
     missing = ("--storage", str(tmp_path / "none.db"))
-    assert invoke("label", "mine", "--tag", "x", *missing).exit_code != 0
+    assert invoke("storage", "label", "mine", "--tag", "x", *missing).exit_code != 0
     assert not (tmp_path / "none.db").exists()

@@ -248,7 +248,7 @@ def test_further_storages_are_learnt_from(folder):
         (("predict", "./solver.toml", "--machine", "gady"), AutotuneError, "did you mean 'gadi'"),
         ((*GADI, "--where", "z < 3"), StudyFileError, "--where: .*unknown name 'z'"),
         ((*GADI, "--where", "x > 99"), StudyFileError, "--where: no configuration is valid"),
-        (GADI, CannotRunHereError, "nothing was measured of 'solver'.*autotune import"),
+        (GADI, CannotRunHereError, "nothing was measured of 'solver'.*autotune storage import"),
         ((*GADI, "--installation", "blass=mkl"), AutotuneError, "did you mean 'blas'"),
         ((*GADI, "--installation", "blas"), AutotuneError, "takes NAME=VALUE, got 'blas'"),
         (

@@ -74,7 +74,7 @@ def test_the_help_imports_no_command(tmp_path):
     }
 
 
-@pytest.mark.parametrize("command", ["study", "best", "list", "confirm", "predict", "serve", "machine", "space"])
+@pytest.mark.parametrize("command", ["study", "best", "storage", "confirm", "predict", "serve", "machine", "check"])
 def test_the_help_of_a_command_imports_nothing_that_only_its_run_needs(tmp_path, command):
     assert not imported(tmp_path, command, "--help") & HELP
 
@@ -82,8 +82,8 @@ def test_the_help_of_a_command_imports_nothing_that_only_its_run_needs(tmp_path,
 @pytest.mark.parametrize(
     "words",
     [
-        *(["list"], ["show", "paper"], ["best", "paper"], ["trials", "paper"], ["runs", "paper"]),
-        *(["list", "--json"], ["best", "paper", "--json"]),
+        *(["storage", "list"], ["best", "paper"], ["trials", "paper"], ["trials", "paper", "--runs"]),
+        *(["storage", "list", "--json"], ["best", "paper", "--json"]),
     ],
     ids=" ".join,
 )
@@ -91,6 +91,8 @@ def test_reading_a_storage_needs_nothing_that_tuning_and_predicting_need(stored,
     assert not imported(stored, *words) & READING
 
 
-@pytest.mark.parametrize("words", [["list"], ["list", "--json"], ["runs", "paper"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "words", [["storage", "list"], ["storage", "list", "--json"], ["trials", "paper", "--runs"]], ids=" ".join
+)
 def test_what_few_study_files_need_is_read_when_one_does(stored, words):
     assert not imported(stored, *words) & RARE

@@ -1,4 +1,4 @@
-"""`autotune storage`, what it refuses, and Optuna's own versions."""
+"""`autotune storage show`, what it refuses, and Optuna's own versions."""
 
 import json
 import re
@@ -24,7 +24,7 @@ SPACE = small_space()
 def test_storage_tells_what_is_there(tmp_path, sqlite):
     store = StudyStore.create(sqlite, "paper", PAPER)
     add_trial(store, SPACE, SPACE.default(), took(2.0))
-    told = autotune(tmp_path, "storage").stdout
+    told = autotune(tmp_path, "storage", "show").stdout
     assert "kind: SQLite file" in told
     assert f"version: {schema.VERSION} (this autotune writes {schema.VERSION}), Optuna's tables: {NOW}" in told
     assert "trials: 1, runs: 1, imported measurements: 0" in told
@@ -34,7 +34,7 @@ def test_storage_as_json(tmp_path, address):
     storages.foreign(address)
     StudyStore.create(address, "paper", PAPER)
     MeasurementStore.create(address).add(THREE)
-    found = json.loads(autotune(tmp_path, "storage", "--json", "--storage", address).stdout)
+    found = json.loads(autotune(tmp_path, "storage", "show", "--json", "--storage", address).stdout)
     secret = re.search(r":([^:/@]+)@", address)
     assert secret is None or secret[1] not in found["storage"]
     assert found["size_bytes"] > 10_000
@@ -50,7 +50,7 @@ def test_storage_as_json(tmp_path, address):
 
 
 def test_a_storage_that_is_not_there_is_not_made(tmp_path):
-    ended = autotune(tmp_path, "storage")
+    ended = autotune(tmp_path, "storage", "show")
     assert ended.returncode == 5
     assert "no storage at autotune.db" in ended.stderr
     assert list(tmp_path.iterdir()) == []
@@ -61,7 +61,7 @@ def test_a_database_without_studies_gets_no_tables_by_being_read(postgresql):
         study_names(postgresql)
 
 
-@pytest.mark.parametrize("words", [["list"], ["storage"], ["import", "--list"]])
+@pytest.mark.parametrize("words", [["storage", "list"], ["storage", "show"], ["storage", "import", "--list"]])
 def test_a_newer_storage_ends_each_command_with_a_line(tmp_path, sqlite, words):
     StudyStore.create(sqlite, "paper", PAPER)
     storages.set_version(sqlite, schema.VERSION + 1)

@@ -42,7 +42,7 @@ def test_a_study_that_was_tuned_here_has_its_verdict(storage):
     row = next(row for row in json.loads(ran("--storage", storage, "--json")) if row["study"] == "stream")
     assert row["over_the_default"] == "2.000x (2.000 to 2.000)"
     assert (row["runs"], row["took_s"], row["spent_core_s"]) == (3, 1.0, 4.0)
-    table = ran("--storage", storage, "--table").splitlines()
+    table = ran("--storage", storage, "--markdown").splitlines()
     assert table[1] == "| --- | --- | --- | --- | --- | --- | --- | --- |"
     assert any(line.startswith("| stream | 2.000x (2.000 to 2.000) | 0 | 3 | 00:01 | 4 | 0 |") for line in table)
 
@@ -65,7 +65,7 @@ def test_what_a_watch_ran_later_is_not_the_studys(storage):
 
 def test_a_replay_has_no_figures_of_work_that_never_happened(storage):
     study(f"sqlite:///{storage}", "stream", *[(2.0, 1.0)] * 6, objective="replay")
-    table = ran("--storage", storage, "--table").splitlines()
+    table = ran("--storage", storage, "--markdown").splitlines()
     assert any(line.startswith("| stream | a replay: nothing ran |  |  |  |  |  |") for line in table)
 
 

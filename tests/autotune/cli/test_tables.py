@@ -5,7 +5,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from autotune.cli.commands.space import _constraints, _parameters
+from autotune.cli.commands.check import _constraints, _parameters
 from autotune.cli.tables import Column, fitted
 from autotune.display.bar import Bar
 from autotune.records.study import Run, TrialRecord

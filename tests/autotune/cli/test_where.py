@@ -63,7 +63,7 @@ def test_a_space_is_that_of_the_nodes_of_a_site():
         '[space.parameters.n]\ntype = "integer"\nlow = 1\nhigh = "cores"\ndefault = 1\n',
         encoding="utf-8",
     )
-    shown = invoke("space", "./mine.toml", "--site", "gadi", "--json")
+    shown = invoke("check", "./mine.toml", "--space", "--set", "launcher.site=gadi", "--json")
     assert shown.exit_code == 0, shown.output
     # Nodes of Gadi have 48 cores.
     assert json.loads(shown.stdout)["combinations"] % 48 == 0

@@ -51,7 +51,7 @@ def test_a_study_is_deleted_with_its_runs_its_checkpoints_and_the_folder_around_
     Checkpoints(runs, study.store.mark).folder(1).mkdir(parents=True)
     (runs / "plan").mkdir()
     (runs / RUNS_LOCK).touch()
-    ended = run_on(study, "delete", "mine", "--yes")
+    ended = run_on(study, "storage", "delete", "mine", "--yes")
     assert ended.exit_code == OK, ended.output
     assert "study 'mine' is deleted, with 2 folders of runs" in ended.output
     assert not runs.exists()
@@ -66,7 +66,7 @@ def test_what_is_not_ours_stays_where_it_is(study):
     # Of a study of the same name in another storage.
     said = json.loads((runs / "00002" / STATUS_FILE).read_text())
     (runs / "00002" / STATUS_FILE).write_text(json.dumps(said | {"elapsed_s": 99.0}))
-    assert run_on(study, "delete", "mine", "--yes").exit_code == OK
+    assert run_on(study, "storage", "delete", "mine", "--yes").exit_code == OK
     assert folders(study) == ["00002", "notes.txt"]
 
 
@@ -79,15 +79,19 @@ def test_folders_of_a_study_that_came_from_another_storage_stay_where_they_are(s
     before = folders(study)
     other = study.folder / "other.db"
     if way == "merged":
-        autotune_merge = ["merge", str(study.folder / "autotune.db"), "--into", str(other)]
+        autotune_merge = ["storage", "merge", str(study.folder / "autotune.db"), "--into", str(other)]
         assert invoke(*autotune_merge).exit_code == OK
     else:
         for file in study.folder.glob("autotune.db*"):
             shutil.copy(file, other.with_name(file.name.replace("autotune", "other")))
-    for command in (["clean", "mine"], ["rename", "mine", "theirs"], ["delete", "theirs", "--yes"]):
+    for command in (
+        ["storage", "clean", "mine", "--yes"],
+        ["storage", "rename", "mine", "theirs"],
+        ["storage", "delete", "theirs", "--yes"],
+    ):
         ended = invoke(*command, "--storage", str(other))
         assert ended.exit_code == OK, ended.exception
-        assert command[0] == "rename" or "0 folders of runs (they belong to" in ended.output
+        assert command[1] == "rename" or "0 folders of runs (they belong to" in ended.output
     assert stored_names(f"sqlite:///{other}") == []
     assert folders(study) == before
     assert checkpoint.is_dir()
@@ -102,13 +106,13 @@ def test_what_was_made_before_the_runs_stays_for_a_study_of_the_same_name(study)
     stranger.mkdir()
     said = json.loads((runs / "00001" / STATUS_FILE).read_text())
     (stranger / STATUS_FILE).write_text(json.dumps(said | {"elapsed_s": 99.0}))
-    assert run_on(study, "delete", "mine", "--yes").exit_code == OK
+    assert run_on(study, "storage", "delete", "mine", "--yes").exit_code == OK
     assert folders(study) == ["00009", "plan"]
 
 
 def test_in_a_pipe_nothing_is_deleted_or_reset_without_yes(study):
-    for command in ("delete", "reset"):
-        ended = run_on(study, command, "mine")
+    for words in (["delete", "mine"], ["reset", "mine"], ["clean", "mine", "--all"]):
+        ended = run_on(study, "storage", *words)
         assert ended.exit_code == ExitCode.USAGE
         assert "the same command with --yes" in " ".join(ended.output.split())
     assert len(stored_study(study.url, "mine").runs()) == 2
@@ -125,18 +129,18 @@ def test_a_study_that_somebody_works_on_is_left_alone(study):
 
 def test_a_study_with_jobs_in_a_queue_is_left_alone(study):
     study.store.leases().take({"00003": ({"scheduler": "slurm"}, "slurm:17")})
-    ended = run_on(study, "delete", "mine", "--yes")
+    ended = run_on(study, "storage", "delete", "mine", "--yes")
     assert "`autotune cancel mine` first" in str(ended.exception)
     assert names(study) == ["mine"]
 
 
 def test_a_run_that_an_asking_program_has_is_no_job_in_a_queue(study):
     study.store.leases().take({"00003": ({"scheduler": ""}, "a-lease-that-a-client-has")})
-    assert run_on(study, "delete", "mine", "--yes").exit_code == OK
+    assert run_on(study, "storage", "delete", "mine", "--yes").exit_code == OK
 
 
 def test_a_renamed_study_has_its_runs_under_the_new_name_and_can_be_read_again(study):
-    ended = run_on(study, "rename", "mine", "yours")
+    ended = run_on(study, "storage", "rename", "mine", "yours")
     assert "--name yours" in " ".join(ended.output.split())
     assert names(study) == ["yours"]
     assert folders(study, "yours") == ["00001", "00002"]
@@ -146,9 +150,9 @@ def test_a_renamed_study_has_its_runs_under_the_new_name_and_can_be_read_again(s
 
 def test_a_name_that_is_taken_or_is_none_is_refused(study):
     CommandStudy(study.folder, "other")
-    assert "already" in str(run_on(study, "rename", "mine", "other").exception)
-    assert run_on(study, "rename", "mine", "a/b").exit_code == ExitCode.USAGE
-    assert "there: mine, other" in str(run_on(study, "rename", "nine", "new").exception)
+    assert "already" in str(run_on(study, "storage", "rename", "mine", "other").exception)
+    assert run_on(study, "storage", "rename", "mine", "a/b").exit_code == ExitCode.USAGE
+    assert "there: mine, other" in str(run_on(study, "storage", "rename", "nine", "new").exception)
     assert names(study) == ["mine", "other"]
 
 
@@ -157,7 +161,7 @@ def test_runs_of_a_renamed_study_stay_where_another_storage_has_runs_beside_them
     stranger.mkdir()
     said = json.loads((study.folder / "autotune-runs" / "mine" / "00001" / STATUS_FILE).read_text())
     (stranger / STATUS_FILE).write_text(json.dumps(said | {"elapsed_s": 99.0}))
-    run_on(study, "rename", "mine", "yours")
+    run_on(study, "storage", "rename", "mine", "yours")
     assert folders(study, "mine") == ["00001", "00002", "00009"]
     study.name = "yours"
     assert study.read(success=["time"]).valid == 1
@@ -165,24 +169,18 @@ def test_runs_of_a_renamed_study_stay_where_another_storage_has_runs_beside_them
 
 def test_a_study_that_is_reset_keeps_its_name_and_its_study_file(study):
     before = study.store.definition
-    assert run_on(study, "reset", "mine", "--yes").exit_code == OK
+    assert run_on(study, "storage", "reset", "mine", "--yes").exit_code == OK
     after = stored_study(study.url, "mine")
     assert (after.trials(), after.runs(), after.definition) == ([], [], before)
 
 
-def test_folders_of_runs_are_removed_and_those_of_failed_runs_only_when_that_is_asked_for(study):
-    said = run_on(study, "clean", "mine", "--dry-run").output
-    assert "1 folder of runs" in said
-    assert "would be removed; kept: 1 folder of failed runs" in said.replace("\n", " ")
-    assert folders(study) == ["00001", "00002"]
-    cleaned = json.loads(run_on(study, "clean", "--json").output)["studies"]["mine"]
-    assert cleaned["folders"] == cleaned["kept"] == 1
-    assert cleaned["bytes"] > 0
-    assert folders(study) == ["00002"]
-    assert len(stored_study(study.url, "mine").runs()) == 2
-    run_on(study, "clean", "mine", "--failed")
+def test_every_study_is_cleaned_and_failed_runs_keep_their_folders_unless_all_is_asked_for(study):
+    study.run(3, "time 5 DONE\n")
+    cleaned = json.loads(run_on(study, "storage", "clean", "--yes", "--json").output)["studies"]["mine"]
+    assert (cleaned["folders"], cleaned["kept"]) == (1, 2), "the default and the failed run stay"
+    run_on(study, "storage", "clean", "mine", "--all", "--yes")
     assert folders(study) == []
-    assert study.read(success=["time"]).kept == 2
+    assert len(stored_study(study.url, "mine").runs()) == 3
 
 
 def test_the_service_sees_what_was_read_again_reset_and_deleted_by_others(study, monkeypatch):
@@ -196,9 +194,9 @@ def test_the_service_sees_what_was_read_again_reset_and_deleted_by_others(study,
     assert counts() == (2, 2, {"invalid result": 1})
     study.read(success=["time"])
     assert counts() == (1, 2, {})
-    run_on(study, "reset", "mine", "--yes")
+    run_on(study, "storage", "reset", "mine", "--yes")
     assert counts() == (0, 0, {})
-    run_on(study, "delete", "mine", "--yes")
+    run_on(study, "storage", "delete", "mine", "--yes")
     assert counts() is None
     again = CommandStudy(study.folder)
     again.run(1, "time 5 DONE\n")
@@ -212,13 +210,21 @@ def test_on_a_server_a_study_is_read_again_renamed_reset_and_deleted_too(tmp_pat
     study.run(1, "time 4 DONE\n")
     study.run(2, "time 3\n")
     lock = StudyLock.acquire(postgresql, "mine")
-    for command in (["delete", "mine", "--yes"], ["reset", "mine", "--yes"], ["rename", "mine", "new"]):
+    for command in (
+        ["storage", "delete", "mine", "--yes"],
+        ["storage", "reset", "mine", "--yes"],
+        ["storage", "rename", "mine", "new"],
+    ):
         refused = invoke(*command, "--storage", postgresql).exception
         assert f"process {os.getpid()} on" in str(refused)
     lock.release()
     assert study.read(success=["time"]).valid == 1
     assert [trial.settled for trial in study.store.trials()] == [True, False]
-    for command in (["rename", "mine", "yours"], ["reset", "yours", "--yes"], ["delete", "yours", "--yes"]):
+    for command in (
+        ["storage", "rename", "mine", "yours"],
+        ["storage", "reset", "yours", "--yes"],
+        ["storage", "delete", "yours", "--yes"],
+    ):
         ended = invoke(*command, "--storage", postgresql)
         assert ended.exit_code == OK, ended.exception
     assert stored_names(postgresql) == []

@@ -6,7 +6,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from autotune.cli.decisions import print_table
 from autotune.comparison.blocks import Side
 from autotune.comparison.decisions import Comparison, comparisons
 from autotune.decisions.ranges import ranges
@@ -20,6 +19,7 @@ from objectives.base import Metric
 from objectives.decision import Decision
 from objectives.kind import ObjectiveKind
 from objectives.registry import OBJECTIVES
+from tests.support.command_line import invoke
 from tests.support.warm import autotune
 
 pytestmark = pytest.mark.slow
@@ -70,7 +70,7 @@ def folder(tmp_path_factory):
 
 
 def test_every_cell_has_a_decision_that_fresh_pairs_bear_out(folder):
-    told = json.loads(autotune(folder, "best", "t", "--json").stdout)
+    told = json.loads(autotune(folder, "best", "t", "--json").stdout)["decisions"]
     assert len(told["cells"]) == 2 * len(SIZES)
     for cell in told["cells"]:
         size, way = cell["contexts"]["bytes"], cell["chosen"]["way"]
@@ -97,14 +97,7 @@ def test_equal_neighbours_are_one_line(folder):
     assert "to 8 KiB" in printed
 
 
-def test_the_table_is_in_show_and_report_and_is_a_picture(folder):
-    assert "the table: " in autotune(folder, "show", "t").stdout
-    shown = json.loads(autotune(folder, "show", "t", "--json").stdout)["decisions"]
-    assert shown == {
-        key: value
-        for key, value in json.loads(autotune(folder, "best", "t", "--json").stdout).items()
-        if key != "replay"
-    }
+def test_the_table_is_in_the_report_and_is_a_picture(folder):
     report = json.loads(autotune(folder, "report", "t", "--format", "json").stdout)
     assert report["verdict"]["kind"] == "table"
     assert "A decision table: " in report["verdict"]["sentence"]
@@ -118,9 +111,9 @@ def test_the_table_is_in_show_and_report_and_is_a_picture(folder):
 
 
 def test_the_same_command_again_makes_no_run(folder):
-    before = autotune(folder, "runs", "t", "--json").stdout
+    before = autotune(folder, "trials", "t", "--runs", "--json").stdout
     assert autotune(folder, "confirm", "t").returncode == 0
-    assert autotune(folder, "runs", "t", "--json").stdout == before
+    assert autotune(folder, "trials", "t", "--runs", "--json").stdout == before
 
 
 def test_what_needs_one_winner_is_refused_in_words(folder):
@@ -135,10 +128,10 @@ def test_an_objective_writes_the_table_for_its_program(folder, monkeypatch):
     monkeypatch.setitem(
         OBJECTIVES, "replay", ObjectiveKind("objectives.replay.plan:plan", runs="recorded", rules=f"{__name__}:written")
     )
-    store = stored_study(f"sqlite:///{folder / 'autotune.db'}", "t")
-    print_table(store, folder / "rules.conf", as_json=False)
+    monkeypatch.chdir(folder)
+    assert invoke("best", "t", "--rules", "rules.conf").exit_code == 0
     assert (folder / "rules.conf").read_text().splitlines()[0] == "sum 8 tree"
-    print_table(store, folder, as_json=False)
+    assert invoke("best", "t", "--rules", ".").exit_code == 0
     assert (folder / "all.conf").read_text() == (folder / "rules.conf").read_text()
 
 

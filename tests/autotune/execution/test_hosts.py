@@ -136,11 +136,11 @@ def test_a_host_that_dies_and_one_that_is_cut_off_cost_their_runs_only(tmp_path)
         (place.meeting / "stop").touch()
         until(lambda: not head.processes(), PATIENCE_S)
         assert nodes[0].wait(PATIENCE_S) == 0
-    trials = {row["trial"]: row for row in place.table("trials")}
+    trials = {row["trial"]: row for row in place.table()}
     assert len(trials) == TRIALS
     assert {row["state"] for row in trials.values()} == {"complete"}
     assert len({row["x"] for row in trials.values()}) == TRIALS
-    tuning = [run for run in place.table("runs") if not run["series"]]
+    tuning = [run for run in place.table("--runs") if not run["series"]]
     assert len(tuning) == TRIALS
     ended = [x for x, _, _ in place.launches("end")]
     assert {str(row["x"]) for row in trials.values()} <= set(ended)
@@ -165,7 +165,7 @@ def test_jobs_end_with_a_killed_tuner_and_a_study_without_a_node_says_so(tmp_pat
         left = [process.pid for process in work(worker)]
         head.running("autotune study")[0].kill()
         killed.wait(PATIENCE_S)
-        before = {row["trial"]: row["x"] for row in place.table("trials") if row["state"] == "complete"}
+        before = {row["trial"]: row["x"] for row in place.table() if row["state"] == "complete"}
         again = place.study(head)
         until(lambda: place.log.count("space: ") == 2, PATIENCE_S)
         assert not {*left} & {process.pid for process in work(worker)}
@@ -175,10 +175,10 @@ def test_jobs_end_with_a_killed_tuner_and_a_study_without_a_node_says_so(tmp_pat
         assert "nodes of the Ray cluster that are left: none" in place.log
         (place.meeting / "stop").touch()
         until(lambda: not head.processes(), PATIENCE_S)
-    after = {row["trial"]: row["x"] for row in place.table("trials") if row["state"] == "complete"}
+    after = {row["trial"]: row["x"] for row in place.table() if row["state"] == "complete"}
     assert len(after) > len(before) >= 1
     assert before.items() <= after.items()
-    runs = [(run["started"], run["trial"]) for run in place.table("runs")]
+    runs = [(run["started"], run["trial"]) for run in place.table("--runs")]
     assert len(set(runs)) == len(runs)
     assert {cpus for _, _, cpus in place.launches("start")} == {"0", "1"}
 
@@ -219,7 +219,7 @@ def test_the_job_script_of_a_pilot_runs_a_study_on_the_nodes_of_its_allocation(t
         (folder / "step-ended").touch()
         assert job.wait(PATIENCE_S) == 0, (folder / "job.log").read_text()
         until(lambda: not first.processes() and not second.processes(), PATIENCE_S)
-    assert {row["state"] for row in place.table("trials")} == {"complete"}
+    assert {row["state"] for row in place.table()} == {"complete"}
     assert {host for _, host, _ in place.launches("end")} == {"n1", "n2"}
     assert "inside Slurm job 17" in (folder / "job.log").read_text()
     assert not (folder / "submitted").exists()

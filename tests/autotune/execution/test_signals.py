@@ -174,8 +174,8 @@ def test_a_session_is_paused_by_a_signal_and_the_same_command_goes_on(tmp_path):
         said = session.stderr.read()
         assert session.wait() == ExitCode.PAUSED
     assert "autotune: paused: every finished run is stored, no run is in flight; the same command goes on\n" in said
-    runs = json.loads(autotune(tmp_path, "runs", "mine", "--json").stdout)
-    finished = json.loads(autotune(tmp_path, "show", "mine", "--json").stdout)["trials"]
+    runs = json.loads(autotune(tmp_path, "trials", "mine", "--runs", "--json").stdout)
+    finished = json.loads(autotune(tmp_path, "best", "mine", "--json").stdout)["trials"]
     assert f"{finished} of at most 100 trials are finished" in said
     assert all(run["outcome"]["failure"] is None for run in runs), "those in flight ended by themselves"
     done = {run["trial"] for run in runs}

@@ -211,7 +211,9 @@ def test_a_default_value_that_a_rule_forbids_may_become_none(tmp_path):
 @pytest.mark.parametrize("known", [[], ["others"]])
 def test_of_a_program_that_was_never_measured_nothing_is_said(asked, known):
     others = [replace(row, setting=replace(row.setting, program="others")) for row in rows(asked, "a")] if known else []
-    with pytest.raises(CannotRunHereError, match=r"nothing was measured of 'solver' anywhere.*autotune import") as told:
+    with pytest.raises(
+        CannotRunHereError, match=r"nothing was measured of 'solver' anywhere.*autotune storage import"
+    ) as told:
         predict(asked, others, 5)
     assert told.value.exit_code == ExitCode.CANNOT_RUN_HERE
     assert f"(there is: {'others' if known else 'nothing'})" in str(told.value)

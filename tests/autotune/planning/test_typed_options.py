@@ -79,9 +79,9 @@ def test_a_mistake_in_what_an_own_input_becomes_names_it(tmp_path):
 
 
 def test_a_word_that_an_option_does_not_take_is_refused_in_plain_words():
-    ended = invoke("export", "any", "--format", "t5")
+    ended = invoke("trials", "any", "--format", "t5")
     assert ended.exit_code == ExitCode.USAGE
-    assert "Invalid value for '--format': 't5' is not one of 'kernel-tuner', 't4'" in ended.output
+    assert "Invalid value for '--format': 't5' is not one of 'csv', 'kernel-tuner', 't4'" in ended.output
 
 
 def test_a_wrong_table_is_not_printed_as_python_writes_it(tmp_path):

@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 
 from autotune.comparison.limit_verdict import LimitVerdict
-from autotune.errors import CannotRunHereError
 from autotune.records.limit import Breach, Limit
 from autotune.records.study import Run
 from autotune.results.known import known_configurations, known_of
@@ -137,13 +136,10 @@ def test_the_command(sqlite, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
     StudyStore.create(sqlite, "empty", definition(SPACE))
-    assert "nothing is known yet" in invoke("known").stdout
+    assert "nothing is known yet" in invoke("studies", "--known").stdout
     study(sqlite, "paper", *[(2.0, 1.0)] * 3, *[(2.2, 1.0)] * 3)
-    told = invoke("known").stdout
+    told = invoke("studies", "--known").stdout
     for word in ("paper", "ada@node7", "2026-01-01", "x ("):
         assert word in told
-    (row,) = json.loads(invoke("known", "paper", "--json").stdout)
+    (row,) = json.loads(invoke("studies", "--known", "--json").stdout)
     assert (row["confirmed"], row["configuration"]) == (True, OTHER)
-    wrong = invoke("known", "papper").exception
-    assert isinstance(wrong, CannotRunHereError)
-    assert "did you mean 'paper'" in str(wrong)

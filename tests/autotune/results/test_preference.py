@@ -85,7 +85,7 @@ def test_best_gives_the_point_and_a_script_asks_for_weights(tmp_path):
     assert "trial 2: wall_s 3 s, memory 3 B, rate 3 1/s" in text
     assert "default: wall_s 8 s, memory 9 B, rate 1 1/s" in text
     told = json.loads(best("--json", "--weights", "rate=1").stdout)
-    assert (told["trial"], told["weights"]) == (3, {"wall_s": 0.0, "memory": 0.0, "rate": 1.0})
+    assert (told["best"]["trial"], told["weights"]) == (3, {"wall_s": 0.0, "memory": 0.0, "rate": 1.0})
     assert [point["trial"] for point in told["front"]] == [1, 2, 3]
     refused = best("--script", "sh")
     assert isinstance(refused.exception, AutotuneError)

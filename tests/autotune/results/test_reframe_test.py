@@ -75,7 +75,7 @@ def test_a_real_reframe_passes_while_the_winner_wins_and_fails_when_it_does_not(
 
     autotune = (sys.executable, "-m", "autotune")
     assert ran(*autotune, "study", "./solve.toml", "--trials", "3").returncode == 0
-    (tmp_path / "solve_test.py").write_text(ran(*autotune, "export", "solve", "--reframe").stdout)
+    (tmp_path / "solve_test.py").write_text(ran(*autotune, "watch", "solve", "--reframe").stdout)
     good = ran("reframe", "-c", "solve_test.py", "-r", "--performance-report")
     assert good.returncode == 0, good.stdout
     assert "Ran 1/1 test case(s)" in good.stdout

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from autotune.batch.job_script import JobScript, job_script
-from autotune.cli.commands.query import _list_row
+from autotune.cli.commands.storage import _list_row
 from autotune.comparison.limit_verdict import LimitVerdict
 from autotune.records.limit import Breach, Limit
 from autotune.records.outcome import Outcome

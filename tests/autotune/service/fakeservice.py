@@ -235,7 +235,7 @@ def _handler(service):  # noqa: C901  a table of addresses
 
         def _may(self):
             if service.token and self.headers["Authorization"] != f"Bearer {service.token}":
-                raise ProblemError(401, "this service wants a token: make one with `autotune token`")
+                raise ProblemError(401, "this service wants a token: make one with `autotune serve token`")
 
         def _api(self, method, path, query):  # noqa: C901, PLR0912  likewise
             match [method, *path]:

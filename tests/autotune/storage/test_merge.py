@@ -248,7 +248,7 @@ def test_nobody_may_tune_in_the_target(ada, bob, tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_the_command(ada, bob, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    words = ["merge", "ada.db", "bob.db", "--into", "all.db"]
+    words = ["storage", "merge", "ada.db", "bob.db", "--into", "all.db"]
     told = invoke(*words).stdout
     assert "paper: new, 2 new runs, 2 trials" in told
     assert (
@@ -262,6 +262,6 @@ def test_the_command(ada, bob, tmp_path, monkeypatch):
     assert "  1 imported measurements: replaced by those of more runs" in told
     found = json.loads(invoke(*words, "--json", "--dry-run").stdout)
     assert [part["changed"] for part in found["storages"]] == [False, False]
-    wrong = invoke("merge", "ada.db", "--into", "./ada.db")
+    wrong = invoke("storage", "merge", "ada.db", "--into", "./ada.db")
     assert wrong.exit_code == 2
     assert "name another one" in wrong.output

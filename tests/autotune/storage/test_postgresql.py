@@ -53,13 +53,13 @@ def test_a_study_is_killed_resumed_and_read(tmp_path, postgresql):
     after = values(tmp_path, url)
     assert set(after) == set(range(8))
     assert {number: after[number] for number in before} == before
-    runs = json.loads(autotune(tmp_path, "runs", "mine", "--json", AUTOTUNE_STORAGE=url).stdout)
+    runs = json.loads(autotune(tmp_path, "trials", "mine", "--runs", "--json", AUTOTUNE_STORAGE=url).stdout)
     assert len({run["started"] for run in runs}) == len(runs)
     again = autotune(tmp_path, "study", "./mine.toml", "--trials", "8", "--storage", url)
     assert again.returncode == 0, again.stderr
-    assert json.loads(autotune(tmp_path, "runs", "mine", "--json", AUTOTUNE_STORAGE=url).stdout) == runs
+    assert json.loads(autotune(tmp_path, "trials", "mine", "--runs", "--json", AUTOTUNE_STORAGE=url).stdout) == runs
     password = url.partition("autotune:")[2].partition("@")[0]
-    for words in (["show", "mine"], ["list"]):
+    for words in (["best", "mine"], ["storage", "list"]):
         read = autotune(tmp_path, *words, AUTOTUNE_STORAGE=url)
         assert read.returncode == 0, read.stderr
         assert "mine" in read.stdout

@@ -107,7 +107,9 @@ def test_what_cannot_be_written_can_be_read(folder):
         runs = StudyStore.read(url, "paper").runs()
         assert [list(run.outcome.metrics.values()) for run in runs] == [[2.0], [2.5]]
         assert contents(url).runs == 2
-        with pytest.raises(StorageError, match=r"cannot be written: the folder .*ours is read-only.*autotune merge"):
+        with pytest.raises(
+            StorageError, match=r"cannot be written: the folder .*ours is read-only.*autotune storage merge"
+        ):
             StudyStore.create(url, "paper", definition(SPACE))
     assert files(folder) == ["autotune.db"]
 

@@ -212,7 +212,7 @@ def test_a_session_is_taken_over_and_nothing_of_it_is_lost_or_run_again(tmp_path
     assert "Traceback" not in said
     assert "received at time" not in said  # as Ray has it
     done = {0, 1, 2, *map(int, re.findall(r"^trial (\d+):", said, re.MULTILINE))}
-    runs = json.loads(autotune(tmp_path, "runs", "mine", "--json").stdout)
+    runs = json.loads(autotune(tmp_path, "trials", "mine", "--runs", "--json").stdout)
     assert done <= {run["trial"] for run in runs}
     assert len({run["started"] for run in runs}) == len(runs)
     assert not {int(number) for number in re.findall(r"^trial (\d+):", ended, re.MULTILINE)} & done

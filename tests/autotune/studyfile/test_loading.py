@@ -2,7 +2,7 @@
 
 import pytest
 
-from autotune.cli.commands.space import read_configuration
+from autotune.cli.commands.check import read_configuration
 from autotune.errors import ExitCode, StudyFileError
 from autotune.studyfile.loading import load
 from spaces import Integer, Space

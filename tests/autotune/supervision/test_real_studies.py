@@ -42,7 +42,7 @@ def service(real_service):
 
 
 def runs(service, name="mine"):
-    told = autotune(service.cwd, "runs", name, "--json", AUTOTUNE_STORAGE=service.url)
+    told = autotune(service.cwd, "trials", name, "--runs", "--json", AUTOTUNE_STORAGE=service.url)
     assert told.returncode == 0, told.stderr
     return json.loads(told.stdout)
 

@@ -61,14 +61,16 @@ def told(folder, *words):
 
 
 def duets(folder):
-    runs = sorted((run for run in told(folder, "runs", "naps") if run["series"] == "duet:1"), key=lambda r: r["round"])
+    runs = sorted(
+        (run for run in told(folder, "trials", "naps", "--runs") if run["series"] == "duet:1"), key=lambda r: r["round"]
+    )
     return [sorted(both, key=lambda run: run["trial"]) for _, both in groupby(runs, key=lambda run: run["round"])]
 
 
 def test_the_two_overlap_on_cores_of_their_own_that_are_swapped(folder):
     ended = autotune(folder, "study", "naps.toml", "--quiet")
     assert ended.returncode == 0, ended.stderr
-    verdict = told(folder, "show", "naps")["verdict"]
+    verdict = told(folder, "best", "naps")["verdict"]
     assert (verdict["mode"], verdict["significant"], len(verdict["pairs"])) == ("duet", True, 4)
     assert "4 duets: pairs of runs side by side" in verdict["sentence"]
     assert 0.0 < verdict["abreast"] <= 1.0
@@ -93,7 +95,7 @@ def test_a_killed_session_leaves_no_half_of_a_duet(folder):
     assert ended.returncode == 0, ended.stderr
     made = duets(folder)
     assert [len(both) for both in made] == [2] * len(made)
-    assert len(told(folder, "show", "naps")["verdict"]["pairs"]) == 4
+    assert len(told(folder, "best", "naps")["verdict"]["pairs"]) == 4
 
 
 def test_runs_that_need_more_than_half_of_the_cores_are_refused_before_anything_runs(folder):

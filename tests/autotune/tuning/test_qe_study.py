@@ -32,14 +32,14 @@ def test_an_interrupted_study_of_pw_x_resumes_and_ends_with_a_verdict_and_a_scri
                 break
         session.stderr.read()
     assert session.returncode == 130
-    first = json.loads(autotune(tmp_path, "runs", "si", "--json").stdout)
+    first = json.loads(autotune(tmp_path, "trials", "si", "--runs", "--json").stdout)
 
     ended = autotune(tmp_path, *STUDY)
 
     assert ended.returncode == 0, ended.stderr
     assert "trial 0: " not in ended.stderr
     assert "verdict: " in ended.stdout
-    runs = json.loads(autotune(tmp_path, "runs", "si", "--json").stdout)
+    runs = json.loads(autotune(tmp_path, "trials", "si", "--runs", "--json").stdout)
     assert runs[: len(first)] == first
     assert {run["job"]["argv"][0].rpartition("/")[2] for run in runs} == {"pw.x"}
     trials = json.loads(autotune(tmp_path, "trials", "si", "--json").stdout)

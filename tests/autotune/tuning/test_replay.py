@@ -332,7 +332,7 @@ def test_the_shipped_replay_as_a_person_types_it(tmp_path):
     dry = autotune(tmp_path, "study", "replay", "--trials", "2", "--dry-run")
     assert REPLAY_NOTICE in dry.stderr
     assert all(line.startswith("# trial ") for line in dry.stdout.splitlines())
-    assert "replay:" in autotune(tmp_path, "list").stdout
+    assert "replay:" in autotune(tmp_path, "storage", "list").stdout
     best = json.loads(autotune(tmp_path, "best", "replay", "--json").stdout)
     assert best["replay"] is True
     # The storage of a replay is one that can be replayed in turn.

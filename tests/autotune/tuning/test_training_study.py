@@ -28,7 +28,7 @@ def undisturbed(tmp_path_factory) -> TrainingStudy:
 
 
 def shown(study: TrainingStudy) -> dict:
-    return json.loads(autotune(study.folder, "show", "mine", "--json").stdout)
+    return json.loads(autotune(study.folder, "best", "mine", "--json").stdout)
 
 
 def test_trainings_go_on_from_their_checkpoints_and_no_step_is_made_twice(undisturbed):

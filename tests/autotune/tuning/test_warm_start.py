@@ -38,7 +38,7 @@ def test_a_study_starts_with_what_other_machines_predict_and_says_so(folder):
     assert "warm start: " in said
     assert "tried first" in said
     assert values[:2] == [20, 7]
-    shown = autotune(folder, "show", "mine").stdout
+    shown = autotune(folder, "best", "mine").stdout
     assert "warm start: " in shown
     assert "the first 170.000x" in shown
     again, values = tried(folder, "--trials", "4")
@@ -51,4 +51,4 @@ def test_it_can_be_done_without(folder):
     said, values = tried(folder, "--trials", "3", "--warm-start", "off")
     assert "warm start" not in said
     assert values[0] == 20
-    assert "warm start" not in autotune(folder, "show", "mine").stdout
+    assert "warm start" not in autotune(folder, "best", "mine").stdout

@@ -1,0 +1,139 @@
+"""`autotune studies`: the studies that ship with their results here, or what is known by program and machine."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from autotune.cli.common import output, print_json
+from autotune.cli.options import DEFAULT_STORAGE, AsJson, Storage
+from autotune.cli.tables import Column, fitted
+from autotune.formatting import shown
+from autotune.storage.address import sqlite_path, storage_url
+
+if TYPE_CHECKING:
+    from autotune.results.came_to import CameTo
+    from autotune.results.known import KnownConfiguration
+
+_COLUMNS = (
+    Column("program"),
+    Column("machine"),
+    Column("workload", 2),
+    Column("over its default"),
+    Column("value", 5),
+    Column("runs", 1),
+    Column("when", 4),
+    Column("by", 3),
+    Column("study", 6),
+    Column("configuration"),
+)
+_SHIPPED_COLUMNS = (
+    Column("study"),
+    Column("over the default here"),
+    Column("trials", 3),
+    Column("runs", 4),
+    Column("took", 1),
+    Column("core-seconds", 2),
+    Column("saved", 5),
+    Column("what it is after"),
+)
+
+
+def studies(
+    known: Annotated[
+        bool, typer.Option("--known", help="List the best configuration of each program and machine.")
+    ] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print the table as Markdown.")] = False,
+    storage: Storage = DEFAULT_STORAGE,
+    as_json: AsJson = False,
+) -> None:
+    """List the studies that ship, and their results here.
+
+    `autotune storage list` lists the studies of a storage.
+    """
+    if markdown and as_json:
+        msg = "is another format than --json: give one of the two"
+        raise typer.BadParameter(msg, param_hint="--markdown")
+    (_known if known else _shipped)(storage, markdown=markdown, as_json=as_json)
+
+
+def _known(storage: str, *, markdown: bool, as_json: bool) -> None:
+    from autotune.results.known import known_configurations
+    from autotune.storage.stored_study import stored_studies
+
+    rows = known_configurations(stored_studies(storage_url(storage)))
+    if as_json:
+        print_json([row.to_dict() for row in rows])
+        return
+    if not rows:
+        output().print("nothing is known yet: no study has a valid measurement", markup=False)
+        return
+    _print(_COLUMNS, [_row(row) for row in rows], markdown=markdown)
+    if markdown:
+        return
+    for doubt in dict.fromkeys(f"doubt about {row.study}: {row.doubt}" for row in rows if row.doubt):
+        output().print(doubt, markup=False)
+    output().print("autotune best STUDY --script sh makes a job script of one", markup=False)
+
+
+def _shipped(storage: str, *, markdown: bool, as_json: bool) -> None:
+    from autotune import studyfile
+
+    shipped = studyfile.catalogue()
+    here = _came_to(storage, shipped)
+    described = {name: str(studyfile.read(path).get("description", "")) for name, path in shipped.items()}
+    if as_json:
+        print_json([{"study": name, **asdict(here[name]), "description": text} for name, text in described.items()])
+        return
+    rows = [[name, *_figures(here[name]), text] for name, text in described.items()]
+    _print(_SHIPPED_COLUMNS, rows, markdown=markdown)
+    if not markdown:
+        output().print("autotune study NAME tunes one; autotune check NAME says what it needs", markup=False)
+
+
+def _print(columns: Sequence[Column], rows: Sequence[Sequence[str]], *, markdown: bool) -> None:
+    console = output()
+    if not markdown:
+        console.print(fitted(columns, rows, console))
+        return
+    heads = [column.title for column in columns]
+    for line in (heads, ["---"] * len(heads), *rows):
+        console.print(f"| {' | '.join(line)} |", markup=False, soft_wrap=True)
+
+
+def _row(known: "KnownConfiguration") -> list[str]:
+    return [
+        known.program,
+        known.machine,
+        known.workload.removeprefix(f"{known.program} "),
+        known.sentence,
+        known.figure,
+        str(known.runs),
+        known.when[:10],
+        known.by,
+        known.study,
+        shown(known.configuration),
+    ]
+
+
+def _figures(came: "CameTo") -> list[str]:
+    from autotune.display.console import duration
+
+    if not came.runs:
+        return [came.over_the_default, "", "", "", "", ""]
+    counts = [f"{came.trials}", f"{came.runs}", duration(came.took_s)]
+    return [came.over_the_default, *counts, f"{came.spent_core_s:,.0f}", f"{came.saved_core_s:,.0f}"]
+
+
+def _came_to(storage: str, shipped: Collection[str]) -> "dict[str, CameTo]":
+    """Return what each study that ships came to in a storage, by name."""
+    from autotune.results.came_to import NOT_TUNED, came_to
+    from autotune.storage.stored_study import stored_studies
+
+    url = storage_url(storage)
+    path = sqlite_path(url)
+    if path is not None and not path.exists():
+        return dict.fromkeys(shipped, NOT_TUNED)  # what ships is listed before anything was tuned, too
+    here = {store.name: came_to(store) for store in stored_studies(url) if store.name in shipped}
+    return {name: here.get(name, NOT_TUNED) for name in shipped}
