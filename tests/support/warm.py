@@ -27,7 +27,9 @@ _ROOT = Path(__file__).resolve().parents[2]
 # Commands import what they need when they run: the session has nearly all of it.
 _IMPORTED = (
     *("autotune.cli", "autotune.tuning.session", "autotune.execution.ray_executor", "rich.table"),
-    *dict.fromkeys(f"autotune.cli.commands.{entry.module}" for entry in COMMANDS),
+    *dict.fromkeys(
+        f"autotune.cli.commands.{one.module}" for entry in COMMANDS for one in (entry, *entry.commands) if one.module
+    ),
 )
 _MOST_BYTES = 2**17
 # Threads do not live on in a forked process.

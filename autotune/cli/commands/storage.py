@@ -21,7 +21,6 @@ from autotune.cli.options import (
     YesOption,
 )
 from autotune.cli.tables import Column, fitted
-from autotune.cli.where import cluster_of, machine_and_launcher
 from autotune.errors import BusyError
 from autotune.formatting import quantity
 from autotune.storage.address import shown, sqlite_path, storage_url
@@ -192,6 +191,7 @@ def reread(
     Nothing runs. `autotune study` does the same when only the way of reading has changed.
     """
     from autotune import studyfile
+    from autotune.cli.where import cluster_of, machine_and_launcher
     from autotune.coordination.session_settings import SessionSettings, default_runs
     from autotune.tuning.rereading import reread_study
     from autotune.tuning.session import stored_study

@@ -54,7 +54,7 @@ def test_reading_commands(tuned):
     assert best["best"]["value"] <= best["default"]["value"]
     assert best["verdict"]["speed_up"] >= 1.0
     assert best["ledger"]["spent"] > 0
-    assert best["to_use"]["command"][0] == "awk"
+    assert best["to_use"]["command"][0].endswith("awk")
     rows = json.loads(autotune(tuned, "trials", "mine", "--json").stdout)
     assert rows[0]["speed_up"] == 1.0
     table = autotune(tuned, "trials", "mine", "--format", "csv").stdout.splitlines()
@@ -175,7 +175,7 @@ def test_a_dry_run_with_another_sampler_shows_what_that_would_try(tmp_path):
         (["watch", "mine", "--record", "--notify", "true"], 2, "leave it out"),
         (["trails"], 2, "trials"),
         (["storage", "renam"], 2, "'rename'"),
-        (["storage"], 2, "Usage: autotune storage"),
+        (["storage"], 2, "List, merge, rename"),
         (["check", "./mine.toml", "--configuration", "x"], 2, "not name=value"),
         (["check", "./mine.toml", "--space", "--run"], 2, "give one of"),
     ],
