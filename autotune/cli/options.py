@@ -88,7 +88,9 @@ NotifyOption = Annotated[
         help="Run this command at the end, or post the result to this URL.",
     ),
 ]
-StudyName = Annotated[str, typer.Argument(metavar="STUDY", help="The study's name in the storage.", autocompletion=study_names)]
+StudyName = Annotated[
+    str, typer.Argument(metavar="STUDY", help="The study's name in the storage.", autocompletion=study_names)
+]
 StudyNames = Annotated[
     list[str], typer.Argument(metavar="STUDY...", help="The studies' names in the storage.", autocompletion=study_names)
 ]

@@ -21,7 +21,7 @@ from autotune.cli.options import (
     TakeOverOption,
     WaitOption,
 )
-from autotune.cli.where import CoresOption, as_wide_as, check_commands, cluster_of, machine_and_launcher
+from autotune.cli.placement import CoresOption, as_wide_as, check_commands, cluster_of, machine_and_launcher
 from autotune.execution.signals import pausable
 from autotune.storage.address import storage_url
 

@@ -11,7 +11,7 @@ from typing import Any
 import typer
 
 from autotune.cli.common import errors, output, print_json
-from autotune.cli.where import check_site
+from autotune.cli.placement import check_site
 from autotune.errors import CannotRunHereError, ExitCode
 from launchers.batch_systems.registry import find_batch_system
 from launchers.site import Site

@@ -25,7 +25,7 @@ from autotune.cli.options import (
     UntilOption,
     WaitOption,
 )
-from autotune.cli.where import CoresOption, LauncherOption, SiteOption
+from autotune.cli.placement import CoresOption, LauncherOption, SiteOption
 
 
 class Switch(StrEnum):

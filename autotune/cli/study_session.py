@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from autotune.cli.common import LEFT, STOPPED
+from autotune.cli.placement import as_wide_as, cautions, cluster_of, machine_and_launcher
 from autotune.cli.study_options import StudyOptions
 from autotune.cli.study_request import ON_RAY, StudyRequest
-from autotune.cli.where import as_wide_as, cautions, cluster_of, machine_and_launcher
 from autotune.errors import StudyFileError
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import typer
 from autotune.cli.choices import SCRIPT_FORM
 from autotune.cli.common import check_has_script, check_one_form, output, print_json, write_script
 from autotune.cli.options import DEFAULT_STORAGE, AsJson, ScriptFileOption, Storage, StudyName, WeightsOption
+from autotune.cli.placement import SiteOption
 from autotune.cli.tables import Column, fitted
-from autotune.cli.where import SiteOption
 from autotune.errors import CannotRunHereError, NothingFeasibleError, NothingWorkedError
 from autotune.files import replace_file
 from autotune.storage.address import storage_url

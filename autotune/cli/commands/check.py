@@ -9,8 +9,8 @@ import typer
 
 from autotune.cli.common import errors, output, print_json
 from autotune.cli.options import AsJson, InputOption, SetOption, StudyArgument, WaitOption
+from autotune.cli.placement import CoresOption, cluster_of, machine_and_launcher, restrict
 from autotune.cli.study_request import choose
-from autotune.cli.where import CoresOption, cluster_of, machine_and_launcher, restrict
 from autotune.errors import ExitCode, StudyFileError
 from autotune.formatting import with_derived, written
 from autotune.held_folders import temporary_folder

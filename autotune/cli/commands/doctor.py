@@ -14,7 +14,7 @@ import typer
 from autotune.batch.launchers_here import LOCAL
 from autotune.cli.common import duration_s, output, print_json
 from autotune.cli.options import AsJson, YesOption
-from autotune.cli.where import LauncherOption, SiteOption
+from autotune.cli.placement import LauncherOption, SiteOption
 from autotune.errors import ExitCode
 from autotune.held_folders import TEMPORARY, abandoned_folders
 from launchers.meters.here import meters_here

@@ -16,9 +16,9 @@ from autotune.batch.site_file import PROJECT
 from autotune.cli.choices import choice
 from autotune.cli.common import duration_s, output, write_script
 from autotune.cli.options import StudyArgument, with_options
+from autotune.cli.placement import SiteOption, cores_of
 from autotune.cli.study_options import StudyOptions
 from autotune.cli.study_request import requested
-from autotune.cli.where import SiteOption, cores_of
 from autotune.errors import CannotRunHereError, StudyFileError
 from autotune.storage.address import shown
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from autotune.cli.at_end import at_end
 from autotune.cli.choices import SCRIPT_FORM
 from autotune.cli.common import (
     check_has_script,
@@ -20,6 +19,7 @@ from autotune.cli.common import (
     print_json,
     write_script,
 )
+from autotune.cli.notify import at_end
 from autotune.cli.options import (
     AlsoOption,
     InputOption,
@@ -30,9 +30,9 @@ from autotune.cli.options import (
     StudyArgument,
     with_options,
 )
+from autotune.cli.placement import LauncherOption, SiteOption
 from autotune.cli.session_options import SessionOptions
 from autotune.cli.study_request import choose, launched_by
-from autotune.cli.where import LauncherOption, SiteOption
 from autotune.errors import CannotRunHereError, ExitCode
 from autotune.formatting import shown
 from autotune.held_folders import temporary_folder

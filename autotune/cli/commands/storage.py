@@ -191,7 +191,7 @@ def reread(
     Nothing runs. `autotune study` does the same when only the way of reading has changed.
     """
     from autotune import studyfile
-    from autotune.cli.where import cluster_of, machine_and_launcher
+    from autotune.cli.placement import cluster_of, machine_and_launcher
     from autotune.coordination.session_settings import SessionSettings, default_runs
     from autotune.tuning.rereading import reread_study
     from autotune.tuning.session import stored_study

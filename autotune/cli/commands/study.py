@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from autotune.cli.at_end import SessionEnd, at_end
 from autotune.cli.choices import SCRIPT_FORM
 from autotune.cli.common import displayed, errors, output, print_json
+from autotune.cli.notify import SessionEnd, at_end
 from autotune.cli.options import DEFAULT_STORAGE, with_options
+from autotune.cli.placement import check_commands
 from autotune.cli.study_options import StudyOptions
 from autotune.cli.study_request import StudyRequest, requested
 from autotune.cli.study_session import placed, tuned
-from autotune.cli.where import check_commands
 from autotune.errors import ExitCode
 from autotune.execution.signals import pausable
 from autotune.held_folders import temporary_folder

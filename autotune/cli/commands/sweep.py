@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from autotune.cli.at_end import at_end
 from autotune.cli.common import output, print_json
 from autotune.cli.completion import study_files, study_names
+from autotune.cli.notify import at_end
 from autotune.cli.options import InputOption, PictureOption, with_options
 from autotune.cli.session_options import SessionOptions
 from autotune.formatting import shown

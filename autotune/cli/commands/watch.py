@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from autotune.cli.at_end import SessionEnd, at_end
 from autotune.cli.common import output, print_json
+from autotune.cli.notify import SessionEnd, at_end
 from autotune.cli.options import StudyName, with_options
 from autotune.cli.session_options import SessionOptions
 from autotune.errors import ExitCode

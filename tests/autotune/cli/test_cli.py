@@ -54,7 +54,7 @@ def test_reading_commands(tuned):
     assert best["best"]["value"] <= best["default"]["value"]
     assert best["verdict"]["speed_up"] >= 1.0
     assert best["ledger"]["spent"] > 0
-    assert best["to_use"]["command"][0].endswith("awk")
+    assert "awk" in " ".join(best["to_use"]["command"])
     rows = json.loads(autotune(tuned, "trials", "mine", "--json").stdout)
     assert rows[0]["speed_up"] == 1.0
     table = autotune(tuned, "trials", "mine", "--format", "csv").stdout.splitlines()

@@ -3,7 +3,7 @@
 import pytest
 
 from autotune.batch.site_file import find_cluster
-from autotune.cli.where import cautions
+from autotune.cli.placement import cautions
 from autotune.errors import CannotRunHereError
 from tests.launchers.fakes.cluster import FakeCluster
 from tests.support.command_line import invoke

@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from autotune.batch.winner_script import run_to_use
-from autotune.cli.ablations import conclusion, table_of
+from autotune.cli.commands.ablate import conclusion, table_of
 from autotune.comparison.ablation import ablate, smallest_group
 from autotune.comparison.confirm import confirm
 from autotune.comparison.findings import Ablation, OptionEffect, Worth, alongside

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from autotune.cli.ablations import conclusion
+from autotune.cli.commands.ablate import conclusion
 from autotune.cli.session_options import SessionOptions
 from autotune.comparison.ablation import ablate
 from autotune.comparison.confirm import confirm

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from autotune.batch.winner_script import _figures
-from autotune.cli.ablations import conclusion
+from autotune.cli.commands.ablate import conclusion
 from autotune.comparison.ablation import Point, ablate
 from autotune.comparison.findings import Worth, stored_ablation
 from autotune.errors import AutotuneError

@@ -271,9 +271,9 @@ def test_a_token_of_somebody_is_taken_away_at_once(tmp_path):
                 except ServiceError as error:
                     return error.status
 
-        word = autotune(tmp_path, "token", "ada").stdout.strip()
+        word = autotune(tmp_path, "serve", "token", "ada").stdout.strip()
         assert [status("wrong"), status(word), status(None)] == [401, [], []]
-        assert autotune(tmp_path, "token", "ada", "--remove").returncode == 0
+        assert autotune(tmp_path, "serve", "token", "ada", "--remove").returncode == 0
         assert status(word) == 401
 
 

@@ -1,14 +1,96 @@
-"""An ablation as the command line shows it: a table of the options, and what follows from it."""
+"""`autotune ablate`: measure what each changed option of the winner gains, and say what follows from it."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
+
+from autotune.cli.commands.confirm import weighted_study
+from autotune.cli.common import output, print_json
+from autotune.cli.notify import at_end
+from autotune.cli.options import PictureOption, StudyName, WeightsOption, with_options
+from autotune.cli.session_options import SessionOptions
 from autotune.comparison.findings import Ablation, OptionEffect, Worth, alongside
+from autotune.errors import ExitCode
 from autotune.formatting import listed, shown, written
 from autotune.statistics.ratio_words import Interval
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+    from autotune.coordination.session_settings import SessionSettings
+    from autotune.records.study import Definition
+
+
+@with_options
+def ablate(
+    name: StudyName,
+    rounds: Annotated[int | None, typer.Option("--rounds", min=3, help="Number of runs of each variant.")] = None,
+    picture: PictureOption = None,
+    weights: WeightsOption = None,
+    *,
+    session: SessionOptions,
+) -> None:
+    """Measure what each changed option of the winner gains.
+
+    Each option is measured alone on the default, and by its absence from the winner. Options that do not help are
+    dropped.
+    """
+    from autotune.pictures.ablation import ablation as chart_of
+    from autotune.pictures.files import save
+    from autotune.storage.study_store import StudyStore
+    from autotune.tuning.session import ablate_study
+
+    study, settings = session.of_stored(name, {"pairs": rounds} if rounds else None)
+    if weights is not None:
+        study = weighted_study(study, settings, weights)
+    with at_end(session.notify, settings.name) as end:
+        with session.displayed(settings) as (paused, display):
+            ablation = ablate_study(study, paused, display, study.verdict.pairs)
+        end.verdict = conclusion(ablation) if ablation is not None else ""
+        if session.as_json:
+            print_json(described(ablation) if ablation else None)
+        if ablation is None:
+            _nothing_to_take_apart(settings, as_json=session.as_json)
+            return
+        definition = StudyStore.read(settings.url, name).definition
+        if not session.as_json:
+            _print_effects(ablation, definition)
+        chart = chart_of(ablation, definition.target, definition.metrics)
+        path = picture or (None if session.as_json else settings.runs / "ablation.png")
+        if chart is not None and path is not None:
+            save(replace(chart, title=f"study {name}: what each option is worth"), path)
+            if not session.as_json:
+                output().print(f"picture: {path}", markup=False)
+
+
+def _print_effects(ablation: "Ablation", definition: "Definition") -> None:
+    from autotune.pictures.ablation import bars, lines
+
+    for metric, one in ablation.readings(definition.target, definition.metrics):
+        output().print(table_of(one, metric.name if ablation.further else None))
+        for effect in one.effects:
+            if effect.why:
+                output().print(f"{effect.name}: {effect.why}", markup=False)
+        for line in lines(bars(one, metric), metric):
+            output().print(line, markup=False)
+    output().print(conclusion(ablation), markup=False)
+
+
+def _nothing_to_take_apart(settings: "SessionSettings", *, as_json: bool) -> None:
+    """Say why a study has no winner; where nothing keeps the limits, end as the study did."""
+    from autotune.results.summary import summarise
+    from autotune.storage.stored_study import stored_study
+
+    summary = summarise(stored_study(settings.url, settings.name))
+    infeasible = summary.nearest is not None
+    said = summary.verdict_sentence() if infeasible or summary.tradeoff is not None else None
+    why = (said or "no configuration of this study is better than the default").rstrip(".")
+    if not as_json:
+        output().print(f"{why}: there is nothing to take apart", markup=False)
+    if infeasible:
+        raise typer.Exit(ExitCode.NOTHING_FEASIBLE)
 
 
 def described(ablation: Ablation) -> dict[str, Any]:

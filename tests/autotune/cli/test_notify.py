@@ -8,8 +8,8 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 import typer
 
-from autotune.cli.at_end import at_end
 from autotune.cli.common import displayed
+from autotune.cli.notify import at_end
 from autotune.errors import BusyError
 
 TELL = (
@@ -111,7 +111,7 @@ def test_an_address_that_does_not_take_it_is_told_without_its_path_and_changes_n
 
 
 def test_who_is_told_has_a_bounded_time(monkeypatch, capfd):
-    monkeypatch.setattr("autotune.cli.at_end._PATIENCE_S", 0.05)
+    monkeypatch.setattr("autotune.cli.notify._PATIENCE_S", 0.05)
     with at_end("sleep 5", "melt"):
         pass
     assert "--notify: sleep: not done within" in capfd.readouterr().err

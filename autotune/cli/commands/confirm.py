@@ -1,0 +1,68 @@
+"""`autotune confirm`: compare the best trials with the default in fresh runs."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from autotune.cli.common import output, print_json
+from autotune.cli.notify import at_end
+from autotune.cli.options import StudyName, WeightsOption, with_options
+from autotune.cli.session_options import SessionOptions
+from autotune.errors import ExitCode
+
+if TYPE_CHECKING:
+    from autotune.coordination.session_settings import SessionSettings
+    from autotune.studyfile import StudyFile
+
+
+@with_options
+def confirm(
+    name: StudyName,
+    pairs: Annotated[
+        int | None, typer.Option("--pairs", min=3, help="Make at least this number of pairs of runs.")
+    ] = None,
+    max_pairs: Annotated[
+        int | None, typer.Option("--max-pairs", min=3, help="Make at most this number of pairs of runs.")
+    ] = None,
+    precision: Annotated[
+        float | None,
+        typer.Option("--precision", min=1e-4, help="Stop at this relative half-width of the interval."),
+    ] = None,
+    weights: WeightsOption = None,
+    *,
+    session: SessionOptions,
+) -> None:
+    """Compare the best trials with the default in fresh runs.
+
+    Runs of earlier confirmations count.
+    """
+    from autotune.tuning.session import confirm_study
+
+    # A precision that is asked for holds for a large gain, too.
+    overrides = {"pairs": pairs, "max_pairs": max_pairs, "precision": precision, "of_gain": precision and 0.0}
+    given = {key: value for key, value in overrides.items() if value is not None}
+    study, settings = session.of_stored(name, given)
+    if weights is not None:
+        study = weighted_study(study, settings, weights)
+    with at_end(session.notify, settings.name) as end:
+        with session.displayed(settings) as (paused, display):
+            summary = confirm_study(study, paused, display)
+            end.verdict = summary.verdict_sentence() or ""
+        if session.as_json:
+            print_json(summary.to_dict())
+        else:
+            output().print(summary.best_text(), markup=False)
+        if summary.nearest is not None:
+            raise typer.Exit(ExitCode.NOTHING_FEASIBLE)
+
+
+def weighted_study(study: "StudyFile", settings: "SessionSettings", weights: str) -> "StudyFile":
+    """Return the study with the weights that a user states, which say what its trade-off is judged by from now on."""
+    from autotune.results.preference import Preference
+    from autotune.results.summary import summarise
+    from autotune.storage.stored_study import stored_study
+
+    preference = Preference.stated(summarise(stored_study(settings.url, settings.name)).front, weights, settings.name)
+    assert study.tradeoff is not None
+    tradeoff = study.tradeoff.model_copy(update={"weights": preference.to_dict()})
+    return study.model_copy(update={"tradeoff": tradeoff})
