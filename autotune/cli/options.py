@@ -89,7 +89,7 @@ NotifyOption = Annotated[
     ),
 ]
 StudyName = Annotated[
-    str, typer.Argument(metavar="STUDY", help="The study's name in the storage.", autocompletion=study_names)
+    str, typer.Argument(metavar="NAME", help="The study's name in the storage.", autocompletion=study_names)
 ]
 StudyNames = Annotated[
     list[str], typer.Argument(metavar="STUDY...", help="The studies' names in the storage.", autocompletion=study_names)

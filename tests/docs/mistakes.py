@@ -31,7 +31,7 @@ from autotune.studyfile.references import load_references, reference_files
 from launchers.local import local_launcher
 from spaces.parameters.errors import did_you_mean
 from tests.docs.page import ROOT, Block, Command, Page
-from tests.docs.reference import OBJECTIVES, keys_of
+from tests.docs.reference import OBJECTIVES, commands_of, keys_of
 
 OTHERS_OPTIONS = {
     *("--clusters", "--cpus-per-task", "--exclude", "--exclusive", "--gres", "--hint", "--licenses", "--mem"),
@@ -45,6 +45,7 @@ OTHERS_OPTIONS = {
 
 _PROGRAMS = ("autotune", "./run")
 _GROUP: Any = typer.main.get_command(app)
+_COMMANDS = dict(commands_of(_GROUP))
 _STORED = {get_args(kind)[1].help for kind in (StudyName, StudyNames)}
 # Stands for a study of the reader's.
 _PLACEHOLDER = re.compile(r"[A-Z]+|\.\.\.|\./mine\.toml|\$.*")
@@ -119,13 +120,14 @@ class _Reader:
                 yield from self._read_call(words[place], words[place + 1 :], here)
 
     def _read_call(self, program: str, words: Sequence[str], here: Path) -> Iterator[str]:
-        name, *rest = words
+        name = words[0]
         if name.startswith("-") or (program, name) == ("./run", "test"):
             yield from _unknown_options(words, _options_of(name if name == "test" else None))
             return
-        command = _GROUP.commands.get(name)
+        name, rest = _split(words)
+        command = _COMMANDS.get(name)
         if command is None:
-            yield f"there is no command {name}{did_you_mean(name, _GROUP.commands)}"
+            yield f"there is no command {name}{did_you_mean(name, _COMMANDS)}"
             return
         try:
             context = _without_callbacks(command).make_context(name, rest)
@@ -145,7 +147,7 @@ class _Reader:
         value = given[parameter.name]
         if parameter.metavar == "STUDY":
             yield from self._mistakes_of_call(command, value, given, here)
-        elif parameter.metavar == "KEY=VALUE" and not _names_a_study(_GROUP.commands[command]):
+        elif parameter.metavar == "KEY=VALUE" and not _names_a_study(_COMMANDS[command]):
             for change in value:
                 yield from _mistakes_of_change(change, {"objective": "replay"} if command == "replay" else {})
         elif "--references" in parameter.opts and value not in reference_files():
@@ -169,7 +171,9 @@ class _Reader:
             if command == "study":
                 options = given | {"name": os.fspath(path), "changes": None, "input_file": None}
                 yield from self._without_unknowable(_errors_of(requested, StudyOptions(**options)))
-        elif not _PLACEHOLDER.fullmatch(study) and not (command in {"sweep", "reread"} and study in self._studies):
+        elif not _PLACEHOLDER.fullmatch(study) and not (
+            command in {"sweep", "storage reread"} and study in self._studies
+        ):
             yield f"there is no study {study}{did_you_mean(study, studyfile.catalogue())}"
 
     def _mistakes_of_study(self, path: Path, changes: Sequence[str]) -> Iterator[str]:
@@ -217,6 +221,12 @@ def _place_of_program(words: Sequence[str]) -> int | None:
         if word in _PROGRAMS and (place == 0 or words[place - 1] in {"--", "do", "until"} or "=" in words[place - 1]):
             return place
     return None
+
+
+def _split(words: Sequence[str]) -> tuple[str, list[str]]:
+    """Return the name of a command, of two words below a group, and what follows it."""
+    length = 2 if " ".join(words[:2]) in _COMMANDS else 1
+    return " ".join(words[:length]), list(words[length:])
 
 
 def _normal(path: Path) -> Path:
@@ -279,17 +289,18 @@ def _mistakes_of_code(words: list[str]) -> Iterator[str]:
     is_call = len(words) > 1 and words[0] in _PROGRAMS and words[1].isalpha()
     if is_call:
         words = words[1:]
-    command = _GROUP.commands.get(words[0]) if words else None
-    if command is not None or words[:1] == ["test"]:
-        yield from _unknown_options(words[1:], _options_of(words[0]))
+    name, rest = _split(words)
+    command = _COMMANDS.get(name)
+    if command is not None or name == "test":
+        yield from _unknown_options(rest, _options_of(name))
     elif is_call:
-        yield f"there is no command {words[0]}{did_you_mean(words[0], _GROUP.commands)}"
+        yield f"there is no command {name}{did_you_mean(name, _COMMANDS)}"
     elif words and words[0].startswith("--"):
         yield from _unknown_options(words, _all_options())
     else:
         return
-    if is_call and command is not None and _names_a_study(command) and words[0] not in {"sweep", "reread"}:
-        for study in words[1:2]:
+    if is_call and command is not None and _names_a_study(command) and name not in {"sweep", "storage reread"}:
+        for study in rest[:1]:
             is_name = re.fullmatch(r"\w[\w-]*", study) and not _PLACEHOLDER.fullmatch(study)
             if is_name and study not in studyfile.catalogue():
                 yield f"there is no study {study}{did_you_mean(study, studyfile.catalogue())}"
@@ -310,11 +321,11 @@ def _options_of(command: str | None) -> set[str]:
     """Return the options of a command, of `./run test`, or of autotune itself."""
     if command == "test":
         return set(re.findall(r"^ +(--\w+)\)", (ROOT / "run").read_text(encoding="utf-8"), re.MULTILINE))
-    parameters = (_GROUP if command is None else _GROUP.commands[command]).params
+    parameters = (_GROUP if command is None else _COMMANDS[command]).params
     own = {option for parameter in parameters for option in (*parameter.opts, *parameter.secondary_opts)}
     return {"--help", *own} | (_options_of("study") if command == "pilot" else set())
 
 
 @cache
 def _all_options() -> set[str]:
-    return OTHERS_OPTIONS.union(*(_options_of(name) for name in (None, "test", *_GROUP.commands)))
+    return OTHERS_OPTIONS.union(*(_options_of(name) for name in (None, "test", *_COMMANDS)))

@@ -109,7 +109,7 @@ _SHARED_BY = 4
 
 def _cli() -> str:
     group = typer.main.get_command(app)
-    commands = dict(_commands((), group))
+    commands = dict(commands_of(group))
     counts = Counter(row for command in commands.values() for row in _options(command))
     shared = [row for row, count in counts.items() if count >= _SHARED_BY]
     parts = ["# Commands\n", f"{group.help}\n"]
@@ -119,12 +119,12 @@ def _cli() -> str:
     return "\n".join(parts)
 
 
-def _commands(words: tuple[str, ...], group: Any) -> Iterator[tuple[str, Any]]:
+def commands_of(group: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
     """Yield every command by its words, those of a group after it."""
     for name, command in group.commands.items():
         yield " ".join((*words, name)), command
         if hasattr(command, "commands"):
-            yield from _commands((*words, name), command)
+            yield from commands_of(command, (*words, name))
 
 
 def _options(command: Any) -> list[tuple[str, str, str]]:
