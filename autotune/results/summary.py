@@ -1,4 +1,4 @@
-"""A study in a few words: what `show`, `best` and `list` print, and what ends a session."""
+"""A study in a few words: what `best` and `storage list` print, and what ends a session."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence

@@ -53,7 +53,7 @@ def test_a_command_of_the_first_pages(folder, command):
         # Or the machine is another one by now than in those three pairs: the watch has seen that.
         assert re.search(r"^check 1, .*: trial \d", ended.stdout, re.MULTILINE), ended.stdout
         return
-    expected = 1 if "--check" in words else 0
+    expected = 1 if "--configuration" in words else 0
     assert ended.returncode == expected, ended.stderr
     written = words[words.index("--output") + 1] if "--output" in words else "qe.html"
     assert ended.stdout or (words[0] == "report" and f"report: {written}" in ended.stderr)

@@ -1,4 +1,4 @@
-"""`autotune report`, `picture` and `export`: studies as a document, one picture of a study, its runs as a table."""
+"""`autotune report`, `picture` and `importance`: studies as a document, a picture of a study, and what matters in it."""
 
 import json
 import os
