@@ -257,7 +257,7 @@ class LauncherSection(Section):
 
 
 class RunsSection(Section):
-    """For how long the folders of runs are kept; `autotune storage clean STUDY` removes those that are older.
+    """For how long `autotune storage clean` leaves the folders of runs.
 
     Without `keep_days` they are kept for ever. What was measured stays in storage.
     """
