@@ -259,7 +259,7 @@ class LauncherSection(Section):
 class RunsSection(Section):
     """For how long `autotune storage clean` leaves the folders of runs.
 
-    Without `keep_days` they are kept for ever. What was measured stays in storage.
+    Without `keep_days` it leaves none that it may remove. What was measured stays in storage.
     """
 
     keep_days: float | None = Field(default=None, gt=0, allow_inf_nan=False)

@@ -1,4 +1,4 @@
-"""The commands as a person types them, each in a process of its own."""
+"""The commands as a person types them; those that make runs have a process of their own."""
 
 import json
 import signal
@@ -46,28 +46,30 @@ def test_the_same_command_again_changes_nothing(tuned):
     assert set(after) == set(before)
 
 
-def test_reading_commands(tuned):
-    listed = json.loads(autotune(tuned, "storage", "list", "--json").stdout)
+def test_reading_commands(tuned, monkeypatch):
+    monkeypatch.chdir(tuned)
+    listed = json.loads(run_main("storage", "list", "--json").stdout)
     assert [entry["study"] for entry in listed] == ["mine"]
-    best = json.loads(autotune(tuned, "best", "mine", "--json").stdout)
+    best = json.loads(run_main("best", "mine", "--json").stdout)
     assert best["default"]["configuration"] == {"x": 20}
     assert best["best"]["value"] <= best["default"]["value"]
     assert best["verdict"]["speed_up"] >= 1.0
     assert best["ledger"]["spent"] > 0
     assert "awk" in " ".join(best["to_use"]["command"])
-    rows = json.loads(autotune(tuned, "trials", "mine", "--json").stdout)
+    rows = json.loads(run_main("trials", "mine", "--json").stdout)
     assert rows[0]["speed_up"] == 1.0
-    table = autotune(tuned, "trials", "mine", "--format", "csv").stdout.splitlines()
+    table = run_main("trials", "mine", "--format", "csv").stdout.splitlines()
     assert table[0].startswith("trial,state,runs,value,bound,speed_up,took_s")
     assert len(table) == len(rows) + 1
     for words in (["storage", "list"], ["best", "mine"], ["trials", "mine"], ["trials", "mine", "--runs"]):
-        ended = autotune(tuned, *words)
+        ended = run_main(*words)
         assert ended.returncode == 0
         assert "mine" in ended.stdout or "trial" in ended.stdout
 
 
-def test_every_run_says_where_when_and_how_it_was_made(tuned):
-    found = json.loads(autotune(tuned, "trials", "mine", "--runs", "--json").stdout)
+def test_every_run_says_where_when_and_how_it_was_made(tuned, monkeypatch):
+    monkeypatch.chdir(tuned)
+    found = json.loads(run_main("trials", "mine", "--runs", "--json").stdout)
     assert {run["series"].partition(":")[0] for run in found} >= {"", "warm-up", "verdict"}
     for run in found:
         assert run["started"].startswith("20")
@@ -101,40 +103,44 @@ def test_the_winner_is_taken_apart(tuned):
 
 
 @pytest.mark.parametrize("form", ["pbs", "slurm", "sh"])
-def test_the_job_script_of_the_winner(tuned, form, tmp_path):
-    ended = autotune(tuned, "best", "mine", "--script", form, "--output", str(tmp_path / "job.sh"))
+def test_the_job_script_of_the_winner(tuned, form, tmp_path, monkeypatch):
+    monkeypatch.chdir(tuned)
+    ended = run_main("best", "mine", "--script", form, "--output", str(tmp_path / "job.sh"))
     assert ended.returncode == 0, ended.stderr
-    value = json.loads(autotune(tuned, "best", "mine", "--json").stdout)["best"]["value"]
+    value = json.loads(run_main("best", "mine", "--json").stdout)["best"]["value"]
     ran = subprocess.run(["bash", str(tmp_path / "job.sh")], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert ran.stdout == f"took {value:g}\n"
 
 
-def test_the_space(tuned):
-    shown = json.loads(autotune(tuned, "check", "./mine.toml", "--space", "--json").stdout)
+def test_the_space(tuned, monkeypatch):
+    monkeypatch.chdir(tuned)
+    shown = json.loads(run_main("check", "./mine.toml", "--space", "--json").stdout)
     assert shown["size"] == 40 + 40 + 20 + 10
     assert shown["exact"]
     assert len(shown["sample"]) == 5
-    assert "y shares x out" in autotune(tuned, "check", "./mine.toml", "--space").stdout
-    wrong = autotune(tuned, "check", "./mine.toml", "--configuration", "x=3 y=2")
+    assert "y shares x out" in run_main("check", "./mine.toml", "--space").stdout
+    wrong = run_main("check", "./mine.toml", "--configuration", "x=3 y=2")
     assert wrong.returncode == 1
     assert "y shares x out" in wrong.stdout
-    right = autotune(tuned, "check", "./mine.toml", "--configuration", "x=4 y=2")
+    right = run_main("check", "./mine.toml", "--configuration", "x=4 y=2")
     assert (right.returncode, right.stdout) == (0, "valid\n")
 
 
-def test_a_dry_run_prints_commands_and_runs_none(tuned, tmp_path):
+def test_a_dry_run_prints_commands_and_runs_none(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.toml").write_text(STUDY, encoding="utf-8")
-    ended = autotune(tmp_path, "study", "./mine.toml", "--dry-run")
+    ended = run_main("study", "./mine.toml", "--dry-run")
     assert ended.returncode == 0, ended.stderr
     assert "# trial 0: x=20" in ended.stdout
     assert "awk 'BEGIN { d = 20 - 7;" in ended.stdout
     assert [path.name for path in tmp_path.iterdir()] == ["mine.toml"]
 
 
-def test_a_dry_run_with_another_sampler_shows_what_that_would_try(tmp_path):
+def test_a_dry_run_with_another_sampler_shows_what_that_would_try(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.toml").write_text(STUDY, encoding="utf-8")
     words = ("study", "./mine.toml", "--dry-run", "--trials", "12", "--sampler", "exhaustive")
-    ended = autotune(tmp_path, *words)
+    ended = run_main(*words)
     assert ended.returncode == 0, ended.stderr
     assert "# trial 0: x=20" in ended.stdout
     assert "# trial 11: " in ended.stdout
@@ -146,9 +152,7 @@ def test_a_dry_run_with_another_sampler_shows_what_that_would_try(tmp_path):
     [
         (["study", "qee"], 2, "did you mean 'qe'"),
         (["study", "./none.toml"], 2, "no study file at ./none.toml"),
-        (["study", "./:key:.toml"], 2, "no study file at ./:key:.toml"),
         (["study", "./mine.toml", "--trails", "3"], 2, "--trials"),
-        (["study", "./mine.toml", "--trials", "0"], 2, "--trials"),
         (["study", "./mine.toml", "--timeout", "soon"], 2, "is not a duration"),
         (["study", "./mine.toml", "--set", "budget.trails=3"], 2, "did you mean 'trials'"),
         (["study", "./mine.toml", "--set", "options.arg=3"], 3, "options.arg"),
@@ -161,7 +165,6 @@ def test_a_dry_run_with_another_sampler_shows_what_that_would_try(tmp_path):
         (["study", "./mine.toml", "--cores", "x"], 2, "0-3,8"),
         (["best", "other"], 5, "no study 'other'"),
         (["confirm", "other"], 5, "no study 'other'"),
-        (["ablate", "other"], 5, "no study 'other'"),
         (["confirm", "mine", "--pairs", "4"], 2, "needs at least 6 pairs"),
         (["confirm", "mine", "--max-pairs", "5"], 2, "less than pairs"),
         (["ablate", "mine", "--rounds", "x"], 2, "--rounds"),
@@ -203,9 +206,10 @@ def test_all_mistakes_of_a_study_file_at_once(tmp_path, monkeypatch):
     assert "Traceback" not in ended.stderr
 
 
-def test_the_storage_may_come_from_the_environment(tuned, tmp_path):
-    ended = autotune(tmp_path, "best", "mine", "--json", AUTOTUNE_STORAGE=str(tuned / "autotune.db"))
-    assert ended.returncode == 0, ended.stderr
+def test_the_storage_may_come_from_the_environment(tuned, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("AUTOTUNE_STORAGE", str(tuned / "autotune.db"))
+    assert run_main("best", "mine", "--json").returncode == 0
 
 
 def test_a_file_that_is_no_storage_is_not_touched(tuned, tmp_path):
@@ -270,11 +274,12 @@ def test_a_number_of_trials_that_is_none_is_refused(tuned, monkeypatch, wrong):
     assert "nor auto" in ended.stderr
 
 
-def test_trials_auto_says_what_it_cannot_tell_and_shows_what_it_can(tmp_path):
+def test_trials_auto_says_what_it_cannot_tell_and_shows_what_it_can(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.toml").write_text(STUDY, encoding="utf-8")
-    ended = autotune(tmp_path, "study", "./mine.toml", "--trials", "auto", "--dry-run")
+    ended = run_main("study", "./mine.toml", "--trials", "auto", "--dry-run")
     assert ended.returncode == 0, ended.stderr
     assert "# trials 7, 199 at most, depend on what these measure" in ended.stdout
-    ended = autotune(tmp_path, "study", "./mine.toml", "--trials", "auto", "--sampler", "random", "--dry-run")
+    ended = run_main("study", "./mine.toml", "--trials", "auto", "--sampler", "random", "--dry-run")
     assert ended.returncode == 2
     assert "needs the sampler 'autotune'" in ended.stderr
