@@ -230,7 +230,7 @@ mode = "{asked.noise}"
         with neighbour(kind, load, folder):
             subprocess.run([*autotune, "study", "loop.toml", "--quiet"], cwd=folder, capture_output=True, check=False)
         wall_s = time.monotonic() - start
-        told = subprocess.run([*autotune, "show", "loop", "--json"], cwd=folder, capture_output=True, check=False)
+        told = subprocess.run([*autotune, "best", "loop", "--json"], cwd=folder, capture_output=True, check=False)
         listed = subprocess.run(
             [*autotune, "trials", "loop", "--runs", "--json"], cwd=folder, capture_output=True, check=False
         )

@@ -170,7 +170,7 @@ seed = {seed}
         code = subprocess.run(command, cwd=folder, capture_output=True, timeout=_LIMIT_S, check=False).returncode
     wall_s = time.monotonic() - start
     told = subprocess.run(
-        [*autotune, "show", "kernel", "--json"], cwd=folder, capture_output=True, text=True, check=False
+        [*autotune, "best", "kernel", "--json"], cwd=folder, capture_output=True, text=True, check=False
     )
     listed = subprocess.run(
         [*autotune, "trials", "kernel", "--runs", "--json"], cwd=folder, capture_output=True, text=True, check=False
