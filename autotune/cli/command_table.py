@@ -52,7 +52,7 @@ COMMANDS = (
     CommandEntry("best", SESSION, "Print the winner, its speed-up and how sure it is.", "best", "best"),
     CommandEntry("trials", LOOK, "Print the trials or the runs of a study.", "trials", "trials"),
     CommandEntry("studies", LOOK, "List the studies that ship, and their results here.", "studies", "studies"),
-    CommandEntry("report", LOOK, "Write a report of studies: HTML, Markdown or JSON.", "report", "report"),
+    CommandEntry("report", LOOK, "Write a report of studies: HTML, Markdown, JSON or PDF.", "report", "report"),
     CommandEntry("picture", LOOK, "Draw a metric over parameters, or a decision table.", "report", "picture"),
     CommandEntry("importance", LOOK, "Print how much each parameter matters.", "report", "importance"),
     CommandEntry("confirm", MEASURE, "Compare the best trials with the default in fresh runs.", "confirm", "confirm"),

@@ -16,7 +16,7 @@ class Limits:
         at_once: requests in work, for this user and for all other holders of tokens each.
         followers: clients that follow events or wait for a run, counted like `at_once`.
         anonymous_connections: connections that have shown no token.
-        token_connections: connections of holders of a token of `autotune token`.
+        token_connections: connections of holders of a token of `autotune serve token`.
     """
 
     body_bytes: int = 64 * 1024

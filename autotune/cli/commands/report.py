@@ -1,4 +1,4 @@
-"""`autotune report`, `picture` and `importance`: studies as a document, a picture of a study, and what matters in it."""
+"""`autotune report`, `picture` and `importance`: a document about studies, a picture, and what matters in a study."""
 
 import json
 import os

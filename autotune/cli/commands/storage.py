@@ -326,7 +326,7 @@ def clean(
 
     No result is lost, but these outputs cannot be read again. `keep_days` stands under [runs] in the study file.
     """
-    from autotune.coordination.upkeep import unused
+    from autotune.coordination.upkeep import remove, unused
     from autotune.storage.stored_study import stored_studies
 
     url = storage_url(storage)
@@ -337,7 +337,8 @@ def clean(
             with unused(url, one, "cleaned") as store:
                 found, age_s = _outdated(store, given_s, whole=whole)
                 if found.folders and not dry_run:
-                    found = _ask_and_remove(store, found, age_s, whole=whole, yes=yes)
+                    _ask(f"study {one!r}: remove {_folders_text(found)}?", yes=yes)
+                    remove(found)
         except BusyError as error:
             if name is not None:
                 raise
@@ -363,16 +364,6 @@ def _outdated(store: "StudyStore", given_s: float | None, *, whole: bool) -> "tu
 
     age_s = (kept_s(store.definition) or 0.0) if given_s is None else given_s
     return outdated(store, age_s, whole=whole), age_s
-
-
-def _ask_and_remove(store: "StudyStore", found: "Removable", age_s: float, *, whole: bool, yes: bool) -> "Removable":
-    """Remove the folders if the user agrees; return those that went."""
-    from autotune.coordination.upkeep import remove
-    from autotune.tuning.retention import outdated
-
-    _ask(f"study {store.name!r}: remove {_folders_text(found)}?", yes=yes)
-    remove(found)
-    return found
 
 
 def _cleaned_text(name: str, found: "Removable", left: int, *, dry_run: bool) -> str:
