@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 
 CPUS = "/sys/devices/system/cpu"
-# As in launchers/software/moment.py, which a supervisor that is started by its path does not find.
+# As in launchers/transient_errors.py, which a supervisor that is started by its path does not find.
 _OF_THIS_MOMENT = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 _MOST = 2**16  # the kernel knows 8192; `0-99999999999` must not fill the memory
 

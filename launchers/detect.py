@@ -10,7 +10,7 @@ from functools import cache
 from launchers.environment import job_environment
 from launchers.mpi import MpiFlavour, mpi_environment, start_commands
 from launchers.mpi.open_mpi import OPEN_MPI
-from launchers.software.moment import is_of_this_moment
+from launchers.transient_errors import is_transient
 
 # On a login node `mpirun` may be a script that asks a licence server or a file system.
 _PATIENCE_S = 20.0
@@ -60,7 +60,7 @@ def _version_text(command: str) -> str:
     except subprocess.TimeoutExpired:
         return ""
     except OSError as error:
-        if is_of_this_moment(error):
+        if is_transient(error):
             raise
         return ""
     return done.stdout.decode("utf-8", errors="replace")

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from launchers.software.moment import is_of_this_moment
+from launchers.transient_errors import is_transient
 from objectives.base import PlanError
 from objectives.figure import number_of
 from objectives.patterns import NO_PATTERN, SlowPatternError, first
@@ -90,7 +90,7 @@ def _printed(command: tuple[str, ...]) -> str:
     except subprocess.TimeoutExpired:
         return ""
     except OSError as error:
-        if is_of_this_moment(error):
+        if is_transient(error):
             raise
         return ""
     return ended.stdout

@@ -18,7 +18,7 @@ import psutil
 
 from launchers.cpus import CPUS, fewest_threads, one_thread_per_core
 from launchers.noise.meter import cgroups, upwards
-from launchers.software.moment import is_of_this_moment
+from launchers.transient_errors import is_transient
 
 FACTS = frozenset({"cores", "nodes", "cores_per_node", "threads_per_core", "sockets", "memory_bytes"})
 """The names of the facts of a machine that expressions in a space may use."""
@@ -166,7 +166,7 @@ def read_if_there(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
-        if is_of_this_moment(error):
+        if is_transient(error):
             raise
         return ""
 

@@ -7,9 +7,9 @@ same thing everywhere. Its status file says that a job has ended; the scheduler 
 import os
 import secrets
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Self
@@ -19,14 +19,12 @@ from launchers.base import LaunchError
 from launchers.batch.commands import Answer, BoundedCommands, Commands, in_parts, late_answer, run_command
 from launchers.batch.ends import WITHOUT_STATUS, after_suspension, forgotten, merged, was_ended, without_status
 from launchers.batch.energy import Energies
-from launchers.batch.host_choice import SchedulerHosts
 from launchers.batch.job_files import ANSWER_FILE, SCRIPT_FILE, SUBMIT_FILE, claimed_by, write_job
 from launchers.batch.known_job import KnownJob, known_job
 from launchers.batch.refusals import QueueFullError, refusal
-from launchers.batch.waiting import with_reasons
 from launchers.batch_systems.base import QUEUE_LOG, Request, Scheduler, Seen, is_only_of, request, script
 from launchers.environment import carried, job_environment
-from launchers.job import OUTPUT_LIMIT_BYTES, STDOUT, EndReason, Job, JobState, JobStatus
+from launchers.job import OUTPUT_LIMIT_BYTES, STDOUT, EndReason, Job, JobState, JobStatus, Place
 from launchers.mpi import CannotStartRanksError, mpi_environment, notes
 from launchers.mpi_command import mpi_argv
 from launchers.placement import placed, shares_nodes
@@ -44,6 +42,8 @@ _LONGEST_PAUSE_S = 600.0
 _CANCEL_PATIENCE_S, _SAY_AGAIN_S = 120.0, 15.0
 _PAUSE_S, _PAUSE_S_A_JOB = 0.05, 0.001
 _MISSING = 127
+# The first ones in the queue tell what the others wait for.
+_ASKED = 50
 _OF_ITS_OWN = "TOKEN"
 _IN_QUEUE = frozenset({JobState.QUEUED, JobState.RUNNING})
 _flavour = partial(started_by, on_site=True)
@@ -324,7 +324,7 @@ class BatchLauncher:
         if simpler is not None:
             self._scheduler = simpler
             return self._told(numbers)
-        return with_reasons(self._scheduler, self._commands, states, list(numbers)), answer.complaint
+        return _with_reasons(self._scheduler, self._commands, states, list(numbers)), answer.complaint
 
     def _heard(self, job_id: str, seen: Seen | None, now: float) -> None:
         known = self._known(job_id)
@@ -398,3 +398,48 @@ class BatchLauncher:
     def _is_taken(self, answer: Answer) -> bool:
         # There may be nothing to end.
         return answer.code == 0 or is_only_of(self._scheduler.nothing_to_end, answer.stderr or answer.stdout)
+
+
+@dataclass(frozen=True)
+class SchedulerHosts:
+    """How jobs of a scheduler are told on which host to start, which `commands` reach."""
+
+    scheduler: Scheduler
+    site: Site
+    commands: Commands
+
+    @property
+    def is_free(self) -> bool:
+        """Whether a job can be told its host."""
+        return self.scheduler.places(self.site)
+
+    def another(self, cores: int, known: Collection[str]) -> Place | None:
+        """Return where a job of so many cores starts on a host that is not `known`; None: there is no such host.
+
+        It is told which hosts to avoid, or the scheduler is asked for one that could start it.
+        """
+        question = self.scheduler.hosts
+        if question is None:
+            return Place(avoid=tuple(sorted(known)))
+        answer = self.commands(question.command)
+        short = {host.partition(".")[0] for host in known}
+        able = question.read(answer.stdout, self.site, cores) if answer.code == 0 else ()
+        return next((Place(host) for host in able if host.partition(".")[0] not in short), None)
+
+
+def _with_reasons(
+    scheduler: Scheduler, ask: Callable[[list[str]], Answer], states: Mapping[str, Seen] | None, mine: list[str]
+) -> Mapping[str, Seen] | None:
+    """Return the states of jobs with why those of `mine` wait that are queued, as far as the scheduler says it."""
+    question = scheduler.reasons
+    if question is None or states is None:
+        return states
+    queued = [number for number in mine if number in states and states[number].state is JobState.QUEUED]
+    if not queued:
+        return states
+    reasons = question.read(ask(question.command(queued[:_ASKED])).stdout)
+    return {**states, **{number: _because(states[number], reasons[number]) for number in queued if number in reasons}}
+
+
+def _because(seen: Seen, reason: str) -> Seen:
+    return replace(seen, message=f"{seen.message}: {reason}" if seen.message else reason)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from math import ceil
 from pathlib import Path
 
-from launchers.batch_systems import limits, reserved
+from launchers.batch_systems import reserved
 from launchers.batch_systems.base import ReasonsQuestion, Request, Scheduler, Seen
 from launchers.batch_systems.numbers import count_of
 from launchers.batch_systems.system import (
@@ -53,6 +53,9 @@ _RESERVED: Mapping[str, str] = {
     "-sync": reserved.WAIT,
     "-r": reserved.RERUN,
 }
+
+_LIMIT = re.compile(r"^(max_u_jobs|max_jobs|max_aj_instances|max_aj_tasks)\s+(\S+)")
+_NO_LIMIT = frozenset({"0", "NONE", "UNLIMITED", "none"})
 
 
 def head(request: Request, site: Site) -> list[str]:
@@ -206,6 +209,12 @@ def reserved_in(directive: str) -> Mapping[str, str]:
     return taken
 
 
+def cluster_limits(answer: str) -> tuple[str, ...]:
+    """Read `qconf -sconf`."""
+    matches = [match for line in answer.splitlines() if (match := _LIMIT.match(line))]
+    return tuple(f"cluster: {match[1]} {match[2]}" for match in matches if match[2] not in _NO_LIMIT)
+
+
 def winner_head(request: WinnerRequest) -> list[str]:
     """Return the lines at the top of the winner's job script."""
     slots, memory_mib = _slots(request.cores, request.nodes, request.site), request.memory_per_node_mib
@@ -234,7 +243,7 @@ GRID_ENGINE = BatchSystem(
     signs=("qconf",),
     session_variable="SGE_TASK_ID",
     allocation=allocation,
-    limits=[LimitsQuestion(lambda _queue: ["qconf", "-sconf"], limits.of_grid_engine)],
+    limits=[LimitsQuestion(lambda _queue: ["qconf", "-sconf"], cluster_limits)],
     reserved=reserved_in,
     winner=WinnerForm(winner_head, "${SGE_O_WORKDIR:-$PWD}", "qsub"),
 )

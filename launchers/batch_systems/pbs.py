@@ -1,7 +1,7 @@
 """PBS Professional and OpenPBS: qsub, qstat and qdel (manual pages of OpenPBS 23.06; NCI's pages on Gadi)."""
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -9,10 +9,18 @@ from functools import partial
 from itertools import groupby
 from pathlib import Path
 
-from launchers.batch_systems import limits, reserved
-from launchers.batch_systems.base import SCHEDULER_LOG, Refusal, Request, Scheduler, Seen, is_only_of, refusal_of
-from launchers.batch_systems.numbers import hours_s, trailing_number
-from launchers.batch_systems.pbs_hosts import ABLE_HOSTS, chunk_words
+from launchers.batch_systems import reserved
+from launchers.batch_systems.base import (
+    SCHEDULER_LOG,
+    HostsQuestion,
+    Refusal,
+    Request,
+    Scheduler,
+    Seen,
+    is_only_of,
+    refusal_of,
+)
+from launchers.batch_systems.numbers import count_of, hours_s, trailing_number
 from launchers.batch_systems.system import (
     Allocation,
     BatchSystem,
@@ -24,7 +32,7 @@ from launchers.batch_systems.system import (
     WinnerForm,
     WinnerRequest,
 )
-from launchers.job import EndReason, JobState
+from launchers.job import EndReason, JobState, Place
 from launchers.site import Site
 
 _MIB_PER_GIB = 1024
@@ -85,6 +93,10 @@ _RESERVED_RESOURCES: Mapping[str, str] = {
     **dict.fromkeys(("select", "nodes", "ncpus"), reserved.SIZE),
 }
 
+# pbs_node_attributes(7B), "state": one that jobs use will be free again; others are down, offline, or resting.
+_SERVING = frozenset({"free", "job-busy", "job-exclusive", "<various>"})
+_LIMIT = re.compile(r"^ {4}((?:max_|resources_max|resources_default|enabled|started)[\w.]*) = (.*)$")
+
 
 def head(request: Request, site: Site) -> list[str]:
     """Return the lines for qsub(1B): in chunks (`-l select`), or in the older form that Gadi wants."""
@@ -144,11 +156,16 @@ def _chunks(request: Request, site: Site) -> list[str]:
             *([f"ngpus={gpus}"] if gpus else []),
             *([f"mem={_memory(memory_mib)}"] if memory_mib is not None else []),
             *site.chunk,
-            *chunk_words(request.place),
+            *_host_words(request.place),
         ]
         chunks.append(":".join(parts))
     placement = ["-l place=scatter:excl"] if site.exclusive else ["-l place=scatter"] if request.nodes > 1 else []
     return [f"-l select={'+'.join(chunks)}", *placement]
+
+
+def _host_words(place: Place) -> list[str]:
+    """Return what a chunk says of its host, whose name is there without its domain."""
+    return [f"host={place.host.partition('.')[0]}"] if place.host else []
 
 
 def _shares(number: int, nodes: int) -> list[int]:
@@ -240,6 +257,19 @@ def _number(text: str) -> int | None:
     return int(text) if re.fullmatch(r"-?[0-9]{1,18}", text) else None
 
 
+def able_hosts(answer: str, site: Site, cores: int) -> list[str]:
+    """Read which hosts can start a job of so many cores in a site's queue: those that are free come first."""
+    able: dict[str, list[tuple[bool, str]]] = defaultdict(list)
+    for part in re.split(r"\n\s*\n", answer.strip()):
+        values = dict(re.findall(r"^\s+([\w.]+) = (.*?)\s*$", part, re.MULTILINE))
+        host, state = values.get("resources_available.host"), values.get("state", "")
+        fits = (count_of(values.get("resources_available.ncpus", "")) or 0) >= cores
+        if host is not None and fits and set(state.split(",")) <= _SERVING:
+            able[values.get("queue", "")].append((state != "free", host))
+    # A queue that has hosts of its own gets no others, and no other queue gets them.
+    return [host for _, host in sorted(able.get(site.queue, able[""]))]
+
+
 def cancel(ids: Sequence[str]) -> list[str]:
     """Return the command that ends jobs."""
     return ["qdel", *ids]
@@ -300,6 +330,16 @@ def end_of_job(said: str, now: float) -> float | None:
         return None if used_s is None else now + walltime_s - used_s
 
 
+def queue_limits(answer: str) -> tuple[str, ...]:
+    """Read `qstat -Q -f`."""
+    said = []
+    for part in re.split(r"^Queue: *", answer, flags=re.MULTILINE)[1:]:
+        name, *lines = part.splitlines()
+        values = [f"{match[1]} {match[2]}" for line in lines if (match := _LIMIT.match(line))]
+        said.append(f"queue {name.strip()}: {', '.join(values)}")
+    return tuple(said)
+
+
 def winner_head(request: WinnerRequest) -> list[str]:
     """Return the lines at the top of the winner's job script."""
     site = request.site or Site("pbs")
@@ -349,7 +389,7 @@ _SCHEDULER = Scheduler(
     simpler=simpler,
     refuses=partial(refusal_of, _REFUSALS),
     places=lambda site: site.by_chunks and not any(word.startswith("host=") for word in site.chunk),
-    hosts=ABLE_HOSTS,
+    hosts=HostsQuestion(("pbsnodes", "-a"), able_hosts),
     host_variable="PBS_NODEFILE",
 )
 PBS_WITHOUT_HISTORY = replace(_SCHEDULER, status=status_without_history)
@@ -363,7 +403,7 @@ PBS = BatchSystem(
     session_variable="PBS_JOBID",
     allocation=allocation,
     end=EndQuestion(lambda number: ["qstat", "-f", number], end_of_job),
-    limits=[LimitsQuestion(lambda queue: ["qstat", "-Q", "-f", *([queue] if queue else [])], limits.of_pbs)],
+    limits=[LimitsQuestion(lambda queue: ["qstat", "-Q", "-f", *([queue] if queue else [])], queue_limits)],
     reserved=reserved_in,
     foreign={"qos": 'PBS has no such resource; use queue, or what your site says: directives = ["-l NAME=VALUE"]'},
     winner=WinnerForm(winner_head, "${PBS_O_WORKDIR:-$PWD}", "qsub"),

@@ -15,7 +15,7 @@ from launchers.batch_systems.lsf import LSF
 from launchers.batch_systems.pbs import PBS
 from launchers.batch_systems.slurm import SLURM
 from launchers.batch_systems.system import BatchSystem
-from launchers.extensions.entry_points import EntryPointError, describe, loaded, offered
+from launchers.entry_points import EntryPointError, describe, loaded, offered
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

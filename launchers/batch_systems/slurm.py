@@ -1,18 +1,16 @@
 """Slurm, 20.11 to 25.05: sbatch, squeue and scancel, and what a job finds in its environment."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 
-from launchers.batch_systems import limits, reserved
+from launchers.batch_systems import reserved
 from launchers.batch_systems.base import Refusal, Request, Scheduler, Seen, is_only_of, refusal_of
 from launchers.batch_systems.numbers import trailing_number
 from launchers.batch_systems.slurm_accounting import ENERGY
-from launchers.batch_systems.slurm_clusters import CLUSTERS, FEDERATION, KINDS, cautions, obstacle
 from launchers.batch_systems.slurm_hosts import expand_counts, expand_hosts
-from launchers.batch_systems.slurm_reasons import in_words
 from launchers.batch_systems.system import (
     Allocation,
     BatchSystem,
@@ -105,6 +103,60 @@ _OF_THREADS = re.compile(r"(?:^|\s)(?:--hint|--threads-per-core|--ntasks-per-cor
 _EXCLUDED = re.compile(r"(?:^|\s)(?:--exclude[=\s]\s*|-x\s*)([^\s\"']+)")
 # Slurm takes a long option by its first letters; shorter ones than that nobody writes.
 _SHORTEST = len("--err")
+
+# squeue(1), "JOB REASON CODES", and src/common/job_state_reason.c of Slurm.
+_IN_WORDS = {
+    "Priority": "jobs of a higher priority are before it",
+    "Resources": "not enough of what it asks for is free",
+    "Dependency": "another job has to end first",
+    "DependencyNeverSatisfied": "the job that it depends on has failed: it will never start",
+    "JobHeldUser": "is held by the user (scontrol release lets it go)",
+    "JobHeldAdmin": "is held by an administrator",
+    "JobHoldMaxRequeue": "is held: it was put back into the queue too often",
+    "BeginTime": "its earliest start has not come yet",
+    "Licenses": "no licence is free",
+    "Reservation": "its reservation has not begun",
+    "PartitionDown": "its partition is down: it takes jobs and starts none",
+    "PartitionInactive": "its partition is not active",
+    "PartitionNodeLimit": "it asks for more nodes than a job of its partition may have, or they are down",
+    "PartitionTimeLimit": "it asks for more time than a job of its partition may have",
+    "ReqNodeNotAvail": "nodes that it needs are down, or reserved",
+    "NodeDown": "a node that it needs is down",
+    "BadConstraints": "no nodes are as it asks for",
+    "InvalidAccount": "its account is not valid",
+    "InvalidQOS": "its quality of service is not valid",
+    "AccountNotAllowed": "its partition does not take its account",
+    "QOSNotAllowed": "its partition does not take its quality of service",
+    "AccountingPolicy": "a limit of its account is reached",
+    "PartitionConfig": "it asks for more than its partition may give",
+    "ReservationDeleted": "its reservation is gone",
+    "ReservationInvalid": "its reservation is not valid",
+    "Constraints": "no nodes that are up are as it asks for",
+    "SchedDefer": "it has to wait for the scheduler's next turn",
+    "DeadLine": "it cannot end before its deadline any more",
+    "BurstBufferResources": "not enough of the burst buffer is free",
+    "BurstBufferStageIn": "its files are brought into the burst buffer",
+    "FedJobLock": "another cluster of the federation decides on it",
+    "Prolog": "its nodes are made ready",
+    "Cleaning": "an earlier start of it is cleaned up",
+}
+# Of jobs that Slurm, or an administrator, put back into the queue (src/slurmctld/job_mgr.c); some write `_` for blanks.
+_PUT_BACK = {
+    "launch failed requeued held": "is held: its node could not start it",
+    "launch failure limit exceeded requeued held": "is held: nodes could not start it too often",
+    "user env retrieval failed requeued held": "is held: its login shell on the node failed or took too long",
+    "job requeued in held state": "is held: it was put back into the queue",
+    "job requeued in special exit state": "is held: it was put back into the queue",
+}
+_LET_GO = "scontrol release lets it go"
+_LIMITS = ("Assoc", "QOS", "Max")
+_NO_REASON = frozenset({"", "None", "(null)"})
+
+_CLUSTERS = "SLURM_CLUSTERS"
+_CHOOSES = re.compile(r"(?:^|\s)(?:--constraint|-C|--nodelist|-w|--nodefile|-F|--partition|-p|--reservation)\b")
+_LIMITS_SHOWN = ("State", "MaxTime", "DefaultTime", "MaxNodes", "MaxCPUsPerNode", "MaxMemPerNode", "PreemptMode")
+_NO_LIMIT = frozenset({"", "0", "NONE", "UNLIMITED", "none"})
+_NO_GRES = frozenset({"", "(null)"})
 
 
 def head(request: Request, site: Site) -> list[str]:
@@ -208,9 +260,24 @@ def states(answer: str, complaint: str, code: int) -> Mapping[str, Seen] | None:
 
 def _seen(state: str, reason: str) -> Seen:
     known = _STATES.get(state, _RUNNING)
-    if known.state is JobState.QUEUED and (why := in_words(reason)):
+    if known.state is JobState.QUEUED and (why := _reason_in_words(reason)):
         return Seen(JobState.QUEUED, message=why)
     return known
+
+
+def _reason_in_words(reason: str) -> str:
+    """Return a reason in words, with Slurm's own word for it; empty if there is none, as it is if it is not known."""
+    if (why := _PUT_BACK.get(reason.replace("_", " "))) is not None:
+        return f"{why}; {_LET_GO} ({reason})"
+    name, _, more = reason.partition(",")
+    if name in _NO_REASON:
+        return ""
+    words = _IN_WORDS.get(name)
+    if words is None and name.startswith(_LIMITS) and " " not in name:
+        words = "a limit of its account, or of its quality of service, is reached"
+    if words is None:
+        return reason
+    return f"{words} ({name}{',' if more else ''}{more})"
 
 
 def cancel(ids: Sequence[str]) -> list[str]:
@@ -266,6 +333,70 @@ def end_of_job(said: str, _now: float) -> float | None:
         return None
 
 
+def partition_limits(answer: str) -> tuple[str, ...]:
+    """Read `scontrol --oneliner show partition`: of several the one that jobs get by default."""
+    tables = [dict(re.findall(r"(\w+)=(\S*)", line)) for line in answer.splitlines() if "PartitionName=" in line]
+    chosen = [table for table in tables if table.get("Default") == "YES"] if len(tables) > 1 else tables
+    return tuple(
+        f"partition {table['PartitionName']}: "
+        + ", ".join(f"{name} {table[name]}" for name in _LIMITS_SHOWN if table.get(name, "") not in _NO_LIMIT)
+        for table in chosen
+    )
+
+
+def node_kinds(answer: str) -> tuple[str, ...]:
+    """Read `sinfo --exact --format=%P|%D|%c|%m|%G` (partition, nodes, cores, memory, GRES): partitions of unlike nodes.
+
+    Of several partitions the one that jobs get by default, if there is one.
+    """
+    kinds: dict[str, list[str]] = {}
+    for line in answer.splitlines():
+        partition, nodes, cores, memory_mib, gres = (line.split("|") + [""] * 5)[:5]
+        gpus = f" and {gres}" if gres not in _NO_GRES else ""
+        kinds.setdefault(partition, []).append(f"{nodes} of {cores} cores, {memory_mib} MiB{gpus}")
+    default = {name: each for name, each in kinds.items() if name.endswith("*")}
+    advice = 'runs on them do not compare; choose one kind with directives = ["--constraint=..."]'
+    unlike = {name.rstrip("*"): "; ".join(each) for name, each in (default or kinds).items() if len(each) > 1}
+    return tuple(f"partition {name} has unlike nodes: {each}: {advice}" for name, each in unlike.items())
+
+
+def federation(answer: str) -> tuple[str, ...]:
+    """Read `scontrol show federation`, which prints nothing where there is none."""
+    match = re.search(r"^Federation:\s*(\S+)", answer, re.MULTILINE)
+    if match is None:
+        return ()
+    why = "are not supported, since a job may move to a cluster where nobody follows it"
+    return (f"federation {match[1]}: federations {why}; run studies where SLURM_CLUSTERS names one cluster",)
+
+
+_FEDERATION = LimitsQuestion(lambda _queue: ["scontrol", "show", "federation"], federation)
+
+# Without --exact a partition of unlike nodes is one line, with the least of them and a plus.
+NODE_KINDS = LimitsQuestion(
+    lambda queue: [
+        *("sinfo", "--noheader", "--exact", "--format=%P|%D|%c|%m|%G"),
+        *([f"--partition={queue}"] if queue else []),
+    ],
+    node_kinds,
+)
+
+
+def obstacle(environment: Mapping[str, str], ask: Callable[[list[str]], str]) -> str:
+    """Say why jobs cannot be followed here: they might go to several clusters; empty if they cannot."""
+    named = environment.get(_CLUSTERS, "").strip()
+    if "," in named or named == "all":
+        return (
+            f"{_CLUSTERS}={named} names several clusters, and a job could go to one that autotune does not query; "
+            "name the one cluster of the study"
+        )
+    return "" if named else "".join(_FEDERATION.read(ask(_FEDERATION.command("")))[:1])
+
+
+def cautions(site: Site) -> list[LimitsQuestion]:
+    """Return what is to be asked before a study: nothing where the site's lines choose among the nodes already."""
+    return [] if any(_CHOOSES.search(directive) for directive in site.directives) else [NODE_KINDS]
+
+
 def winner_head(request: WinnerRequest) -> list[str]:
     """Return the lines at the top of the winner's job script."""
     options = [
@@ -308,7 +439,7 @@ SLURM = BatchSystem(
     Scheduler(
         *("slurm", head, submit, job_id, status, states, cancel, can_wait, _NOTHING_TO_END),
         number_variable="SLURM_JOB_ID",
-        variables=("SLURM_CONF", CLUSTERS),
+        variables=("SLURM_CONF", _CLUSTERS),
         refuses=partial(refusal_of, _REFUSALS),
         energy=ENERGY,
         places=lambda _: True,
@@ -320,10 +451,10 @@ SLURM = BatchSystem(
     end=EndQuestion(lambda number: ["squeue", "-h", "-j", number, "-o", "%e"], end_of_job),
     limits=[
         LimitsQuestion(
-            lambda queue: ["scontrol", "--oneliner", "show", "partition", *([queue] if queue else [])], limits.of_slurm
+            lambda queue: ["scontrol", "--oneliner", "show", "partition", *([queue] if queue else [])], partition_limits
         ),
-        KINDS,
-        FEDERATION,
+        NODE_KINDS,
+        _FEDERATION,
     ],
     cautions=cautions,
     obstacle=obstacle,

@@ -3,18 +3,33 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, Protocol
 
 from .amd import VISIBLE as AMD_VISIBLE
 from .amd import amd_looks
 from .cards import Cards, Look
 from .command import Command
-from .meter import Meter
 from .metered import with_sum
 from .nvml import LIBRARY, nvidia_looks
 from .nvml import VISIBLE as NVIDIA_VISIBLE
 from .perf import Perf
 from .powercap import SYS, Powercap
+
+
+class Meter(Protocol):
+    """Reads something that a machine counts. Times are seconds of one clock.
+
+    A meter that finds nothing to read raises an OSError when it is made. What it cannot read later it leaves out.
+    """
+
+    def begin(self, now_s: float) -> None:
+        """Take note of the counters, right before the run."""
+
+    def sample(self, now_s: float) -> None:
+        """Look at them during the run."""
+
+    def end(self, now_s: float) -> dict[str, float]:
+        """Look at them right after the run; return what they say of it, by the names of `metered.UNITS`."""
 
 
 class MetersOfRun:

@@ -3,8 +3,7 @@
 Each is one module with one value of `MpiStartCommand`; `registry` lists them.
 """
 
-from launchers.mpi.record import flavour_record, script_flavour
-from launchers.mpi.registry import start_command, start_commands
+from launchers.mpi.registry import flavour_record, script_flavour, start_command, start_commands
 from launchers.mpi.start_command import (
     CannotStartRanksError,
     MpiFlavour,

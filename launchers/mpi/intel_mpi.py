@@ -2,7 +2,7 @@
 
 import re
 
-from launchers.mpi.hydra import host_options
+from launchers.mpi.mpich import host_options
 from launchers.mpi.start_command import MpiFlavour, MpiStartCommand, RankStart
 
 

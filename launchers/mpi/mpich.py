@@ -2,7 +2,6 @@
 
 import re
 
-from launchers.mpi.hydra import host_options
 from launchers.mpi.start_command import MpiFlavour, MpiStartCommand, RankStart, given
 
 
@@ -13,6 +12,11 @@ def _options(_flavour: MpiFlavour, start: RankStart) -> list[str]:
     if start.cores:
         return [*options, "-bind-to", "user:" + ",".join("+".join(map(str, cores)) for cores in start.core_sets())]
     return [*options, *given("-bind-to", start.mpi.bind_to), *given("-map-by", start.mpi.map_by)]
+
+
+def host_options(start: RankStart) -> list[str]:
+    """Return the options that name the hosts of a job of several."""
+    return ["-hosts", ",".join(start.hosts), "-ppn", str(start.slots)] if len(start.hosts) > 1 else []
 
 
 MPICH = MpiStartCommand(

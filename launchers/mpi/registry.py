@@ -1,13 +1,15 @@
 """The MPI start commands: those that ship, and those of other distributions."""
 
+from collections.abc import Mapping
 from functools import cache
+from typing import Any
 
-from launchers.extensions.entry_points import EntryPointError, describe, loaded, offered
+from launchers.entry_points import EntryPointError, describe, loaded, offered
 from launchers.mpi.intel_mpi import INTEL_MPI
 from launchers.mpi.mpich import MPICH
 from launchers.mpi.open_mpi import OPEN_MPI
 from launchers.mpi.srun import SRUN
-from launchers.mpi.start_command import MpiStartCommand
+from launchers.mpi.start_command import MpiFlavour, MpiStartCommand
 
 GROUP = "autotune.mpi_start_commands"
 """The group of entry points: each is a value of `MpiStartCommand`."""
@@ -48,3 +50,25 @@ def start_command(name: str) -> MpiStartCommand:
             return command
     msg = f"no MPI start command is called {name!r}; known: {', '.join(map(str, start_commands()))}"
     raise ValueError(msg)
+
+
+def flavour_record(flavour: MpiFlavour) -> dict[str, Any]:
+    """Return the flavour as JSON-able values, to be kept with a run."""
+    return {
+        "kind": flavour.kind.name,
+        "version": list(flavour.version),
+        "path": flavour.path,
+        "single_copy": flavour.single_copy,
+    }
+
+
+def script_flavour(job: Mapping[str, Any]) -> MpiFlavour:
+    """Return what a job script starts ranks with: the flavour that the run was recorded with under `flavour`.
+
+    By its plain name, for a script runs where other modules may be loaded; Open MPI's `mpirun` if there is no record.
+    """
+    record = job.get("flavour")
+    if not record:
+        return MpiFlavour(OPEN_MPI)
+    name = str(record["path"]).rpartition("/")[2]
+    return MpiFlavour(start_command(record["kind"]), tuple(record["version"]), name, record.get("single_copy", True))

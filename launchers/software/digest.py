@@ -3,7 +3,7 @@
 import hashlib
 from pathlib import Path
 
-from launchers.software.moment import is_of_this_moment
+from launchers.transient_errors import is_transient
 
 _CHARACTERS = 16
 
@@ -19,7 +19,7 @@ def file_digest(path: Path) -> str:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()[:_CHARACTERS]
     except OSError as error:
-        if is_of_this_moment(error):
+        if is_transient(error):
             raise
         return "unreadable"
 

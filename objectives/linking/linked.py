@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from launchers.software.moment import is_of_this_moment
+from launchers.transient_errors import is_transient
 
 _TIMEOUT_S = 30
 
@@ -33,7 +33,7 @@ def linked_libraries(program: Path, library_path: str | None = None) -> dict[str
     except subprocess.TimeoutExpired as error:
         raise OSError(errno.ETIMEDOUT, f"ldd did not answer within {_TIMEOUT_S} s", str(program)) from error
     except OSError as error:
-        if is_of_this_moment(error):
+        if is_transient(error):
             raise
         return {}
     found: dict[str, Path | None] = {}

@@ -13,7 +13,7 @@ from typing import Any
 from launchers import Job, LaunchError, MpiStart, Resources
 from launchers.detect import detect
 from launchers.mpi.open_mpi import OPEN_MPI
-from launchers.software.moment import is_of_this_moment
+from launchers.transient_errors import is_transient
 from objectives.base import MemoryNeed, Output, Plan, PlanError, RunJob
 from objectives.linking import blas, libraries
 from objectives.linking.linked import linked_libraries
@@ -339,7 +339,7 @@ def _allocators() -> tuple[str, ...]:
         number = tuple(int(part) for part in version.split(".")[:2])
         policy = _HUGE_PAGES.read_text(encoding="ascii")
     except (OSError, ValueError) as error:
-        if isinstance(error, OSError) and is_of_this_moment(error):
+        if isinstance(error, OSError) and is_transient(error):
             raise  # with fewer values the study would be another one
         return ("keep",)
     return tuple(ALLOCATORS) if number >= _HUGE_PAGES_GLIBC and "[madvise]" in policy else ("keep",)

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from launchers import Job, Resources
-from launchers.software.moment import is_of_this_moment
+from launchers.transient_errors import is_transient
 from objectives.base import (
     CHECKPOINT_VARIABLE,
     PARTS,
@@ -382,7 +382,7 @@ def _has_bf16() -> bool:
     try:
         flags = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError as error:
-        if is_of_this_moment(error):
+        if is_transient(error):
             raise  # with fewer values the study would be another one
         return False
     return "avx512_bf16" in flags or "amx_bf16" in flags or " bf16" in flags

@@ -7,7 +7,7 @@ import pytest
 from launchers import Job, Place, Resources
 from launchers.batch import BatchLauncher
 from launchers.batch.commands import Answer
-from launchers.batch_systems.pbs_hosts import able_hosts
+from launchers.batch_systems.pbs import able_hosts
 from launchers.batch_systems.registry import BATCH_SYSTEMS
 from launchers.site import Site
 from tests.launchers.test_scripts import FOLDER, GADI

@@ -10,8 +10,7 @@ import pytest
 
 from launchers import EndReason, Job, JobState, MpiStart, Resources
 from launchers.batch import BatchLauncher
-from launchers.batch_systems.slurm import SLURM
-from launchers.batch_systems.slurm_clusters import KINDS
+from launchers.batch_systems.slurm import NODE_KINDS, SLURM
 from launchers.mpi import MpiFlavour
 from launchers.mpi.srun import SRUN
 from launchers.mpi_command import mpi_argv
@@ -105,7 +104,7 @@ def test_why_a_job_waits_is_said(slurm, folder):
 
 def test_unlike_nodes_of_a_partition_are_told_by_slurm(slurm):
     for queue, unlike in (("pair", 1), ("debug", 0), ("", 0)):
-        assert len(KINDS.read(slurm.call(*KINDS.command(queue)).stdout)) == unlike
+        assert len(NODE_KINDS.read(slurm.call(*NODE_KINDS.command(queue)).stdout)) == unlike
 
 
 @pytest.mark.full

@@ -8,7 +8,7 @@ import pytest
 from autotune.batch.probed_site import sentences, site_table, site_text
 from autotune.batch.site_file import find_cluster
 from autotune.batch.site_probe import JobFinding, NodeSight, SiteFindings
-from launchers.batch_systems import limits
+from launchers.batch_systems import grid_engine, pbs, slurm
 from tests.launchers.fakes.cluster import FakeCluster
 from tests.support.warm import autotune
 
@@ -67,28 +67,28 @@ def test_which_command_reaches_the_other_node_is_said_and_what_was_refused():
 
 
 def test_limits_are_read_as_they_are_told():
-    slurm = (
+    partitions = (
         "PartitionName=a Default=NO MaxTime=1:00:00 State=UP\n"
         "PartitionName=b Default=YES MaxTime=UNLIMITED MaxNodes=2 PreemptMode=OFF State=UP\n"
     )
-    assert limits.of_slurm(slurm) == ("partition b: State UP, MaxNodes 2, PreemptMode OFF",)
-    pbs = "Queue: workq\n    queue_type = Execution\n    max_run = [u:PBS_GENERIC=2]\n    enabled = True\n\n"
-    assert limits.of_pbs(pbs) == ("queue workq: max_run [u:PBS_GENERIC=2], enabled True",)
-    assert limits.of_grid_engine("max_u_jobs   5\nmax_jobs  0\n") == ("cluster: max_u_jobs 5",)
+    assert slurm.partition_limits(partitions) == ("partition b: State UP, MaxNodes 2, PreemptMode OFF",)
+    queues = "Queue: workq\n    queue_type = Execution\n    max_run = [u:PBS_GENERIC=2]\n    enabled = True\n\n"
+    assert pbs.queue_limits(queues) == ("queue workq: max_run [u:PBS_GENERIC=2], enabled True",)
+    assert grid_engine.cluster_limits("max_u_jobs   5\nmax_jobs  0\n") == ("cluster: max_u_jobs 5",)
 
 
 def test_unlike_nodes_of_a_partition_are_said():
     answer = "a|4|48|191000|(null)\na|2|64|256000|gpu:a100:4\nb|9|48|191000|(null)\n"
-    (said,) = limits.kinds_of_slurm(answer)
+    (said,) = slurm.node_kinds(answer)
     kinds = "4 of 48 cores, 191000 MiB; 2 of 64 cores, 256000 MiB and gpu:a100:4"
     assert said.startswith(f"partition a has unlike nodes: {kinds}: runs on them do not compare")
     assert "--constraint" in said
 
 
 def test_a_federation_is_said_not_to_be_supported():
-    (said,) = limits.federation_of_slurm("Federation: fed\nSelf:    a:10.0.0.1:6817 ID:1 FedState:ACTIVE\n")
+    (said,) = slurm.federation("Federation: fed\nSelf:    a:10.0.0.1:6817 ID:1 FedState:ACTIVE\n")
     assert said.startswith("federation fed: federations are not supported")
-    assert limits.federation_of_slurm("") == ()
+    assert slurm.federation("") == ()
 
 
 def test_the_site_file_is_one(tmp_path):

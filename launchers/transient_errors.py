@@ -8,6 +8,6 @@ _OF_THIS_MOMENT = frozenset(
 )
 
 
-def is_of_this_moment(error: OSError) -> bool:
+def is_transient(error: OSError) -> bool:
     """Whether the same may succeed later: the file is not known to be missing, or to be kept from this user."""
     return error.errno in _OF_THIS_MOMENT
