@@ -42,7 +42,7 @@ class Launcher(Protocol):
     def cancel(self, job_id: str) -> None:
         """End the job and everything it started; a job that has ended already is left as it is."""
 
-    def shown(self, job: Job) -> str:
+    def preview(self, job: Job) -> str:
         """Return what would be started, as text for a person."""
 
     def notes(self, *, ranks: bool) -> tuple[str, ...]:
@@ -56,7 +56,7 @@ class HostChoice(Protocol):
     def is_free(self) -> bool:
         """Whether a job can be told its host."""
 
-    def another(self, cores: int, known: Collection[str]) -> Place | None:
+    def find_other(self, cores: int, known: Collection[str]) -> Place | None:
         """Return where a job of so many cores starts on a host that is not `known`; None: there is no such host."""
 
 
@@ -71,7 +71,7 @@ class BatchQueue(Launcher, Protocol):
     def trouble(self) -> str:
         """Why the batch system cannot be asked at present; empty while it answers."""
 
-    def submitted(self, folder: Path) -> str | None:
+    def find_submitted(self, folder: Path) -> str | None:
         """Return the job that was submitted last in a folder, by whatever process; None if there is none."""
 
     @property

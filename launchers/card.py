@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-VISIBLE = {"nvidia": "CUDA_VISIBLE_DEVICES", "amd": "ROCR_VISIBLE_DEVICES", "intel": "ZE_AFFINITY_MASK"}
+VISIBILITY_VARIABLE = {"nvidia": "CUDA_VISIBLE_DEVICES", "amd": "ROCR_VISIBLE_DEVICES", "intel": "ZE_AFFINITY_MASK"}
 """The variable of each vendor that names the cards a program may use: CUDA C++ Programming Guide ("CUDA Environment
 Variables"), ROCm ("GPU isolation techniques"), oneAPI Level Zero ("Environment Variables")."""
 
@@ -29,27 +29,27 @@ class Card:
     cpus: tuple[int, ...] = ()
 
 
-def visible(cards: Sequence[Card], wanted: int) -> dict[str, str]:
+def visibility_variables(cards: Sequence[Card], wanted: int) -> dict[str, str]:
     """Return the variables of a job that wants GPUs: they let it see these cards only, by the numbers that others use.
 
     Without cards of its own it sees what a batch system, or Ray, shows it by number.
     """
     names: dict[str, list[str]] = {}
     for card in cards:
-        if card.vendor in VISIBLE:
-            names.setdefault(VISIBLE[card.vendor], []).append(card.name)
+        if card.vendor in VISIBILITY_VARIABLE:
+            names.setdefault(VISIBILITY_VARIABLE[card.vendor], []).append(card.name)
     found = {variable: ",".join(its) for variable, its in names.items()}
-    if VISIBLE["amd"] in found:
-        found[_HIP] = ",".join(map(str, range(len(names[VISIBLE["amd"]]))))
+    if VISIBILITY_VARIABLE["amd"] in found:
+        found[_HIP] = ",".join(map(str, range(len(names[VISIBILITY_VARIABLE["amd"]]))))
     return found | (_CUDA_ORDER if wanted or cards else {})
 
 
-def may_see(card: Card, number: int | None) -> bool:
+def is_visible(card: Card, number: int | None) -> bool:
     """Whether the environment of this process lets programs use a card, the vendor's `number`-th: by number or name.
 
     A part of a card has no number.
     """
-    allowed = os.environ.get(VISIBLE.get(card.vendor, ""))
+    allowed = os.environ.get(VISIBILITY_VARIABLE.get(card.vendor, ""))
     if allowed is None:
         return True
     words = [word.strip() for word in allowed.split(",")]
@@ -58,16 +58,16 @@ def may_see(card: Card, number: int | None) -> bool:
     return any(word == own or (len(word) > 4 and card.name.startswith(word)) for word in words)
 
 
-def shown_to_hip(cards: Sequence[Card]) -> tuple[Card, ...]:
+def visible_to_hip(cards: Sequence[Card]) -> tuple[Card, ...]:
     """Return those of AMD's cards that HIP's own variable leaves: it counts among the cards that are visible."""
     allowed = os.environ.get(_HIP)
     words = None if allowed is None else [word.strip() for word in allowed.split(",")]
     return tuple(card for number, card in enumerate(cards) if words is None or str(number) in words)
 
 
-def said_to_be_there() -> tuple[Card, ...]:
+def cards_in_environment() -> tuple[Card, ...]:
     """Return the cards that a vendor's variable names, for machines on which nothing lists them."""
-    for vendor, variable in VISIBLE.items():
+    for vendor, variable in VISIBILITY_VARIABLE.items():
         words = [word.strip() for word in os.environ.get(variable, "").split(",")]
         if words != [""] and all(_NAME.fullmatch(word) for word in words):
             return tuple(Card(word, vendor) for word in dict.fromkeys(words))

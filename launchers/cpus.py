@@ -13,7 +13,7 @@ from typing import Any
 
 CPUS = "/sys/devices/system/cpu"
 # As in launchers/transient_errors.py, which a supervisor that is started by its path does not find.
-_OF_THIS_MOMENT = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+_TRANSIENT = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 _MOST = 2**16  # the kernel knows 8192; `0-99999999999` must not fill the memory
 
 
@@ -60,7 +60,7 @@ def threads_of(cpu: int) -> set[int]:
         with open(f"{CPUS}/cpu{cpu}/topology/thread_siblings_list", encoding="ascii") as file:
             return {cpu} | parse_cpu_list(file.read())
     except OSError as error:
-        if error.errno in _OF_THIS_MOMENT:
+        if error.errno in _TRANSIENT:
             raise
         return {cpu}
     except ValueError:
@@ -93,7 +93,7 @@ def fewest_threads(cpus: Iterable[int], allowed: Iterable[int]) -> int:
     return min((len(threads_of(cpu) & usable) for cpu in cpus), default=1)
 
 
-def affinity() -> dict[str, Any]:
+def current_affinity() -> dict[str, Any]:
     """Return what a program that this process starts now begins with: `launchers.job.Affinity`."""
     cpus, node_cpus = os.sched_getaffinity(0), os.cpu_count() or 0
     threads = threads_of_all(cpus) if len(cpus) < node_cpus else ()

@@ -16,7 +16,7 @@ from launchers.transient_errors import is_transient
 _PATIENCE_S = 20.0
 
 
-def flavour_of(version_text: str, path: str = "mpirun") -> MpiFlavour | None:
+def parse_flavour(version_text: str, path: str = "mpirun") -> MpiFlavour | None:
     """Read what `mpirun --version` (or `mpiexec`, `srun`) printed; None if it is none that is known."""
     for kind in start_commands():
         version = kind.version_of(version_text)
@@ -38,9 +38,9 @@ def detect(path: str | None = None) -> MpiFlavour | None:
         executable = shutil.which(command, path=path)
         if executable is None:
             continue
-        flavour = flavour_of(_version_text(executable), executable)
+        flavour = parse_flavour(_version_text(executable), executable)
         if flavour is not None:
-            return MpiFlavour(flavour.kind, flavour.version, executable, single_copy=may_read_memory())
+            return MpiFlavour(flavour.kind, flavour.version, executable, single_copy=can_read_memory())
     return None
 
 
@@ -72,7 +72,7 @@ class _Part(ctypes.Structure):
     _fields_ = (("base", ctypes.c_void_p), ("length", ctypes.c_size_t))
 
 
-def may_read_memory() -> bool:
+def can_read_memory() -> bool:
     """Whether process_vm_readv(2) works here, by which MPI copies large messages once: many containers forbid it."""
     source, target = ctypes.create_string_buffer(b"x"), ctypes.create_string_buffer(1)
     local, remote = (_Part(ctypes.addressof(buffer), 1) for buffer in (target, source))

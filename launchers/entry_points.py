@@ -11,7 +11,7 @@ class EntryPointError(Exception):
     """An installed distribution offers something that cannot be used; the message names the distribution."""
 
 
-def offered(group: str, taken: Collection[str] = ()) -> dict[str, "EntryPoint"]:
+def find_entry_points(group: str, taken: Collection[str] = ()) -> dict[str, "EntryPoint"]:
     """Return the entry points of a group by name; nothing is imported. `taken` are names that ship.
 
     Raises:
@@ -31,7 +31,7 @@ def offered(group: str, taken: Collection[str] = ()) -> dict[str, "EntryPoint"]:
     return points
 
 
-def loaded(point: "EntryPoint") -> Any:  # noqa: ANN401  whatever a distribution offers: its caller checks
+def load_entry_point(point: "EntryPoint") -> Any:  # noqa: ANN401  whatever a distribution offers: its caller checks
     """Import what an entry point names.
 
     Raises:

@@ -40,15 +40,15 @@ _DEFAULTS = {"OMP_NUM_THREADS": "1"}
 
 def job_environment(caller: Mapping[str, str], added: Mapping[str, str]) -> dict[str, str]:
     """Return the whole environment of a job: what it needs of its caller's, and `added`, which wins."""
-    return inherited(caller) | _DEFAULTS | dict(added)
+    return inherited_variables(caller) | _DEFAULTS | dict(added)
 
 
-def inherited(caller: Mapping[str, str]) -> dict[str, str]:
+def inherited_variables(caller: Mapping[str, str]) -> dict[str, str]:
     """Return the part of the caller's environment that jobs see."""
     return {name: value for name, value in caller.items() if _is_passed_on(name)}
 
 
-def carried(caller: Mapping[str, str]) -> dict[str, str]:
+def batch_job_variables(caller: Mapping[str, str]) -> dict[str, str]:
     """Return the part of the caller's environment that a batch system's jobs bring along."""
     return {name: caller[name] for name in _CARRIED if name in caller}
 

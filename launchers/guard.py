@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping
 
 from launchers.process_tree import descendants, start_time
-from launchers.processes import JOB_VARIABLE, SESSION_VARIABLE, mark_of, marked, signal_all
+from launchers.processes import JOB_VARIABLE, SESSION_VARIABLE, find_marked, read_mark, signal_all
 
 _LOOK_S = 0.5
 _PATIENCE_S = 10.0
@@ -49,12 +49,12 @@ def _end(token: str, seen: dict[int, int]) -> None:
 
 def _left(token: str, seen: dict[int, int]) -> list[int]:
     """Return what is left, and whatever that has started meanwhile."""
-    known = [*_living(seen), *marked(SESSION_VARIABLE, lambda mark: mark == token)]
+    known = [*_living(seen), *find_marked(SESSION_VARIABLE, lambda mark: mark == token)]
     below = [child for pid in known for child in descendants(pid)]
     return [
         pid
         for pid in dict.fromkeys([*known, *below])
-        if pid != os.getpid() and start_time(pid) is not None and mark_of(pid, JOB_VARIABLE) is None
+        if pid != os.getpid() and start_time(pid) is not None and read_mark(pid, JOB_VARIABLE) is None
     ]
 
 

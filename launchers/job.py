@@ -159,7 +159,7 @@ class Affinity:
     threads: str = ""
     host: str = ""
 
-    def known(self) -> dict[str, str | int | float]:
+    def as_dict(self) -> dict[str, str | int | float]:
         """Return what is known, by name."""
         return {name: value for name, value in asdict(self).items() if name != "host" or value}
 
@@ -169,7 +169,7 @@ class JobStatus:
     """What is known of a job. `exit_code` is negative for a signal, as in `subprocess`; None while it runs.
 
     `affinity` is None where its supervisor did not get so far, or is not known to have. `disturbance` has what its
-    supervisor could read, `metered` what meters told of energy and cards (`launchers.meters.metered.UNITS`).
+    supervisor could read, `metered` what meters told of energy and cards (`launchers.meters.figures.UNITS`).
     A `hopeless` one is queued, and its batch system says that it will never start. One that is not `booked` has ended,
     and counts as running until it is known what it took.
     """
@@ -179,8 +179,8 @@ class JobStatus:
     exit_code: int | None = None
     usage: Usage = Usage()
     message: str = ""
-    hopeless: bool = False
+    never_starts: bool = False
     affinity: Affinity | None = None
     disturbance: Disturbance = field(default_factory=Disturbance)
     metered: Mapping[str, float] = field(default_factory=dict)
-    booked: bool = True
+    is_accounted: bool = True

@@ -19,18 +19,18 @@ from typing import IO, Any, NamedTuple
 
 from launchers import supervisor
 from launchers.base import LaunchError
-from launchers.card import visible
+from launchers.card import visibility_variables
 from launchers.cpus import CPUS, one_thread_per_core, parse_cpu_list, threads_in_use
 from launchers.detect import detect
-from launchers.environment import inherited, job_environment
+from launchers.environment import inherited_variables, job_environment
 from launchers.job import OUTPUT_LIMIT_BYTES, STDERR, STDOUT, Job, JobState, JobStatus
 from launchers.mpi import CannotStartRanksError, MpiFlavour, mpi_environment, notes
 from launchers.mpi.slurm_slots import with_slots
-from launchers.mpi_command import found, mpi_argv
+from launchers.mpi_command import mpi_argv, with_program_path
 from launchers.process_tree import start_time
-from launchers.processes import JOB_VARIABLE, SESSION_VARIABLE, kill_marked, mark_of, marked, signal_all
-from launchers.secret import filled
-from launchers.sequence import whole_command
+from launchers.processes import JOB_VARIABLE, SESSION_VARIABLE, find_marked, kill_marked, read_mark, signal_all
+from launchers.secret import fill_masked
+from launchers.sequence import prepare_command
 from launchers.shell_lines import shell_lines
 from launchers.status import read_status
 
@@ -76,7 +76,7 @@ class _JobId(NamedTuple):
 
     def is_alive(self) -> bool:
         """Whether the supervisor is there (and the number is not another process's by now)."""
-        return mark_of(self.pid, JOB_VARIABLE) == self.mark
+        return read_mark(self.pid, JOB_VARIABLE) == self.mark
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class LocalLauncher:
         """
         environment = self.environment(job)
         _check_folder(job.folder)
-        argv = self._whole(job)
+        argv = self._full_command(job)
         for part in job.placed_parts or (job,):
             self._check(part)
         mark = f"{secrets.token_hex(8)}:{job.folder.resolve()}"
@@ -131,7 +131,7 @@ class LocalLauncher:
 
     def poll(self, ids: Sequence[str]) -> Mapping[str, JobStatus]:
         """Return the status of every id. A job whose supervisor was killed is ended here, and lost."""
-        return {job_id: _status(_JobId.parse(job_id)) for job_id in ids}
+        return {job_id: _read_end(_JobId.parse(job_id)) for job_id in ids}
 
     def cancel(self, job_id: str) -> None:
         """End the job and everything it started; nothing of it is left when this returns."""
@@ -156,19 +156,19 @@ class LocalLauncher:
             return list(job.argv)
         flavour = self._flavour(job)
         try:
-            return mpi_argv(flavour, found(job, flavour, self.environment(job)), online=online_cpus())
+            return mpi_argv(flavour, with_program_path(job, flavour, self.environment(job)), online=online_cpus())
         except CannotStartRanksError as error:
             raise LaunchError(str(error)) from error
 
     def environment(self, job: Job) -> dict[str, str]:
         """Return the whole environment of `job`, but for its mark."""
-        caller = os.environ if job.software is None else job.software.changes.applied(os.environ)
-        return job_environment(with_slots(caller, job.resources.nodes), self._added(job))
+        caller = os.environ if job.software is None else job.software.changes.apply_to(os.environ)
+        return job_environment(with_slots(caller, job.resources.nodes), self._own_variables(job))
 
-    def shown(self, job: Job) -> str:
+    def preview(self, job: Job) -> str:
         """Return `job` as a line for a shell: its folder, its own environment, its command."""
         # What its software sets is long, and said in a word by what loads it.
-        lines = shell_lines(job, self.command, lambda one: self._added(replace(one, software=None)))
+        lines = shell_lines(job, self.command, lambda one: self._own_variables(replace(one, software=None)))
         load = [line.removesuffix(" || exit 1") for line in (job.software.script if job.software else ())]
         return " && ".join([f"cd {shlex.quote(os.fspath(job.folder))}", *load, *lines])
 
@@ -176,8 +176,8 @@ class LocalLauncher:
         """Return what a user should know about how jobs are started here, which have `ranks` or not."""
         return notes(self.flavour, user_id=os.geteuid()) if ranks and self.flavour else ()
 
-    def _whole(self, job: Job) -> list[str]:
-        return whole_command(job, self.command, self._added, (self.grace_s, self.output_limit_bytes), _PYTHON)
+    def _full_command(self, job: Job) -> list[str]:
+        return prepare_command(job, self.command, self._own_variables, (self.grace_s, self.output_limit_bytes), _PYTHON)
 
     def _check(self, job: Job) -> None:
         """Check what can be known before the start of a job without parts.
@@ -192,11 +192,11 @@ class LocalLauncher:
             for program in dict.fromkeys((argv[0], job.argv[0])):
                 _executable(program, job.folder, environment)
 
-    def _added(self, job: Job) -> dict[str, str]:
+    def _own_variables(self, job: Job) -> dict[str, str]:
         added = mpi_environment(self._flavour(job), user_id=os.geteuid()) if job.mpi is not None else {}
         changed = {} if job.software is None else job.software.changes.variables
-        cards = visible(job.resources.cards, job.resources.gpus)
-        return {**changed, **added, **cards, **filled(job.environment, os.environ)}
+        cards = visibility_variables(job.resources.cards, job.resources.gpus)
+        return {**changed, **added, **cards, **fill_masked(job.environment, os.environ)}
 
     def _flavour(self, job: Job) -> MpiFlavour:
         if job.software is not None and job.software.mpi is not None:
@@ -215,13 +215,13 @@ def local_launcher() -> LocalLauncher:
     return LocalLauncher(detect())
 
 
-def sweep(folder: Path) -> int:
+def end_jobs_below(folder: Path) -> int:
     """End all jobs on this machine whose folders are `folder` or below it; return how many there were.
 
     For the start of a study whose last process may have been killed: it must be sure that nobody else runs it.
     """
     root = folder.resolve()
-    marks = marked(JOB_VARIABLE, lambda mark: _JobId(0, mark).folder.is_relative_to(root))
+    marks = find_marked(JOB_VARIABLE, lambda mark: _JobId(0, mark).folder.is_relative_to(root))
     _end([_JobId(pid, mark) for pid, mark in marks.items() if _is_supervisor(pid)], signal.SIGQUIT, _PATIENCE_S)
     kill_marked(JOB_VARIABLE, lambda mark: _JobId(0, mark).folder.is_relative_to(root))
     return len(set(marks.values()))
@@ -266,7 +266,7 @@ def _start(spec: Mapping[str, Any], mark: str) -> str:
         stderr=subprocess.STDOUT,
         start_new_session=True,
         cwd=os.sep,
-        env=inherited(os.environ) | {JOB_VARIABLE: mark},
+        env=inherited_variables(os.environ) | {JOB_VARIABLE: mark},
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -277,7 +277,7 @@ def _start(spec: Mapping[str, Any], mark: str) -> str:
                 process.stdin.write(json.dumps(spec).encode() + b"\n")
                 process.stdin.flush()
             answer = process.stdout.read()
-            job_id = str(_JobId(_pid(answer, spec), mark))
+            job_id = str(_JobId(_parse_answer(answer, spec), mark))
         except BaseException:
             lifeline.close()
             raise
@@ -285,7 +285,7 @@ def _start(spec: Mapping[str, Any], mark: str) -> str:
     return job_id
 
 
-def _pid(answer: bytes, spec: Mapping[str, Any]) -> int:
+def _parse_answer(answer: bytes, spec: Mapping[str, Any]) -> int:
     """Read the supervisor's answer.
 
     Raises:
@@ -307,7 +307,7 @@ def _pid(answer: bytes, spec: Mapping[str, Any]) -> int:
     raise LaunchError(msg)
 
 
-def _status(job: _JobId) -> JobStatus:
+def _read_end(job: _JobId) -> JobStatus:
     status = read_status(job.folder)
     if status is None and job.is_alive():
         return JobStatus(JobState.RUNNING)

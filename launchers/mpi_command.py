@@ -35,7 +35,7 @@ def mpi_argv(flavour: MpiFlavour, job: Job, *, online: Collection[int] = (), sha
     return [flavour.path, *flavour.kind.options(flavour, start), *job.mpi.options, *job.argv]
 
 
-def found(job: Job, flavour: MpiFlavour, environment: Mapping[str, str]) -> Job:
+def with_program_path(job: Job, flavour: MpiFlavour, environment: Mapping[str, str]) -> Job:
     """Return a job with the full path of its program, where its ranks would find another one of that name.
 
     Open MPI's start command, called by its full path, puts its own folder before the search path of the ranks.

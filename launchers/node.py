@@ -20,7 +20,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from launchers.cpus import parse_cpu_list
-from launchers.noise.meter import PROC, SYS, cgroups
+from launchers.noise.meter import PROC, SYS, parse_cgroups
 from launchers.status import read_status
 from launchers.supervisor import STATUS_FILE, Supervisor
 
@@ -33,7 +33,7 @@ CLAIM_FILE = ".autotune-claimed"
 def main() -> int:
     """Run the job; the exit code is the program's, for the scheduler's own records."""
     folder, token = Path(sys.argv[1]), sys.argv[2]
-    spec = _claimed(folder, token)
+    spec = _claim(folder, token)
     if spec is None:
         return 1
     confined = spec.pop("confined_argv")
@@ -41,7 +41,7 @@ def main() -> int:
         spec["argv"] = confined
     spec |= {
         "launcher_pid": None,
-        "host": _host(spec.pop("host_variable", "")),
+        "host": _host_name(spec.pop("host_variable", "")),
         "environment": dict(os.environ) | spec["environment"],
     }
     return supervise(folder, spec)
@@ -52,11 +52,11 @@ def _is_confined() -> bool:
 
     By a cpuset: an affinity mask alone does not keep Open MPI from binding the ranks of every job to the first cores.
     """
-    cpus = cpus_of_group()
+    cpus = cgroup_cpus()
     return cpus is not None and len(cpus) < (os.cpu_count() or 1)
 
 
-def cpus_of_group(proc: str = PROC, sys: str = SYS) -> set[int] | None:
+def cgroup_cpus(proc: str = PROC, sys: str = SYS) -> set[int] | None:
     """Return the CPUs that the control group of this process has (cpuset(7)); None where the kernel does not tell.
 
     A group without a list of its own has that of the one above it. In a container its own group is the uppermost, and
@@ -64,7 +64,7 @@ def cpus_of_group(proc: str = PROC, sys: str = SYS) -> set[int] | None:
     """
     groups: dict[str, str] = {}
     with suppress(OSError):
-        groups = cgroups(Path(proc, "self/cgroup").read_text(encoding="ascii", errors="replace"))
+        groups = parse_cgroups(Path(proc, "self/cgroup").read_text(encoding="ascii", errors="replace"))
     if "cpuset" in groups:
         top, path, name = Path(sys, "fs/cgroup/cpuset"), groups["cpuset"], "cpuset.effective_cpus"
     else:
@@ -77,7 +77,7 @@ def cpus_of_group(proc: str = PROC, sys: str = SYS) -> set[int] | None:
     return None
 
 
-def _host(variable: str) -> str:
+def _host_name(variable: str) -> str:
     """Return what the batch system calls this node: the first word of a variable, or of the file that it names."""
     said = os.environ.get(variable, "")
     with suppress(OSError):
@@ -93,10 +93,10 @@ def supervise(folder: Path, spec: dict[str, Any]) -> int:
         supervisor.start()
     except BlockingIOError as error:
         # The status in this folder is to be that of the other job.
-        _say(str(error))
+        _log(str(error))
         return 1
     except OSError as error:
-        return _not_started(folder, _reason(error, spec["argv"][0]))
+        return _write_not_started(folder, _reason(error, spec["argv"][0]))
     try:
         supervisor.watch()
         supervisor.finish()
@@ -106,9 +106,9 @@ def supervise(folder: Path, spec: dict[str, Any]) -> int:
     return 1 if status is None or status.exit_code is None else status.exit_code % 256
 
 
-def _claimed(folder: Path, token: str) -> dict[str, Any] | None:
+def _claim(folder: Path, token: str) -> dict[str, Any] | None:
     """Return what the job is, as the one that runs in the folder; None if it must not, which is said."""
-    spec = _submitted(folder, token)
+    spec = _read_submission(folder, token)
     if spec is None:
         return None
     # Flux writes its letter in two ways.
@@ -122,28 +122,28 @@ def _claimed(folder: Path, token: str) -> dict[str, Any] | None:
         owner = claim.read_text(encoding="utf-8")
         # A scheduler may start the same job again.
         if not number or owner != number:
-            _say(f"another job is running in this folder, or did: {owner or 'of unknown number'}; this one ends")
+            _log(f"another job is running in this folder, or did: {owner or 'of unknown number'}; this one ends")
             return None
-    if _submitted(folder, token) is None:
+    if _read_submission(folder, token) is None:
         claim.unlink(missing_ok=True)
         return None
     return spec
 
 
-def _submitted(folder: Path, token: str) -> dict[str, Any] | None:
+def _read_submission(folder: Path, token: str) -> dict[str, Any] | None:
     """Return what the job is; None if it is not the one that was submitted last, which is said."""
     try:
         spec: dict[str, Any] = json.loads((folder / JOB_FILE).read_bytes())
     except FileNotFoundError:
-        _say(f"nothing is to be run in {folder} any more; this job ends")
+        _log(f"nothing is to be run in {folder} any more; this job ends")
         return None
     if spec.pop("token", None) != token:
-        _say("another job was submitted for this folder after this one, which ends")
+        _log("another job was submitted for this folder after this one, which ends")
         return None
     return spec
 
 
-def _say(text: str) -> None:
+def _log(text: str) -> None:
     print(text, file=sys.stderr)  # noqa: T201  for the job's own log
 
 
@@ -176,7 +176,7 @@ def _reason(error: OSError, program: str) -> str:
     return str(error) if error.errno is None else f"cannot start {program} on the node: {error.strerror}"
 
 
-def _not_started(folder: Path, message: str) -> int:
+def _write_not_started(folder: Path, message: str) -> int:
     status = {"state": "ended", "reason": "not started", "exit_code": None, "message": message}
     # Whoever reads the status may remove the folder at once: nobody is in it any more.
     os.chdir(os.sep)

@@ -11,12 +11,12 @@ def fewest_nodes(amount: int, per_node: int, most: int) -> int:
     return max(1, min(most, -(-amount // max(1, per_node))))
 
 
-def placed(job: Job, site: Site) -> Job:
+def place_job(job: Job, site: Site) -> Job:
     """Return a job with what it gets at a site: see `taken`."""
-    return replace(job, resources=taken(job.resources, site))
+    return replace(job, resources=fit_to_site(job.resources, site))
 
 
-def taken(wanted: Resources, site: Site) -> Resources:
+def fit_to_site(wanted: Resources, site: Site) -> Resources:
     """Return as many of a site's nodes as the wanted cores and GPUs need, or more if so many are wanted.
 
     A run may have no more nodes than the site allows it: ranks beyond their cores share them.

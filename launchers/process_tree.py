@@ -73,7 +73,7 @@ def start_time(pid: int) -> int | None:
     return None if not fields or fields[0] in {b"Z", b"X"} else int(fields[19])
 
 
-def impolite_ticks(pid: int) -> int:
+def ticks_unless_nice(pid: int) -> int:
     """Return for how many clock ticks a process has run; 0 if it is gone, or makes way for others by its niceness."""
     fields = _stat(pid)
     return int(fields[11]) + int(fields[12]) if len(fields) > 16 and int(fields[16]) <= 0 else 0

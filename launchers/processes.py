@@ -18,7 +18,7 @@ SESSION_VARIABLE = "AUTOTUNE_SESSION"
 _PATIENCE_S = 10.0
 
 
-def mark_of(pid: int, variable: str) -> str | None:
+def read_mark(pid: int, variable: str) -> str | None:
     """Return what the variable is in the environment of a process; None without it, and for one that has ended."""
     try:
         environment = Path(f"/proc/{pid}/environ").read_bytes()
@@ -41,9 +41,9 @@ def own_processes() -> Iterator[int]:
                     yield int(entry.name)
 
 
-def marked(variable: str, wanted: Callable[[str], bool]) -> dict[int, str]:
+def find_marked(variable: str, wanted: Callable[[str], bool]) -> dict[int, str]:
     """Return this user's processes whose mark is wanted, each with its mark."""
-    marks = ((pid, mark_of(pid, variable)) for pid in own_processes())
+    marks = ((pid, read_mark(pid, variable)) for pid in own_processes())
     return {pid: mark for pid, mark in marks if mark is not None and wanted(mark)}
 
 
@@ -54,7 +54,7 @@ def kill_marked(variable: str, wanted: Callable[[str], bool]) -> int:
     """
     killed: set[int] = set()
     give_up_at = time.monotonic() + _PATIENCE_S
-    while pids := marked(variable, wanted):
+    while pids := find_marked(variable, wanted):
         signal_all(pids, signal.SIGKILL)
         killed.update(pids)
         if time.monotonic() >= give_up_at:

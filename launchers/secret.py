@@ -21,9 +21,9 @@ _SECRET = re.compile(
 # Two braces stand for one.
 _PLACEHOLDER = re.compile(r"\{\{|(\{)")
 # What a launcher says of a job, and no variable of the user's: it must stay as it is.
-_OWN = frozenset({"name", "folder", "copies", "mpi", "flavour", "resources", "parts"})
+_LAUNCHER_KEYS = frozenset({"name", "folder", "copies", "mpi", "flavour", "resources", "parts"})
 # A shorter value stands in too many texts that have nothing to do with it.
-_TELLING = 6
+_SHORTEST_SECRET = 6
 
 
 def is_secret(name: str) -> bool:
@@ -31,7 +31,7 @@ def is_secret(name: str) -> bool:
     return _SECRET.search(name) is not None
 
 
-def tuned(templates: Mapping[str, object]) -> frozenset[str]:
+def placeholder_variables(templates: Mapping[str, object]) -> frozenset[str]:
     """Return the variables that a parameter fills in: they are no secrets, whatever their names."""
     return frozenset(
         name
@@ -40,12 +40,12 @@ def tuned(templates: Mapping[str, object]) -> frozenset[str]:
     )
 
 
-def masked(variables: Mapping[str, str], public: Collection[str] = ()) -> dict[str, str]:
+def mask_secrets(variables: Mapping[str, str], public: Collection[str] = ()) -> dict[str, str]:
     """Return variables without the values of secrets; those named in `public` are none."""
     return {name: MASK if is_secret(name) and name not in public else value for name, value in variables.items()}
 
 
-def filled(variables: Mapping[str, str], caller: Mapping[str, str]) -> dict[str, str]:
+def fill_masked(variables: Mapping[str, str], caller: Mapping[str, str]) -> dict[str, str]:
     """Return variables in which masked secrets are those of the caller; what the caller does not have is not set."""
     known = {name: caller.get(name) if is_masked(name, value) else value for name, value in variables.items()}
     return {name: value for name, value in known.items() if value is not None}
@@ -56,27 +56,29 @@ def is_masked(name: str, value: object) -> bool:
     return value == MASK and is_secret(name)
 
 
-def masked_tables(study: Mapping[str, Any]) -> dict[str, Any]:
+def mask_tables(study: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a study file says, JSON-able, without the secrets of its tables of variables."""
     return {
-        key: _masked_table(inner) if key == ENVIRONMENT and isinstance(inner, Mapping) else _each(inner, masked_tables)
+        key: _mask_table(inner)
+        if key == ENVIRONMENT and isinstance(inner, Mapping)
+        else _map_tables(inner, mask_tables)
         for key, inner in study.items()
     }
 
 
-def _masked_table(table: Mapping[str, Any]) -> dict[str, Any]:
-    public = tuned(table) | {name for name, value in table.items() if not isinstance(value, str)}
-    return masked(table, public)
+def _mask_table(table: Mapping[str, Any]) -> dict[str, Any]:
+    public = placeholder_variables(table) | {name for name, value in table.items() if not isinstance(value, str)}
+    return mask_secrets(table, public)
 
 
-def _each(value: object, change: Callable[[Mapping[str, Any]], object]) -> object:
+def _map_tables(value: object, change: Callable[[Mapping[str, Any]], object]) -> object:
     """Return a value of JSON with its tables changed."""
     if isinstance(value, Mapping):
         return change(value)
-    return [_each(inner, change) for inner in value] if isinstance(value, list | tuple) else value
+    return [_map_tables(inner, change) for inner in value] if isinstance(value, list | tuple) else value
 
 
-def masked_names(study: Mapping[str, Any]) -> set[str]:
+def find_masked_variables(study: Mapping[str, Any]) -> set[str]:
     """Return the variables of a study file whose values are to be the caller's."""
     names: set[str] = set()
 
@@ -85,7 +87,7 @@ def masked_names(study: Mapping[str, Any]) -> set[str]:
             if key == ENVIRONMENT and isinstance(inner, Mapping):
                 names.update(name for name, text in inner.items() if is_masked(name, text))
             else:
-                _each(inner, look)
+                _map_tables(inner, look)
 
     look(study)
     return names
@@ -93,24 +95,24 @@ def masked_names(study: Mapping[str, Any]) -> set[str]:
 
 def without_secrets(job: Mapping[str, Any], variables: Mapping[str, str]) -> dict[str, Any]:
     """Return a stored job, JSON-able, with a mask wherever the value of a secret variable stands in a text."""
-    secrets = {text for name, text in variables.items() if is_secret(name) and len(text) >= _TELLING}
+    secrets = {text for name, text in variables.items() if is_secret(name) and len(text) >= _SHORTEST_SECRET}
     # The longest first: one may be a part of another.
-    return _without_in_job(job, sorted(secrets, key=len, reverse=True)) if secrets else dict(job)
+    return _mask_job(job, sorted(secrets, key=len, reverse=True)) if secrets else dict(job)
 
 
-def _without_in_job(job: Mapping[str, Any], secrets: list[str]) -> dict[str, Any]:
-    hidden = {key: inner if key in _OWN else _without(inner, secrets) for key, inner in job.items()}
-    return hidden | ({"parts": [_without_in_job(part, secrets) for part in job["parts"]]} if "parts" in job else {})
+def _mask_job(job: Mapping[str, Any], secrets: list[str]) -> dict[str, Any]:
+    hidden = {key: inner if key in _LAUNCHER_KEYS else _mask_text(inner, secrets) for key, inner in job.items()}
+    return hidden | ({"parts": [_mask_job(part, secrets) for part in job["parts"]]} if "parts" in job else {})
 
 
-def _without(value: object, secrets: list[str]) -> object:
+def _mask_text(value: object, secrets: list[str]) -> object:
     if isinstance(value, str):
         for secret in secrets:
             value = value.replace(secret, MASK)
         return value
     if isinstance(value, Mapping):
-        return {key: _without(inner, secrets) for key, inner in value.items()}
-    return [_without(inner, secrets) for inner in value] if isinstance(value, list | tuple) else value
+        return {key: _mask_text(inner, secrets) for key, inner in value.items()}
+    return [_mask_text(inner, secrets) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def write_private(path: Path, text: str) -> None:

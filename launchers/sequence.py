@@ -39,7 +39,7 @@ Limits = tuple[float, int]
 """The grace in seconds of a job that is asked to end, and how many bytes it may print."""
 
 
-def whole_command(
+def prepare_command(
     job: Job,
     command: Callable[[Job], Sequence[str]],
     environment: Callable[[Job], Mapping[str, str]],
@@ -57,7 +57,7 @@ def whole_command(
     if not job.parts:
         return with_steps(list(command(job)), job.prepare, list(python))
     parts = [
-        _described(part, with_steps(list(command(part)), part.prepare, list(python)), environment(part), limits)
+        _part_spec(part, with_steps(list(command(part)), part.prepare, list(python)), environment(part), limits)
         for part in job.placed_parts
     ]
     try:
@@ -70,7 +70,7 @@ def whole_command(
     return [*python, __file__]
 
 
-def _described(part: Job, argv: Sequence[str], environment: Mapping[str, str], limits: Limits) -> dict[str, Any]:
+def _part_spec(part: Job, argv: Sequence[str], environment: Mapping[str, str], limits: Limits) -> dict[str, Any]:
     """Return what a supervisor is told of a part, and what the sequence has to know of it."""
     return {
         "name": part.name,
@@ -107,7 +107,7 @@ def main() -> int:
         signal.signal(ending, lambda received, _: asked.append(received))
     for number, part in enumerate(parts, start=1):
         status = _run(part)
-        if asked or status is None or not _goes_on(part, status):
+        if asked or status is None or not _may_continue(part, status):
             return _exit_code(status)
         line = {"name": part["name"], "folder": part["folder"], "number": number, "of": len(parts)}
         sys.stdout.write(json.dumps(line) + "\n")
@@ -147,7 +147,7 @@ def _exit_code(status: JobStatus | None) -> int:
     return status.exit_code if status.exit_code >= 0 else 128 - status.exit_code
 
 
-def _goes_on(part: Mapping[str, Any], status: JobStatus) -> bool:
+def _may_continue(part: Mapping[str, Any], status: JobStatus) -> bool:
     if status.reason is EndReason.TIMED_OUT:
         lost_after_s = part["lost_after_s"]
         return lost_after_s is None or status.usage.elapsed_s < lost_after_s

@@ -23,7 +23,7 @@ Segment = tuple[int, int, int]
 """Id, creator and time of change of a System V segment: an id alone is used again."""
 
 
-class JobMemory:
+class JobSharedMemory:
     """What the processes of one job have made, as far as it was seen."""
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class JobMemory:
         new = {name: file for name, file in _files(self._before[0]).items() if self._files.get(name) != file}
         if not new:
             return
-        mapped = set().union(*map(_mapped, pids))
+        mapped = set().union(*map(_mapped_files, pids))
         self._files |= {name: file for name, file in new.items() if file in mapped}
 
     def remove(self) -> int:
@@ -50,7 +50,7 @@ class JobMemory:
         there = _files()
         files = {name: file for name, file in self._files.items() if there.get(name) == file}
         if files:
-            in_use = _used_by_anybody()
+            in_use = _files_in_use()
             files = {name: file for name, file in files.items() if file not in in_use}
         removed = 0
         for name in files:
@@ -62,9 +62,9 @@ class JobMemory:
         return removed
 
 
-def abandoned() -> tuple[list[str], list[int]]:
+def find_abandoned() -> tuple[list[str], list[int]]:
     """Return the files in /dev/shm and the ids of segments that this user owns and no process uses."""
-    in_use = _used_by_anybody()
+    in_use = _files_in_use()
     files = [f"{SHARED_MEMORY}/{name}" for name, file in sorted(_files().items()) if file not in in_use]
     return files, sorted(segment[0] for segment, attached in _segments().items() if not attached)
 
@@ -99,7 +99,7 @@ def _segments() -> dict[Segment, int]:
     return segments
 
 
-def _mapped(pid: int) -> set[File]:
+def _mapped_files(pid: int) -> set[File]:
     """Return the files in /dev/shm that a process maps."""
     files: set[File] = set()
     with contextlib.suppress(OSError), open(f"/proc/{pid}/maps", "rb") as maps:
@@ -112,11 +112,11 @@ def _mapped(pid: int) -> set[File]:
     return files
 
 
-def _used_by_anybody() -> set[File]:
+def _files_in_use() -> set[File]:
     """Return the files that a process of this user maps or has open."""
     files: set[File] = set()
     for pid in filter(str.isdigit, os.listdir("/proc")):
-        files |= _mapped(int(pid))
+        files |= _mapped_files(int(pid))
         with contextlib.suppress(OSError):
             for descriptor in os.listdir(f"/proc/{pid}/fd"):
                 with contextlib.suppress(OSError):

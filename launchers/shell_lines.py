@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from launchers.environment import job_environment
 from launchers.job import Job
-from launchers.secret import masked
+from launchers.secret import mask_secrets
 
 
 def shell_lines(
@@ -24,5 +24,7 @@ def shell_lines(
             for part in parts
             for line in (f"cd {shlex.quote(os.fspath(part.folder))}", *shell_lines(part, command, added))
         ]
-    words = [f"{name}={value}" for name, value in sorted(masked(job_environment({}, added(job)), job.tuned).items())]
+    words = [
+        f"{name}={value}" for name, value in sorted(mask_secrets(job_environment({}, added(job)), job.tuned).items())
+    ]
     return [shlex.join(["env", *words, *argv]) for argv in (*job.prepare, command(job))]

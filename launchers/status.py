@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from launchers.job import Affinity, EndReason, JobState, JobStatus, Usage
-from launchers.meters.metered import metered
+from launchers.meters.figures import read_figures
 from launchers.noise.disturbance import Disturbance
 from launchers.supervisor import AFFINITY_FILE, STATUS_FILE
 
@@ -26,14 +26,14 @@ def read_status(folder: Path) -> JobStatus | None:
             usage=Usage(stored["elapsed_s"], stored["cpu_s"], stored["peak_memory_bytes"]),
             message=stored["message"],
             affinity=Affinity(**affinity) if affinity else None,
-            disturbance=Disturbance.of(stored.get("disturbance", {})),
-            metered=metered(stored.get("metered")),
+            disturbance=Disturbance.from_figures(stored.get("disturbance", {})),
+            metered=read_figures(stored.get("metered")),
         )
     except (OSError, *_NO_STATUS):
         return None
 
 
-def listed_status(folder: Path) -> JobStatus | None:
+def read_shared_status(folder: Path) -> JobStatus | None:
     """Return what `read_status` does, as the server of a shared file system has it.
 
     NFS keeps for a minute or longer (acdirmax) that a file is not there; when its folder is listed, it asks again.
@@ -43,7 +43,7 @@ def listed_status(folder: Path) -> JobStatus | None:
     return read_status(folder)
 
 
-def begun_with(folder: Path) -> Affinity | None:
+def read_affinity(folder: Path) -> Affinity | None:
     """Return which CPUs the job in a folder began with; None before it did, and if that is not known."""
     try:
         return Affinity(**json.loads((folder / AFFINITY_FILE).read_bytes()))

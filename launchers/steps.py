@@ -31,7 +31,7 @@ def with_steps(command: list[str], steps: tuple[tuple[str, ...], ...], python: l
     return [*python, __file__, json.dumps(steps), *command] if steps else command
 
 
-def steps_in(folder: PathLike[str]) -> tuple[float, str]:
+def read_steps(folder: PathLike[str]) -> tuple[float, str]:
     """Return how long the steps took that ran in a job's folder, in seconds, and the program of the one that failed.
 
     Where they left no word, or none that can be understood, they took no time. The program is empty if none failed.

@@ -25,16 +25,16 @@ import time
 from typing import Any
 
 if __name__ != "__main__":
-    from launchers.cpus import affinity, parse_cpu_list
-    from launchers.meters.apart import MetersApart
+    from launchers.cpus import current_affinity, parse_cpu_list
+    from launchers.meters.meter_process import MeterProcess
     from launchers.noise.meter import NoiseMeter
     from launchers.process_tree import descendants, has_children, memory_bytes, start_time
-    from launchers.shared_memory import SHARED_MEMORY, JobMemory
+    from launchers.shared_memory import SHARED_MEMORY, JobSharedMemory
 else:
     # Started by path, and isolated: what lies beside this file is not found by itself.
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-    from cpus import affinity, parse_cpu_list  # type: ignore[import-not-found, no-redef]
-    from meters.apart import MetersApart  # type: ignore[import-not-found, no-redef]
+    from cpus import current_affinity, parse_cpu_list  # type: ignore[import-not-found, no-redef]
+    from meters.meter_process import MeterProcess  # type: ignore[import-not-found, no-redef]
     from noise.meter import NoiseMeter  # type: ignore[import-not-found, no-redef]
     from process_tree import (  # type: ignore[import-not-found, no-redef]
         descendants,
@@ -42,7 +42,7 @@ else:
         memory_bytes,
         start_time,
     )
-    from shared_memory import SHARED_MEMORY, JobMemory  # type: ignore[import-not-found, no-redef]
+    from shared_memory import SHARED_MEMORY, JobSharedMemory  # type: ignore[import-not-found, no-redef]
 
     del sys.path[0]
 
@@ -60,7 +60,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 _END_NOW = signal.SIGQUIT
 _END_SOON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR2)  # USR2: before KILL, USR1: before STOP
-_HEEDED = (*_END_SOON, _END_NOW, signal.SIGUSR1, signal.SIGCHLD)
+_HANDLED_SIGNALS = (*_END_SOON, _END_NOW, signal.SIGUSR1, signal.SIGCHLD)
 _SIGNALLING_S = 0.05  # a scheduler signals all processes of a job, the supervisor maybe after the program
 _FIRST_SAMPLE_S = 0.01
 _SAMPLE_S = 0.25
@@ -84,7 +84,7 @@ class Supervisor:
         self._peak_bytes = self._folder_mode = 0
         self._stop_at, self._measure_at = _FOREVER, 0.0
         self._oom_kills = _oom_kills()
-        self._memory, self._meter, self._meters = JobMemory(), NoiseMeter(), MetersApart()
+        self._memory, self._meter, self._meters = JobSharedMemory(), NoiseMeter(), MeterProcess()
         # Where programs map files: one without room kills them by SIGBUS.
         self._places = {SHARED_MEMORY, spec["environment"].get("TMPDIR") or "/tmp"}  # noqa: S108
         self._full: set[str] = set()
@@ -111,12 +111,12 @@ class Supervisor:
             os.sched_setaffinity(0, self._spec["cpus"])
         self._reserve_status()
         self._wake_fd, write_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        for number in _HEEDED:
+        for number in _HANDLED_SIGNALS:
             signal.signal(number, lambda received, _: self._signals.add(received))
         signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
         self._outputs = [os.open(self._spec[name], flags, 0o644) for name in ("stdout", "stderr")]
-        self._affinity = affinity() | ({"host": self._spec["host"]} if self._spec.get("host") else {})
+        self._affinity = current_affinity() | ({"host": self._spec["host"]} if self._spec.get("host") else {})
         self._write_affinity()
         cpus = os.sched_getaffinity(0)
         self._meter.begin(cpus, parse_cpu_list(self._affinity["threads"]) - cpus)
@@ -131,7 +131,7 @@ class Supervisor:
         sample_at = self._started + sample_s
         while not self._reap():
             now = time.monotonic()
-            self._heed_signals(now)
+            self._handle_signals(now)
             if not self._launcher_lives():
                 self._stop("cancelled", "the process that started the job is gone", now)
                 self._stop_at, self._lifeline = min(self._stop_at, now + self._spec["clean_up_s"]), []
@@ -148,7 +148,7 @@ class Supervisor:
             self._wait(min(sample_at, waits_for) - time.monotonic())
         if not self._lifeline:
             time.sleep(_SIGNALLING_S)
-            self._heed_signals(time.monotonic())
+            self._handle_signals(time.monotonic())
 
     def finish(self) -> None:
         """Kill whatever is left and write down how the job ended."""
@@ -185,7 +185,7 @@ class Supervisor:
             return False
         return not self._lifeline or bool(start_time(self._spec["launcher_pid"]) == self._spec["launcher_start_time"])
 
-    def _heed_signals(self, now: float) -> None:
+    def _handle_signals(self, now: float) -> None:
         if self._signals.intersection((*_END_SOON, _END_NOW)):
             self._stop("cancelled", "", now)
         if _END_NOW in self._signals:
@@ -212,7 +212,7 @@ class Supervisor:
         """Collect children that ended; tell whether the program is among them, now or earlier."""
         with contextlib.suppress(ChildProcessError):
             while ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
-                self._meter.last_look(ended.si_pid)
+                self._meter.read_ended(ended.si_pid)
                 pid, status = os.waitpid(ended.si_pid, 0)
                 if pid == self._program:
                     self._elapsed_s = time.monotonic() - self._started
@@ -324,7 +324,7 @@ def _spawn(spec: dict[str, Any], outputs: list[int]) -> int:
 def _become(spec: dict[str, Any], outputs: list[int], supervisor: int) -> None:
     """Turn this process into the program."""
     signal.set_wakeup_fd(-1)
-    for number in (*_HEEDED, signal.SIGPIPE, signal.SIGXFSZ):
+    for number in (*_HANDLED_SIGNALS, signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != supervisor:

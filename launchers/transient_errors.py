@@ -3,11 +3,11 @@
 import errno
 
 # Too many open files, no memory, a fault of the disk, a network file system that hangs or was cut off.
-_OF_THIS_MOMENT = frozenset(
+_TRANSIENT = frozenset(
     {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EIO, errno.ESTALE, errno.ETIMEDOUT}
 )
 
 
 def is_transient(error: OSError) -> bool:
     """Whether the same may succeed later: the file is not known to be missing, or to be kept from this user."""
-    return error.errno in _OF_THIS_MOMENT
+    return error.errno in _TRANSIENT

@@ -346,7 +346,7 @@ class Plan:
     each figure of a run by itself, for a person, also where `measure` fails as a whole. `runs` says who makes the runs;
     the registry of objectives knows it. `shape` is what a run time is a sum of, for the performance model. By `memory`
     what surely lacks it is not run. `metered` are the figures of meters that a run must have to be valid
-    (`launchers.meters.metered.UNITS`). Of a `described` problem the program was not asked: its `identity` does not say
+    (`launchers.meters.figures.UNITS`). Of a `described` problem the program was not asked: its `identity` does not say
     which version it is.
     """
 

@@ -11,9 +11,9 @@ from typing import Any
 import regex
 
 from launchers import EndReason, Job, MpiStart, Resources
-from launchers.secret import tuned
+from launchers.secret import placeholder_variables
 from launchers.software.digest import file_digest
-from launchers.steps import steps_in
+from launchers.steps import read_steps
 from objectives.base import (
     SEED_VARIABLE,
     Answer,
@@ -111,7 +111,7 @@ class CommandObjective:
             prepare=tuple(filled_words(step, configuration) for step in options.prepare),
             copies=tuple((file.name, file.copied_from) for file in self.files if file.copied_from is not None),
             progress_file=options.progress_file,
-            tuned=tuned(options.environment),
+            tuned=placeholder_variables(options.environment),
         )
 
     def progress_reader(self) -> ProgressReader:
@@ -169,7 +169,7 @@ class CommandObjective:
         """
         if not self.options.prepare:
             return 0.0
-        elapsed_s, failed = steps_in(output.folder)
+        elapsed_s, failed = read_steps(output.folder)
         if not failed:
             return elapsed_s
         msg = f"{Path(failed).name}, which prepares the run, ended with exit code {output.status.exit_code}"

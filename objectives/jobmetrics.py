@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from launchers import Job, JobStatus, Usage
-from launchers.meters.metered import GPU_BUSY, UNITS
+from launchers.meters.figures import GPU_BUSY, UNITS
 from objectives.base import Context, InvalidResult, Measurement, Metric, Objective, Output, ProgressReader
 from spaces import Configuration
 

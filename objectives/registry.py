@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from launchers.entry_points import EntryPointError, describe, loaded, offered
+from launchers.entry_points import EntryPointError, describe, find_entry_points, load_entry_point
 from objectives.base import Plan, PlanError, RunJob
 from objectives.decision import Rules
 from objectives.kind import ObjectiveKind, Program, Runs
@@ -230,14 +230,14 @@ def _function(name: str, where: str) -> Callable[..., Any]:
 def _others() -> Mapping[str, "EntryPoint"]:
     """Return the objectives that other distributions offer; none is imported."""
     try:
-        return offered(GROUP, taken=OBJECTIVES)
+        return find_entry_points(GROUP, taken=OBJECTIVES)
     except EntryPointError as error:
         raise PlanError(str(error)) from error
 
 
 def _offered_kind(point: "EntryPoint") -> ObjectiveKind:
     try:
-        found = loaded(point)
+        found = load_entry_point(point)
     except EntryPointError as error:
         raise PlanError(str(error)) from error
     if not isinstance(found, ObjectiveKind):

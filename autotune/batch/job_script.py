@@ -16,7 +16,7 @@ from launchers.batch_systems.registry import find_batch_system
 from launchers.batch_systems.system import WinnerRequest
 from launchers.mpi import MpiFlavour, mpi_environment
 from launchers.mpi_command import mpi_argv
-from launchers.secret import is_masked, masked
+from launchers.secret import is_masked, mask_secrets
 from launchers.site import Site
 from objectives.base import CHECKPOINT_VARIABLE, SEED_VARIABLE
 from objectives.efficiency.library import without
@@ -160,7 +160,7 @@ def _part(part: Mapping[str, Any], folder: str, mpi: MpiFlavour) -> list[str]:
 
 def own_environment(job: Mapping[str, Any]) -> dict[str, str]:
     """Return the variables that are set for a job, without those that only tuning needs."""
-    variables = masked(job["environment"], job.get("tuned", ()))
+    variables = mask_secrets(job["environment"], job.get("tuned", ()))
     return without({name: value for name, value in variables.items() if name not in _OF_TUNING})
 
 

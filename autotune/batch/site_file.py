@@ -368,4 +368,4 @@ def foreign(scheduler: str, setting: str) -> str | None:
     system = find_batch_system(scheduler)
     if setting == "energy" and system.scheduler.energy is None:
         return f"the accounting of {system.name} is not asked for energy, only Slurm's is; [meter] has a command for it"
-    return system.foreign.get(setting)
+    return system.unsupported_settings.get(setting)

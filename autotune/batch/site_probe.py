@@ -12,7 +12,7 @@ from autotune.batch import node_probe
 from autotune.batch.node_probe import TOKEN_FILE
 from launchers import STDOUT, BatchQueue, Job, JobState, JobStatus, LaunchError, Resources
 from launchers.batch.commands import run_command
-from launchers.batch_systems.system import BatchSystem, LimitsQuestion
+from launchers.batch_systems.system import BatchSystem, LimitsQuery
 
 TOGETHER = 2
 """So many jobs of one core are to run side by side."""
@@ -183,7 +183,7 @@ def _remembers(system: BatchSystem, ended: Sequence[_Followed]) -> bool | None:
     return states is not None and set(numbers) <= states.keys()
 
 
-def told(system: BatchSystem, questions: Sequence[LimitsQuestion], queue: str) -> tuple[str, ...]:
+def told(system: BatchSystem, questions: Sequence[LimitsQuery], queue: str) -> tuple[str, ...]:
     """Ask a batch system, and return what its answers say."""
     said: list[str] = []
     for question in questions:

@@ -28,7 +28,7 @@ from autotune.records.series import SIZE, SeriesKind
 from autotune.records.study import Run
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import StudyFile
-from launchers.meters.metered import ENERGY
+from launchers.meters.figures import ENERGY
 from objectives.base import Metric, Plan
 from spaces import Configuration, Space
 

@@ -65,7 +65,7 @@ def cancel_leased(leases: LeaseBook, launcher_of: Callable[[str], BatchQueue]) -
         if leased.scheduler and leased.scheduler not in queues:
             queues[leased.scheduler] = launcher_of(leased.scheduler), []
         launcher, jobs = queues.get(leased.scheduler, (None, []))
-        job_id = None if launcher is None else lease.job_id or launcher.submitted(Path(leased.job["folder"]))
+        job_id = None if launcher is None else lease.job_id or launcher.find_submitted(Path(leased.job["folder"]))
         if job_id is None:
             leases.release(lease.place)
         else:

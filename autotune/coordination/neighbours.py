@@ -13,7 +13,7 @@ from autotune.records.outcome import DISTURBED, SHARED_CORES, Outcome
 from autotune.records.series import WARM_UP
 from autotune.records.study import Run
 from launchers.cpus import cpu_list
-from launchers.status import begun_with, listed_status
+from launchers.status import read_affinity, read_shared_status
 from objectives.base import FailureKind
 
 NEVER_QUIET = (
@@ -77,8 +77,8 @@ class Neighbours:
 def _in_flight(folders: Mapping[str, Path]) -> Iterator[tuple[str, Occupancy]]:
     """Yield what the runs in some folders have been bound to; one that has ended meanwhile, until it did."""
     for name, folder in folders.items():
-        status = listed_status(folder)
-        affinity = begun_with(folder) if status is None else status.affinity
+        status = read_shared_status(folder)
+        affinity = read_affinity(folder) if status is None else status.affinity
         elapsed_s = inf if status is None else status.usage.elapsed_s
         occupancy = None if affinity is None else Occupancy.by(affinity, elapsed_s)
         if occupancy is not None:

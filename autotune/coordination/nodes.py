@@ -62,7 +62,7 @@ class LentNodes:
         if node is not None or not self.looks:
             return Place(node or "")
         cores = min(job.resources.cores, self._queue.site.cores_per_node)
-        another = self._queue.hosts.another(cores, self._known | self._gone)
+        another = self._queue.hosts.find_other(cores, self._known | self._gone)
         if another is None:
             self._lack("it names none that could start the job")
         return another or Place()

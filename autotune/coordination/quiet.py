@@ -14,8 +14,8 @@ from autotune.display.console import Display
 from autotune.errors import CannotRunHereError
 from autotune.studyfile import NoiseMode, NoiseSection
 from launchers.cpus import threads_of_all
-from launchers.noise.meter import PROC, cpu_times
-from launchers.process_tree import impolite_ticks
+from launchers.noise.meter import PROC, parse_cpu_times
+from launchers.process_tree import ticks_unless_nice
 
 # Of the time of the cores: a machine that does nothing else uses a percent or two.
 _BUSY = 0.1
@@ -58,7 +58,7 @@ def use_by_others(cpus: Collection[int]) -> Use | None:
 
 def _times() -> dict[int, tuple[float, float]]:
     with suppress(OSError):
-        return cpu_times(Path(PROC, "stat").read_text(encoding="ascii", errors="replace"), nice=False)
+        return parse_cpu_times(Path(PROC, "stat").read_text(encoding="ascii", errors="replace"), nice=False)
     return {}
 
 
@@ -76,7 +76,7 @@ def _busiest() -> str:
 
 
 def _ticks() -> dict[int, int]:
-    return {pid: impolite_ticks(pid) for pid in map(int, filter(str.isdigit, os.listdir(PROC)))}  # noqa: PTH208
+    return {pid: ticks_unless_nice(pid) for pid in map(int, filter(str.isdigit, os.listdir(PROC)))}  # noqa: PTH208
 
 
 @dataclass

@@ -11,7 +11,7 @@ from autotune.execution.executor import Executor
 from autotune.files import discard
 from autotune.records.study import Run
 from autotune.storage.leases import LeaseBook
-from launchers.local import sweep
+from launchers.local import end_jobs_below
 
 
 @dataclass
@@ -44,7 +44,7 @@ class RunRegistry:
             if job_id is not None and not is_known:
                 self._inherited[lease.place] = record, job_id
                 continue
-            sweep(folder)
+            end_jobs_below(folder)
             if not is_known:
                 # It is made again, maybe in another folder.
                 with suppress(OSError):

@@ -77,7 +77,7 @@ def _disturbed(outcome: Outcome) -> str:
     """Say what others took from a run, where that is worth a word."""
     disturbance = outcome.disturbance
     worth = disturbance.taken_share is not None and disturbance.taken_share >= _WORTH_A_WORD
-    return f" ({disturbance.words()})" if worth else ""
+    return f" ({disturbance.describe()})" if worth else ""
 
 
 def why_nothing_worked(ended: list[TrialRecord]) -> str:

@@ -51,7 +51,7 @@ class _Followed:
             if not ended and status.state is not JobState.RUNNING:
                 return False
             # Of one that has ended nobody knows when it printed which line.
-            self.watched = Watched(self.task, from_start=not ended and status.booked)
+            self.watched = Watched(self.task, from_start=not ended and status.is_accounted)
         while not self.stopped and (new := self.lines.new_lines(ended=ended)):
             self.stopped = self.watched(new)
         if ended or not self.stopped or now < self.say_at:
@@ -61,7 +61,7 @@ class _Followed:
 
     def is_hopeless(self, status: JobStatus, now: float) -> bool:
         """Whether the batch system has said for a while that the job will never start."""
-        if not status.hopeless:
+        if not status.never_starts:
             self.hopeless_since = None
         elif self.hopeless_since is None:
             self.hopeless_since = now
@@ -140,7 +140,7 @@ class BatchExecutor(Executor):
 
     def find_job(self, folder: Path) -> str | None:
         """Return the job that was submitted last in the folder of a run, also by an earlier session."""
-        return self._launcher.submitted(folder)
+        return self._launcher.find_submitted(folder)
 
     def end_jobs(self, job_ids: Sequence[str]) -> None:
         """End jobs of an earlier session that are not resumed."""

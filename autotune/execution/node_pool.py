@@ -14,7 +14,7 @@ from autotune.errors import BusyError, CannotRunHereError
 from autotune.execution.core_pool import CoreClaim
 from autotune.machines.this_machine import Machine, this_machine
 from launchers import Resources
-from launchers.local import sweep
+from launchers.local import end_jobs_below
 
 Running = TypeVar("Running")
 
@@ -63,7 +63,7 @@ class Agent:
                 if time.monotonic() >= give_up_at:
                     return str(error)
                 time.sleep(_CLAIM_PAUSE_S)
-        sweep(runs)
+        end_jobs_below(runs)
         return ""
 
 

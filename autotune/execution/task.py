@@ -18,8 +18,8 @@ from launchers.batch import RefusedError
 from launchers.card import Card
 from launchers.mpi import CannotStartRanksError, MpiFlavour, flavour_record
 from launchers.run import OnLines, run
-from launchers.secret import masked, without_secrets
-from launchers.software.software import started_by
+from launchers.secret import mask_secrets, without_secrets
+from launchers.software.software import flavour_for
 from objectives.base import (
     REMARK,
     Answer,
@@ -98,8 +98,8 @@ class Watched:
             timeline=self._watch.timeline if self._from_start else (),
             conditions={
                 **self._conditions,
-                **(status.affinity.known() if status.affinity else {}),
-                **status.disturbance.known(),
+                **(status.affinity.as_dict() if status.affinity else {}),
+                **status.disturbance.as_dict(),
                 **status.metered,
             },
             usage=status.usage,
@@ -258,7 +258,7 @@ def describe_job(job: Job, flavour: MpiFlavour | None = None, *, on_site: bool =
     """
     copied = {one.folder / name for one in (job, *job.parts) for name, _ in one.copies}
     brought = job.software.mpi if job.software is not None else None
-    flavour = brought if flavour is None else started_by(job.software, flavour, on_site=on_site)
+    flavour = brought if flavour is None else flavour_for(job.software, flavour, on_site=on_site)
     files = {
         entry.relative_to(job.folder).as_posix(): entry.read_text(encoding="utf-8", errors="replace")
         for entry in sorted(job.folder.rglob("*"))
@@ -278,7 +278,7 @@ def describe_job(job: Job, flavour: MpiFlavour | None = None, *, on_site: bool =
 def _command_of(job: Job, flavour: MpiFlavour | None) -> dict[str, Any]:
     return {
         "argv": list(job.argv),
-        "environment": masked(job.environment, job.tuned),
+        "environment": mask_secrets(job.environment, job.tuned),
         **({"tuned": sorted(job.tuned)} if job.tuned else {}),
         "prepare": [list(step) for step in job.prepare],
         "setup": list(job.software.script) if job.software else [],

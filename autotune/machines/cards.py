@@ -8,7 +8,7 @@ from pathlib import Path
 
 from autotune.errors import CannotRunHereError
 from autotune.machines.this_machine import read_or_empty
-from launchers.card import Card, may_see, said_to_be_there, shown_to_hip
+from launchers.card import Card, cards_in_environment, is_visible, visible_to_hip
 from launchers.cpus import parse_cpu_list
 
 _PATIENCE_S = 60.0  # where no driver was loaded, that comes first, for one card after the other
@@ -35,7 +35,7 @@ def find_cards(ask: Ask | None = None) -> tuple[Card, ...]:
         return nvidia
     # One vendor's cards may all be hidden, so that the other's are used.
     amd = _amd(ask)
-    return said_to_be_there() if nvidia is None and amd is None else amd or ()
+    return cards_in_environment() if nvidia is None and amd is None else amd or ()
 
 
 def _nvidia(ask: Ask) -> tuple[Card, ...] | None:
@@ -51,8 +51,8 @@ def _nvidia(ask: Ask) -> tuple[Card, ...] | None:
         return None
     usable: list[Card] = []
     for number, card, instances in cards:
-        whole = may_see(card, number)
-        usable += [part for part in instances or [card] if whole or (instances and may_see(part, None))]
+        whole = is_visible(card, number)
+        usable += [part for part in instances or [card] if whole or (instances and is_visible(part, None))]
     return tuple(usable)
 
 
@@ -85,7 +85,7 @@ def _amd(ask: Ask) -> tuple[Card, ...] | None:
         Card(_amd_name(number, value.get("Unique ID")), "amd", _cpus_near(str(value.get("PCI Bus", ""))))
         for number, (_, value) in enumerate(sorted(listed.items()))
     ]
-    return shown_to_hip([card for number, card in enumerate(cards) if may_see(card, number)])
+    return visible_to_hip([card for number, card in enumerate(cards) if is_visible(card, number)])
 
 
 def _amd_name(number: int, unique: object) -> str:

@@ -75,7 +75,7 @@ def find_scheduler(environment: Mapping[str, str] = os.environ) -> str | None:
         if environment.get(system.session_variable):
             return system.name
     for system in systems:
-        if any(shutil.which(command, path=environment.get("PATH")) for command in system.signs):
+        if any(shutil.which(command, path=environment.get("PATH")) for command in system.marker_commands):
             return system.name
     return None
 

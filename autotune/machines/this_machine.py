@@ -17,7 +17,7 @@ import archspec.cpu
 import psutil
 
 from launchers.cpus import CPUS, fewest_threads, one_thread_per_core
-from launchers.noise.meter import cgroups, upwards
+from launchers.noise.meter import group_and_parents, parse_cgroups
 from launchers.transient_errors import is_transient
 
 FACTS = frozenset({"cores", "nodes", "cores_per_node", "threads_per_core", "sockets", "memory_bytes"})
@@ -138,8 +138,8 @@ def _groups(controller: str) -> list[Path]:
 
     Of version 2 of control groups, or of a `controller` of version 1. In a container they may lie at the root.
     """
-    own = cgroups(read_if_there(_OWN_GROUPS)).get(controller, "")
-    return [_CGROUP / controller / path.lstrip("/") for path in upwards(own)]
+    own = parse_cgroups(read_if_there(_OWN_GROUPS)).get(controller, "")
+    return [_CGROUP / controller / path.lstrip("/") for path in group_and_parents(own)]
 
 
 def _words(path: Path) -> list[str]:

@@ -321,8 +321,8 @@ class _Examination:
             if plan.runs == "launched":
                 self.report.warnings += left_behind(job, self.folders)
             try:
-                lines = [f"input {part.name}: {self.launcher.shown(part)}" for part in job.placed_parts]
-                shown = "\n".join(lines) or self.launcher.shown(job)
+                lines = [f"input {part.name}: {self.launcher.preview(part)}" for part in job.placed_parts]
+                shown = "\n".join(lines) or self.launcher.preview(job)
                 self.report.command = shown.replace(os.fspath(folder), RUN_FOLDER)
             except LaunchError as error:
                 self.report.missing.append(Problem(str(error)))

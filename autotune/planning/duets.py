@@ -7,7 +7,7 @@ from autotune.execution.halves import Halves
 from autotune.machines.this_machine import Machine
 from autotune.studyfile import StudyFile
 from launchers import Launcher, Resources
-from launchers.meters.metered import OF_THE_NODE
+from launchers.meters.figures import OF_THE_NODE
 from objectives.base import Plan
 
 Place = Literal["here", "ray"]

@@ -2,8 +2,8 @@
 
 from autotune.studyfile import StudyFile
 from launchers import Launcher
-from launchers.meters.here import absent_here, meters_here
-from launchers.meters.metered import ENERGY, OF_THE_CARDS, OF_THE_NODE
+from launchers.meters.available import find_meters, why_absent
+from launchers.meters.figures import ENERGY, OF_THE_CARDS, OF_THE_NODE
 from objectives.base import Plan
 
 
@@ -18,7 +18,7 @@ def no_meter(study: StudyFile, plan: Plan, launcher: Launcher, gpus: int) -> str
     of_cards = [name for name in names if name in OF_THE_CARDS]
     if of_cards and not gpus:
         return f"{', '.join(of_cards)}: a run has no GPU, so that no meter tells it; say in [options] how many it has"
-    why = absent_here(names, gpus, meters_here(cards=gpus > 0))
+    why = why_absent(names, gpus, find_meters(cards=gpus > 0))
     return f"{why}; take {', '.join(names)} out of the study file, or use a machine that has one" if why else ""
 
 

@@ -20,7 +20,7 @@ from autotune.studyfile import StudyFile
 from autotune.studyfile.plans import plans_of
 from autotune.studyfile.space import joined
 from launchers import Job, Launcher
-from launchers.secret import masked_names, masked_tables
+from launchers.secret import find_masked_variables, mask_tables
 from objectives import registry
 from objectives.base import Output, Plan, PlanError
 from objectives.efficiency.plan import made_ready
@@ -93,7 +93,7 @@ def prepare(  # noqa: PLR0913, PLR0917  they have little in common
     plan = made_ready(plan)
     definition = Definition(
         objective=study.objective,
-        options=masked_tables(study.tuned_options),
+        options=mask_tables(study.tuned_options),
         metrics=plan.objective.metrics,
         space=space.to_dict(),
         identity=plan.identity,
@@ -103,7 +103,7 @@ def prepare(  # noqa: PLR0913, PLR0917  they have little in common
         # What was recorded, or is made elsewhere, does not depend on the machine that keeps it.
         machine_identity={**machine.identity, **(session or {})} if plan.runs == "launched" else {},
         version=__version__,
-        study=masked_tables(study.model_dump(mode="json")),
+        study=mask_tables(study.model_dump(mode="json")),
         reading=plan.reading,
     )
     return Prepared(study, plan, space, definition, tuple(verified))
@@ -115,7 +115,7 @@ def check_secrets(study: StudyFile) -> None:
     Raises:
         CannotRunHereError: some are missing.
     """
-    missing = sorted(masked_names(study.model_dump()) - os.environ.keys())
+    missing = sorted(find_masked_variables(study.model_dump()) - os.environ.keys())
     if missing:
         msg = (
             f"{', '.join(missing)}: secrets are not stored with a study; set them in the environment (export NAME=...)"

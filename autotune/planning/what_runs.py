@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 
-from launchers.secret import ENVIRONMENT, masked_tables
+from launchers.secret import ENVIRONMENT, mask_tables
 
 _COMMANDS = frozenset({"argv", "prepare", "command", "made_by", "python", "program", "server"})
 _SOFTWARE = frozenset({"modules", "spack", "spack_environment", "container", "runtime", "programs", "libraries"})
@@ -23,7 +23,7 @@ def what_runs(table: object, path: str = "") -> Iterator[tuple[str, str]]:
         is_site = inner == "launcher.site"
         is_environment = key == ENVIRONMENT and isinstance(value, Mapping)
         if value and (key in _COMMANDS | _SOFTWARE or is_code or is_site or is_environment):
-            yield inner, _shown(masked_tables({key: value})[key])
+            yield inner, _shown(mask_tables({key: value})[key])
         elif not inner.startswith("space."):
             yield from what_runs(value, inner)
 

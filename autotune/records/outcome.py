@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from autotune.records.stored import Stored
 from launchers import Usage
-from launchers.meters.metered import metered
+from launchers.meters.figures import read_figures
 from launchers.noise.disturbance import Disturbance
 from objectives.base import REMARK, Answer, FailureKind
 
@@ -64,7 +64,7 @@ class Outcome(Stored):
     @property
     def disturbance(self) -> Disturbance:
         """What else the machine did during the run, as far as that is known."""
-        return Disturbance.of(self.conditions)
+        return Disturbance.from_figures(self.conditions)
 
     @property
     def remark(self) -> str:
@@ -73,8 +73,8 @@ class Outcome(Stored):
 
     @property
     def metered(self) -> Mapping[str, float]:
-        """What meters told of the run's energy and cards (`launchers.meters.metered.UNITS`)."""
-        return metered(self.conditions)
+        """What meters told of the run's energy and cards (`launchers.meters.figures.UNITS`)."""
+        return read_figures(self.conditions)
 
     @property
     def capped(self) -> bool:

@@ -13,7 +13,7 @@ from autotune.records.series import SeriesKind
 from autotune.records.study import Run
 from autotune.report.section import Code, Figures, Part, Section, Words
 from autotune.results.summary import Summary
-from launchers.secret import masked
+from launchers.secret import mask_secrets
 
 _MADE_FOR = {
     SeriesKind.SELECT: "choosing the winner",
@@ -46,7 +46,9 @@ def provenance(summary: Summary, runs: Sequence[Run], used: Run | None) -> Secti
             if job.get("argv"):
                 which = f"{about}, on input {job['name']}" if "name" in job else about
                 parts.append(Code(shlex.join(map(str, job["argv"])), f"The command of the {which}"))
-                parts += _facts(f"Environment of the {which}", masked(job.get("environment", {}), job.get("tuned", ())))
+                parts += _facts(
+                    f"Environment of the {which}", mask_secrets(job.get("environment", {}), job.get("tuned", ()))
+                )
     return Section("provenance", "With what it was measured", tuple(parts))
 
 

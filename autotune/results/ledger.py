@@ -8,7 +8,7 @@ from typing import Any
 
 from autotune.records.series import SeriesKind
 from autotune.records.study import Run, State, TrialRecord
-from launchers.meters.metered import GPU_BUSY, GPU_ENERGY
+from launchers.meters.figures import GPU_BUSY, GPU_ENERGY
 
 # From here on whole core-seconds have three digits.
 _WHOLE = 99.95

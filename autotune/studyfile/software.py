@@ -8,10 +8,10 @@ from typing import Any, Protocol
 
 from autotune.studyfile.model import SoftwareSection, StudyFile
 from launchers.detect import detect
-from launchers.secret import filled, is_secret, masked
-from launchers.software.changes import Changes, in_effect
+from launchers.secret import fill_masked, is_secret, mask_secrets
+from launchers.software.changes import Changes, changes_in_effect
 from launchers.software.loading import load
-from launchers.software.modules import loaded_of
+from launchers.software.modules import loaded_among
 from launchers.software.software import LoadedSoftware, Software, SoftwareError
 from objectives import registry
 from objectives.base import Plan, PlanError
@@ -41,7 +41,7 @@ def plan_with_software(study: StudyFile, options: Mapping[str, Any], folder: Pat
         errors.append(Problem(msg, f"space.parameters.{SOFTWARE}"))
     planned = []
     for name, software in loaded.items():
-        with in_effect(software.changes.then(Changes(dict(software.secrets)))):
+        with changes_in_effect(software.changes.then(Changes(dict(software.secrets)))):
             try:
                 own = plan(options, folder / name, is_elsewhere=software.container is not None)
                 planned.append(PlannedSoftware(name, software, own))
@@ -70,7 +70,7 @@ def _loaded(study: StudyFile, section: SoftwareSection) -> LoadedSoftware:
             "image; use modules or Spack, or objective = 'command'"
         )
         raise SoftwareError(msg)
-    variables = filled(section.environment, os.environ)
+    variables = fill_masked(section.environment, os.environ)
     secrets = {name: value for name, value in variables.items() if is_secret(name)}
     software = load(
         Software(
@@ -86,9 +86,9 @@ def _loaded(study: StudyFile, section: SoftwareSection) -> LoadedSoftware:
         )
     )
     # Its variables are a part of what it is.
-    software = replace(software, identity={**software.identity, **masked(secrets)}, secrets=secrets)
+    software = replace(software, identity={**software.identity, **mask_secrets(secrets)}, secrets=secrets)
     searched = software.changes.variables.get("PATH")
     brought = None if searched is None else detect(searched)
     # A compiler's module, say, brings none: what starts ranks is then what does so without it.
-    is_here = brought == detect() and not loaded_of(section.modules, os.environ)
+    is_here = brought == detect() and not loaded_among(section.modules, os.environ)
     return software if is_here else software.with_mpi(brought)

@@ -102,7 +102,7 @@ def doubts(runs: Mapping[int, Run], default: Configuration, metric: Metric) -> d
         if by := moved[_stretch(run)]:
             found[key] = Doubt(by)
         elif judge.is_disturbed(outcome):
-            found[key] = Doubt(words=outcome.disturbance.words())
+            found[key] = Doubt(words=outcome.disturbance.describe())
     return found
 
 

@@ -37,7 +37,7 @@ from autotune.tuning.anew import begin_anew
 from autotune.tuning.rereading import reread
 from autotune.tuning.simulated import simulated_runs
 from launchers import Job
-from launchers.local import sweep as end_left_over
+from launchers.local import end_jobs_below as end_left_over
 from objectives import registry
 from objectives.base import Context, MemoryNeed, Plan
 

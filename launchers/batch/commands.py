@@ -44,7 +44,7 @@ class Answer:
     lacking: bool = False
 
     @property
-    def unheard(self) -> bool:
+    def is_unknown(self) -> bool:
         """Whether nobody can tell if it did what it was to do: it did not answer, or somebody ended it."""
         return self.code in {_UNANSWERED, -signal.SIGKILL, -signal.SIGTERM}
 
@@ -67,7 +67,7 @@ class Commands(Protocol):
         """Run `argv` in `folder` and return its answer.
 
         With `answer_file` its output goes there at once, where it is found also when this process is killed meanwhile
-        (`late_answer`). It reads `input_file`, or nothing.
+        (`read_late_answer`). It reads `input_file`, or nothing.
         """
 
 
@@ -98,16 +98,16 @@ def run_command(
             # Files, not pipes: a command that goes on when nobody listens any more must not die of that.
             stderr = files.enter_context(TemporaryFile())
             patience_s = _QUESTION_PATIENCE_S if answer_file is None else _PATIENCE_S
-            own = environment(os.environ, variables)
+            own = command_environment(os.environ, variables)
             code = _run(argv, folder, own, (stdin, stdout, stderr), patience_s)
             said = Answer(_UNANSWERED if code is None else code, _text(stdout), _text(stderr))
     except OSError as error:
-        return not_started(argv, error)
+        return not_started_answer(argv, error)
     # What a command was to do that was given up may be done nevertheless.
     return said if code is not None else replace(said, stderr=f"{argv[0]} did not answer within {_PATIENCE_S:g} s")
 
 
-def not_started(argv: Sequence[str], error: OSError) -> Answer:
+def not_started_answer(argv: Sequence[str], error: OSError) -> Answer:
     """Return the answer of a command that could not be started."""
     return Answer(_MISSING, stderr=f"{argv[0]}: {error.strerror or error}", lacking=error.errno in _LACKING)
 
@@ -151,7 +151,7 @@ class BoundedCommands:
         return answer
 
 
-def late_answer(answer_file: Path) -> str:
+def read_late_answer(answer_file: Path) -> str:
     """Return what a command printed whose caller was killed, and which may not have ended yet: it is waited for.
 
     Raises:
@@ -233,11 +233,11 @@ def _interrupts_held() -> Iterator[None]:
         signal.raise_signal(came[0])
 
 
-def environment(caller: Mapping[str, str], variables: Collection[str] = ()) -> dict[str, str]:
+def command_environment(caller: Mapping[str, str], variables: Collection[str] = ()) -> dict[str, str]:
     """Return what a scheduler's command sees of its caller's environment: its own `variables`, and little else."""
     return {name: value for name, value in caller.items() if name in _NAMES or name in variables}
 
 
-def in_parts(ids: Sequence[str]) -> list[Sequence[str]]:
+def split_ids(ids: Sequence[str]) -> list[Sequence[str]]:
     """Return the ids in parts of which each may stand in one command line."""
     return [ids[first : first + _AT_ONCE] for first in range(0, len(ids), _AT_ONCE)]

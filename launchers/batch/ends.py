@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from launchers.batch_systems.base import QUEUE_LOG, SCHEDULER_LOG, Seen
+from launchers.batch_systems.base import QUEUE_LOG, SCHEDULER_LOG, JobReport
 from launchers.job import EndReason, JobState, JobStatus
 from launchers.node import CLAIM_FILE
 
@@ -26,7 +26,7 @@ _KILLED_BY_OTHERS = (
 )
 
 
-def was_ended(status: JobStatus) -> bool:
+def was_ended_by_others(status: JobStatus) -> bool:
     """Whether somebody ended the job; who, and why, only the scheduler knows.
 
     It signals all processes of a job, and the program may have ended before its supervisor heard of it.
@@ -35,15 +35,15 @@ def was_ended(status: JobStatus) -> bool:
     return status.reason is EndReason.CANCELLED or by_signal
 
 
-def merged(status: JobStatus, seen: Seen) -> JobStatus:
+def with_scheduler_reason(status: JobStatus, report: JobReport) -> JobStatus:
     """Return the end of a job that somebody ended, with the scheduler's reason for it."""
-    if seen.state is JobState.LOST:
-        return JobStatus(JobState.LOST, seen.reason, usage=status.usage, message=seen.message)
-    reason = status.reason if seen.reason in {None, EndReason.EXITED} else seen.reason
-    return replace(status, reason=reason, message=seen.message or status.message)
+    if report.state is JobState.LOST:
+        return JobStatus(JobState.LOST, report.reason, usage=status.usage, message=report.message)
+    reason = status.reason if report.reason in {None, EndReason.EXITED} else report.reason
+    return replace(status, reason=reason, message=report.message or status.message)
 
 
-def after_suspension(status: JobStatus) -> JobStatus:
+def status_after_suspension(status: JobStatus) -> JobStatus:
     """Return the end of a job that was suspended meanwhile: its clock went on, so that it measured nothing."""
     if status.state is not JobState.ENDED or status.reason not in {EndReason.EXITED, EndReason.TIMED_OUT}:
         return status
@@ -52,25 +52,27 @@ def after_suspension(status: JobStatus) -> JobStatus:
     )
 
 
-def without_status(seen: Seen, folder: Path) -> JobStatus:
+def status_without_file(report: JobReport, folder: Path) -> JobStatus:
     """Return the end of a job whose supervisor wrote nothing: it was killed, or did not even start."""
-    if seen.reason is EndReason.EXITED and seen.exit_code in _KILLED and not seen.message:
+    if report.reason is EndReason.EXITED and report.exit_code in _KILLED and not report.message:
         return JobStatus(JobState.LOST, message=_KILLED_BY_OTHERS)
-    if seen.state is JobState.LOST or seen.reason in WITHOUT_STATUS or seen.exit_code not in {0, None}:
-        return JobStatus(seen.state, seen.reason, seen.exit_code, message=seen.message)
-    return JobStatus(JobState.ENDED, EndReason.NOT_STARTED, message=f"the job script ended early: {_log(folder)}")
+    if report.state is JobState.LOST or report.reason in WITHOUT_STATUS or report.exit_code not in {0, None}:
+        return JobStatus(report.state, report.reason, report.exit_code, message=report.message)
+    return JobStatus(JobState.ENDED, EndReason.NOT_STARTED, message=f"the job script ended early: {_queue_log(folder)}")
 
 
-def forgotten(number: str, folder: Path) -> JobStatus:
+def status_of_forgotten(number: str, folder: Path) -> JobStatus:
     """Return the end of a job that left no status, and that the scheduler has forgotten."""
     # Not claimed: what is in its log was said before the program was to start.
-    if not (folder / CLAIM_FILE).exists() and _said(folder / QUEUE_LOG):
-        return JobStatus(JobState.ENDED, EndReason.NOT_STARTED, message=f"the job script ended early: {_log(folder)}")
+    if not (folder / CLAIM_FILE).exists() and _log_excerpt(folder / QUEUE_LOG):
+        return JobStatus(
+            JobState.ENDED, EndReason.NOT_STARTED, message=f"the job script ended early: {_queue_log(folder)}"
+        )
     message = f"the scheduler knows nothing of job {number}, and it left no status in {folder}"
     return JobStatus(JobState.LOST, message=message)
 
 
-def _said(log: Path) -> str:
+def _log_excerpt(log: Path) -> str:
     """Return what a log says of an error, else its last words.
 
     A module command gives advice after its error, in more lines than a message holds.
@@ -84,9 +86,9 @@ def _said(log: Path) -> str:
     return ""
 
 
-def _log(folder: Path) -> str:
+def _queue_log(folder: Path) -> str:
     """Return the last words of the job's shell; of the scheduler, if there was no shell."""
     for name in (QUEUE_LOG, SCHEDULER_LOG):
-        if said := _said(folder / name):
+        if said := _log_excerpt(folder / name):
             return said
     return f"nothing was said in {QUEUE_LOG} and {SCHEDULER_LOG} in {folder}"

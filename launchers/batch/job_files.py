@@ -85,14 +85,14 @@ def write_job(  # noqa: PLR0913, PLR0917  what a job is
         raise LaunchError(msg) from error
 
 
-def claimed_by(folder: Path) -> str | None:
+def read_claim(folder: Path) -> str | None:
     """Return the number of the job that runs in a folder, or did; None if there is none, or it is not known."""
     with suppress(OSError):
         return (folder / CLAIM_FILE).read_text(encoding="utf-8", errors="replace").strip() or None
     return None
 
 
-def answered(folder: Path) -> str:
+def read_answer(folder: Path) -> str:
     """Return what was answered to the last submission of a folder's job; nothing if there was none, or no answer."""
     with suppress(OSError):
         return (folder / ANSWER_FILE).read_text(encoding="utf-8", errors="replace")

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from launchers.batch_systems.base import Seen
+from launchers.batch_systems.base import JobReport
 from launchers.job import JobStatus
 
 
@@ -18,7 +18,7 @@ class KnownJob:
 
     number: str
     folder: Path
-    seen: Seen | None = None
+    report: JobReport | None = None
     gone_since: float | None = None
     gone_until: float = 0.0
     deleted_at: float | None = None
@@ -30,7 +30,7 @@ class KnownJob:
     is_metered: bool = False
 
 
-def known_job(job_id: str, scheduler: str) -> KnownJob:
+def parse_job_id(job_id: str, scheduler: str) -> KnownJob:
     """Return what the id of a scheduler's job says of it.
 
     Raises:

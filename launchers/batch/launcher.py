@@ -16,37 +16,52 @@ from typing import Self
 
 from launchers import card, node
 from launchers.base import LaunchError
-from launchers.batch.commands import Answer, BoundedCommands, Commands, in_parts, late_answer, run_command
-from launchers.batch.ends import WITHOUT_STATUS, after_suspension, forgotten, merged, was_ended, without_status
-from launchers.batch.energy import Energies
-from launchers.batch.job_files import ANSWER_FILE, SCRIPT_FILE, SUBMIT_FILE, claimed_by, write_job
-from launchers.batch.known_job import KnownJob, known_job
-from launchers.batch.refusals import QueueFullError, refusal
-from launchers.batch_systems.base import QUEUE_LOG, Request, Scheduler, Seen, is_only_of, request, script
-from launchers.environment import carried, job_environment
+from launchers.batch.commands import Answer, BoundedCommands, Commands, read_late_answer, run_command, split_ids
+from launchers.batch.ends import (
+    WITHOUT_STATUS,
+    status_after_suspension,
+    status_of_forgotten,
+    status_without_file,
+    was_ended_by_others,
+    with_scheduler_reason,
+)
+from launchers.batch.energy import EnergyAccounting
+from launchers.batch.job_files import ANSWER_FILE, SCRIPT_FILE, SUBMIT_FILE, read_claim, write_job
+from launchers.batch.known_job import KnownJob, parse_job_id
+from launchers.batch.refusals import QueueFullError, submission_error
+from launchers.batch_systems.base import (
+    QUEUE_LOG,
+    JobReport,
+    Request,
+    Scheduler,
+    every_line_matches,
+    job_script,
+    make_request,
+)
+from launchers.environment import batch_job_variables, job_environment
 from launchers.job import OUTPUT_LIMIT_BYTES, STDOUT, EndReason, Job, JobState, JobStatus, Place
 from launchers.mpi import CannotStartRanksError, mpi_environment, notes
 from launchers.mpi_command import mpi_argv
-from launchers.placement import placed, shares_nodes
-from launchers.secret import filled
-from launchers.sequence import whole_command
+from launchers.placement import place_job, shares_nodes
+from launchers.secret import fill_masked
+from launchers.sequence import prepare_command
 from launchers.shell_lines import shell_lines
 from launchers.site import Site
-from launchers.software.software import started_by
-from launchers.status import listed_status, read_status
+from launchers.software.software import flavour_for
+from launchers.status import read_shared_status, read_status
 
 _GRACE_S = 3.0
 # Shared file systems show a file that another machine wrote only after a while.
 _PATIENCE_S = 180.0
 _LONGEST_PAUSE_S = 600.0
-_CANCEL_PATIENCE_S, _SAY_AGAIN_S = 120.0, 15.0
+_CANCEL_PATIENCE_S, _REPEAT_CANCEL_S = 120.0, 15.0
 _PAUSE_S, _PAUSE_S_A_JOB = 0.05, 0.001
 _MISSING = 127
 # The first ones in the queue tell what the others wait for.
 _ASKED = 50
-_OF_ITS_OWN = "TOKEN"
+_PREVIEW_MARK = "TOKEN"
 _IN_QUEUE = frozenset({JobState.QUEUED, JobState.RUNNING})
-_flavour = partial(started_by, on_site=True)
+_node_flavour = partial(flavour_for, on_site=True)
 
 
 class BatchLauncher:
@@ -70,17 +85,17 @@ class BatchLauncher:
         self.flavour = site.mpi
         self._scheduler = scheduler
         self._commands = BoundedCommands(commands or partial(run_command, variables=scheduler.variables), clock)
-        self.hosts = SchedulerHosts(scheduler, site, self._commands)
+        self.hosts = SchedulerHostChoice(scheduler, site, self._commands)
         self._clock = clock
         self._patience_s = patience_s
         self._jobs: dict[str, KnownJob] = {}
-        self._energies = Energies(scheduler.energy if site.energy else None, self._commands, clock)
+        self._energy = EnergyAccounting(scheduler.energy if site.energy else None, self._commands, clock)
         self._pause_s = site.poll_s
         self._unanswered: set[Path] = set()
         # What is still to be ended, since the scheduler did not take it.
         self._to_end: dict[str, None] = {}
-        self._ask_at = self._end_again_at = clock()
-        self._asking_trouble, self._ending_trouble = "", Answer(0)
+        self._query_at = self._repeat_end_at = clock()
+        self._query_trouble, self._ending_trouble = "", Answer(0)
 
     @property
     def queue(self) -> Self:
@@ -90,7 +105,7 @@ class BatchLauncher:
     @property
     def trouble(self) -> str:
         """Why the scheduler cannot be asked at present, or ends no jobs; empty while it answers."""
-        return self._asking_trouble or (self._ending_trouble.complaint if self._to_end else "")
+        return self._query_trouble or (self._ending_trouble.complaint if self._to_end else "")
 
     def submit(self, job: Job) -> str:
         """Submit `job`.
@@ -99,19 +114,19 @@ class BatchLauncher:
             QueueFullError: the scheduler will take it later, or a smaller one (`NoRoomError`).
             LaunchError: it refuses the job, for good (`RefusedError`) or not, or the job's folder cannot be used.
         """
-        job, folder = placed(job, self.site), job.folder.absolute()
-        number = claimed_by(folder) if folder in self._unanswered else None
+        job, folder = place_job(job, self.site), job.folder.absolute()
+        number = read_claim(folder) if folder in self._unanswered else None
         if number is not None:
             # It was accepted before, and nobody could tell.
             self._unanswered.discard(folder)
             return self._id(number, folder)
         token = secrets.token_hex(8)
-        identity = {"token": token, **self._scheduler.names_in_jobs}
+        identity = {"token": token, **self._scheduler.job_variables}
         files = self._files(job, token)
-        argv = self._whole(job)
+        argv = self._full_command(job)
         # Of parts there is one file, which says how each is started.
-        confined = argv if job.parts else self._whole(job, confined=True)
-        write_job(job, (argv, confined), job_environment({}, self._added(job)), _GRACE_S, identity, files)
+        confined = argv if job.parts else self._full_command(job, confined=True)
+        write_job(job, (argv, confined), job_environment({}, self._job_variables(job)), _GRACE_S, identity, files)
         argv = self._scheduler.submit(folder / list(files)[-1])
         text = folder / SCRIPT_FILE if self._scheduler.reads_input else None
         answer = self._commands(argv, folder, folder / ANSWER_FILE, text)
@@ -119,14 +134,16 @@ class BatchLauncher:
         number = self._scheduler.job_id(answer.stdout) if answer.code in {0, 124} else None
         if number is None:
             msg = f"{argv[0]} does not take the job: {answer.complaint}"
-            error = QueueFullError(msg) if answer.unheard else refusal(self._scheduler, msg, answer.complaint)
+            error = (
+                QueueFullError(msg) if answer.is_unknown else submission_error(self._scheduler, msg, answer.complaint)
+            )
             if isinstance(error, QueueFullError):
                 self._unanswered.add(folder)
             raise error
         self._unanswered.discard(folder)
         return self._id(number, folder)
 
-    def submitted(self, folder: Path) -> str | None:
+    def find_submitted(self, folder: Path) -> str | None:
         """Return the id of the job that was last submitted in a run's folder; None if none was.
 
         This is for a submission whose process was killed before it could tell the id to anybody. One that still goes
@@ -134,18 +151,20 @@ class BatchLauncher:
         """
         number = None
         with suppress(OSError):
-            number = self._scheduler.job_id(late_answer(folder / ANSWER_FILE))
-        number = number or claimed_by(folder)
+            number = self._scheduler.job_id(read_late_answer(folder / ANSWER_FILE))
+        number = number or read_claim(folder)
         return None if number is None else self._id(number, folder.absolute())
 
     def poll(self, ids: Sequence[str]) -> Mapping[str, JobStatus]:
         """Return the status of every id; the scheduler is asked once for all of them, and not too often."""
-        written = {job_id: self._written(job_id) for job_id in ids}
-        if self._to_end and self._clock() >= self._end_again_at:
+        written = {job_id: self._read_end(job_id) for job_id in ids}
+        if self._to_end and self._clock() >= self._repeat_end_at:
             self.end(list(self._to_end))
-        self._ask([job_id for job_id in ids if self._known(job_id).ended is None])
-        judged = {job_id: self._known(job_id).ended or self._judged(job_id, own) for job_id, own in written.items()}
-        return self._energies.added(self._jobs, judged)
+        self._query_scheduler([job_id for job_id in ids if self._known(job_id).ended is None])
+        judged = {
+            job_id: self._known(job_id).ended or self._decide_status(job_id, own) for job_id, own in written.items()
+        }
+        return self._energy.add_to(self._jobs, judged)
 
     def forget(self, ids: Iterable[str]) -> None:
         """Forget jobs that nobody will ask for again."""
@@ -161,14 +180,14 @@ class BatchLauncher:
             self._to_end.pop(job_id, None)
         for job_id in wanted:
             self._known(job_id).cancelled = True
-        for some in in_parts(wanted):
+        for some in split_ids(wanted):
             answer = self._commands(self._scheduler.cancel([self._known(job_id).number for job_id in some]))
-            if not self._is_taken(answer):
+            if not self._is_accepted(answer):
                 self._to_end.update(dict.fromkeys(some))
                 self._ending_trouble = answer
         if wanted:
-            self._ask_at = self._clock()
-            self._end_again_at = self._ask_at + _SAY_AGAIN_S
+            self._query_at = self._clock()
+            self._repeat_end_at = self._query_at + _REPEAT_CANCEL_S
 
     def cancel(self, job_id: str) -> None:
         """End a job, and return when it has ended.
@@ -188,7 +207,7 @@ class BatchLauncher:
         A scheduler that does not answer is given up after `away_s`.
         """
         begun_at = self._clock()
-        say_again_at = self._clock() + _SAY_AGAIN_S
+        repeat_at = self._clock() + _REPEAT_CANCEL_S
         while True:
             statuses = self.poll(ids)
             left = [job_id for job_id, status in statuses.items() if status.state in _IN_QUEUE]
@@ -198,9 +217,9 @@ class BatchLauncher:
             if not left or missing or now - begun_at >= patience_s:
                 return statuses
             # The scheduler may have been away the first time.
-            self.end([job_id for job_id in left if now >= say_again_at or not self._known(job_id).cancelled])
-            say_again_at = now + _SAY_AGAIN_S if now >= say_again_at else say_again_at
-            self._ask_at = min(self._ask_at, now + 10 * _PAUSE_S)
+            self.end([job_id for job_id in left if now >= repeat_at or not self._known(job_id).cancelled])
+            repeat_at = now + _REPEAT_CANCEL_S if now >= repeat_at else repeat_at
+            self._query_at = min(self._query_at, now + 10 * _PAUSE_S)
             time.sleep(max(_PAUSE_S, _PAUSE_S_A_JOB * len(left)))
 
     def command(self, job: Job) -> list[str]:
@@ -209,7 +228,7 @@ class BatchLauncher:
         Raises:
             LaunchError: there is none, or what starts ranks at this site cannot start them so.
         """
-        there = placed(job, self.site)
+        there = place_job(job, self.site)
         return self._command(there, shares=shares_nodes(there, self.site))
 
     def _command(self, job: Job, *, shares: bool) -> list[str]:
@@ -217,24 +236,24 @@ class BatchLauncher:
             msg = f"{job.name} has no command"
             raise LaunchError(msg)
         try:
-            return mpi_argv(_flavour(job.software, self.flavour), placed(job, self.site), shares_nodes=shares)
+            return mpi_argv(_node_flavour(job.software, self.flavour), place_job(job, self.site), shares_nodes=shares)
         except CannotStartRanksError as error:
             raise LaunchError(str(error)) from error
 
-    def script(self, job: Job, token: str = _OF_ITS_OWN) -> str:
+    def script(self, job: Job, token: str = _PREVIEW_MARK) -> str:
         """Return the job script of `job`; each submission has a token of its own."""
         head = self._scheduler.head(self._request(job), self.site)
         folder = job.folder.absolute()
         command = [self.site.python, "-I", node.__file__, os.fspath(folder), token]
         # The node does not know the modules that are loaded here, and could not unload them.
-        caller = job.software.changes.applied(os.environ) if job.software else os.environ
-        brought = {} if self.site.modules else carried(caller)
+        caller = job.software.changes.apply_to(os.environ) if job.software else os.environ
+        brought = {} if self.site.modules else batch_job_variables(caller)
         software = job.software.script if job.software else ()
-        return script(head, folder / QUEUE_LOG, brought, self.site, software, command)
+        return job_script(head, folder / QUEUE_LOG, brought, self.site, software, command)
 
-    def shown(self, job: Job) -> str:
+    def preview(self, job: Job) -> str:
         """Return what would be submitted, and what it runs, as lines for a person."""
-        lines = shell_lines(job, self.command, self._added)
+        lines = shell_lines(job, self.command, self._job_variables)
         return f"{''.join(self._files(job).values())}# runs: {' && '.join(lines)}"
 
     def notes(self, *, ranks: bool) -> tuple[str, ...]:
@@ -250,7 +269,7 @@ class BatchLauncher:
             )
         return tuple(said)
 
-    def _files(self, job: Job, token: str = _OF_ITS_OWN) -> dict[str, str]:
+    def _files(self, job: Job, token: str = _PREVIEW_MARK) -> dict[str, str]:
         """Return what a job is submitted with, by the files' names: the last is the one that is submitted."""
         files = {SCRIPT_FILE: self.script(job, token)}
         if self._scheduler.submit_file is not None:
@@ -259,149 +278,153 @@ class BatchLauncher:
         return files
 
     def _request(self, job: Job) -> Request:
-        return request(replace(job, name=f"{self._prefix}-{job.name}") if self._prefix else job, self.site)
+        return make_request(replace(job, name=f"{self._prefix}-{job.name}") if self._prefix else job, self.site)
 
-    def _whole(self, job: Job, *, confined: bool = False) -> list[str]:
+    def _full_command(self, job: Job, *, confined: bool = False) -> list[str]:
         """Return what the node runs: as a job that shares it, or as one that is `confined` to cores of its own."""
         limits, python = (_GRACE_S, OUTPUT_LIMIT_BYTES), [self.site.python, "-I", "-S"]
-        shares = not confined and shares_nodes(placed(job, self.site), self.site)
-        return whole_command(job, partial(self._command, shares=shares), self._added, limits, python)
+        shares = not confined and shares_nodes(place_job(job, self.site), self.site)
+        return prepare_command(job, partial(self._command, shares=shares), self._job_variables, limits, python)
 
-    def _added(self, job: Job) -> dict[str, str]:
-        start = None if job.mpi is None else _flavour(job.software, self.flavour)
+    def _job_variables(self, job: Job) -> dict[str, str]:
+        start = None if job.mpi is None else _node_flavour(job.software, self.flavour)
         added = {} if start is None else mpi_environment(start, user_id=os.geteuid())
-        return added | card.visible(job.resources.cards, job.resources.gpus) | filled(job.environment, os.environ)
+        return (
+            added
+            | card.visibility_variables(job.resources.cards, job.resources.gpus)
+            | fill_masked(job.environment, os.environ)
+        )
 
     def _id(self, number: str, folder: Path) -> str:
         return f"{self._scheduler.name}:{number}:{folder}"
 
     def _known(self, job_id: str) -> KnownJob:
         if job_id not in self._jobs:
-            self._jobs[job_id] = known_job(job_id, self._scheduler.name)
+            self._jobs[job_id] = parse_job_id(job_id, self._scheduler.name)
         return self._jobs[job_id]
 
-    def _written(self, job_id: str) -> JobStatus | None:
+    def _read_end(self, job_id: str) -> JobStatus | None:
         """Return what a job's own files say of its end, and take note of it if that is all there is to know."""
         known = self._known(job_id)
         if known.ended is not None:
             return known.ended
         status = read_status(known.folder)
-        if status is not None and not was_ended(status):
+        if status is not None and not was_ended_by_others(status):
             self._settle(known, status)
         elif status is not None and known.cancelled:
             known.ended = replace(status, reason=EndReason.CANCELLED)
         return status
 
     def _has_not_ended(self, job_id: str) -> bool:
-        self._written(job_id)
+        self._read_end(job_id)
         return self._known(job_id).ended is None
 
-    def _ask(self, ids: Sequence[str]) -> None:
+    def _query_scheduler(self, ids: Sequence[str]) -> None:
         now = self._clock()
-        if not ids or now < self._ask_at:
+        if not ids or now < self._query_at:
             return
         complaint = ""
-        for some in in_parts(ids):
-            states, said = self._told([self._known(job_id).number for job_id in some])
+        for some in split_ids(ids):
+            states, said = self._query_states([self._known(job_id).number for job_id in some])
             if states is None:
                 complaint = said
                 continue
             for job_id in some:
-                self._heard(job_id, states.get(self._known(job_id).number), now)
-        self._asking_trouble = complaint
+                self._note_report(job_id, states.get(self._known(job_id).number), now)
+        self._query_trouble = complaint
         if complaint:
             # A fast pace is for a scheduler that answers.
             self._pause_s = min(2 * max(self._pause_s, 1.0), max(_LONGEST_PAUSE_S, self.site.poll_s))
         else:
             self._pause_s = self.site.poll_s
-        self._ask_at = now + self._pause_s
+        self._query_at = now + self._pause_s
 
-    def _told(self, numbers: Sequence[str]) -> tuple[Mapping[str, Seen] | None, str]:
+    def _query_states(self, numbers: Sequence[str]) -> tuple[Mapping[str, JobReport] | None, str]:
         """Return what the scheduler tells of jobs, None if it does not; and what it complains of."""
         answer = self._commands(self._scheduler.status(numbers))
         states = self._scheduler.states(answer.stdout, answer.stderr, answer.code)
-        simpler = self._scheduler.simpler(answer.complaint) if states is None else None
+        simpler = self._scheduler.fallback(answer.complaint) if states is None else None
         if simpler is not None:
             self._scheduler = simpler
-            return self._told(numbers)
-        return _with_reasons(self._scheduler, self._commands, states, list(numbers)), answer.complaint
+            return self._query_states(numbers)
+        return _add_reasons(self._scheduler, self._commands, states, list(numbers)), answer.complaint
 
-    def _heard(self, job_id: str, seen: Seen | None, now: float) -> None:
+    def _note_report(self, job_id: str, report: JobReport | None, now: float) -> None:
         known = self._known(job_id)
-        if seen is not None:
-            known.seen = seen
-            known.suspended = known.suspended or seen.suspended
-        is_over = seen is None or seen.state in {JobState.ENDED, JobState.LOST}
+        if report is not None:
+            known.report = report
+            known.suspended = known.suspended or report.suspended
+        is_over = report is None or report.state in {JobState.ENDED, JobState.LOST}
         if not is_over:
             known.gone_since = None
         else:
             known.gone_since = now if known.gone_since is None else known.gone_since
             known.gone_until = now
 
-    def _judged(self, job_id: str, status: JobStatus | None) -> JobStatus:
+    def _decide_status(self, job_id: str, status: JobStatus | None) -> JobStatus:
         """Return the status of a job whose files do not say all; `status` is what its own file says."""
         known = self._known(job_id)
-        folder, seen = known.folder, known.seen
+        folder, report = known.folder, known.report
         if known.gone_since is None:
             known.started = known.started or status is not None or (folder / STDOUT).exists()
-            if known.started or seen is None:
+            if known.started or report is None:
                 return JobStatus(JobState.RUNNING if known.started else JobState.QUEUED)
-            return JobStatus(JobState.QUEUED, message=seen.message, hopeless=seen.hopeless)
+            return JobStatus(JobState.QUEUED, message=report.message, never_starts=report.never_starts)
         # It may have ended after its files were looked at, and before the scheduler was asked.
-        status = status or listed_status(folder)
-        over = seen is not None and seen.state in {JobState.ENDED, JobState.LOST}
+        status = status or read_shared_status(folder)
+        over = report is not None and report.state in {JobState.ENDED, JobState.LOST}
         if status is not None:
-            self._settle(known, merged(status, seen) if over and seen is not None else status)
-        elif self._goes_on_in_another(known):
+            self._settle(known, with_scheduler_reason(status, report) if over and report is not None else status)
+        elif self._follow_claiming_job(known):
             pass
-        elif over and seen is not None and (seen.reason in WITHOUT_STATUS or self._waited(known)):
-            self._settle(known, without_status(replace(seen, message="") if known.cancelled else seen, folder))
+        elif over and report is not None and (report.reason in WITHOUT_STATUS or self._has_waited(known)):
+            self._settle(known, status_without_file(replace(report, message="") if known.cancelled else report, folder))
         elif known.cancelled and (self._is_forgotten(known) or not (folder / STDOUT).exists()):
             known.ended = JobStatus(JobState.ENDED, EndReason.CANCELLED)
-        elif self._is_forgotten(known) and self._is_deleted(known):
-            known.ended = forgotten(known.number, folder)
+        elif self._is_forgotten(known) and self._delete_and_confirm(known):
+            known.ended = status_of_forgotten(known.number, folder)
         return known.ended or JobStatus(JobState.RUNNING)
 
-    def _goes_on_in_another(self, known: KnownJob) -> bool:
+    def _follow_claiming_job(self, known: KnownJob) -> bool:
         """Whether another job of the same submission has the folder: that one is followed from now on."""
-        owner = claimed_by(known.folder)
+        owner = read_claim(known.folder)
         # Servers have names of several forms.
         if owner is None or owner.partition(".")[0] == known.number.partition(".")[0]:
             return False
-        known.number, known.seen, known.gone_since, known.started = owner, None, None, True
+        known.number, known.report, known.gone_since, known.started = owner, None, None, True
         if known.cancelled:
             self._commands(self._scheduler.cancel([owner]))
-        self._ask_at = min(self._ask_at, self._clock() + self.site.poll_s)
+        self._query_at = min(self._query_at, self._clock() + self.site.poll_s)
         return True
 
     def _settle(self, known: KnownJob, status: JobStatus) -> None:
-        known.ended = after_suspension(status) if known.suspended else status
+        known.ended = status_after_suspension(status) if known.suspended else status
         if known.deleted_at is not None and status.reason is EndReason.CANCELLED and not known.cancelled:
-            known.ended = forgotten(known.number, known.folder)
+            known.ended = status_of_forgotten(known.number, known.folder)
 
-    def _waited(self, known: KnownJob) -> bool:
-        """Whether a status file that was written on another machine would be seen here by now."""
+    def _has_waited(self, known: KnownJob) -> bool:
+        """Whether a status file that was written on another machine would be report here by now."""
         return known.gone_since is not None and self._clock() - known.gone_since >= self._patience_s
 
     def _is_forgotten(self, known: KnownJob) -> bool:
         """Whether the scheduler has said twice, with that time between, that it knows nothing of a job."""
         return known.gone_since is not None and known.gone_until - known.gone_since >= self._patience_s
 
-    def _is_deleted(self, known: KnownJob) -> bool:
+    def _delete_and_confirm(self, known: KnownJob) -> bool:
         """Delete a job that is given up; tell whether the scheduler has said since then that it knows nothing of it."""
         if known.deleted_at is not None:
             return known.gone_until > known.deleted_at
-        if self._is_taken(self._commands(self._scheduler.cancel([known.number]))):
-            known.deleted_at = self._ask_at = self._clock()
+        if self._is_accepted(self._commands(self._scheduler.cancel([known.number]))):
+            known.deleted_at = self._query_at = self._clock()
         return False
 
-    def _is_taken(self, answer: Answer) -> bool:
+    def _is_accepted(self, answer: Answer) -> bool:
         # There may be nothing to end.
-        return answer.code == 0 or is_only_of(self._scheduler.nothing_to_end, answer.stderr or answer.stdout)
+        return answer.code == 0 or every_line_matches(self._scheduler.nothing_to_end, answer.stderr or answer.stdout)
 
 
 @dataclass(frozen=True)
-class SchedulerHosts:
+class SchedulerHostChoice:
     """How jobs of a scheduler are told on which host to start, which `commands` reach."""
 
     scheduler: Scheduler
@@ -411,9 +434,9 @@ class SchedulerHosts:
     @property
     def is_free(self) -> bool:
         """Whether a job can be told its host."""
-        return self.scheduler.places(self.site)
+        return self.scheduler.can_place(self.site)
 
-    def another(self, cores: int, known: Collection[str]) -> Place | None:
+    def find_other(self, cores: int, known: Collection[str]) -> Place | None:
         """Return where a job of so many cores starts on a host that is not `known`; None: there is no such host.
 
         It is told which hosts to avoid, or the scheduler is asked for one that could start it.
@@ -427,9 +450,9 @@ class SchedulerHosts:
         return next((Place(host) for host in able if host.partition(".")[0] not in short), None)
 
 
-def _with_reasons(
-    scheduler: Scheduler, ask: Callable[[list[str]], Answer], states: Mapping[str, Seen] | None, mine: list[str]
-) -> Mapping[str, Seen] | None:
+def _add_reasons(
+    scheduler: Scheduler, ask: Callable[[list[str]], Answer], states: Mapping[str, JobReport] | None, mine: list[str]
+) -> Mapping[str, JobReport] | None:
     """Return the states of jobs with why those of `mine` wait that are queued, as far as the scheduler says it."""
     question = scheduler.reasons
     if question is None or states is None:
@@ -438,8 +461,11 @@ def _with_reasons(
     if not queued:
         return states
     reasons = question.read(ask(question.command(queued[:_ASKED])).stdout)
-    return {**states, **{number: _because(states[number], reasons[number]) for number in queued if number in reasons}}
+    return {
+        **states,
+        **{number: _with_reason(states[number], reasons[number]) for number in queued if number in reasons},
+    }
 
 
-def _because(seen: Seen, reason: str) -> Seen:
-    return replace(seen, message=f"{seen.message}: {reason}" if seen.message else reason)
+def _with_reason(report: JobReport, reason: str) -> JobReport:
+    return replace(report, message=f"{report.message}: {reason}" if report.message else reason)

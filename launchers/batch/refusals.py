@@ -23,9 +23,9 @@ class RefusedError(LaunchError):
         self.all_jobs = all_jobs
 
 
-def refusal(scheduler: Scheduler, message: str, complaint: str) -> LaunchError:
+def submission_error(scheduler: Scheduler, message: str, complaint: str) -> LaunchError:
     """Return the error with `message` for what a scheduler complained of when it took no job."""
-    match scheduler.refuses(complaint):
+    match scheduler.refusal(complaint):
         case Refusal.NO_ROOM:
             return NoRoomError(message)
         case Refusal.TOO_LARGE:

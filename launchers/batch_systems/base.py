@@ -11,7 +11,7 @@ from pathlib import Path
 
 from launchers.batch_systems.numbers import hours_text
 from launchers.job import EndReason, Job, JobState, Place
-from launchers.placement import placed
+from launchers.placement import place_job
 from launchers.site import Site
 
 QUEUE_LOG = ".autotune-queue.log"
@@ -56,7 +56,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Seen:
+class JobReport:
     """What a scheduler says of a job.
 
     `reason` and `exit_code` are those of an ended one, where it says them; a job that was taken away for another one,
@@ -69,7 +69,7 @@ class Seen:
     exit_code: int | None = None
     message: str = ""
     suspended: bool = False
-    hopeless: bool = False
+    never_starts: bool = False
 
 
 class Refusal(Enum):
@@ -93,18 +93,18 @@ def _none(_complaint: str) -> None:
     return None
 
 
-def _nowhere(_site: Site) -> bool:
+def _cannot_place(_site: Site) -> bool:
     return False
 
 
-def is_only_of(pattern: re.Pattern[str], complaint: str) -> bool:
+def every_line_matches(pattern: re.Pattern[str], complaint: str) -> bool:
     """Whether every line of a complaint matches, and there is one: then nothing else is the matter."""
     lines = [line for line in complaint.splitlines() if line.strip()]
     return bool(lines) and all(pattern.search(line) for line in lines)
 
 
 @dataclass(frozen=True)
-class ReasonsQuestion:
+class ReasonsQuery:
     """How a scheduler is asked why jobs wait, by their numbers, and what its answer says of each, by the number."""
 
     command: Callable[[Sequence[str]], list[str]]
@@ -112,7 +112,7 @@ class ReasonsQuestion:
 
 
 @dataclass(frozen=True)
-class EnergyQuestion:
+class EnergyQuery:
     """How a scheduler is asked what ended jobs took, by their numbers, and what its answer says: joules by the number.
 
     A job of which nothing was counted is not in it.
@@ -123,7 +123,7 @@ class EnergyQuestion:
 
 
 @dataclass(frozen=True)
-class HostsQuestion:
+class HostsQuery:
     """How a scheduler is asked which hosts could start a job now: of so many cores, in a site's queue."""
 
     command: Sequence[str]
@@ -139,13 +139,13 @@ class Scheduler:
     once, `states` reads its answer, whatever its exit code: jobs that it does not mention are gone from the queue.
     `None` is no answer: the scheduler could not be reached. `cancel` ends jobs; a line of its complaints that matches
     `nothing_to_end` is about a job that is over already. `can_wait` tells by the message of a refused submission
-    whether the same will be taken later: a limit of the queue, a scheduler that is busy or shut down. `refuses` goes
+    whether the same will be taken later: a limit of the queue, a scheduler that is busy or shut down. `refusal` goes
     first, and tells of refusals that do not change, or not for a job of that size.
 
     A job finds its number in the environment variable `number_variable`, and the commands need of their caller's
     environment the `variables`.
 
-    With `reads_input` the submitting command reads the script from its standard input. `simpler` gives the scheduler to
+    With `reads_input` the submitting command reads the script from its standard input. `fallback` gives the scheduler to
     go on with when this one complains so of `status`: some servers cannot be asked for all that others can. `reasons`
     asks why jobs wait, where `states` does not tell; `energy` asks what they took, at sites whose accounting counts it.
 
@@ -153,7 +153,7 @@ class Scheduler:
     HTCondor does. `submit_file` is the text of that file, made from the same two values as `head` and from the script's
     path; the file lies beside the script, and `submit` is given its path instead of the script's.
 
-    `places` says whether `head` heeds the place of a request at a site. Where a job can be told its host, but not which
+    `can_place` says whether `head` heeds the place of a request at a site. Where a job can be told its host, but not which
     hosts to avoid, `hosts` asks which there are. A job finds what the scheduler calls its first host in the environment
     variable `host_variable`: as the first word there, or in the file that it names; without one it is the name that the
     host has.
@@ -164,24 +164,24 @@ class Scheduler:
     submit: Callable[[Path], list[str]]
     job_id: Callable[[str], str | None]
     status: Callable[[Sequence[str]], list[str]]
-    states: Callable[[str, str, int], Mapping[str, Seen] | None]
+    states: Callable[[str, str, int], Mapping[str, JobReport] | None]
     cancel: Callable[[Sequence[str]], list[str]]
     can_wait: Callable[[str], bool]
     nothing_to_end: re.Pattern[str]
     number_variable: str
     variables: tuple[str, ...] = ()
     reads_input: bool = False
-    simpler: Callable[[str], "Scheduler | None"] = _none
-    refuses: Callable[[str], Refusal | None] = _none
-    reasons: ReasonsQuestion | None = None
-    energy: EnergyQuestion | None = None
+    fallback: Callable[[str], "Scheduler | None"] = _none
+    refusal: Callable[[str], Refusal | None] = _none
+    reasons: ReasonsQuery | None = None
+    energy: EnergyQuery | None = None
     submit_file: Callable[[Request, Site, Path], str] | None = None
-    places: Callable[[Site], bool] = _nowhere
-    hosts: HostsQuestion | None = None
+    can_place: Callable[[Site], bool] = _cannot_place
+    hosts: HostsQuery | None = None
     host_variable: str = ""
 
     @property
-    def names_in_jobs(self) -> dict[str, str]:
+    def job_variables(self) -> dict[str, str]:
         """The variables in which a job finds its number and its host."""
         return {"number_variable": self.number_variable, "host_variable": self.host_variable}
 
@@ -200,12 +200,12 @@ def safe_name(name: str) -> str:
     return plain if plain[:1].isalpha() else f"job_{plain}"
 
 
-def request(job: Job, site: Site) -> Request:
+def make_request(job: Job, site: Site) -> Request:
     """Return what a job needs of the scheduler at a site.
 
     A job gets its share of a node's memory; its wall time is its own limit with a margin, the site's without one.
     """
-    job = placed(job, site)
+    job = place_job(job, site)
     ranks = job.ranks
     nodes = job.resources.nodes
     # Ranks that share cores are a matter between them and the cores. Without ranks each node has a share of the job.
@@ -230,7 +230,7 @@ def request(job: Job, site: Site) -> Request:
     )
 
 
-def script(  # noqa: PLR0913, PLR0917  the parts of a script
+def job_script(  # noqa: PLR0913, PLR0917  the parts of a script
     head: Sequence[str],
     log: Path,
     brought: Mapping[str, str],

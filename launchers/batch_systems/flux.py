@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from math import ceil
 from pathlib import Path
 
-from launchers.batch_systems.base import SCHEDULER_LOG, Request, Scheduler, Seen
+from launchers.batch_systems.base import SCHEDULER_LOG, JobReport, Request, Scheduler
 from launchers.batch_systems.system import Allocation, BatchSystem, ReadText, WinnerForm, WinnerRequest
 from launchers.job import EndReason, JobState, Place
 from launchers.site import Site
@@ -19,11 +19,13 @@ _FIELDS = _SEPARATOR.join(("{id.f58plain}", "{state}", "{result}", "{returncode}
 
 _WAITING = frozenset({"NEW", "DEPEND", "PRIORITY", "SCHED"})
 _SIGNALS = 128
-_ENDS: Mapping[str, Seen] = {
-    "CANCELED": Seen(JobState.ENDED, EndReason.CANCELLED, message="was cancelled with flux cancel, not by autotune"),
-    "TIMEOUT": Seen(JobState.ENDED, EndReason.TIMED_OUT, message="the time limit of its job was over"),
-    "node-failure": Seen(JobState.LOST, message="a node of its job failed"),
-    "lost-shell": Seen(JobState.LOST, message="a node of its job failed"),
+_ENDS: Mapping[str, JobReport] = {
+    "CANCELED": JobReport(
+        JobState.ENDED, EndReason.CANCELLED, message="was cancelled with flux cancel, not by autotune"
+    ),
+    "TIMEOUT": JobReport(JobState.ENDED, EndReason.TIMED_OUT, message="the time limit of its job was over"),
+    "node-failure": JobReport(JobState.LOST, message="a node of its job failed"),
+    "lost-shell": JobReport(JobState.LOST, message="a node of its job failed"),
 }
 # flux jobs ends well, too, when the state of a job could not be asked for; it says so then, and leaves the job out.
 _NO_ANSWER = re.compile(r"^(rpc: |flux-jobs: ERROR)", re.MULTILINE)
@@ -35,7 +37,7 @@ def head(request: Request, site: Site) -> list[str]:
     """Return the lines for flux-batch(1). A slot is what the job needs of a node."""
     options = [
         f"--job-name={request.name}",
-        *_charged(site),
+        *_site_options(site),
         f"--nodes={request.nodes}",
         f"--nslots={request.nodes}",
         f"--cores-per-slot={ceil(request.cores / request.nodes)}",
@@ -60,7 +62,7 @@ def winner_head(request: WinnerRequest) -> list[str]:
         *([f"--gpus-per-slot={ceil(request.gpus / request.nodes)}"] if request.gpus else []),
         f"--time-limit={request.walltime_s}s",
         *(["--exclusive"] if request.exclusive else []),
-        *([*_charged(site), *site.directives] if site else []),
+        *([*_site_options(site), *site.directives] if site else []),
     ]
     return [f"#flux: {option}" for option in options]
 
@@ -72,7 +74,7 @@ def _place(place: Place) -> list[str]:
     return [f"--requires=-host:{','.join(place.avoid)}"] if place.avoid else []
 
 
-def _charged(site: Site) -> list[str]:
+def _site_options(site: Site) -> list[str]:
     return [
         *([f"--bank={site.account}"] if site.account else []),
         *([f"--queue={site.queue}"] if site.queue else []),
@@ -95,7 +97,7 @@ def status(ids: Sequence[str]) -> list[str]:
     return ["flux", "jobs", "--no-header", f"--format={_FIELDS}", *ids]
 
 
-def states(answer: str, complaint: str, code: int) -> Mapping[str, Seen] | None:
+def states(answer: str, complaint: str, code: int) -> Mapping[str, JobReport] | None:
     """Read what flux jobs printed."""
     if code != 0 or _NO_ANSWER.search(complaint):
         return None
@@ -104,20 +106,20 @@ def states(answer: str, complaint: str, code: int) -> Mapping[str, Seen] | None:
         fields = [field.strip() for field in line.split(_SEPARATOR)]
         if len(fields) == 5:
             number, state, result, returned, trouble = fields
-            by_number[number] = _seen(state, result, returned, trouble)
+            by_number[number] = _parse_job(state, result, returned, trouble)
     return by_number
 
 
-def _seen(state: str, result: str, returned: str, trouble: str) -> Seen:
+def _parse_job(state: str, result: str, returned: str, trouble: str) -> JobReport:
     if state in _WAITING:
-        return Seen(JobState.QUEUED)
+        return JobReport(JobState.QUEUED)
     if state != "INACTIVE":
-        return Seen(JobState.RUNNING)
+        return JobReport(JobState.RUNNING)
     known = _ENDS.get(trouble) or _ENDS.get(result)
     if known is not None:
         return known
     code = int(returned) if re.fullmatch(r"-?\d+", returned) else None
-    return Seen(JobState.ENDED, EndReason.EXITED, _SIGNALS - code if code and code > _SIGNALS else code)
+    return JobReport(JobState.ENDED, EndReason.EXITED, _SIGNALS - code if code and code > _SIGNALS else code)
 
 
 def cancel(ids: Sequence[str]) -> list[str]:
@@ -139,12 +141,20 @@ def allocation(environment: Mapping[str, str], _read_text: ReadText) -> Allocati
 FLUX = BatchSystem(
     "Flux",
     Scheduler(
-        *("flux", head, submit, job_id, status, states, cancel, can_wait, _NOTHING_TO_END),
+        name="flux",
+        head=head,
+        submit=submit,
+        job_id=job_id,
+        status=status,
+        states=states,
+        cancel=cancel,
+        can_wait=can_wait,
+        nothing_to_end=_NOTHING_TO_END,
         number_variable="FLUX_JOB_ID",
         variables=("FLUX_URI", "FLUX_CONNECTOR_PATH"),
-        places=lambda site: not any(line.startswith("--requires") for line in site.directives),
+        can_place=lambda site: not any(line.startswith("--requires") for line in site.directives),
     ),
-    signs=("flux",),
+    marker_commands=("flux",),
     session_variable="FLUX_URI",
     allocation=allocation,
     winner=WinnerForm(winner_head, "$PWD", "flux batch"),

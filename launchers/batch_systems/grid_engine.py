@@ -10,12 +10,12 @@ from math import ceil
 from pathlib import Path
 
 from launchers.batch_systems import reserved
-from launchers.batch_systems.base import ReasonsQuestion, Request, Scheduler, Seen
+from launchers.batch_systems.base import JobReport, ReasonsQuery, Request, Scheduler
 from launchers.batch_systems.numbers import count_of
 from launchers.batch_systems.system import (
     Allocation,
     BatchSystem,
-    LimitsQuestion,
+    LimitsQuery,
     ReadText,
     WinnerForm,
     WinnerRequest,
@@ -25,7 +25,7 @@ from launchers.site import Site
 
 _PARALLEL_ENVIRONMENT = re.compile(r"-pe\s+(\S+)")
 _JOB = re.compile(r"<job_list\b.*?<JB_job_number>(\d+)</JB_job_number>.*?<state>(\w+)</state>", re.DOTALL)
-_FAULTY = Seen(JobState.QUEUED, message="could not be started (Eqw; `qmod -cj NUMBER` clears it)")
+_FAULTY = JobReport(JobState.QUEUED, message="could not be started (Eqw; `qmod -cj NUMBER` clears it)")
 # What `qstat -j` says of a job, and of the next one: a name and a value; more of the value stands below it.
 _DETAIL = re.compile(r"^(\w[^:\n]*?)(?: +\d+)?: *(.*(?:\n {4,}\S.*)*)", re.MULTILINE)
 # Of each place in a queue there is such a line; others say what that comes to.
@@ -76,13 +76,13 @@ def head(request: Request, site: Site) -> list[str]:
         "-r n",
         # SIGUSR2 before SIGKILL: the program may end in order, and its supervisor says how it ended.
         "-notify",
-        *of_site(site),
+        *site_options(site),
         *_place(request.place),
     ]
     return [f"#$ {option}" for option in options]
 
 
-def of_site(site: Site) -> list[str]:
+def site_options(site: Site) -> list[str]:
     """Return the options that are the same for every job at a site."""
     return [
         *([f"-P {site.account}"] if site.account else []),
@@ -132,9 +132,9 @@ def status(_ids: Sequence[str]) -> list[str]:
     return ["qstat", "-xml"]
 
 
-def states(answer: str, _complaint: str, code: int) -> Mapping[str, Seen] | None:
+def states(answer: str, _complaint: str, code: int) -> Mapping[str, JobReport] | None:
     """Read what qstat printed. It says nothing of jobs that have ended."""
-    return {number: _seen(letters) for number, letters in _JOB.findall(answer)} if code == 0 else None
+    return {number: _parse_job(letters) for number, letters in _JOB.findall(answer)} if code == 0 else None
 
 
 def why_waiting(ids: Sequence[str]) -> list[str]:
@@ -161,13 +161,13 @@ def reasons(answer: str) -> Mapping[str, str]:
     return said
 
 
-def _seen(letters: str) -> Seen:
+def _parse_job(letters: str) -> JobReport:
     """Read the letters of a state: qstat(1), "Full Format"."""
     if "E" in letters:
         return _FAULTY
     if "w" in letters:
-        return Seen(JobState.QUEUED, message="is held (qrls lets it go)" if "h" in letters else "")
-    return Seen(JobState.RUNNING, suspended=not set(letters).isdisjoint("sSTN"))
+        return JobReport(JobState.QUEUED, message="is held (qrls lets it go)" if "h" in letters else "")
+    return JobReport(JobState.RUNNING, suspended=not set(letters).isdisjoint("sSTN"))
 
 
 def cancel(ids: Sequence[str]) -> list[str]:
@@ -225,7 +225,7 @@ def winner_head(request: WinnerRequest) -> list[str]:
         *([f"-l h_vmem={ceil(request.nodes * memory_mib / slots)}M"] if memory_mib is not None else []),
         f"-l h_rt={request.walltime}",
         "-S /bin/bash",
-        *(of_site(request.site) if request.site else []),
+        *(site_options(request.site) if request.site else []),
     ]
     return [f"#$ {option}" for option in options]
 
@@ -233,17 +233,25 @@ def winner_head(request: WinnerRequest) -> list[str]:
 GRID_ENGINE = BatchSystem(
     "Grid Engine",
     Scheduler(
-        *("grid-engine", head, submit, job_id, status, states, cancel, can_wait, _NOTHING_TO_END),
+        name="grid-engine",
+        head=head,
+        submit=submit,
+        job_id=job_id,
+        status=status,
+        states=states,
+        cancel=cancel,
+        can_wait=can_wait,
+        nothing_to_end=_NOTHING_TO_END,
         number_variable="JOB_ID",
         variables=("SGE_ROOT", "SGE_CELL", "SGE_QMASTER_PORT", "SGE_EXECD_PORT", "SGE_CLUSTER_NAME"),
-        reasons=ReasonsQuestion(why_waiting, reasons),
-        places=lambda _: True,
+        reasons=ReasonsQuery(why_waiting, reasons),
+        can_place=lambda _: True,
         host_variable="HOSTNAME",
     ),
-    signs=("qconf",),
+    marker_commands=("qconf",),
     session_variable="SGE_TASK_ID",
     allocation=allocation,
-    limits=[LimitsQuestion(lambda _queue: ["qconf", "-sconf"], cluster_limits)],
+    limits=[LimitsQuery(lambda _queue: ["qconf", "-sconf"], cluster_limits)],
     reserved=reserved_in,
     winner=WinnerForm(winner_head, "${SGE_O_WORKDIR:-$PWD}", "qsub"),
 )

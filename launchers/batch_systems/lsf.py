@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from math import ceil
 from pathlib import Path
 
-from launchers.batch_systems.base import SCHEDULER_LOG, Request, Scheduler, Seen, is_only_of
+from launchers.batch_systems.base import SCHEDULER_LOG, JobReport, Request, Scheduler, every_line_matches
 from launchers.batch_systems.numbers import count_of
 from launchers.batch_systems.system import Allocation, BatchSystem, ReadText, WinnerForm, WinnerRequest
 from launchers.job import EndReason, JobState, Place
@@ -22,20 +22,24 @@ _WAITING = frozenset({"PEND", "PSUSP", "WAIT", "PROV"})
 # One that was suspended while it waited (PSUSP) has no clock yet.
 _SUSPENDED = frozenset({"USUSP", "SSUSP"})
 # bjobs(1), "TERM_*"; of the others an ended job's exit code tells as much.
-_ENDS: Mapping[str, Seen] = {
-    "TERM_RUNLIMIT": Seen(JobState.ENDED, EndReason.TIMED_OUT, message="the wall time of its job was over"),
-    "TERM_DEADLINE": Seen(JobState.ENDED, EndReason.TIMED_OUT, message="the deadline of its job was over"),
-    "TERM_MEMLIMIT": Seen(JobState.ENDED, EndReason.EXITED, -9, "was killed by LSF for more memory than it asked for"),
-    "TERM_OWNER": Seen(JobState.ENDED, EndReason.CANCELLED, message="was killed with bkill, not by autotune"),
-    "TERM_FORCE_OWNER": Seen(JobState.ENDED, EndReason.CANCELLED, message="was killed with bkill, not by autotune"),
-    "TERM_ADMIN": Seen(JobState.ENDED, EndReason.CANCELLED, message="was killed by an administrator"),
-    "TERM_FORCE_ADMIN": Seen(JobState.ENDED, EndReason.CANCELLED, message="was killed by an administrator"),
-    "TERM_PREEMPT": Seen(JobState.LOST, EndReason.PREEMPTED, message="was preempted by another job"),
-    "TERM_REMOVE_HUNG_JOB": Seen(JobState.LOST, message="the host of its job did not answer any more"),
-    "TERM_UNKNOWN": Seen(JobState.LOST, message="LSF does not know how its job ended"),
+_ENDS: Mapping[str, JobReport] = {
+    "TERM_RUNLIMIT": JobReport(JobState.ENDED, EndReason.TIMED_OUT, message="the wall time of its job was over"),
+    "TERM_DEADLINE": JobReport(JobState.ENDED, EndReason.TIMED_OUT, message="the deadline of its job was over"),
+    "TERM_MEMLIMIT": JobReport(
+        JobState.ENDED, EndReason.EXITED, -9, "was killed by LSF for more memory than it asked for"
+    ),
+    "TERM_OWNER": JobReport(JobState.ENDED, EndReason.CANCELLED, message="was killed with bkill, not by autotune"),
+    "TERM_FORCE_OWNER": JobReport(
+        JobState.ENDED, EndReason.CANCELLED, message="was killed with bkill, not by autotune"
+    ),
+    "TERM_ADMIN": JobReport(JobState.ENDED, EndReason.CANCELLED, message="was killed by an administrator"),
+    "TERM_FORCE_ADMIN": JobReport(JobState.ENDED, EndReason.CANCELLED, message="was killed by an administrator"),
+    "TERM_PREEMPT": JobReport(JobState.LOST, EndReason.PREEMPTED, message="was preempted by another job"),
+    "TERM_REMOVE_HUNG_JOB": JobReport(JobState.LOST, message="the host of its job did not answer any more"),
+    "TERM_UNKNOWN": JobReport(JobState.LOST, message="LSF does not know how its job ended"),
 }
 
-_OF_A_JOB = re.compile(r"Job <\S+> is not found|No (unfinished )?job found", re.IGNORECASE)
+_UNKNOWN_JOB = re.compile(r"Job <\S+> is not found|No (unfinished )?job found", re.IGNORECASE)
 _NOTHING_TO_END = re.compile(r"is not found|No matching job found|Job has already finished", re.IGNORECASE)
 _LATER = re.compile(
     r"Pending job threshold|job limit|Too many (pending )?jobs|batch (daemon|system) (is )?(not responding|down)|"
@@ -55,7 +59,7 @@ def head(request: Request, site: Site) -> list[str]:
     ]
     options = [
         f"-J {request.name}",
-        *_charged(site),
+        *_site_options(site),
         f"-n {request.cores}",
         f'-R "span[ptile={per_node}]"',
         *([f'-R "rusage[{",".join(reserved)}]"'] if reserved else []),
@@ -81,7 +85,7 @@ def _place(place: Place) -> list[str]:
     return [f'-R "select[{others}]"'] if others else []
 
 
-def _charged(site: Site) -> list[str]:
+def _site_options(site: Site) -> list[str]:
     return [
         *([f"-P {site.account}"] if site.account else []),
         *([f"-q {site.queue}"] if site.queue else []),
@@ -103,7 +107,7 @@ def winner_head(request: WinnerRequest) -> list[str]:
         *([f'-gpu "num={ceil(request.gpus / request.nodes)}"'] if request.gpus else []),
         f"-W {request.walltime.rpartition(':')[0]}",
         *(["-x"] if request.exclusive else []),
-        *([*_charged(site), *site.directives] if site else []),
+        *([*_site_options(site), *site.directives] if site else []),
     ]
     return [f"#BSUB {option}" for option in options]
 
@@ -127,30 +131,30 @@ def status(ids: Sequence[str]) -> list[str]:
     return ["bjobs", "-a", "-noheader", "-o", _FIELDS, *ids]
 
 
-def states(answer: str, complaint: str, code: int) -> Mapping[str, Seen] | None:
+def states(answer: str, complaint: str, code: int) -> Mapping[str, JobReport] | None:
     """Read what bjobs printed. It fails when one of several jobs is forgotten, and shows the others."""
-    if code != 0 and not is_only_of(_OF_A_JOB, complaint):
+    if code != 0 and not every_line_matches(_UNKNOWN_JOB, complaint):
         return None
     by_number = {}
     for line in answer.splitlines():
         fields = [field.strip() for field in line.split(_SEPARATOR, 4)]
         if len(fields) == 5:
             number, state, exit_code, reason, waits_for = fields
-            by_number[number] = _seen(state, exit_code, reason, waits_for)
+            by_number[number] = _parse_job(state, exit_code, reason, waits_for)
     return by_number
 
 
-def _seen(state: str, exit_code: str, reason: str, waits_for: str) -> Seen:
+def _parse_job(state: str, exit_code: str, reason: str, waits_for: str) -> JobReport:
     if state in _WAITING:
-        return Seen(JobState.QUEUED, message=f"waits: {waits_for}" if waits_for not in {"", _NOTHING} else "")
+        return JobReport(JobState.QUEUED, message=f"waits: {waits_for}" if waits_for not in {"", _NOTHING} else "")
     if state == "DONE":
-        return Seen(JobState.ENDED, EndReason.EXITED, 0)
+        return JobReport(JobState.ENDED, EndReason.EXITED, 0)
     if state == "ZOMBI":
-        return Seen(JobState.LOST, message="the host of its job did not answer any more")
+        return JobReport(JobState.LOST, message="the host of its job did not answer any more")
     if state != "EXIT":
-        return Seen(JobState.RUNNING, suspended=state in _SUSPENDED)
+        return JobReport(JobState.RUNNING, suspended=state in _SUSPENDED)
     known = _ENDS.get(reason.partition(":")[0])
-    return known or Seen(JobState.ENDED, EndReason.EXITED, count_of(exit_code))
+    return known or JobReport(JobState.ENDED, EndReason.EXITED, count_of(exit_code))
 
 
 def cancel(ids: Sequence[str]) -> list[str]:
@@ -178,14 +182,22 @@ def allocation(environment: Mapping[str, str], _read_text: ReadText) -> Allocati
 LSF = BatchSystem(
     "LSF",
     Scheduler(
-        *("lsf", head, submit, job_id, status, states, cancel, can_wait, _NOTHING_TO_END),
+        name="lsf",
+        head=head,
+        submit=submit,
+        job_id=job_id,
+        status=status,
+        states=states,
+        cancel=cancel,
+        can_wait=can_wait,
+        nothing_to_end=_NOTHING_TO_END,
         number_variable="LSB_JOBID",
         variables=("LSF_ENVDIR", "LSF_SERVERDIR", "LSF_LIBDIR", "LSF_BINDIR"),
         reads_input=True,
-        places=lambda _: True,
+        can_place=lambda _: True,
         host_variable="LSB_HOSTS",
     ),
-    signs=("bsub",),
+    marker_commands=("bsub",),
     session_variable="LSB_JOBID",
     allocation=allocation,
     winner=WinnerForm(winner_head, "${LS_SUBCWD:-$PWD}", "bsub <"),

@@ -12,20 +12,20 @@ from pathlib import Path
 from launchers.batch_systems import reserved
 from launchers.batch_systems.base import (
     SCHEDULER_LOG,
-    HostsQuestion,
+    HostsQuery,
+    JobReport,
     Refusal,
     Request,
     Scheduler,
-    Seen,
-    is_only_of,
+    every_line_matches,
     refusal_of,
 )
 from launchers.batch_systems.numbers import count_of, hours_s, trailing_number
 from launchers.batch_systems.system import (
     Allocation,
     BatchSystem,
-    EndQuestion,
-    LimitsQuestion,
+    EndQuery,
+    LimitsQuery,
     PilotForm,
     PilotRequest,
     ReadText,
@@ -57,7 +57,7 @@ _DELETED_BY = re.compile(r"terminated by ([^\s@]+@\S+)")
 _BY_THE_SCHEDULER = "terminated by Scheduler@"
 
 # What qstat says of jobs that it has nothing to show for; everything else it complains of is trouble of its own.
-_OF_A_JOB = re.compile(r"Unknown Job Id|Job has finished", re.IGNORECASE)
+_UNKNOWN_JOB = re.compile(r"Unknown Job Id|Job has finished", re.IGNORECASE)
 _NOTHING_TO_END = re.compile(r"Unknown Job Id|Job has finished|Request invalid for state of job", re.IGNORECASE)
 _NO_HISTORY = "not configured to maintain job history"
 # Submissions that will be taken later: limits on the number of jobs, maintenance, and a server that is away or
@@ -109,12 +109,12 @@ def head(request: Request, site: Site) -> list[str]:
         # Relative, so that no sign of the folder's name is taken for the end of a host's.
         "-j oe",
         f"-o {SCHEDULER_LOG}",
-        *of_site(site),
+        *site_options(site),
     ]
     return [f"#PBS {option}" for option in options]
 
 
-def of_site(site: Site) -> list[str]:
+def site_options(site: Site) -> list[str]:
     """Return the options that are the same for every job at a site."""
     counted = [licence for licence in site.licences if "=" in licence]
     named = [licence for licence in site.licences if "=" not in licence]
@@ -129,7 +129,7 @@ def of_site(site: Site) -> list[str]:
     ]
 
 
-def of_nodes(nodes: int, site: Site) -> list[str]:
+def whole_node_options(nodes: int, site: Site) -> list[str]:
     """Return the options for whole nodes of a site that knows totals only."""
     memory = [] if site.memory_bytes is None else [f"-l mem={_memory(nodes * site.memory_bytes // 2**20)}"]
     return [f"-l ncpus={nodes * site.cores_per_node}", *memory]
@@ -202,14 +202,14 @@ def status_without_history(ids: Sequence[str]) -> list[str]:
     return ["qstat", "-f", *ids]
 
 
-def states(answer: str, complaint: str, code: int) -> Mapping[str, Seen] | None:
+def states(answer: str, complaint: str, code: int) -> Mapping[str, JobReport] | None:
     """Read what qstat printed. Its code is that of its last complaint, and others may be shown nevertheless.
 
     A server without a history is no trouble to qstat, which then shows nothing of any job, and ends with 0.
     """
-    if _NO_HISTORY in complaint or (code != 0 and not is_only_of(_OF_A_JOB, complaint)):
+    if _NO_HISTORY in complaint or (code != 0 and not every_line_matches(_UNKNOWN_JOB, complaint)):
         return None
-    return {number: _seen(attributes) for number, attributes in _jobs(answer)}
+    return {number: _parse_job(attributes) for number, attributes in _jobs(answer)}
 
 
 def _jobs(answer: str) -> Iterator[tuple[str, dict[str, str]]]:
@@ -222,7 +222,7 @@ def _jobs(answer: str) -> Iterator[tuple[str, dict[str, str]]]:
         yield number.strip(), attributes
 
 
-def _seen(attributes: Mapping[str, str]) -> Seen:
+def _parse_job(attributes: Mapping[str, str]) -> JobReport:
     state, comment = attributes.get("job_state", ""), attributes.get("comment", "")
     if state in _WAITING:
         words = _WAITING[state]
@@ -230,27 +230,31 @@ def _seen(attributes: Mapping[str, str]) -> Seen:
         if state == "H" and holders:
             words = f"{words} by {' and '.join(holders)}"
         said = "; ".join(filter(None, (words, comment)))
-        return Seen(JobState.QUEUED, message=said, hopeless=comment.startswith(_NEVER))
-    return _ended(attributes, comment) if state in _FINISHED else Seen(JobState.RUNNING, suspended=state in _SUSPENDED)
+        return JobReport(JobState.QUEUED, message=said, never_starts=comment.startswith(_NEVER))
+    return (
+        _parse_ended_job(attributes, comment)
+        if state in _FINISHED
+        else JobReport(JobState.RUNNING, suspended=state in _SUSPENDED)
+    )
 
 
-def _ended(attributes: Mapping[str, str], comment: str) -> Seen:
+def _parse_ended_job(attributes: Mapping[str, str], comment: str) -> JobReport:
     code = _number(attributes.get("Exit_status", ""))
     if _BY_THE_SCHEDULER in comment:
-        return Seen(JobState.LOST, EndReason.PREEMPTED, message="was preempted: PBS deleted it for another job")
+        return JobReport(JobState.LOST, EndReason.PREEMPTED, message="was preempted: PBS deleted it for another job")
     if code == _OVER_WALLTIME or "exceeded resource walltime" in comment:
-        return Seen(JobState.ENDED, EndReason.TIMED_OUT, message="the wall time of its job was over")
+        return JobReport(JobState.ENDED, EndReason.TIMED_OUT, message="the wall time of its job was over")
     if code in _OVER_MEMORY:
-        return Seen(JobState.ENDED, EndReason.EXITED, -9, "was killed by PBS for more memory than it asked for")
+        return JobReport(JobState.ENDED, EndReason.EXITED, -9, "was killed by PBS for more memory than it asked for")
     if code is not None and code < 0:
         what = "its node failed, or PBS lost sight of it" if code == _NODE_LOST else "PBS could not run it"
-        return Seen(JobState.LOST, message=f"{what} (Exit_status {code}): {comment or 'no comment'}")
+        return JobReport(JobState.LOST, message=f"{what} (Exit_status {code}): {comment or 'no comment'}")
     substate = attributes.get("substate")
     if code is None or substate == _DELETED or (substate is None and code in _QDEL_SIGNALS):
         by = _DELETED_BY.search(comment)
         message = f"was deleted with qdel{f' by {by[1]}' if by else ''}, not by autotune"
-        return Seen(JobState.ENDED, EndReason.CANCELLED, message=message)
-    return Seen(JobState.ENDED, EndReason.EXITED, _SIGNALS - code if code > _SIGNALS else code)
+        return JobReport(JobState.ENDED, EndReason.CANCELLED, message=message)
+    return JobReport(JobState.ENDED, EndReason.EXITED, _SIGNALS - code if code > _SIGNALS else code)
 
 
 def _number(text: str) -> int | None:
@@ -280,7 +284,7 @@ def can_wait(complaint: str) -> bool:
     return _LATER.search(complaint) is not None
 
 
-def simpler(complaint: str) -> Scheduler | None:
+def fallback(complaint: str) -> Scheduler | None:
     """Return how a server is asked that keeps no history; how a job ended, its own status file tells there."""
     return PBS_WITHOUT_HISTORY if _NO_HISTORY in complaint else None
 
@@ -347,7 +351,7 @@ def winner_head(request: WinnerRequest) -> list[str]:
         f"-N {request.name}",
         *(_chunks(request.as_run, site) if site.by_chunks else _totals(request.as_run, site)),
         f"-l walltime={request.walltime}",
-        *of_site(site),
+        *site_options(site),
     ]
     return [f"#PBS {option}" for option in options]
 
@@ -376,20 +380,28 @@ def pilot_head(request: PilotRequest) -> list[str]:
 def pilot_directives(site: Site, nodes: int) -> list[str]:
     """Return the options of a site for a pilot on whole nodes."""
     if not site.by_chunks:
-        return [*of_site(site), *of_nodes(nodes, site)]
+        return [*site_options(site), *whole_node_options(nodes, site)]
     cores = site.cores_per_node
     kind = ":".join([f"{nodes}:ncpus={cores}:mpiprocs={cores}", *site.chunk])
-    return [*of_site(site), *([f"-l select={kind}", "-l place=scatter:excl"] if site.chunk else [])]
+    return [*site_options(site), *([f"-l select={kind}", "-l place=scatter:excl"] if site.chunk else [])]
 
 
 _SCHEDULER = Scheduler(
-    *("pbs", head, submit, job_id, status, states, cancel, can_wait, _NOTHING_TO_END),
+    name="pbs",
+    head=head,
+    submit=submit,
+    job_id=job_id,
+    status=status,
+    states=states,
+    cancel=cancel,
+    can_wait=can_wait,
+    nothing_to_end=_NOTHING_TO_END,
     number_variable="PBS_JOBID",
     variables=("PBS_CONF_FILE", "PBS_SERVER", "PBS_DEFAULT", "PBS_EXEC"),
-    simpler=simpler,
-    refuses=partial(refusal_of, _REFUSALS),
-    places=lambda site: site.by_chunks and not any(word.startswith("host=") for word in site.chunk),
-    hosts=HostsQuestion(("pbsnodes", "-a"), able_hosts),
+    fallback=fallback,
+    refusal=partial(refusal_of, _REFUSALS),
+    can_place=lambda site: site.by_chunks and not any(word.startswith("host=") for word in site.chunk),
+    hosts=HostsQuery(("pbsnodes", "-a"), able_hosts),
     host_variable="PBS_NODEFILE",
 )
 PBS_WITHOUT_HISTORY = replace(_SCHEDULER, status=status_without_history)
@@ -399,13 +411,15 @@ _NODE = 'bash -l "$script" ray-node "$meeting"'
 PBS = BatchSystem(
     "PBS",
     _SCHEDULER,
-    signs=("pbsnodes",),
+    marker_commands=("pbsnodes",),
     session_variable="PBS_JOBID",
     allocation=allocation,
-    end=EndQuestion(lambda number: ["qstat", "-f", number], end_of_job),
-    limits=[LimitsQuestion(lambda queue: ["qstat", "-Q", "-f", *([queue] if queue else [])], queue_limits)],
+    end=EndQuery(lambda number: ["qstat", "-f", number], end_of_job),
+    limits=[LimitsQuery(lambda queue: ["qstat", "-Q", "-f", *([queue] if queue else [])], queue_limits)],
     reserved=reserved_in,
-    foreign={"qos": 'PBS has no such resource; use queue, or what your site says: directives = ["-l NAME=VALUE"]'},
+    unsupported_settings={
+        "qos": 'PBS has no such resource; use queue, or what your site says: directives = ["-l NAME=VALUE"]'
+    },
     winner=WinnerForm(winner_head, "${PBS_O_WORKDIR:-$PWD}", "qsub"),
     pilot=PilotForm(
         pilot_head,

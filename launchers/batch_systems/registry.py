@@ -15,7 +15,7 @@ from launchers.batch_systems.lsf import LSF
 from launchers.batch_systems.pbs import PBS
 from launchers.batch_systems.slurm import SLURM
 from launchers.batch_systems.system import BatchSystem
-from launchers.entry_points import EntryPointError, describe, loaded, offered
+from launchers.entry_points import EntryPointError, describe, find_entry_points, load_entry_point
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -40,7 +40,7 @@ def find_batch_system(name: str) -> BatchSystem:
         KeyError: there is none.
         EntryPointError: it comes from another distribution, and cannot be loaded.
     """
-    return BATCH_SYSTEMS[name] if name in BATCH_SYSTEMS else _loaded(_others()[name])
+    return BATCH_SYSTEMS[name] if name in BATCH_SYSTEMS else _load(_others()[name])
 
 
 def all_batch_systems() -> list[BatchSystem]:
@@ -49,18 +49,18 @@ def all_batch_systems() -> list[BatchSystem]:
     Raises:
         EntryPointError: one from another distribution cannot be loaded, or has the name of one that ships.
     """
-    return [*BATCH_SYSTEMS.values(), *map(_loaded, _others().values())]
+    return [*BATCH_SYSTEMS.values(), *map(_load, _others().values())]
 
 
 @cache
 def _others() -> Mapping[str, "EntryPoint"]:
     """Return the entry points of other distributions; nothing is imported yet."""
-    return offered(GROUP, taken=BATCH_SYSTEMS)
+    return find_entry_points(GROUP, taken=BATCH_SYSTEMS)
 
 
 @cache
-def _loaded(point: "EntryPoint") -> BatchSystem:
-    system = loaded(point)
+def _load(point: "EntryPoint") -> BatchSystem:
+    system = load_entry_point(point)
     if not isinstance(system, BatchSystem):
         msg = f"{describe(point)} must be a launchers.batch_systems.system.BatchSystem, got {type(system).__name__}"
         raise EntryPointError(msg)

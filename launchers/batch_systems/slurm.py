@@ -7,15 +7,15 @@ from functools import partial
 from pathlib import Path
 
 from launchers.batch_systems import reserved
-from launchers.batch_systems.base import Refusal, Request, Scheduler, Seen, is_only_of, refusal_of
+from launchers.batch_systems.base import JobReport, Refusal, Request, Scheduler, every_line_matches, refusal_of
 from launchers.batch_systems.numbers import trailing_number
 from launchers.batch_systems.slurm_accounting import ENERGY
 from launchers.batch_systems.slurm_hosts import expand_counts, expand_hosts
 from launchers.batch_systems.system import (
     Allocation,
     BatchSystem,
-    EndQuestion,
-    LimitsQuestion,
+    EndQuery,
+    LimitsQuery,
     PilotForm,
     PilotRequest,
     ReadText,
@@ -28,29 +28,31 @@ from launchers.site import Site
 _SEPARATOR = "|"
 _FIELDS = _SEPARATOR.join(("%i", "%T", "%r"))
 
-_RUNNING = Seen(JobState.RUNNING)
-_SUSPENDED = Seen(JobState.RUNNING, suspended=True)
+_RUNNING = JobReport(JobState.RUNNING)
+_SUSPENDED = JobReport(JobState.RUNNING, suspended=True)
 # squeue(1), "JOB STATE CODES"; a state that is not known here is one that a job passes through. Before 22.05 squeue
 # does not mention jobs in some of them.
-_STATES: Mapping[str, Seen] = {
-    "PENDING": Seen(JobState.QUEUED),
+_STATES: Mapping[str, JobReport] = {
+    "PENDING": JobReport(JobState.QUEUED),
     "SUSPENDED": _SUSPENDED,
     "STOPPED": _SUSPENDED,
-    "REQUEUED": Seen(JobState.QUEUED),
-    "REQUEUE_FED": Seen(JobState.QUEUED, message="is put back into the queue for another cluster of the federation"),
-    "REQUEUE_HOLD": Seen(JobState.QUEUED, message="is held by the scheduler"),
-    "SPECIAL_EXIT": Seen(JobState.QUEUED, message="is held by the scheduler"),
-    "RESV_DEL_HOLD": Seen(JobState.QUEUED, message="is held: its reservation is gone"),
-    "COMPLETED": Seen(JobState.ENDED, EndReason.EXITED, 0),
-    "FAILED": Seen(JobState.ENDED, EndReason.EXITED),
-    "CANCELLED": Seen(JobState.ENDED, EndReason.CANCELLED, message="was cancelled with scancel, not by autotune"),
-    "REVOKED": Seen(JobState.ENDED, EndReason.CANCELLED, message="was revoked by the scheduler"),
-    "TIMEOUT": Seen(JobState.ENDED, EndReason.TIMED_OUT, message="the wall time of its job was over"),
-    "DEADLINE": Seen(JobState.ENDED, EndReason.TIMED_OUT, message="the deadline of its job was over"),
-    "OUT_OF_MEMORY": Seen(JobState.ENDED, EndReason.EXITED, -9, "was killed for lack of memory by the scheduler"),
-    "PREEMPTED": Seen(JobState.LOST, EndReason.PREEMPTED, message="was preempted by another job"),
-    "NODE_FAIL": Seen(JobState.LOST, message="a node of its job failed"),
-    "BOOT_FAIL": Seen(JobState.LOST, message="a node of its job did not boot"),
+    "REQUEUED": JobReport(JobState.QUEUED),
+    "REQUEUE_FED": JobReport(
+        JobState.QUEUED, message="is put back into the queue for another cluster of the federation"
+    ),
+    "REQUEUE_HOLD": JobReport(JobState.QUEUED, message="is held by the scheduler"),
+    "SPECIAL_EXIT": JobReport(JobState.QUEUED, message="is held by the scheduler"),
+    "RESV_DEL_HOLD": JobReport(JobState.QUEUED, message="is held: its reservation is gone"),
+    "COMPLETED": JobReport(JobState.ENDED, EndReason.EXITED, 0),
+    "FAILED": JobReport(JobState.ENDED, EndReason.EXITED),
+    "CANCELLED": JobReport(JobState.ENDED, EndReason.CANCELLED, message="was cancelled with scancel, not by autotune"),
+    "REVOKED": JobReport(JobState.ENDED, EndReason.CANCELLED, message="was revoked by the scheduler"),
+    "TIMEOUT": JobReport(JobState.ENDED, EndReason.TIMED_OUT, message="the wall time of its job was over"),
+    "DEADLINE": JobReport(JobState.ENDED, EndReason.TIMED_OUT, message="the deadline of its job was over"),
+    "OUT_OF_MEMORY": JobReport(JobState.ENDED, EndReason.EXITED, -9, "was killed for lack of memory by the scheduler"),
+    "PREEMPTED": JobReport(JobState.LOST, EndReason.PREEMPTED, message="was preempted by another job"),
+    "NODE_FAIL": JobReport(JobState.LOST, message="a node of its job failed"),
+    "BOOT_FAIL": JobReport(JobState.LOST, message="a node of its job did not boot"),
 }
 
 # Submissions that will be taken later: limits on the number of jobs, and a controller that is away or overloaded.
@@ -64,7 +66,7 @@ _LATER = re.compile(
     r"in standby mode|Process is shutting down",
     re.IGNORECASE,
 )
-_OF_A_JOB = re.compile(r"Invalid job id", re.IGNORECASE)
+_UNKNOWN_JOB = re.compile(r"Invalid job id", re.IGNORECASE)
 _NOTHING_TO_END = re.compile(r"Invalid job id|already completing or completed", re.IGNORECASE)
 
 # src/common/slurm_errno.c of Slurm.
@@ -182,7 +184,7 @@ def head(request: Request, site: Site) -> list[str]:
         # What was set in the shell that tunes must not change what is measured. Slurm asks the login shell on the node
         # for the rest; since 25.05 a job whose shell does not answer is put back into the queue and held.
         "--export=NONE",
-        *of_site(site),
+        *site_options(site),
         *_place(request.place, site),
     ]
     return [*(f"#SBATCH {option}" for option in options), "export SLURM_EXPORT_ENV=ALL"]
@@ -215,7 +217,7 @@ def _gpus(gpus: int, nodes: int, site: Site | None) -> list[str]:
     return [f"--gpus-per-node={each}"] if nodes > 1 else [f"--gpus={gpus}"]
 
 
-def of_site(site: Site) -> list[str]:
+def site_options(site: Site) -> list[str]:
     """Return the options that are the same for every job at a site."""
     return [
         *([f"--account={site.account}"] if site.account else []),
@@ -242,26 +244,26 @@ def status(ids: Sequence[str]) -> list[str]:
     return ["squeue", "--noheader", "--states=all", f"--format={_FIELDS}", f"--jobs={','.join(ids)}"]
 
 
-def states(answer: str, complaint: str, code: int) -> Mapping[str, Seen] | None:
+def states(answer: str, complaint: str, code: int) -> Mapping[str, JobReport] | None:
     """Read what squeue printed.
 
     It fails when it is asked for one job that it has forgotten, and not when that is one of several.
     """
-    if code != 0 and not is_only_of(_OF_A_JOB, complaint):
+    if code != 0 and not every_line_matches(_UNKNOWN_JOB, complaint):
         return None
     by_number = {}
     for line in answer.splitlines():
         fields = line.strip().split(_SEPARATOR, 2)
         if len(fields) == 3:
             number, state, reason = fields
-            by_number[number] = _seen(state, reason)
+            by_number[number] = _parse_job(state, reason)
     return by_number
 
 
-def _seen(state: str, reason: str) -> Seen:
+def _parse_job(state: str, reason: str) -> JobReport:
     known = _STATES.get(state, _RUNNING)
     if known.state is JobState.QUEUED and (why := _reason_in_words(reason)):
-        return Seen(JobState.QUEUED, message=why)
+        return JobReport(JobState.QUEUED, message=why)
     return known
 
 
@@ -344,7 +346,7 @@ def partition_limits(answer: str) -> tuple[str, ...]:
     )
 
 
-def node_kinds(answer: str) -> tuple[str, ...]:
+def unlike_nodes(answer: str) -> tuple[str, ...]:
     """Read `sinfo --exact --format=%P|%D|%c|%m|%G` (partition, nodes, cores, memory, GRES): partitions of unlike nodes.
 
     Of several partitions the one that jobs get by default, if there is one.
@@ -360,7 +362,7 @@ def node_kinds(answer: str) -> tuple[str, ...]:
     return tuple(f"partition {name} has unlike nodes: {each}: {advice}" for name, each in unlike.items())
 
 
-def federation(answer: str) -> tuple[str, ...]:
+def federation_refusal(answer: str) -> tuple[str, ...]:
     """Read `scontrol show federation`, which prints nothing where there is none."""
     match = re.search(r"^Federation:\s*(\S+)", answer, re.MULTILINE)
     if match is None:
@@ -369,15 +371,15 @@ def federation(answer: str) -> tuple[str, ...]:
     return (f"federation {match[1]}: federations {why}; run studies where SLURM_CLUSTERS names one cluster",)
 
 
-_FEDERATION = LimitsQuestion(lambda _queue: ["scontrol", "show", "federation"], federation)
+_FEDERATION = LimitsQuery(lambda _queue: ["scontrol", "show", "federation"], federation_refusal)
 
 # Without --exact a partition of unlike nodes is one line, with the least of them and a plus.
-NODE_KINDS = LimitsQuestion(
+NODE_KINDS = LimitsQuery(
     lambda queue: [
         *("sinfo", "--noheader", "--exact", "--format=%P|%D|%c|%m|%G"),
         *([f"--partition={queue}"] if queue else []),
     ],
-    node_kinds,
+    unlike_nodes,
 )
 
 
@@ -392,7 +394,7 @@ def obstacle(environment: Mapping[str, str], ask: Callable[[list[str]], str]) ->
     return "" if named else "".join(_FEDERATION.read(ask(_FEDERATION.command("")))[:1])
 
 
-def cautions(site: Site) -> list[LimitsQuestion]:
+def cautions(site: Site) -> list[LimitsQuery]:
     """Return what is to be asked before a study: nothing where the site's lines choose among the nodes already."""
     return [] if any(_CHOOSES.search(directive) for directive in site.directives) else [NODE_KINDS]
 
@@ -410,7 +412,7 @@ def winner_head(request: WinnerRequest) -> list[str]:
         *([f"--mem={request.memory_per_node_mib}M"] if request.memory_per_node_mib is not None else []),
         f"--time={request.walltime}",
         *(["--exclusive"] if request.exclusive else []),
-        *(of_site(request.site) if request.site else []),
+        *(site_options(request.site) if request.site else []),
     ]
     return [f"#SBATCH {option}" for option in options]
 
@@ -437,20 +439,28 @@ _STEP = "srun --overlap --mem=0 --nodes=1 --ntasks=1 --cpu-bind=none --no-kill"
 SLURM = BatchSystem(
     "Slurm",
     Scheduler(
-        *("slurm", head, submit, job_id, status, states, cancel, can_wait, _NOTHING_TO_END),
+        name="slurm",
+        head=head,
+        submit=submit,
+        job_id=job_id,
+        status=status,
+        states=states,
+        cancel=cancel,
+        can_wait=can_wait,
+        nothing_to_end=_NOTHING_TO_END,
         number_variable="SLURM_JOB_ID",
         variables=("SLURM_CONF", _CLUSTERS),
-        refuses=partial(refusal_of, _REFUSALS),
+        refusal=partial(refusal_of, _REFUSALS),
         energy=ENERGY,
-        places=lambda _: True,
+        can_place=lambda _: True,
         host_variable="SLURMD_NODENAME",
     ),
-    signs=("sinfo",),
+    marker_commands=("sinfo",),
     session_variable="SLURM_JOB_ID",
     allocation=allocation,
-    end=EndQuestion(lambda number: ["squeue", "-h", "-j", number, "-o", "%e"], end_of_job),
+    end=EndQuery(lambda number: ["squeue", "-h", "-j", number, "-o", "%e"], end_of_job),
     limits=[
-        LimitsQuestion(
+        LimitsQuery(
             lambda queue: ["scontrol", "--oneliner", "show", "partition", *([queue] if queue else [])], partition_limits
         ),
         NODE_KINDS,
@@ -462,7 +472,7 @@ SLURM = BatchSystem(
     winner=WinnerForm(winner_head, "${SLURM_SUBMIT_DIR:-$PWD}", "sbatch"),
     pilot=PilotForm(
         pilot_head,
-        lambda site, _nodes: of_site(site),
+        lambda site, _nodes: site_options(site),
         "sbatch",
         others='scontrol show hostnames "$SLURM_JOB_NODELIST" | grep -vxF -- "$SLURMD_NODENAME"',
         start=[f'    {_STEP} --nodelist="$host" \\', '        bash -l "$script" ray-node "$meeting" &'],

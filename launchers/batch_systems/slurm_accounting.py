@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from launchers.batch_systems.base import EnergyQuestion
+from launchers.batch_systems.base import EnergyQuery
 
 # 64 bits less the values that stand for "not known" (NO_VAL64, INFINITE64).
 _MOST = 2**63
@@ -63,4 +63,4 @@ def _of_all_nodes(job: _Booked) -> float | None:
     return max(counted, default=None)
 
 
-ENERGY = EnergyQuestion(command, joules)
+ENERGY = EnergyQuery(command, joules)

@@ -31,7 +31,7 @@ class Allocation:
 
 
 @dataclass(frozen=True)
-class EndQuestion:
+class EndQuery:
     """How a batch system is asked when a job ends.
 
     `command` asks for the job of a number; `read` reads the answer, given the time now, both in seconds since 1970. It
@@ -43,7 +43,7 @@ class EndQuestion:
 
 
 @dataclass(frozen=True)
-class LimitsQuestion:
+class LimitsQuery:
     """How a batch system is asked for its limits.
 
     `command` asks for those of a queue, or of that which jobs get by default (empty); `read` makes words of the answer.
@@ -150,7 +150,7 @@ def _no_allocation(_environment: Mapping[str, str], _read_text: ReadText) -> All
     return None
 
 
-def _no_cautions(_site: Site) -> Sequence[LimitsQuestion]:
+def _no_cautions(_site: Site) -> Sequence[LimitsQuery]:
     return ()
 
 
@@ -166,28 +166,28 @@ def _nothing_reserved(_directive: str) -> Mapping[str, str]:
 class BatchSystem:
     """A batch system. Its name, that of its scheduler, is what study files, site files and options call it.
 
-    `label` is its name for a person. `signs` are commands of which one is there where jobs can be submitted, and which
+    `label` is its name for a person. `marker_commands` are commands of which one is there where jobs can be submitted, and which
     no other batch system has; `session_variable` is set in every process of a job.
     `allocation` reads from the environment of a job what the job has, and returns None outside of one; `end` asks when
     it ends, and `limits` what a queue gives to jobs. `cautions` of a site are what its user should hear before a study
     (asked as limits are), and `obstacle` says by the environment, and by what a command answers, why no study can run;
     empty if it can. `reserved` returns the options in a line for the scheduler that a
-    site may not have, each with the reason; `foreign` are the settings of a site that it does not know, each with what
+    site may not have, each with the reason; `unsupported_settings` are the settings of a site that it does not know, each with what
     to write instead. Without `winner` there are no job scripts for the winner, without `pilot` no pilot jobs. What
     nobody has run on the real thing is `experimental`.
     """
 
     label: str
     scheduler: Scheduler
-    signs: tuple[str, ...]
+    marker_commands: tuple[str, ...]
     session_variable: str
     allocation: Callable[[Mapping[str, str], ReadText], Allocation | None] = _no_allocation
-    end: EndQuestion | None = None
-    limits: Sequence[LimitsQuestion] = ()
-    cautions: Callable[[Site], Sequence[LimitsQuestion]] = _no_cautions
+    end: EndQuery | None = None
+    limits: Sequence[LimitsQuery] = ()
+    cautions: Callable[[Site], Sequence[LimitsQuery]] = _no_cautions
     obstacle: Callable[[Mapping[str, str], Callable[[list[str]], str]], str] = _no_obstacle
     reserved: Callable[[str], Mapping[str, str]] = _nothing_reserved
-    foreign: Mapping[str, str] = field(default_factory=lambda: _OF_PBS)
+    unsupported_settings: Mapping[str, str] = field(default_factory=lambda: _OF_PBS)
     winner: WinnerForm | None = None
     pilot: PilotForm | None = None
     experimental: bool = False

@@ -8,9 +8,9 @@ import re
 from collections.abc import Sequence
 from functools import partial
 
-from .cards import Look, Reading
-from .kernel import names_in, number_in, text_of
-from .visible import seen
+from .cards import CardReader, Reading
+from .kernel import list_names, read_number, read_text
+from .visible_cards import visible_readers
 
 SYS = "/sys"
 VISIBLE = "ROCR_VISIBLE_DEVICES"
@@ -19,37 +19,37 @@ _VENDOR = "0x1002"
 _CARD = re.compile(r"card(\d{1,4})")
 
 
-def amd_cards(sys: str = SYS) -> list[tuple[str, Look]]:
+def amd_cards(sys: str = SYS) -> list[tuple[str, CardReader]]:
     """Return AMD's cards in the order of the kernel's numbers: UUID (empty for one without), and what reads it."""
     top = f"{sys}/class/drm"
-    numbers = sorted(int(match[1]) for name in names_in(top) if (match := _CARD.fullmatch(name)))
+    numbers = sorted(int(match[1]) for name in list_names(top) if (match := _CARD.fullmatch(name)))
     folders = [f"{top}/card{number}/device" for number in numbers]
-    return [(_uuid(folder), partial(_look, folder)) for folder in folders if text_of(f"{folder}/vendor") == _VENDOR]
+    return [(_uuid(folder), partial(_read, folder)) for folder in folders if read_text(f"{folder}/vendor") == _VENDOR]
 
 
-def amd_looks(visible: str | None, wanted: int, sys: str = SYS) -> Sequence[Look]:
-    """Return what reads the cards that a job sees, by its ROCR_VISIBLE_DEVICES: see `visible.seen`.
+def amd_readers(visible: str | None, wanted: int, sys: str = SYS) -> Sequence[CardReader]:
+    """Return what reads the cards that a job sees, by its ROCR_VISIBLE_DEVICES: see `visible_cards.visible_readers`.
 
     Raises:
         OSError: there is none, or which cards the job sees is not known.
     """
-    return seen(amd_cards(sys), (VISIBLE, visible), wanted)
+    return visible_readers(amd_cards(sys), (VISIBLE, visible), wanted)
 
 
 def _uuid(folder: str) -> str:
-    digits = text_of(f"{folder}/unique_id").removeprefix("0x")
+    digits = read_text(f"{folder}/unique_id").removeprefix("0x")
     return f"GPU-{digits}" if digits else ""
 
 
-def _look(folder: str) -> Reading:
-    busy = number_in(f"{folder}/gpu_busy_percent")
-    sensors = f"{folder}/hwmon/{next(iter(names_in(f'{folder}/hwmon')), '')}"
-    powers = (number_in(f"{sensors}/{name}") for name in ("power1_average", "power1_input"))
+def _read(folder: str) -> Reading:
+    busy = read_number(f"{folder}/gpu_busy_percent")
+    sensors = f"{folder}/hwmon/{next(iter(list_names(f'{folder}/hwmon')), '')}"
+    powers = (read_number(f"{sensors}/{name}") for name in ("power1_average", "power1_input"))
     power_uw = next((power for power in powers if power is not None), None)
-    energy_uj = number_in(f"{sensors}/energy1_input")
+    energy_uj = read_number(f"{sensors}/energy1_input")
     return Reading(
         None if busy is None else min(busy, 100) / 100,
-        number_in(f"{folder}/mem_info_vram_used"),
+        read_number(f"{folder}/mem_info_vram_used"),
         None if power_uw is None else power_uw / 1e6,
         None if energy_uj is None else energy_uj / 1e6,
     )

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from .metered import GPU_BUSY, GPU_ENERGY, GPU_PEAK_MEMORY, GPU_PEAK_POWER, GPU_POWER
+from .figures import GPU_BUSY, GPU_ENERGY, GPU_PEAK_MEMORY, GPU_PEAK_POWER, GPU_POWER
 
 
 class Reading(NamedTuple):
@@ -18,37 +18,37 @@ class Reading(NamedTuple):
     energy_j: float | None = None
 
 
-Look = Callable[[], Reading]
+CardReader = Callable[[], Reading]
 
 
 class Cards:
     """Reads the cards of a run, each by its own function."""
 
-    def __init__(self, looks: Sequence[Look]) -> None:
-        """Read by `looks`, of which there is one at least."""
-        self._looks = looks
+    def __init__(self, readers: Sequence[CardReader]) -> None:
+        """Read by `readers`, of which there is one at least."""
+        self._readers = readers
         self._first: list[Reading] = []
         self._last: list[Reading] = []
         self._last_s = 0.0
         # Sums of a share, or of watts, over seconds; None once a card did not tell it.
-        self._busy_s: list[float | None] = [0.0] * len(looks)
-        self._sampled_j: list[float | None] = [0.0] * len(looks)
+        self._busy_s: list[float | None] = [0.0] * len(readers)
+        self._sampled_j: list[float | None] = [0.0] * len(readers)
         self._seen_s = 0.0
         self._peak_bytes: float | None = 0.0
         self._peak_w: float | None = 0.0
 
     def begin(self, now_s: float) -> None:
         """Take note of the counters."""
-        self._first = self._last = [look() for look in self._looks]
+        self._first = self._last = [reader() for reader in self._readers]
         self._last_s = now_s
 
     def sample(self, now_s: float) -> None:
-        """Look at each card: what it tells is of the time since the last look."""
-        self._last = [look() for look in self._looks]
+        """Look at each card: what it tells is of the time since the last reader."""
+        self._last = [reader() for reader in self._readers]
         self._add(self._last, now_s)
 
     def _add(self, rates: Sequence[Reading], now_s: float) -> None:
-        """Add up shares and watts, of these `rates` since the last look, and take note of the greatest of the last."""
+        """Add up shares and watts, of these `rates` since the last reader, and take note of the greatest of the last."""
         passed_s, self._last_s = now_s - self._last_s, now_s
         self._seen_s += passed_s
         self._busy_s = [
@@ -69,9 +69,9 @@ class Cards:
         before, its rates since then are those of that time.
         """
         rates = self._last if self._seen_s else None
-        self._last = [look() for look in self._looks]
+        self._last = [reader() for reader in self._readers]
         self._add(self._last if rates is None else rates, now_s)
-        energies = [self._energy_j(number) for number in range(len(self._looks))]
+        energies = [self._energy_j(number) for number in range(len(self._readers))]
         # Of two dies that share a module one shows the power of both, and the other 0; no card that runs draws nothing.
         energy_j = None if None in energies else sum(filter(None, energies)) or None
         busy = [None if busy_s is None or not self._seen_s else busy_s / self._seen_s for busy_s in self._busy_s]

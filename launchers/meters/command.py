@@ -7,14 +7,14 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-from .metered import ENERGY
+from .figures import ENERGY
 
 _PATIENCE_S = 4.0
 # Not a part of a date in numbers, of a time, or of a number with marks between its thousands.
 _NUMBER = re.compile(r"(?<![\w.,/-])(?<!\d:)\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?!\d|[.,:/-]\d)")
 
 
-class Command:
+class CommandMeter:
     """Runs it before and after the run: what its counter, in joules, has grown by is the energy of the run."""
 
     def __init__(self, argv: Sequence[str], environment: Mapping[str, str]) -> None:

@@ -8,7 +8,7 @@ import os
 _DIGITS = 20  # of 64 bits
 
 
-def names_in(folder: str) -> list[str]:
+def list_names(folder: str) -> list[str]:
     """Return the names in a folder, in order; none if it cannot be read."""
     try:
         return sorted(os.listdir(folder))
@@ -16,7 +16,7 @@ def names_in(folder: str) -> list[str]:
         return []
 
 
-def text_of(path: str) -> str:
+def read_text(path: str) -> str:
     """Return what a file says; nothing if it cannot be read."""
     try:
         with open(path, encoding="ascii", errors="replace") as file:
@@ -25,7 +25,7 @@ def text_of(path: str) -> str:
         return ""
 
 
-def number_in(path: str) -> int | None:
+def read_number(path: str) -> int | None:
     """Return the whole number from 0 up that a file says; None if it says none, or cannot be read."""
-    text = text_of(path)
+    text = read_text(path)
     return int(text) if text.isascii() and text.isdecimal() and len(text) <= _DIGITS else None

@@ -7,8 +7,8 @@ import ctypes
 from collections.abc import Sequence
 from functools import partial
 
-from .cards import Look, Reading
-from .visible import seen
+from .cards import CardReader, Reading
+from .visible_cards import visible_readers
 
 LIBRARY = "libnvidia-ml.so.1"
 VISIBLE = "CUDA_VISIBLE_DEVICES"
@@ -45,29 +45,29 @@ class Nvml:
             msg = f"{library} cannot be used: nvmlInit_v2 returned {code}"
             raise OSError(msg)
 
-    def cards(self) -> list[tuple[str, Look]]:
+    def cards(self) -> list[tuple[str, CardReader]]:
         """Return the cards in the order of their numbers, which is that of the PCI bus: UUID, and what reads it."""
         count = ctypes.c_uint()
         self._call("nvmlDeviceGetCount_v2", ctypes.byref(count))
-        found: list[tuple[str, Look]] = []
+        found: list[tuple[str, CardReader]] = []
         for number in range(count.value):
             card = ctypes.c_void_p()
             if self._call("nvmlDeviceGetHandleByIndex_v2", ctypes.c_uint(number), ctypes.byref(card)):
-                found.append((self._uuid(card), partial(self._look, card)))
+                found.append((self._uuid(card), partial(self._read, card)))
         return found
 
-    def by_uuid(self, uuid: str) -> Look | None:
+    def by_uuid(self, uuid: str) -> CardReader | None:
         """Return what reads the card, or the instance of a divided one, of this UUID; None if there is none."""
         card = ctypes.c_void_p()
         found = self._call("nvmlDeviceGetHandleByUUID", ctypes.c_char_p(uuid.encode()), ctypes.byref(card))
-        return partial(self._look, card) if found else None
+        return partial(self._read, card) if found else None
 
     def _uuid(self, card: ctypes.c_void_p) -> str:
         text = ctypes.create_string_buffer(_UUID_BYTES)
         found = self._call("nvmlDeviceGetUUID", card, text, ctypes.c_uint(_UUID_BYTES))
         return text.value.decode("ascii", errors="replace") if found else ""
 
-    def _look(self, card: ctypes.c_void_p) -> Reading:
+    def _read(self, card: ctypes.c_void_p) -> Reading:
         busy, memory, power_mw, energy_mj = _Utilization(), _Memory(), ctypes.c_uint(), ctypes.c_ulonglong()
         return Reading(
             busy.gpu / 100 if self._call("nvmlDeviceGetUtilizationRates", card, ctypes.byref(busy)) else None,
@@ -83,11 +83,11 @@ class Nvml:
         return function is not None and function(*arguments) == 0
 
 
-def nvidia_looks(visible: str | None, wanted: int, library: str = LIBRARY) -> Sequence[Look]:
-    """Return what reads the cards that a job sees, by its CUDA_VISIBLE_DEVICES: see `visible.seen`.
+def nvidia_readers(visible: str | None, wanted: int, library: str = LIBRARY) -> Sequence[CardReader]:
+    """Return what reads the cards that a job sees, by its CUDA_VISIBLE_DEVICES: see `visible_cards.visible_readers`.
 
     Raises:
         OSError: the library or the driver is not there, or which cards the job sees is not known.
     """
     nvml = Nvml(library)
-    return seen(nvml.cards(), (VISIBLE, visible), wanted, nvml.by_uuid)
+    return visible_readers(nvml.cards(), (VISIBLE, visible), wanted, nvml.by_uuid)

@@ -12,8 +12,8 @@ import struct
 from collections.abc import Callable
 from typing import NamedTuple
 
-from .kernel import text_of
-from .metered import CPU_ENERGY, CPU_POWER, MEMORY_ENERGY
+from .figures import CPU_ENERGY, CPU_POWER, MEMORY_ENERGY
+from .kernel import read_text
 from .powercap import SYS
 
 PROC = "/proc"
@@ -40,18 +40,20 @@ class Event(NamedTuple):
     scale: float
 
 
-def events(sys: str = SYS) -> dict[str, Event]:
+def find_events(sys: str = SYS) -> dict[str, Event]:
     """Return the events that add up to the node, by the figure that they are of."""
     folder = f"{sys}/bus/event_source/devices/power"
     found = {}
     for kind, name in _EVENTS.items():
         file = f"{folder}/events/{name}"
-        code = _CODE.fullmatch(text_of(file))
-        if code is None or text_of(f"{file}.unit") != "Joules":
+        code = _CODE.fullmatch(read_text(file))
+        if code is None or read_text(f"{file}.unit") != "Joules":
             continue
         try:
-            cpus = _cpus(text_of(f"{folder}/cpumask"))
-            found[kind] = Event(int(text_of(f"{folder}/type")), int(code[1], 16), cpus, float(text_of(f"{file}.scale")))
+            cpus = _cpus(read_text(f"{folder}/cpumask"))
+            found[kind] = Event(
+                int(read_text(f"{folder}/type")), int(code[1], 16), cpus, float(read_text(f"{file}.scale"))
+            )
         except ValueError:
             continue
     return {kind: event for kind, event in found.items() if event.cpus and event.scale > 0.0}
@@ -73,18 +75,18 @@ def _cpus(text: str) -> tuple[int, ...]:
     return tuple(found)
 
 
-def permitted(proc: str = PROC) -> bool:
+def can_count_cpus(proc: str = PROC) -> bool:
     """Whether this process may count what whole CPUs do."""
-    capabilities = _CAPABILITIES.search(text_of(f"{proc}/self/status"))
+    capabilities = _CAPABILITIES.search(read_text(f"{proc}/self/status"))
     if capabilities is not None and int(capabilities[1], 16) & _MAY:
         return True
     try:
-        return int(text_of(f"{proc}/sys/kernel/perf_event_paranoid")) <= 0
+        return int(read_text(f"{proc}/sys/kernel/perf_event_paranoid")) <= 0
     except ValueError:
         return False
 
 
-def opened(type_: int, code: int, cpu: int) -> Counter:
+def open_counter(type_: int, code: int, cpu: int) -> Counter:
     """Open the counter of an event on a CPU, whatever runs there.
 
     Raises:
@@ -108,13 +110,13 @@ def opened(type_: int, code: int, cpu: int) -> Counter:
 class Perf:
     """Counts what the packages, and the memory, of a node use, from the beginning of the run on."""
 
-    def __init__(self, sys: str = SYS, open_: Callable[[int, int, int], Counter] = opened) -> None:
+    def __init__(self, sys: str = SYS, open_: Callable[[int, int, int], Counter] = open_counter) -> None:
         """Open the counters of the events below `sys`.
 
         Raises:
             OSError: there is none, or the kernel refuses one of them.
         """
-        self._events = events(sys)
+        self._events = find_events(sys)
         if not self._events:
             msg = f"no event of energy in {sys}/bus/event_source/devices/power"
             raise OSError(msg)

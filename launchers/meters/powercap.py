@@ -4,8 +4,8 @@ Source: Linux, Documentation/power/powercap/powercap.rst: `energy_uj` counts mic
 and begins at 0 again. Since 2020 most kernels let only root read it.
 """
 
-from .kernel import names_in, number_in, text_of
-from .metered import CPU_ENERGY, CPU_POWER, MEMORY_ENERGY
+from .figures import CPU_ENERGY, CPU_POWER, MEMORY_ENERGY
+from .kernel import list_names, read_number, read_text
 
 SYS = "/sys"
 
@@ -14,21 +14,21 @@ _KINDS = {"package": CPU_ENERGY, "dram": MEMORY_ENERGY}
 """The zones that add up to a node, by how their names begin: a package holds its cores, `psys` holds all of these."""
 
 
-def zones(sys: str = SYS) -> dict[str, list[str]]:
+def find_zones(sys: str = SYS) -> dict[str, list[str]]:
     """Return the folders of the zones that add up to the node, by the figure that they are of."""
     top = f"{sys}/class/powercap"
     found: dict[str, list[str]] = {}
     # The same package may be there once more, as intel-rapl-mmio.
-    for folder in (f"{top}/{name}" for name in names_in(top) if name.startswith("intel-rapl:")):
-        kind = next((kind for begins, kind in _KINDS.items() if text_of(f"{folder}/name").startswith(begins)), None)
+    for folder in (f"{top}/{name}" for name in list_names(top) if name.startswith("intel-rapl:")):
+        kind = next((kind for begins, kind in _KINDS.items() if read_text(f"{folder}/name").startswith(begins)), None)
         if kind is not None:
             found.setdefault(kind, []).append(folder)
     return found
 
 
-def readable(folders: list[str]) -> bool:
+def can_read(folders: list[str]) -> bool:
     """Whether this user may read the counters of all these zones."""
-    return all(number_in(f"{folder}/energy_uj") is not None for folder in folders)
+    return all(read_number(f"{folder}/energy_uj") is not None for folder in folders)
 
 
 class Powercap:
@@ -40,7 +40,7 @@ class Powercap:
         Raises:
             OSError: there is none that this user may read.
         """
-        self._zones = {kind: folders for kind, folders in zones(sys).items() if readable(folders)}
+        self._zones = {kind: folders for kind, folders in find_zones(sys).items() if can_read(folders)}
         if not self._zones:
             msg = f"no counter of energy in {sys}/class/powercap that this user may read"
             raise OSError(msg)
@@ -58,13 +58,13 @@ class Powercap:
         """Add up what was used since the last look: a counter may have begun anew, once at most."""
         del now_s
         for folder in (folder for folders in self._zones.values() for folder in folders):
-            now = number_in(f"{folder}/energy_uj")
+            now = read_number(f"{folder}/energy_uj")
             if now is None:
                 self._lost.add(folder)
                 continue
             passed = now - self._last.get(folder, now)
             if passed < 0:
-                most = number_in(f"{folder}/max_energy_range_uj")
+                most = read_number(f"{folder}/max_energy_range_uj")
                 if most is None:
                     self._lost.add(folder)
                 passed += most or 0

@@ -2,7 +2,7 @@
 
 import re
 
-from launchers.mpi.start_command import MpiFlavour, MpiStartCommand, RankStart, given
+from launchers.mpi.start_command import MpiFlavour, MpiStartCommand, RankStart, option
 
 
 def _options(_flavour: MpiFlavour, start: RankStart) -> list[str]:
@@ -11,7 +11,7 @@ def _options(_flavour: MpiFlavour, start: RankStart) -> list[str]:
         return [*options, "-bind-to", "none"]
     if start.cores:
         return [*options, "-bind-to", "user:" + ",".join("+".join(map(str, cores)) for cores in start.core_sets())]
-    return [*options, *given("-bind-to", start.mpi.bind_to), *given("-map-by", start.mpi.map_by)]
+    return [*options, *option("-bind-to", start.mpi.bind_to), *option("-map-by", start.mpi.map_by)]
 
 
 def host_options(start: RankStart) -> list[str]:

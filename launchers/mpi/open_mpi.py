@@ -2,7 +2,7 @@
 
 import re
 
-from launchers.mpi.start_command import CannotStartRanksError, MpiFlavour, MpiStartCommand, RankStart, given
+from launchers.mpi.start_command import CannotStartRanksError, MpiFlavour, MpiStartCommand, RankStart, option
 
 
 def uses_prrte(flavour: MpiFlavour) -> bool:
@@ -26,7 +26,7 @@ def _options(flavour: MpiFlavour, start: RankStart) -> list[str]:
     # Its own default would bind all threads of a rank to one core.
     spread = mpi.bind_to is None and start.threads > 1
     map_by = f"{mpi.map_by or 'slot'}:PE={start.threads}" if spread else mpi.map_by
-    return [*options, *_mapped(flavour, start, map_by), *given("--bind-to", mpi.bind_to)]
+    return [*options, *_mapped(flavour, start, map_by), *option("--bind-to", mpi.bind_to)]
 
 
 def _mapped(flavour: MpiFlavour, start: RankStart, map_by: str | None) -> list[str]:
@@ -35,10 +35,10 @@ def _mapped(flavour: MpiFlavour, start: RankStart, map_by: str | None) -> list[s
     Open MPI 5 has one `--map-by`, and its `--use-hwthread-cpus` is another name of the modifier.
     """
     if start.threads_per_core == 1:
-        return given("--map-by", map_by)
+        return option("--map-by", map_by)
     if uses_prrte(flavour):
         return ["--map-by", f"{map_by or ''}:HWTCPUS"]
-    return ["--use-hwthread-cpus", *given("--map-by", map_by)]
+    return ["--use-hwthread-cpus", *option("--map-by", map_by)]
 
 
 def _confined(flavour: MpiFlavour, start: RankStart) -> list[str]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from launchers.entry_points import EntryPointError, describe, loaded, offered
+from launchers.entry_points import EntryPointError, describe, find_entry_points, load_entry_point
 from launchers.mpi.intel_mpi import INTEL_MPI
 from launchers.mpi.mpich import MPICH
 from launchers.mpi.open_mpi import OPEN_MPI
@@ -27,8 +27,8 @@ def start_commands() -> tuple[MpiStartCommand, ...]:
             taken.
     """
     known = {command.name: command for command in SHIPPED}
-    for point in offered(GROUP).values():
-        command = loaded(point)
+    for point in find_entry_points(GROUP).values():
+        command = load_entry_point(point)
         if not isinstance(command, MpiStartCommand):
             msg = f"{describe(point)} must be a launchers.mpi.MpiStartCommand, got {type(command).__name__}"
             raise EntryPointError(msg)

@@ -144,7 +144,7 @@ class MpiFlavour:
         return f"{self.kind} {version} ({self.path})" if version else f"{self.kind} ({self.path})"
 
 
-def given(option: str, value: str | None) -> list[str]:
+def option(option: str, value: str | None) -> list[str]:
     """Return an option with its value, nothing without one."""
     return [option, value] if value else []
 

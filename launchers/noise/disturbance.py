@@ -43,16 +43,16 @@ class Disturbance:
     read_bytes: float | None = None
 
     @classmethod
-    def of(cls, known: Mapping[str, object]) -> Self:
+    def from_figures(cls, known: Mapping[str, object]) -> Self:
         """Read it from figures by name, whatever else is among them."""
         figures = {field.name: known.get(field.name) for field in fields(cls)}
         return cls(**{name: float(value) for name, value in figures.items() if _is_figure(value)})  # type: ignore[arg-type]
 
-    def known(self) -> dict[str, float]:
+    def as_dict(self) -> dict[str, float]:
         """Return the figures that could be read, by name."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
-    def words(self) -> str:
+    def describe(self) -> str:
         """Say what others took from the run; empty if that is not known."""
         if self.taken_share is None:
             return ""

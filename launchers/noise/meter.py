@@ -26,7 +26,7 @@ _THROTTLED = {"throttled_usec": 1e6, "throttled_time": 1e9}
 _DIGITS = 20  # of 64 bits
 
 
-def cpu_times(text: str, *, nice: bool = True) -> dict[int, tuple[float, float]]:
+def parse_cpu_times(text: str, *, nice: bool = True) -> dict[int, tuple[float, float]]:
     """Read /proc/stat: the seconds that processes used each CPU, and those that the hypervisor gave to others.
 
     Without `nice`, processes are left out that make way for others.
@@ -36,7 +36,7 @@ def cpu_times(text: str, *, nice: bool = True) -> dict[int, tuple[float, float]]
         name, *fields = line.split()[:9] or [""]
         number = name[3:]
         if name[:3] == "cpu" and number.isdecimal() and len(number) < 6 and len(fields) >= 3:
-            ticks = _counters(fields)
+            ticks = _parse_counters(fields)
             if ticks:
                 stolen = ticks[7] if len(ticks) > 7 else 0
                 times[int(number)] = (
@@ -46,34 +46,34 @@ def cpu_times(text: str, *, nice: bool = True) -> dict[int, tuple[float, float]]
     return times
 
 
-def ran_and_waited(text: str) -> tuple[float, float] | None:
+def parse_schedstat(text: str) -> tuple[float, float] | None:
     """Read a thread's schedstat: the seconds that it ran, and those that it waited for a core."""
-    counters = _counters(text.split()[:2])
+    counters = _parse_counters(text.split()[:2])
     return (counters[0] / 1e9, counters[1] / 1e9) if len(counters) == 2 else None
 
 
-def stalled_s(text: str) -> float | None:
+def parse_pressure(text: str) -> float | None:
     """Read a pressure file: the seconds in which something stalled for lack of the resource."""
     for line in text.splitlines():
         kind, *fields = line.split()
         for field in fields if kind == "some" else ():
             name, _, value = field.partition("=")
-            if name == "total" and (total := _counters([value])):
+            if name == "total" and (total := _parse_counters([value])):
                 return total[0] / 1e6
     return None
 
 
-def throttled_s(text: str) -> float | None:
+def parse_cpu_stat(text: str) -> float | None:
     """Read a cgroup's cpu.stat, of version 2 or 1: the seconds that its quota stopped its threads."""
     for line in text.splitlines():
         name, _, value = line.partition(" ")
         unit = _THROTTLED.get(name)
-        if unit and (total := _counters([value])):
+        if unit and (total := _parse_counters([value])):
             return total[0] / unit
     return None
 
 
-def cgroups(text: str) -> dict[str, str]:
+def parse_cgroups(text: str) -> dict[str, str]:
     """Read /proc/PID/cgroup: the path of the process's group by controller; that of version 2 is ``."""
     paths: dict[str, str] = {}
     for line in text.splitlines():
@@ -84,7 +84,7 @@ def cgroups(text: str) -> dict[str, str]:
     return paths
 
 
-def upwards(path: str) -> list[str]:
+def group_and_parents(path: str) -> list[str]:
     """Return a control group and those above it, up to the root, which is ``: each may have a limit or a counter."""
     paths = [path := path.rstrip("/")]
     while path:
@@ -93,7 +93,7 @@ def upwards(path: str) -> list[str]:
     return paths
 
 
-def _counters(fields: Iterable[str]) -> list[int]:
+def _parse_counters(fields: Iterable[str]) -> list[int]:
     """Return the counters of the kernel that these are; none at all if one of them is none."""
     fields = [field.strip() for field in fields]
     return (
@@ -122,8 +122,8 @@ class NoiseMeter:
         `siblings` are the other hardware threads of their cores.
         """
         self._cpus, self._siblings = cpus, siblings
-        self._times = cpu_times(self._read("stat"))
-        self._before = self._system()
+        self._times = parse_cpu_times(self._read("stat"))
+        self._before = self._machine_counters()
         self._itself_s = _used_by_this_process()
 
     def sample(self, pids: Iterable[int]) -> None:
@@ -135,18 +135,18 @@ class NoiseMeter:
             except OSError:
                 continue
             for thread in threads:
-                figures = ran_and_waited(self._read(f"{pid}/task/{thread}/schedstat"))
+                figures = parse_schedstat(self._read(f"{pid}/task/{thread}/schedstat"))
                 if figures is not None:
                     seen[pid, thread] = figures
-        self._bury(key for key in self._threads if key not in seen)
+        self._add_finished(key for key in self._threads if key not in seen)
         self._threads |= seen
 
-    def last_look(self, pid: int) -> None:
+    def read_ended(self, pid: int) -> None:
         """Look at a process that has ended and is about to be forgotten by the kernel."""
-        figures = ran_and_waited(self._read(f"{pid}/schedstat"))
+        figures = parse_schedstat(self._read(f"{pid}/schedstat"))
         if figures is not None:
             self._threads[pid, str(pid)] = figures
-        self._bury(key for key in self._threads if key[0] == pid)
+        self._add_finished(key for key in self._threads if key[0] == pid)
 
     def figures(
         self, elapsed_s: float, tree: resource.struct_rusage, earlier: resource.struct_rusage
@@ -157,8 +157,8 @@ class NoiseMeter:
         """
         elapsed_s = max(elapsed_s, 1e-6)
         cpu_s = tree.ru_utime + tree.ru_stime - earlier.ru_utime - earlier.ru_stime
-        shares = self._cores(elapsed_s, cpu_s + _used_by_this_process() - self._itself_s)
-        now = self._system()
+        shares = self._cpu_shares(elapsed_s, cpu_s + _used_by_this_process() - self._itself_s)
+        now = self._machine_counters()
         passed = {name: max(now[name] - before, 0.0) for name, before in self._before.items() if name in now}
         throttled = passed.pop("throttled", None)
         waited_s = self._waited_s(cpu_s)
@@ -185,9 +185,9 @@ class NoiseMeter:
         pressures = {f"{name}_pressure": min(stalled / elapsed_s, 1.0) for name, stalled in passed.items()}
         return {name: round(value, 4) for name, value in {**shares, **pressures, **counts}.items()}
 
-    def _cores(self, elapsed_s: float, own_s: float) -> dict[str, float]:
+    def _cpu_shares(self, elapsed_s: float, own_s: float) -> dict[str, float]:
         """Return what others had of the time of the run's CPUs, but for `own_s`, and of all other CPUs."""
-        now = cpu_times(self._read("stat"))
+        now = parse_cpu_times(self._read("stat"))
         passed = {
             cpu: (now[cpu][0] - used, now[cpu][1] - stolen) for cpu, (used, stolen) in self._times.items() if cpu in now
         }
@@ -213,29 +213,29 @@ class NoiseMeter:
             return None
         return waited_s * max(cpu_s / ran_s, 1.0)
 
-    def _bury(self, keys: Iterable[tuple[int, str]]) -> None:
+    def _add_finished(self, keys: Iterable[tuple[int, str]]) -> None:
         for ran_s, waited_s in [self._threads.pop(key) for key in list(keys)]:
             self._gone = (self._gone[0] + ran_s, self._gone[1] + waited_s)
 
-    def _system(self) -> dict[str, float]:
+    def _machine_counters(self) -> dict[str, float]:
         """Return counters in seconds, by what they are of; and that of thermal throttling."""
-        groups = cgroups(self._read("self/cgroup"))
+        groups = parse_cgroups(self._read("self/cgroup"))
         own = groups.get("", "/").rstrip("/")
         found: dict[str, float] = {}
         for name in _PRESSURES:
-            total = stalled_s(_text(f"{self._sys}/fs/cgroup{own}/{name}.pressure"))
-            total = stalled_s(self._read(f"pressure/{name}")) if total is None else total
+            total = parse_pressure(_text(f"{self._sys}/fs/cgroup{own}/{name}.pressure"))
+            total = parse_pressure(self._read(f"pressure/{name}")) if total is None else total
             if total is not None:
                 found[name] = total
         # A quota is that of any group above: each counts what it stops. In a container they may lie at the root.
-        levels = [f"{self._sys}/fs/cgroup{path}" for path in upwards(own)]
-        levels += [f"{self._sys}/fs/cgroup/cpu{path}" for path in upwards(groups.get("cpu", ""))]
-        throttled = [total for level in levels if (total := throttled_s(_text(f"{level}/cpu.stat"))) is not None]
+        levels = [f"{self._sys}/fs/cgroup{path}" for path in group_and_parents(own)]
+        levels += [f"{self._sys}/fs/cgroup/cpu{path}" for path in group_and_parents(groups.get("cpu", ""))]
+        throttled = [total for level in levels if (total := parse_cpu_stat(_text(f"{level}/cpu.stat"))) is not None]
         if throttled:
             found["throttled"] = sum(throttled)
         sample = sorted(self._cpus)[:: max(1, len(self._cpus) // _THERMAL_SAMPLE)]
         files = (f"{self._sys}/devices/system/cpu/cpu{cpu}/thermal_throttle/core_throttle_count" for cpu in sample)
-        counts = [count for file in files for count in _counters([_text(file) or "none"])]
+        counts = [count for file in files for count in _parse_counters([_text(file) or "none"])]
         if counts:
             found["thermal"] = sum(counts)
         return found

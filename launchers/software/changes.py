@@ -20,18 +20,18 @@ class Changes:
         unset = frozenset((self.unset | later.unset) - later.variables.keys())
         return Changes(kept | dict(later.variables), unset)
 
-    def applied(self, environment: Mapping[str, str]) -> dict[str, str]:
+    def apply_to(self, environment: Mapping[str, str]) -> dict[str, str]:
         """Return an environment with these changes."""
         return {name: value for name, value in environment.items() if name not in self.unset} | dict(self.variables)
 
 
-NOTHING = Changes()
+NO_CHANGES = Changes()
 
 _ONE_AT_A_TIME = RLock()
 
 
 @contextmanager
-def in_effect(changes: Changes) -> Iterator[None]:
+def changes_in_effect(changes: Changes) -> Iterator[None]:
     """Make changes in this process's own environment for a while: programs and libraries are found as with them.
 
     The environment is all threads': those that want other changes wait.

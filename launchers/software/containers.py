@@ -66,7 +66,7 @@ class Container:
         return (self.program, *self.runtime.options(self.image, os.fspath(folder.resolve())))
 
 
-def runtime_here(wanted: str, searched: str | None) -> tuple[ContainerRuntime, str] | None:
+def find_runtime(wanted: str, searched: str | None) -> tuple[ContainerRuntime, str] | None:
     """Return the runtime called `wanted` and its path; None if it is not on the search path.
 
     Without a name it is the first that is there.

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from launchers.software import folders, modules, spack
-from launchers.software.asking import AskingError
-from launchers.software.changes import NOTHING, Changes
-from launchers.software.containers import RUNTIMES, Container, image_digest, runtime_here
+from launchers.software import build_folders, modules, spack
+from launchers.software.changes import NO_CHANGES, Changes
+from launchers.software.containers import RUNTIMES, Container, find_runtime, image_digest
 from launchers.software.digest import file_digest
+from launchers.software.query import QueryError
 from launchers.software.software import LoadedSoftware, Software, SoftwareError
 
 
@@ -23,21 +23,21 @@ def load(software: Software, caller: Mapping[str, str] | None = None) -> LoadedS
     """
     environment = dict(os.environ if caller is None else caller)
     loaded = _modules(software, environment)
-    packages = _spack(software, loaded.changes.applied(environment))
+    packages = _spack(software, loaded.changes.apply_to(environment))
     changes = loaded.changes.then(packages.changes)
-    changes = changes.then(folders.changes_of(software, changes.applied(environment)))
-    container, image = _container(software, changes.applied(environment).get("PATH"))
+    changes = changes.then(build_folders.folder_changes(software, changes.apply_to(environment)))
+    container, image = _container(software, changes.apply_to(environment).get("PATH"))
     return LoadedSoftware(
         changes=changes,
-        script=(*loaded.script, *packages.script, *folders.script_of(software)),
-        identity={**loaded.identity, **packages.identity, **image, **folders.identity_of(software)},
+        script=(*loaded.script, *packages.script, *build_folders.folder_script(software)),
+        identity={**loaded.identity, **packages.identity, **image, **build_folders.folder_identity(software)},
         container=container,
     )
 
 
 @dataclass(frozen=True)
 class _Part:
-    changes: Changes = NOTHING
+    changes: Changes = NO_CHANGES
     script: tuple[str, ...] = ()
     identity: Mapping[str, str] = field(default_factory=dict)
 
@@ -54,16 +54,16 @@ def _modules(software: Software, environment: Mapping[str, str]) -> _Part:
         raise SoftwareError(msg)
     steps = [["purge"]] if software.purge else []
     steps += [["load", name] for name in software.modules]
-    changes = NOTHING
+    changes = NO_CHANGES
     # To load what is loaded already changes nothing with Environment Modules: runs would lack its variables.
-    there = [] if software.purge else modules.loaded_of(software.modules, environment)
+    there = [] if software.purge else modules.loaded_among(software.modules, environment)
     for step in [*(["unload", name] for name in reversed(there)), *steps]:
         try:
-            changes = changes.then(modules.change(command, step, changes.applied(environment)))
-        except AskingError as error:
+            changes = changes.then(modules.run_module(command, step, changes.apply_to(environment)))
+        except QueryError as error:
             msg = f"module {' '.join(step)}: {_first(str(error))}; `module avail` lists what there is"
             raise SoftwareError(msg) from error
-    files = modules.loaded_files(changes.applied(environment))
+    files = modules.loaded_files(changes.apply_to(environment))
     identity = {"modules": ", ".join(f"{name} {file_digest(file)}" for name, file in files.items()) or "none"}
     return _Part(changes, tuple(f"module {shlex.join(step)} || exit 1" for step in steps), identity)
 
@@ -75,22 +75,22 @@ def _spack(software: Software, environment: Mapping[str, str]) -> _Part:
     if program is None:
         msg = "there is no `spack` on the search path; source its setup-env.sh, or load its module, and start again"
         raise SoftwareError(msg)
-    changes, script, identity = NOTHING, list[str](), {}
+    changes, script, identity = NO_CHANGES, list[str](), {}
     try:
         if name := software.spack_environment:
             words = ["env", "activate", "--sh", name]
-            changes = spack.exports(spack.asked(program, words, environment))
-            place = spack.asked(program, ["location", "--env", name], environment).strip()
+            changes = spack.parse_exports(spack.run_spack(program, words, environment))
+            place = spack.run_spack(program, ["location", "--env", name], environment).strip()
             identity["spack environment"] = f"{name} {file_digest(Path(place, 'spack.lock'))}"
             script += _evaluated(words)
         for spec in software.spack:
             words = ["load", "--sh", spec]
-            now = changes.applied(environment)
-            hashes = spack.asked(program, ["find", "--format", "{name}@{version}/{hash}", spec], now).split()
-            changes = changes.then(spack.exports(spack.asked(program, words, now)))
+            now = changes.apply_to(environment)
+            hashes = spack.run_spack(program, ["find", "--format", "{name}@{version}/{hash}", spec], now).split()
+            changes = changes.then(spack.parse_exports(spack.run_spack(program, words, now)))
             identity[f"spack {spec}"] = ", ".join(hashes)
             script += _evaluated(words)
-    except AskingError as error:
+    except QueryError as error:
         msg = f"{_first(str(error))} (spack find lists what is installed)"
         raise SoftwareError(msg) from error
     return _Part(changes, tuple(script), identity)
@@ -104,7 +104,7 @@ def _evaluated(words: Sequence[str]) -> list[str]:
 def _container(software: Software, searched: str | None) -> tuple[Container | None, dict[str, str]]:
     if not software.container:
         return None, {}
-    here = runtime_here(software.runtime, searched)
+    here = find_runtime(software.runtime, searched)
     if here is None:
         known = ", ".join(runtime.name for runtime in RUNTIMES)
         wanted = f"{software.runtime} is" if software.runtime else f"none of {known} is"

@@ -11,8 +11,8 @@ import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from launchers.software.asking import ask
 from launchers.software.changes import Changes
+from launchers.software.query import run_query
 
 # A module may look for a licence, or lie on a slow file system.
 _PATIENCE_S = 60.0
@@ -34,26 +34,26 @@ def module_command(environment: Mapping[str, str]) -> list[str] | None:
     return [os.fspath(lmod_here)] if lmod_here.is_file() else None
 
 
-def loaded_of(names: Sequence[str], environment: Mapping[str, str]) -> list[str]:
+def loaded_among(names: Sequence[str], environment: Mapping[str, str]) -> list[str]:
     """Return those of the modules that are loaded in an environment, in whatever version they were named."""
     there = environment.get("LOADEDMODULES", "").split(":")
     return [name for name in names if any(one == name or one.startswith(f"{name}/") for one in there)]
 
 
-def change(command: Sequence[str], arguments: Sequence[str], environment: Mapping[str, str]) -> Changes:
+def run_module(command: Sequence[str], arguments: Sequence[str], environment: Mapping[str, str]) -> Changes:
     """Return what `module ARGUMENTS` changes in an environment.
 
     Raises:
-        AskingError: it failed, or did not answer.
+        QueryError: it failed, or did not answer.
     """
-    reply = ask([*command, "python", *arguments], f"module {' '.join(arguments)}", environment, _PATIENCE_S)
-    changes = statements(reply.text)
+    reply = run_query([*command, "python", *arguments], f"module {' '.join(arguments)}", environment, _PATIENCE_S)
+    changes = parse_statements(reply.text)
     if changes is None or reply.exit_code != 0:
         raise reply.error
     return changes
 
 
-def statements(text: str) -> Changes | None:
+def parse_statements(text: str) -> Changes | None:
     """Read the statements that a module command prints; None where it says that it failed, or prints anything else."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a value with a backslash is written as it is

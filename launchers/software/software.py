@@ -6,7 +6,7 @@ from pathlib import Path, PurePath
 from typing import Self
 
 from launchers.mpi import MpiFlavour
-from launchers.software.changes import NOTHING, Changes
+from launchers.software.changes import NO_CHANGES, Changes
 from launchers.software.containers import Container
 
 
@@ -44,7 +44,7 @@ class LoadedSoftware:
     variables that its jobs have, and that neither changes nor script tell.
     """
 
-    changes: Changes = NOTHING
+    changes: Changes = NO_CHANGES
     script: tuple[str, ...] = ()
     identity: Mapping[str, str] = field(default_factory=dict)
     container: Container | None = None
@@ -65,7 +65,7 @@ class LoadedSoftware:
         return argv if self.container is None else (*self.container.command(folder), *argv)
 
 
-def started_by(software: LoadedSoftware | None, own: MpiFlavour, *, on_site: bool = False) -> MpiFlavour:
+def flavour_for(software: LoadedSoftware | None, own: MpiFlavour, *, on_site: bool = False) -> MpiFlavour:
     """Return what starts the ranks of a job: what comes with its software, or else the launcher's own.
 
     On the nodes of a site it is found by its name, as the job script loads it; where the batch system itself starts

@@ -7,27 +7,27 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 
-from launchers.software.asking import ask
 from launchers.software.changes import Changes
+from launchers.software.query import run_query
 
 # Spack looks at its whole database, and is often on a slow file system.
 _PATIENCE_S = 300.0
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
-def asked(spack: str, arguments: Sequence[str], environment: Mapping[str, str]) -> str:
+def run_spack(spack: str, arguments: Sequence[str], environment: Mapping[str, str]) -> str:
     """Return what `spack ARGUMENTS` prints.
 
     Raises:
-        AskingError: it failed, or did not answer.
+        QueryError: it failed, or did not answer.
     """
-    reply = ask([spack, *arguments], f"spack {' '.join(arguments)}", environment, _PATIENCE_S)
+    reply = run_query([spack, *arguments], f"spack {' '.join(arguments)}", environment, _PATIENCE_S)
     if reply.exit_code != 0:
         raise reply.error
     return reply.text
 
 
-def exports(text: str) -> Changes:
+def parse_exports(text: str) -> Changes:
     """Read lines such as `export PATH=/a:/b;` and `unset NAME;`; others change nothing that a program sees."""
     variables: dict[str, str] = {}
     unset: set[str] = set()

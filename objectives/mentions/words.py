@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator
 
-from launchers.secret import masked, tuned
+from launchers.secret import mask_secrets, placeholder_variables
 from objectives.mentions.templates import filled_in, names_in
 from spaces import Value
 
@@ -110,5 +110,9 @@ def dangling(words: Sequence[Word], unset: Set[str]) -> Iterator[str]:
 def environment_text(environment: Mapping[str, str]) -> str:
     """Return variables as one line, in order, without the values of secrets; it is there even when empty."""
     return (
-        ", ".join(f"{name}={text}" for name, text in sorted(masked(environment, tuned(environment)).items())) or "none"
+        ", ".join(
+            f"{name}={text}"
+            for name, text in sorted(mask_secrets(environment, placeholder_variables(environment)).items())
+        )
+        or "none"
     )

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from launchers.meters.metered import GPU_PEAK_MEMORY
+from launchers.meters.figures import GPU_PEAK_MEMORY
 from objectives.base import MemoryNeed
 from objectives.training.torch import TorchPython
 from spaces import Choice, Configuration, Integer, Parameter

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from launchers import EndReason, Job, Resources
-from launchers.secret import tuned
+from launchers.secret import placeholder_variables
 from objectives.base import (
     CHECKPOINT_VARIABLE,
     CURVE,
@@ -102,7 +102,7 @@ class TrainingObjective:
             },
             resources=Resources(cores, self.nodes.needed(cores), ranks * self.gpus, context.cpus),
             time_limit_s=min(limits, default=None),
-            tuned=tuned(self.environment),
+            tuned=placeholder_variables(self.environment),
         )
 
     def progress_reader(self) -> ProgressReader:

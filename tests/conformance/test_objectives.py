@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from launchers import EndReason, Job, JobState, JobStatus, Usage
-from launchers.batch_systems.base import request
+from launchers.batch_systems.base import make_request
 from launchers.site import Site
 from objectives.base import Context, Output, RunFailure
 from objectives.command import plan as command_plan
@@ -160,7 +160,7 @@ def test_a_run_has_as_many_nodes_as_have_its_cores(name, tmp_path):
     larger = replace(job, resources=replace(job.resources, cores=5 * job.resources.cores))
     for most, expected in ((8, 5), (3, 3)):
         # A core of a node for each core of the job as it was.
-        asked = request(larger, Site("slurm", nodes=most, cores_per_node=job.resources.cores))
+        asked = make_request(larger, Site("slurm", nodes=most, cores_per_node=job.resources.cores))
         assert (asked.nodes, asked.cores <= most * job.resources.cores) == (expected, True)
 
 

@@ -40,7 +40,7 @@ def test_a_job_starts_on_its_host(cluster, tmp_path):
 def test_all_hosts_are_found_one_after_the_other(cluster, tmp_path):
     known: list[str] = []
     for _ in HOSTS:
-        place = cluster.hosts.another(1, known)
+        place = cluster.hosts.find_other(1, known)
         known.append(host_of(cluster, tmp_path / str(len(known)), place))
     assert sorted(known) == sorted(HOSTS)
 

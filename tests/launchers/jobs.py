@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from launchers import STDOUT, Job, JobState, JobStatus, Launcher
-from launchers.processes import JOB_VARIABLE, marked
+from launchers.processes import JOB_VARIABLE, find_marked
 
 # Generous: a slow machine must not fail a test, only a job that hangs.
 DEADLINE_S = 180.0
@@ -70,7 +70,7 @@ def wait_for_output(job: Job, text: str = "ready") -> None:
 def supervisors_in(folder: Path) -> list[int]:
     """Return the supervisors of jobs in `folder`; each goes a moment after it has told how its job ended."""
     root = folder.resolve()
-    return list(marked(JOB_VARIABLE, lambda mark: Path(mark.partition(":")[2]).is_relative_to(root)))
+    return list(find_marked(JOB_VARIABLE, lambda mark: Path(mark.partition(":")[2]).is_relative_to(root)))
 
 
 def kill(pid: int) -> None:

@@ -52,7 +52,7 @@ def test_an_end_is_read_from_the_jobs_own_file_at_once(launcher, queue, submit):
 
 def test_the_numbers_of_gpus_that_a_batch_system_gives_are_those_of_the_bus(launcher, tmp_path):
     jobs = [Job(("train",), tmp_path, resources=Resources(gpus=gpus)) for gpus in (1, 0)]
-    for shown in (launcher.shown, LocalLauncher().shown):
+    for shown in (launcher.preview, LocalLauncher().preview):
         assert ["CUDA_DEVICE_ORDER=PCI_BUS_ID" in shown(job) for job in jobs] == [True, False]
 
 
@@ -248,7 +248,7 @@ def test_the_id_is_known_after_a_kill_between_submission_and_storing(launcher, q
     with pytest.raises(KeyboardInterrupt):
         launcher.submit(Job(("true",), tmp_path))
     monkeypatch.undo()
-    job_id = launcher.submitted(tmp_path)
+    job_id = launcher.find_submitted(tmp_path)
     assert launcher.poll([job_id])[job_id].state is JobState.QUEUED
 
 
@@ -257,8 +257,8 @@ def test_an_earlier_submission_is_not_taken_for_a_later_one(launcher, queue, tmp
     queue.refusal = Answer(1, stderr="no")
     with pytest.raises(LaunchError):
         launcher.submit(Job(("true",), tmp_path))
-    assert launcher.submitted(tmp_path) is None
-    assert launcher.submitted(tmp_path / "missing") is None
+    assert launcher.find_submitted(tmp_path) is None
+    assert launcher.find_submitted(tmp_path / "missing") is None
 
 
 def test_a_submission_that_was_given_up_after_it_was_made_is_one(clock, tmp_path):
@@ -279,7 +279,7 @@ def test_ids_hold_wherever_they_are_used(launcher, make, queue, tmp_path, monkey
     (tmp_path / "a:b\nc").mkdir()
     monkeypatch.chdir(tmp_path)
     job_id = launcher.submit(Job(("true",), Path("a:b\nc")))
-    assert job_id == launcher.submitted(Path("a:b\nc"))
+    assert job_id == launcher.find_submitted(Path("a:b\nc"))
     monkeypatch.chdir("/")
     end(tmp_path / "a:b\nc", exit_code=4)
     assert make().poll([job_id])[job_id].exit_code == 4
@@ -320,7 +320,7 @@ def test_a_server_that_keeps_no_history_is_asked_in_another_way(clock, tmp_path)
 
 
 def test_what_is_submitted_can_be_shown_before(launcher, tmp_path):
-    shown = launcher.shown(Job(("pw.x", "-npool", "2"), tmp_path, environment={"OMP_NUM_THREADS": "2"}))
+    shown = launcher.preview(Job(("pw.x", "-npool", "2"), tmp_path, environment={"OMP_NUM_THREADS": "2"}))
     assert "#SBATCH --ntasks=1" in shown
     assert re.search(r"^# runs: env .*OMP_NUM_THREADS=2 .*pw.x -npool 2$", shown, re.MULTILINE)
     assert not (tmp_path / ANSWER_FILE).exists()

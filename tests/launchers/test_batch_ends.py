@@ -3,8 +3,8 @@
 import pytest
 
 from launchers import EndReason, JobState
-from launchers.batch.ends import without_status
-from launchers.batch_systems.base import QUEUE_LOG, Seen
+from launchers.batch.ends import status_without_file
+from launchers.batch_systems.base import QUEUE_LOG, JobReport
 from tests.launchers.answers import AWAY, PATIENCE_S, POLL_S, end, start
 
 
@@ -229,8 +229,8 @@ def test_one_empty_answer_loses_no_job(launcher, queue, clock, submit, look):
 def test_of_what_a_job_script_said_the_error_is_told_and_not_the_advice_after_it(tmp_path):
     said = 'Lmod has detected the following error: The following module(s) are unknown:\n"qe/9"\n\n'
     (tmp_path / QUEUE_LOG).write_text("loading\n" + said + 9 * "Please check the spelling\n" + "#%Module\n")
-    message = without_status(Seen(JobState.ENDED), tmp_path).message
+    message = status_without_file(JobReport(JobState.ENDED), tmp_path).message
     assert message.startswith("the job script ended early: Lmod has detected the following error")
     assert '"qe/9"' in message
     (tmp_path / QUEUE_LOG).write_text("first\nthe last word")
-    assert without_status(Seen(JobState.ENDED), tmp_path).message.endswith("first the last word")
+    assert status_without_file(JobReport(JobState.ENDED), tmp_path).message.endswith("first the last word")

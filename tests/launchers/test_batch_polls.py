@@ -8,7 +8,7 @@ import pytest
 
 from launchers import EndReason, Job, JobState
 from launchers.batch import BatchLauncher
-from launchers.batch.commands import Answer, not_started
+from launchers.batch.commands import Answer, not_started_answer
 from launchers.batch_systems.slurm import SLURM
 from launchers.site import Site
 from launchers.supervisor import STATUS_FILE
@@ -43,7 +43,7 @@ class Desk:
                 try:
                     self.when_asked()
                 except OSError as error:
-                    return not_started(argv, error)
+                    return not_started_answer(argv, error)
                 numbers = jobs.removeprefix("--jobs=").split(",")
                 return Answer(0, "".join(f"{number}|{self.state}|None\n" for number in numbers))
             case ["scancel", *_]:

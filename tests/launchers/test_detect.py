@@ -1,6 +1,6 @@
 import pytest
 
-from launchers.detect import detect, flavour_of, may_read_memory
+from launchers.detect import can_read_memory, detect, parse_flavour
 from launchers.mpi import MpiFlavour
 from launchers.mpi.intel_mpi import INTEL_MPI
 from launchers.mpi.mpich import MPICH
@@ -39,12 +39,12 @@ VERSIONS = [
 
 @pytest.mark.parametrize(("text", "kind", "version"), VERSIONS)
 def test_versions_are_read(text, kind, version):
-    assert flavour_of(text, "/opt/bin/x") == MpiFlavour(kind, version, "/opt/bin/x")
+    assert parse_flavour(text, "/opt/bin/x") == MpiFlavour(kind, version, "/opt/bin/x")
 
 
 @pytest.mark.parametrize("text", ["", "mpirun: command not found", "Open MPI", "\ufffd\n"])
 def test_unknown_text_is_no_flavour(text):
-    assert flavour_of(text) is None
+    assert parse_flavour(text) is None
 
 
 def command(folder, name, text):
@@ -79,4 +79,4 @@ def test_no_command_is_no_flavour(tmp_path):
 
 
 def test_whether_memory_may_be_read_is_known():
-    assert may_read_memory() in {True, False}
+    assert can_read_memory() in {True, False}

@@ -1,6 +1,6 @@
 import pytest
 
-from launchers.environment import inherited, job_environment
+from launchers.environment import inherited_variables, job_environment
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from launchers.environment import inherited, job_environment
     ],
 )
 def test_what_programs_of_a_cluster_need_is_kept(name):
-    assert inherited({name: "value"}) == {name: "value"}
+    assert inherited_variables({name: "value"}) == {name: "value"}
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_what_programs_of_a_cluster_need_is_kept(name):
     ],
 )
 def test_the_rest_is_not(name):
-    assert inherited({name: "value"}) == {}
+    assert inherited_variables({name: "value"}) == {}
 
 
 def test_a_rank_has_one_thread_unless_told():

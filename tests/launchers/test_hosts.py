@@ -112,9 +112,9 @@ def test_of_pbs_another_host_is_one_that_is_not_known(known, place):
         return Answer(0, PBSNODES) if list(argv) == ["pbsnodes", "-a"] else Answer(1)
 
     launcher = BatchLauncher(BATCH_SYSTEMS["pbs"].scheduler, Site("pbs", cores_per_node=8), commands)
-    assert launcher.hosts.another(4, known) == place
+    assert launcher.hosts.find_other(4, known) == place
 
 
 def test_a_pbs_that_does_not_answer_names_no_host():
     launcher = BatchLauncher(BATCH_SYSTEMS["pbs"].scheduler, Site("pbs"), lambda *_: Answer(1, PBSNODES))
-    assert launcher.hosts.another(1, []) is None
+    assert launcher.hosts.find_other(1, []) is None

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from launchers import STDOUT, EndReason, Job, JobState, LaunchError, MpiStart, Resources
-from launchers.local import LocalLauncher, online_cpus, sweep
+from launchers.local import LocalLauncher, end_jobs_below, online_cpus
 from launchers.mpi import MpiFlavour
 from launchers.mpi.mpich import MPICH
 from launchers.mpi.open_mpi import OPEN_MPI
 from launchers.process_tree import descendants, memory_bytes, start_time
-from launchers.processes import JOB_VARIABLE, mark_of
+from launchers.processes import JOB_VARIABLE, read_mark
 from launchers.run import run
 from tests.launchers.jobs import (
     STUBBORN,
@@ -117,11 +117,11 @@ def test_a_sweep_ends_what_a_killed_study_left(folder):
         # (The supervisors before the process: they would notice its end.)
         for pid in (*supervisors[:2], process.pid):
             kill(pid)
-    assert sum(sweep(place) for place in runs) >= 2
+    assert sum(end_jobs_below(place) for place in runs) >= 2
     assert [left_in(place) for place in runs] == [[], [], []]
-    assert sweep(runs[0]) == 0
+    assert end_jobs_below(runs[0]) == 0
     assert mine.poll([spared_id])[spared_id].state is JobState.RUNNING
-    assert sweep(folder) == 1
+    assert end_jobs_below(folder) == 1
     assert mine.poll([spared_id])[spared_id].reason is EndReason.CANCELLED
 
 
@@ -132,7 +132,7 @@ def test_a_sweep_keeps_to_its_folder(folder):
     job = stubborn_job(folder / "run-2")
     job_id = launcher.submit(job)
     wait_for_output(job)
-    assert sweep(folder / "run") == 0
+    assert end_jobs_below(folder / "run") == 0
     assert launcher.poll([job_id])[job_id].state is JobState.RUNNING
     launcher.cancel(job_id)
 
@@ -275,16 +275,16 @@ def test_a_job_is_shown_as_a_line_for_a_shell(folder):
     place = folder / "it's here"
     place.mkdir()
     job = Job(("printf", "%s %s", "$A", "b c"), place, environment={"A": "x y"})
-    shown = LocalLauncher().shown(job)
+    shown = LocalLauncher().preview(job)
     assert shown.startswith(f"cd '{folder}/it'\"'\"'s here' && env 'A=x y' OMP_NUM_THREADS=1 printf")
     assert subprocess.run(["sh", "-c", shown], check=True, capture_output=True, text=True).stdout == "$A b c"
 
 
 def test_the_mark_of_a_process_is_the_one_it_was_started_with(folder):
     job_id = LocalLauncher().submit(stubborn_job(folder))
-    assert mark_of(supervisor_of(job_id), JOB_VARIABLE) == job_id.split(":", 2)[2]
+    assert read_mark(supervisor_of(job_id), JOB_VARIABLE) == job_id.split(":", 2)[2]
     LocalLauncher(grace_s=0.1).cancel(job_id)
-    assert mark_of(2**22 + 1, JOB_VARIABLE) is None
+    assert read_mark(2**22 + 1, JOB_VARIABLE) is None
 
 
 @pytest.mark.parametrize("lists_children", [True, False])

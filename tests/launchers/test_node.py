@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from launchers import Job, MpiStart, Resources, node
-from launchers.node import JOB_FILE, cpus_of_group
+from launchers.node import JOB_FILE, cgroup_cpus
 
 OF_VERSION_1 = "12:memory:/slurm/job_7\n3:cpuset:/slurm/job_7/step_batch\n1:name=systemd:/\n0::/\n"
 OF_VERSION_2 = "0::/system.slice/slurmstepd.scope/job_7/step_batch\n"
@@ -40,11 +40,11 @@ def test_the_cpus_of_a_control_group(groups, files, cpus, tmp_path):
     for name, text in {**files, f"../{NEW}": "7"}.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
-    assert cpus_of_group(str(tmp_path / "proc"), str(tmp_path / "sys")) == cpus
+    assert cgroup_cpus(str(tmp_path / "proc"), str(tmp_path / "sys")) == cpus
 
 
 def test_a_machine_without_control_groups_tells_nothing(tmp_path):
-    assert cpus_of_group(str(tmp_path), str(tmp_path)) is None
+    assert cgroup_cpus(str(tmp_path), str(tmp_path)) is None
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_ranks_are_bound_by_themselves_only_where_a_cpuset_keeps_their_job_to_it
     launcher.submit(Job(("a.out",), tmp_path, mpi=MpiStart(2), resources=Resources(cores=2)))
     token = json.loads((tmp_path / JOB_FILE).read_text())["token"]
     ran = []
-    monkeypatch.setattr(node, "cpus_of_group", lambda: cpus)
+    monkeypatch.setattr(node, "cgroup_cpus", lambda: cpus)
     monkeypatch.setattr(node, "supervise", lambda _, spec: ran.append(" ".join(spec["argv"])) or 0)
     monkeypatch.setattr("os.cpu_count", lambda: 4)
     monkeypatch.setattr(sys, "argv", ["node.py", str(tmp_path), token])

@@ -83,13 +83,13 @@ def test_what_never_will_be_taken(name, complaint):
     ],
 )
 def test_refusals_that_stay(name, complaint, kind):
-    assert SCHEDULERS[name].refuses(complaint) is kind
+    assert SCHEDULERS[name].refusal(complaint) is kind
 
 
 @pytest.mark.parametrize("why", sorted(REFUSALS))
 def test_whatever_pbs_refuses_is_waited_for_or_said_to_be_for_good(why):
     text = pbs_answers.ANSWERS.text(why, None, queue="workq")
-    assert PBS.can_wait(text) or PBS.refuses(text) is not None
+    assert PBS.can_wait(text) or PBS.refusal(text) is not None
     # Before every maintenance queues are disabled.
     if why in {
         "disabled",
@@ -102,7 +102,7 @@ def test_whatever_pbs_refuses_is_waited_for_or_said_to_be_for_good(why):
         "message",
     }:
         assert PBS.can_wait(text)
-        assert PBS.refuses(text) is None
+        assert PBS.refusal(text) is None
 
 
 @pytest.mark.parametrize("version", slurm_answers.VERSIONS)
@@ -110,7 +110,7 @@ def test_whatever_slurm_refuses_is_waited_for_or_said_to_be_for_good(version):
     answers = slurm_answers.ANSWERS.of(version)
     for why in slurm_answers.PASSING & set(answers):
         assert SLURM.can_wait(answers[why].text), why
-        assert SLURM.refuses(answers[why].text) is None, why
+        assert SLURM.refusal(answers[why].text) is None, why
     for why in slurm_answers.FINAL & set(answers):
         assert not SLURM.can_wait(answers[why].text), why
-        assert SLURM.refuses(answers[why].text) is not None, why
+        assert SLURM.refusal(answers[why].text) is not None, why

@@ -22,10 +22,10 @@ def _fresh(monkeypatch, tmp_path):
     (tmp_path / "mine_batch.py").write_text(MODULE)
     monkeypatch.syspath_prepend(tmp_path)
     registry._others.cache_clear()
-    registry._loaded.cache_clear()
+    registry._load.cache_clear()
     yield
     registry._others.cache_clear()
-    registry._loaded.cache_clear()
+    registry._load.cache_clear()
     sys.modules.pop("mine_batch", None)
 
 
@@ -75,7 +75,7 @@ def test_one_that_is_broken_does_not_hide_those_that_ship(tmp_path):
 
 def test_one_that_does_not_say_its_distribution_is_refused_as_well():
     with pytest.raises(EntryPointError, match="an unknown distribution"):
-        registry._loaded(EntryPoint("mine", "no_such_module:MINE", registry.GROUP))
+        registry._load(EntryPoint("mine", "no_such_module:MINE", registry.GROUP))
 
 
 def test_a_name_that_nobody_has():

@@ -3,7 +3,7 @@
 import pytest
 
 from launchers import EndReason, JobState
-from launchers.batch_systems.base import Seen, is_only_of
+from launchers.batch_systems.base import JobReport, every_line_matches
 from launchers.batch_systems.pbs import PBS_WITHOUT_HISTORY
 from launchers.batch_systems.registry import BATCH_SYSTEMS
 
@@ -71,7 +71,7 @@ def test_what_squeue_prints():
 
 @pytest.mark.parametrize("state", ["SUSPENDED", "STOPPED"])
 def test_what_squeue_prints_of_a_job_that_is_suspended(state):
-    assert SLURM.states(f"8|{state}|None\n", "", 0) == {"8": Seen(RUNNING, suspended=True)}
+    assert SLURM.states(f"8|{state}|None\n", "", 0) == {"8": JobReport(RUNNING, suspended=True)}
 
 
 @pytest.mark.parametrize(("state", "suspended"), [("USUSP", True), ("SSUSP", True), ("PSUSP", False), ("RUN", False)])
@@ -98,7 +98,7 @@ def test_what_bjobs_prints_of_a_job_that_is_suspended(state, suspended):
     ],
 )
 def test_what_is_said_of_jobs_that_cannot_be_cancelled_since_they_are_over(scheduler, complaint, over):
-    assert is_only_of(scheduler.nothing_to_end, complaint) is over
+    assert every_line_matches(scheduler.nothing_to_end, complaint) is over
 
 
 QSTAT = """\
@@ -138,7 +138,7 @@ Job Id: 7.pbshost
     ],
 )
 def test_why_slurm_lets_a_job_wait_is_said_in_words(reason, words):
-    assert SLURM.states(f"7|PENDING|{reason}\n", "", 0) == {"7": Seen(QUEUED, message=words)}
+    assert SLURM.states(f"7|PENDING|{reason}\n", "", 0) == {"7": JobReport(QUEUED, message=words)}
 
 
 def pbs_job(number: int, **attributes: str) -> str:
@@ -146,25 +146,25 @@ def pbs_job(number: int, **attributes: str) -> str:
 
 
 def test_a_variable_with_lines_of_its_own_is_not_taken_for_the_jobs_state():
-    assert PBS.states(QSTAT, "", 0) == {"7.pbshost": Seen(RUNNING)}
+    assert PBS.states(QSTAT, "", 0) == {"7.pbshost": JobReport(RUNNING)}
 
 
 @pytest.mark.parametrize(
     ("attributes", "expected"),
     [
-        ({"job_state": "Q", "comment": "Not Running: no room"}, Seen(QUEUED, message="Not Running: no room")),
-        ({"job_state": "H", "Hold_Types": "n"}, Seen(QUEUED, message="is held")),
-        ({"job_state": "H", "Hold_Types": "u"}, Seen(QUEUED, message="is held by the user (qrls lets it go)")),
+        ({"job_state": "Q", "comment": "Not Running: no room"}, JobReport(QUEUED, message="Not Running: no room")),
+        ({"job_state": "H", "Hold_Types": "n"}, JobReport(QUEUED, message="is held")),
+        ({"job_state": "H", "Hold_Types": "u"}, JobReport(QUEUED, message="is held by the user (qrls lets it go)")),
         (
             {"job_state": "H", "Hold_Types": "os", "comment": "not yet"},
-            Seen(QUEUED, message="is held by an operator and the system; not yet"),
+            JobReport(QUEUED, message="is held by an operator and the system; not yet"),
         ),
-        ({"job_state": "E"}, Seen(RUNNING)),
-        ({"job_state": "S"}, Seen(RUNNING, suspended=True)),
-        ({"job_state": "U"}, Seen(RUNNING, suspended=True)),
-        ({"job_state": "F", "Exit_status": "0", "substate": "92"}, Seen(ENDED, EndReason.EXITED, 0)),
-        ({"job_state": "F", "Exit_status": "3", "substate": "93"}, Seen(ENDED, EndReason.EXITED, 3)),
-        ({"job_state": "F", "Exit_status": "267", "substate": "93"}, Seen(ENDED, EndReason.EXITED, -11)),
+        ({"job_state": "E"}, JobReport(RUNNING)),
+        ({"job_state": "S"}, JobReport(RUNNING, suspended=True)),
+        ({"job_state": "U"}, JobReport(RUNNING, suspended=True)),
+        ({"job_state": "F", "Exit_status": "0", "substate": "92"}, JobReport(ENDED, EndReason.EXITED, 0)),
+        ({"job_state": "F", "Exit_status": "3", "substate": "93"}, JobReport(ENDED, EndReason.EXITED, 3)),
+        ({"job_state": "F", "Exit_status": "267", "substate": "93"}, JobReport(ENDED, EndReason.EXITED, -11)),
     ],
 )
 def test_what_qstat_prints(attributes, expected):
@@ -198,18 +198,24 @@ RAN = "Job run at Sun Nov 22 at 15:41 on (node2:ncpus=1)"
     [
         (
             {"Exit_status": "271", "substate": "91", "comment": f"{RAN} and terminated \n\tby Scheduler@pbshost"},
-            Seen(LOST, EndReason.PREEMPTED, message="was preempted: PBS deleted it for another job"),
+            JobReport(LOST, EndReason.PREEMPTED, message="was preempted: PBS deleted it for another job"),
         ),
         (
             {"Exit_status": "271", "substate": "91", "comment": f"{RAN} and terminated \n\tby ann@login1"},
-            Seen(ENDED, EndReason.CANCELLED, message="was deleted with qdel by ann@login1, not by autotune"),
+            JobReport(ENDED, EndReason.CANCELLED, message="was deleted with qdel by ann@login1, not by autotune"),
         ),
         # Whoever sent this, it was not PBS: an administrator, or a node without memory.
-        ({"Exit_status": "265", "substate": "93", "comment": f"{RAN} and failed"}, Seen(ENDED, EndReason.EXITED, -9)),
-        ({"Exit_status": "271", "substate": "93", "comment": f"{RAN} and failed"}, Seen(ENDED, EndReason.EXITED, -15)),
+        (
+            {"Exit_status": "265", "substate": "93", "comment": f"{RAN} and failed"},
+            JobReport(ENDED, EndReason.EXITED, -9),
+        ),
+        (
+            {"Exit_status": "271", "substate": "93", "comment": f"{RAN} and failed"},
+            JobReport(ENDED, EndReason.EXITED, -15),
+        ),
         (
             {"Exit_status": "-20", "substate": "93", "comment": RAN},
-            Seen(LOST, message=f"its node failed, or PBS lost sight of it (Exit_status -20): {RAN}"),
+            JobReport(LOST, message=f"its node failed, or PBS lost sight of it (Exit_status -20): {RAN}"),
         ),
     ],
 )
@@ -299,23 +305,23 @@ def test_unknown_jobs_are_no_trouble_and_any_other_complaint_is(name):
 
 
 def test_jobs_beside_an_unknown_one_are_seen():
-    assert PBS.states(pbs_job(7, job_state="R"), UNKNOWN["pbs"][1], 153) == {"7.host": Seen(RUNNING)}
+    assert PBS.states(pbs_job(7, job_state="R"), UNKNOWN["pbs"][1], 153) == {"7.host": JobReport(RUNNING)}
     finished = "qstat: 8.host Job has finished, use -x or -H to obtain historical job information"
-    assert PBS_WITHOUT_HISTORY.states(pbs_job(7, job_state="R"), finished, 35) == {"7.host": Seen(RUNNING)}
+    assert PBS_WITHOUT_HISTORY.states(pbs_job(7, job_state="R"), finished, 35) == {"7.host": JobReport(RUNNING)}
 
 
 def test_a_server_without_history_is_told_by_its_complaint():
-    assert PBS.simpler("qstat: PBS is not configured to maintain job history 7.host") is PBS_WITHOUT_HISTORY
-    assert PBS.simpler(AWAY["pbs"][1]) is None
+    assert PBS.fallback("qstat: PBS is not configured to maintain job history 7.host") is PBS_WITHOUT_HISTORY
+    assert PBS.fallback(AWAY["pbs"][1]) is None
     # qstat ends well nevertheless.
     assert PBS.states("", "qstat: PBS is not configured to maintain job history 7.host\n", 0) is None
-    assert SLURM.simpler("anything") is None
+    assert SLURM.fallback("anything") is None
 
 
 def test_a_job_that_can_never_run_is_said_to_be_hopeless():
     comment = "Can Never Run: Insufficient amount of resource: ncpus (R: 96 A: 48 T: 48)"
-    assert PBS.states(pbs_job(7, job_state="Q", comment=comment), "", 0)["7.host"].hopeless
-    assert not PBS.states(pbs_job(7, job_state="Q", comment="Not Running: no room"), "", 0)["7.host"].hopeless
+    assert PBS.states(pbs_job(7, job_state="Q", comment=comment), "", 0)["7.host"].never_starts
+    assert not PBS.states(pbs_job(7, job_state="Q", comment="Not Running: no room"), "", 0)["7.host"].never_starts
 
 
 def test_names_are_those_of_site_files():

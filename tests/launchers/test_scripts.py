@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from launchers import Job, MpiStart, Resources
 from launchers.batch import BatchLauncher
-from launchers.batch_systems.base import request, safe_name
+from launchers.batch_systems.base import make_request, safe_name
 from launchers.batch_systems.registry import BATCH_SYSTEMS
 from launchers.batch_systems.system import WinnerRequest
-from launchers.environment import carried
+from launchers.environment import batch_job_variables
 from launchers.mpi import MpiFlavour
 from launchers.mpi.open_mpi import OPEN_MPI
 from launchers.site import Site
@@ -117,7 +117,7 @@ def script(job: Job, site: Site) -> str:
 @pytest.fixture
 def login(monkeypatch):
     """Let a script bring the same from wherever the tests run."""
-    for name in carried(os.environ):
+    for name in batch_job_variables(os.environ):
         monkeypatch.delenv(name)
     monkeypatch.setenv("PATH", "/opt/it's mine/bin:/usr/bin")
     monkeypatch.setenv("HOME", "/home/me")
@@ -192,8 +192,8 @@ def test_a_script_takes_any_folder(scheduler, name, tmp_path):
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 @given(name=st.text())
 def test_a_jobs_name_cannot_become_a_directive(scheduler, name):
-    head = SCHEDULERS[scheduler].head(request(Job(("true",), FOLDER, name=name), PLAIN), PLAIN)
-    usual = SCHEDULERS[scheduler].head(request(Job(("true",), FOLDER), PLAIN), PLAIN)
+    head = SCHEDULERS[scheduler].head(make_request(Job(("true",), FOLDER, name=name), PLAIN), PLAIN)
+    usual = SCHEDULERS[scheduler].head(make_request(Job(("true",), FOLDER), PLAIN), PLAIN)
     assert [line.split()[:2] for line in head[1:]] == [line.split()[:2] for line in usual[1:]]
     assert all(line.isprintable() for line in head)
     assert head[0].endswith(safe_name(name))
@@ -218,7 +218,7 @@ def test_chunks_hold_what_was_asked(ranks, nodes, gpus):
     nodes = min(nodes, ranks)
     job = Job(("a",), FOLDER, mpi=MpiStart(ranks), resources=Resources(cores=ranks, nodes=nodes, gpus=gpus))
     site = replace(PLAIN, cores_per_node=2000, mpi=MpiFlavour(OPEN_MPI))
-    (select,) = [line for line in PBS.head(request(job, site), site) if "select=" in line]
+    (select,) = [line for line in PBS.head(make_request(job, site), site) if "select=" in line]
     totals = {"chunks": 0, "ncpus": 0, "mpiprocs": 0, "ngpus": 0}
     for chunk in select.partition("select=")[2].split("+"):
         count, *parts = chunk.split(":")
@@ -231,7 +231,7 @@ def test_chunks_hold_what_was_asked(ranks, nodes, gpus):
 def test_ranks_for_which_there_are_no_nodes_share_the_cores_of_those_that_a_run_may_have(tmp_path):
     site = Site("slurm", nodes=2, cores_per_node=4)
     job = Job(("solve",), tmp_path, mpi=MpiStart(12), resources=Resources(cores=12))
-    shown = BatchLauncher(BATCH_SYSTEMS["slurm"].scheduler, site).shown(job)
+    shown = BatchLauncher(BATCH_SYSTEMS["slurm"].scheduler, site).preview(job)
     assert "#SBATCH --nodes=2\n#SBATCH --ntasks=8\n" in shown
     assert "--oversubscribe" in shown
 
@@ -250,7 +250,9 @@ def test_ranks_for_which_there_are_no_nodes_share_the_cores_of_those_that_a_run_
 def test_slurm_is_asked_for_cores_and_not_for_hardware_threads_unless_the_site_says_how(per_core, directives, asked):
     site = Site("slurm", cores_per_node=48, directives=directives)
     resources = Resources(cores=8, threads_per_core=per_core)
-    of_run = SCHEDULERS["slurm"].head(request(Job(("a",), FOLDER, mpi=MpiStart(8), resources=resources), site), site)
+    of_run = SCHEDULERS["slurm"].head(
+        make_request(Job(("a",), FOLDER, mpi=MpiStart(8), resources=resources), site), site
+    )
     winner = WinnerRequest("best", 1, 8, 8, 0, 1024, 3600, site, threads_per_core=per_core)
     of_winner = BATCH_SYSTEMS["slurm"].winner.head(winner)
     for head in (of_run, of_winner):
@@ -270,28 +272,28 @@ def test_slurm_is_asked_for_cores_and_not_for_hardware_threads_unless_the_site_s
 def test_gpus_are_asked_of_slurm_as_the_site_wants_it(gres, nodes, asked, tmp_path):
     site = Site("slurm", nodes=2, cores_per_node=48, gres=gres)
     job = Job(("train",), tmp_path, resources=Resources(cores=8, nodes=nodes, gpus=8))
-    assert asked in BatchLauncher(BATCH_SYSTEMS["slurm"].scheduler, site).shown(job)
+    assert asked in BatchLauncher(BATCH_SYSTEMS["slurm"].scheduler, site).preview(job)
 
 
 def test_a_job_has_the_nodes_that_its_gpus_need(tmp_path):
     site = Site("slurm", nodes=4, cores_per_node=48, gpus_per_node=4)
-    assert request(Job(("train",), tmp_path, resources=Resources(cores=8, gpus=8)), site).nodes == 2
+    assert make_request(Job(("train",), tmp_path, resources=Resources(cores=8, gpus=8)), site).nodes == 2
 
 
 def test_a_program_that_starts_its_own_ranks_has_a_share_of_each_node(tmp_path):
     job = Job(("train",), tmp_path, resources=Resources(cores=96))
-    asked = request(job, Site("slurm", nodes=2, cores_per_node=48))
+    asked = make_request(job, Site("slurm", nodes=2, cores_per_node=48))
     assert (asked.nodes, asked.tasks, asked.cores_per_task) == (2, 2, 48)
 
 
 def test_whole_nodes_are_asked_for_where_cores_are_all_that_can_be():
     job = Job(("a",), FOLDER, mpi=MpiStart(100), resources=Resources(cores=100, nodes=3))
-    assert "#PBS -l ncpus=144" in PBS.head(request(job, GADI), GADI)
+    assert "#PBS -l ncpus=144" in PBS.head(make_request(job, GADI), GADI)
 
 
 def test_the_wall_time_is_the_runs_own_limit_with_a_margin_and_at_most_the_sites():
     def walltime(limit_s: float | None) -> str:
-        return request(replace(ON_GADI, time_limit_s=limit_s), replace(GADI, walltime_s=90000)).walltime
+        return make_request(replace(ON_GADI, time_limit_s=limit_s), replace(GADI, walltime_s=90000)).walltime
 
     assert [walltime(limit) for limit in (1, 60, 601, 3600, 1e6, None)] == [
         *("00:03:00", "00:03:00", "00:13:00", "01:02:00", "25:00:00", "25:00:00"),

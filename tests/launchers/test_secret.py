@@ -10,7 +10,15 @@ from launchers import Job, Usage
 from launchers.local import LocalLauncher
 from launchers.mpi import MpiFlavour
 from launchers.mpi.open_mpi import OPEN_MPI
-from launchers.secret import MASK, filled, is_secret, masked, masked_names, masked_tables, tuned
+from launchers.secret import (
+    MASK,
+    fill_masked,
+    find_masked_variables,
+    is_secret,
+    mask_secrets,
+    mask_tables,
+    placeholder_variables,
+)
 from objectives.base import Context
 from objectives.command import CommandObjective
 from objectives.commandoptions import CommandOptions
@@ -50,7 +58,7 @@ def test_a_stored_job_has_no_secret_in_variables_command_or_files(job):
 
 
 def test_a_job_that_is_shown_has_none(tmp_path):
-    assert SECRET not in LocalLauncher().shown(Job(("true",), tmp_path, {"API_KEY": SECRET}))
+    assert SECRET not in LocalLauncher().preview(Job(("true",), tmp_path, {"API_KEY": SECRET}))
 
 
 def test_the_winners_script_asks_for_it(tmp_path):
@@ -71,23 +79,23 @@ def test_the_program_gets_it_also_where_only_the_caller_has_it(tmp_path, monkeyp
     run_all(LocalLauncher(), jobs)
     assert (given / "stdout").read_text() == "other x\n"
     assert (stored / "stdout").read_text() == f"{SECRET} ***\n"
-    assert filled({"API_KEY": MASK, "N": "1"}, {}) == {"N": "1"}
+    assert fill_masked({"API_KEY": MASK, "N": "1"}, {}) == {"N": "1"}
 
 
 def test_a_stored_study_file_has_names_only():
     told = {"environment": {"API_KEY": SECRET, "SORT_KEY": "{x}", "N": "1"}, "argv": ["a", "{x}"]}
     study = {"options": told, "software": {"new": {"environment": {"TOKEN": SECRET}}}, "inputs": [{"options": told}]}
-    stored = masked_tables(study)
+    stored = mask_tables(study)
     assert SECRET not in json.dumps(stored)
     assert stored["options"] == told | {"environment": {"API_KEY": MASK, "SORT_KEY": "{x}", "N": "1"}}
-    assert masked_names(stored) == {"API_KEY", "TOKEN"}
-    assert masked_names(study) == set()
+    assert find_masked_variables(stored) == {"API_KEY", "TOKEN"}
+    assert find_masked_variables(study) == set()
 
 
 def test_what_data_are_sorted_or_grouped_by_is_no_secret():
     variables = {"SORT_KEY": "postcode", "DB_PARTITION_KEY": "day", "ACCESS_KEY": SECRET, "SORT_API_KEY": SECRET}
     hidden = {"ACCESS_KEY": MASK, "SORT_API_KEY": MASK}
-    assert masked(variables) == variables | hidden
+    assert mask_secrets(variables) == variables | hidden
 
 
 def test_what_a_parameter_fills_in_is_no_secret_whatever_its_name(tmp_path):
@@ -98,19 +106,19 @@ def test_what_a_parameter_fills_in_is_no_secret_whatever_its_name(tmp_path):
     assert described["argv"] == ["./a", "postcode"]
     own = {"OMP_NUM_THREADS": "1", "AUTOTUNE_SEED": "0"}
     assert described["environment"] == {"SORT_KEY": "postcode", "API_KEY": MASK} | own
-    assert "SORT_KEY=postcode" in LocalLauncher().shown(job)
+    assert "SORT_KEY=postcode" in LocalLauncher().preview(job)
     text = job_script("sh", JobScript("mine", {}, described, Usage(1.0), MpiFlavour(OPEN_MPI)))
     assert "export SORT_KEY=postcode\n" in text
     # The rest of what makes measurements comparable is as it was before secrets were known.
     assert environment_text(variables) == "API_KEY=***, SORT_KEY={by}"
-    assert masked_tables({"environment": variables})["environment"] == {"SORT_KEY": "{by}", "API_KEY": MASK}
+    assert mask_tables({"environment": variables})["environment"] == {"SORT_KEY": "{by}", "API_KEY": MASK}
 
 
 @pytest.mark.parametrize(
     ("template", "is_tuned"), [("{x}", True), ("a{= x + 1}", True), ("{{x}}", False), ("x", False)]
 )
 def test_a_doubled_brace_is_no_place_for_a_parameter(template, is_tuned):
-    assert (tuned({"KEY": template}) == {"KEY"}) is is_tuned
+    assert (placeholder_variables({"KEY": template}) == {"KEY"}) is is_tuned
 
 
 def test_a_secret_that_is_a_part_of_the_folders_name_leaves_the_folder_as_it_is(tmp_path):

@@ -13,7 +13,7 @@ import pytest
 from launchers import EndReason, Job
 from launchers.local import LocalLauncher
 from launchers.run import run
-from launchers.shared_memory import abandoned
+from launchers.shared_memory import find_abandoned
 from tests.launchers.jobs import python, wait_for, wait_for_end
 
 SHARED_MEMORY = Path("/dev/shm")
@@ -61,7 +61,7 @@ def test_what_a_job_mapped_and_made_goes_with_it_when_it_is_ended(tmp_path, name
 def test_what_a_job_leaves_that_ends_well_stays(tmp_path, name):
     assert run(LocalLauncher(), job(tmp_path, name, "time.sleep(0.5)")).exit_code == 0
     assert name.exists()
-    assert str(name) in abandoned()[0]
+    assert str(name) in find_abandoned()[0]
     assert int((tmp_path / "segment").read_text()) in segments()
     remove_segment(tmp_path)
 

@@ -76,7 +76,7 @@ def test_a_job_has_ended_when_its_energy_is_booked(queue, accounting, submit, lo
     end(folder)
     accounting["stdout"] = "1|0|1|COMPLETED\n1.batch|0|1|COMPLETED\n"
     status = look(job_id)
-    assert (status.state, status.booked) == (JobState.RUNNING, False)
+    assert (status.state, status.is_accounted) == (JobState.RUNNING, False)
     accounting["stdout"] = "1|42|1|COMPLETED\n1.batch|42|1|COMPLETED\n"
     status = look(job_id)
     assert (status.state, status.reason, status.metered["energy_j"]) == (JobState.ENDED, EndReason.EXITED, 42.0)

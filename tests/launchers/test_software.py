@@ -71,12 +71,12 @@ CHANGES = st.builds(
 
 @given(CHANGES, CHANGES, st.dictionaries(NAMES, st.just("0")))
 def test_changes_one_after_the_other_are_the_changes_of_both(first, second, environment):
-    assert first.then(second).applied(environment) == second.applied(first.applied(environment))
+    assert first.then(second).apply_to(environment) == second.apply_to(first.apply_to(environment))
 
 
 @pytest.mark.parametrize("printed", PRINTED.values(), ids=PRINTED)
 def test_what_a_module_command_prints_is_read_and_not_run(printed):
-    changes = modules.statements(printed)
+    changes = modules.parse_statements(printed)
     assert changes == Changes({"PATH": "/opt/solver:/usr/bin", "SAID": 'it\'s "so" \\ done'}, frozenset({"EDITOR"}))
 
 
@@ -84,11 +84,11 @@ def test_what_a_module_command_prints_is_read_and_not_run(printed):
     "printed", ["_mlstatus = False\n", "export PATH=/opt\nthis is a shell's", "False\n_mlstatus = False"]
 )
 def test_a_module_command_that_failed_changes_nothing(printed):
-    assert modules.statements(printed) is None
+    assert modules.parse_statements(printed) is None
 
 
 def test_code_that_a_module_command_prints_is_ignored():
-    changes = modules.statements(
+    changes = modules.parse_statements(
         "os.system('touch /gone')\nos.environ['A'] = '1'\nos.environ['B'] = open('x').read()\n"
     )
     assert changes == Changes({"A": "1"})
@@ -98,7 +98,7 @@ def test_what_spack_prints_is_read_and_not_run():
     printed = (
         "export PATH=\"/a b:/c\";\nexport X='1';\nunset Y;\nrm -rf /;\nexport BAD-NAME=1;\nexport Q=unfinished';\n"
     )
-    assert spack.exports(printed) == Changes({"PATH": "/a b:/c", "X": "1"}, frozenset({"Y"}))
+    assert spack.parse_exports(printed) == Changes({"PATH": "/a b:/c", "X": "1"}, frozenset({"Y"}))
 
 
 @pytest.fixture
@@ -136,7 +136,7 @@ def test_a_real_module_gives_its_programs_variables_and_identity(modulefiles, co
     caller, module = modulefiles
     caller |= command
     loaded = load(Software(modules=("solver/2.1",)), caller)
-    environment = loaded.changes.applied(caller)
+    environment = loaded.changes.apply_to(caller)
     assert shutil.which("solver", path=environment["PATH"])
     assert environment["SAID"] == 'it\'s "so" \\ done'
     assert "EDITOR" not in environment
@@ -157,7 +157,7 @@ def test_a_module_that_is_loaded_already_gives_its_runs_the_same(modulefiles, co
     caller = modulefiles[0] | command
     wanted = Software(modules=(name,))
     clean = load(wanted, caller)
-    again = load(wanted, clean.changes.applied(caller))
+    again = load(wanted, clean.changes.apply_to(caller))
     assert again.identity == clean.identity
     for variable in ("PATH", "SOLVER_HOME", "SAID"):
         assert again.changes.variables[variable] == clean.changes.variables[variable]
@@ -326,7 +326,7 @@ def test_a_secret_of_a_software_reaches_the_program_and_nothing_else(tmp_path, s
     assert (tmp_path / "stdout").read_text() == f"{secret}\n3\n"
     (tmp_path / "stdout").unlink()
     site = BatchLauncher(find_batch_system("slurm").scheduler, Site("slurm"))
-    said = (launcher.shown(job), site.shown(job), json.dumps(describe_job(job)))
+    said = (launcher.preview(job), site.preview(job), json.dumps(describe_job(job)))
     assert not any(secret in text or shlex.quote(secret) in text for text in said)
     assert "export LEVEL=3" in said[0]
 

@@ -16,7 +16,7 @@ from launchers.local import LocalLauncher
 from launchers.mpi import MpiFlavour
 from launchers.mpi.open_mpi import OPEN_MPI
 from launchers.run import run
-from launchers.steps import STEPS_FILE, steps_in
+from launchers.steps import STEPS_FILE, read_steps
 from tests.launchers.jobs import python, wait_for, wait_for_end
 from tests.support.descriptors import none_left
 from tests.support.processes import left_in
@@ -34,7 +34,7 @@ def test_steps_run_in_order_before_the_command_and_its_output_is_its_own(tmp_pat
     assert status.exit_code == 0
     assert (tmp_path / STDOUT).read_text() == "ready\n"
     assert (tmp_path / STDERR).read_text() == "1\n"
-    elapsed_s, failed = steps_in(tmp_path)
+    elapsed_s, failed = read_steps(tmp_path)
     assert not failed
     assert 0.0 < elapsed_s < status.usage.elapsed_s
 
@@ -43,7 +43,7 @@ def test_a_step_that_fails_ends_the_job_as_it_ended(tmp_path):
     steps = (say("one"), python("import sys; sys.exit(7)"), python("open('never', 'w')"))
     status = run(LocalLauncher(), Job(python("open('never', 'w')"), tmp_path, prepare=steps))
     assert status.exit_code == 7
-    assert steps_in(tmp_path)[1] == sys.executable
+    assert read_steps(tmp_path)[1] == sys.executable
     assert not (tmp_path / "never").exists()
 
 
@@ -86,20 +86,20 @@ def test_a_job_can_be_cancelled_in_a_step(tmp_path):
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"failed": "x"}', '{"elapsed_s": null, "failed": 1}'])
 def test_a_spoiled_note_is_no_error(tmp_path, text):
-    assert steps_in(tmp_path) == (0.0, "")
+    assert read_steps(tmp_path) == (0.0, "")
     (tmp_path / STEPS_FILE).write_text(text)
-    assert steps_in(tmp_path) == (0.0, "")
+    assert read_steps(tmp_path) == (0.0, "")
 
 
 def test_a_note_that_cannot_be_opened_does_not_count_the_steps_as_a_part_of_the_run(tmp_path):
     (tmp_path / STEPS_FILE).write_text('{"elapsed_s": 5.0, "failed": null}')
     with none_left(), pytest.raises(OSError, match="Too many open files"):
-        steps_in(tmp_path)
+        read_steps(tmp_path)
 
 
 def test_a_person_sees_the_commands_one_by_one(tmp_path):
     job = Job(("./a b", "1"), Path("/run"), {"X": "1"}, prepare=(("gcc", "-o", "a b", "a.c"),))
-    assert LocalLauncher().shown(job) == (
+    assert LocalLauncher().preview(job) == (
         "cd /run && env OMP_NUM_THREADS=1 X=1 gcc -o 'a b' a.c && env OMP_NUM_THREADS=1 X=1 './a b' 1"
     )
 

@@ -129,7 +129,7 @@ def test_another_process_finds_the_job_that_started_without_an_answer(make, job,
     run(lose(), "77", tmp_path)
     (job.folder / ANSWER_FILE).touch()
     other = make()
-    job_id = other.submitted(job.folder)
+    job_id = other.find_submitted(job.folder)
     assert other.poll([job_id])[job_id].exit_code == 3
 
 

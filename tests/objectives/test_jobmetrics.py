@@ -3,7 +3,7 @@
 import pytest
 
 from launchers import EndReason, JobState, JobStatus, Usage
-from launchers.meters.metered import OF_THE_NODE, UNITS, metered
+from launchers.meters.figures import OF_THE_NODE, UNITS, read_figures
 from objectives.base import InvalidResult, Measurement, Metric, Output
 from objectives.jobmetrics import METERED, JobMetrics, of_job
 from tests.support.fakes import SECONDS, PaperObjective
@@ -46,6 +46,6 @@ def test_every_figure_of_a_meter_is_a_metric_with_its_unit():
 
 def test_what_is_stored_and_is_no_figure_is_not_read():
     stored = {"energy_j": 3, "cpu_energy_j": -1, "gpu_energy_j": "7", "memory_energy_j": float("nan"), "load_1m": 2.0}
-    assert metered(stored) == {"energy_j": 3.0}
-    assert metered(None) == metered([1]) == {}
+    assert read_figures(stored) == {"energy_j": 3.0}
+    assert read_figures(None) == read_figures([1]) == {}
     assert of_job(Usage(), {}) == {}

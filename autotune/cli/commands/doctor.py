@@ -17,8 +17,8 @@ from autotune.cli.options import AsJson, YesOption
 from autotune.cli.placement import LauncherOption, SiteOption
 from autotune.errors import ExitCode
 from autotune.held_folders import TEMPORARY, abandoned_folders
-from launchers.meters.here import meters_here
-from launchers.shared_memory import abandoned
+from launchers.meters.available import find_meters
+from launchers.shared_memory import find_abandoned
 from objectives.kind import Program
 from objectives.linking import blas as blas_libraries
 from objectives.registry import OBJECTIVES
@@ -115,7 +115,7 @@ def doctor(
     findings = [look(program) for program in PROGRAMS]
     blas = _blas_names()
     libraries = {name: version(name) for name in _LIBRARIES}
-    meters = meters_here()
+    meters = find_meters()
     warnings = _warnings()
     missing = [finding for finding in findings if finding.path is None and finding.program.needed]
     if as_json:
@@ -154,7 +154,7 @@ def _warnings() -> list[str]:
 
 def _leftovers() -> list[str]:
     """Return what programs that were killed have left of yours on this host, which nobody uses."""
-    files, segments = abandoned()
+    files, segments = find_abandoned()
     temporary = Path(tempfile.gettempdir())
     folders = [str(folder) for folder in abandoned_folders(temporary, TEMPORARY)]
     size = sum(Path(file).stat().st_size for file in files if Path(file).exists())

@@ -103,7 +103,7 @@ def _dry_run(chosen: "StudyFile", machine: "Machine", starter: "Launcher", runs:
             if starter.queue is None:
                 cpus = machine.cpus[: job.resources.cores]
                 job = replace(job, resources=replace(job.resources, cpus=cpus))
-            shown = starter.shown(job)
+            shown = starter.preview(job)
             output().print(shown if runs else shown.replace(os.fspath(folder), "RUN-FOLDER"), markup=False)
             for line in _files_in(folder):
                 output().print(f"#   {line}", markup=False)

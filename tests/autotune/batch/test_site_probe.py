@@ -79,16 +79,16 @@ def test_limits_are_read_as_they_are_told():
 
 def test_unlike_nodes_of_a_partition_are_said():
     answer = "a|4|48|191000|(null)\na|2|64|256000|gpu:a100:4\nb|9|48|191000|(null)\n"
-    (said,) = slurm.node_kinds(answer)
+    (said,) = slurm.unlike_nodes(answer)
     kinds = "4 of 48 cores, 191000 MiB; 2 of 64 cores, 256000 MiB and gpu:a100:4"
     assert said.startswith(f"partition a has unlike nodes: {kinds}: runs on them do not compare")
     assert "--constraint" in said
 
 
 def test_a_federation_is_said_not_to_be_supported():
-    (said,) = slurm.federation("Federation: fed\nSelf:    a:10.0.0.1:6817 ID:1 FedState:ACTIVE\n")
+    (said,) = slurm.federation_refusal("Federation: fed\nSelf:    a:10.0.0.1:6817 ID:1 FedState:ACTIVE\n")
     assert said.startswith("federation fed: federations are not supported")
-    assert slurm.federation("") == ()
+    assert slurm.federation_refusal("") == ()
 
 
 def test_the_site_file_is_one(tmp_path):

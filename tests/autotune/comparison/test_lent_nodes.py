@@ -53,7 +53,7 @@ class Hosts:
     is_free: bool = True
     able: list[Place | None] = field(default_factory=list)
 
-    def another(self, cores, known):
+    def find_other(self, cores, known):
         assert cores >= 1
         return self.able.pop(0) if self.able else Place(avoid=tuple(sorted(known)))
 

@@ -204,7 +204,7 @@ def test_when_lines_came_that_were_read_after_the_end_is_not_known(executor, que
 def test_nor_is_it_of_a_job_that_has_ended_and_whose_energy_is_not_booked_yet(executor, queue, tmp_path):
     executor.submit(task(tmp_path))
     prints(tmp_path, "1\n2\n3.0\n")
-    queue.says["paper:00000"] = replace(RUNNING, booked=False)
+    queue.says["paper:00000"] = replace(RUNNING, is_accounted=False)
     assert executor.wait(1.0) == []
     queue.says["paper:00000"] = DONE
     ((_, outcome),) = executor.wait(1.0)
@@ -322,7 +322,7 @@ def test_a_run_that_is_larger_than_a_limit_itself_is_not_waited_for(executor, qu
 
 def test_a_job_that_can_never_run_is_deleted_after_a_while(executor, queue, tmp_path):
     executor.submit(task(tmp_path))
-    never = JobStatus(JobState.QUEUED, message="Can Never Run: ncpus", hopeless=True)
+    never = JobStatus(JobState.QUEUED, message="Can Never Run: ncpus", never_starts=True)
     queue.says["paper:00000"] = never
     assert executor.wait(200.0) == []
     # Nodes came back for a moment.

@@ -8,7 +8,7 @@ import pytest
 from autotune.errors import CannotRunHereError
 from autotune.machines import cards
 from autotune.machines.cards import find_cards
-from launchers.card import VISIBLE, Card, visible
+from launchers.card import VISIBILITY_VARIABLE, Card, visibility_variables
 
 WHOLE = """GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-5d5ba0d6-d33d-2b2c-524d-9e3d8d2b8a77)
 GPU 1: NVIDIA A100-SXM4-40GB (UUID: GPU-e0a1b2c3-0000-1111-2222-333344445555)
@@ -49,7 +49,7 @@ def names(ask):
 
 @pytest.fixture(autouse=True)
 def all_visible(monkeypatch):
-    for name in (*VISIBLE.values(), "HIP_VISIBLE_DEVICES"):
+    for name in (*VISIBILITY_VARIABLE.values(), "HIP_VISIBLE_DEVICES"):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -154,10 +154,10 @@ def test_a_tool_that_does_not_answer_is_not_taken_for_a_machine_without_cards(mo
 def test_a_program_sees_its_own_cards_and_no_others():
     several = [Card("GPU-1", "nvidia"), Card("GPU-2", "nvidia"), Card("0", "intel"), Card("")]
     order = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
-    assert visible(several, 4) == {"CUDA_VISIBLE_DEVICES": "GPU-1,GPU-2", "ZE_AFFINITY_MASK": "0"} | order
+    assert visibility_variables(several, 4) == {"CUDA_VISIBLE_DEVICES": "GPU-1,GPU-2", "ZE_AFFINITY_MASK": "0"} | order
     # What a caller's HIP_VISIBLE_DEVICES says counts among all cards, of which the program sees its own.
     amd = {"ROCR_VISIBLE_DEVICES": "GPU-a,3", "HIP_VISIBLE_DEVICES": "0,1"}
-    assert visible([Card("GPU-a", "amd"), Card("3", "amd")], 2) == amd | order
+    assert visibility_variables([Card("GPU-a", "amd"), Card("3", "amd")], 2) == amd | order
     # Numbers that a batch system, or Ray, has given are those of the bus.
-    assert visible([], 1) == visible([Card("")], 1) == order
-    assert visible([], 0) == {}
+    assert visibility_variables([], 1) == visibility_variables([Card("")], 1) == order
+    assert visibility_variables([], 0) == {}

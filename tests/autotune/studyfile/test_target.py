@@ -17,7 +17,7 @@ from launchers.batch import BatchLauncher
 from launchers.batch.commands import run_command
 from launchers.batch_systems.slurm import SLURM
 from launchers.local import LocalLauncher
-from launchers.meters.here import MeterHere
+from launchers.meters.available import MeterFinding
 from launchers.site import Site
 from objectives.base import Context, Metric, Plan
 from objectives.shapes.shape import Shape, Term
@@ -109,15 +109,15 @@ def test_what_is_wrong_with_a_target_is_said(sections, runs, path, says):
 
 
 def test_a_machine_without_the_meter_is_said_before_anything_runs(monkeypatch):
-    there = MeterHere("energy of processors", ("cpu_energy_j",), why="nothing shows it")
-    monkeypatch.setattr("autotune.planning.metering.meters_here", lambda **_: (there,))
+    there = MeterFinding("energy of processors", ("cpu_energy_j",), why="nothing shows it")
+    monkeypatch.setattr("autotune.planning.metering.find_meters", lambda **_: (there,))
     why = no_meter(study_file(), planned(target="energy_j"), LocalLauncher(), 0)
     assert "no meter of this machine tells energy_j: energy of processors: none (nothing shows it)" in why
     assert no_meter(study_file(), planned(), LocalLauncher(), 0) == ""
-    counters = MeterHere("energy", ("cpu_energy_j",), found="2 counters")
-    cards = MeterHere("cards", ("gpu_energy_j", "gpu_busy_share"), why="the driver lists none")
+    counters = MeterFinding("energy", ("cpu_energy_j",), found="2 counters")
+    cards = MeterFinding("cards", ("gpu_energy_j", "gpu_busy_share"), why="the driver lists none")
     monkeypatch.setattr(
-        "autotune.planning.metering.meters_here", lambda **asked: (counters, cards)[: 1 + asked["cards"]]
+        "autotune.planning.metering.find_meters", lambda **asked: (counters, cards)[: 1 + asked["cards"]]
     )
     assert no_meter(study_file(), planned(target="energy_j"), LocalLauncher(), 0) == ""
     # With cards the whole is that of the cards, too.
@@ -141,7 +141,7 @@ def test_figures_of_the_whole_node_are_not_those_of_one_of_several_runs():
 
 
 def test_a_command_of_the_users_is_a_meter_and_makes_another_study(tmp_path, monkeypatch):
-    monkeypatch.setattr("autotune.planning.metering.meters_here", lambda **_: pytest.fail("no other meter is needed"))
+    monkeypatch.setattr("autotune.planning.metering.find_meters", lambda **_: pytest.fail("no other meter is needed"))
     study = study_file(target="energy_j", meter={"command": ["joules", "--rack", "7"]})
     found = joined(study, plan(runs="launched"), this_machine().facts)[0]
     assert found.identity["meter"] == "joules --rack 7"

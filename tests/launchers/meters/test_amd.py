@@ -2,7 +2,7 @@
 
 import pytest
 
-from launchers.meters.amd import amd_looks
+from launchers.meters.amd import amd_readers
 from launchers.meters.cards import Reading
 from tests.launchers.meters.kernel import Kernel
 
@@ -25,14 +25,14 @@ def kernel(tmp_path):
 
 
 def test_a_card_tells_what_its_driver_shows_and_nothing_else(kernel):
-    first, second = amd_looks(None, 2, kernel.sys)
+    first, second = amd_readers(None, 2, kernel.sys)
     assert first() == Reading(0.73, 2**31, 215.0, 3.0)
     assert second() == Reading(0.0, None, 90.0, None)
 
 
 @pytest.mark.parametrize(("visible", "power_w"), [("0", 215.0), ("1", 90.0), ("GPU-4f0c1a2b3c4d5e6f", 215.0)])
 def test_the_cards_of_a_job_are_those_that_its_variable_names(kernel, visible, power_w):
-    (look,) = amd_looks(visible, 1, kernel.sys)
+    (look,) = amd_readers(visible, 1, kernel.sys)
     assert look().power_w == power_w
 
 
@@ -41,4 +41,4 @@ def test_the_cards_of_a_job_are_those_that_its_variable_names(kernel, visible, p
 )
 def test_where_nobody_knows_which_cards_a_job_uses_there_is_no_meter(kernel, visible, why):
     with pytest.raises(OSError, match=why):
-        amd_looks(visible, 1, kernel.sys)
+        amd_readers(visible, 1, kernel.sys)

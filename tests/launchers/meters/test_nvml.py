@@ -10,11 +10,11 @@ import pytest
 from launchers import EndReason, Job, JobState, Resources
 from launchers.card import Card
 from launchers.local import LocalLauncher
+from launchers.meters.available import find_meters
 from launchers.meters.cards import Reading
-from launchers.meters.here import meters_here
-from launchers.meters.nvml import Nvml, nvidia_looks
-from launchers.meters.of_run import looks
-from launchers.processes import JOB_VARIABLE, marked
+from launchers.meters.nvml import Nvml, nvidia_readers
+from launchers.meters.run_meters import card_readers
+from launchers.processes import JOB_VARIABLE, find_marked
 from launchers.run import run
 from tests.launchers.jobs import kill, python, supervisor_of, wait_for, wait_for_end, wait_for_output
 from tests.support.processes import left_in
@@ -90,7 +90,7 @@ def test_a_driver_that_fails_takes_neither_the_run_nor_its_supervisor_along(driv
     monkeypatch.setenv("UCX_FAKE_NVML", fault)
     status = metered(tmp_path, cards=(Card("GPU-11111111-2222", "nvidia"),))
     assert not any(name.startswith("gpu_") for name in status.metered)
-    wait_for(lambda: not marked(JOB_VARIABLE, lambda mark: str(tmp_path) in mark))
+    wait_for(lambda: not find_marked(JOB_VARIABLE, lambda mark: str(tmp_path) in mark))
 
 
 def test_a_killed_supervisor_leaves_no_process_that_reads_meters(driver, tmp_path):
@@ -100,7 +100,7 @@ def test_a_killed_supervisor_leaves_no_process_that_reads_meters(driver, tmp_pat
     job_id = launcher.submit(job)
     wait_for_output(job)
     kill(supervisor_of(job_id))
-    wait_for(lambda: not marked(JOB_VARIABLE, lambda mark: str(tmp_path) in mark))
+    wait_for(lambda: not find_marked(JOB_VARIABLE, lambda mark: str(tmp_path) in mark))
     assert wait_for_end(launcher, job_id).state is JobState.LOST
 
 
@@ -112,23 +112,23 @@ def test_a_machine_without_the_library_has_no_figures_of_cards(tmp_path):
 
 def test_cards_are_found_by_number_and_by_uuid_whole_or_cut_short_and_instances_by_theirs(library):
     for visible, memory_gib in (("0", 3), ("1", 4), ("GPU-2111", 4), ("MIG-7", 4), ("1, 0", 4)):
-        look, *_ = nvidia_looks(visible, 1 + visible.count(","), str(library))
+        look, *_ = nvidia_readers(visible, 1 + visible.count(","), str(library))
         assert look().memory_bytes == memory_gib * GIB
     with pytest.raises(OSError, match="no card 'GPU-3'"):
-        nvidia_looks("GPU-3", 1, str(library))
+        nvidia_readers("GPU-3", 1, str(library))
 
 
 def test_which_cards_of_a_whole_node_a_run_uses_is_not_known(library):
     with pytest.raises(OSError, match="the job sees 2 cards, 1 are wanted"):
-        nvidia_looks("0,1", 1, str(library))
+        nvidia_readers("0,1", 1, str(library))
 
 
 def test_where_slurm_sets_the_variables_of_both_vendors_the_cards_are_those_that_are_there(library, tmp_path):
     both = {"CUDA_VISIBLE_DEVICES": "0", "ROCR_VISIBLE_DEVICES": "0"}
-    (look,) = looks(both, 1, str(tmp_path), str(library))
+    (look,) = card_readers(both, 1, str(tmp_path), str(library))
     assert look().memory_bytes == 3 * GIB
     with pytest.raises(OSError, match="0 vendors"):
-        looks(both, 1, str(tmp_path), "no-nvml.so")
+        card_readers(both, 1, str(tmp_path), "no-nvml.so")
 
 
 def test_what_a_card_does_not_support_is_not_told(library):
@@ -138,7 +138,7 @@ def test_what_a_card_does_not_support_is_not_told(library):
 
 
 def test_people_are_told_which_cards_have_a_counter(library, tmp_path):
-    said = [str(meter) for meter in meters_here(str(tmp_path), str(library))]
+    said = [str(meter) for meter in find_meters(str(tmp_path), str(library))]
     assert said[-1].endswith("NVIDIA with a counter of energy, NVIDIA without a counter of energy")
     assert "shows none" in said[0]
 

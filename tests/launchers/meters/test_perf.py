@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from launchers.meters.here import meters_here
-from launchers.meters.perf import Event, Perf, events, opened, permitted
+from launchers.meters.available import find_meters
+from launchers.meters.perf import Event, Perf, can_count_cpus, find_events, open_counter
 from tests.launchers.meters.kernel import Kernel
 
 POWER = "bus/event_source/devices/power"
@@ -53,7 +53,7 @@ class Counters:
 
 
 def test_the_events_of_packages_and_memory_are_found(kernel):
-    assert events(kernel.sys) == {
+    assert find_events(kernel.sys) == {
         "cpu_energy_j": Event(14, 2, (0, 28), SCALE),
         "memory_energy_j": Event(14, 3, (0, 28), SCALE),
     }
@@ -82,7 +82,7 @@ def test_what_counts_nothing_is_absent_and_not_0(kernel):
 )
 def test_an_event_that_is_not_understood_is_none(kernel, file, says):
     kernel.writes(f"{POWER}/events/{file}", says)
-    assert events(kernel.sys).keys() == {"cpu_energy_j"}
+    assert find_events(kernel.sys).keys() == {"cpu_energy_j"}
 
 
 def test_a_kernel_that_refuses_has_no_meter(kernel, tmp_path):
@@ -100,12 +100,12 @@ def test_a_kernel_that_refuses_has_no_meter(kernel, tmp_path):
     [(0, 2, False), (0, 0, True), (0, -1, True), (0, None, False), (1 << 38, 4, True), (1 << 21, 4, True)],
 )
 def test_who_may_count_whole_processors(proc, capabilities, paranoid, may):
-    assert permitted(proc(capabilities, paranoid)) is may
+    assert can_count_cpus(proc(capabilities, paranoid)) is may
 
 
 def test_a_machine_says_by_what_its_energy_can_be_read_and_why_not(kernel, proc):
     def said(capabilities):
-        return str(meters_here(kernel.sys, "no-nvml.so", proc(capabilities, 2))[0])
+        return str(find_meters(kernel.sys, "no-nvml.so", proc(capabilities, 2))[0])
 
     assert said(1 << 38) == "energy of processors (powercap, perf): 2 counters by perf_event_open"
     assert "root can allow it: sysctl kernel.perf_event_paranoid=0" in said(0)
@@ -115,7 +115,7 @@ def test_a_machine_says_by_what_its_energy_can_be_read_and_why_not(kernel, proc)
 
 def test_a_real_counter_of_this_kernel_counts():
     try:
-        counter = opened(SOFTWARE, CPU_CLOCK, 0)
+        counter = open_counter(SOFTWARE, CPU_CLOCK, 0)
     except OSError as error:
         pytest.skip(f"events of whole CPUs are not to be had here: {error}")
     before = counter()

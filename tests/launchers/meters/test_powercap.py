@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from launchers.meters.metered import with_sum
+from launchers.meters.figures import with_sum
 from launchers.meters.powercap import Powercap
 from tests.launchers.meters.kernel import Kernel
 

@@ -6,7 +6,14 @@ from types import SimpleNamespace
 import pytest
 
 from launchers.noise.disturbance import Disturbance
-from launchers.noise.meter import NoiseMeter, cgroups, cpu_times, ran_and_waited, stalled_s, throttled_s
+from launchers.noise.meter import (
+    NoiseMeter,
+    parse_cgroups,
+    parse_cpu_stat,
+    parse_cpu_times,
+    parse_pressure,
+    parse_schedstat,
+)
 
 NOTHING = SimpleNamespace(ru_utime=0.0, ru_stime=0.0, ru_nivcsw=0, ru_majflt=0, ru_inblock=0)
 STAT = "cpu  0 0 0 0\n" + "".join(f"cpu{number} {{{number}}} 0 0 100 5 1 2 {{s}} 0 0\n" for number in range(2))
@@ -159,32 +166,32 @@ def test_threads_and_processes_that_have_ended_count_on(kernel):
     meter.sample([7])
     (kernel.folder / "proc/7/task/8/schedstat").unlink()
     kernel.thread(2.0, 1.0)
-    meter.last_look(7)
+    meter.read_ended(7)
     kernel.busy(6.0, 6.0)
     assert meter.figures(10.0, used(3.0), NOTHING)["waited_share"] == pytest.approx(1.5 / 4.5, abs=1e-3)
 
 
 def test_processes_that_make_way_are_told_apart():
     text = "cpu0 100 300 200 0 0 0 0 50"
-    assert cpu_times(text) == {0: (6.0, 0.5)}
-    assert cpu_times(text, nice=False) == {0: (3.0, 0.5)}
+    assert parse_cpu_times(text) == {0: (6.0, 0.5)}
+    assert parse_cpu_times(text, nice=False) == {0: (3.0, 0.5)}
 
 
 def test_a_record_holds_what_is_known_and_ignores_what_is_no_figure():
     known = {"taken_share": 0.5, "others_share": "much", "io_pressure": float("nan"), "major_faults": -1, "node": "n1"}
-    disturbance = Disturbance.of(known)
-    assert disturbance.known() == {"taken_share": 0.5}
-    assert disturbance.words() == "others kept it from running for 50% of its time"
-    assert Disturbance().words() == ""
+    disturbance = Disturbance.from_figures(known)
+    assert disturbance.as_dict() == {"taken_share": 0.5}
+    assert disturbance.describe() == "others kept it from running for 50% of its time"
+    assert Disturbance().describe() == ""
     beside = Disturbance(taken_share=0.3, others_share=0.0, sibling_share=0.85)
-    assert beside.words().endswith("30% of its time, and used 0% of its cores, 85% of their other hardware threads")
+    assert beside.describe().endswith("30% of its time, and used 0% of its cores, 85% of their other hardware threads")
 
 
 @pytest.mark.parametrize("text", ["", "cpu0", "cpu0 1 2 x", "cpux 1 2 3", "cpu0 " + "9" * 5000 + " 1 1", "some total="])
 def test_what_is_not_the_kernels_is_nothing(text):
-    assert cpu_times(text) == {}
-    assert ran_and_waited(text) is None
-    assert stalled_s(text) is None
-    assert throttled_s(text) is None
-    assert cgroups(text) == {}
-    assert cgroups("0::/../../etc") == {}
+    assert parse_cpu_times(text) == {}
+    assert parse_schedstat(text) is None
+    assert parse_pressure(text) is None
+    assert parse_cpu_stat(text) is None
+    assert parse_cgroups(text) == {}
+    assert parse_cgroups("0::/../../etc") == {}

@@ -11,7 +11,7 @@ import pytest
 
 from autotune.execution.task import run_job
 from launchers import Job, MpiStart, Resources
-from launchers.detect import flavour_of, may_read_memory
+from launchers.detect import can_read_memory, parse_flavour
 from launchers.local import LocalLauncher, local_launcher
 from objectives import registry
 from objectives.base import REMARK, ApplicationError, Context, PlanError
@@ -43,7 +43,7 @@ def mpi(request, tmp_path_factory):
     program = tmp_path_factory.mktemp("planted") / "planted"
     subprocess.run([found[0], "-O1", "-pthread", "-o", program, SOURCE], check=True)
     version = subprocess.run([found[1], "--version"], check=True, capture_output=True, text=True).stdout
-    flavour = replace(flavour_of(version, found[1]), single_copy=may_read_memory())
+    flavour = replace(parse_flavour(version, found[1]), single_copy=can_read_memory())
     assert flavour.kind.name == request.param
     return program, LocalLauncher(flavour)
 

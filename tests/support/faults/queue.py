@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 from contextlib import chdir, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 
-from launchers.batch.commands import Answer, not_started
+from launchers.batch.commands import Answer, not_started_answer
 from launchers.node import CLAIM_FILE, JOB_FILE
 from tests.launchers.fakes.options import RefusedError
 from tests.launchers.fakes.slurm import COMMANDS
@@ -90,7 +90,7 @@ def called(state: State, argv: Sequence[str], folder: Path | None, answer_file: 
                 file.write(printed.getvalue().encode())
                 file.flush()
     except OSError as error:
-        return not_started(argv, error)
+        return not_started_answer(argv, error)
     return Answer(code, printed.getvalue(), complained.getvalue())
 
 

@@ -20,8 +20,8 @@ def _batch_answer(name: str) -> Callable[[], Made]:
             scheduler.states(text, "", 0)
             scheduler.states(text[: len(text) // 2], text[len(text) // 2 :], 1)
             scheduler.can_wait(text)
-            scheduler.refuses(text)
-            scheduler.simpler(text)
+            scheduler.refusal(text)
+            scheduler.fallback(text)
             if scheduler.reasons is not None:
                 scheduler.reasons.read(text)
             if system.end is not None:
@@ -80,27 +80,27 @@ def _kernel_counters() -> Made:
 
     def read(text: str) -> object:
         return [
-            meter.cpu_times(text),
-            meter.ran_and_waited(text),
-            meter.stalled_s(text),
-            meter.throttled_s(text),
-            meter.cgroups(text),
+            meter.parse_cpu_times(text),
+            meter.parse_schedstat(text),
+            meter.parse_pressure(text),
+            meter.parse_cpu_stat(text),
+            meter.parse_cgroups(text),
         ]
 
     return of_text(read)
 
 
 def _mpi_version() -> Made:
-    from launchers.detect import flavour_of
+    from launchers.detect import parse_flavour
 
-    return of_text(flavour_of)
+    return of_text(parse_flavour)
 
 
 def _modules() -> Made:
-    from launchers.software.modules import statements
-    from launchers.software.spack import exports
+    from launchers.software.modules import parse_statements
+    from launchers.software.spack import parse_exports
 
-    return of_text(lambda text: (statements(text), exports(text)))
+    return of_text(lambda text: (parse_statements(text), parse_exports(text)))
 
 
 def _nvidia_smi() -> Made:

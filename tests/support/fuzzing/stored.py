@@ -29,12 +29,12 @@ def _stored(module: str, name: str) -> Callable[[], Made]:
 
 
 def _status() -> Made:
-    from launchers.status import begun_with, read_status
+    from launchers.status import read_affinity, read_status
     from launchers.supervisor import AFFINITY_FILE, STATUS_FILE
 
     def read(path: Path) -> object:
         shutil.copy(path, path.with_name(AFFINITY_FILE))
-        return read_status(path.parent), begun_with(path.parent)
+        return read_status(path.parent), read_affinity(path.parent)
 
     return of_file(read, STATUS_FILE)
 

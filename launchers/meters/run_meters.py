@@ -6,11 +6,11 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from .amd import VISIBLE as AMD_VISIBLE
-from .amd import amd_looks
-from .cards import Cards, Look
-from .command import Command
-from .metered import with_sum
-from .nvml import LIBRARY, nvidia_looks
+from .amd import amd_readers
+from .cards import CardReader, Cards
+from .command import CommandMeter
+from .figures import with_sum
+from .nvml import LIBRARY, nvidia_readers
 from .nvml import VISIBLE as NVIDIA_VISIBLE
 from .perf import Perf
 from .powercap import SYS, Powercap
@@ -29,10 +29,10 @@ class Meter(Protocol):
         """Look at them during the run."""
 
     def end(self, now_s: float) -> dict[str, float]:
-        """Look at them right after the run; return what they say of it, by the names of `metered.UNITS`."""
+        """Look at them right after the run; return what they say of it, by the names of `figures.UNITS`."""
 
 
-class MetersOfRun:
+class RunMeters:
     """All meters of a run together. One that fails is left out from there on, whatever its driver does."""
 
     def __init__(
@@ -49,10 +49,10 @@ class MetersOfRun:
         made: list[Callable[[], Meter]] = []
         if spec["nodes"] == 1:
             made.append(lambda: _of_processors(sys))
-            made += [lambda: Cards(looks(environment, self._gpus, sys, library))] if self._gpus else []
+            made += [lambda: Cards(card_readers(environment, self._gpus, sys, library))] if self._gpus else []
         if self._has_command:
-            made.append(lambda: Command(spec["meter"], environment))
-        self._meters = [meter for make in made if (meter := _made(make)) is not None]
+            made.append(lambda: CommandMeter(spec["meter"], environment))
+        self._meters = [meter for make in made if (meter := _make_or_none(make)) is not None]
 
     def begin(self) -> None:
         """Take note of the counters: the slowest first, which is no part of what the others count."""
@@ -81,7 +81,7 @@ class MetersOfRun:
                 self._meters.remove(meter)
 
 
-def _made(make: Callable[[], Meter]) -> Meter | None:
+def _make_or_none(make: Callable[[], Meter]) -> Meter | None:
     try:
         return make()
     except OSError:
@@ -100,20 +100,22 @@ def _of_processors(sys: str) -> Meter:
         return Perf(sys)
 
 
-def looks(environment: Mapping[str, str], gpus: int, sys: str = SYS, library: str = LIBRARY) -> Sequence[Look]:
+def card_readers(
+    environment: Mapping[str, str], gpus: int, sys: str = SYS, library: str = LIBRARY
+) -> Sequence[CardReader]:
     """Return what reads the cards of a job, NVIDIA's or AMD's: Slurm may set the variables of both for any card.
 
     Raises:
         OSError: no card is known, or which the job sees.
     """
     nvidia, amd = environment.get(NVIDIA_VISIBLE), environment.get(AMD_VISIBLE)
-    found: list[Sequence[Look]] = []
+    found: list[Sequence[CardReader]] = []
     if nvidia is not None or amd is None:
         with suppress(OSError):
-            found.append(nvidia_looks(nvidia, gpus, library))
+            found.append(nvidia_readers(nvidia, gpus, library))
     if amd is not None or nvidia is None:
         with suppress(OSError):
-            found.append(amd_looks(amd, gpus, sys))
+            found.append(amd_readers(amd, gpus, sys))
     if len(found) != 1:
         msg = f"the cards of the job are not known: those of {len(found)} vendors could be its own"
         raise OSError(msg)

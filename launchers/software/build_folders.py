@@ -13,7 +13,7 @@ _MOST_BYTES = 256 * 2**20
 _FOLDERS = {"PATH": "programs", "LD_LIBRARY_PATH": "libraries"}
 
 
-def changes_of(software: Software, environment: Mapping[str, str]) -> Changes:
+def folder_changes(software: Software, environment: Mapping[str, str]) -> Changes:
     """Return what a build's own folders and variables change in an environment: its folders are searched first.
 
     Raises:
@@ -29,7 +29,7 @@ def changes_of(software: Software, environment: Mapping[str, str]) -> Changes:
     return Changes(changed | dict(software.variables))
 
 
-def script_of(software: Software) -> tuple[str, ...]:
+def folder_script(software: Software) -> tuple[str, ...]:
     """Return the lines of a job script that change the same."""
     searched = (
         f"export {name}={shlex.quote(os.pathsep.join(folders))}${{{name}:+:${name}}}"
@@ -38,7 +38,7 @@ def script_of(software: Software) -> tuple[str, ...]:
     return (*searched, *(f"export {name}={shlex.quote(value)}" for name, value in software.variables.items()))
 
 
-def identity_of(software: Software) -> dict[str, str]:
+def folder_identity(software: Software) -> dict[str, str]:
     """Return what tells the build from others, beside its programs: those are told by their own contents."""
     said = {_FOLDERS[name]: os.pathsep.join(folders) for name, folders in _folders(software).items()}
     if software.libraries:

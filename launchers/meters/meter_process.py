@@ -12,9 +12,9 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from .metered import metered
-from .perf import events, permitted
-from .powercap import SYS, readable, zones
+from .figures import read_figures
+from .perf import can_count_cpus, find_events
+from .powercap import SYS, can_read, find_zones
 
 _READY_S = 5.0  # a driver that nobody has loaded takes seconds for that
 _ANSWER_S = 5.0
@@ -27,7 +27,7 @@ _MOST_BYTES = 2**16
 _IGNORED = (*(signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT), signal.SIGUSR1, signal.SIGUSR2)
 
 
-class MetersApart:
+class MeterProcess:
     """The meters of one job on this node, from `begin` to `stop`."""
 
     def __init__(self, sys: str = SYS) -> None:
@@ -45,7 +45,8 @@ class MetersApart:
         if spec["is_part"]:
             return
         of_node = spec["nodes"] == 1 and (
-            any(readable(folders) for folders in zones(self._sys).values()) or (permitted() and bool(events(self._sys)))
+            any(can_read(folders) for folders in find_zones(self._sys).values())
+            or (can_count_cpus() and bool(find_events(self._sys)))
         )
         if not of_node and not spec["gpus"] and not spec["meter"]:
             return
@@ -53,7 +54,7 @@ class MetersApart:
             self._start(spec)
         except OSError:
             self._close()
-        if self._answer >= 0 and not self._said(_READY_S, 1):
+        if self._answer >= 0 and not self._read_answer(_READY_S, 1):
             self._close()
 
     def stop(self) -> None:
@@ -68,12 +69,12 @@ class MetersApart:
                 self._ask = -1
 
     def figures(self) -> dict[str, float]:
-        """Return what they say of the run, as far as they say it soon: see `metered.UNITS`."""
+        """Return what they say of the run, as far as they say it soon: see `figures.UNITS`."""
         self.stop()
-        text = b"" if self._answer < 0 else self._said(_ANSWER_S, _MOST_BYTES)
+        text = b"" if self._answer < 0 else self._read_answer(_ANSWER_S, _MOST_BYTES)
         self._close()
         try:
-            return metered(json.loads(text or b"{}"))
+            return read_figures(json.loads(text or b"{}"))
         except ValueError:
             return {}
 
@@ -95,7 +96,7 @@ class MetersApart:
             os.close(asked)
             os.close(told)
 
-    def _said(self, patience_s: float, most_bytes: int) -> bytes:
+    def _read_answer(self, patience_s: float, most_bytes: int) -> bytes:
         """Return what the meters say within some time; nothing if they say nothing, or are gone."""
         try:
             return os.read(self._answer, most_bytes) if select.select([self._answer], [], [], patience_s)[0] else b""
@@ -117,12 +118,12 @@ class MetersApart:
         for standard in range(3):
             os.dup2(nowhere, standard)
         os.chdir(os.sep)
-        from .of_run import MetersOfRun  # noqa: PLC0415  only where there may be a meter
+        from .run_meters import RunMeters  # noqa: PLC0415  only where there may be a meter
 
         # A driver that hangs ends this process.
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(_HANGS_S)
-        meters = MetersOfRun(spec, self._sys)
+        meters = RunMeters(spec, self._sys)
         meters.begin()
         signal.alarm(0)
         os.write(told, b"\n")

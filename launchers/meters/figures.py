@@ -38,7 +38,7 @@ OF_THE_CARDS = frozenset(UNITS) - OF_THE_NODE - {MEMORY_ENERGY}
 """The figures of the cards that a run has."""
 
 
-def metered(known: object) -> dict[str, float]:
+def read_figures(known: object) -> dict[str, float]:
     """Return the figures of meters among values by name, whatever else is there."""
     values = known if isinstance(known, Mapping) else {}
     return {name: float(values[name]) for name in UNITS if name in values and _is_figure(values[name])}

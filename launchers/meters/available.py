@@ -4,16 +4,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from .amd import amd_cards
-from .metered import CPU_ENERGY, CPU_POWER, ENERGY, GPU_ENERGY, MEMORY_ENERGY, UNITS
+from .figures import CPU_ENERGY, CPU_POWER, ENERGY, GPU_ENERGY, MEMORY_ENERGY, UNITS
 from .nvml import LIBRARY, Nvml
-from .perf import PROC, events, permitted
-from .powercap import SYS, readable, zones
+from .perf import PROC, can_count_cpus, find_events
+from .powercap import SYS, can_read, find_zones
 
 _OF_PROCESSORS = (CPU_ENERGY, CPU_POWER)
 
 
 @dataclass(frozen=True)
-class MeterHere:
+class MeterFinding:
     """A meter: what it is called, the figures that it would tell, what there is of it, and why nothing is, if so."""
 
     name: str
@@ -26,9 +26,9 @@ class MeterHere:
         return f"{self.name}: {self.found or f'none ({self.why})'}"
 
 
-def meters_here(
+def find_meters(
     sys: str = SYS, library: str = LIBRARY, proc: str = PROC, *, cards: bool = True
-) -> tuple[MeterHere, ...]:
+) -> tuple[MeterFinding, ...]:
     """Look for all meters that are known of; of `cards`, too: NVIDIA's library is loaded for that."""
     return (
         _rapl("energy of processors (powercap, perf)", _OF_PROCESSORS, sys, proc),
@@ -37,7 +37,7 @@ def meters_here(
     )
 
 
-def absent_here(names: Iterable[str], gpus: int, meters: tuple[MeterHere, ...]) -> str:
+def why_absent(names: Iterable[str], gpus: int, meters: tuple[MeterFinding, ...]) -> str:
     """Say why figures that are asked for cannot be had on this machine; empty if nothing speaks against it.
 
     The whole energy of a run on `gpus` is that of processors and of cards.
@@ -51,41 +51,42 @@ def absent_here(names: Iterable[str], gpus: int, meters: tuple[MeterHere, ...]) 
     return ""
 
 
-def _rapl(name: str, tells: tuple[str, ...], sys: str, proc: str) -> MeterHere:
-    folders, event = zones(sys).get(tells[0], []), events(sys).get(tells[0])
+def _rapl(name: str, tells: tuple[str, ...], sys: str, proc: str) -> MeterFinding:
+    folders, event = find_zones(sys).get(tells[0], []), find_events(sys).get(tells[0])
     # Where powercap can be read, it is read, and events are not.
-    is_read = any(readable(of_kind) for of_kind in zones(sys).values())
-    if event is not None and permitted(proc) and not is_read:
-        return MeterHere(name, tells, found=f"{_counters(len(event.cpus))} by perf_event_open")
+    is_read = any(can_read(of_kind) for of_kind in find_zones(sys).values())
+    if event is not None and can_count_cpus(proc) and not is_read:
+        return MeterFinding(name, tells, found=f"{_counters(len(event.cpus))} by perf_event_open")
     if not folders and event is not None and not is_read:
         why = "this user may not count whole CPUs; root can allow it: sysctl kernel.perf_event_paranoid=0"
-        return MeterHere(name, tells, why=why)
+        return MeterFinding(name, tells, why=why)
     if not folders:
-        return MeterHere(
+        return MeterFinding(
             name, tells, why=f"{sys}/class/powercap shows none; virtual machines and containers often do not"
         )
-    if not readable(folders):
-        return MeterHere(
+    if not can_read(folders):
+        return MeterFinding(
             name, tells, why=f"this user may not read {folders[0]}/energy_uj; root can allow it: chmod a+r"
         )
-    return MeterHere(name, tells, found=_counters(len(folders)))
+    return MeterFinding(name, tells, found=_counters(len(folders)))
 
 
 def _counters(count: int) -> str:
     return f"{count} counter{'s' if count > 1 else ''}"
 
 
-def _cards(sys: str, library: str) -> MeterHere:
+def _cards(sys: str, library: str) -> MeterFinding:
     name, tells = "cards (NVML, amdgpu)", tuple(one for one in UNITS if one.startswith("gpu_"))
     why = ""
     try:
-        there = [("NVIDIA", look) for _, look in Nvml(library).cards()]
+        there = [("NVIDIA", reader) for _, reader in Nvml(library).cards()]
     except OSError as error:
         there, why = [], str(error)
-    there += [("AMD", look) for _, look in amd_cards(sys)]
+    there += [("AMD", reader) for _, reader in amd_cards(sys)]
     if not there:
-        return MeterHere(name, tells, why=why or "the driver lists none")
+        return MeterFinding(name, tells, why=why or "the driver lists none")
     told = [
-        f"{vendor} {'with' if look().energy_j is not None else 'without'} a counter of energy" for vendor, look in there
+        f"{vendor} {'with' if reader().energy_j is not None else 'without'} a counter of energy"
+        for vendor, reader in there
     ]
-    return MeterHere(name, tells, found=", ".join(told))
+    return MeterFinding(name, tells, found=", ".join(told))

@@ -4,9 +4,9 @@ import os
 
 import pytest
 
-from launchers.meters.apart import MetersApart
-from launchers.meters.command import Command
-from launchers.meters.of_run import MetersOfRun
+from launchers.meters.command import CommandMeter
+from launchers.meters.meter_process import MeterProcess
+from launchers.meters.run_meters import RunMeters
 from launchers.process_tree import descendants, start_time
 from tests.launchers.jobs import wait_for
 from tests.launchers.meters.kernel import Kernel
@@ -26,7 +26,7 @@ def open_files():
 
 
 def test_it_tells_what_was_used_between_the_begin_and_the_end_of_a_run(kernel):
-    meters = MetersApart(kernel.sys)
+    meters = MeterProcess(kernel.sys)
     meters.begin(ALONE)
     kernel.counts("intel-rapl:0", 47_000_000)
     meters.stop()
@@ -36,7 +36,7 @@ def test_it_tells_what_was_used_between_the_begin_and_the_end_of_a_run(kernel):
 
 def test_it_is_no_child_of_the_process_whose_children_are_the_jobs(kernel):
     before = descendants(os.getpid())
-    meters = MetersApart(kernel.sys)
+    meters = MeterProcess(kernel.sys)
     meters.begin(ALONE)
     assert descendants(os.getpid()) == before
     meters.figures()
@@ -44,7 +44,7 @@ def test_it_is_no_child_of_the_process_whose_children_are_the_jobs(kernel):
 
 def test_it_is_not_started_where_there_is_no_meter(tmp_path, monkeypatch):
     monkeypatch.setattr("os.fork", lambda: pytest.fail("a process was started"))
-    meters = MetersApart(str(tmp_path))
+    meters = MeterProcess(str(tmp_path))
     meters.begin(ALONE)
     meters.stop()
     assert meters.figures() == {}
@@ -55,7 +55,7 @@ def test_a_machine_that_can_start_no_process_measures_nothing_and_goes_on(kernel
         raise BlockingIOError(11, "Resource temporarily unavailable")
 
     monkeypatch.setattr("os.fork", refuse)
-    meters = MetersApart(kernel.sys)
+    meters = MeterProcess(kernel.sys)
     before = open_files()
     meters.begin(ALONE)
     assert meters.figures() == {}
@@ -63,7 +63,7 @@ def test_a_machine_that_can_start_no_process_measures_nothing_and_goes_on(kernel
 
 
 def test_what_is_asked_twice_is_told_once(kernel):
-    meters = MetersApart(kernel.sys)
+    meters = MeterProcess(kernel.sys)
     meters.begin(ALONE)
     kernel.counts("intel-rapl:0", 47_000_000)
     assert meters.figures()
@@ -82,7 +82,7 @@ def counting(folder, *joules):
 
 @pytest.mark.parametrize("nodes", [1, 4])
 def test_a_command_of_the_users_tells_the_energy_of_the_whole_job_on_any_number_of_nodes(kernel, tmp_path, nodes):
-    meters = MetersApart(kernel.sys)
+    meters = MeterProcess(kernel.sys)
     meters.begin({**ALONE, "nodes": nodes, "meter": counting(tmp_path, "1000.5 J", "1.2e3 J")})
     kernel.counts("intel-rapl:0", 47_000_000)
     found = meters.figures()
@@ -105,7 +105,7 @@ def test_a_command_of_the_users_tells_the_energy_of_the_whole_job_on_any_number_
 def test_a_command_that_tells_no_growing_counter_tells_nothing_and_the_sum_takes_its_place_nowhere(
     kernel, tmp_path, says
 ):
-    meters = MetersApart(kernel.sys)
+    meters = MeterProcess(kernel.sys)
     meters.begin({**ALONE, "meter": counting(tmp_path, *says)})
     kernel.counts("intel-rapl:0", 47_000_000)
     assert meters.figures().keys() == {"cpu_energy_j", "cpu_mean_power_w"}
@@ -120,14 +120,14 @@ def test_a_command_that_tells_no_growing_counter_tells_nothing_and_the_sum_takes
     ],
 )
 def test_dates_in_numbers_and_times_of_day_are_no_counter(tmp_path, before, after):
-    meters = MetersApart(str(tmp_path))
+    meters = MeterProcess(str(tmp_path))
     meters.begin({**ALONE, "meter": counting(tmp_path, before, after)})
     assert meters.figures() == {"energy_j": 42.0}
 
 
 def test_a_part_of_a_job_has_no_meters_of_its_own(kernel, monkeypatch):
     monkeypatch.setattr("os.fork", lambda: pytest.fail("a process was started"))
-    meters = MetersApart(kernel.sys)
+    meters = MeterProcess(kernel.sys)
     meters.begin({**ALONE, "is_part": True})
     assert meters.figures() == {}
 
@@ -137,7 +137,7 @@ def test_a_command_that_hangs_ends_with_all_that_it_has_started(tmp_path):
     program = tmp_path / "hangs"
     program.write_text(f"#!/bin/sh\nsleep 1000 &\necho $! > {tmp_path}/pid\nwait\n")
     program.chmod(0o755)
-    meters = MetersApart(str(tmp_path))
+    meters = MeterProcess(str(tmp_path))
     meters.begin({**ALONE, "meter": [str(program)]})
     started = int((tmp_path / "pid").read_text())
     wait_for(lambda: start_time(started) is None)
@@ -151,8 +151,8 @@ def test_what_a_slow_command_takes_is_no_time_of_the_other_meters(kernel, monkey
         now[0] += 3.0
         return now[0]
 
-    monkeypatch.setattr(Command, "_counter", ask)
-    meters = MetersOfRun({**ALONE, "meter": ["slow"]}, kernel.sys, clock=lambda: now[0])
+    monkeypatch.setattr(CommandMeter, "_counter", ask)
+    meters = RunMeters({**ALONE, "meter": ["slow"]}, kernel.sys, clock=lambda: now[0])
     meters.begin()
     now[0] += 10.0
     kernel.counts("intel-rapl:0", 105_000_000)
@@ -162,6 +162,6 @@ def test_what_a_slow_command_takes_is_no_time_of_the_other_meters(kernel, monkey
 
 @pytest.mark.parametrize("argv", [["/no/such/program"], ["false"]])
 def test_a_command_that_fails_fails_no_run(tmp_path, argv):
-    meters = MetersApart(str(tmp_path))
+    meters = MeterProcess(str(tmp_path))
     meters.begin({**ALONE, "meter": argv})
     assert meters.figures() == {}

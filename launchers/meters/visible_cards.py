@@ -2,15 +2,15 @@
 
 from collections.abc import Callable, Sequence
 
-from .cards import Look
+from .cards import CardReader
 
 
-def seen(
-    there: Sequence[tuple[str, Look]],
+def visible_readers(
+    there: Sequence[tuple[str, CardReader]],
     variable: tuple[str, str | None],
     wanted: int,
-    by_uuid: Callable[[str], Look | None] = lambda _: None,
-) -> list[Look]:
+    by_uuid: Callable[[str], CardReader | None] = lambda _: None,
+) -> list[CardReader]:
     """Return what reads the cards that a job sees, of those that are `there`: UUID and what reads it, by number.
 
     The `variable` has a name, and in the environment of the job a text or None. Without it the job sees all that are
@@ -22,27 +22,31 @@ def seen(
     """
     name, visible = variable
     if visible is None:
-        looks = [look for _, look in there]
+        readers = [reader for _, reader in there]
     else:
-        looks = [_found(word, there, by_uuid, name) for word in filter(None, map(str.strip, visible.split(",")))]
-    if not looks:
+        readers = [
+            _find_reader(word, there, by_uuid, name) for word in filter(None, map(str.strip, visible.split(",")))
+        ]
+    if not readers:
         msg = f"no card is there, or {name} shows none"
         raise OSError(msg)
-    if len(looks) > wanted:
-        msg = f"the job sees {len(looks)} cards, {wanted} are wanted, and {name} does not say which"
+    if len(readers) > wanted:
+        msg = f"the job sees {len(readers)} cards, {wanted} are wanted, and {name} does not say which"
         raise OSError(msg)
-    return looks
+    return readers
 
 
-def _found(word: str, there: Sequence[tuple[str, Look]], by_uuid: Callable[[str], Look | None], variable: str) -> Look:
-    looks = (look for number, (uuid, look) in enumerate(there) if _is(word, number, uuid))
-    found = next(looks, None) or by_uuid(word)
+def _find_reader(
+    word: str, there: Sequence[tuple[str, CardReader]], by_uuid: Callable[[str], CardReader | None], variable: str
+) -> CardReader:
+    readers = (reader for number, (uuid, reader) in enumerate(there) if _matches(word, number, uuid))
+    found = next(readers, None) or by_uuid(word)
     if found is None:
         msg = f"there is no card {word!r}, which {variable} names"
         raise OSError(msg)
     return found
 
 
-def _is(word: str, number: int, uuid: str) -> bool:
+def _matches(word: str, number: int, uuid: str) -> bool:
     # A UUID may be cut short where the rest is not needed to tell it from others.
     return word == str(number) or (word.startswith("GPU-") and len(word) > 4 and uuid.startswith(word))

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 
-class AskingError(Exception):
+class QueryError(Exception):
     """The command did not do what it was asked; the message is its own."""
 
 
@@ -19,16 +19,16 @@ class Reply:
     exit_code: int
 
     @property
-    def error(self) -> AskingError:
+    def error(self) -> QueryError:
         """The complaint as an error."""
-        return AskingError(self.complaint or f"{self.line} ended with exit code {self.exit_code}")
+        return QueryError(self.complaint or f"{self.line} ended with exit code {self.exit_code}")
 
 
-def ask(command: Sequence[str], line: str, environment: Mapping[str, str], patience_s: float) -> Reply:
+def run_query(command: Sequence[str], line: str, environment: Mapping[str, str], patience_s: float) -> Reply:
     """Return the reply of a command, which messages show as `line`.
 
     Raises:
-        AskingError: it cannot be started, or did not answer.
+        QueryError: it cannot be started, or did not answer.
     """
     try:
         done = subprocess.run(
@@ -41,6 +41,6 @@ def ask(command: Sequence[str], line: str, environment: Mapping[str, str], patie
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         msg = f"{line}: {error}"
-        raise AskingError(msg) from error
+        raise QueryError(msg) from error
     complaint = done.stderr.decode(errors="replace").strip()
     return Reply(line, done.stdout.decode(errors="replace"), complaint, done.returncode)
