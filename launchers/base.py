@@ -9,83 +9,83 @@ from launchers.job import Job, JobStatus, Place
 from launchers.mpi import MpiFlavour
 from launchers.site import Site
 
-# A reader of a program that prints without end must neither fill the memory nor be busy for long.
+# Bound the work per call: a program that prints without end must neither fill the memory nor keep the reader busy.
 _READ_BYTES = 2**18
 _LINE_BYTES = 2**12
 
 
 class Launcher(Protocol):
-    """Starts jobs and tells how they ended. A job that ended leaves no process behind.
+    """Starts jobs and reports how they ended. A job that ended leaves no process behind.
 
-    Whatever the launcher, a job's output lies in its folder as `stdout` and `stderr` while it runs, so live lines
-    are read the same way everywhere (`LineReader`).
+    Every launcher writes a job's output to `stdout` and `stderr` in the job's folder while it runs, so `LineReader`
+    reads live lines the same way everywhere.
     """
 
     @property
     def flavour(self) -> MpiFlavour | None:
-        """What starts the ranks of a job; None where nothing does."""
+        """The command that starts the ranks of a job; None if this launcher has no such command."""
 
     @property
     def queue(self) -> "BatchQueue | None":
         """This launcher, if its jobs wait in the queue of a batch system; None if they start at once."""
 
     def submit(self, job: Job) -> str:
-        """Start `job` and return an id that another process can use as well.
+        """Start `job` and return an id that other processes can use as well.
 
         Raises:
-            LaunchError: the job could not be started (program not found, folder not writable, ...).
+            LaunchError: The job could not be started (program not found, folder not writable, ...).
         """
 
     def poll(self, ids: Sequence[str]) -> Mapping[str, JobStatus]:
         """Return the status of every id, with one query for all of them."""
 
     def cancel(self, job_id: str) -> None:
-        """End the job and everything it started; a job that has ended already is left as it is."""
+        """End the job and everything it started; do nothing if the job has ended already."""
 
     def preview(self, job: Job) -> str:
-        """Return what would be started, as text for a person."""
+        """Return what `submit` would start, as text for a person."""
 
     def notes(self, *, ranks: bool) -> tuple[str, ...]:
-        """Return what a user should know about how jobs are started here, which have `ranks` or not."""
+        """Return what a user should know about how this launcher starts jobs, with `ranks` or without."""
 
 
 class HostChoice(Protocol):
-    """How jobs are told on which host to start."""
+    """Chooses the host on which a job starts."""
 
     @property
     def is_free(self) -> bool:
-        """Whether a job can be told its host."""
+        """Whether a job can be given its host."""
 
     def find_other(self, cores: int, known: Collection[str]) -> Place | None:
-        """Return where a job of so many cores starts on a host that is not `known`; None: there is no such host."""
+        """Return where a job of `cores` cores can start on a host outside `known`; None if no such host exists."""
 
 
 class BatchQueue(Launcher, Protocol):
-    """A launcher whose jobs wait in the queue of a batch system, and outlive the process that submitted them."""
+    """A launcher whose jobs wait in the queue of a batch system and outlive the process that submitted them."""
 
     @property
     def site(self) -> Site:
-        """The batch system of this computing centre, and how it is used."""
+        """The settings of the computing centre whose batch system this is."""
 
     @property
     def trouble(self) -> str:
-        """Why the batch system cannot be asked at present; empty while it answers."""
+        """Why the batch system does not answer at present; empty while it does."""
 
     def find_submitted(self, folder: Path) -> str | None:
-        """Return the job that was submitted last in a folder, by whatever process; None if there is none."""
+        """Return the id of the job last submitted in a folder, by any process; None if there was none."""
 
     @property
     def hosts(self) -> HostChoice:
-        """How jobs are told on which host to start."""
+        """How to choose the host on which a job starts."""
 
     def forget(self, ids: Iterable[str]) -> None:
-        """Follow jobs no longer: their ends are known."""
+        """Stop following jobs whose ends are known."""
 
     def end(self, ids: Iterable[str]) -> None:
-        """Ask the batch system to end jobs, without waiting for it."""
+        """Ask the batch system to end jobs, without waiting until they have ended."""
 
     def cancel_all(self, ids: Sequence[str], away_s: float) -> Mapping[str, JobStatus]:
-        """End jobs and wait until they have ended; give up when the batch system is away for `away_s`."""
+        """End jobs and wait until they have ended; give up after `away_s` seconds without an answer."""
 
 
 class LaunchError(Exception):
@@ -93,7 +93,7 @@ class LaunchError(Exception):
 
 
 class LineReader:
-    """Reads the lines that were added to a growing file since the last call."""
+    """Reads the lines appended to a growing file since the last call."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -101,18 +101,18 @@ class LineReader:
         self._rest = b""
 
     def new_lines(self, *, ended: bool = False) -> list[str]:
-        """Return complete new lines without their ends; with `ended`, also a last one that has no end.
+        """Return the complete new lines, without line ends; with `ended`, also a last line that has no end.
 
-        When much is new, the lines are only some of it: there may be more as long as there are any. A program may
-        print anything: bytes that are not UTF-8 are replaced, and a very long line is cut. A file that cannot be read,
-        which a program may bring about as well, has no lines.
+        A call returns at most a part of a large output, so call again until it returns nothing. Bytes that are not
+        UTF-8 are replaced, very long lines are cut, and a file that cannot be read has no lines: the program may have
+        removed it.
         """
         lines: list[bytes] = []
         with suppress(OSError), self._path.open("rb") as file:
             file.seek(self._offset)
             while not lines and (chunk := file.read(_READ_BYTES)):
                 self._offset += len(chunk)
-                # A live bar ends its states with carriage returns: each is a line.
+                # A progress bar separates its states with carriage returns; count each state as a line.
                 *lines, rest = (self._rest + chunk).replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
                 self._rest = rest[:_LINE_BYTES]
         if ended and not lines and self._rest:

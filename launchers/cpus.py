@@ -1,6 +1,7 @@
-"""The numbers of hardware threads, as Linux lists them, and which of them share a core.
+"""CPU numbers (hardware threads) as Linux lists them, and which of them share a core.
 
-The supervisor of a job needs it, so it imports nothing that takes longer to import than that takes to start (pathlib).
+The supervisor of every job imports this module, so it imports only the standard library, and not pathlib, which takes
+longer to import than the supervisor takes to start.
 """
 
 # ruff: noqa: PTH123
@@ -12,16 +13,16 @@ from collections.abc import Iterable
 from typing import Any
 
 CPUS = "/sys/devices/system/cpu"
-# As in launchers/transient_errors.py, which a supervisor that is started by its path does not find.
+# A copy of part of launchers/transient_errors.py, which the supervisor cannot import because it is started by path.
 _TRANSIENT = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
-_MOST = 2**16  # the kernel knows 8192; `0-99999999999` must not fill the memory
+_MOST = 2**16  # Linux supports 8192 CPUs; reject a range such as `0-99999999999`, which would fill the memory
 
 
 def parse_cpu_list(text: str) -> set[int]:
-    """Read the kernel's list format: `0-3,8` is {0, 1, 2, 3, 8}.
+    """Parse the kernel's list format: `0-3,8` is {0, 1, 2, 3, 8}.
 
     Raises:
-        ValueError: it is none, or has numbers that no machine has.
+        ValueError: The text is not such a list, or has numbers larger than any machine's.
     """
     cpus: set[int] = set()
     for part in filter(None, text.strip().split(",")):
@@ -34,7 +35,7 @@ def parse_cpu_list(text: str) -> set[int]:
 
 
 def cpu_list(cpus: Iterable[int]) -> str:
-    """Return numbers in the kernel's list format."""
+    """Format CPU numbers in the kernel's list format."""
     ranges: list[list[int]] = []
     for cpu in sorted(cpus):
         if ranges and ranges[-1][-1] == cpu - 1:
@@ -45,16 +46,16 @@ def cpu_list(cpus: Iterable[int]) -> str:
 
 
 def one_thread_per_core(allowed: Iterable[int]) -> tuple[int, ...]:
-    """Return the first allowed hardware thread of each physical core, in order."""
+    """Return the first allowed hardware thread of each physical core, in ascending order."""
     allowed = set(allowed)
     return tuple(cpu for cpu in sorted(allowed) if cpu == min(threads_of(cpu) & allowed))
 
 
 def threads_of(cpu: int) -> set[int]:
-    """Return the hardware threads of the core that one is of; that one alone where Linux does not tell.
+    """Return the hardware threads of the core that `cpu` belongs to; only `cpu` itself if Linux does not list them.
 
     Raises:
-        OSError: it cannot be read now: a run would have fewer threads, or a machine more cores.
+        OSError: The list cannot be read at the moment. Guessing would give a run fewer threads or a machine more cores.
     """
     try:
         with open(f"{CPUS}/cpu{cpu}/topology/thread_siblings_list", encoding="ascii") as file:
@@ -68,18 +69,20 @@ def threads_of(cpu: int) -> set[int]:
 
 
 def threads_of_all(cpus: Iterable[int]) -> set[int]:
-    """Return the hardware threads of the cores that these are of.
+    """Return the hardware threads of all cores that these CPUs belong to.
 
     Raises:
-        OSError: as in `threads_of`.
+        OSError: See `threads_of`.
     """
     return {thread for cpu in cpus for thread in threads_of(cpu)}
 
 
 def threads_in_use(cpus: Iterable[int], per_core: int) -> list[int]:
-    """Return `per_core` hardware threads of each core, those of a core side by side; `cpus` has one of each core.
+    """Return up to `per_core` hardware threads of each core, grouped by core.
 
-    A core of which this process may use fewer has these.
+    Args:
+        cpus: One hardware thread of each core.
+        per_core: How many to use; if this process may use fewer of a core, they are all used.
     """
     if per_core == 1:
         return list(cpus)
@@ -88,13 +91,13 @@ def threads_in_use(cpus: Iterable[int], per_core: int) -> list[int]:
 
 
 def fewest_threads(cpus: Iterable[int], allowed: Iterable[int]) -> int:
-    """Return how many allowed hardware threads the core has that has the fewest; `cpus` has one of each core."""
+    """Return the smallest number of allowed hardware threads of any core; `cpus` has one of each core."""
     usable = set(allowed)
     return min((len(threads_of(cpu) & usable) for cpu in cpus), default=1)
 
 
 def current_affinity() -> dict[str, Any]:
-    """Return what a program that this process starts now begins with: `launchers.job.Affinity`."""
+    """Return the affinity that this process's next program inherits, as fields of `launchers.job.Affinity`."""
     cpus, node_cpus = os.sched_getaffinity(0), os.cpu_count() or 0
     threads = threads_of_all(cpus) if len(cpus) < node_cpus else ()
     return {

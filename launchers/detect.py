@@ -1,4 +1,4 @@
-"""Which MPI start command this machine has."""
+"""Detect which MPI start command this machine has."""
 
 import ctypes
 import os
@@ -12,12 +12,12 @@ from launchers.mpi import MpiFlavour, mpi_environment, start_commands
 from launchers.mpi.open_mpi import OPEN_MPI
 from launchers.transient_errors import is_transient
 
-# On a login node `mpirun` may be a script that asks a licence server or a file system.
+# On a login node `mpirun` may be a script that contacts a licence server or a slow file system.
 _PATIENCE_S = 20.0
 
 
 def parse_flavour(version_text: str, path: str = "mpirun") -> MpiFlavour | None:
-    """Read what `mpirun --version` (or `mpiexec`, `srun`) printed; None if it is none that is known."""
+    """Return the flavour whose `--version` output this is; None if no known start command prints it."""
     for kind in start_commands():
         version = kind.version_of(version_text)
         if version is not None:
@@ -27,12 +27,12 @@ def parse_flavour(version_text: str, path: str = "mpirun") -> MpiFlavour | None:
 
 @cache
 def detect(path: str | None = None) -> MpiFlavour | None:
-    """Return the first MPI start command on the search path that is known; None if there is none.
+    """Return the first known MPI start command on the search path; None if no known one is there.
 
-    `path` is the search path, by default the one of this process. The answer is remembered.
+    The answer is cached per search path, which by default is that of this process.
 
     Raises:
-        OSError: one cannot be asked now: to take the next one would make its study another one.
+        OSError: A command cannot be run at the moment. Taking the next one would change the study.
     """
     for command in dict.fromkeys(name for kind in start_commands() for name in kind.commands):
         executable = shutil.which(command, path=path)
@@ -45,7 +45,7 @@ def detect(path: str | None = None) -> MpiFlavour | None:
 
 
 def _version_text(command: str) -> str:
-    # Open MPI refuses to say its version to root in some releases.
+    # Some releases of Open MPI refuse even `--version` to root.
     allowed: Mapping[str, str] = mpi_environment(MpiFlavour(OPEN_MPI, (5,)), user_id=os.geteuid())
     try:
         done = subprocess.run(
@@ -73,7 +73,7 @@ class _Part(ctypes.Structure):
 
 
 def can_read_memory() -> bool:
-    """Whether process_vm_readv(2) works here, by which MPI copies large messages once: many containers forbid it."""
+    """Whether process_vm_readv(2) works here. MPI uses it to copy large messages once; many containers forbid it."""
     source, target = ctypes.create_string_buffer(b"x"), ctypes.create_string_buffer(1)
     local, remote = (_Part(ctypes.addressof(buffer), 1) for buffer in (target, source))
     try:

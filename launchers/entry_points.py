@@ -1,4 +1,4 @@
-"""What other distributions offer: entry points, as installed packages declare them."""
+"""Entry points that other distributions offer."""
 
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
@@ -8,16 +8,16 @@ if TYPE_CHECKING:
 
 
 class EntryPointError(Exception):
-    """An installed distribution offers something that cannot be used; the message names the distribution."""
+    """An installed distribution offers something unusable; the message names the distribution."""
 
 
 def find_entry_points(group: str, taken: Collection[str] = ()) -> dict[str, "EntryPoint"]:
-    """Return the entry points of a group by name; nothing is imported. `taken` are names that ship.
+    """Return the entry points of a group by name, without importing them. `taken` are names that ship.
 
     Raises:
-        EntryPointError: a name is taken, by what ships or by another distribution.
+        EntryPointError: A name is taken by what ships or by another distribution.
     """
-    from importlib.metadata import entry_points  # noqa: PLC0415  it costs every command more than all launchers
+    from importlib.metadata import entry_points  # noqa: PLC0415  importing it takes longer than all launchers together
 
     points: dict[str, EntryPoint] = {}
     for point in entry_points(group=group):
@@ -35,15 +35,15 @@ def load_entry_point(point: "EntryPoint") -> Any:  # noqa: ANN401  whatever a di
     """Import what an entry point names.
 
     Raises:
-        EntryPointError: it cannot be imported; the message says why.
+        EntryPointError: It cannot be imported; the message says why.
     """
     try:
         return point.load()
-    except Exception as error:  # others' code: whatever it raises, the user has to see what it says
+    except Exception as error:  # foreign code: show the user whatever it raises
         reason = " ".join(str(error).split())
         msg = (
             f"{describe(point)} cannot be loaded: {type(error).__name__}: {reason}; "
-            "mend it, or uninstall the distribution"
+            "repair or uninstall the distribution"
         )
         raise EntryPointError(msg) from error
 

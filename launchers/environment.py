@@ -1,45 +1,46 @@
-"""What a job sees of the environment of its caller: a short list, so that nothing else can leak into a measurement."""
+"""Which variables of its caller a job sees: an allow-list, so that nothing else affects a measurement."""
 
 import re
 from collections.abc import Mapping
 
 from launchers.secret import is_secret
 
-# What a program loaded by modules, conda or Spack needs to be found and to run, and nothing that changes its speed.
+# Variables that a program needs to be found and to run when it comes from modules, conda or Spack. None of them changes
+# its speed.
 _NAMES = frozenset(
     {
         *("PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "VIRTUAL_ENV", "CUDA_HOME", "CUDA_PATH", "ROCM_PATH", "MKLROOT"),
         *("HOME", "USER", "LOGNAME", "SHELL", "HOSTNAME", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TMP", "TEMP"),
         *("LOADEDMODULES", "_LMFILES_", "XDG_RUNTIME_DIR", "PE_HOSTFILE", "NSLOTS"),
-        # Which devices are ours is the allocation's decision.
+        # The allocation decides which devices a job may use.
         *("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ZE_AFFINITY_MASK"),
     }
 )
 _PREFIXES = (
     *("LC_", "MODULE", "LMOD_", "__LMOD", "CONDA_", "SPACK_", "EBROOT", "EBVERSION", "APPTAINER_", "SINGULARITY_"),
-    # How MPI and its transports were set up at this site.
+    # The site's settings of MPI and its transports.
     *("OMPI_", "OPAL_", "PMIX_MCA_", "PRTE_", "UCX_", "I_MPI_", "FI_", "MPICH_", "HYDRA_", "MV2_", "PSM2_", "PSM3_"),
-    # The allocation that this process runs in.
+    # The allocation in which this process runs.
     *("SLURM_", "PBS_", "LSB_", "FLUX_", "COBALT_"),
 )
-# What a job on another machine needs of the environment that its study was started in, where no modules are loaded.
+# Variables that a batch job needs from the shell that submitted it when the site file loads no modules.
 _CARRIED = (
     *("PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "VIRTUAL_ENV", "CUDA_HOME", "CUDA_PATH", "ROCM_PATH", "MKLROOT"),
     *("HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ"),
 )
-# What MPI tells its own ranks: a caller that is a rank itself must not make its jobs believe that they are it. Not
-# so what Slurm tells the mpirun of a job (plm_slurm_args, since 23.11): its daemons get whole nodes by it.
+# Variables that MPI sets for its own ranks: if the caller is a rank itself, its jobs must not inherit that role.
+# Slurm's plm_slurm_args (since 23.11) is the exception: mpirun needs it to get whole nodes for its daemons.
 _RANK = re.compile(
     r"OMPI_(COMM_WORLD_|UNIVERSE_SIZE|APP_|FIRST_RANKS|NUM_APP|COMMAND|ARGV|FILE_LOCATION|MCA_(orte_|ess|pmix|plm(?!_slurm_args)|ras_))"
     r"|SLURM_(CPU_BIND|MEM_BIND|PROCID|LOCALID|STEP)"
 )
 
-# Ray and many clusters' profiles set this; a job has one thread a rank unless its configuration says otherwise.
+# Ray and many cluster profiles set this; a job uses one thread per rank unless its configuration says otherwise.
 _DEFAULTS = {"OMP_NUM_THREADS": "1"}
 
 
 def job_environment(caller: Mapping[str, str], added: Mapping[str, str]) -> dict[str, str]:
-    """Return the whole environment of a job: what it needs of its caller's, and `added`, which wins."""
+    """Return the complete environment of a job: the inherited part of `caller`, then the defaults, then `added`."""
     return inherited_variables(caller) | _DEFAULTS | dict(added)
 
 
@@ -49,7 +50,7 @@ def inherited_variables(caller: Mapping[str, str]) -> dict[str, str]:
 
 
 def batch_job_variables(caller: Mapping[str, str]) -> dict[str, str]:
-    """Return the part of the caller's environment that a batch system's jobs bring along."""
+    """Return the part of the caller's environment that a job script exports."""
     return {name: caller[name] for name in _CARRIED if name in caller}
 
 

@@ -1,8 +1,9 @@
 """Ends what a process started when that process is gone: run as `python -P -m launchers.guard TOKEN PID`.
 
-Standard input is a pipe that the guarded process holds; its end means that the process is gone, however it ended. Two
-things tell what it started: a mark in their environment, and the processes seen below it while it lived (some write
-over their environment to show a title). Jobs are spared: their own supervisors end them, and know more.
+The guarded process holds the other end of standard input, so end-of-file means that it is gone, however it ended. The
+guard finds what it started in two ways: by a mark in the environment, and by watching its descendants while it lives,
+since some programs overwrite their environment to show a title. Jobs are spared: their supervisors end them and record
+why.
 """
 
 import os
@@ -15,12 +16,12 @@ from collections.abc import Mapping
 from launchers.process_tree import descendants, start_time
 from launchers.processes import JOB_VARIABLE, SESSION_VARIABLE, find_marked, read_mark, signal_all
 
-_LOOK_S = 0.5
+_POLL_S = 0.5
 _PATIENCE_S = 10.0
 
 
 def main() -> int:
-    """Wait for the end of the guarded process, then end what it left."""
+    """Wait until the guarded process is gone, then kill what it left."""
     token, guarded = sys.argv[1], int(sys.argv[2])
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
@@ -28,7 +29,7 @@ def main() -> int:
     seen: dict[int, int] = {}
     while born is not None and start_time(guarded) == born:
         seen = _living({pid: start_time(pid) for pid in descendants(guarded)} | seen)
-        if select.select([0], [], [], _LOOK_S)[0] and not os.read(0, 4096):
+        if select.select([0], [], [], _POLL_S)[0] and not os.read(0, 4096):
             break
     _end(token, seen)
     return 0
@@ -48,7 +49,7 @@ def _end(token: str, seen: dict[int, int]) -> None:
 
 
 def _left(token: str, seen: dict[int, int]) -> list[int]:
-    """Return what is left, and whatever that has started meanwhile."""
+    """Return the processes that are left, including those that they have started meanwhile."""
     known = [*_living(seen), *find_marked(SESSION_VARIABLE, lambda mark: mark == token)]
     below = [child for pid in known for child in descendants(pid)]
     return [

@@ -1,4 +1,4 @@
-"""A job: one run of a program, as a value. Launchers start jobs; nothing here touches the machine."""
+"""Jobs as values: one run of a program, its resources and its status. Nothing here touches the machine."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -14,19 +14,22 @@ STDOUT = "stdout"
 STDERR = "stderr"
 
 OUTPUT_LIMIT_BYTES = 2 * 2**30
-"""Far more than a run has to say, far less than a disk holds: a program that prints without end is ended."""
+"""A program that prints more than this is ended: far more than a run should print, far less than a disk holds."""
 
 
 @dataclass(frozen=True)
 class Resources:
-    """What a job occupies while it runs.
+    """The cores, nodes and cards of a job.
 
-    `cpus` are the operating system's numbers of the cores that the job may use, and no other; empty means any core.
-    `cards` are the accelerators that it has to itself; empty means those that the machine shows it. `hosts` are the
-    names of the hosts that it has, the one first that it is started on; empty means this one, or those of the
-    allocation. A job of several hosts has all cores of each: `cpus` are then those of the first.
-
-    A job may use `threads_per_core` hardware threads of each core; `cpus` has one of each nevertheless.
+    Attributes:
+        cores: The number of cores on all nodes together.
+        nodes: The number of nodes.
+        gpus: The number of GPUs on all nodes together.
+        cpus: The CPU numbers of the only cores that the job may use, one hardware thread per core; empty for any. A job
+            of several nodes has all cores of each, and these are the first node's.
+        hosts: The names of its hosts, beginning with the one it starts on; empty for this host or the allocation's.
+        cards: The accelerators reserved for the job; empty for those that the machine shows it.
+        threads_per_core: How many hardware threads of each core the job may use.
     """
 
     cores: int = 1
@@ -40,17 +43,17 @@ class Resources:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a batch system is to start a job of one node: on `host`, on any but those to `avoid`, or anywhere."""
+    """The host on which a batch system must start a one-node job, or hosts to avoid; any host if both are empty."""
 
     host: str = ""
     avoid: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        """Whether it matters."""
+        """Whether the place restricts the job."""
         return bool(self.host or self.avoid)
 
     def __str__(self) -> str:
-        """Say it."""
+        """Return the place in words."""
         if self.host:
             return f"on {self.host}"
         return f"on another node than {', '.join(self.avoid)}" if self.avoid else "anywhere"
@@ -60,23 +63,27 @@ class Place:
 class Job:
     """One run of a program.
 
-    `argv` is the program's own command line, without the MPI start command: that is the launcher's business
-    (`mpi` is None for a program that is started directly). `environment` is added to the few variables of the
-    caller that a job needs; it is not merged with everything that happens to be set. The job runs in `folder`,
-    where its output is kept as `stdout` and `stderr`. What a parameter fills in of it is `tuned`, and no secret.
-
-    `prepare` are commands that run before it, one after the other, once however many ranks there are, in the same
-    folder and environment: see `launchers.steps`. `software` is where its programs come from: `argv` is inside of the
-    image already, if that is one, and the launcher brings the rest.
-
-    `copies` are the files of its folder that were copied there: name, and the path of the original. `progress_file` is
-    the file of the folder whose lines say how far it is.
-
-    A job of `parts` has no command of its own: they run one after the other, each in its own folder, on the job's
-    cores (see `launchers.sequence`). A part that has run for `lost_after_s` is stopped, and none runs after it.
-
-    A job that is seen to use more than `memory_limit_bytes`, all its processes on a node together, is stopped. Its
-    `place` is for batch systems. The `meter` is a command that prints a counter of energy, before the job and after it.
+    Attributes:
+        argv: The program's own command line; the launcher adds the MPI start command.
+        folder: The folder in which the job runs and writes its output as `stdout` and `stderr`.
+        environment: Variables added to the few that a job inherits from the caller (`launchers.environment`).
+        mpi: How ranks are started; None for a program that is started directly.
+        resources: The cores, nodes and cards of the job.
+        time_limit_s: After how many seconds the job is stopped; None for no limit.
+        name: The name that people see.
+        prepare: Commands that run before `argv`, in order, in the same folder and environment, once whatever the number
+            of ranks (`launchers.steps`).
+        copies: The files that were copied into the folder: name and path of the original.
+        progress_file: The file in the folder whose lines report progress.
+        software: The source of its programs. `argv` already includes the container command if there is one; the
+            launcher adds the rest.
+        parts: Jobs to run one after the other, each in its own folder, on this job's cores (`launchers.sequence`). A
+            job with parts has no command of its own.
+        lost_after_s: As a part: after how many seconds the run has lost; the part is stopped and no part runs after it.
+        memory_limit_bytes: The job is stopped when its processes on a node use more than this together.
+        tuned: The names of the variables that parameters fill in; these are never secrets.
+        place: The host on which a batch system must start the job.
+        meter: A command that prints an energy counter; it runs before and after the job.
     """
 
     argv: tuple[str, ...]
@@ -99,12 +106,12 @@ class Job:
 
     @property
     def ranks(self) -> int:
-        """The ranks that run together, at most."""
+        """The largest number of ranks that run together."""
         return max((part.ranks for part in self.parts), default=self.mpi.ranks if self.mpi is not None else 1)
 
     @property
     def placed_parts(self) -> tuple["Job", ...]:
-        """The parts on the cores and hosts of the job, of which one that needs fewer has the first."""
+        """The parts with the job's cores, hosts and cards; a part that needs fewer gets the first ones."""
         return tuple(replace(part, resources=self._share(part.resources)) for part in self.parts)
 
     def _share(self, wanted: Resources) -> Resources:
@@ -114,7 +121,7 @@ class Job:
 
 
 class JobState(StrEnum):
-    """Where a job is in its life. `LOST` means that nobody can say how it ended."""
+    """The state of a job. `LOST` means that it cannot be known how the job ended."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -136,7 +143,7 @@ class EndReason(StrEnum):
 
 @dataclass(frozen=True)
 class Usage:
-    """What a job used. `cpu_s` and `peak_memory_bytes` are those of the whole process tree."""
+    """The elapsed time of a job, and the CPU time and peak memory of its whole process tree."""
 
     elapsed_s: float = 0.0
     cpu_s: float = 0.0
@@ -145,11 +152,15 @@ class Usage:
 
 @dataclass(frozen=True)
 class Affinity:
-    """Which CPUs of its node a job's program could use when it began, as Linux lists them (`0-3,8`).
+    """The CPUs that a job's program could use when it began.
 
-    The node has `node_cpus` of them. `began_at` are seconds since 1970, by the node's clock. `threads` are all hardware
-    threads of the cores of these CPUs; empty for a job that may use the whole node. `host` is what the batch system
-    calls the node; empty without one.
+    Attributes:
+        node: The name of the node.
+        cpus: The CPUs in the kernel's list format (`0-3,8`).
+        node_cpus: How many CPUs the node has.
+        began_at: Seconds since 1970, by the node's clock.
+        threads: All hardware threads of the cores of `cpus`, as a list; empty for a job that may use the whole node.
+        host: The batch system's name of the node; empty without a batch system.
     """
 
     node: str
@@ -160,18 +171,25 @@ class Affinity:
     host: str = ""
 
     def as_dict(self) -> dict[str, str | int | float]:
-        """Return what is known, by name."""
+        """Return the known fields by name."""
         return {name: value for name, value in asdict(self).items() if name != "host" or value}
 
 
 @dataclass(frozen=True)
 class JobStatus:
-    """What is known of a job. `exit_code` is negative for a signal, as in `subprocess`; None while it runs.
+    """The state of a job, how it ended and what it used, as far as known.
 
-    `affinity` is None where its supervisor did not get so far, or is not known to have. `disturbance` has what its
-    supervisor could read, `metered` what meters told of energy and cards (`launchers.meters.figures.UNITS`).
-    A `hopeless` one is queued, and its batch system says that it will never start. One that is not `booked` has ended,
-    and counts as running until it is known what it took.
+    Attributes:
+        state: The state of the job.
+        reason: Why it ended; None before that, or if it is not known.
+        exit_code: Negative for a signal, as in `subprocess`; None while the job runs.
+        usage: The time and memory that it used.
+        message: More about its state, for a person.
+        never_starts: The job is queued, and its batch system says that it will never start.
+        affinity: The CPUs it began with; None if its supervisor did not get that far, or it is not known.
+        disturbance: Other load on the machine, as its supervisor measured it.
+        metered: The figures of meters, by the names of `launchers.meters.figures.UNITS`.
+        is_accounted: False for a job that has ended but counts as running until the energy it took is known.
     """
 
     state: JobState

@@ -37,18 +37,18 @@ from launchers.status import read_status
 _PYTHON = [sys.executable, "-I", "-S"]
 _SUPERVISOR = [*_PYTHON, "-E", supervisor.__file__]
 _GRACE_S = 5.0
-# A job whose submitter is gone is killed at once; but mpirun has this long to remove its ranks' shared memory.
+# A job whose submitter is gone is killed at once, except that mpirun gets this long to remove its ranks' shared memory.
 _CLEAN_UP_S = 1.0
-# How long a supervisor may take for what it does at once, on a machine that is busy.
+# How long a supervisor may take for an immediate action on a busy machine.
 _PATIENCE_S = 10.0
 _PAUSE_S = 0.01
 
-# This process's ends of the pipes by which supervisors notice that it is gone, by job id.
+# This process's ends, by job id, of the pipes whose closing tells a supervisor that its submitter is gone.
 _lifelines: dict[str, IO[bytes]] = {}
 
 
 class _JobId(NamedTuple):
-    """What another process on this machine needs to find a job: its supervisor, its mark, its folder."""
+    """How another process on this machine finds a job: its supervisor's process id, its mark and its folder."""
 
     pid: int
     mark: str
@@ -62,10 +62,10 @@ class _JobId(NamedTuple):
 
     @classmethod
     def parse(cls, job_id: str) -> "_JobId":
-        """Read an id.
+        """Parse the id of a local job.
 
         Raises:
-            ValueError: it is none of a local job.
+            ValueError: It is not the id of a local job.
         """
         kind, _, rest = job_id.partition(":")
         pid, _, mark = rest.partition(":")
@@ -75,16 +75,18 @@ class _JobId(NamedTuple):
         return cls(int(pid), mark)
 
     def is_alive(self) -> bool:
-        """Whether the supervisor is there (and the number is not another process's by now)."""
+        """Whether the supervisor runs, and its process id has not been reused."""
         return read_mark(self.pid, JOB_VARIABLE) == self.mark
 
 
 @dataclass(frozen=True)
 class LocalLauncher:
-    """Starts jobs on this machine. Jobs end with the process that submitted them, however that ends.
+    """Starts jobs on this machine. Jobs end with the process that submitted them, however it ends.
 
-    `flavour` is what starts ranks; without one, jobs of ranks cannot be started. A job that is asked to end has
-    `grace_s` before it is killed; one that prints more than `output_limit_bytes` is asked to end.
+    Attributes:
+        flavour: The command that starts ranks; without one, jobs with ranks cannot be started.
+        grace_s: How many seconds a job has to end before it is killed.
+        output_limit_bytes: A job that prints more than this is ended.
     """
 
     flavour: MpiFlavour | None = None
@@ -99,7 +101,7 @@ class LocalLauncher:
         """Start `job`; its program runs when this returns.
 
         Raises:
-            LaunchError: it could not be started.
+            LaunchError: The job could not be started.
         """
         environment = self.environment(job)
         _check_folder(job.folder)
@@ -130,20 +132,20 @@ class LocalLauncher:
         return _start(spec, mark)
 
     def poll(self, ids: Sequence[str]) -> Mapping[str, JobStatus]:
-        """Return the status of every id. A job whose supervisor was killed is ended here, and lost."""
+        """Return the status of every id. A job whose supervisor was killed is ended here and reported as lost."""
         return {job_id: _read_end(_JobId.parse(job_id)) for job_id in ids}
 
     def cancel(self, job_id: str) -> None:
-        """End the job and everything it started; nothing of it is left when this returns."""
+        """End the job and everything it started; nothing is left of it when this returns."""
         job = _JobId.parse(job_id)
         _end([job], signal.SIGTERM, self.grace_s + _PATIENCE_S)
         _forget(job_id)
 
     def command(self, job: Job) -> list[str]:
-        """Return the whole command line of `job`.
+        """Return the complete command line of `job`.
 
         Raises:
-            LaunchError: this machine cannot start it.
+            LaunchError: The job cannot be started on this machine.
         """
         if not job.argv:
             msg = f"{job.name} has no command"
@@ -161,29 +163,29 @@ class LocalLauncher:
             raise LaunchError(str(error)) from error
 
     def environment(self, job: Job) -> dict[str, str]:
-        """Return the whole environment of `job`, but for its mark."""
+        """Return the complete environment of `job`, without its mark."""
         caller = os.environ if job.software is None else job.software.changes.apply_to(os.environ)
         return job_environment(with_slots(caller, job.resources.nodes), self._own_variables(job))
 
     def preview(self, job: Job) -> str:
-        """Return `job` as a line for a shell: its folder, its own environment, its command."""
-        # What its software sets is long, and said in a word by what loads it.
+        """Return `job` as one line for a shell: its folder, its own variables, its command."""
+        # The commands that load its software say the same as the many variables they set.
         lines = shell_lines(job, self.command, lambda one: self._own_variables(replace(one, software=None)))
         load = [line.removesuffix(" || exit 1") for line in (job.software.script if job.software else ())]
         return " && ".join([f"cd {shlex.quote(os.fspath(job.folder))}", *load, *lines])
 
     def notes(self, *, ranks: bool) -> tuple[str, ...]:
-        """Return what a user should know about how jobs are started here, which have `ranks` or not."""
+        """Return what a user should know about how this launcher starts jobs, with `ranks` or without."""
         return notes(self.flavour, user_id=os.geteuid()) if ranks and self.flavour else ()
 
     def _full_command(self, job: Job) -> list[str]:
         return prepare_command(job, self.command, self._own_variables, (self.grace_s, self.output_limit_bytes), _PYTHON)
 
     def _check(self, job: Job) -> None:
-        """Check what can be known before the start of a job without parts.
+        """Check what can be known before a job without parts starts.
 
         Raises:
-            LaunchError: it could not be started.
+            LaunchError: The job could not be started.
         """
         environment, argv = self.environment(job), self.command(job)
         _check_words([*argv, *(word for step in job.prepare for word in step)], environment)
@@ -211,14 +213,15 @@ class LocalLauncher:
 
 
 def local_launcher() -> LocalLauncher:
-    """Return a launcher with the MPI start command that this machine has, if it has one."""
+    """Return a launcher with this machine's MPI start command, if it has one."""
     return LocalLauncher(detect())
 
 
 def end_jobs_below(folder: Path) -> int:
-    """End all jobs on this machine whose folders are `folder` or below it; return how many there were.
+    """End every job on this machine whose folder is `folder` or below it; return how many there were.
 
-    For the start of a study whose last process may have been killed: it must be sure that nobody else runs it.
+    A study calls this when it starts, since its previous process may have been killed: no earlier run may still be
+    running.
     """
     root = folder.resolve()
     marks = find_marked(JOB_VARIABLE, lambda mark: _JobId(0, mark).folder.is_relative_to(root))
@@ -229,9 +232,9 @@ def end_jobs_below(folder: Path) -> int:
 
 @cache
 def end_with_this_process() -> None:
-    """Make what this process starts from now on end with it, also when it is killed.
+    """Ensure that processes started from now on end with this process, even if it is killed.
 
-    Not for jobs, which end with it anyway. Asked again, it does nothing.
+    Jobs do not need this: their supervisors end them. Further calls do nothing.
     """
     token = secrets.token_hex(8)
     guard = subprocess.Popen(
@@ -251,9 +254,9 @@ _guards: list["subprocess.Popen[bytes]"] = []
 
 @cache
 def online_cpus() -> frozenset[int]:
-    """Return one hardware thread of each of this machine's cores, whether this process may use them or not.
+    """Return one hardware thread of each core of this machine, whether or not this process may use it.
 
-    A job that has all of these has the whole machine, whatever its second threads are.
+    A job that has all of these has the whole machine, whatever it does with the second threads.
     """
     return frozenset(one_thread_per_core(parse_cpu_list(Path(CPUS, "online").read_text(encoding="ascii"))))
 
@@ -270,7 +273,8 @@ def _start(spec: Mapping[str, Any], mark: str) -> str:
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        # It outlives this process, which only makes the supervisor. Closing it ends the job, so that is done on errors.
+        # The copied descriptor outlives `process`, which only forks the supervisor. Closing it ends the job, so close
+        # it on errors.
         lifeline = os.fdopen(os.dup(process.stdin.fileno()), "wb", buffering=0)
         try:
             with suppress(BrokenPipeError):
@@ -286,10 +290,10 @@ def _start(spec: Mapping[str, Any], mark: str) -> str:
 
 
 def _parse_answer(answer: bytes, spec: Mapping[str, Any]) -> int:
-    """Read the supervisor's answer.
+    """Return the process id in the supervisor's answer.
 
     Raises:
-        LaunchError: it could not start the job.
+        LaunchError: The supervisor could not start the job.
     """
     try:
         read = json.loads(answer)
@@ -299,8 +303,8 @@ def _parse_answer(answer: bytes, spec: Mapping[str, Any]) -> int:
     if "pid" in read:
         return int(read["pid"])
     reasons = {
-        errno.ENOEXEC: "it is no program for this machine, or a script without #! in its first line",
-        errno.EINVAL: f"the cores {spec['cpus']} cannot be used here, usable are {sorted(os.sched_getaffinity(0))}",
+        errno.ENOEXEC: "it is not a program for this machine, or is a script without #! in its first line",
+        errno.EINVAL: f"the cores {spec['cpus']} cannot be used here; usable are {sorted(os.sched_getaffinity(0))}",
     }
     reason = reasons.get(read["errno"], "")
     msg = f"cannot start {spec['executable']} in {spec['folder']}: {read['error']}{': ' if reason else ''}{reason}"
@@ -311,7 +315,7 @@ def _read_end(job: _JobId) -> JobStatus:
     status = read_status(job.folder)
     if status is None and job.is_alive():
         return JobStatus(JobState.RUNNING)
-    # It may have ended between the two looks.
+    # The job may have ended between the two checks.
     status = status or read_status(job.folder)
     _forget(str(job))
     if status is not None:
@@ -322,7 +326,9 @@ def _read_end(job: _JobId) -> JobStatus:
 
 def _why_lost(folder: Path) -> str:
     if not folder.exists():
-        return f"the job's folder {folder} is gone, and with it how the job ended; does the program remove it?"
+        return (
+            f"the job's folder {folder} is gone, and its status with it; check whether the program removes the folder"
+        )
     message = f"the job's supervisor is gone and left no status in {folder}; what was left of the job has been ended"
     with suppress(OSError):
         free_bytes = shutil.disk_usage(folder).free
@@ -332,7 +338,7 @@ def _why_lost(folder: Path) -> str:
 
 
 def _end(jobs: Sequence[_JobId], number: signal.Signals, patience_s: float) -> None:
-    """Ask supervisors to end their jobs, all at once; kill what does not."""
+    """Ask supervisors to end their jobs, all at once; kill those that do not within `patience_s` seconds."""
     signal_all([job.pid for job in jobs if job.is_alive()], number)
     give_up_at = time.monotonic() + patience_s
     while any(job.is_alive() for job in jobs) and time.monotonic() < give_up_at:
@@ -357,7 +363,7 @@ def _forget(job_id: str) -> None:
 def _check_words(argv: Sequence[str], environment: Mapping[str, str]) -> None:
     for word in [*argv, *environment, *environment.values()]:
         if "\0" in word:
-            msg = f"{word!r} holds a zero byte, which no command line and no environment can"
+            msg = f"{word!r} contains a zero byte, which neither a command line nor an environment can contain"
             raise LaunchError(msg)
     for name in environment:
         if not name or "=" in name:
@@ -367,10 +373,10 @@ def _check_words(argv: Sequence[str], environment: Mapping[str, str]) -> None:
 
 def _check_folder(folder: Path) -> None:
     if not folder.is_dir():
-        msg = f"the job's folder {folder} is not there, or not a folder; make it first"
+        msg = f"the job's folder {folder} does not exist or is not a folder; create it first"
         raise LaunchError(msg)
     if not os.access(folder, os.W_OK | os.X_OK):
-        msg = f"the job's folder {folder} cannot be written to; its output is kept there"
+        msg = f"the job's folder {folder} is not writable, and the job's output goes there; make it writable"
         raise LaunchError(msg)
 
 
@@ -378,7 +384,7 @@ def _executable(program: str, folder: Path, environment: Mapping[str, str]) -> s
     """Return the full path of a program as the job would find it.
 
     Raises:
-        LaunchError: it is not there, or not a program.
+        LaunchError: The program does not exist or is not executable.
     """
     if "/" in program:
         path = folder.resolve() / program
@@ -386,15 +392,15 @@ def _executable(program: str, folder: Path, environment: Mapping[str, str]) -> s
             msg = f"there is no program {path}"
             raise LaunchError(msg)
         if not os.access(path, os.X_OK):
-            msg = f"{path} is not executable; chmod +x makes it so"
+            msg = f"{path} is not executable; run chmod +x on it"
             raise LaunchError(msg)
         return os.fspath(path)
     searched = environment.get("PATH", os.defpath)
     executable = shutil.which(program, path=searched)
     if executable is None:
         msg = (
-            f"{program} was not found in any of {searched}; load its module (module load ...), install it, "
+            f"{program} was not found in {searched}; load its module (module load ...), install it, "
             "or give its full path"
         )
         raise LaunchError(msg)
-    return os.path.abspath(executable)  # noqa: PTH100  must not resolve links: some programs look at their own name
+    return os.path.abspath(executable)  # noqa: PTH100  do not resolve links: some programs act on their own name

@@ -1,7 +1,7 @@
-"""The command line of a job of ranks, by the MPI start command that a machine has.
+"""The command line of a job with ranks, for the MPI start command of a machine.
 
-Two jobs must never share a core. Left to itself, Open MPI (4 and 5) binds the first ranks of *every* job to the cores
-0, 1, ..., also when `mpirun` itself was given other cores; with `--bind-to none` its ranks keep those of `mpirun`.
+Two jobs must never share a core. By default Open MPI (4 and 5) binds the first ranks of *every* job to cores 0, 1, ...,
+even if `mpirun` itself was given other cores; with `--bind-to none` its ranks keep the cores of `mpirun`.
 """
 
 import shutil
@@ -15,14 +15,18 @@ from launchers.mpi import CannotStartRanksError, MpiFlavour, MpiStart, RankStart
 
 
 def mpi_argv(flavour: MpiFlavour, job: Job, *, online: Collection[int] = (), shares_nodes: bool = False) -> list[str]:
-    """Return the command line of a job, with what starts its ranks.
+    """Return the command line of a job, including the command that starts its ranks.
 
-    `online` are the cores of this machine: a job with only some of them is kept to `job.resources.cpus`. Without them
-    the job has the machine or its allocation to itself, as in a job script, and core numbers are left out. If it
-    `shares_nodes`, nobody keeps it to cores of its own: the start command must not choose any.
+    Args:
+        flavour: The MPI start command.
+        job: The job.
+        online: The cores of this machine: a job with only some of them is confined to `job.resources.cpus`. If empty,
+            as in a job script, the job has the machine or its allocation to itself and core numbers are left out.
+        shares_nodes: Whether other jobs may run on the same nodes without being confined to cores of their own. The
+            start command must then not choose cores.
 
     Raises:
-        CannotStartRanksError: the job has no ranks, or asks for a binding that cannot be kept to its cores.
+        CannotStartRanksError: The job has no ranks, or asks for a binding that cannot be confined to its cores.
     """
     if job.mpi is None:
         return list(job.argv)
@@ -36,9 +40,9 @@ def mpi_argv(flavour: MpiFlavour, job: Job, *, online: Collection[int] = (), sha
 
 
 def with_program_path(job: Job, flavour: MpiFlavour, environment: Mapping[str, str]) -> Job:
-    """Return a job with the full path of its program, where its ranks would find another one of that name.
+    """Return a job with the full path of its program if its ranks would find another program of that name.
 
-    Open MPI's start command, called by its full path, puts its own folder before the search path of the ranks.
+    When called by its full path, Open MPI's start command puts its own folder first on the search path of the ranks.
     """
     program, folder = job.argv[0], str(Path(flavour.path).parent)
     path = None if "/" in program else shutil.which(program, path=environment.get("PATH"))

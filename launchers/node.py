@@ -1,11 +1,11 @@
-"""Runs one job of a batch system on the node where its script was started: `python -I node.py FOLDER TOKEN`.
+"""Runs one job of a batch system on the node where its script started: `python -I node.py FOLDER TOKEN`.
 
-The job is described by a file in its folder. It is run by the supervisor, as on the tuner's own machine: with its time
-limit, its usage and its status file; but it does not end with the tuner.
+A file in the job's folder describes the job. The supervisor runs it as it does on the tuner's own machine, with its
+time limit, its usage and its status file, except that the job does not end with the tuner.
 
-Only the job that was submitted last in a folder may run there, and only once: a submission that got no answer, and was
-made again, may have been accepted nevertheless. So the job's file tells the token of the last one, and who runs takes
-the folder by a file of its own.
+Only the job last submitted for a folder may run there, and only once. A submission that was repeated because it got no
+answer may have been accepted the first time, too. The job's file therefore holds the token of the last submission, and
+the job that runs claims the folder with a file of its own.
 """
 
 import errno
@@ -27,7 +27,7 @@ from launchers.supervisor import STATUS_FILE, Supervisor
 JOB_FILE = ".autotune-job.json"
 
 CLAIM_FILE = ".autotune-claimed"
-"""The scheduler's number of the job that runs in the folder, or did; empty if its environment does not tell."""
+"""Holds the scheduler's number of the job that claimed the folder; empty if its environment does not have it."""
 
 
 def main() -> int:
@@ -48,19 +48,20 @@ def main() -> int:
 
 
 def _is_confined() -> bool:
-    """Whether the batch system keeps this job to a part of the node's cores, which then nobody else has.
+    """Whether the batch system confines this job to some of the node's cores, which no other job then has.
 
-    By a cpuset: an affinity mask alone does not keep Open MPI from binding the ranks of every job to the first cores.
+    Only a cpuset counts: an affinity mask does not keep Open MPI from binding the ranks of every job to the first
+    cores.
     """
     cpus = cgroup_cpus()
     return cpus is not None and len(cpus) < (os.cpu_count() or 1)
 
 
 def cgroup_cpus(proc: str = PROC, sys: str = SYS) -> set[int] | None:
-    """Return the CPUs that the control group of this process has (cpuset(7)); None where the kernel does not tell.
+    """Return the CPUs of this process's control group (cpuset(7)); None if the kernel does not list them.
 
-    A group without a list of its own has that of the one above it. In a container its own group is the uppermost, and
-    may be told by the path that it has outside.
+    A group without a list of its own has that of its parent. In a container the process's group is the root, although
+    the kernel may show the path that it has outside.
     """
     groups: dict[str, str] = {}
     with suppress(OSError):
@@ -78,7 +79,7 @@ def cgroup_cpus(proc: str = PROC, sys: str = SYS) -> set[int] | None:
 
 
 def _host_name(variable: str) -> str:
-    """Return what the batch system calls this node: the first word of a variable, or of the file that it names."""
+    """Return the batch system's name of this node: the first word of a variable, or of the file that it names."""
     said = os.environ.get(variable, "")
     with suppress(OSError):
         said = Path(said).read_text(encoding="utf-8", errors="replace") if said.startswith(os.sep) else said
@@ -86,13 +87,13 @@ def _host_name(variable: str) -> str:
 
 
 def supervise(folder: Path, spec: dict[str, Any]) -> int:
-    """Run what `spec` describes under a supervisor, which this process becomes; return the program's exit code."""
+    """Become the supervisor of the job that `spec` describes, and run it; return the program's exit code."""
     try:
         executable = _executable(spec["argv"][0], folder, spec["environment"].get("PATH", os.defpath))
         supervisor = Supervisor(spec | {"executable": executable})
         supervisor.start()
     except BlockingIOError as error:
-        # The status in this folder is to be that of the other job.
+        # Write no status: the folder's status belongs to the other job.
         _log(str(error))
         return 1
     except OSError as error:
@@ -107,22 +108,22 @@ def supervise(folder: Path, spec: dict[str, Any]) -> int:
 
 
 def _claim(folder: Path, token: str) -> dict[str, Any] | None:
-    """Return what the job is, as the one that runs in the folder; None if it must not, which is said."""
+    """Claim the folder and return the job's description; log why and return None if this job must not run."""
     spec = _read_submission(folder, token)
     if spec is None:
         return None
-    # Flux writes its letter in two ways.
+    # Flux writes the first letter of its ids as f or as ƒ.
     number = os.environ.get(spec.pop("number_variable"), "").replace("\u0192", "f")
     claim = folder / CLAIM_FILE
     try:
-        # What was there once does not run again, even where the file system has no locks.
+        # Creating the file exclusively works even on file systems without locks.
         with claim.open("x", encoding="utf-8") as file:
             file.write(number)
     except FileExistsError:
         owner = claim.read_text(encoding="utf-8")
         # A scheduler may start the same job again.
         if not number or owner != number:
-            _log(f"another job is running in this folder, or did: {owner or 'of unknown number'}; this one ends")
+            _log(f"another job has claimed this folder: {owner or 'number unknown'}; this one ends")
             return None
     if _read_submission(folder, token) is None:
         claim.unlink(missing_ok=True)
@@ -131,11 +132,11 @@ def _claim(folder: Path, token: str) -> dict[str, Any] | None:
 
 
 def _read_submission(folder: Path, token: str) -> dict[str, Any] | None:
-    """Return what the job is; None if it is not the one that was submitted last, which is said."""
+    """Return the job's description; log why and return None if this is not the last submission for the folder."""
     try:
         spec: dict[str, Any] = json.loads((folder / JOB_FILE).read_bytes())
     except FileNotFoundError:
-        _log(f"nothing is to be run in {folder} any more; this job ends")
+        _log(f"{folder} has no job to run any more; this job ends")
         return None
     if spec.pop("token", None) != token:
         _log("another job was submitted for this folder after this one, which ends")
@@ -151,12 +152,12 @@ def _executable(program: str, folder: Path, path: str) -> str:
     """Return the full path of a program as the job finds it on this node.
 
     Raises:
-        OSError: it is not there, or not a program.
+        OSError: The program does not exist or is not executable.
     """
     if "/" not in program:
         executable = shutil.which(program, path=path)
         if executable is None:
-            msg = f"{program} was not found on the node in any of {path}"
+            msg = f"{program} was not found on the node in {path}"
             raise FileNotFoundError(msg)
         return executable
     full = folder / program
@@ -164,21 +165,21 @@ def _executable(program: str, folder: Path, path: str) -> str:
         msg = f"there is no program {full} on the node"
         raise FileNotFoundError(msg)
     if not os.access(full, os.X_OK):
-        msg = f"{full} is not executable; chmod +x makes it so"
+        msg = f"{full} is not executable; run chmod +x on it"
         raise PermissionError(msg)
     return os.fspath(full)
 
 
 def _reason(error: OSError, program: str) -> str:
     if error.errno == errno.ENOEXEC:
-        return f"{program} is no program for this machine, or a script without #! in its first line"
-    # One of ours has its whole message, and no number.
+        return f"{program} is not a program for this machine, or is a script without #! in its first line"
+    # Errors raised in this module have a complete message and no number.
     return str(error) if error.errno is None else f"cannot start {program} on the node: {error.strerror}"
 
 
 def _write_not_started(folder: Path, message: str) -> int:
     status = {"state": "ended", "reason": "not started", "exit_code": None, "message": message}
-    # Whoever reads the status may remove the folder at once: nobody is in it any more.
+    # Leave the folder before the status appears: its reader may remove the folder at once.
     os.chdir(os.sep)
     new = folder / f"{STATUS_FILE}.new"
     new.write_text(json.dumps(status | {"elapsed_s": 0.0, "cpu_s": 0.0, "peak_memory_bytes": 0}), encoding="utf-8")

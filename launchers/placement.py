@@ -1,4 +1,4 @@
-"""On how many nodes a job runs, where nobody says it."""
+"""How many nodes and cores a job gets at a site."""
 
 from dataclasses import replace
 
@@ -7,19 +7,19 @@ from launchers.site import Site
 
 
 def fewest_nodes(amount: int, per_node: int, most: int) -> int:
-    """Return how many nodes, of which each has `per_node` of something, have `amount` of it; `most` at most."""
+    """Return how many nodes with `per_node` of something together have `amount` of it; at most `most`."""
     return max(1, min(most, -(-amount // max(1, per_node))))
 
 
 def place_job(job: Job, site: Site) -> Job:
-    """Return a job with what it gets at a site: see `taken`."""
+    """Return the job with the resources that it gets at a site (`fit_to_site`)."""
     return replace(job, resources=fit_to_site(job.resources, site))
 
 
 def fit_to_site(wanted: Resources, site: Site) -> Resources:
-    """Return as many of a site's nodes as the wanted cores and GPUs need, or more if so many are wanted.
+    """Return the wanted resources on the nodes that their cores and GPUs need, or on more nodes if more are wanted.
 
-    A run may have no more nodes than the site allows it: ranks beyond their cores share them.
+    A run gets no more nodes than the site allows; ranks beyond their cores share cores.
     """
     nodes = max(wanted.nodes, fewest_nodes(wanted.cores, site.cores_per_node, site.nodes))
     if site.gpus_per_node:
@@ -29,5 +29,5 @@ def fit_to_site(wanted: Resources, site: Site) -> Resources:
 
 
 def shares_nodes(job: Job, site: Site) -> bool:
-    """Whether a placed job has only a part of its nodes, so that others may run beside it."""
+    """Whether other jobs may run on the nodes of a placed job, which uses only some of their cores."""
     return not site.exclusive and job.resources.cores < job.resources.nodes * site.cores_per_node

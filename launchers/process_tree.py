@@ -1,4 +1,4 @@
-"""Processes below another one, and what they use. Imported by the supervisor: the standard library only."""
+"""The descendants of a process and what they use. Imported by the supervisor: the standard library only."""
 
 # pathlib takes longer to import than the supervisor to start.
 # ruff: noqa: PTH110, PTH123, PTH208
@@ -24,7 +24,7 @@ def descendants(root: int) -> list[int]:
 
 
 def has_children() -> bool:
-    """Whether this process has children, living or ended."""
+    """Whether this process has children, running or ended."""
     with contextlib.suppress(ChildProcessError):
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         return True
@@ -33,7 +33,7 @@ def has_children() -> bool:
 
 def _children(pid: int) -> list[int]:
     children: list[int] = []
-    # A process may end while it is looked at.
+    # A process may end while it is read.
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         for thread in os.listdir(f"/proc/{pid}/task"):
             with (
@@ -54,9 +54,10 @@ def _all_children() -> dict[int, list[int]]:
 
 
 def memory_bytes(pids: list[int]) -> int:
-    """Return the memory that processes use together.
+    """Return the memory that processes use together, in bytes.
 
-    That is their own memory, and the largest shared part (libraries, shared segments) once: ranks share most of theirs.
+    This is the sum of their private memory plus the largest shared part (libraries, shared segments), counted once
+    because ranks share most of theirs.
     """
     own = shared = 0
     for pid in pids:
@@ -68,19 +69,19 @@ def memory_bytes(pids: list[int]) -> int:
 
 
 def start_time(pid: int) -> int | None:
-    """Return when a process started, in clock ticks since the machine did; None if it is gone or a zombie."""
+    """Return when a process started, in clock ticks since boot; None if it is gone or a zombie."""
     fields = _stat(pid)
     return None if not fields or fields[0] in {b"Z", b"X"} else int(fields[19])
 
 
 def ticks_unless_nice(pid: int) -> int:
-    """Return for how many clock ticks a process has run; 0 if it is gone, or makes way for others by its niceness."""
+    """Return how many clock ticks a process has run; 0 if it is gone, or gives way to others by its niceness."""
     fields = _stat(pid)
     return int(fields[11]) + int(fields[12]) if len(fields) > 16 and int(fields[16]) <= 0 else 0
 
 
 def _stat(pid: int) -> list[bytes]:
-    """Return what proc(5) lists after the process's name; nothing if it is gone."""
+    """Return the fields of proc(5) `stat` after the process's name; none if the process is gone."""
     with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", "rb") as file:
         return file.read().rpartition(b")")[2].split()
     return []

@@ -1,7 +1,7 @@
-"""Finding and ending processes by a mark in their environment: what is left when nobody is there who knows them.
+"""Find and end processes by a mark in their environment, when no process that knows them is left.
 
-Only processes of this user are looked at, and only those whose environment had the variable when they were started.
-A program that removes the variable (`env -i`), or writes over its own environment to show a title, is not found.
+Only this user's processes are searched, and only the environment that they were started with. A program that removes
+the variable (`env -i`), or overwrites its environment to show a title, is not found.
 """
 
 import os
@@ -14,12 +14,12 @@ from pathlib import Path
 JOB_VARIABLE = "AUTOTUNE_JOB_ID"
 SESSION_VARIABLE = "AUTOTUNE_SESSION"
 
-# New processes may appear while others are killed; a process that waits for a dead file system cannot be killed.
+# New processes may appear while others are killed, and a process that waits for a dead file system cannot be killed.
 _PATIENCE_S = 10.0
 
 
 def read_mark(pid: int, variable: str) -> str | None:
-    """Return what the variable is in the environment of a process; None without it, and for one that has ended."""
+    """Return the value of a variable in a process's environment; None without it, or if the process has ended."""
     try:
         environment = Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:
@@ -32,7 +32,7 @@ def read_mark(pid: int, variable: str) -> str | None:
 
 
 def own_processes() -> Iterator[int]:
-    """Give the ids of this user's processes, without this one."""
+    """Yield the ids of this user's processes, except this one."""
     user = os.geteuid()
     for entry in os.scandir("/proc"):
         if entry.name.isdigit() and int(entry.name) != os.getpid():
@@ -42,13 +42,13 @@ def own_processes() -> Iterator[int]:
 
 
 def find_marked(variable: str, wanted: Callable[[str], bool]) -> dict[int, str]:
-    """Return this user's processes whose mark is wanted, each with its mark."""
+    """Return the marks, by process id, of this user's processes whose mark satisfies `wanted`."""
     marks = ((pid, read_mark(pid, variable)) for pid in own_processes())
     return {pid: mark for pid, mark in marks if mark is not None and wanted(mark)}
 
 
 def kill_marked(variable: str, wanted: Callable[[str], bool]) -> int:
-    """Kill this user's processes whose mark is wanted, until there is none; return how many there were.
+    """Kill this user's processes whose mark satisfies `wanted` until none is left; return how many there were.
 
     This process is spared, whatever its mark.
     """
@@ -64,7 +64,7 @@ def kill_marked(variable: str, wanted: Callable[[str], bool]) -> int:
 
 
 def signal_all(pids: "dict[int, str] | list[int]", number: signal.Signals) -> None:
-    """Send a signal to processes; those that have ended are no error."""
+    """Send a signal to processes; ignore those that have ended."""
     for pid in pids:
         with suppress(ProcessLookupError, PermissionError):
             os.kill(pid, number)

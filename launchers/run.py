@@ -1,4 +1,4 @@
-"""Running one job to its end while its output is read."""
+"""Run one job to its end while reading its output."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from launchers.base import Launcher, LineReader
 from launchers.job import Job, JobState, JobStatus
 
-# Short jobs should not wait for us, and long ones should not be disturbed.
+# Poll often at first so that short jobs are not kept waiting, then less often so that long ones are not disturbed.
 _FIRST_PAUSE_S = 0.02
 _PAUSE_S = 0.1
 
@@ -14,13 +14,16 @@ OnLines = Callable[[Sequence[str]], bool | None]
 
 
 def run(launcher: Launcher, job: Job, on_lines: OnLines | None = None) -> JobStatus:
-    """Run `job` and return how it ended. Whatever happens here, nothing of it is left running.
+    """Run `job` and return how it ended. Nothing of it is left running, even after an error.
 
-    `on_lines` gets the lines of standard output, or of the job's `progress_file`, as they come, several at once if they
-    came together; when it returns True, the job is cancelled, and the lines that follow are not given to it.
+    Args:
+        launcher: Starts the job.
+        job: The job.
+        on_lines: Receives new lines of standard output, or of the job's `progress_file`, in batches. When it returns
+            True, the job is cancelled and it receives no more lines.
 
     Raises:
-        LaunchError: the job could not be started.
+        LaunchError: The job could not be started.
     """
     lines = LineReader(job.folder / job.progress_file)
     job_id = launcher.submit(job)

@@ -1,4 +1,4 @@
-"""Secrets among the variables of a job: the program gets them, and nothing that is stored or shown has them."""
+"""Secrets among the variables of a job: the program gets them, but nothing stored or shown contains them."""
 
 import os
 import re
@@ -7,32 +7,31 @@ from pathlib import Path
 from typing import Any
 
 MASK = "***"
-"""What stands for a secret; for the variable of a study file, that the caller's environment has its value."""
+"""Replaces a secret. As a variable's value in a study file it means: take the value from the caller's environment."""
 
 ENVIRONMENT = "environment"
-"""The key of the tables of a study file, and of a stored job, that hold variables."""
+"""The key of the tables, in a study file and in a stored job, that hold environment variables."""
 
-# Numbers of tokens, and tokenizers, are no secrets; nor is what data are sorted or grouped by.
+# "TOKENS" and "TOKENIZER" are no secrets, nor is a `_KEY` by which data are sorted or grouped.
 _SECRET = re.compile(
     r"SECRET|TOKEN(?!S|IZ)|PASSW|CREDENTIAL|JWT|API_?KEY|(?<!SORT)(?<!GROUP)(?<!ORDER)(?<!JOIN)(?<!PARTITION)(?<!SHARD)_KEY$",
     re.IGNORECASE,
 )
-# Of a line `A=1, B=2`.
-# Two braces stand for one.
+# Matches the opening brace of a placeholder; two braces stand for a literal one.
 _PLACEHOLDER = re.compile(r"\{\{|(\{)")
-# What a launcher says of a job, and no variable of the user's: it must stay as it is.
+# Keys of a stored job that the launcher writes and no user's variable can fill; they stay as they are.
 _LAUNCHER_KEYS = frozenset({"name", "folder", "copies", "mpi", "flavour", "resources", "parts"})
-# A shorter value stands in too many texts that have nothing to do with it.
+# A shorter value would match unrelated texts.
 _SHORTEST_SECRET = 6
 
 
 def is_secret(name: str) -> bool:
-    """Whether a variable is named like a secret."""
+    """Whether a variable's name is that of a secret."""
     return _SECRET.search(name) is not None
 
 
 def placeholder_variables(templates: Mapping[str, object]) -> frozenset[str]:
-    """Return the variables that a parameter fills in: they are no secrets, whatever their names."""
+    """Return the variables that a parameter fills in: these are not secrets, whatever their names."""
     return frozenset(
         name
         for name, text in templates.items()
@@ -41,23 +40,23 @@ def placeholder_variables(templates: Mapping[str, object]) -> frozenset[str]:
 
 
 def mask_secrets(variables: Mapping[str, str], public: Collection[str] = ()) -> dict[str, str]:
-    """Return variables without the values of secrets; those named in `public` are none."""
+    """Return the variables with secret values masked; those named in `public` are not secrets."""
     return {name: MASK if is_secret(name) and name not in public else value for name, value in variables.items()}
 
 
 def fill_masked(variables: Mapping[str, str], caller: Mapping[str, str]) -> dict[str, str]:
-    """Return variables in which masked secrets are those of the caller; what the caller does not have is not set."""
+    """Return the variables with masked secrets taken from `caller`, without those that it does not have."""
     known = {name: caller.get(name) if is_masked(name, value) else value for name, value in variables.items()}
     return {name: value for name, value in known.items() if value is not None}
 
 
 def is_masked(name: str, value: object) -> bool:
-    """Whether the value of a variable is to be the caller's."""
+    """Whether the value of a variable must be taken from the caller's environment."""
     return value == MASK and is_secret(name)
 
 
 def mask_tables(study: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a study file says, JSON-able, without the secrets of its tables of variables."""
+    """Return the contents of a study file, JSON-able, with the secrets in its tables of variables masked."""
     return {
         key: _mask_table(inner)
         if key == ENVIRONMENT and isinstance(inner, Mapping)
@@ -72,14 +71,14 @@ def _mask_table(table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _map_tables(value: object, change: Callable[[Mapping[str, Any]], object]) -> object:
-    """Return a value of JSON with its tables changed."""
+    """Return a JSON value with `change` applied to its tables."""
     if isinstance(value, Mapping):
         return change(value)
     return [_map_tables(inner, change) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def find_masked_variables(study: Mapping[str, Any]) -> set[str]:
-    """Return the variables of a study file whose values are to be the caller's."""
+    """Return the variables of a study file whose values must be taken from the caller's environment."""
     names: set[str] = set()
 
     def look(table: Mapping[str, Any]) -> None:
@@ -94,9 +93,9 @@ def find_masked_variables(study: Mapping[str, Any]) -> set[str]:
 
 
 def without_secrets(job: Mapping[str, Any], variables: Mapping[str, str]) -> dict[str, Any]:
-    """Return a stored job, JSON-able, with a mask wherever the value of a secret variable stands in a text."""
+    """Return a stored job, JSON-able, with a mask in place of every secret variable's value in any text."""
     secrets = {text for name, text in variables.items() if is_secret(name) and len(text) >= _SHORTEST_SECRET}
-    # The longest first: one may be a part of another.
+    # Longest first, since one may contain another.
     return _mask_job(job, sorted(secrets, key=len, reverse=True)) if secrets else dict(job)
 
 
@@ -116,13 +115,13 @@ def _mask_text(value: object, secrets: list[str]) -> object:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write a file of which only this user may know the content: a job's variables, secrets among them.
+    """Write a file that only this user can read, such as a job's variables, which include secrets.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: The file cannot be written.
     """
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        # One that was there before has its own mode.
+        # An existing file keeps its mode unless it is changed.
         os.fchmod(descriptor, 0o600)
         file.write(text)

@@ -1,11 +1,11 @@
 """Runs several jobs one after the other, as one job: `python -I sequence.py`, in that job's folder.
 
-Each part is run by a supervisor of its own, in its own folder: with its time limit, its output, its usage and its
-status file, as if it were a job by itself. A part that does not end well ends the sequence, since what comes after it
-would be of no use; so does one that reaches the time after which its run has lost. One that reaches a time limit of its
-own does not: some programs are meant to be stopped so.
+A supervisor of its own runs each part in its own folder, with its time limit, output, usage and status file, as if it
+were a separate job. The sequence ends when a part fails, since later parts would be useless, or when a part reaches the
+time after which its run has lost. It continues when a part reaches its own time limit, since some programs are meant to
+be stopped that way.
 
-What the sequence prints is a line of JSON for each part that ended well: `name`, `folder`, `number` (from 1), `of`.
+The sequence prints a line of JSON for each part that ended well: `name`, `folder`, `number` (from 1), `of`.
 """
 
 import ctypes
@@ -36,7 +36,7 @@ _ASKED_TO_END = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, s
 
 
 Limits = tuple[float, int]
-"""The grace in seconds of a job that is asked to end, and how many bytes it may print."""
+"""How many seconds a job has to end before it is killed, and how many bytes it may print."""
 
 
 def prepare_command(
@@ -46,13 +46,17 @@ def prepare_command(
     limits: Limits,
     python: Sequence[str],
 ) -> list[str]:
-    """Return the command line that runs a job with the steps that prepare it; its parts are written into its folder.
+    """Return the command line that runs a job with its preparing steps; write its parts, if any, to its folder.
 
-    `command` gives the command line of a job or a part, `environment` what is added to that of the sequence for it;
-    `python` starts an interpreter.
+    Args:
+        job: The job.
+        command: Returns the command line of a job or a part.
+        environment: Returns the variables of a part that are added to those of the sequence.
+        limits: The grace period and output limit of each part.
+        python: Starts an interpreter.
 
     Raises:
-        LaunchError: the folder, or that of a part, cannot be written to.
+        LaunchError: The folder of the job or of a part is not writable.
     """
     if not job.parts:
         return with_steps(list(command(job)), job.prepare, list(python))
@@ -65,13 +69,13 @@ def prepare_command(
             (part.folder / STATUS_FILE).unlink(missing_ok=True)
         write_private(job.folder / PARTS_FILE, json.dumps(parts))
     except OSError as error:
-        msg = f"the job's folder {job.folder} cannot be written to: {error.strerror}"
+        msg = f"the job's folder {job.folder} is not writable: {error.strerror}"
         raise LaunchError(msg) from error
     return [*python, __file__]
 
 
 def _part_spec(part: Job, argv: Sequence[str], environment: Mapping[str, str], limits: Limits) -> dict[str, Any]:
-    """Return what a supervisor is told of a part, and what the sequence has to know of it."""
+    """Return the description of a part for its supervisor and for the sequence."""
     return {
         "name": part.name,
         "argv": list(argv),
@@ -94,13 +98,13 @@ def _part_spec(part: Job, argv: Sequence[str], environment: Mapping[str, str], l
 
 
 def last_folder(folder: Path, parts: Iterable[Path]) -> Path:
-    """Return the folder of the part that ran last, as a part that fails does; the job's own without parts."""
+    """Return the folder of the part that ran last, such as the one that failed; the job's own folder without parts."""
     started = [part for part in parts if (part / STDOUT).exists()]
     return started[-1] if started else folder
 
 
 def main() -> int:
-    """Run the parts; the exit code is that of the last one that ran, 0 if that one was stopped at a limit."""
+    """Run the parts; return the exit code of the last one that ran, or 0 if it was stopped at a limit."""
     parts = json.loads(Path(PARTS_FILE).read_bytes())
     asked: list[int] = []
     for ending in _ASKED_TO_END:
@@ -116,7 +120,7 @@ def main() -> int:
 
 
 def _run(part: dict[str, Any]) -> JobStatus | None:
-    """Run one part to its end under a supervisor, which is a process of its own."""
+    """Run one part to its end under a supervisor in a process of its own."""
     limits = [limit for limit in (part["time_limit_s"], part["lost_after_s"]) if limit is not None]
     spec = part | {"time_limit_s": min(limits, default=None), "environment": dict(os.environ) | part["environment"]}
     sequence = os.getpid()
@@ -131,7 +135,7 @@ def _run(part: dict[str, Any]) -> JobStatus | None:
             code = supervise(Path(part["folder"]), spec)
         finally:
             os._exit(code)
-    # Whoever ends the job signals all its processes: the supervisor ends the part, and this process waits for it.
+    # A signal that ends the job reaches all its processes: the supervisor ends the part, and this process waits for it.
     os.waitpid(pid, 0)
     with suppress(OSError):
         return read_status(Path(part["folder"]))
@@ -139,7 +143,7 @@ def _run(part: dict[str, Any]) -> JobStatus | None:
 
 
 def _exit_code(status: JobStatus | None) -> int:
-    """Return the exit code of a sequence that ends with a part that ended so: as a shell tells of it."""
+    """Return the exit code of a sequence whose last part ended with `status`, as a shell would report it."""
     if status is not None and status.reason is EndReason.TIMED_OUT:
         return 0
     if status is None or status.exit_code is None:

@@ -1,8 +1,9 @@
 """Shared memory that a job leaves: files in /dev/shm and System V segments, which no process's end removes.
 
-Imported by the supervisor, so it uses the standard library only. What is the job's is what its own processes made: a
-file that one of them maps, a segment that one of them made, neither of which was there before. The user's other
-programs may make some meanwhile, and may leave data there on purpose: nothing else is ever removed.
+Imported by the supervisor, so it uses the standard library only. It attributes to the job only what the job's own
+processes made: a file that one of them maps or a segment that one of them created, and that did not exist before.
+Nothing else is ever removed, since the user's other programs may create shared memory meanwhile and leave data there on
+purpose.
 """
 
 # pathlib takes longer to import than the supervisor to start.
@@ -18,22 +19,22 @@ _SEGMENTS = "/proc/sysvipc/shm"
 _IPC_RMID = 0
 
 File = tuple[int, int]
-"""The device and the inode of a file, by which a process's maps name it."""
+"""The device and inode of a file, by which a process's maps identify it."""
 Segment = tuple[int, int, int]
-"""Id, creator and time of change of a System V segment: an id alone is used again."""
+"""Id, creator and time of change of a System V segment; the id alone may be reused."""
 
 
 class JobSharedMemory:
-    """What the processes of one job have made, as far as it was seen."""
+    """The shared memory that the processes of one job were seen to make."""
 
     def __init__(self) -> None:
-        """Note what is there before the job starts."""
+        """Record what exists before the job starts."""
         self._before = {name for name, _ in _files().items()}, set(_segments())
         self._files: dict[str, File] = {}
         self._made: set[Segment] = set()
 
     def note(self, pids: list[int]) -> None:
-        """See which new files and segments belong to these processes, all of which are the job's."""
+        """Record which new files and segments belong to the job's processes."""
         for segment in _segments().keys() - self._before[1] - self._made:
             if segment[1] in pids:
                 self._made.add(segment)
@@ -44,7 +45,10 @@ class JobSharedMemory:
         self._files |= {name: file for name, file in new.items() if file in mapped}
 
     def remove(self) -> int:
-        """Remove what belongs to the job's processes, all of which have ended, and is used by no other; count it."""
+        """Remove the job's shared memory that no other process uses; return how many files and segments.
+
+        All processes of the job must have ended.
+        """
         present = _segments()
         segments = [segment for segment in self._made if present.get(segment) == 0]
         there = _files()
@@ -63,14 +67,14 @@ class JobSharedMemory:
 
 
 def find_abandoned() -> tuple[list[str], list[int]]:
-    """Return the files in /dev/shm and the ids of segments that this user owns and no process uses."""
+    """Return the files in /dev/shm and the ids of the segments that this user owns and no process uses."""
     in_use = _files_in_use()
     files = [f"{SHARED_MEMORY}/{name}" for name, file in sorted(_files().items()) if file not in in_use]
     return files, sorted(segment[0] for segment, attached in _segments().items() if not attached)
 
 
 def _files(but: set[str] | frozenset[str] = frozenset()) -> dict[str, File]:
-    """Return the plain files of this user that nobody else may open; those of others' could be used unseen."""
+    """Return this user's regular files that others may not open. Files open to others could be in use unseen."""
     files: dict[str, File] = {}
     try:
         names = os.listdir(SHARED_MEMORY)
@@ -88,7 +92,7 @@ def _files(but: set[str] | frozenset[str] = frozenset()) -> dict[str, File]:
 
 
 def _segments() -> dict[Segment, int]:
-    """Return the segments that this user owns, and how many have each attached."""
+    """Return the segments that this user owns, with the number of processes attached to each."""
     segments: dict[Segment, int] = {}
     with contextlib.suppress(OSError, ValueError, IndexError), open(_SEGMENTS, encoding="ascii") as file:
         columns = file.readline().split()
@@ -100,11 +104,11 @@ def _segments() -> dict[Segment, int]:
 
 
 def _mapped_files(pid: int) -> set[File]:
-    """Return the files in /dev/shm that a process maps."""
+    """Return the files that a process maps."""
     files: set[File] = set()
     with contextlib.suppress(OSError), open(f"/proc/{pid}/maps", "rb") as maps:
         for line in maps:
-            # A program in a container may see the folder under another path.
+            # Compare inodes, not paths: a program in a container may see the folder under another path.
             _, _, _, device, inode, *path = line.split(maxsplit=5)
             if path and inode != b"0":
                 major, _, minor = device.partition(b":")
@@ -113,7 +117,7 @@ def _mapped_files(pid: int) -> set[File]:
 
 
 def _files_in_use() -> set[File]:
-    """Return the files that a process of this user maps or has open."""
+    """Return the files that any process of this user maps or has open."""
     files: set[File] = set()
     for pid in filter(str.isdigit, os.listdir("/proc")):
         files |= _mapped_files(int(pid))

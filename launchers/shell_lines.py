@@ -1,4 +1,4 @@
-"""A job as a person would type it."""
+"""A job as the lines that a person would type."""
 
 import os
 import shlex
@@ -12,10 +12,12 @@ from launchers.secret import mask_secrets
 def shell_lines(
     job: Job, command: Callable[[Job], Sequence[str]], added: Callable[[Job], Mapping[str, str]]
 ) -> list[str]:
-    """Return what a job runs, as lines for a shell in its folder; a job of parts goes into the folder of each.
+    """Return a job's commands as lines for a shell in its folder; a job with parts changes to the folder of each.
 
-    `command` gives the whole command line of a job without parts, and `added` the environment that is set for it, of
-    which secrets are not shown.
+    Args:
+        job: The job.
+        command: Returns the complete command line of a job without parts.
+        added: Returns the variables that are set for a job; its secrets are masked.
     """
     if job.parts:
         parts = job.placed_parts

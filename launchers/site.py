@@ -1,4 +1,4 @@
-"""A site: what a job script of everybody there begins with."""
+"""A site: the settings of a cluster that all job scripts there share."""
 
 import sys
 from dataclasses import dataclass, field
@@ -11,22 +11,36 @@ from launchers.mpi.open_mpi import OPEN_MPI
 class Site:
     """The settings of a cluster, as its users know them from their own job scripts.
 
-    `queue` is what Slurm calls a partition, `qos` what LSF calls a service class; PBS and Flux have none. `account` is
-    what PBS calls a project; its sites may charge by an `account_name` or a `group` besides. `chunk` are words for each
-    chunk of a job of PBS (`model=sky`). `licences` are those
-    that the scheduler counts, as it writes them itself: `name:count` for Slurm, `name=count` for PBS and LSF, and for
-    PBS also a name alone, which is asked for with `-l software=`. A site with `needs_account` takes no job without one,
-    and one that not `knows_program` may lack modules that the program of the job needs.
-    `directives` are further lines for the scheduler,
-    without their `#SBATCH` or `#PBS`; `modules` are loaded and the `setup` lines run by the job's shell before the
-    program. `gres` is what Slurm calls the GPUs of a node as generic resource, if a site wants them asked for so.
-    A job gets at most `nodes` nodes of `cores_per_node` cores, `gpus_per_node` GPUs and `memory_bytes` each,
-    and at most `walltime_s`. With `exclusive` it shares its nodes with nobody.
-
-    At most `max_jobs` are in the queue at a time, at most `submissions_per_minute` are added to it, if there is such a
-    limit, and it is asked every `poll_s` at most. With `energy` its accounting counts what jobs take. `mpi` starts the
-    ranks, and `python` is the interpreter on the nodes: autotune's own by default, in a folder that they share. With
-    `by_chunks` PBS is asked with `-l select=`, which its older and some sites' own forms do not know.
+    Attributes:
+        scheduler: The name of the batch system.
+        name: The name of the site.
+        account: What PBS calls a project.
+        queue: What Slurm calls a partition.
+        qos: What LSF calls a service class; PBS and Flux have none.
+        gres: Slurm's name of a node's GPUs as generic resource, if the site wants them requested that way.
+        account_name: A second account of PBS (`-A`), if the site charges by it.
+        group: A group that PBS charges (`group_list`), if the site charges by it.
+        chunk: Words for each chunk of a PBS job (`model=sky`).
+        licences: Licences that the scheduler counts, as it writes them: `name:count` for Slurm, `name=count` for PBS
+            and LSF. PBS also takes a name alone, requested with `-l software=`.
+        directives: More lines for the scheduler, without their `#SBATCH` or `#PBS`.
+        modules: Modules that the job's shell loads before the program.
+        setup: Lines that the job's shell runs before the program, after loading modules.
+        nodes: The most nodes that a job gets.
+        cores_per_node: Cores of a node.
+        gpus_per_node: GPUs of a node.
+        memory_bytes: Memory of a node; None if a job should get the site's default.
+        walltime_s: The longest wall time of a job.
+        exclusive: Whether a job shares its nodes with no other job.
+        max_jobs: The most jobs in the queue at a time.
+        submissions_per_minute: The most jobs submitted per minute; None for no limit.
+        poll_s: The shortest time between two queries of the scheduler.
+        energy: Whether the site's accounting records the energy of jobs.
+        mpi: Starts the ranks.
+        python: The interpreter on the nodes; by default autotune's own, in a folder that the nodes share.
+        by_chunks: Whether PBS takes `-l select=`; older versions and some sites' own forms do not.
+        needs_account: Whether the site takes no job without an account.
+        knows_program: False if `modules` may lack what the program of the job needs.
     """
 
     scheduler: str

@@ -1,4 +1,4 @@
-"""How a job ended, as its supervisor wrote it down in the job's folder."""
+"""How a job ended, as its supervisor recorded it in the job's folder."""
 
 import json
 import os
@@ -10,12 +10,12 @@ from launchers.meters.figures import read_figures
 from launchers.noise.disturbance import Disturbance
 from launchers.supervisor import AFFINITY_FILE, STATUS_FILE
 
-# The job may write into its folder, and a disk may lose what was written.
+# The job may have written other things to these files, or the disk may have lost them.
 _NO_STATUS = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 
 
 def read_status(folder: Path) -> JobStatus | None:
-    """Return what the supervisor wrote at the end of the job; None before that, and if it is no status."""
+    """Return the status that the supervisor wrote when the job ended; None before that, or if it is unreadable."""
     try:
         stored = json.loads((folder / STATUS_FILE).read_bytes())
         affinity = stored.get("affinity")
@@ -34,17 +34,17 @@ def read_status(folder: Path) -> JobStatus | None:
 
 
 def read_shared_status(folder: Path) -> JobStatus | None:
-    """Return what `read_status` does, as the server of a shared file system has it.
+    """Return the status that a shared file system's server has, refreshing the client's cache first.
 
-    NFS keeps for a minute or longer (acdirmax) that a file is not there; when its folder is listed, it asks again.
+    NFS remembers for a minute or longer (acdirmax) that a file does not exist; listing its folder makes it ask again.
     """
     with suppress(OSError):
-        os.listdir(folder)  # noqa: PTH208  only to be asked
+        os.listdir(folder)  # noqa: PTH208  for its effect on the cache
     return read_status(folder)
 
 
 def read_affinity(folder: Path) -> Affinity | None:
-    """Return which CPUs the job in a folder began with; None before it did, and if that is not known."""
+    """Return the CPUs that the job in a folder began with; None before it began, or if that is unreadable."""
     try:
         return Affinity(**json.loads((folder / AFFINITY_FILE).read_bytes()))
     except (OSError, *_NO_STATUS):

@@ -1,11 +1,11 @@
-"""Runs the commands that come before a job's own, and then becomes the job's own.
+"""Runs the commands that prepare a job, then becomes the job's own command.
 
-Started by path (`python -I -S steps.py STEPS COMMAND...`, STEPS being a list of command lines in JSON) where the job
-runs, so it imports the standard library only. Since it becomes the job's command, signals, exit code and usage of the
-job are that command's, without anything in between. A step that fails ends the job, as the step ended.
+It is started by path where the job runs (`python -I -S steps.py STEPS COMMAND...`, STEPS being a list of command lines
+in JSON), so it imports the standard library only. Because it becomes the job's command, the signals, exit code and
+usage of the job are those of that command. If a step fails, the job ends as the step did.
 
-What the steps print on standard output goes to standard error: the job's output is its own command's. How long they
-took is written into the job's folder.
+Standard output of the steps goes to standard error, since the job's output is that of its own command. The time that
+the steps took is written to the job's folder.
 """
 
 # The job's folder is the current folder, and pathlib takes longer to import than this program to start.
@@ -22,7 +22,7 @@ from typing import Any
 
 STEPS_FILE = ".autotune-steps.json"
 
-# Python ignores these; programs expect what they were made for.
+# Python ignores these signals; restore their default action, which programs expect.
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 
 
@@ -32,12 +32,12 @@ def with_steps(command: list[str], steps: tuple[tuple[str, ...], ...], python: l
 
 
 def read_steps(folder: PathLike[str]) -> tuple[float, str]:
-    """Return how long the steps took that ran in a job's folder, in seconds, and the program of the one that failed.
+    """Return how many seconds the steps in a job's folder took, and the program of the step that failed.
 
-    Where they left no word, or none that can be understood, they took no time. The program is empty if none failed.
+    The time is 0 if there is no readable record; the program is empty if no step failed.
 
     Raises:
-        OSError: what they left cannot be read.
+        OSError: The record cannot be read.
     """
     with suppress(FileNotFoundError, ValueError, TypeError, KeyError):
         with open(os.path.join(folder, STEPS_FILE), encoding="utf-8") as file:
@@ -47,7 +47,7 @@ def read_steps(folder: PathLike[str]) -> tuple[float, str]:
 
 
 def main(arguments: list[str]) -> int:
-    """Run the steps, then the command; it returns only if one of them cannot be run, or fails."""
+    """Run the steps, then become the command; return only if one of them cannot be run or fails."""
     began = time.monotonic()
     steps, command = json.loads(arguments[0]), arguments[1:]
     for step in steps:
@@ -61,7 +61,7 @@ def main(arguments: list[str]) -> int:
     try:
         os.execvp(command[0], command)  # noqa: S606  that is what this is for
     except OSError as error:
-        _say(f"{command[0]}: {error.strerror}, after what prepares it has ended well")
+        _say(f"{command[0]}: {error.strerror}, after all preparing steps succeeded")
         return 127
 
 
@@ -89,7 +89,7 @@ def _say(text: str) -> None:
 
 
 def _write(values: dict[str, Any]) -> None:
-    # A full disk is for the command itself to find out.
+    # Ignore a full disk here; the command itself will report it.
     with suppress(OSError), open(STEPS_FILE, "w", encoding="utf-8") as file:
         json.dump(values, file)
 

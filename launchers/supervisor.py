@@ -31,7 +31,7 @@ if __name__ != "__main__":
     from launchers.process_tree import descendants, has_children, memory_bytes, start_time
     from launchers.shared_memory import SHARED_MEMORY, JobSharedMemory
 else:
-    # Started by path, and isolated: what lies beside this file is not found by itself.
+    # Started by path and isolated, so Python does not search the folder of this file.
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
     from cpus import current_affinity, parse_cpu_list  # type: ignore[import-not-found, no-redef]
     from meters.meter_process import MeterProcess  # type: ignore[import-not-found, no-redef]
@@ -49,10 +49,12 @@ else:
 STATUS_FILE = ".autotune-status.json"
 
 AFFINITY_FILE = ".autotune-affinity.json"
-"""Which CPUs the job has, written before its program starts."""
+"""Holds the CPUs of the job; written before its program starts."""
 
 _RESERVED_FILE = ".autotune-status.new"
-_RESERVED_BYTES = 4096  # taken before the job starts, so that one that fills the disk can still be reported
+_RESERVED_BYTES = (
+    4096  # reserved before the job starts, so that the end of a job that fills the disk can still be recorded
+)
 _MESSAGE_CHARACTERS = 400
 
 _PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
@@ -61,13 +63,13 @@ _PR_SET_CHILD_SUBREAPER = 36
 _END_NOW = signal.SIGQUIT
 _END_SOON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR2)  # USR2: before KILL, USR1: before STOP
 _HANDLED_SIGNALS = (*_END_SOON, _END_NOW, signal.SIGUSR1, signal.SIGCHLD)
-_SIGNALLING_S = 0.05  # a scheduler signals all processes of a job, the supervisor maybe after the program
+_SIGNALLING_S = 0.05  # a scheduler signals all processes of a job, and may reach the supervisor after the program
 _FIRST_SAMPLE_S = 0.01
 _SAMPLE_S = 0.25
-_SAMPLE_COST = 0.01  # of a core, at most: a job with many threads is looked at less often
+_SAMPLE_COST = 0.01  # of a core, at most: a job with many threads is sampled less often
 _MEASURE_COST = 0.001
 _KILL_PATIENCE_S = 30.0  # a process that waits for a dead file system cannot be killed
-_FULL_BYTES = 2**20  # a disk with less room is full: nobody stops at the last byte
+_FULL_BYTES = 2**20  # a disk with less room counts as full: programs fail before the last byte
 _FOREVER = float("inf")
 
 
@@ -85,10 +87,10 @@ class Supervisor:
         self._stop_at, self._measure_at = _FOREVER, 0.0
         self._oom_kills = _oom_kills()
         self._memory, self._meter, self._meters = JobSharedMemory(), NoiseMeter(), MeterProcess()
-        # Where programs map files: one without room kills them by SIGBUS.
+        # Programs map files here; without room the kernel kills them with SIGBUS.
         self._places = {SHARED_MEMORY, spec["environment"].get("TMPDIR") or "/tmp"}  # noqa: S108
         self._full: set[str] = set()
-        # The shell of a job script becomes this process: what it ran before is not the job's.
+        # The shell of a job script becomes this process; what its commands used before is not the job's.
         self._before = resource.getrusage(resource.RUSAGE_CHILDREN)
         self._signals: set[int] = set()
         self._folder_fd = self._lock_fd = self._wake_fd = -1
@@ -100,7 +102,7 @@ class Supervisor:
         """Start the program.
 
         Raises:
-            OSError: it could not be started.
+            OSError: The program could not be started.
         """
         self._meters.begin(self._spec)
         _prctl(_PR_SET_CHILD_SUBREAPER, 1)
@@ -124,7 +126,7 @@ class Supervisor:
         self._program = _spawn(self._spec, self._outputs)
 
     def watch(self) -> None:
-        """Return when the program has ended, or must be ended now."""
+        """Return when the program has ended or must be ended now."""
         limit_s = self._spec["time_limit_s"]
         deadline = _FOREVER if limit_s is None else self._started + limit_s
         sample_s = _FIRST_SAMPLE_S
@@ -151,7 +153,7 @@ class Supervisor:
             self._handle_signals(time.monotonic())
 
     def finish(self) -> None:
-        """Kill whatever is left and write down how the job ended."""
+        """Kill whatever is left and record how the job ended."""
         self._memory.note(descendants(os.getpid()))
         left = self._kill_all()
         self._elapsed_s = self._elapsed_s or time.monotonic() - self._started
@@ -164,22 +166,23 @@ class Supervisor:
         if _is_full(self._folder_fd):
             notes.append("the disk is full")
         notes += [f"no room is left in {place}" for place in sorted(self._full)]
-        # What a program leaves that ends well, it may leave on purpose.
+        # A program that ends well may leave shared memory on purpose.
         if self._reason != "exited" or self._exit_code != 0:
             self._memory.remove()
         self._message = "; ".join(filter(None, notes))
         self._write_status("ended")
 
     def give_up(self, error: BaseException) -> None:
-        """End the job after a fault of the supervisor's own."""
+        """End the job after an error of the supervisor itself."""
         self._kill_all()
         self._message = f"the job's supervisor failed: {error!r}"
         self._write_status("lost")
 
     def _launcher_lives(self) -> bool:
-        """Whether the launching process is there.
+        """Whether the launching process is still running.
 
-        The pipe tells at once; but a process that the launching one forked may hold the pipe's other end as well.
+        The pipe shows this at once, except that a process forked by the launching one may hold the other end of the
+        pipe, too.
         """
         if select.select(self._lifeline, [], [], 0)[0] and not os.read(0, 4096):
             return False
@@ -193,7 +196,7 @@ class Supervisor:
         self._signals.clear()
 
     def _stop(self, reason: str, message: str, now: float) -> None:
-        """Ask the whole tree to end; it is killed when its grace is over."""
+        """Ask all processes of the job to end; they are killed when the grace period is over."""
         if self._stop_at != _FOREVER:
             return
         self._reason, self._message = reason, message
@@ -209,7 +212,7 @@ class Supervisor:
                 pass
 
     def _reap(self) -> bool:
-        """Collect children that ended; tell whether the program is among them, now or earlier."""
+        """Collect children that ended; return whether the program has ended, now or earlier."""
         with contextlib.suppress(ChildProcessError):
             while ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
                 self._meter.read_ended(ended.si_pid)
@@ -233,10 +236,10 @@ class Supervisor:
             self._stop("memory limit", f"used {self._peak_bytes >> 20} MiB of memory, more than its limit", now)
         limit_bytes = self._spec["output_limit_bytes"]
         if sum(os.fstat(fd).st_size for fd in self._outputs) > limit_bytes:
-            self._stop("output limit", f"printed more than {limit_bytes / 2**20:g} MiB, which no run may", now)
+            self._stop("output limit", f"printed more than {limit_bytes / 2**20:g} MiB, the limit of every run", now)
 
     def _kill_all(self) -> list[int]:
-        """Kill and collect all descendants; return those that are still there after a long while."""
+        """Kill and collect all descendants; return those that cannot be killed within a long time."""
         give_up_at = time.monotonic() + _KILL_PATIENCE_S
         pause_s = 0.001
         while True:
@@ -265,7 +268,7 @@ class Supervisor:
         self._lock_fd = fd
 
     def _write_affinity(self) -> None:
-        """Tell it while the program runs; without room on the disk nobody hears of it before the end."""
+        """Write the affinity while the program runs; on a full disk it is reported only at the end."""
         with contextlib.suppress(OSError):
             new = f"{AFFINITY_FILE}.new"
             with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644), "wb") as file:
@@ -280,7 +283,7 @@ class Supervisor:
             "exit_code": self._exit_code,
             "elapsed_s": self._elapsed_s,
             "cpu_s": used.ru_utime + used.ru_stime - self._before.ru_utime - self._before.ru_stime,
-            # A run may be shorter than the first sample: its largest process is known nevertheless.
+            # A run may be shorter than the first sample; the kernel still knows its largest process.
             "peak_memory_bytes": max(self._peak_bytes, used.ru_maxrss * 1024 if used.ru_maxrss > shell_kib else 0),
             "message": self._message[:_MESSAGE_CHARACTERS],
             "affinity": self._affinity,
@@ -288,14 +291,14 @@ class Supervisor:
             "metered": self._meters.figures(),
         }
         content = json.dumps(status).encode()
-        with contextlib.suppress(OSError):  # nothing more can be done: the reader finds no status and says so
+        with contextlib.suppress(OSError):  # nothing more can be done: the reader finds no status and reports that
             # The job may have made its folder read-only, or removed the file.
             if os.fstat(self._folder_fd).st_mode != self._folder_mode:
                 os.fchmod(self._folder_fd, self._folder_mode & 0o7777)
             fd = os.open(_RESERVED_FILE, os.O_WRONLY | os.O_CREAT, 0o644)
             os.pwrite(fd, content.ljust(_RESERVED_BYTES), 0)
             os.fsync(fd)
-            # Whoever reads the status may remove the folder at once: nobody is in it any more.
+            # Leave the folder before the status appears: its reader may remove the folder at once.
             os.chdir(os.sep)
             os.rename(_RESERVED_FILE, STATUS_FILE, src_dir_fd=self._folder_fd, dst_dir_fd=self._folder_fd)
 
@@ -371,11 +374,11 @@ def _answer(values: dict[str, Any]) -> None:
 
 
 def main() -> int:
-    """Run the job that is described on standard input."""
+    """Run the job described on standard input."""
     line = sys.stdin.buffer.readline()
     if not line.endswith(b"\n"):
         return 1  # the launching process is gone already
-    # Not a child of the launching process: some of those (Ray's workers) kill their children when they end.
+    # Detach from the launching process: some of those (Ray's workers) kill their children when they end.
     if os.fork():
         os._exit(0)
     supervisor = Supervisor(json.loads(line))

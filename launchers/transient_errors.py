@@ -1,4 +1,4 @@
-"""Errors of the system that are of this moment: they say nothing of the file that was to be read."""
+"""Errors of the system that may pass, and say nothing of the file that was read."""
 
 import errno
 
@@ -9,5 +9,5 @@ _TRANSIENT = frozenset(
 
 
 def is_transient(error: OSError) -> bool:
-    """Whether the same may succeed later: the file is not known to be missing, or to be kept from this user."""
+    """Whether the same operation may succeed later; the file is not known to be missing or forbidden."""
     return error.errno in _TRANSIENT

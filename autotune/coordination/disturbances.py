@@ -105,8 +105,8 @@ class Disturbances:
         self._aside[tuning] += 1
         self.lose(elapsed_s)
         message = (
-            f"was disturbed: {disturbance.describe()}; from {limit:.1%} on that moves a value by more than the noise of "
-            "this study, and this run does not count"
+            f"was disturbed: {disturbance.describe()}; from {limit:.1%} on that moves a value by more than the noise "
+            "of this study, and this run does not count"
         )
         return outcome.set_aside(DISTURBED, message)
 

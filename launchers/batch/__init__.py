@@ -1,4 +1,4 @@
-"""Jobs of a batch system: submitting, following and ending them."""
+"""Jobs of a batch system: submit, follow and end them."""
 
 from launchers.batch.launcher import BatchLauncher
 from launchers.batch.refusals import NoRoomError, QueueFullError, RefusedError

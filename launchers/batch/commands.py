@@ -1,4 +1,4 @@
-"""Running the short commands of a scheduler."""
+"""Run the short commands of a scheduler."""
 
 import errno
 import fcntl
@@ -14,28 +14,32 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Protocol
 
-# A busy scheduler answers after a while; one that does not answer at all must not hold the tuner up.
+# A busy scheduler answers after a while; one that does not answer at all must not block the tuner.
 _PATIENCE_S = 60.0
 _PAUSE_S = 0.1
-# After an interrupt a question needs no answer any more.
+# After an interrupt the answer to a query is no longer needed.
 _QUESTION_PATIENCE_S = 1.0
 _UNANSWERED = 124
 _MISSING = 127
-# What this process lacks, whatever the scheduler does; a busy host may give it again.
+# Errors of this process, not of the scheduler; a busy host may recover from them.
 _LACKING = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN})
 _LACKING_PATIENCE_S = 900.0
-# Command lines have a limit, and schedulers a patience.
+# Command lines have a limit, and long ones keep a scheduler busy.
 _AT_ONCE = 500
-# What every command needs of its caller: who it is, and where programs are. Nothing else of it reaches a job but what
-# says which scheduler is meant.
+# Variables that every command needs: who the caller is, and where programs are. Only those that select a scheduler are
+# passed beside them, so that nothing else reaches a job.
 _NAMES = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "KRB5CCNAME", "LD_LIBRARY_PATH")
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a command printed, and its exit code; 127 for one that is not there, 124 for one that did not answer.
+    """A command's exit code and output.
 
-    `lacking` says that it could not be started for want of descriptors or memory in this process.
+    Attributes:
+        code: Its exit code; 127 if it is missing, 124 if it did not answer.
+        stdout: Its output.
+        stderr: Its error messages.
+        lacking: It could not be started because this process lacks descriptors or memory.
     """
 
     code: int
@@ -45,12 +49,12 @@ class Answer:
 
     @property
     def is_unknown(self) -> bool:
-        """Whether nobody can tell if it did what it was to do: it did not answer, or somebody ended it."""
+        """Whether the command may or may not have done its work: it did not answer, or was killed."""
         return self.code in {_UNANSWERED, -signal.SIGKILL, -signal.SIGTERM}
 
     @property
     def complaint(self) -> str:
-        """What it said went wrong, in one line."""
+        """Its error message on one line."""
         return " ".join((self.stderr.strip() or self.stdout.strip() or f"exit code {self.code}").split())
 
 
@@ -66,8 +70,12 @@ class Commands(Protocol):
     ) -> Answer:
         """Run `argv` in `folder` and return its answer.
 
-        With `answer_file` its output goes there at once, where it is found also when this process is killed meanwhile
-        (`read_late_answer`). It reads `input_file`, or nothing.
+        Args:
+            argv: The command line.
+            folder: The folder to run it in; None for the current one.
+            answer_file: Receives the output at once, so that `read_late_answer` finds it even if this process is
+                killed.
+            input_file: Standard input; None for no input.
         """
 
 
@@ -78,12 +86,12 @@ def run_command(
     input_file: Path | None = None,
     variables: Collection[str] = (),
 ) -> Answer:
-    """Run a command; one that is missing or does not answer is an answer as well.
+    """Run a command; a command that is missing or does not answer gives an `Answer` as well.
 
-    It sees the `variables` of this process's environment beside what every command needs.
+    It sees the `variables` of this process's environment, and those that every command needs.
 
     Raises:
-        KeyboardInterrupt: it came meanwhile. A command with `answer_file` was let end before, as far as it does.
+        KeyboardInterrupt: The user interrupted. A command with `answer_file` was first given time to end.
     """
     try:
         with ExitStack() as files:
@@ -92,10 +100,11 @@ def run_command(
                 stdout = files.enter_context(TemporaryFile())
             else:
                 stdout = files.enter_context(answer_file.open("w+b"))
-                # Held until this process and the command have both closed it. Some file systems have no locks.
+                # The lock lasts until both this process and the command have closed the file. Some file systems have no
+                # locks.
                 with suppress(OSError):
                     fcntl.flock(stdout, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Files, not pipes: a command that goes on when nobody listens any more must not die of that.
+            # Use files, not pipes: a command that outlives its reader must not die of a broken pipe.
             stderr = files.enter_context(TemporaryFile())
             patience_s = _QUESTION_PATIENCE_S if answer_file is None else _PATIENCE_S
             own = command_environment(os.environ, variables)
@@ -103,24 +112,24 @@ def run_command(
             said = Answer(_UNANSWERED if code is None else code, _text(stdout), _text(stderr))
     except OSError as error:
         return not_started_answer(argv, error)
-    # What a command was to do that was given up may be done nevertheless.
+    # A command that was given up may still have done its work.
     return said if code is not None else replace(said, stderr=f"{argv[0]} did not answer within {_PATIENCE_S:g} s")
 
 
 def not_started_answer(argv: Sequence[str], error: OSError) -> Answer:
-    """Return the answer of a command that could not be started."""
+    """Return the answer that stands for a command that could not be started."""
     return Answer(_MISSING, stderr=f"{argv[0]}: {error.strerror or error}", lacking=error.errno in _LACKING)
 
 
 class BoundedCommands:
-    """Runs commands, and gives up when for a quarter of an hour none could be started for what this process lacks.
+    """Runs commands, and gives up if this process has lacked the means to start one for a quarter of an hour.
 
-    A scheduler that does not answer is waited for, however long that takes. A process without descriptors or memory
-    would wait for itself.
+    A scheduler that does not answer is waited for without limit, but a process without descriptors or memory would wait
+    for itself.
     """
 
     def __init__(self, commands: Commands, clock: Callable[[], float]) -> None:
-        """Run `commands`."""
+        """Run commands by `commands`."""
         self._commands = commands
         self._clock = clock
         self._lacking_since: float | None = None
@@ -135,7 +144,7 @@ class BoundedCommands:
         """Run a command.
 
         Raises:
-            OSError: none could be started for too long.
+            OSError: No command could be started for too long.
         """
         answer = self._commands(argv, folder, answer_file, input_file)
         if not answer.lacking:
@@ -145,17 +154,17 @@ class BoundedCommands:
         elif self._clock() - self._lacking_since >= _LACKING_PATIENCE_S:
             msg = (
                 f"no command of the scheduler could be started for {_LACKING_PATIENCE_S / 60:.0f} minutes "
-                f"({answer.complaint}); jobs go on, and the same command follows them"
+                f"({answer.complaint}); jobs keep running; repeat the command to follow them"
             )
             raise OSError(msg)
         return answer
 
 
 def read_late_answer(answer_file: Path) -> str:
-    """Return what a command printed whose caller was killed, and which may not have ended yet: it is waited for.
+    """Wait for a command whose caller was killed, if it still runs; return what it printed.
 
     Raises:
-        OSError: there is no such file.
+        OSError: The file does not exist.
     """
     give_up_at = time.monotonic() + _PATIENCE_S
     with answer_file.open("rb") as file:
@@ -183,7 +192,10 @@ def _run(
     files: tuple[IO[bytes] | None, IO[bytes], IO[bytes]],
     patience_s: float,
 ) -> int | None:
-    """Return the exit code; None if there is none in time. After an interrupt it has `patience_s` more."""
+    """Return the exit code, or None if the command does not end in time.
+
+    After an interrupt the command has `patience_s` more seconds.
+    """
     stdin, stdout, stderr = files
     process = None
     try:
@@ -195,7 +207,7 @@ def _run(
                 stdin=stdin or subprocess.DEVNULL,
                 stdout=stdout,
                 stderr=stderr,
-                # Ctrl-C is meant for the tuner: a submission that was begun must be finished, and known.
+                # Keep Ctrl-C from the command: a submission that has begun must finish, and its job must be known.
                 start_new_session=True,
             )
         try:
@@ -205,7 +217,7 @@ def _run(
             process.wait()
             return None
     except KeyboardInterrupt:
-        # SIGTERM is one here as well. One that comes again ends the waiting, and not the command.
+        # SIGTERM arrives here as well. A second interrupt ends the waiting, not the command.
         if process is not None:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(patience_s)
@@ -214,9 +226,9 @@ def _run(
 
 @contextmanager
 def _interrupts_held() -> Iterator[None]:
-    """Let an interrupt come at the end of the block: within it, it would lose a command that has been started.
+    """Delay interrupts until the block ends: inside it, one would lose a command that has just been started.
 
-    What is ignored stays so, for the command too. Threads other than the main one are never interrupted.
+    Ignored signals stay ignored, also for the command. Only the main thread is ever interrupted.
     """
     came: list[int] = []
     in_main = threading.current_thread() is threading.main_thread()
@@ -234,10 +246,10 @@ def _interrupts_held() -> Iterator[None]:
 
 
 def command_environment(caller: Mapping[str, str], variables: Collection[str] = ()) -> dict[str, str]:
-    """Return what a scheduler's command sees of its caller's environment: its own `variables`, and little else."""
+    """Return a scheduler command's environment: its own `variables`, and those that every command needs."""
     return {name: value for name, value in caller.items() if name in _NAMES or name in variables}
 
 
 def split_ids(ids: Sequence[str]) -> list[Sequence[str]]:
-    """Return the ids in parts of which each may stand in one command line."""
+    """Split ids into groups that each fit into one command line."""
     return [ids[first : first + _AT_ONCE] for first in range(0, len(ids), _AT_ONCE)]

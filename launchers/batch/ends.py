@@ -1,4 +1,4 @@
-"""How a job of a scheduler ended, by what its own status file and the scheduler say together."""
+"""How a job of a scheduler ended, judged from its own status file and the scheduler's report together."""
 
 import re
 import signal
@@ -14,29 +14,29 @@ _ERROR = re.compile(r"\b(error|unable|not found)\b", re.IGNORECASE)
 _LINES, _CHARACTERS = 5, 400
 
 WITHOUT_STATUS = frozenset({EndReason.PREEMPTED, EndReason.CANCELLED, EndReason.TIMED_OUT})
-"""Ends that leave no time to write anything: no status is waited for after them."""
+"""Ends that leave a job no time to write a status file, so that waiting for one is useless."""
 
-# As a shell and mpirun tell of it (128 and the signal), it was one of their own processes that got it first.
+# Negative codes are the program's own; 128 plus the signal is how a shell or mpirun reports a signal of its child.
 _SIGNALS = frozenset({-signal.SIGTERM, -signal.SIGKILL, 128 + signal.SIGTERM, 128 + signal.SIGKILL})
 _KILLED = frozenset({-signal.SIGKILL, 128 + signal.SIGKILL})
-# A program that gets this signal leaves its supervisor, which writes that down.
+# If only the program had been killed, its supervisor would have recorded it.
 _KILLED_BY_OTHERS = (
-    "was killed with SIGKILL, and not for a limit: by an administrator, or by a node without memory; nothing is known "
-    "of its end"
+    "was killed with SIGKILL by an administrator or for lack of memory on the node, not for a limit; "
+    "how it ended is not known"
 )
 
 
 def was_ended_by_others(status: JobStatus) -> bool:
-    """Whether somebody ended the job; who, and why, only the scheduler knows.
+    """Whether someone else ended the job; only the scheduler knows who and why.
 
-    It signals all processes of a job, and the program may have ended before its supervisor heard of it.
+    The scheduler signals all processes of a job, so the program may end before its supervisor receives the signal.
     """
     by_signal = status.reason is EndReason.EXITED and status.exit_code in _SIGNALS
     return status.reason is EndReason.CANCELLED or by_signal
 
 
 def with_scheduler_reason(status: JobStatus, report: JobReport) -> JobStatus:
-    """Return the end of a job that somebody ended, with the scheduler's reason for it."""
+    """Return the end of a job that someone else ended, with the scheduler's reason."""
     if report.state is JobState.LOST:
         return JobStatus(JobState.LOST, report.reason, usage=status.usage, message=report.message)
     reason = status.reason if report.reason in {None, EndReason.EXITED} else report.reason
@@ -44,7 +44,7 @@ def with_scheduler_reason(status: JobStatus, report: JobReport) -> JobStatus:
 
 
 def status_after_suspension(status: JobStatus) -> JobStatus:
-    """Return the end of a job that was suspended meanwhile: its clock went on, so that it measured nothing."""
+    """Return the end of a job that was suspended meanwhile: the clock kept running, so it measured nothing."""
     if status.state is not JobState.ENDED or status.reason not in {EndReason.EXITED, EndReason.TIMED_OUT}:
         return status
     return replace(
@@ -53,7 +53,7 @@ def status_after_suspension(status: JobStatus) -> JobStatus:
 
 
 def status_without_file(report: JobReport, folder: Path) -> JobStatus:
-    """Return the end of a job whose supervisor wrote nothing: it was killed, or did not even start."""
+    """Return the end of a job whose supervisor wrote no status: it was killed or did not start."""
     if report.reason is EndReason.EXITED and report.exit_code in _KILLED and not report.message:
         return JobStatus(JobState.LOST, message=_KILLED_BY_OTHERS)
     if report.state is JobState.LOST or report.reason in WITHOUT_STATUS or report.exit_code not in {0, None}:
@@ -62,8 +62,8 @@ def status_without_file(report: JobReport, folder: Path) -> JobStatus:
 
 
 def status_of_forgotten(number: str, folder: Path) -> JobStatus:
-    """Return the end of a job that left no status, and that the scheduler has forgotten."""
-    # Not claimed: what is in its log was said before the program was to start.
+    """Return the end of a job without a status that the scheduler no longer knows."""
+    # The folder was not claimed, so the log was written before the program could start.
     if not (folder / CLAIM_FILE).exists() and _log_excerpt(folder / QUEUE_LOG):
         return JobStatus(
             JobState.ENDED, EndReason.NOT_STARTED, message=f"the job script ended early: {_queue_log(folder)}"
@@ -73,9 +73,9 @@ def status_of_forgotten(number: str, folder: Path) -> JobStatus:
 
 
 def _log_excerpt(log: Path) -> str:
-    """Return what a log says of an error, else its last words.
+    """Return the first error in a log and the lines after it; without an error, the last lines.
 
-    A module command gives advice after its error, in more lines than a message holds.
+    A module command prints advice after its error, longer than a message may be, so the last lines may lack the error.
     """
     with suppress(OSError):
         lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
@@ -87,8 +87,8 @@ def _log_excerpt(log: Path) -> str:
 
 
 def _queue_log(folder: Path) -> str:
-    """Return the last words of the job's shell; of the scheduler, if there was no shell."""
+    """Return an excerpt of the log of the job's shell, or of the scheduler if the shell did not start."""
     for name in (QUEUE_LOG, SCHEDULER_LOG):
         if said := _log_excerpt(folder / name):
             return said
-    return f"nothing was said in {QUEUE_LOG} and {SCHEDULER_LOG} in {folder}"
+    return f"{QUEUE_LOG} and {SCHEDULER_LOG} in {folder} are empty"

@@ -1,4 +1,4 @@
-"""What ended jobs took of energy, where a scheduler's accounting counts it: it is asked when a job has ended."""
+"""The energy of ended jobs, read from a scheduler's accounting."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -10,28 +10,29 @@ from launchers.batch_systems.base import EnergyQuery
 from launchers.job import EndReason, JobState, JobStatus
 from launchers.meters.figures import ENERGY
 
-_PATIENCE_S = 60.0  # a job is booked some seconds after its script has ended
+_PATIENCE_S = 60.0  # the accounting has a job's energy some seconds after its script has ended
 _PAUSE_S = 5.0
-# Where so many jobs were not booked before any was, as where Slurm counts no energy, later ones are asked for once.
+# If the accounting had no energy for this many jobs in a row, as at sites where Slurm counts none, query later jobs
+# only once.
 _UNBOOKED = 3
 _WAITS = JobStatus(JobState.RUNNING, is_accounted=False)
 
 
 class EnergyAccounting:
-    """Adds the energies of jobs to their ends; until one is known, or given up, its job counts as running."""
+    """Adds energies to the ends of jobs. A job counts as running until its energy is known or given up."""
 
     def __init__(self, query: EnergyQuery | None, ask: Commands, clock: Callable[[], float]) -> None:
-        """Ask by `question`; None: not at all."""
+        """Query the accounting by `query`; None: not at all."""
         self._query = query
         self._commands = ask
         self._clock = clock
         self._query_at = clock()
         self._unbooked = 0
-        self._is_counted = False  # the energy of some job was booked
+        self._is_counted = False  # whether the accounting had the energy of any job
         self._failed_at = -inf
 
     def add_to(self, jobs: Mapping[str, KnownJob], statuses: Mapping[str, JobStatus]) -> Mapping[str, JobStatus]:
-        """Return the statuses of `jobs`, those of ended ones with their energies."""
+        """Return the statuses of `jobs`, with the energies of those that have ended."""
         ended = [
             jobs[job_id]
             for job_id, status in statuses.items()
@@ -53,7 +54,7 @@ class EnergyAccounting:
         }
 
     def _record(self, job: KnownJob, joules: float | None, now: float) -> None:
-        """Take note of what was told of a job that has ended; after a while it has no energy."""
+        """Record the energy of an ended job; after `_PATIENCE_S` without one, record that it has none."""
         job.unmetered_since = now if job.unmetered_since is None else job.unmetered_since
         patience_s = _PATIENCE_S if self._is_counted or self._unbooked < _UNBOOKED else 0.0
         job.is_metered = joules is not None or now - job.unmetered_since >= patience_s
@@ -62,14 +63,14 @@ class EnergyAccounting:
         if joules is not None:
             self._is_counted = True
         elif job.unmetered_since > self._failed_at:
-            # An accounting that was away meanwhile has not said that it counts nothing.
+            # A failed query does not show that the accounting counts nothing.
             self._unbooked += 1
-        # What other meters told is no substitute: they count other things, and runs are compared.
+        # Do not fall back on other meters: they measure other things, and runs must be comparable.
         others = {name: figure for name, figure in job.ended.metered.items() if name != ENERGY}
         job.ended = replace(job.ended, metered=others if joules is None else {**others, ENERGY: joules})
 
     def _read_energies(self, query: EnergyQuery, numbers: Sequence[str], now: float) -> Mapping[str, float]:
-        """Return the joules of those of the jobs of which they are booked; take note of a command that failed."""
+        """Return the joules of the jobs whose energy is known, by number; record the time of a query that failed."""
         found: dict[str, float] = {}
         for some in split_ids(numbers):
             answer = self._commands(query.command(some))
@@ -81,5 +82,5 @@ class EnergyAccounting:
 
 
 def _ended_by_itself(status: JobStatus) -> bool:
-    """Whether a job ended by itself: what others took the energy of is not compared."""
+    """Whether a job ended by itself; the energy of other jobs is never compared."""
     return status.state is JobState.ENDED and status.reason is EndReason.EXITED

@@ -1,4 +1,4 @@
-"""The files of a batch system's job in its folder: its command, its claim, and the answers to it."""
+"""The files of a batch job in its folder: its description, its script, its claim and the scheduler's answer."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from launchers.supervisor import AFFINITY_FILE, STATUS_FILE
 SCRIPT_FILE = ".autotune-job.sh"
 
 SUBMIT_FILE = ".autotune-job.submit"
-"""What describes the job to a scheduler that wants a file beside the script."""
+"""Describes the job to a scheduler that wants a file beside the script."""
 
 ANSWER_FILE = ".autotune-submitted"
 
@@ -34,22 +34,27 @@ def write_job(  # noqa: PLR0913, PLR0917  what a job is
     identity: Mapping[str, str],
     files: Mapping[str, str],
 ) -> None:
-    """Write what is to be run in a job's folder, and remove what is there of an earlier run.
+    """Write the description and the script of a job to its folder, and remove the files of an earlier run.
 
-    The `commands` are those of a job that shares its nodes, and of one that finds itself confined to cores of its own.
-    `identity` has the `token` of this submission, and which variable tells a job its number. Jobs that were submitted
-    for the folder before run no more from now on: theirs is another token. `files` are the script, and what else the
-    scheduler reads: name -> text.
+    Jobs submitted for this folder earlier no longer run, since their token differs.
+
+    Args:
+        job: The job.
+        commands: The command line for a job that shares its nodes, and for one that is confined to cores of its own.
+        environment: The job's variables.
+        grace_s: How many seconds the job has to end before it is killed.
+        identity: The `token` of this submission, and the variables in which the job finds its number and host.
+        files: The script and other files that the scheduler reads: name -> text.
 
     Raises:
-        LaunchError: the folder is not there, or cannot be written to; or no process can have these words.
+        LaunchError: The folder does not exist or is not writable, or a word cannot be passed to a process.
     """
     if not job.folder.is_dir():
-        msg = f"the job's folder {job.folder} is not there, or not a folder; make it first"
+        msg = f"the job's folder {job.folder} does not exist or is not a folder; create it first"
         raise LaunchError(msg)
     for word in (*commands[0], *environment, *environment.values()):
         if "\0" in word:
-            msg = f"{word!r} holds a zero byte, which no command line and no environment can"
+            msg = f"{word!r} contains a zero byte, which neither a command line nor an environment can contain"
             raise LaunchError(msg)
     spec = {
         **identity,
@@ -70,30 +75,24 @@ def write_job(  # noqa: PLR0913, PLR0917  what a job is
         "memory_limit_bytes": job.memory_limit_bytes,
     }
     try:
-        # In one step, for an earlier job that reads it just now; and before the rest, so that it leaves nothing there.
+        # Replace the file atomically, since an earlier job may be reading it. Do it before the rest, so that the
+        # earlier job does not leave new files there.
         new = job.folder / f"{JOB_FILE}.new"
         write_private(new, json.dumps(spec))
         new.replace(job.folder / JOB_FILE)
-        # One look is less for a shared file system than six files that are not there.
+        # One listing costs a shared file system less than six attempts to remove missing files.
         for entry in list(job.folder.iterdir()):
             if entry.name in _OF_A_RUN:
                 entry.unlink()
         for name, text in files.items():
             write_private(job.folder / name, text)
     except OSError as error:
-        msg = f"the job's folder {job.folder} cannot be written to: {error.strerror}"
+        msg = f"the job's folder {job.folder} is not writable: {error.strerror}"
         raise LaunchError(msg) from error
 
 
 def read_claim(folder: Path) -> str | None:
-    """Return the number of the job that runs in a folder, or did; None if there is none, or it is not known."""
+    """Return the number of the job that claimed a folder; None if no job did, or the number is not known."""
     with suppress(OSError):
         return (folder / CLAIM_FILE).read_text(encoding="utf-8", errors="replace").strip() or None
     return None
-
-
-def read_answer(folder: Path) -> str:
-    """Return what was answered to the last submission of a folder's job; nothing if there was none, or no answer."""
-    with suppress(OSError):
-        return (folder / ANSWER_FILE).read_text(encoding="utf-8", errors="replace")
-    return ""

@@ -1,4 +1,4 @@
-"""What the launcher of a batch system's jobs keeps of a job in memory."""
+"""The state that the launcher of batch jobs keeps of a job."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,11 +9,21 @@ from launchers.job import JobStatus
 
 @dataclass
 class KnownJob:
-    """What this process knows of a job: what the scheduler said last, and since when it has been gone from there.
+    """A batch job as far as this process knows it.
 
-    Its `number` is the scheduler's, its `folder` that of its run. `gone_until` is when the scheduler said so last.
-    `deleted_at` is when it was deleted because it was given up. Since `unmetered_since` it has ended, and its energy is
-    asked for; one that `is_metered` is asked for no more.
+    Attributes:
+        number: The scheduler's number of the job.
+        folder: The folder of its run.
+        report: The scheduler's last report.
+        gone_since: When the scheduler first reported that the job has ended or is unknown; None while it is known.
+        gone_until: When the scheduler last reported that.
+        deleted_at: When the job was deleted because it was given up.
+        suspended: Whether it was suspended at any time.
+        started: Whether its program has started.
+        cancelled: Whether this process asked for its end.
+        ended: How it ended; None before that is known.
+        unmetered_since: When it had ended and its energy was first queried.
+        is_metered: Whether its energy is known or given up.
     """
 
     number: str
@@ -31,10 +41,10 @@ class KnownJob:
 
 
 def parse_job_id(job_id: str, scheduler: str) -> KnownJob:
-    """Return what the id of a scheduler's job says of it.
+    """Parse the id of a scheduler's job.
 
     Raises:
-        ValueError: it is not the id of such a job.
+        ValueError: It is not the id of a job of this scheduler.
     """
     kind, _, rest = job_id.partition(":")
     number, colon, folder = rest.partition(":")

@@ -1,7 +1,7 @@
 """Jobs of a batch system: each is a job script in its run's folder, and outlives the process that submitted it.
 
-What is run on the node is the supervisor of local jobs, so that the time limit, the usage and the end of a job are the
-same thing everywhere. Its status file says that a job has ended; the scheduler is asked for what a file cannot say.
+The node runs the same supervisor as for local jobs, so the time limit, the usage and the end of a job mean the same
+everywhere. Its status file says that a job has ended; the scheduler is queried for what the file cannot say.
 """
 
 import os
@@ -51,13 +51,13 @@ from launchers.software.software import flavour_for
 from launchers.status import read_shared_status, read_status
 
 _GRACE_S = 3.0
-# Shared file systems show a file that another machine wrote only after a while.
+# Shared file systems may show a file that another machine wrote only after a delay.
 _PATIENCE_S = 180.0
 _LONGEST_PAUSE_S = 600.0
 _CANCEL_PATIENCE_S, _REPEAT_CANCEL_S = 120.0, 15.0
 _PAUSE_S, _PAUSE_S_A_JOB = 0.05, 0.001
 _MISSING = 127
-# The first ones in the queue tell what the others wait for.
+# Later jobs wait for the same reasons as the first ones in the queue.
 _ASKED = 50
 _PREVIEW_MARK = "TOKEN"
 _IN_QUEUE = frozenset({JobState.QUEUED, JobState.RUNNING})
@@ -67,7 +67,7 @@ _node_flavour = partial(flavour_for, on_site=True)
 class BatchLauncher:
     """Submits jobs to the scheduler of a site. Several processes may poll and cancel the same jobs.
 
-    One that nobody knows of is given up after `patience_s`.
+    A job is given up after `patience_s` seconds in which neither the scheduler nor a file says anything of it.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917  the last ones are for tests
@@ -79,7 +79,7 @@ class BatchLauncher:
         patience_s: float = _PATIENCE_S,
         prefix: str = "",
     ) -> None:
-        """Use `commands` to reach the scheduler; its users see names of jobs behind `prefix`, that of the study."""
+        """Use `commands` to reach the scheduler; the names of jobs begin with `prefix`, the name of the study."""
         self._prefix = prefix
         self.site = site
         self.flavour = site.mpi
@@ -92,7 +92,7 @@ class BatchLauncher:
         self._energy = EnergyAccounting(scheduler.energy if site.energy else None, self._commands, clock)
         self._pause_s = site.poll_s
         self._unanswered: set[Path] = set()
-        # What is still to be ended, since the scheduler did not take it.
+        # Jobs to end again, since the scheduler did not accept it the first time.
         self._to_end: dict[str, None] = {}
         self._query_at = self._repeat_end_at = clock()
         self._query_trouble, self._ending_trouble = "", Answer(0)
@@ -104,33 +104,33 @@ class BatchLauncher:
 
     @property
     def trouble(self) -> str:
-        """Why the scheduler cannot be asked at present, or ends no jobs; empty while it answers."""
+        """Why the scheduler cannot be queried at present, or ends no jobs; empty while it answers."""
         return self._query_trouble or (self._ending_trouble.complaint if self._to_end else "")
 
     def submit(self, job: Job) -> str:
         """Submit `job`.
 
         Raises:
-            QueueFullError: the scheduler will take it later, or a smaller one (`NoRoomError`).
-            LaunchError: it refuses the job, for good (`RefusedError`) or not, or the job's folder cannot be used.
+            QueueFullError: The scheduler will take the job later, or takes a smaller one now (`NoRoomError`).
+            LaunchError: It refuses the job, for good (`RefusedError`) or not, or the job's folder cannot be used.
         """
         job, folder = place_job(job, self.site), job.folder.absolute()
         number = read_claim(folder) if folder in self._unanswered else None
         if number is not None:
-            # It was accepted before, and nobody could tell.
+            # An earlier submission that got no answer was accepted after all.
             self._unanswered.discard(folder)
             return self._id(number, folder)
         token = secrets.token_hex(8)
         identity = {"token": token, **self._scheduler.job_variables}
         files = self._files(job, token)
         argv = self._full_command(job)
-        # Of parts there is one file, which says how each is started.
+        # All parts share one file, which says how each is started.
         confined = argv if job.parts else self._full_command(job, confined=True)
         write_job(job, (argv, confined), job_environment({}, self._job_variables(job)), _GRACE_S, identity, files)
         argv = self._scheduler.submit(folder / list(files)[-1])
         text = folder / SCRIPT_FILE if self._scheduler.reads_input else None
         answer = self._commands(argv, folder, folder / ANSWER_FILE, text)
-        # A command that was given up after it told the number has submitted the job.
+        # A command that printed the number before it was given up has submitted the job.
         number = self._scheduler.job_id(answer.stdout) if answer.code in {0, 124} else None
         if number is None:
             msg = f"{argv[0]} does not take the job: {answer.complaint}"
@@ -144,10 +144,10 @@ class BatchLauncher:
         return self._id(number, folder)
 
     def find_submitted(self, folder: Path) -> str | None:
-        """Return the id of the job that was last submitted in a run's folder; None if none was.
+        """Return the id of the job last submitted for a run's folder; None if there was none.
 
-        This is for a submission whose process was killed before it could tell the id to anybody. One that still goes
-        on is waited for.
+        This finds a submission whose process was killed before it could report the id. It waits for a submission in
+        progress.
         """
         number = None
         with suppress(OSError):
@@ -156,7 +156,7 @@ class BatchLauncher:
         return None if number is None else self._id(number, folder.absolute())
 
     def poll(self, ids: Sequence[str]) -> Mapping[str, JobStatus]:
-        """Return the status of every id; the scheduler is asked once for all of them, and not too often."""
+        """Return the status of every id, with at most one query of the scheduler for all, and not too often."""
         written = {job_id: self._read_end(job_id) for job_id in ids}
         if self._to_end and self._clock() >= self._repeat_end_at:
             self.end(list(self._to_end))
@@ -167,13 +167,13 @@ class BatchLauncher:
         return self._energy.add_to(self._jobs, judged)
 
     def forget(self, ids: Iterable[str]) -> None:
-        """Forget jobs that nobody will ask for again."""
+        """Stop following jobs that will not be polled again."""
         for job_id in ids:
             self._jobs.pop(job_id, None)
             self._to_end.pop(job_id, None)
 
     def end(self, ids: Iterable[str]) -> None:
-        """Ask the scheduler to end jobs; `poll` tells when they have, and asks again if this fails."""
+        """Ask the scheduler to end jobs; `poll` reports when they have ended, and asks again if this fails."""
         given = list(ids)
         wanted = [job_id for job_id in given if self._has_not_ended(job_id)]
         for job_id in given:
@@ -190,10 +190,11 @@ class BatchLauncher:
             self._repeat_end_at = self._query_at + _REPEAT_CANCEL_S
 
     def cancel(self, job_id: str) -> None:
-        """End a job, and return when it has ended.
+        """End a job and wait until it has ended.
 
         Raises:
-            LaunchError: it goes on, whatever is said to the scheduler; or there is no command to say it with.
+            LaunchError: The job keeps running although the scheduler was asked to end it, or the command for that is
+                missing.
         """
         if self.cancel_all([job_id])[job_id].state in _IN_QUEUE:
             missing = self._ending_trouble.code == _MISSING and job_id in self._to_end
@@ -202,9 +203,9 @@ class BatchLauncher:
             raise LaunchError(f"{msg}: {self.trouble}" if self.trouble else msg)
 
     def cancel_all(self, ids: Sequence[str], away_s: float = _CANCEL_PATIENCE_S) -> Mapping[str, JobStatus]:
-        """End jobs, and return how each ended; those that have not after two minutes are queued or running still.
+        """End jobs and return how each ended; after two minutes, return those left as queued or running.
 
-        A scheduler that does not answer is given up after `away_s`.
+        A scheduler that does not answer is given up after `away_s` seconds.
         """
         begun_at = self._clock()
         repeat_at = self._clock() + _REPEAT_CANCEL_S
@@ -216,17 +217,17 @@ class BatchLauncher:
             patience_s = min(away_s, _CANCEL_PATIENCE_S) if self.trouble else _CANCEL_PATIENCE_S
             if not left or missing or now - begun_at >= patience_s:
                 return statuses
-            # The scheduler may have been away the first time.
+            # Ask again, since the scheduler may have been away the first time.
             self.end([job_id for job_id in left if now >= repeat_at or not self._known(job_id).cancelled])
             repeat_at = now + _REPEAT_CANCEL_S if now >= repeat_at else repeat_at
             self._query_at = min(self._query_at, now + 10 * _PAUSE_S)
             time.sleep(max(_PAUSE_S, _PAUSE_S_A_JOB * len(left)))
 
     def command(self, job: Job) -> list[str]:
-        """Return the whole command line of `job` on its node.
+        """Return the complete command line of `job` on its node.
 
         Raises:
-            LaunchError: there is none, or what starts ranks at this site cannot start them so.
+            LaunchError: The job has no command, or the site's MPI start command cannot start its ranks.
         """
         there = place_job(job, self.site)
         return self._command(there, shares=shares_nodes(there, self.site))
@@ -241,36 +242,36 @@ class BatchLauncher:
             raise LaunchError(str(error)) from error
 
     def script(self, job: Job, token: str = _PREVIEW_MARK) -> str:
-        """Return the job script of `job`; each submission has a token of its own."""
+        """Return the job script of `job`; each submission has its own `token`."""
         head = self._scheduler.head(self._request(job), self.site)
         folder = job.folder.absolute()
         command = [self.site.python, "-I", node.__file__, os.fspath(folder), token]
-        # The node does not know the modules that are loaded here, and could not unload them.
+        # Export the environment before software is loaded: the node cannot unload the modules that are loaded here.
         caller = job.software.changes.apply_to(os.environ) if job.software else os.environ
         brought = {} if self.site.modules else batch_job_variables(caller)
         software = job.software.script if job.software else ()
         return job_script(head, folder / QUEUE_LOG, brought, self.site, software, command)
 
     def preview(self, job: Job) -> str:
-        """Return what would be submitted, and what it runs, as lines for a person."""
+        """Return the files that `submit` would write and the commands that the job would run, as lines for a person."""
         lines = shell_lines(job, self.command, self._job_variables)
         return f"{''.join(self._files(job).values())}# runs: {' && '.join(lines)}"
 
     def notes(self, *, ranks: bool) -> tuple[str, ...]:
-        """Return what a user should know about how jobs are started here, which have `ranks` or not."""
+        """Return what a user should know about how this launcher starts jobs, with `ranks` or without."""
         said = [
             f"each run is a job of {self._scheduler.name} at {self.site.name}",
             *(notes(self.flavour, user_id=os.geteuid())[:1] if ranks else ()),
         ]
         if not self.site.exclusive:
             said.append(
-                "runs of less than a node may share it with other people's jobs, whose noise they then measure "
+                "runs on part of a node may share it with other users' jobs, which disturb the measurements "
                 "(exclusive = true in the site file asks for whole nodes)"
             )
         return tuple(said)
 
     def _files(self, job: Job, token: str = _PREVIEW_MARK) -> dict[str, str]:
-        """Return what a job is submitted with, by the files' names: the last is the one that is submitted."""
+        """Return the files that a job is submitted with, name -> text; the last is the one to submit."""
         files = {SCRIPT_FILE: self.script(job, token)}
         if self._scheduler.submit_file is not None:
             path = job.folder.absolute() / SCRIPT_FILE
@@ -281,7 +282,7 @@ class BatchLauncher:
         return make_request(replace(job, name=f"{self._prefix}-{job.name}") if self._prefix else job, self.site)
 
     def _full_command(self, job: Job, *, confined: bool = False) -> list[str]:
-        """Return what the node runs: as a job that shares it, or as one that is `confined` to cores of its own."""
+        """Return what the node runs for a job that shares it, or for one that is `confined` to cores of its own."""
         limits, python = (_GRACE_S, OUTPUT_LIMIT_BYTES), [self.site.python, "-I", "-S"]
         shares = not confined and shares_nodes(place_job(job, self.site), self.site)
         return prepare_command(job, partial(self._command, shares=shares), self._job_variables, limits, python)
@@ -304,7 +305,7 @@ class BatchLauncher:
         return self._jobs[job_id]
 
     def _read_end(self, job_id: str) -> JobStatus | None:
-        """Return what a job's own files say of its end, and take note of it if that is all there is to know."""
+        """Return what a job's own files say of its end; settle the job if that is all there is to know."""
         known = self._known(job_id)
         if known.ended is not None:
             return known.ended
@@ -333,14 +334,14 @@ class BatchLauncher:
                 self._note_report(job_id, states.get(self._known(job_id).number), now)
         self._query_trouble = complaint
         if complaint:
-            # A fast pace is for a scheduler that answers.
+            # Query less often while the scheduler does not answer.
             self._pause_s = min(2 * max(self._pause_s, 1.0), max(_LONGEST_PAUSE_S, self.site.poll_s))
         else:
             self._pause_s = self.site.poll_s
         self._query_at = now + self._pause_s
 
     def _query_states(self, numbers: Sequence[str]) -> tuple[Mapping[str, JobReport] | None, str]:
-        """Return what the scheduler tells of jobs, None if it does not; and what it complains of."""
+        """Return the scheduler's reports on jobs, None if it did not answer, and its complaint."""
         answer = self._commands(self._scheduler.status(numbers))
         states = self._scheduler.states(answer.stdout, answer.stderr, answer.code)
         simpler = self._scheduler.fallback(answer.complaint) if states is None else None
@@ -362,7 +363,7 @@ class BatchLauncher:
             known.gone_until = now
 
     def _decide_status(self, job_id: str, status: JobStatus | None) -> JobStatus:
-        """Return the status of a job whose files do not say all; `status` is what its own file says."""
+        """Return the status of a job whose files do not say everything; `status` is what its own file says."""
         known = self._known(job_id)
         folder, report = known.folder, known.report
         if known.gone_since is None:
@@ -370,7 +371,7 @@ class BatchLauncher:
             if known.started or report is None:
                 return JobStatus(JobState.RUNNING if known.started else JobState.QUEUED)
             return JobStatus(JobState.QUEUED, message=report.message, never_starts=report.never_starts)
-        # It may have ended after its files were looked at, and before the scheduler was asked.
+        # The job may have ended after its files were read and before the scheduler was queried.
         status = status or read_shared_status(folder)
         over = report is not None and report.state in {JobState.ENDED, JobState.LOST}
         if status is not None:
@@ -386,9 +387,9 @@ class BatchLauncher:
         return known.ended or JobStatus(JobState.RUNNING)
 
     def _follow_claiming_job(self, known: KnownJob) -> bool:
-        """Whether another job of the same submission has the folder: that one is followed from now on."""
+        """Whether another job of the same submission claimed the folder; if so, follow that one from now on."""
         owner = read_claim(known.folder)
-        # Servers have names of several forms.
+        # The same server may appear under several forms of its name.
         if owner is None or owner.partition(".")[0] == known.number.partition(".")[0]:
             return False
         known.number, known.report, known.gone_since, known.started = owner, None, None, True
@@ -403,15 +404,15 @@ class BatchLauncher:
             known.ended = status_of_forgotten(known.number, known.folder)
 
     def _has_waited(self, known: KnownJob) -> bool:
-        """Whether a status file that was written on another machine would be report here by now."""
+        """Whether a status file written on another machine would be visible here by now."""
         return known.gone_since is not None and self._clock() - known.gone_since >= self._patience_s
 
     def _is_forgotten(self, known: KnownJob) -> bool:
-        """Whether the scheduler has said twice, with that time between, that it knows nothing of a job."""
+        """Whether the scheduler has reported a job as unknown at least twice, `patience_s` apart."""
         return known.gone_since is not None and known.gone_until - known.gone_since >= self._patience_s
 
     def _delete_and_confirm(self, known: KnownJob) -> bool:
-        """Delete a job that is given up; tell whether the scheduler has said since then that it knows nothing of it."""
+        """Delete a job that is given up; return whether the scheduler has reported it as unknown since then."""
         if known.deleted_at is not None:
             return known.gone_until > known.deleted_at
         if self._is_accepted(self._commands(self._scheduler.cancel([known.number]))):
@@ -419,13 +420,13 @@ class BatchLauncher:
         return False
 
     def _is_accepted(self, answer: Answer) -> bool:
-        # There may be nothing to end.
+        # The job may have ended already.
         return answer.code == 0 or every_line_matches(self._scheduler.nothing_to_end, answer.stderr or answer.stdout)
 
 
 @dataclass(frozen=True)
 class SchedulerHostChoice:
-    """How jobs of a scheduler are told on which host to start, which `commands` reach."""
+    """Chooses the hosts of a scheduler's jobs, which it queries by `commands`."""
 
     scheduler: Scheduler
     site: Site
@@ -433,13 +434,14 @@ class SchedulerHostChoice:
 
     @property
     def is_free(self) -> bool:
-        """Whether a job can be told its host."""
+        """Whether a job can be given its host."""
         return self.scheduler.can_place(self.site)
 
     def find_other(self, cores: int, known: Collection[str]) -> Place | None:
-        """Return where a job of so many cores starts on a host that is not `known`; None: there is no such host.
+        """Return where a job of `cores` cores can start on a host outside `known`; None if no such host exists.
 
-        It is told which hosts to avoid, or the scheduler is asked for one that could start it.
+        If the scheduler takes hosts to avoid, the job gets those; otherwise it is asked for a host that could start the
+        job.
         """
         question = self.scheduler.hosts
         if question is None:
@@ -453,7 +455,7 @@ class SchedulerHostChoice:
 def _add_reasons(
     scheduler: Scheduler, ask: Callable[[list[str]], Answer], states: Mapping[str, JobReport] | None, mine: list[str]
 ) -> Mapping[str, JobReport] | None:
-    """Return the states of jobs with why those of `mine` wait that are queued, as far as the scheduler says it."""
+    """Return the reports, adding the scheduler's reasons why the queued jobs of `mine` wait."""
     question = scheduler.reasons
     if question is None or states is None:
         return states

@@ -1,4 +1,4 @@
-"""What autotune knows of a scheduler: text in, text out. Nothing here asks one."""
+"""A scheduler as text functions: text in, text out. Nothing here runs a command."""
 
 import os
 import re
@@ -15,18 +15,26 @@ from launchers.placement import place_job
 from launchers.site import Site
 
 QUEUE_LOG = ".autotune-queue.log"
-"""Where a job's shell writes, in the job's folder: why a job did not even start stands there."""
+"""The log of the job's shell, in the job's folder; it says why a job did not start its program."""
 
 SCHEDULER_LOG = ".autotune-scheduler.log"
-"""Where the scheduler itself writes, in the job's folder: what it says at the end, and why it started no shell."""
+"""The scheduler's own log, in the job's folder: its last messages, and why it did not start a shell."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a job asks of the scheduler: `tasks` processes of `cores_per_task` cores on `nodes` nodes.
+    """The resources that a job requests from the scheduler.
 
-    It may use `threads_per_core` hardware threads of each core. `memory_bytes` is for all processes together, None to
-    leave it to the site's default. Only a job of one node has a `place`.
+    Attributes:
+        name: The job's name in the queue.
+        nodes: The number of nodes.
+        tasks: The number of processes on all nodes together.
+        cores_per_task: The cores of each process.
+        gpus: The number of GPUs on all nodes together.
+        memory_bytes: The memory of all nodes together; None for the site's default.
+        walltime_s: The wall time in seconds, a multiple of 60.
+        place: The host to start on or the hosts to avoid; only for a job of one node.
+        threads_per_core: How many hardware threads of each core the job may use.
     """
 
     name: str
@@ -41,7 +49,7 @@ class Request:
 
     @property
     def cores(self) -> int:
-        """The cores of all nodes."""
+        """The number of cores on all nodes."""
         return self.tasks * self.cores_per_task
 
     @property
@@ -57,11 +65,15 @@ class Request:
 
 @dataclass(frozen=True)
 class JobReport:
-    """What a scheduler says of a job.
+    """A scheduler's report on a job.
 
-    `reason` and `exit_code` are those of an ended one, where it says them; a job that was taken away for another one,
-    or whose node failed, is `LOST`. `message` is in words: why it waits, or what became of it. A `suspended` one has
-    started and does not run, while its clock does. A `hopeless` one waits, and will never start as things are.
+    Attributes:
+        state: The job's state; `LOST` for a job that was preempted or whose node failed.
+        reason: Why it ended, if the scheduler says.
+        exit_code: Its exit code, if the scheduler says; negative for a signal.
+        message: Why it waits or how it ended, for a person.
+        suspended: It has started but does not run at present, although its wall time does.
+        never_starts: It is queued and will never start unless something changes.
     """
 
     state: JobState
@@ -73,10 +85,10 @@ class JobReport:
 
 
 class Refusal(Enum):
-    """A refused submission that is not simply made again later.
+    """Why a submission was refused that will not succeed if simply repeated later.
 
-    `NO_ROOM`: a limit on cores or memory leaves too little; smaller jobs may be taken. `TOO_LARGE`: it is more than any
-    job may have. `ALL_JOBS`: what all jobs of the site say is wrong, such as its queue or account.
+    `NO_ROOM`: a limit on cores or memory leaves too little; smaller jobs may be taken. `TOO_LARGE`: it exceeds what any
+    job may have. `ALL_JOBS`: a setting that all jobs of the site share is wrong, such as the queue or account.
     """
 
     NO_ROOM = auto()
@@ -85,7 +97,7 @@ class Refusal(Enum):
 
 
 def refusal_of(refusals: Mapping[Refusal, re.Pattern[str]], complaint: str) -> Refusal | None:
-    """Return the first kind of refusal whose pattern is in a complaint."""
+    """Return the first kind of refusal whose pattern occurs in a complaint."""
     return next((kind for kind, pattern in refusals.items() if pattern.search(complaint)), None)
 
 
@@ -98,14 +110,17 @@ def _cannot_place(_site: Site) -> bool:
 
 
 def every_line_matches(pattern: re.Pattern[str], complaint: str) -> bool:
-    """Whether every line of a complaint matches, and there is one: then nothing else is the matter."""
+    """Whether a complaint has lines and every one matches, so that it reports no other trouble."""
     lines = [line for line in complaint.splitlines() if line.strip()]
     return bool(lines) and all(pattern.search(line) for line in lines)
 
 
 @dataclass(frozen=True)
 class ReasonsQuery:
-    """How a scheduler is asked why jobs wait, by their numbers, and what its answer says of each, by the number."""
+    """How to ask a scheduler why jobs wait.
+
+    `command` takes their numbers; `read` returns the reasons by number.
+    """
 
     command: Callable[[Sequence[str]], list[str]]
     read: Callable[[str], Mapping[str, str]]
@@ -113,9 +128,9 @@ class ReasonsQuery:
 
 @dataclass(frozen=True)
 class EnergyQuery:
-    """How a scheduler is asked what ended jobs took, by their numbers, and what its answer says: joules by the number.
+    """How to ask a scheduler for the energy of ended jobs.
 
-    A job of which nothing was counted is not in it.
+    `command` takes their numbers; `read` returns joules by number, without jobs whose energy was not counted.
     """
 
     command: Callable[[Sequence[str]], list[str]]
@@ -124,7 +139,10 @@ class EnergyQuery:
 
 @dataclass(frozen=True)
 class HostsQuery:
-    """How a scheduler is asked which hosts could start a job now: of so many cores, in a site's queue."""
+    """How to ask a scheduler which hosts could start a job now.
+
+    `read` takes the answer, the site and the number of cores that the job needs.
+    """
 
     command: Sequence[str]
     read: Callable[[str, Site, int], Sequence[str]]
@@ -134,29 +152,32 @@ class HostsQuery:
 class Scheduler:
     """A scheduler as text functions.
 
-    `head` gives the lines at the top of a script, those for the scheduler first; `submit` the command that submits one
-    (it runs in the job's folder), `job_id` reads its answer. `status` is the command that asks for all of some jobs at
-    once, `states` reads its answer, whatever its exit code: jobs that it does not mention are gone from the queue.
-    `None` is no answer: the scheduler could not be reached. `cancel` ends jobs; a line of its complaints that matches
-    `nothing_to_end` is about a job that is over already. `can_wait` tells by the message of a refused submission
-    whether the same will be taken later: a limit of the queue, a scheduler that is busy or shut down. `refusal` goes
-    first, and tells of refusals that do not change, or not for a job of that size.
-
-    A job finds its number in the environment variable `number_variable`, and the commands need of their caller's
-    environment the `variables`.
-
-    With `reads_input` the submitting command reads the script from its standard input. `fallback` gives the scheduler to
-    go on with when this one complains so of `status`: some servers cannot be asked for all that others can. `reasons`
-    asks why jobs wait, where `states` does not tell; `energy` asks what they took, at sites whose accounting counts it.
-
-    Some schedulers take no script with directives in it but a file that describes the job and names its script, as
-    HTCondor does. `submit_file` is the text of that file, made from the same two values as `head` and from the script's
-    path; the file lies beside the script, and `submit` is given its path instead of the script's.
-
-    `can_place` says whether `head` heeds the place of a request at a site. Where a job can be told its host, but not which
-    hosts to avoid, `hosts` asks which there are. A job finds what the scheduler calls its first host in the environment
-    variable `host_variable`: as the first word there, or in the file that it names; without one it is the name that the
-    host has.
+    Attributes:
+        name: Its name in study files, site files and options.
+        head: The lines at the top of a job script, beginning with those for the scheduler.
+        submit: The command that submits a script by its path; it runs in the job's folder.
+        job_id: Reads the answer to `submit`; None if no job was submitted.
+        status: The command that queries several jobs at once.
+        states: Reads the answer to `status`: standard output, standard error and exit code. Jobs that it does not
+            mention are gone from the queue; None means that the scheduler could not be reached.
+        cancel: The command that ends jobs.
+        can_wait: Whether the message of a refused submission means that the same will be taken later: a limit of the
+            queue, or a scheduler that is busy or shut down.
+        nothing_to_end: Matches the lines in which `cancel` complains of jobs that have ended already.
+        number_variable: The environment variable in which a job finds its number.
+        variables: The variables of their caller that the commands need.
+        reads_input: Whether the submitting command reads the script from standard input.
+        fallback: The scheduler to use instead if this one answers `status` with the given complaint: some servers do
+            not support every query.
+        refusal: The kind of a refused submission that cannot succeed later as it is; checked before `can_wait`.
+        reasons: Asks why jobs wait, if `states` cannot tell.
+        energy: Asks for the energy of ended jobs, at sites whose accounting counts it.
+        submit_file: The text of a file that describes a job and is submitted in place of its script, as HTCondor wants.
+            Takes the same two values as `head`, and the path of the script; the file lies beside the script.
+        can_place: Whether `head` respects the place of a request at a site.
+        hosts: Asks for the hosts, if a job can be given a host but not a list of hosts to avoid.
+        host_variable: The variable in which a job finds the scheduler's name of its first host: as the first word of
+            its value, or of the file that it names. Without it, the host's own name is used.
     """
 
     name: str
@@ -186,29 +207,29 @@ class Scheduler:
         return {"number_variable": self.number_variable, "host_variable": self.host_variable}
 
 
-# Starting and ending take their time, and a busy file system more: a run must not be ended by its scheduler first.
+# Leave time for starting and ending the job on a busy file system: a run must not be ended by its scheduler first.
 _WALLTIME_MARGIN_S = 120.0
 _MINUTE_S = 60
-# qsub of PBS Pro takes 230 characters; a name is a word of a directive, and LSF reads brackets as an array.
+# qsub of PBS Pro takes 230 characters. A name is one word of a directive, and LSF reads brackets as an array.
 _NAME_LENGTH = 200
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
 def safe_name(name: str) -> str:
-    """Return a job's name as every scheduler takes it: it begins with a letter, and has no blanks or other signs."""
+    """Return a job name that every scheduler accepts: it begins with a letter and has no special characters."""
     plain = _NOT_IN_NAMES.sub("_", name)[:_NAME_LENGTH]
     return plain if plain[:1].isalpha() else f"job_{plain}"
 
 
 def make_request(job: Job, site: Site) -> Request:
-    """Return what a job needs of the scheduler at a site.
+    """Return what a job asks of the scheduler at a site.
 
-    A job gets its share of a node's memory; its wall time is its own limit with a margin, the site's without one.
+    The job gets its share of a node's memory. Its wall time is its own limit plus a margin, or else the site's.
     """
     job = place_job(job, site)
     ranks = job.ranks
     nodes = job.resources.nodes
-    # Ranks that share cores are a matter between them and the cores. Without ranks each node has a share of the job.
+    # Ranks may share cores, so there may be fewer tasks than ranks. Without ranks each node gets one task.
     tasks = max(nodes, min(ranks, job.resources.cores))
     cores_per_task = max(1, job.resources.cores // tasks)
     per_node = ceil(tasks * cores_per_task / nodes)
@@ -238,12 +259,12 @@ def job_script(  # noqa: PLR0913, PLR0917  the parts of a script
     software: Sequence[str],
     command: Sequence[str],
 ) -> str:
-    """Return a job script of these parts, in their order: of the `site` it has the modules and the setup.
+    """Return a job script made of these parts, in their order, with the modules and setup lines of the site.
 
-    What its shell prints goes to `log`, by its own doing: schedulers see patterns in a file's name. It is added to what
-    is there, so that a second job of the folder, which ends at once, takes nothing from the first. The variables that
-    are `brought` come before all that may change them. A module that cannot be loaded ends the job: what would be
-    measured without it is something else.
+    The shell appends its output to `log` by itself, since schedulers expand patterns in file names. Appending keeps the
+    output of the folder's first job if a second one starts and ends at once. The variables in `brought` are exported
+    before anything that may change them. A module that cannot be loaded ends the job, since a measurement without it
+    would be of something else.
     """
     lines = [
         "#!/bin/bash -l",

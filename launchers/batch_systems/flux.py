@@ -1,7 +1,7 @@
 """Flux: flux batch, flux jobs and flux cancel (manual pages of flux-core 0.60).
 
-Written from the manual and tested with a stand-in only; nobody has run it on a real Flux. Flux cannot be asked for
-memory, a quality of service or licences: a site that needs them says so in its directives.
+Written from the manual and tested with a stand-in only; it has not been run on a real Flux. Flux takes no requests for
+memory, quality of service or licences, so a site that needs them puts them into its directives.
 """
 
 import re
@@ -23,18 +23,18 @@ _ENDS: Mapping[str, JobReport] = {
     "CANCELED": JobReport(
         JobState.ENDED, EndReason.CANCELLED, message="was cancelled with flux cancel, not by autotune"
     ),
-    "TIMEOUT": JobReport(JobState.ENDED, EndReason.TIMED_OUT, message="the time limit of its job was over"),
+    "TIMEOUT": JobReport(JobState.ENDED, EndReason.TIMED_OUT, message="the time limit of its job was reached"),
     "node-failure": JobReport(JobState.LOST, message="a node of its job failed"),
     "lost-shell": JobReport(JobState.LOST, message="a node of its job failed"),
 }
-# flux jobs ends well, too, when the state of a job could not be asked for; it says so then, and leaves the job out.
+# flux jobs also exits with 0 if it could not query a job; it then prints an error and leaves the job out.
 _NO_ANSWER = re.compile(r"^(rpc: |flux-jobs: ERROR)", re.MULTILINE)
 _NOTHING_TO_END = re.compile(r"(unknown|invalid|no such) job|inactive", re.IGNORECASE)
 _LATER = re.compile(r"Unable to connect to Flux|Connection refused|temporarily|max(imum)? .*jobs", re.IGNORECASE)
 
 
 def head(request: Request, site: Site) -> list[str]:
-    """Return the lines for flux-batch(1). A slot is what the job needs of a node."""
+    """Return the lines for flux-batch(1). A slot is the job's share of a node."""
     options = [
         f"--job-name={request.name}",
         *_site_options(site),
@@ -68,7 +68,10 @@ def winner_head(request: WinnerRequest) -> list[str]:
 
 
 def _place(place: Place) -> list[str]:
-    """Return on which host, or not: flux-batch(1), --requires. What a site requires besides must hold as well."""
+    """Return the option for the host to use or avoid (flux-batch(1), --requires).
+
+    It must hold together with the requirements of the site's own directives.
+    """
     if place.host:
         return [f"--requires=host:{place.host}"]
     return [f"--requires=-host:{','.join(place.avoid)}"] if place.avoid else []
@@ -87,18 +90,18 @@ def submit(path: Path) -> list[str]:
 
 
 def job_id(answer: str) -> str | None:
-    """Read what flux batch printed: an id in the base 58 form, whose first letter may be outside of ASCII."""
+    """Parse the answer of flux batch: an id in base 58, whose first letter may be a non-ASCII "ƒ"."""
     match = re.search(r"^\s*[\u0192f]([1-9A-HJ-NP-Za-km-z]+)\s*$", answer, re.MULTILINE)
     return f"f{match[1]}" if match else None
 
 
 def status(ids: Sequence[str]) -> list[str]:
-    """Return the command that asks for jobs; where they are named, it shows those that have ended as well."""
+    """Return the command that queries jobs; named jobs are listed even after they have ended."""
     return ["flux", "jobs", "--no-header", f"--format={_FIELDS}", *ids]
 
 
 def states(answer: str, complaint: str, code: int) -> Mapping[str, JobReport] | None:
-    """Read what flux jobs printed."""
+    """Parse the answer of flux jobs."""
     if code != 0 or _NO_ANSWER.search(complaint):
         return None
     by_number = {}
@@ -128,12 +131,12 @@ def cancel(ids: Sequence[str]) -> list[str]:
 
 
 def can_wait(complaint: str) -> bool:
-    """Whether a refused submission will be taken later."""
+    """Whether a refused submission will be accepted later."""
     return _LATER.search(complaint) is not None
 
 
 def allocation(environment: Mapping[str, str], _read_text: ReadText) -> Allocation | None:
-    """Return the job of this process; its environment says nothing of its hosts (flux-environment(7))."""
+    """Return the job of this process; its environment does not list the hosts (flux-environment(7))."""
     number = environment.get("FLUX_JOB_ID")
     return Allocation("Flux", number) if number else None
 

@@ -1,7 +1,8 @@
-"""Grid Engine: qsub, qstat and qdel (manual pages of Son of Grid Engine 8.1.9, and what it answers).
+"""Grid Engine: qsub, qstat and qdel (manual pages of Son of Grid Engine 8.1.9, and its real answers).
 
-A job of several cores needs a parallel environment, whose name is the site's own: a directive `-pe NAME` without a
-number says it, and the number of slots is added. Without one it is `smp` on one node and `mpi` on several.
+A job of several cores needs a parallel environment, whose name each site chooses. The site's directive `-pe NAME`,
+without a number, names it, and autotune adds the number of slots. Without the directive it is `smp` on one node and
+`mpi` on several.
 """
 
 import re
@@ -26,15 +27,15 @@ from launchers.site import Site
 _PARALLEL_ENVIRONMENT = re.compile(r"-pe\s+(\S+)")
 _JOB = re.compile(r"<job_list\b.*?<JB_job_number>(\d+)</JB_job_number>.*?<state>(\w+)</state>", re.DOTALL)
 _FAULTY = JobReport(JobState.QUEUED, message="could not be started (Eqw; `qmod -cj NUMBER` clears it)")
-# What `qstat -j` says of a job, and of the next one: a name and a value; more of the value stands below it.
+# An entry of `qstat -j`: a name and a value, which may continue on indented lines.
 _DETAIL = re.compile(r"^(\w[^:\n]*?)(?: +\d+)?: *(.*(?:\n {4,}\S.*)*)", re.MULTILINE)
-# Of each place in a queue there is such a line; others say what that comes to.
+# `qstat -j` prints such a line for each queue instance; other lines summarize them.
 _PLACE = re.compile(r'queue instance "')
 _HELD = "Job is in hold state"
 _WHEN = re.compile(r"\d+/\d+/\d+ [\d:]+ \[\d+:\d+\]: ")
 _REASON_CHARACTERS = 200
 
-# Submissions that will be taken later: limits on the number of jobs, and a master that is away or overloaded.
+# Submissions that will be accepted later: limits on the number of jobs, and a master that is away or overloaded.
 _LATER = re.compile(
     r"only \d+ jobs? (is|are) allowed|commlib error|unable to (contact|send message to) qmaster|"
     r"got (select|send) error|timeout|try again",
@@ -65,16 +66,16 @@ def head(request: Request, site: Site) -> list[str]:
         f"-N {request.name}",
         *_parallel(slots, request.nodes, site),
         *([f"-l gpu={ceil(request.gpus / request.nodes)}"] if request.gpus else []),
-        # Memory is counted by slot.
+        # Grid Engine counts memory per slot.
         *([f"-l h_vmem={ceil(request.memory_mib / slots)}M"] if request.memory_mib is not None else []),
         f"-l h_rt={request.walltime}",
-        # In the job's own folder the job fails if a dollar sign or a line's end is in the folder's name.
+        # Not in the job's own folder: the job fails if the folder's name contains a dollar sign or a line break.
         *("-wd /", "-j y", "-o /dev/null"),
-        # Where a site's queues do not read the script's first line; they start this one as a login shell, too.
+        # Some sites' queues ignore the script's first line; they start this shell as a login shell, too.
         "-S /bin/bash",
-        # A run is made again by autotune, in an empty folder, not by Grid Engine in the one it was interrupted in.
+        # autotune repeats a run in an empty folder; Grid Engine would do so in the folder of the interrupted run.
         "-r n",
-        # SIGUSR2 before SIGKILL: the program may end in order, and its supervisor says how it ended.
+        # Send SIGUSR2 before SIGKILL, so that the program can end in order and its supervisor can record how.
         "-notify",
         *site_options(site),
         *_place(request.place),
@@ -83,7 +84,7 @@ def head(request: Request, site: Site) -> list[str]:
 
 
 def site_options(site: Site) -> list[str]:
-    """Return the options that are the same for every job at a site."""
+    """Return the options that all jobs at a site share."""
     return [
         *([f"-P {site.account}"] if site.account else []),
         *([f"-q {site.queue}"] if site.queue else []),
@@ -93,14 +94,14 @@ def site_options(site: Site) -> list[str]:
 
 
 def _place(place: Place) -> list[str]:
-    """Return on which host, or not: an expression, as in sge_types(1)."""
+    """Return the option for the host to use or avoid, an expression as in sge_types(1)."""
     if place.host:
         return [f"-l hostname={place.host}"]
     return [f"-l hostname=!({'|'.join(place.avoid)})"] if place.avoid else []
 
 
 def _slots(cores: int, nodes: int, site: Site | None) -> int:
-    """Return the slots that a job needs, each a core; several nodes can only be asked for by all of their cores."""
+    """Return the number of slots, each a core; several nodes can only be requested with all of their cores."""
     if site is None or not (site.exclusive or nodes > 1):
         return cores
     return max(cores, nodes * site.cores_per_node)
@@ -117,23 +118,23 @@ def _parallel(slots: int, nodes: int, site: Site | None) -> list[str]:
 
 
 def submit(path: Path) -> list[str]:
-    """Return the command that submits a script; by its name alone, whatever the name of its folder."""
+    """Return the command that submits a script. It names the file only, so that the folder's name does not matter."""
     return ["qsub", "-terse", path.name]
 
 
 def job_id(answer: str) -> str | None:
-    """Read what `qsub -terse` printed: a number."""
+    """Parse the answer of `qsub -terse`: a number."""
     match = re.search(r"^(\d+)\s*$", answer, re.MULTILINE)
     return match[1] if match else None
 
 
 def status(_ids: Sequence[str]) -> list[str]:
-    """Return the command that asks for all jobs of this user: qstat takes no list of jobs."""
+    """Return the command that queries all jobs of this user: qstat takes no list of jobs."""
     return ["qstat", "-xml"]
 
 
 def states(answer: str, _complaint: str, code: int) -> Mapping[str, JobReport] | None:
-    """Read what qstat printed. It says nothing of jobs that have ended."""
+    """Parse the answer of qstat, which does not list ended jobs."""
     return {number: _parse_job(letters) for number, letters in _JOB.findall(answer)} if code == 0 else None
 
 
@@ -143,9 +144,10 @@ def why_waiting(ids: Sequence[str]) -> list[str]:
 
 
 def reasons(answer: str) -> Mapping[str, str]:
-    """Read what `qstat -j` says: what kept a job from its start, else what the scheduler said last of it.
+    """Parse the answer of `qstat -j`: why a job could not be started, or else why it was not scheduled.
 
-    Of a job that is held nothing else matters; and a site may have all this turned off (`schedd_job_info`).
+    Reasons of a held job are left out, since only the hold matters. A site may switch all reasons off
+    (`schedd_job_info`).
     """
     said: dict[str, str] = {}
     number = ""
@@ -162,7 +164,7 @@ def reasons(answer: str) -> Mapping[str, str]:
 
 
 def _parse_job(letters: str) -> JobReport:
-    """Read the letters of a state: qstat(1), "Full Format"."""
+    """Parse the letters of a state: qstat(1), "Full Format"."""
     if "E" in letters:
         return _FAULTY
     if "w" in letters:
@@ -176,12 +178,15 @@ def cancel(ids: Sequence[str]) -> list[str]:
 
 
 def can_wait(complaint: str) -> bool:
-    """Whether a refused submission will be taken later."""
+    """Whether a refused submission will be accepted later."""
     return _LATER.search(complaint) is not None
 
 
 def allocation(environment: Mapping[str, str], read_text: ReadText) -> Allocation | None:
-    """Read what the environment of a job says, and the file of its hosts: `HOST SLOTS QUEUE PROCESSORS` a line."""
+    """Return the job of this process, from its environment and its file of hosts.
+
+    The file has lines `HOST SLOTS QUEUE PROCESSORS`.
+    """
     if not (environment.get("JOB_ID") and environment.get("SGE_ROOT")):
         return None
     try:
@@ -198,11 +203,11 @@ def allocation(environment: Mapping[str, str], read_text: ReadText) -> Allocatio
 
 
 def reserved_in(directive: str) -> Mapping[str, str]:
-    """Return the options of a directive that are the job's own, with the reasons."""
+    """Return the options of a directive that only the job may set, each with the reason."""
     words = directive.split()
     taken = {word: _RESERVED[word] for word in words if word in _RESERVED}
     if "-pe" in words and _PARALLEL_ENVIRONMENT.fullmatch(directive) is None:
-        taken["-pe"] = "the number of slots is the run's own; write -pe NAME alone"
+        taken["-pe"] = "each run sets the number of slots; write -pe NAME without it"
     resources = re.findall(r"(?:^|\s)-l\s+(\S+)", directive)
     if any(part.partition("=")[0] in {"h_rt", "s_rt"} for value in resources for part in value.split(",")):
         taken["-l h_rt"] = reserved.TIME
@@ -210,7 +215,7 @@ def reserved_in(directive: str) -> Mapping[str, str]:
 
 
 def cluster_limits(answer: str) -> tuple[str, ...]:
-    """Read `qconf -sconf`."""
+    """Parse the answer of `qconf -sconf`."""
     matches = [match for line in answer.splitlines() if (match := _LIMIT.match(line))]
     return tuple(f"cluster: {match[1]} {match[2]}" for match in matches if match[2] not in _NO_LIMIT)
 

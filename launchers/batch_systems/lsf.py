@@ -1,6 +1,6 @@
 """IBM Spectrum LSF: bsub, bjobs and bkill (manual pages of LSF 10.1).
 
-Written from the manual and tested with a stand-in only; nobody has run it on a real LSF.
+Written from the manual and tested with a stand-in only; it has not been run on a real LSF.
 """
 
 import re
@@ -19,12 +19,12 @@ _FIELDS = f"jobid stat exit_code exit_reason pend_reason delimiter='{_SEPARATOR}
 _NOTHING = "-"
 
 _WAITING = frozenset({"PEND", "PSUSP", "WAIT", "PROV"})
-# One that was suspended while it waited (PSUSP) has no clock yet.
+# A job suspended while it waited (PSUSP) has not started its wall time.
 _SUSPENDED = frozenset({"USUSP", "SSUSP"})
-# bjobs(1), "TERM_*"; of the others an ended job's exit code tells as much.
+# bjobs(1), "TERM_*"; for the other reasons the exit code of the ended job says as much.
 _ENDS: Mapping[str, JobReport] = {
-    "TERM_RUNLIMIT": JobReport(JobState.ENDED, EndReason.TIMED_OUT, message="the wall time of its job was over"),
-    "TERM_DEADLINE": JobReport(JobState.ENDED, EndReason.TIMED_OUT, message="the deadline of its job was over"),
+    "TERM_RUNLIMIT": JobReport(JobState.ENDED, EndReason.TIMED_OUT, message="the wall time of its job was reached"),
+    "TERM_DEADLINE": JobReport(JobState.ENDED, EndReason.TIMED_OUT, message="the deadline of its job was reached"),
     "TERM_MEMLIMIT": JobReport(
         JobState.ENDED, EndReason.EXITED, -9, "was killed by LSF for more memory than it asked for"
     ),
@@ -35,7 +35,7 @@ _ENDS: Mapping[str, JobReport] = {
     "TERM_ADMIN": JobReport(JobState.ENDED, EndReason.CANCELLED, message="was killed by an administrator"),
     "TERM_FORCE_ADMIN": JobReport(JobState.ENDED, EndReason.CANCELLED, message="was killed by an administrator"),
     "TERM_PREEMPT": JobReport(JobState.LOST, EndReason.PREEMPTED, message="was preempted by another job"),
-    "TERM_REMOVE_HUNG_JOB": JobReport(JobState.LOST, message="the host of its job did not answer any more"),
+    "TERM_REMOVE_HUNG_JOB": JobReport(JobState.LOST, message="the host of its job stopped answering"),
     "TERM_UNKNOWN": JobReport(JobState.LOST, message="LSF does not know how its job ended"),
 }
 
@@ -66,9 +66,9 @@ def head(request: Request, site: Site) -> list[str]:
         *([f'-gpu "num={ceil(request.gpus / request.nodes)}"'] if request.gpus else []),
         f"-W {request.walltime.rpartition(':')[0]}",
         *(["-x"] if site.exclusive else []),
-        # A run is made again by autotune, in an empty folder, not by LSF in the one it was interrupted in.
+        # autotune repeats a run in an empty folder; LSF would do so in the folder of the interrupted run.
         "-rn",
-        # What was set in the shell that tunes must not change what is measured.
+        # Variables of the shell that runs autotune must not change the measurement.
         "-env none",
         f"-oo {SCHEDULER_LOG}",
         *site.directives,
@@ -78,7 +78,7 @@ def head(request: Request, site: Site) -> list[str]:
 
 
 def _place(place: Place) -> list[str]:
-    """Return on which host, or not: bsub(1), -m and -R. Several `select` sections must all hold."""
+    """Return the option for the host to use or avoid: bsub(1), -m and -R. Several `select` sections must all hold."""
     if place.host:
         return [f'-m "{place.host}"']
     others = " && ".join(f"hname!='{host}'" for host in place.avoid)
@@ -113,26 +113,26 @@ def winner_head(request: WinnerRequest) -> list[str]:
 
 
 def submit(_path: Path) -> list[str]:
-    """Return the command that submits a script, which it reads from its standard input.
+    """Return the command that submits a script, which bsub reads from standard input.
 
-    With a script's name instead, bsub would run it as a command, and not everywhere read its `#BSUB` lines.
+    Given the script's name instead, bsub would run it as a command, and not in all versions read its `#BSUB` lines.
     """
     return ["bsub"]
 
 
 def job_id(answer: str) -> str | None:
-    """Read what bsub printed: `Job <ID> is submitted to queue <QUEUE>.`"""
+    """Parse the answer of bsub: `Job <ID> is submitted to queue <QUEUE>.`"""
     match = re.search(r"Job <(\d+)> is submitted", answer)
     return match[1] if match else None
 
 
 def status(ids: Sequence[str]) -> list[str]:
-    """Return the command that asks for jobs, those included that ended within the last hour."""
+    """Return the command that queries jobs, including those that ended within the last hour."""
     return ["bjobs", "-a", "-noheader", "-o", _FIELDS, *ids]
 
 
 def states(answer: str, complaint: str, code: int) -> Mapping[str, JobReport] | None:
-    """Read what bjobs printed. It fails when one of several jobs is forgotten, and shows the others."""
+    """Parse the answer of bjobs, which fails if it has forgotten one of the jobs but lists the others."""
     if code != 0 and not every_line_matches(_UNKNOWN_JOB, complaint):
         return None
     by_number = {}
@@ -150,7 +150,7 @@ def _parse_job(state: str, exit_code: str, reason: str, waits_for: str) -> JobRe
     if state == "DONE":
         return JobReport(JobState.ENDED, EndReason.EXITED, 0)
     if state == "ZOMBI":
-        return JobReport(JobState.LOST, message="the host of its job did not answer any more")
+        return JobReport(JobState.LOST, message="the host of its job stopped answering")
     if state != "EXIT":
         return JobReport(JobState.RUNNING, suspended=state in _SUSPENDED)
     known = _ENDS.get(reason.partition(":")[0])
@@ -163,12 +163,12 @@ def cancel(ids: Sequence[str]) -> list[str]:
 
 
 def can_wait(complaint: str) -> bool:
-    """Whether a refused submission will be taken later."""
+    """Whether a refused submission will be accepted later."""
     return _LATER.search(complaint) is not None
 
 
 def allocation(environment: Mapping[str, str], _read_text: ReadText) -> Allocation | None:
-    """Read what the environment of a job says of its hosts."""
+    """Return the job of this process, with the hosts that its environment lists."""
     if not environment.get("LSB_JOBID"):
         return None
     words = environment.get("LSB_MCPU_HOSTS", "").split()

@@ -37,35 +37,35 @@ from launchers.site import Site
 
 _MIB_PER_GIB = 1024
 
-# qstat(1B), "job_state"; one that is not known here is one that a job passes through.
+# qstat(1B), "job_state". States that are not listed here are transitions of a running job.
 _WAITING = {"Q": "", "W": "waits for its time", "T": "is moved between queues", "H": "is held"}
 # pbs_job_attributes(7B), "Hold_Types".
 _HOLDERS = {"u": "the user (qrls lets it go)", "o": "an operator", "s": "the system", "p": "a bad password"}
 _NEVER = "Can Never Run"  # src/scheduler/constant.h of OpenPBS
 _SUSPENDED = frozenset({"S", "U"})
 _FINISHED = frozenset({"F", "X", "C"})
-# Codes that PBS itself gives a job: JOB_EXEC_* in job.h of OpenPBS.
+# Exit codes that PBS itself gives a job: JOB_EXEC_* in job.h of OpenPBS.
 _OVER_WALLTIME = -29
 _OVER_MEMORY = frozenset({-26, -27})
 _NODE_LOST = -20
-# A code above this is a signal; TERM and KILL are what qdel sends, and so may others.
+# A code above this is a signal. qdel sends TERM and KILL, but others may, too.
 _SIGNALS = 256
 _QDEL_SIGNALS = frozenset({_SIGNALS + 15, _SIGNALS + 9})
 _DELETED = "91"  # substate: ended before its time, by qdel or by the server
-# The scheduler deletes a job as a person does, under its own name.
+# The scheduler deletes a job as a person does, but with its own name in the comment.
 _DELETED_BY = re.compile(r"terminated by ([^\s@]+@\S+)")
 _BY_THE_SCHEDULER = "terminated by Scheduler@"
 
-# What qstat says of jobs that it has nothing to show for; everything else it complains of is trouble of its own.
+# qstat's complaints about jobs that it cannot show; any other complaint is trouble of qstat itself.
 _UNKNOWN_JOB = re.compile(r"Unknown Job Id|Job has finished", re.IGNORECASE)
 _NOTHING_TO_END = re.compile(r"Unknown Job Id|Job has finished|Request invalid for state of job", re.IGNORECASE)
 _NO_HISTORY = "not configured to maintain job history"
-# Submissions that will be taken later: limits on the number of jobs, maintenance, and a server that is away or
-# overloaded (pbs_messages.c and cnt2server.c of OpenPBS; what stands there of other limits is in `_REFUSALS`).
+# Submissions that will be accepted later: limits on the number of jobs, maintenance, and a server that is away or
+# overloaded (pbs_messages.c and cnt2server.c of OpenPBS; the messages about other limits are in `_REFUSALS`).
 _LATER = re.compile(
     r"would exceed|Maximum number of jobs|"
     r"Queue is not enabled|Server shutting down|"
-    # Of a host with many connections at a time, and of a server that gives one up.
+    # From a host with many connections at a time, and from a server that drops one.
     r"Invalid credential|Premature end of message|"
     r"cannot connect to server|Connection refused|connection table full|No free connections|Too many open connections|"
     r"Communication failure|Resource temporarily unavailable|timed out|try again|(?<!not )busy",
@@ -93,20 +93,20 @@ _RESERVED_RESOURCES: Mapping[str, str] = {
     **dict.fromkeys(("select", "nodes", "ncpus"), reserved.SIZE),
 }
 
-# pbs_node_attributes(7B), "state": one that jobs use will be free again; others are down, offline, or resting.
+# pbs_node_attributes(7B), "state": nodes that jobs use will become free; others are down, offline or asleep.
 _SERVING = frozenset({"free", "job-busy", "job-exclusive", "<various>"})
 _LIMIT = re.compile(r"^ {4}((?:max_|resources_max|resources_default|enabled|started)[\w.]*) = (.*)$")
 
 
 def head(request: Request, site: Site) -> list[str]:
-    """Return the lines for qsub(1B): in chunks (`-l select`), or in the older form that Gadi wants."""
+    """Return the lines for qsub(1B): in chunks (`-l select`), or in the older form of totals that Gadi wants."""
     options = [
         f"-N {request.name}",
         *(_chunks(request, site) if site.by_chunks else _totals(request, site)),
         f"-l walltime={request.walltime}",
-        # A run is made again by autotune, in an empty folder, not by PBS in the one it was interrupted in.
+        # autotune repeats a run in an empty folder; PBS would do so in the folder of the interrupted run.
         "-r n",
-        # Relative, so that no sign of the folder's name is taken for the end of a host's.
+        # A relative path, because PBS takes a colon in the folder's name for the end of a host name.
         "-j oe",
         f"-o {SCHEDULER_LOG}",
         *site_options(site),
@@ -115,7 +115,7 @@ def head(request: Request, site: Site) -> list[str]:
 
 
 def site_options(site: Site) -> list[str]:
-    """Return the options that are the same for every job at a site."""
+    """Return the options that all jobs at a site share."""
     counted = [licence for licence in site.licences if "=" in licence]
     named = [licence for licence in site.licences if "=" not in licence]
     return [
@@ -130,13 +130,13 @@ def site_options(site: Site) -> list[str]:
 
 
 def whole_node_options(nodes: int, site: Site) -> list[str]:
-    """Return the options for whole nodes of a site that knows totals only."""
+    """Return the options for whole nodes at a site that takes only totals."""
     memory = [] if site.memory_bytes is None else [f"-l mem={_memory(nodes * site.memory_bytes // 2**20)}"]
     return [f"-l ncpus={nodes * site.cores_per_node}", *memory]
 
 
 def _totals(request: Request, site: Site) -> list[str]:
-    """Return what the job needs in all. Several nodes can only be asked for by all of their cores."""
+    """Return the options for the job's totals. Several nodes can only be requested with all of their cores."""
     whole = site.exclusive or request.nodes > 1
     return [
         f"-l ncpus={request.nodes * site.cores_per_node if whole else request.cores}",
@@ -146,7 +146,7 @@ def _totals(request: Request, site: Site) -> list[str]:
 
 
 def _chunks(request: Request, site: Site) -> list[str]:
-    """Return what the job needs of each node; nodes may differ by a rank, or by a GPU."""
+    """Return the options for the job's share of each node; nodes may differ by one rank or one GPU."""
     memory_mib = None if request.memory_mib is None else -(-request.memory_mib // request.nodes)
     nodes = zip(_shares(request.tasks, request.nodes), _shares(request.gpus, request.nodes), strict=True)
     chunks = []
@@ -164,12 +164,12 @@ def _chunks(request: Request, site: Site) -> list[str]:
 
 
 def _host_words(place: Place) -> list[str]:
-    """Return what a chunk says of its host, whose name is there without its domain."""
+    """Return the words of a chunk that name its host, which PBS knows without its domain."""
     return [f"host={place.host.partition('.')[0]}"] if place.host else []
 
 
 def _shares(number: int, nodes: int) -> list[int]:
-    """Share things out among nodes, the first ones getting one more."""
+    """Divide `number` things among nodes; the first ones get one more."""
     each, more = divmod(number, nodes)
     return [each + (node < more) for node in range(nodes)]
 
@@ -179,33 +179,33 @@ def _memory(mib: int) -> str:
 
 
 def submit(path: Path) -> list[str]:
-    """Return the command that submits a script; by its name alone, whatever the name of its folder."""
+    """Return the command that submits a script. It names the file only, so that the folder's name does not matter."""
     return ["qsub", path.name]
 
 
 def job_id(answer: str) -> str | None:
-    """Read what qsub printed: `NUMBER.SERVER`. Sites let it print more, before or after."""
+    """Parse the answer of qsub: `NUMBER.SERVER`, with other lines that sites may print before or after."""
     match = re.search(r"^(\d+(?:\.[\w.-]+)?)\s*$", answer, re.MULTILINE)
     return match[1] if match else None
 
 
 def status(ids: Sequence[str]) -> list[str]:
-    """Return the command that asks for jobs, those included that have ended.
+    """Return the command that queries jobs, including ended ones.
 
-    As text: as JSON, OpenPBS's newest qstat shows only the first of several jobs (its issue 2672).
+    It asks for text, since OpenPBS's newest qstat shows only the first of several jobs as JSON (its issue 2672).
     """
     return ["qstat", "-x", "-f", *ids]
 
 
 def status_without_history(ids: Sequence[str]) -> list[str]:
-    """Return the command that asks a server which forgets the jobs that have ended, and refuses `-x`."""
+    """Return the command that queries a server without a history, which refuses `-x`."""
     return ["qstat", "-f", *ids]
 
 
 def states(answer: str, complaint: str, code: int) -> Mapping[str, JobReport] | None:
-    """Read what qstat printed. Its code is that of its last complaint, and others may be shown nevertheless.
+    """Parse the answer of qstat, whose exit code is that of its last complaint although it may list other jobs.
 
-    A server without a history is no trouble to qstat, which then shows nothing of any job, and ends with 0.
+    On a server without a history, qstat lists no job at all and exits with 0.
     """
     if _NO_HISTORY in complaint or (code != 0 and not every_line_matches(_UNKNOWN_JOB, complaint)):
         return None
@@ -216,7 +216,8 @@ def _jobs(answer: str) -> Iterator[tuple[str, dict[str, str]]]:
     for part in re.split(r"^Job Id: *", answer, flags=re.MULTILINE)[1:]:
         number, _, lines = part.partition("\n")
         attributes: dict[str, str] = {}
-        # A long value goes on after a tabulator. The first of a name is the job's own: variables may hold any lines.
+        # A long value continues on lines that begin with a tab. The first value of a name is the job's own, since a
+        # variable's value may contain any lines.
         for name, value in re.findall(r"^ {4}([\w.]+) = (.*(?:\n\t.*)*)", lines, re.MULTILINE):
             attributes.setdefault(name, value.replace("\n\t", ""))
         yield number.strip(), attributes
@@ -243,11 +244,11 @@ def _parse_ended_job(attributes: Mapping[str, str], comment: str) -> JobReport:
     if _BY_THE_SCHEDULER in comment:
         return JobReport(JobState.LOST, EndReason.PREEMPTED, message="was preempted: PBS deleted it for another job")
     if code == _OVER_WALLTIME or "exceeded resource walltime" in comment:
-        return JobReport(JobState.ENDED, EndReason.TIMED_OUT, message="the wall time of its job was over")
+        return JobReport(JobState.ENDED, EndReason.TIMED_OUT, message="the wall time of its job was reached")
     if code in _OVER_MEMORY:
         return JobReport(JobState.ENDED, EndReason.EXITED, -9, "was killed by PBS for more memory than it asked for")
     if code is not None and code < 0:
-        what = "its node failed, or PBS lost sight of it" if code == _NODE_LOST else "PBS could not run it"
+        what = "its node failed, or PBS lost contact with it" if code == _NODE_LOST else "PBS could not run it"
         return JobReport(JobState.LOST, message=f"{what} (Exit_status {code}): {comment or 'no comment'}")
     substate = attributes.get("substate")
     if code is None or substate == _DELETED or (substate is None and code in _QDEL_SIGNALS):
@@ -262,7 +263,10 @@ def _number(text: str) -> int | None:
 
 
 def able_hosts(answer: str, site: Site, cores: int) -> list[str]:
-    """Read which hosts can start a job of so many cores in a site's queue: those that are free come first."""
+    """Parse the answer of `pbsnodes -a`: hosts with `cores` cores that serve the site's queue, free ones first.
+
+    pbsnodes(8B) sums up the vnodes of a host. PBS can start a job on a given host but cannot be told which to avoid.
+    """
     able: dict[str, list[tuple[bool, str]]] = defaultdict(list)
     for part in re.split(r"\n\s*\n", answer.strip()):
         values = dict(re.findall(r"^\s+([\w.]+) = (.*?)\s*$", part, re.MULTILINE))
@@ -270,7 +274,7 @@ def able_hosts(answer: str, site: Site, cores: int) -> list[str]:
         fits = (count_of(values.get("resources_available.ncpus", "")) or 0) >= cores
         if host is not None and fits and set(state.split(",")) <= _SERVING:
             able[values.get("queue", "")].append((state != "free", host))
-    # A queue that has hosts of its own gets no others, and no other queue gets them.
+    # A queue with hosts of its own uses only those, and no other queue uses them.
     return [host for _, host in sorted(able.get(site.queue, able[""]))]
 
 
@@ -280,17 +284,17 @@ def cancel(ids: Sequence[str]) -> list[str]:
 
 
 def can_wait(complaint: str) -> bool:
-    """Whether a refused submission will be taken later."""
+    """Whether a refused submission will be accepted later."""
     return _LATER.search(complaint) is not None
 
 
 def fallback(complaint: str) -> Scheduler | None:
-    """Return how a server is asked that keeps no history; how a job ended, its own status file tells there."""
+    """Return how to query a server without a history, where a job's own status file tells how it ended."""
     return PBS_WITHOUT_HISTORY if _NO_HISTORY in complaint else None
 
 
 def reserved_in(directive: str) -> Mapping[str, str]:
-    """Return the options of a directive that are the job's own, with the reasons."""
+    """Return the options of a directive that only the job may set, each with the reason."""
     taken = {}
     for option, value in re.findall(r"(?:^|\s)(-[A-Za-z])\s*(\S*)", directive):
         if option in _RESERVED:
@@ -302,7 +306,7 @@ def reserved_in(directive: str) -> Mapping[str, str]:
 
 
 def allocation(environment: Mapping[str, str], read_text: ReadText) -> Allocation | None:
-    """Read what the environment of a job, and its file of nodes, say of its hosts."""
+    """Return the job of this process, with the hosts in its node file and the counts in its environment."""
     if not environment.get("PBS_JOBID"):
         return None
     try:
@@ -311,7 +315,7 @@ def allocation(environment: Mapping[str, str], read_text: ReadText) -> Allocatio
         lines = Counter()
     total = trailing_number(environment.get("PBS_NCPUS", environment.get("NCPUS", "")))
     hosts = tuple(lines)
-    # A node file has a line for each MPI process that was asked for: with one a host it says nothing of cores.
+    # A node file has a line per MPI process; with one process per host it says nothing about cores.
     each = total if environment.get("PBS_NCPUS") is None else total // max(1, len(hosts))
     cores = tuple(max(count, each) for count in lines.values())
     gpus = trailing_number(environment.get("PBS_NGPUS", "")) // max(1, len(hosts))
@@ -319,9 +323,9 @@ def allocation(environment: Mapping[str, str], read_text: ReadText) -> Allocatio
 
 
 def end_of_job(said: str, now: float) -> float | None:
-    """Read from `qstat -f` when a job ends: its start and its walltime, or what it has used so far by PBS's count.
+    """Parse from `qstat -f` when a job ends, in seconds since 1970: its start plus its wall time.
 
-    The count lags behind by minutes, so that the start is better where it is told.
+    Without a start, use the time left by PBS's own count, which lags behind by minutes.
     """
     values = dict(re.findall(r"^\s*([\w.]+) = (.*?)\s*$", said.replace("\n\t", ""), re.MULTILINE))
     walltime_s = hours_s(values.get("Resource_List.walltime", ""))
@@ -335,7 +339,7 @@ def end_of_job(said: str, now: float) -> float | None:
 
 
 def queue_limits(answer: str) -> tuple[str, ...]:
-    """Read `qstat -Q -f`."""
+    """Parse the answer of `qstat -Q -f`."""
     said = []
     for part in re.split(r"^Queue: *", answer, flags=re.MULTILINE)[1:]:
         name, *lines = part.splitlines()
@@ -357,10 +361,10 @@ def winner_head(request: WinnerRequest) -> list[str]:
 
 
 def pilot_head(request: PilotRequest) -> list[str]:
-    """Return the lines at the top of a pilot.
+    """Return the lines at the top of a pilot's job script.
 
     Raises:
-        ValueError: nothing says how many cores a node has.
+        ValueError: The number of cores of a node is not known.
     """
     selected = any(re.search(r"-l\s*(select|nodes|ncpus)\b", directive) for directive in request.directives)
     cores = request.cores_per_node
@@ -425,11 +429,11 @@ PBS = BatchSystem(
         pilot_head,
         pilot_directives,
         "qsub",
-        # The first host of the file is the one that the script runs on.
+        # The script runs on the first host of the file.
         others="awk 'NR == 1 { first = $0 } $0 != first && !seen[$0]++' \"$PBS_NODEFILE\"",
         start=[
             "    if command -v pbs_tmrsh >/dev/null; then",
-            # It starts its words as they are; ssh joins them for a shell.
+            # pbs_tmrsh passes its arguments on unchanged; ssh joins them for a shell.
             f'        pbs_tmrsh "$host" {_NODE} </dev/null &',
             "    else",
             f'        ssh -o BatchMode=yes "$host" "$(printf \'%q \' {_NODE})" </dev/null &',

@@ -1,8 +1,8 @@
-"""The batch systems by their names: the one list that files, options and the service derive theirs from.
+"""The batch systems by name: the one list from which files, options and the service take theirs.
 
-Another distribution adds one by an entry point of the group `autotune.batch_systems`: its name is that of the batch
-system, its value a `BatchSystem`. Looking for entry points takes time, so that it is done only where a name is none of
-those that ship, or where all are wanted.
+Another distribution adds a batch system by an entry point of the group `autotune.batch_systems`, with the name of the
+batch system and a `BatchSystem` as value. Finding entry points takes time, so it is done only for a name that does not
+ship with autotune, or when all are wanted.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 GROUP = "autotune.batch_systems"
 
 BATCH_SYSTEMS: Mapping[str, BatchSystem] = {system.name: system for system in (SLURM, PBS, GRID_ENGINE, LSF, FLUX)}
-"""Those that ship with autotune."""
+"""The batch systems that ship with autotune."""
 
 EXPERIMENTAL = [system.name for system in BATCH_SYSTEMS.values() if system.experimental]
 
@@ -34,11 +34,11 @@ def names() -> list[str]:
 
 
 def find_batch_system(name: str) -> BatchSystem:
-    """Return the batch system of a name.
+    """Return the batch system called `name`.
 
     Raises:
-        KeyError: there is none.
-        EntryPointError: it comes from another distribution, and cannot be loaded.
+        KeyError: No batch system has this name.
+        EntryPointError: It comes from another distribution and cannot be loaded.
     """
     return BATCH_SYSTEMS[name] if name in BATCH_SYSTEMS else _load(_others()[name])
 
@@ -47,14 +47,14 @@ def all_batch_systems() -> list[BatchSystem]:
     """Return all batch systems.
 
     Raises:
-        EntryPointError: one from another distribution cannot be loaded, or has the name of one that ships.
+        EntryPointError: One from another distribution cannot be loaded, or has the name of one that ships.
     """
     return [*BATCH_SYSTEMS.values(), *map(_load, _others().values())]
 
 
 @cache
 def _others() -> Mapping[str, "EntryPoint"]:
-    """Return the entry points of other distributions; nothing is imported yet."""
+    """Return the entry points of other distributions, without importing them."""
     return find_entry_points(GROUP, taken=BATCH_SYSTEMS)
 
 

@@ -1,4 +1,4 @@
-"""Slurm, 20.11 to 25.05: sbatch, squeue and scancel, and what a job finds in its environment."""
+"""Slurm, 20.11 to 25.05: sbatch, squeue and scancel, and the environment of a job."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -30,8 +30,8 @@ _FIELDS = _SEPARATOR.join(("%i", "%T", "%r"))
 
 _RUNNING = JobReport(JobState.RUNNING)
 _SUSPENDED = JobReport(JobState.RUNNING, suspended=True)
-# squeue(1), "JOB STATE CODES"; a state that is not known here is one that a job passes through. Before 22.05 squeue
-# does not mention jobs in some of them.
+# squeue(1), "JOB STATE CODES". States that are not listed here are transitions of a running job. Before 22.05 squeue
+# does not list jobs in some of them.
 _STATES: Mapping[str, JobReport] = {
     "PENDING": JobReport(JobState.QUEUED),
     "SUSPENDED": _SUSPENDED,
@@ -47,21 +47,21 @@ _STATES: Mapping[str, JobReport] = {
     "FAILED": JobReport(JobState.ENDED, EndReason.EXITED),
     "CANCELLED": JobReport(JobState.ENDED, EndReason.CANCELLED, message="was cancelled with scancel, not by autotune"),
     "REVOKED": JobReport(JobState.ENDED, EndReason.CANCELLED, message="was revoked by the scheduler"),
-    "TIMEOUT": JobReport(JobState.ENDED, EndReason.TIMED_OUT, message="the wall time of its job was over"),
-    "DEADLINE": JobReport(JobState.ENDED, EndReason.TIMED_OUT, message="the deadline of its job was over"),
+    "TIMEOUT": JobReport(JobState.ENDED, EndReason.TIMED_OUT, message="the wall time of its job was reached"),
+    "DEADLINE": JobReport(JobState.ENDED, EndReason.TIMED_OUT, message="the deadline of its job was reached"),
     "OUT_OF_MEMORY": JobReport(JobState.ENDED, EndReason.EXITED, -9, "was killed for lack of memory by the scheduler"),
     "PREEMPTED": JobReport(JobState.LOST, EndReason.PREEMPTED, message="was preempted by another job"),
     "NODE_FAIL": JobReport(JobState.LOST, message="a node of its job failed"),
     "BOOT_FAIL": JobReport(JobState.LOST, message="a node of its job did not boot"),
 }
 
-# Submissions that will be taken later: limits on the number of jobs, and a controller that is away or overloaded.
+# Submissions that will be accepted later: limits on the number of jobs, and a controller that is away or overloaded.
 _LATER = re.compile(
     r"MaxSubmitJob|GrpSubmitJob|job limit reached|MaxJobCount|"
     r"Slurm temporarily unable to accept job|Unable to create job record, try again|Requested nodes are busy|"
     r"Unable to contact slurm controller|Socket timed out|"
     r"Connection refused|Zero Bytes were transmitted|Resource temporarily unavailable|"
-    # Maintenance, and a limit on how often one may ask.
+    # Maintenance, and a limit on the rate of requests.
     r"Required partition not available|System submissions disabled|Partition in DOWN state|Rate limit exceeded|"
     r"in standby mode|Process is shutting down",
     re.IGNORECASE,
@@ -75,7 +75,7 @@ _REFUSALS = {
         r"More processors requested than permitted|Requested node configuration is not available|"
         r"Node count specification invalid|CPU count specification invalid|Task count specification invalid|"
         r"Memory required by task is not available|Requested time limit is invalid|"
-        # Of a host that is asked for by name.
+        # About a host that was requested by name.
         r"Invalid node name specified|Requested nodes not in this partition",
         re.IGNORECASE,
     ),
@@ -100,15 +100,15 @@ _RESERVED: Mapping[str, str] = {
     **dict.fromkeys(("--wait", "-W"), reserved.WAIT),
     "--requeue": reserved.RERUN,
 }
-# A site's own line, beside which sbatch(1) takes no --threads-per-core.
+# Site directives about hardware threads, with which sbatch(1) takes no --threads-per-core.
 _OF_THREADS = re.compile(r"(?:^|\s)(?:--hint|--threads-per-core|--ntasks-per-core|--extra-node-info|-B)")
 _EXCLUDED = re.compile(r"(?:^|\s)(?:--exclude[=\s]\s*|-x\s*)([^\s\"']+)")
-# Slurm takes a long option by its first letters; shorter ones than that nobody writes.
+# Slurm accepts abbreviated long options; shorter abbreviations than this are not used in practice.
 _SHORTEST = len("--err")
 
 # squeue(1), "JOB REASON CODES", and src/common/job_state_reason.c of Slurm.
 _IN_WORDS = {
-    "Priority": "jobs of a higher priority are before it",
+    "Priority": "jobs of a higher priority are ahead of it",
     "Resources": "not enough of what it asks for is free",
     "Dependency": "another job has to end first",
     "DependencyNeverSatisfied": "the job that it depends on has failed: it will never start",
@@ -124,7 +124,7 @@ _IN_WORDS = {
     "PartitionTimeLimit": "it asks for more time than a job of its partition may have",
     "ReqNodeNotAvail": "nodes that it needs are down, or reserved",
     "NodeDown": "a node that it needs is down",
-    "BadConstraints": "no nodes are as it asks for",
+    "BadConstraints": "no node meets its constraints",
     "InvalidAccount": "its account is not valid",
     "InvalidQOS": "its quality of service is not valid",
     "AccountNotAllowed": "its partition does not take its account",
@@ -133,19 +133,20 @@ _IN_WORDS = {
     "PartitionConfig": "it asks for more than its partition may give",
     "ReservationDeleted": "its reservation is gone",
     "ReservationInvalid": "its reservation is not valid",
-    "Constraints": "no nodes that are up are as it asks for",
-    "SchedDefer": "it has to wait for the scheduler's next turn",
-    "DeadLine": "it cannot end before its deadline any more",
+    "Constraints": "no node that is up meets its constraints",
+    "SchedDefer": "it waits for the scheduler's next cycle",
+    "DeadLine": "it can no longer end before its deadline",
     "BurstBufferResources": "not enough of the burst buffer is free",
-    "BurstBufferStageIn": "its files are brought into the burst buffer",
-    "FedJobLock": "another cluster of the federation decides on it",
-    "Prolog": "its nodes are made ready",
-    "Cleaning": "an earlier start of it is cleaned up",
+    "BurstBufferStageIn": "its files are being copied into the burst buffer",
+    "FedJobLock": "another cluster of the federation is deciding on it",
+    "Prolog": "its nodes are being prepared",
+    "Cleaning": "an earlier start of it is being cleaned up",
 }
-# Of jobs that Slurm, or an administrator, put back into the queue (src/slurmctld/job_mgr.c); some write `_` for blanks.
+# Reasons of jobs that Slurm or an administrator put back into the queue (src/slurmctld/job_mgr.c); some have `_` for
+# blanks.
 _PUT_BACK = {
     "launch failed requeued held": "is held: its node could not start it",
-    "launch failure limit exceeded requeued held": "is held: nodes could not start it too often",
+    "launch failure limit exceeded requeued held": "is held: nodes failed to start it too often",
     "user env retrieval failed requeued held": "is held: its login shell on the node failed or took too long",
     "job requeued in held state": "is held: it was put back into the queue",
     "job requeued in special exit state": "is held: it was put back into the queue",
@@ -162,10 +163,10 @@ _NO_GRES = frozenset({"", "(null)"})
 
 
 def head(request: Request, site: Site) -> list[str]:
-    """Return the lines for sbatch(1), and one that lets the job's own `srun` pass the environment on.
+    """Return the lines for sbatch(1), and one that makes `srun` in the job pass the environment on.
 
-    `--export=NONE` is meant for the job; it holds for every `srun` in it as well (sbatch(1), SLURM_EXPORT_ENV), also
-    for that with which Open MPI starts its daemons on other nodes, which then find nothing.
+    `--export=NONE` is meant for the job, but also holds for every `srun` in it (sbatch(1), SLURM_EXPORT_ENV), including
+    the one by which Open MPI starts its daemons on other nodes; these would then lack PATH and libraries.
     """
     options = [
         f"--job-name={request.name}",
@@ -177,12 +178,12 @@ def head(request: Request, site: Site) -> list[str]:
         *([f"--mem={-(-request.memory_mib // request.nodes)}M"] if request.memory_mib is not None else []),
         f"--time={request.walltime}",
         *(["--exclusive"] if site.exclusive else []),
-        # With a file of the job's folder the job fails if a % or a backslash is in the folder's name.
+        # Not a file in the job's folder: the job fails if the folder's name contains a % or a backslash.
         "--output=/dev/null",
-        # A run is made again by autotune, in an empty folder, not by Slurm in the one it was interrupted in.
+        # autotune repeats a run in an empty folder; Slurm would do so in the folder of the interrupted run.
         "--no-requeue",
-        # What was set in the shell that tunes must not change what is measured. Slurm asks the login shell on the node
-        # for the rest; since 25.05 a job whose shell does not answer is put back into the queue and held.
+        # Variables of the shell that runs autotune must not change the measurement. Slurm takes the rest from the login
+        # shell on the node; since 25.05, a job whose login shell does not answer is requeued and held.
         "--export=NONE",
         *site_options(site),
         *_place(request.place, site),
@@ -191,7 +192,10 @@ def head(request: Request, site: Site) -> list[str]:
 
 
 def _place(place: Place, site: Site) -> list[str]:
-    """Return on which host, or not: sbatch(1), --nodelist and --exclude. The last --exclude holds, so it has all."""
+    """Return the option for the host to use or avoid: sbatch(1), --nodelist and --exclude.
+
+    Only the last --exclude counts, so it repeats the hosts that the site excludes.
+    """
     if place.host:
         return [f"--nodelist={place.host}"]
     own = [match[1] for line in site.directives for match in _EXCLUDED.finditer(line)]
@@ -199,16 +203,19 @@ def _place(place: Place, site: Site) -> list[str]:
 
 
 def _threads(per_core: int, site: Site | None) -> list[str]:
-    """Return how many hardware threads of each core a job may use, unless the site's own lines speak of that.
+    """Return the option for the hardware threads per core, unless the site's directives set it.
 
-    Where a core has two, Slurm counts both as CPUs: eight tasks of one CPU would be on four cores.
+    Slurm counts every hardware thread as a CPU: with two per core, eight tasks of one CPU would share four cores.
     """
     said = site is not None and any(map(_OF_THREADS.search, site.directives))
     return [] if said else [f"--threads-per-core={per_core}"]
 
 
 def _gpus(gpus: int, nodes: int, site: Site | None) -> list[str]:
-    """Return how GPUs are asked for: as a site's generic resource, or those of each node where there are several."""
+    """Return the option that requests GPUs.
+
+    This is the site's generic resource if it has one; otherwise a total for one node, or a number per node for several.
+    """
     if not gpus:
         return []
     each = -(-gpus // nodes)
@@ -218,7 +225,7 @@ def _gpus(gpus: int, nodes: int, site: Site | None) -> list[str]:
 
 
 def site_options(site: Site) -> list[str]:
-    """Return the options that are the same for every job at a site."""
+    """Return the options that all jobs at a site share."""
     return [
         *([f"--account={site.account}"] if site.account else []),
         *([f"--partition={site.queue}"] if site.queue else []),
@@ -234,20 +241,20 @@ def submit(path: Path) -> list[str]:
 
 
 def job_id(answer: str) -> str | None:
-    """Read what `sbatch --parsable` printed: `ID`, or `ID;CLUSTER`."""
+    """Parse the answer of `sbatch --parsable`: `ID` or `ID;CLUSTER`."""
     match = re.search(r"^(\d+)(;\S+)?\s*$", answer, re.MULTILINE)
     return match[1] if match else None
 
 
 def status(ids: Sequence[str]) -> list[str]:
-    """Return the command that asks for jobs, those included that ended within the last minutes."""
+    """Return the command that queries jobs, including those that ended within the last minutes."""
     return ["squeue", "--noheader", "--states=all", f"--format={_FIELDS}", f"--jobs={','.join(ids)}"]
 
 
 def states(answer: str, complaint: str, code: int) -> Mapping[str, JobReport] | None:
-    """Read what squeue printed.
+    """Parse the answer of squeue.
 
-    It fails when it is asked for one job that it has forgotten, and not when that is one of several.
+    squeue fails if the only job asked for is forgotten, but not if it is one of several.
     """
     if code != 0 and not every_line_matches(_UNKNOWN_JOB, complaint):
         return None
@@ -268,7 +275,10 @@ def _parse_job(state: str, reason: str) -> JobReport:
 
 
 def _reason_in_words(reason: str) -> str:
-    """Return a reason in words, with Slurm's own word for it; empty if there is none, as it is if it is not known."""
+    """Return a reason in words, followed by Slurm's own word; empty if there is no reason.
+
+    A reason that is not known here is returned unchanged.
+    """
     if (why := _PUT_BACK.get(reason.replace("_", " "))) is not None:
         return f"{why}; {_LET_GO} ({reason})"
     name, _, more = reason.partition(",")
@@ -288,12 +298,12 @@ def cancel(ids: Sequence[str]) -> list[str]:
 
 
 def can_wait(complaint: str) -> bool:
-    """Whether a refused submission will be taken later."""
+    """Whether a refused submission will be accepted later."""
     return _LATER.search(complaint) is not None
 
 
 def reserved_in(directive: str) -> Mapping[str, str]:
-    """Return the options of a directive that are the job's own, with the reasons."""
+    """Return the options of a directive that only the job may set, each with the reason."""
     taken = {}
     for word in directive.split():
         option = word.partition("=")[0] if word.startswith("--") else word[:2]
@@ -304,10 +314,10 @@ def reserved_in(directive: str) -> Mapping[str, str]:
 
 
 def allocation(environment: Mapping[str, str], _read_text: ReadText) -> Allocation | None:
-    """Read what the environment of a job says of its hosts and its end."""
+    """Return the job of this process, with the hosts and the end that its environment gives."""
     if not environment.get("SLURM_JOB_ID"):
         return None
-    # What cannot be read is not known: a study can do without it.
+    # A list that cannot be parsed counts as unknown; a study works without it.
     try:
         hosts = expand_hosts(environment.get("SLURM_JOB_NODELIST", environment.get("SLURM_NODELIST", "")))
     except ValueError:
@@ -328,7 +338,7 @@ def allocation(environment: Mapping[str, str], _read_text: ReadText) -> Allocati
 
 
 def end_of_job(said: str, _now: float) -> float | None:
-    """Read what `squeue -o %e` says: a local time, or `N/A`."""
+    """Parse from `squeue -o %e` when a job ends, in seconds since 1970: a local time, or `N/A`."""
     try:
         return datetime.fromisoformat(said.strip()).astimezone().timestamp()
     except ValueError:
@@ -336,7 +346,7 @@ def end_of_job(said: str, _now: float) -> float | None:
 
 
 def partition_limits(answer: str) -> tuple[str, ...]:
-    """Read `scontrol --oneliner show partition`: of several the one that jobs get by default."""
+    """Parse the answer of `scontrol --oneliner show partition`; of several partitions, only the default one."""
     tables = [dict(re.findall(r"(\w+)=(\S*)", line)) for line in answer.splitlines() if "PartitionName=" in line]
     chosen = [table for table in tables if table.get("Default") == "YES"] if len(tables) > 1 else tables
     return tuple(
@@ -347,9 +357,10 @@ def partition_limits(answer: str) -> tuple[str, ...]:
 
 
 def unlike_nodes(answer: str) -> tuple[str, ...]:
-    """Read `sinfo --exact --format=%P|%D|%c|%m|%G` (partition, nodes, cores, memory, GRES): partitions of unlike nodes.
+    """Describe partitions whose nodes differ, from `sinfo --exact --format=%P|%D|%c|%m|%G`.
 
-    Of several partitions the one that jobs get by default, if there is one.
+    The columns are partition, nodes, cores, memory and GRES. If one of the partitions is the default, only that one is
+    described.
     """
     kinds: dict[str, list[str]] = {}
     for line in answer.splitlines():
@@ -363,17 +374,17 @@ def unlike_nodes(answer: str) -> tuple[str, ...]:
 
 
 def federation_refusal(answer: str) -> tuple[str, ...]:
-    """Read `scontrol show federation`, which prints nothing where there is none."""
+    """Say that federations are not supported, from `scontrol show federation`; empty without a federation."""
     match = re.search(r"^Federation:\s*(\S+)", answer, re.MULTILINE)
     if match is None:
         return ()
-    why = "are not supported, since a job may move to a cluster where nobody follows it"
+    why = "are not supported, since a job may move to a cluster that autotune does not query"
     return (f"federation {match[1]}: federations {why}; run studies where SLURM_CLUSTERS names one cluster",)
 
 
 _FEDERATION = LimitsQuery(lambda _queue: ["scontrol", "show", "federation"], federation_refusal)
 
-# Without --exact a partition of unlike nodes is one line, with the least of them and a plus.
+# Without --exact, sinfo merges unlike nodes into one line with the minimum and a plus sign.
 NODE_KINDS = LimitsQuery(
     lambda queue: [
         *("sinfo", "--noheader", "--exact", "--format=%P|%D|%c|%m|%G"),
@@ -384,7 +395,7 @@ NODE_KINDS = LimitsQuery(
 
 
 def obstacle(environment: Mapping[str, str], ask: Callable[[list[str]], str]) -> str:
-    """Say why jobs cannot be followed here: they might go to several clusters; empty if they cannot."""
+    """Say why jobs cannot be followed here, because they might go to several clusters; empty if they can."""
     named = environment.get(_CLUSTERS, "").strip()
     if "," in named or named == "all":
         return (
@@ -395,7 +406,7 @@ def obstacle(environment: Mapping[str, str], ask: Callable[[list[str]], str]) ->
 
 
 def cautions(site: Site) -> list[LimitsQuery]:
-    """Return what is to be asked before a study: nothing where the site's lines choose among the nodes already."""
+    """Return the queries to make before a study: none if the site's directives already choose among the nodes."""
     return [] if any(_CHOOSES.search(directive) for directive in site.directives) else [NODE_KINDS]
 
 
@@ -408,7 +419,7 @@ def winner_head(request: WinnerRequest) -> list[str]:
         f"--cpus-per-task={max(1, request.cores * request.threads_per_core // request.ranks)}",
         *_threads(request.threads_per_core, request.site),
         *_gpus(request.gpus, request.nodes, request.site),
-        # This is of each node.
+        # --mem is per node.
         *([f"--mem={request.memory_per_node_mib}M"] if request.memory_per_node_mib is not None else []),
         f"--time={request.walltime}",
         *(["--exclusive"] if request.exclusive else []),
@@ -424,7 +435,7 @@ def pilot_head(request: PilotRequest) -> list[str]:
         f"--nodes={request.nodes}",
         "--ntasks-per-node=1",
         "--exclusive",
-        # A node that fails costs the trials on it, not the job.
+        # If a node fails, the pilot loses the trials on that node, not the whole job.
         *(["--no-kill"] if request.nodes > 1 else []),
         f"--time={request.walltime}",
         f"--output={request.name}-%j.log",
@@ -433,7 +444,7 @@ def pilot_head(request: PilotRequest) -> list[str]:
     return [f"#SBATCH {option}" for option in options]
 
 
-# Before 22.05 steps that overlap share cores only: the first to have the job's memory would keep all others waiting.
+# Before 22.05 overlapping steps share only cores: the first step would hold the job's memory and block all others.
 _STEP = "srun --overlap --mem=0 --nodes=1 --ntasks=1 --cpu-bind=none --no-kill"
 
 SLURM = BatchSystem(
@@ -477,7 +488,7 @@ SLURM = BatchSystem(
         others='scontrol show hostnames "$SLURM_JOB_NODELIST" | grep -vxF -- "$SLURMD_NODENAME"',
         start=[f'    {_STEP} --nodelist="$host" \\', '        bash -l "$script" ray-node "$meeting" &'],
         after=lambda number: [f"--dependency=afterany:{number}"],
-        # Ranks are started beside the steps that the nodes of the cluster are.
+        # Ranks start beside the steps that run the nodes of the Ray cluster.
         exports=["export SLURM_OVERLAP=1"],
     ),
 )

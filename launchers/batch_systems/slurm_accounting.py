@@ -1,10 +1,10 @@
-"""What Slurm's accounting says of ended jobs: sacct(1).
+"""The energy of ended jobs in Slurm's accounting: sacct(1).
 
-`ConsumedEnergyRaw` is what the nodes of a step took, in joules, whoever else was on them: it needs AcctGatherEnergyType
-in slurm.conf, and is empty or 0 without. Each step counts its nodes for itself: the batch script the first one,
-`extern` all, and an `srun` those of its ranks (that by which `mpirun` starts its daemons: all but the first). So the
-greatest of the steps on all nodes is that of the job; the sum of steps, which is that of the job's own row, counts
-nodes twice. `extern` ends after the batch script.
+`ConsumedEnergyRaw` is the energy in joules of the nodes of a step, including all other load on them. It needs
+AcctGatherEnergyType in slurm.conf, and is empty or 0 otherwise. Each step counts its own nodes: the batch script the
+first node, `extern` all nodes, and an `srun` those of its ranks (the one by which `mpirun` starts its daemons: all but
+the first). The energy of a job is therefore that of its largest step among those on all nodes. The job's own row, the
+sum of its steps, counts nodes twice. `extern` ends after the batch script.
 """
 
 import re
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from launchers.batch_systems.base import EnergyQuery
 
-# 64 bits less the values that stand for "not known" (NO_VAL64, INFINITE64).
+# Larger numbers stand for "not known" (NO_VAL64, INFINITE64).
 _MOST = 2**63
 _ROW = re.compile(r"(\d+)(?:\.(\S+?))?\|([^|]*)\|(\d+)\|([^|]*)")
 _JOULES = re.compile(r"\d{1,20}")
@@ -24,7 +24,7 @@ _COLUMNS = "JobIDRaw,ConsumedEnergyRaw,NNodes,State"
 
 @dataclass
 class _Booked:
-    """What is booked of a job: its nodes, and of each step the nodes and joules, if they were counted."""
+    """The accounting of a job: its nodes, and for each step the nodes and the joules, if they were counted."""
 
     nodes: int = 0
     goes_on: bool = False
@@ -32,12 +32,12 @@ class _Booked:
 
 
 def command(numbers: Sequence[str]) -> list[str]:
-    """Return the command that asks for jobs."""
+    """Return the command that queries jobs."""
     return ["sacct", "--noheader", "--parsable2", f"--format={_COLUMNS}", f"--jobs={','.join(numbers)}"]
 
 
 def joules(answer: str) -> Mapping[str, float]:
-    """Read what sacct printed; a job of which not all nodes were counted, or not to the end yet, is not in it."""
+    """Parse the answer of sacct, leaving out jobs whose nodes were not all counted or not yet to the end."""
     jobs: dict[str, _Booked] = {}
     for match in filter(None, map(_ROW.fullmatch, answer.splitlines())):
         number, step, counted, nodes, state = match.groups()
@@ -56,7 +56,7 @@ def _joules(counted: str) -> float | None:
 
 
 def _of_all_nodes(job: _Booked) -> float | None:
-    """Return what the steps on all nodes of a job counted; None before all of it is booked, or where none did."""
+    """Return the energy that the steps on all nodes counted; None if it is not recorded, or not yet in full."""
     if job.goes_on or _SCRIPT not in job.steps:
         return None
     counted = [joules for nodes, joules in job.steps.values() if nodes >= job.nodes and joules is not None]

@@ -1,17 +1,17 @@
-"""Slurm's lists of hosts and of counts (sbatch(1), "OUTPUT ENVIRONMENT VARIABLES")."""
+"""Parse Slurm's lists of hosts and of counts (sbatch(1), "OUTPUT ENVIRONMENT VARIABLES")."""
 
 import re
 from itertools import product
 from math import prod
 
-_MOST = 100_000  # hosts of an allocation; a list of a few characters can stand for more than any memory holds
+_MOST = 100_000  # hosts of an allocation; a few characters can stand for more hosts than fit into memory
 
 
 def expand_hosts(text: str) -> list[str]:
     """Return the hosts of a Slurm host list: `gadi-cpu-[0001-0003,0007],x1` are five.
 
     Raises:
-        ValueError: it is none, or of more hosts than any cluster has.
+        ValueError: The text is not a host list, or stands for more hosts than any cluster has.
     """
     hosts: list[str] = []
     for part in _split(text):
@@ -26,10 +26,10 @@ def expand_hosts(text: str) -> list[str]:
 
 
 def expand_counts(text: str) -> list[int]:
-    """Return what `48(x3),24` stands for: 48, 48, 48, 24.
+    """Return the counts of a list: `48(x3),24` is 48, 48, 48, 24.
 
     Raises:
-        ValueError: it is none, or of more hosts than any cluster has.
+        ValueError: The text is not a list of counts, or stands for more hosts than any cluster has.
     """
     counts: list[int] = []
     for part in filter(None, text.split(",")):
@@ -44,7 +44,7 @@ def expand_counts(text: str) -> list[int]:
 
 
 def _split(text: str) -> list[str]:
-    """Split at the commas that are outside of brackets."""
+    """Split at the commas outside brackets."""
     return [part for part in (match[0].strip() for match in re.finditer(r"(?:\[[^\]]*\]|[^,])+", text)) if part]
 
 

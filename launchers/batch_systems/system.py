@@ -11,15 +11,20 @@ from launchers.batch_systems.numbers import hours_text
 from launchers.site import Site
 
 ReadText = Callable[[str], str]
-"""Returns the text of a file by its path, or raises OSError."""
+"""Returns the text of the file at a path, or raises OSError."""
 
 
 @dataclass(frozen=True)
 class Allocation:
-    """Hosts that a batch system lent: `cores` are those of each host, as it counts them (0: it does not say).
+    """The hosts that a batch system allocated to this process's job.
 
-    `system` is the batch system's label. `gpus` are those of a host; `ends_at` is in seconds since 1970, None if the
-    environment does not say.
+    Attributes:
+        system: The label of the batch system.
+        id: The job's number.
+        hosts: The names of the hosts.
+        cores: The cores of each host, as the batch system counts them; 0 if it does not say.
+        gpus: The GPUs of a host.
+        ends_at: When the job ends, in seconds since 1970; None if the environment does not say.
     """
 
     system: str
@@ -32,10 +37,10 @@ class Allocation:
 
 @dataclass(frozen=True)
 class EndQuery:
-    """How a batch system is asked when a job ends.
+    """How to ask a batch system when a job ends.
 
-    `command` asks for the job of a number; `read` reads the answer, given the time now, both in seconds since 1970. It
-    returns None where the answer does not say.
+    `command` takes the job's number. `read` takes the answer and the time now, and returns the end, or None if the
+    answer does not say; times are in seconds since 1970.
     """
 
     command: Callable[[str], list[str]]
@@ -44,9 +49,9 @@ class EndQuery:
 
 @dataclass(frozen=True)
 class LimitsQuery:
-    """How a batch system is asked for its limits.
+    """How to ask a batch system for its limits.
 
-    `command` asks for those of a queue, or of that which jobs get by default (empty); `read` makes words of the answer.
+    `command` takes a queue, empty for the default one; `read` returns the limits in words.
     """
 
     command: Callable[[str], list[str]]
@@ -55,9 +60,9 @@ class LimitsQuery:
 
 @dataclass(frozen=True)
 class WinnerRequest:
-    """What the job script of a study's winner asks for.
+    """The resources that the job script of a study's winner requests.
 
-    `memory_per_node_mib` is what each node is to have, None where nobody knows what the winner uses.
+    `memory_per_node_mib` is None if the winner's memory is not known.
     """
 
     name: str
@@ -77,12 +82,12 @@ class WinnerRequest:
 
     @property
     def exclusive(self) -> bool:
-        """Whether nobody else may be on its nodes, as it was with the measured runs."""
+        """Whether the job shares its nodes with no other job, as the measured runs did."""
         return self.site is not None and self.site.exclusive
 
     @property
     def as_run(self) -> Request:
-        """The same as what a run asks for: ranks for which there are no cores share those that there are."""
+        """The same as the request of a run; ranks beyond the cores share cores."""
         tasks = max(self.nodes, min(self.ranks, self.cores))
         memory_mib = self.memory_per_node_mib
         return Request(
@@ -99,9 +104,10 @@ class WinnerRequest:
 
 @dataclass(frozen=True)
 class WinnerForm:
-    """How the winner's job script looks: the lines at its top, and the folder of submission as a word of shell.
+    """How the winner's job script looks.
 
-    `submit` is the command that a person submits it with.
+    `head` returns the lines at its top; `folder` is a shell word for the folder of submission; `submit` is the command
+    by which a person submits the script.
     """
 
     head: Callable[[WinnerRequest], list[str]]
@@ -111,9 +117,9 @@ class WinnerForm:
 
 @dataclass(frozen=True)
 class PilotRequest:
-    """What a pilot asks for: whole nodes for `walltime` (`HH:MM:00`), and the user's own `directives`.
+    """The resources of a pilot: whole nodes for `walltime` (`HH:MM:00`), with the user's own `directives`.
 
-    `cores_per_node` is None where nobody says it.
+    `cores_per_node` is None if it is not known.
     """
 
     name: str
@@ -125,13 +131,16 @@ class PilotRequest:
 
 @dataclass(frozen=True)
 class PilotForm:
-    """How a pilot job is written: one job that runs a whole study on several nodes.
+    """How a pilot's job script is written; a pilot is one job that runs a whole study on several nodes.
 
-    `head` gives the lines at the top of the script and raises ValueError where something is missing. `directives` are
-    those of a site, for so many nodes. `submit` is the command that takes the script's path. `others` is a command of
-    shell that prints the hosts but the one of the script; `start` are lines that run
-    `bash -l "$script" ray-node "$meeting"` on `$host`, in the background. `exports` come before all that. `after` gives
-    the options with which a job is submitted that starts when the job of a number has ended, however it did.
+    Attributes:
+        head: The lines at the top of the script. Raises ValueError if something is missing.
+        directives: The directives of a site for a number of nodes.
+        submit: The command that takes the script's path.
+        others: A shell command that prints the hosts except the script's own.
+        start: Shell lines that run `bash -l "$script" ray-node "$meeting"` on `$host` in the background.
+        after: The options that make a job start when the job of a number has ended, however it ended.
+        exports: Shell lines that come before everything else.
     """
 
     head: Callable[[PilotRequest], list[str]]
@@ -143,7 +152,7 @@ class PilotForm:
     exports: Sequence[str] = ()
 
 
-_OF_PBS = dict.fromkeys(("account_name", "group", "chunk"), "only PBS has this; use directives for what is like it")
+_OF_PBS = dict.fromkeys(("account_name", "group", "chunk"), "only PBS has this; use directives for a similar setting")
 
 
 def _no_allocation(_environment: Mapping[str, str], _read_text: ReadText) -> Allocation | None:
@@ -164,17 +173,23 @@ def _nothing_reserved(_directive: str) -> Mapping[str, str]:
 
 @dataclass(frozen=True)
 class BatchSystem:
-    """A batch system. Its name, that of its scheduler, is what study files, site files and options call it.
+    """A batch system.
 
-    `label` is its name for a person. `marker_commands` are commands of which one is there where jobs can be submitted, and which
-    no other batch system has; `session_variable` is set in every process of a job.
-    `allocation` reads from the environment of a job what the job has, and returns None outside of one; `end` asks when
-    it ends, and `limits` what a queue gives to jobs. `cautions` of a site are what its user should hear before a study
-    (asked as limits are), and `obstacle` says by the environment, and by what a command answers, why no study can run;
-    empty if it can. `reserved` returns the options in a line for the scheduler that a
-    site may not have, each with the reason; `unsupported_settings` are the settings of a site that it does not know, each with what
-    to write instead. Without `winner` there are no job scripts for the winner, without `pilot` no pilot jobs. What
-    nobody has run on the real thing is `experimental`.
+    Attributes:
+        label: Its name for a person; `name` is what study files, site files and options call it.
+        scheduler: How to submit, query and end jobs.
+        marker_commands: Commands that no other batch system has. One of them exists on hosts that can submit jobs.
+        session_variable: Set in every process of a job.
+        allocation: Returns what a job has, from its environment; None outside a job.
+        end: Asks when a job ends.
+        limits: Asks what a queue gives to jobs.
+        cautions: For a site, queries whose answers its user should see before a study.
+        obstacle: Says why no study can run here, from the environment and the answers of commands; empty if one can.
+        reserved: Returns the options of a directive that a site must not set, each with the reason.
+        unsupported_settings: Settings of a site that it does not have, each with what to write instead.
+        winner: Writes job scripts for the winner; None if that is not supported.
+        pilot: Writes pilot jobs; None if that is not supported.
+        experimental: It has never been run on a real installation.
     """
 
     label: str

@@ -1,5 +1,5 @@
-"""Meters: what a run used of its cards, and the energy of its node, as far as the machine tells it.
+"""Meters: what a run used of its cards, and the energy of its node, as far as the machine reports it.
 
-Imported by the supervisor of a job, which is started by path: these modules use the standard library only, and name one
-another relatively.
+The supervisor of a job imports these modules and is started by path, so they use the standard library only and relative
+imports.
 """

@@ -1,7 +1,7 @@
-"""AMD's cards, by what the kernel's driver shows of them.
+"""Read AMD's cards from the kernel's driver.
 
 Source: Linux, Documentation/gpu/amdgpu (`gpu_busy_percent`, `mem_info_vram_used`, `unique_id`), and its hwmon files:
-`power1_average` or `power1_input` in microwatts, `energy1_input` in microjoules where the driver has it.
+`power1_average` or `power1_input` in microwatts, and on some cards `energy1_input` in microjoules.
 """
 
 import re
@@ -20,7 +20,7 @@ _CARD = re.compile(r"card(\d{1,4})")
 
 
 def amd_cards(sys: str = SYS) -> list[tuple[str, CardReader]]:
-    """Return AMD's cards in the order of the kernel's numbers: UUID (empty for one without), and what reads it."""
+    """Return the UUID (empty if it has none) and the reader of each card, in the order of the kernel's numbers."""
     top = f"{sys}/class/drm"
     numbers = sorted(int(match[1]) for name in list_names(top) if (match := _CARD.fullmatch(name)))
     folders = [f"{top}/card{number}/device" for number in numbers]
@@ -28,10 +28,10 @@ def amd_cards(sys: str = SYS) -> list[tuple[str, CardReader]]:
 
 
 def amd_readers(visible: str | None, wanted: int, sys: str = SYS) -> Sequence[CardReader]:
-    """Return what reads the cards that a job sees, by its ROCR_VISIBLE_DEVICES: see `visible_cards.visible_readers`.
+    """Return the readers of the cards that a job sees by its ROCR_VISIBLE_DEVICES (`visible_cards.visible_readers`).
 
     Raises:
-        OSError: there is none, or which cards the job sees is not known.
+        OSError: There are no cards, or it is not known which the job sees.
     """
     return visible_readers(amd_cards(sys), (VISIBLE, visible), wanted)
 

@@ -1,4 +1,4 @@
-"""Which meters this machine has, and why others are not there: for people."""
+"""Which meters this machine has, and why others are missing, for people."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,7 +14,14 @@ _OF_PROCESSORS = (CPU_ENERGY, CPU_POWER)
 
 @dataclass(frozen=True)
 class MeterFinding:
-    """A meter: what it is called, the figures that it would tell, what there is of it, and why nothing is, if so."""
+    """A meter that was looked for on this machine.
+
+    Attributes:
+        name: Its name.
+        tells: The figures that it measures.
+        found: The counters or cards that were found; empty if it is missing.
+        why: Why it is missing.
+    """
 
     name: str
     tells: tuple[str, ...]
@@ -22,14 +29,14 @@ class MeterFinding:
     why: str = ""
 
     def __str__(self) -> str:
-        """Return it for reading."""
+        """Return the finding as a line of text."""
         return f"{self.name}: {self.found or f'none ({self.why})'}"
 
 
 def find_meters(
     sys: str = SYS, library: str = LIBRARY, proc: str = PROC, *, cards: bool = True
 ) -> tuple[MeterFinding, ...]:
-    """Look for all meters that are known of; of `cards`, too: NVIDIA's library is loaded for that."""
+    """Look for all known meters; with `cards` also for those of cards, which loads NVIDIA's library."""
     return (
         _rapl("energy of processors (powercap, perf)", _OF_PROCESSORS, sys, proc),
         _rapl("energy of memory (powercap, perf)", (MEMORY_ENERGY,), sys, proc),
@@ -38,27 +45,27 @@ def find_meters(
 
 
 def why_absent(names: Iterable[str], gpus: int, meters: tuple[MeterFinding, ...]) -> str:
-    """Say why figures that are asked for cannot be had on this machine; empty if nothing speaks against it.
+    """Say why figures cannot be measured on this machine; empty if nothing is known against it.
 
-    The whole energy of a run on `gpus` is that of processors and of cards.
+    The whole energy of a run on `gpus` GPUs is that of processors and cards.
     """
     whole = (CPU_ENERGY, *([GPU_ENERGY] if gpus else []))
     for name in names:
         for part in whole if name == ENERGY else (name,):
             meter = next((one for one in meters if part in one.tells), None)
             if meter is not None and meter.why:
-                return f"no meter of this machine tells {name}: {meter}"
+                return f"no meter of this machine measures {name}: {meter}"
     return ""
 
 
 def _rapl(name: str, tells: tuple[str, ...], sys: str, proc: str) -> MeterFinding:
     folders, event = find_zones(sys).get(tells[0], []), find_events(sys).get(tells[0])
-    # Where powercap can be read, it is read, and events are not.
+    # If powercap is readable, it is used instead of perf's events.
     is_read = any(can_read(of_kind) for of_kind in find_zones(sys).values())
     if event is not None and can_count_cpus(proc) and not is_read:
         return MeterFinding(name, tells, found=f"{_counters(len(event.cpus))} by perf_event_open")
     if not folders and event is not None and not is_read:
-        why = "this user may not count whole CPUs; root can allow it: sysctl kernel.perf_event_paranoid=0"
+        why = "this user may not count whole CPUs; root can allow it with sysctl kernel.perf_event_paranoid=0"
         return MeterFinding(name, tells, why=why)
     if not folders:
         return MeterFinding(
@@ -66,7 +73,7 @@ def _rapl(name: str, tells: tuple[str, ...], sys: str, proc: str) -> MeterFindin
         )
     if not can_read(folders):
         return MeterFinding(
-            name, tells, why=f"this user may not read {folders[0]}/energy_uj; root can allow it: chmod a+r"
+            name, tells, why=f"this user may not read {folders[0]}/energy_uj; root can allow it with chmod a+r"
         )
     return MeterFinding(name, tells, found=_counters(len(folders)))
 

@@ -1,4 +1,4 @@
-"""What a run used of its cards: the readings of each, added up over the run, whoever made them."""
+"""Use of a run's cards: periodic readings of each card, summed over the run."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -7,9 +7,13 @@ from .figures import GPU_BUSY, GPU_ENERGY, GPU_PEAK_MEMORY, GPU_PEAK_POWER, GPU_
 
 
 class Reading(NamedTuple):
-    """What a card tells at one time; None is what it does not tell.
+    """The reading of a card at one time; None for what the card does not report.
 
-    `busy_share` is of a short time up to now, `energy_j` a counter that only grows.
+    Attributes:
+        busy_share: The share of a short time before the reading in which the card computed.
+        memory_bytes: The memory in use.
+        power_w: The power at the time.
+        energy_j: A counter that only grows.
     """
 
     busy_share: float | None = None
@@ -22,15 +26,15 @@ CardReader = Callable[[], Reading]
 
 
 class Cards:
-    """Reads the cards of a run, each by its own function."""
+    """Reads the cards of a run, each with its own reader."""
 
     def __init__(self, readers: Sequence[CardReader]) -> None:
-        """Read by `readers`, of which there is one at least."""
+        """Use `readers`, at least one."""
         self._readers = readers
         self._first: list[Reading] = []
         self._last: list[Reading] = []
         self._last_s = 0.0
-        # Sums of a share, or of watts, over seconds; None once a card did not tell it.
+        # Integrals of shares and of watts over seconds; None once a card did not report the value.
         self._busy_s: list[float | None] = [0.0] * len(readers)
         self._sampled_j: list[float | None] = [0.0] * len(readers)
         self._seen_s = 0.0
@@ -38,17 +42,17 @@ class Cards:
         self._peak_w: float | None = 0.0
 
     def begin(self, now_s: float) -> None:
-        """Take note of the counters."""
+        """Read the counters."""
         self._first = self._last = [reader() for reader in self._readers]
         self._last_s = now_s
 
     def sample(self, now_s: float) -> None:
-        """Look at each card: what it tells is of the time since the last reader."""
+        """Read each card; the values stand for the time since the last reading."""
         self._last = [reader() for reader in self._readers]
         self._add(self._last, now_s)
 
     def _add(self, rates: Sequence[Reading], now_s: float) -> None:
-        """Add up shares and watts, of these `rates` since the last reader, and take note of the greatest of the last."""
+        """Add the shares and watts of `rates` since the last reading; update the maxima from the last reading."""
         passed_s, self._last_s = now_s - self._last_s, now_s
         self._seen_s += passed_s
         self._busy_s = [
@@ -63,16 +67,16 @@ class Cards:
             self._peak_bytes = _most(self._peak_bytes, one.memory_bytes)
 
     def end(self, now_s: float) -> dict[str, float]:
-        """Return what all cards tell; of those without a counter of energy, the power that was seen, added up.
+        """Return the figures of all cards; the energy of cards without a counter is their integrated power.
 
-        A card that is looked at when the program has ended may tell that it rests already: where it was looked at
-        before, its rates since then are those of that time.
+        A card that is read after the program has ended may report that it is idle. If it was read before, its earlier
+        rates also stand for the time since then.
         """
         rates = self._last if self._seen_s else None
         self._last = [reader() for reader in self._readers]
         self._add(self._last if rates is None else rates, now_s)
         energies = [self._energy_j(number) for number in range(len(self._readers))]
-        # Of two dies that share a module one shows the power of both, and the other 0; no card that runs draws nothing.
+        # If two dies share a module, one reports the power of both and the other 0. A running card never draws nothing.
         energy_j = None if None in energies else sum(filter(None, energies)) or None
         busy = [None if busy_s is None or not self._seen_s else busy_s / self._seen_s for busy_s in self._busy_s]
         found = {
@@ -87,7 +91,7 @@ class Cards:
     def _energy_j(self, number: int) -> float | None:
         before, after = self._first[number].energy_j, self._last[number].energy_j
         if before is not None and after is not None:
-            # A driver that was loaded anew counts from 0; a counter that has not moved tells nothing of so short a run.
+            # A reloaded driver counts from 0 again; a counter that has not changed is too coarse for so short a run.
             return after - before if after > before else None
         return self._sampled_j[number]
 

@@ -1,4 +1,4 @@
-"""A command of the user's that prints a counter of energy: of a power supply, a batch system, a rack."""
+"""A user's command that prints an energy counter, for example of a power supply, a batch system or a rack."""
 
 import os
 import re
@@ -10,33 +10,33 @@ from contextlib import suppress
 from .figures import ENERGY
 
 _PATIENCE_S = 4.0
-# Not a part of a date in numbers, of a time, or of a number with marks between its thousands.
+# Not a part of a date in digits, of a time, or of a number with thousands separators.
 _NUMBER = re.compile(r"(?<![\w.,/-])(?<!\d:)\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?!\d|[.,:/-]\d)")
 
 
 class CommandMeter:
-    """Runs it before and after the run: what its counter, in joules, has grown by is the energy of the run."""
+    """Runs the command before and after a run; the growth of its counter, in joules, is the energy of the run."""
 
     def __init__(self, argv: Sequence[str], environment: Mapping[str, str]) -> None:
         self._argv, self._environment = list(argv), dict(environment)
         self._before: float | None = None
 
     def begin(self, now_s: float) -> None:
-        """Ask for the counter."""
+        """Read the counter."""
         del now_s
         self._before = self._counter()
 
     def sample(self, now_s: float) -> None:
-        """Do nothing: it may take long."""
+        """Do nothing, since the command may take long."""
 
     def end(self, now_s: float) -> dict[str, float]:
-        """Ask again; a counter that told nothing, or has not grown, tells nothing of the run."""
+        """Read the counter again; return nothing if either reading failed or the counter has not grown."""
         del now_s
         before, after = self._before, self._counter()
         return {} if before is None or after is None or after <= before else {ENERGY: after - before}
 
     def _counter(self) -> float | None:
-        """Return the first number that it prints; whatever it has started ends with it."""
+        """Return the first number that the command prints; when it times out, kill it and its children."""
         quiet = subprocess.DEVNULL
         try:
             asked = subprocess.Popen(

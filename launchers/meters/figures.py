@@ -1,4 +1,4 @@
-"""What meters tell of a run: names, units, and figures read from what was stored."""
+"""The figures that meters measure in a run: their names, their units, and parsing of stored ones."""
 
 from collections.abc import Mapping
 from math import isfinite
@@ -27,27 +27,27 @@ UNITS = {
 """The figures, each with its unit.
 
 `cpu_energy_j` and `memory_energy_j` are those of all processors and all memory of the node, whoever used them; the
-others are of the cards that the run has, together. `energy_j` is the sum. `gpu_peak_memory_bytes` is that of the
-fullest card, `gpu_busy_share` the share of the run's time in which a card computed, on average over the cards.
+others are of the run's cards together. `energy_j` is the sum. `gpu_peak_memory_bytes` is that of the fullest card;
+`gpu_busy_share` is the share of the run's time in which a card computed, averaged over the cards.
 """
 
 OF_THE_NODE = frozenset({ENERGY, CPU_ENERGY, MEMORY_ENERGY, CPU_POWER})
-"""The figures in which everything counts that runs on the node meanwhile."""
+"""The figures that include everything that runs on the node."""
 
 OF_THE_CARDS = frozenset(UNITS) - OF_THE_NODE - {MEMORY_ENERGY}
-"""The figures of the cards that a run has."""
+"""The figures of a run's cards."""
 
 
 def read_figures(known: object) -> dict[str, float]:
-    """Return the figures of meters among values by name, whatever else is there."""
+    """Return the valid figures among stored values, ignoring everything else."""
     values = known if isinstance(known, Mapping) else {}
     return {name: float(values[name]) for name in UNITS if name in values and _is_figure(values[name])}
 
 
 def with_sum(figures: Mapping[str, float], gpus: int) -> dict[str, float]:
-    """Return the figures of a run on so many GPUs with the whole energy, if that of its processors and cards is known.
+    """Return the figures of a run on `gpus` GPUs, with the total energy if that of its processors and cards is known.
 
-    The memory's counts where a machine tells it: many count it with the processors.
+    The memory's energy is added where it is reported separately; many machines include it with the processors.
     """
     parts = [CPU_ENERGY, *([GPU_ENERGY] if gpus else [])]
     if any(part not in figures for part in parts):

@@ -1,4 +1,4 @@
-"""Small files of the kernel: a line of text, or a number."""
+"""Read small files of the kernel: a line of text or a number."""
 
 # pathlib takes longer to import than the supervisor to start.
 # ruff: noqa: PTH123, PTH208
@@ -9,7 +9,7 @@ _DIGITS = 20  # of 64 bits
 
 
 def list_names(folder: str) -> list[str]:
-    """Return the names in a folder, in order; none if it cannot be read."""
+    """Return the names in a folder, sorted; none if it cannot be read."""
     try:
         return sorted(os.listdir(folder))
     except OSError:
@@ -17,7 +17,7 @@ def list_names(folder: str) -> list[str]:
 
 
 def read_text(path: str) -> str:
-    """Return what a file says; nothing if it cannot be read."""
+    """Return the text of a file without surrounding blanks; empty if it cannot be read."""
     try:
         with open(path, encoding="ascii", errors="replace") as file:
             return file.read().strip()
@@ -26,6 +26,6 @@ def read_text(path: str) -> str:
 
 
 def read_number(path: str) -> int | None:
-    """Return the whole number from 0 up that a file says; None if it says none, or cannot be read."""
+    """Return the non-negative whole number in a file; None if it cannot be read or holds anything else."""
     text = read_text(path)
     return int(text) if text.isascii() and text.isdecimal() and len(text) <= _DIGITS else None

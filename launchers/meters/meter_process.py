@@ -1,7 +1,7 @@
-"""A process of its own that reads the meters of a run: a driver that hangs or crashes takes nothing else along.
+"""A separate process that reads the meters of a run, so that a driver that hangs or crashes affects nothing else.
 
-It is no child of the supervisor, whose children are the job's, and it is started only where there may be a meter. For
-the parts of a job it would be a child of the job's own supervisor, which reads the meters for all of them.
+It is not a child of the supervisor, whose children are the job's, and is started only if there may be a meter. The
+parts of a job have none: it would be a child of the job's own supervisor, which reads the meters for all parts.
 """
 
 import json
@@ -16,12 +16,12 @@ from .figures import read_figures
 from .perf import can_count_cpus, find_events
 from .powercap import SYS, can_read, find_zones
 
-_READY_S = 5.0  # a driver that nobody has loaded takes seconds for that
+_READY_S = 5.0  # loading a driver takes seconds
 _ANSWER_S = 5.0
-_HANGS_S = 10  # who has not answered by then has been given up
+_HANGS_S = 10  # the process ends itself then; the supervisor has given it up by that time
 _FIRST_SAMPLE_S = 0.1
 _SAMPLE_S = 1.0
-_SAMPLE_COST = 0.001  # of a core, if that is not too seldom to tell what the cards did meanwhile
+_SAMPLE_COST = 0.001  # of a core at most, unless samples would then be too rare to represent the cards' load
 _SELDOM_S = 5.0
 _MOST_BYTES = 2**16
 _IGNORED = (*(signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT), signal.SIGUSR1, signal.SIGUSR2)
@@ -36,11 +36,13 @@ class MeterProcess:
         self._ask = self._answer = -1
 
     def begin(self, spec: Mapping[str, Any]) -> None:
-        """Return when the meters have read their counters: at once where there is none, after seconds if they hang.
+        """Start the meters and wait until they have read their counters; give them up after seconds.
 
-        The job is described by its number of `gpus` and `nodes`, its `environment`, and its `meter`: a command, or
-        nothing; one that `is_part` of another has no meters. To be called before this process adopts what others
-        orphan: it would become their parent.
+        Call it before this process becomes a subreaper, or the meters would become its children.
+
+        Args:
+            spec: The job: its number of `gpus` and `nodes`, its `environment`, its `meter` command (may be empty), and
+                whether it `is_part` of another job, which has no meters.
         """
         if spec["is_part"]:
             return
@@ -69,7 +71,7 @@ class MeterProcess:
                 self._ask = -1
 
     def figures(self) -> dict[str, float]:
-        """Return what they say of the run, as far as they say it soon: see `figures.UNITS`."""
+        """Return the figures of the run (`figures.UNITS`) that the meters report soon."""
         self.stop()
         text = b"" if self._answer < 0 else self._read_answer(_ANSWER_S, _MOST_BYTES)
         self._close()
@@ -97,7 +99,7 @@ class MeterProcess:
             os.close(told)
 
     def _read_answer(self, patience_s: float, most_bytes: int) -> bytes:
-        """Return what the meters say within some time; nothing if they say nothing, or are gone."""
+        """Return what the meters report within some time; empty if that is nothing or they are gone."""
         try:
             return os.read(self._answer, most_bytes) if select.select([self._answer], [], [], patience_s)[0] else b""
         except OSError:
@@ -110,9 +112,9 @@ class MeterProcess:
         self._ask = self._answer = -1
 
     def _serve(self, spec: Mapping[str, Any], asked: int, told: int) -> None:
-        """Read the meters until the other end of `asked` says so, or is gone."""
+        """Read the meters until the other end of `asked` says so or is closed."""
         for number in _IGNORED:
-            # What it starts does not inherit that, as it would inherit SIG_IGN.
+            # Programs that it starts do not inherit this handler, as they would inherit SIG_IGN.
             signal.signal(number, lambda *_: None)
         nowhere = os.open(os.devnull, os.O_RDWR)
         for standard in range(3):
@@ -120,7 +122,7 @@ class MeterProcess:
         os.chdir(os.sep)
         from .run_meters import RunMeters  # noqa: PLC0415  only where there may be a meter
 
-        # A driver that hangs ends this process.
+        # The alarm ends this process if a driver hangs.
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(_HANGS_S)
         meters = RunMeters(spec, self._sys)

@@ -1,6 +1,7 @@
-"""NVIDIA's cards, by the library that comes with their driver.
+"""Read NVIDIA's cards with the library that comes with their driver.
 
-Source: NVML API Reference Guide, "Device Queries". It is loaded by ctypes: six functions do not make a dependency.
+Source: NVML API Reference Guide, "Device Queries". It is called by ctypes, since six functions do not justify a
+dependency.
 """
 
 import ctypes
@@ -18,7 +19,7 @@ _MW_PER_W = _MJ_PER_J = 1e3
 
 
 class _Utilization(ctypes.Structure):
-    """The type `nvmlUtilization_t`: percents of the time, over a period between 1/6 s and 1 s."""
+    """The type `nvmlUtilization_t`: percentages of a period between 1/6 s and 1 s."""
 
     _fields_ = (("gpu", ctypes.c_uint), ("memory", ctypes.c_uint))
 
@@ -30,13 +31,13 @@ class _Memory(ctypes.Structure):
 
 
 class Nvml:
-    """The library, initialised. Of a function that a card, a driver or this user does not have, it tells nothing."""
+    """The initialised library. Functions that a card, a driver or this user lacks give no value."""
 
     def __init__(self, library: str = LIBRARY) -> None:
-        """Load and initialise it, which takes seconds where nobody has the driver loaded.
+        """Load and initialise the library, which takes seconds if the driver is not loaded.
 
         Raises:
-            OSError: there is no such library, or no driver.
+            OSError: There is no such library, or no driver.
         """
         self._library = ctypes.CDLL(library)
         init = getattr(self._library, "nvmlInit_v2", None)
@@ -46,7 +47,7 @@ class Nvml:
             raise OSError(msg)
 
     def cards(self) -> list[tuple[str, CardReader]]:
-        """Return the cards in the order of their numbers, which is that of the PCI bus: UUID, and what reads it."""
+        """Return the UUID and the reader of each card, in the order of their numbers, which is that of the PCI bus."""
         count = ctypes.c_uint()
         self._call("nvmlDeviceGetCount_v2", ctypes.byref(count))
         found: list[tuple[str, CardReader]] = []
@@ -57,7 +58,7 @@ class Nvml:
         return found
 
     def by_uuid(self, uuid: str) -> CardReader | None:
-        """Return what reads the card, or the instance of a divided one, of this UUID; None if there is none."""
+        """Return the reader of the card, or instance of a divided card, with this UUID; None if it is unknown."""
         card = ctypes.c_void_p()
         found = self._call("nvmlDeviceGetHandleByUUID", ctypes.c_char_p(uuid.encode()), ctypes.byref(card))
         return partial(self._read, card) if found else None
@@ -84,10 +85,10 @@ class Nvml:
 
 
 def nvidia_readers(visible: str | None, wanted: int, library: str = LIBRARY) -> Sequence[CardReader]:
-    """Return what reads the cards that a job sees, by its CUDA_VISIBLE_DEVICES: see `visible_cards.visible_readers`.
+    """Return the readers of the cards that a job sees by its CUDA_VISIBLE_DEVICES (`visible_cards.visible_readers`).
 
     Raises:
-        OSError: the library or the driver is not there, or which cards the job sees is not known.
+        OSError: The library or the driver is missing, or it is not known which cards the job sees.
     """
     nvml = Nvml(library)
     return visible_readers(nvml.cards(), (VISIBLE, visible), wanted, nvml.by_uuid)

@@ -1,8 +1,9 @@
-"""The energy of processors and memory, by the kernel's events of RAPL: what `perf stat -e power/energy-pkg/` counts.
+"""The energy of processors and memory from the kernel's RAPL events, as `perf stat -e power/energy-pkg/` counts it.
 
-Source: perf_event_open(2); Linux, arch/x86/events/rapl.c. A counter begins at 0 when it is opened, is of 64 bits, and
-counts in steps of `scale` joules; one CPU of each package (`cpumask`) has it. Whole CPUs may be counted by root, by who
-has CAP_PERFMON, and by all where `perf_event_paranoid` is 0 or less: also where powercap's files are for root alone.
+Source: perf_event_open(2); Linux, arch/x86/events/rapl.c. A counter begins at 0 when it is opened, has 64 bits, and
+counts in steps of `scale` joules; one CPU of each package (`cpumask`) has it. Whole CPUs may be counted by root, by
+processes with CAP_PERFMON, and by everyone if `perf_event_paranoid` is 0 or less, even where only root may read
+powercap's files.
 """
 
 import ctypes
@@ -28,11 +29,11 @@ _MOST_CPUS = 2**16
 _CLOSE_ON_EXEC = 8  # PERF_FLAG_FD_CLOEXEC
 
 Counter = Callable[[], int]
-"""Returns what an event has counted since it was opened."""
+"""Returns the count of an event since it was opened."""
 
 
 class Event(NamedTuple):
-    """An event of the kernel's: its type and code, the CPUs on which it is counted, and the joules of a step."""
+    """An event of the kernel: its type and code, the CPUs on which it is counted, and the joules of a step."""
 
     type: int
     code: int
@@ -41,7 +42,7 @@ class Event(NamedTuple):
 
 
 def find_events(sys: str = SYS) -> dict[str, Event]:
-    """Return the events that add up to the node, by the figure that they are of."""
+    """Return the events that add up to the node, by the figure that they measure."""
     folder = f"{sys}/bus/event_source/devices/power"
     found = {}
     for kind, name in _EVENTS.items():
@@ -60,10 +61,10 @@ def find_events(sys: str = SYS) -> dict[str, Event]:
 
 
 def _cpus(text: str) -> tuple[int, ...]:
-    """Read the kernel's list format, `0,28` or `0-1`.
+    """Parse the kernel's list format, `0,28` or `0-1`.
 
     Raises:
-        ValueError: it is none, or has more CPUs than a machine.
+        ValueError: The text is not a list, or has larger numbers than any machine.
     """
     found: list[int] = []
     for part in text.split(","):
@@ -76,7 +77,7 @@ def _cpus(text: str) -> tuple[int, ...]:
 
 
 def can_count_cpus(proc: str = PROC) -> bool:
-    """Whether this process may count what whole CPUs do."""
+    """Whether this process may count events of whole CPUs."""
     capabilities = _CAPABILITIES.search(read_text(f"{proc}/self/status"))
     if capabilities is not None and int(capabilities[1], 16) & _MAY:
         return True
@@ -87,14 +88,14 @@ def can_count_cpus(proc: str = PROC) -> bool:
 
 
 def open_counter(type_: int, code: int, cpu: int) -> Counter:
-    """Open the counter of an event on a CPU, whatever runs there.
+    """Open the counter of an event on a CPU, for everything that runs there.
 
     Raises:
-        OSError: the kernel refuses it, or has no such event.
+        OSError: The kernel refuses it or has no such event.
     """
     number = _CALLS.get(os.uname().machine)
     if number is None:
-        msg = f"events of energy are known of x86_64 only, this is {os.uname().machine}"
+        msg = f"energy events are known only on x86_64, this is {os.uname().machine}"
         raise OSError(msg)
     attributes = ctypes.create_string_buffer(struct.pack("=IIQ", type_, _SIZE, code), _SIZE)
     call = ctypes.CDLL(None, use_errno=True).syscall
@@ -108,13 +109,13 @@ def open_counter(type_: int, code: int, cpu: int) -> Counter:
 
 
 class Perf:
-    """Counts what the packages, and the memory, of a node use, from the beginning of the run on."""
+    """Counts the energy of a node's packages and memory from the beginning of a run."""
 
     def __init__(self, sys: str = SYS, open_: Callable[[int, int, int], Counter] = open_counter) -> None:
         """Open the counters of the events below `sys`.
 
         Raises:
-            OSError: there is none, or the kernel refuses one of them.
+            OSError: There are no events, or the kernel refuses one of them.
         """
         self._events = find_events(sys)
         if not self._events:
@@ -127,12 +128,12 @@ class Perf:
         self._before: dict[str, int] = {}
 
     def begin(self, now_s: float) -> None:
-        """Take note of the counters."""
+        """Read the counters."""
         self._began_s = now_s
         self._before = self._counts()
 
     def sample(self, now_s: float) -> None:
-        """Do nothing: the kernel itself looks at the hardware's counters often enough."""
+        """Do nothing, since the kernel reads the hardware's counters often enough."""
 
     def end(self, now_s: float) -> dict[str, float]:
         """Return the energies, and the mean power of the processors."""
@@ -140,7 +141,7 @@ class Perf:
         found = {
             kind: (counts[kind] - self._before[kind]) * event.scale
             for kind, event in self._events.items()
-            # A counter that stands still was not counting: nothing takes no energy.
+            # A counter that stands still was not counting, since the hardware always takes some energy.
             if counts[kind] > self._before[kind]
         }
         if CPU_ENERGY in found and now_s > self._began_s:

@@ -1,7 +1,7 @@
-"""The energy of processors and memory, by the kernel's powercap framework (RAPL, of Intel and AMD).
+"""The energy of processors and memory from the kernel's powercap framework (RAPL, Intel and AMD).
 
-Source: Linux, Documentation/power/powercap/powercap.rst: `energy_uj` counts microjoules up to `max_energy_range_uj`,
-and begins at 0 again. Since 2020 most kernels let only root read it.
+Source: Linux, Documentation/power/powercap/powercap.rst: `energy_uj` counts microjoules up to `max_energy_range_uj` and
+then starts again at 0. Since 2020 most kernels let only root read it.
 """
 
 from .figures import CPU_ENERGY, CPU_POWER, MEMORY_ENERGY
@@ -11,14 +11,17 @@ SYS = "/sys"
 
 _UJ_PER_J = 1e6
 _KINDS = {"package": CPU_ENERGY, "dram": MEMORY_ENERGY}
-"""The zones that add up to a node, by how their names begin: a package holds its cores, `psys` holds all of these."""
+"""The zones that add up to a node, by the beginning of their names.
+
+A package includes its cores, and `psys` includes all of these.
+"""
 
 
 def find_zones(sys: str = SYS) -> dict[str, list[str]]:
-    """Return the folders of the zones that add up to the node, by the figure that they are of."""
+    """Return the folders of the zones that add up to the node, by the figure that they measure."""
     top = f"{sys}/class/powercap"
     found: dict[str, list[str]] = {}
-    # The same package may be there once more, as intel-rapl-mmio.
+    # Another driver, intel-rapl-mmio, may list the same package again.
     for folder in (f"{top}/{name}" for name in list_names(top) if name.startswith("intel-rapl:")):
         kind = next((kind for begins, kind in _KINDS.items() if read_text(f"{folder}/name").startswith(begins)), None)
         if kind is not None:
@@ -32,13 +35,13 @@ def can_read(folders: list[str]) -> bool:
 
 
 class Powercap:
-    """Counts what the zones of a node use; a kind of them of which one cannot be read is left out."""
+    """Counts the energy of a node's zones; leaves out a kind of zone if one of its counters cannot be read."""
 
     def __init__(self, sys: str = SYS) -> None:
         """Find the zones below `sys`.
 
         Raises:
-            OSError: there is none that this user may read.
+            OSError: This user may read no counter there.
         """
         self._zones = {kind: folders for kind, folders in find_zones(sys).items() if can_read(folders)}
         if not self._zones:
@@ -50,12 +53,12 @@ class Powercap:
         self._lost: set[str] = set()
 
     def begin(self, now_s: float) -> None:
-        """Take note of the counters."""
+        """Read the counters."""
         self._began_s = now_s
         self.sample(now_s)
 
     def sample(self, now_s: float) -> None:
-        """Add up what was used since the last look: a counter may have begun anew, once at most."""
+        """Add the energy since the last reading, in which a counter may have wrapped around at most once."""
         del now_s
         for folder in (folder for folders in self._zones.values() for folder in folders):
             now = read_number(f"{folder}/energy_uj")
@@ -72,7 +75,7 @@ class Powercap:
             self._used_uj[folder] = self._used_uj.get(folder, 0) + passed
 
     def end(self, now_s: float) -> dict[str, float]:
-        """Return the energies, and the mean power of the processors; counters that have not moved tell nothing."""
+        """Return the energies, and the mean power of the processors; leave out counters that have not changed."""
         self.sample(now_s)
         used_uj = {
             kind: sum(self._used_uj[folder] for folder in folders)

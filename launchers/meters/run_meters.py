@@ -1,4 +1,4 @@
-"""The meters of one run: those that its node has, and that tell something of it."""
+"""The meters of one run: those that its node has and that can measure the run."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -17,23 +17,23 @@ from .powercap import SYS, Powercap
 
 
 class Meter(Protocol):
-    """Reads something that a machine counts. Times are seconds of one clock.
+    """Reads something that a machine counts. Times are in seconds of one clock.
 
-    A meter that finds nothing to read raises an OSError when it is made. What it cannot read later it leaves out.
+    Its constructor raises an OSError if there is nothing to read. Values that cannot be read later are left out.
     """
 
     def begin(self, now_s: float) -> None:
-        """Take note of the counters, right before the run."""
+        """Read the counters right before the run."""
 
     def sample(self, now_s: float) -> None:
-        """Look at them during the run."""
+        """Read them during the run."""
 
     def end(self, now_s: float) -> dict[str, float]:
-        """Look at them right after the run; return what they say of it, by the names of `figures.UNITS`."""
+        """Read them right after the run; return the figures of the run, by the names of `figures.UNITS`."""
 
 
 class RunMeters:
-    """All meters of a run together. One that fails is left out from there on, whatever its driver does."""
+    """All meters of a run. A meter that fails, whatever its driver does, is left out from then on."""
 
     def __init__(
         self,
@@ -42,7 +42,10 @@ class RunMeters:
         library: str = LIBRARY,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Find the meters of a job: of several nodes only its command, since this one is a part of the whole."""
+        """Find the meters of a job.
+
+        A job of several nodes has only its command, since the meters of this node measure only a part of it.
+        """
         self._clock = clock
         environment, self._gpus = spec["environment"], spec["gpus"]
         self._has_command = bool(spec["meter"])
@@ -55,19 +58,19 @@ class RunMeters:
         self._meters = [meter for make in made if (meter := _make_or_none(make)) is not None]
 
     def begin(self) -> None:
-        """Take note of the counters: the slowest first, which is no part of what the others count."""
+        """Read the counters, the slowest first, so that its own energy is not counted by the others."""
         self._meters.reverse()
         self._each(lambda meter: meter.begin(self._clock()))
         self._meters.reverse()
 
     def sample(self) -> None:
-        """Look at them."""
+        """Read the counters."""
         self._each(lambda meter: meter.sample(self._clock()))
 
     def end(self) -> dict[str, float]:
-        """Return what they say, and the sum of the energies, but where the job's own command is to tell the whole.
+        """Return the figures, with the sum of the energies unless the job's own command measures the whole.
 
-        One that tells nothing of this run tells it of others, which would be compared with a sum of other things.
+        If that command fails in this run, a sum of other meters would be compared with its figures of other runs.
         """
         found: dict[str, float] = {}
         self._each(lambda meter: found.update(meter.end(self._clock())))
@@ -77,7 +80,7 @@ class RunMeters:
         for meter in tuple(self._meters):
             try:
                 act(meter)
-            except Exception:  # noqa: BLE001  whatever it is, the other meters go on
+            except Exception:  # noqa: BLE001  whatever it is, keep the other meters
                 self._meters.remove(meter)
 
 
@@ -89,10 +92,10 @@ def _make_or_none(make: Callable[[], Meter]) -> Meter | None:
 
 
 def _of_processors(sys: str) -> Meter:
-    """Return what reads RAPL: its counters are the same ones by powercap's files and by perf's events.
+    """Return a meter of RAPL: powercap's files and perf's events show the same counters.
 
     Raises:
-        OSError: neither can be read.
+        OSError: Neither can be read.
     """
     try:
         return Powercap(sys)
@@ -103,10 +106,10 @@ def _of_processors(sys: str) -> Meter:
 def card_readers(
     environment: Mapping[str, str], gpus: int, sys: str = SYS, library: str = LIBRARY
 ) -> Sequence[CardReader]:
-    """Return what reads the cards of a job, NVIDIA's or AMD's: Slurm may set the variables of both for any card.
+    """Return the readers of a job's cards, NVIDIA's or AMD's; Slurm may set the variables of both for any card.
 
     Raises:
-        OSError: no card is known, or which the job sees.
+        OSError: There are no cards, or it is not known which the job sees.
     """
     nvidia, amd = environment.get(NVIDIA_VISIBLE), environment.get(AMD_VISIBLE)
     found: list[Sequence[CardReader]] = []
@@ -117,6 +120,6 @@ def card_readers(
         with suppress(OSError):
             found.append(amd_readers(amd, gpus, sys))
     if len(found) != 1:
-        msg = f"the cards of the job are not known: those of {len(found)} vendors could be its own"
+        msg = f"the cards of the job are not known: cards of {len(found)} vendors could belong to it"
         raise OSError(msg)
     return found[0]

@@ -1,4 +1,4 @@
-"""Which of a node's cards a job sees, by the variable of their vendor."""
+"""Which of a node's cards a job sees, from the variable of their vendor."""
 
 from collections.abc import Callable, Sequence
 
@@ -11,14 +11,18 @@ def visible_readers(
     wanted: int,
     by_uuid: Callable[[str], CardReader | None] = lambda _: None,
 ) -> list[CardReader]:
-    """Return what reads the cards that a job sees, of those that are `there`: UUID and what reads it, by number.
+    """Return the readers of the cards that a job sees.
 
-    The `variable` has a name, and in the environment of the job a text or None. Without it the job sees all that are
-    there. Where it sees more than it `wanted`, as in a job that has a whole node, nobody knows which it uses. `by_uuid`
-    finds cards that are in no list: instances of divided ones.
+    A job that sees more cards than it wants, for example on a whole node, gives no hint which it uses.
+
+    Args:
+        there: The UUID and the reader of each card of the node, by number.
+        variable: The variable's name, and its value in the job's environment or None, which shows all cards.
+        wanted: How many cards the job wants.
+        by_uuid: Finds cards that `there` lacks: instances of divided ones.
 
     Raises:
-        OSError: which cards the job sees is not known, or it sees none.
+        OSError: It is not known which cards the job sees, or it sees none.
     """
     name, visible = variable
     if visible is None:
@@ -48,5 +52,5 @@ def _find_reader(
 
 
 def _matches(word: str, number: int, uuid: str) -> bool:
-    # A UUID may be cut short where the rest is not needed to tell it from others.
+    # A UUID may be abbreviated as long as it stays unique.
     return word == str(number) or (word.startswith("GPU-") and len(word) > 4 and uuid.startswith(word))

@@ -1,6 +1,6 @@
-"""The MPI start commands, as values: how each is recognised, and which options start ranks.
+"""The MPI start commands as values: how each is recognised, and which options start ranks.
 
-Each is one module with one value of `MpiStartCommand`; `registry` lists them.
+Each is a module with one value of `MpiStartCommand`; `registry` lists them.
 """
 
 from launchers.mpi.registry import flavour_record, script_flavour, start_command, start_commands

@@ -15,7 +15,7 @@ def _options(_flavour: MpiFlavour, start: RankStart) -> list[str]:
 
 
 def host_options(start: RankStart) -> list[str]:
-    """Return the options that name the hosts of a job of several."""
+    """Return the options that name the hosts of a job on several; MPICH and Intel MPI both use Hydra."""
     return ["-hosts", ",".join(start.hosts), "-ppn", str(start.slots)] if len(start.hosts) > 1 else []
 
 

@@ -1,4 +1,4 @@
-"""Open MPI's `mpirun`, of the versions 4 and 5."""
+"""Open MPI's `mpirun`, versions 4 and 5."""
 
 import re
 
@@ -16,23 +16,23 @@ def _options(flavour: MpiFlavour, start: RankStart) -> list[str]:
     if len(start.hosts) > 1:
         options += ["--host", ",".join(f"{host}:{start.slots}" for host in start.hosts)]
     if start.is_oversubscribed:
-        # Ranks that wait must let the others have the core. "none" is the only binding that allows it.
+        # A waiting rank must give its core to the others; "none" is the only binding that allows it.
         oversubscribe = ["--map-by", ":OVERSUBSCRIBE"] if uses_prrte(flavour) else ["--oversubscribe"]
         return [*options, *oversubscribe, "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
     if start.shared:
         return [*options, *_mapped(flavour, start, mpi.map_by), "--bind-to", mpi.bind_to or "none"]
     if start.cores:
         return [*options, *_confined(flavour, start)]
-    # Its own default would bind all threads of a rank to one core.
+    # Open MPI's default would bind all threads of a rank to one core.
     spread = mpi.bind_to is None and start.threads > 1
     map_by = f"{mpi.map_by or 'slot'}:PE={start.threads}" if spread else mpi.map_by
     return [*options, *_mapped(flavour, start, map_by), *option("--bind-to", mpi.bind_to)]
 
 
 def _mapped(flavour: MpiFlavour, start: RankStart, map_by: str | None) -> list[str]:
-    """Return the options that map ranks; slots and `PE` are numbers of cores, or of hardware threads if it is told so.
+    """Return the options that map ranks. Slots and `PE` count cores, or hardware threads if told to.
 
-    Open MPI 5 has one `--map-by`, and its `--use-hwthread-cpus` is another name of the modifier.
+    Open MPI 5 takes only one `--map-by`, and there `--use-hwthread-cpus` is another name of its modifier.
     """
     if start.threads_per_core == 1:
         return option("--map-by", map_by)
@@ -45,7 +45,7 @@ def _confined(flavour: MpiFlavour, start: RankStart) -> list[str]:
     bind_to = start.mpi.bind_to or "none"
     if bind_to == "none":
         return [*_mapped(flavour, start, start.mpi.map_by), "--bind-to", "none"]
-    # The numbers in its lists of hardware threads are not Linux's, and differ between its versions.
+    # Open MPI numbers hardware threads differently from Linux, and differently in each version.
     if start.threads > 1 or start.threads_per_core > 1 or start.mpi.map_by:
         wanted = f"bind_to = {bind_to!r}" + (f", map_by = {start.mpi.map_by!r}" if start.mpi.map_by else "")
         msg = (
@@ -71,9 +71,9 @@ def _environment(flavour: MpiFlavour, user_id: int) -> dict[str, str]:
 
 
 def _notes(flavour: MpiFlavour, user_id: int) -> tuple[str, ...]:
-    said = ["ranks of a job with part of the machine are not bound to single cores, only kept to the job's cores"]
+    said = ["ranks of a job on part of the machine are not bound to single cores, only confined to the job's cores"]
     if user_id == 0:
-        said.append("Open MPI is allowed to run as root, because this is root")
+        said.append("Open MPI is allowed to run as root, because this user is root")
     if not flavour.single_copy:
         said.append(
             "this container forbids processes to read each other's memory: messages within the node are copied "

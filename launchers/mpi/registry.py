@@ -1,4 +1,4 @@
-"""The MPI start commands: those that ship, and those of other distributions."""
+"""The MPI start commands: those that ship, those of other distributions, and how they are stored with a run."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -12,19 +12,18 @@ from launchers.mpi.srun import SRUN
 from launchers.mpi.start_command import MpiFlavour, MpiStartCommand
 
 GROUP = "autotune.mpi_start_commands"
-"""The group of entry points: each is a value of `MpiStartCommand`."""
+"""The group of entry points whose values are `MpiStartCommand`s."""
 
 SHIPPED = (OPEN_MPI, INTEL_MPI, MPICH, SRUN)
-"""The order in which they are looked for; Open MPI counts where nothing else is said."""
+"""In the order in which they are searched for; Open MPI is the default."""
 
 
 @cache
 def start_commands() -> tuple[MpiStartCommand, ...]:
-    """Return all start commands, those that ship first.
+    """Return all start commands, beginning with those that ship.
 
     Raises:
-        EntryPointError: a distribution offers one that cannot be loaded, is no start command, or has a name that is
-            taken.
+        EntryPointError: A distribution offers one that cannot be loaded, is not a start command, or has a name in use.
     """
     known = {command.name: command for command in SHIPPED}
     for point in find_entry_points(GROUP).values():
@@ -43,7 +42,7 @@ def start_command(name: str) -> MpiStartCommand:
     """Return the start command called `name`.
 
     Raises:
-        ValueError: there is none.
+        ValueError: No start command has this name.
     """
     for command in start_commands():
         if command.name == name:
@@ -53,7 +52,7 @@ def start_command(name: str) -> MpiStartCommand:
 
 
 def flavour_record(flavour: MpiFlavour) -> dict[str, Any]:
-    """Return the flavour as JSON-able values, to be kept with a run."""
+    """Return the flavour as JSON-able values to store with a run."""
     return {
         "kind": flavour.kind.name,
         "version": list(flavour.version),
@@ -63,9 +62,9 @@ def flavour_record(flavour: MpiFlavour) -> dict[str, Any]:
 
 
 def script_flavour(job: Mapping[str, Any]) -> MpiFlavour:
-    """Return what a job script starts ranks with: the flavour that the run was recorded with under `flavour`.
+    """Return the flavour with which a job script starts ranks: the one recorded under `flavour`, or else Open MPI.
 
-    By its plain name, for a script runs where other modules may be loaded; Open MPI's `mpirun` if there is no record.
+    It is called by its plain name, since a script may run with other modules loaded.
     """
     record = job.get("flavour")
     if not record:

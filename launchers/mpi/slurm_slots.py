@@ -1,8 +1,8 @@
-"""What a start command of ranks reads of the Slurm job that it is called in: the hosts, and the slots of each.
+"""The variables of a Slurm job from which an MPI start command takes its hosts and their slots.
 
-Open MPI and Hydra have as many slots on a host as Slurm starts tasks there. A pilot has one task on a host, whatever
-cores it has, and a job in it has the cores that autotune gives it. Inside of a step the list of hosts is still that of
-the whole Slurm job, so that a start command on one of them would begin with the first.
+Open MPI and Hydra use one slot on a host for each task that Slurm starts there. A pilot has one task per host, whatever
+its cores, but its jobs get the cores that autotune assigns. Inside a step the list of hosts is still that of the whole
+Slurm job, so a start command on another host would begin with the first one.
 """
 
 from collections.abc import Mapping
@@ -14,9 +14,9 @@ _SLOTS = "SLURM_TASKS_PER_NODE"
 
 
 def with_slots(caller: Mapping[str, str], nodes: int) -> Mapping[str, str]:
-    """Return the environment of a job on so many nodes: with a slot for each CPU, and one node is this one alone.
+    """Return the environment with a slot for each CPU; a job on one node sees only this node.
 
-    Outside of a job of Slurm it is the caller's as it is; so it is in `salloc` on the host of a login.
+    Outside a Slurm job, and in `salloc` on a login host, the environment is returned unchanged.
     """
     here, cpus = caller.get("SLURMD_NODENAME"), caller.get("SLURM_CPUS_ON_NODE")
     if not (here and cpus):

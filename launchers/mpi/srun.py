@@ -5,7 +5,8 @@ import re
 from launchers.mpi.start_command import MpiFlavour, MpiStartCommand, RankStart
 
 _BINDINGS = {"core": "cores", "hwthread": "threads", "socket": "sockets", "numa": "ldoms"}
-# Beside other steps of the job; before 22.05 those share cores only, and each would wait for the memory of the others.
+# Share the allocation with other steps. Before 22.05 steps share only cores, and each would wait for the others'
+# memory.
 _BESIDE_OTHERS = ("--overlap", "--mem=0")
 
 
@@ -13,15 +14,16 @@ def _options(_flavour: MpiFlavour, start: RankStart) -> list[str]:
     mpi = start.mpi
     options = [f"--nodes={start.nodes}", f"--ntasks={mpi.ranks}", "--export=ALL", "--kill-on-bad-exit=1"]
     if start.hosts:
-        # Without that it is the first of the allocation, wherever this is called.
+        # Otherwise srun starts on the first host of the allocation, wherever it is called.
         options += [f"--nodelist={','.join(start.hosts)}", f"--ntasks-per-node={start.slots}"]
     if start.hosts or start.cores:
-        # Another step holds the hosts: the one that the coordinator's cluster runs in; and cores are ours to share out.
+        # The step that runs the coordinator's Ray cluster holds the hosts, and autotune assigns the cores itself.
         options += _BESIDE_OTHERS
     if start.is_oversubscribed:
         return [*options, "--overcommit", _unbound(start)]
     if not start.cores:
-        # It implies --exact: the step would have so many cores that Slurm chooses, and srun refuses masks beside them.
+        # Not with assigned cores: the option implies --exact, by which Slurm chooses the cores, and srun then refuses
+        # masks.
         options.append(f"--cpus-per-task={start.threads}")
     if start.threads_per_core > 1:
         options.append(f"--threads-per-core={start.threads_per_core}")
@@ -35,7 +37,10 @@ def _options(_flavour: MpiFlavour, start: RankStart) -> list[str]:
 
 
 def _unbound(start: RankStart) -> str:
-    """Return the option that leaves each rank all cores of the job: Slurm itself starts ranks, with no mask of ours."""
+    """Return the option that leaves every rank all cores of the job.
+
+    Slurm itself starts the ranks, so they do not inherit a CPU mask from this process.
+    """
     return f"--cpu-bind=mask_cpu:{start.mask()}" if start.cores else "--cpu-bind=none"
 
 
@@ -45,6 +50,6 @@ SRUN = MpiStartCommand(
     version_patterns=(re.compile(r"^slurm(?:-wlm)?\s+(\d+(?:\.\d+)*)", re.MULTILINE),),
     options=_options,
     rank_options=("-n", "--ntasks"),
-    # Outside of an allocation it would ask for nodes, and wait for them.
+    # Outside an allocation srun would request nodes and wait for them.
     allocation_variable="SLURM_JOB_ID",
 )

@@ -1,4 +1,4 @@
-"""What an MPI start command is: a value that says how it is recognised and what its options are."""
+"""An MPI start command as a value: how it is recognised, and its options."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -10,8 +10,12 @@ from typing import Literal
 class MpiStart:
     """How the ranks of a job are started.
 
-    `bind_to` and `map_by` are what the MPI start command calls them (`core`, `socket`, `none`, ...); None leaves the
-    choice to it. `options` are further arguments for the start command itself, passed as they are.
+    Attributes:
+        ranks: The number of ranks.
+        bind_to: The start command's word for the unit that ranks are bound to (`core`, `socket`, `none`, ...); None for
+            its default.
+        map_by: The start command's word for the mapping of ranks; None for its default.
+        options: More arguments for the start command, passed on unchanged.
     """
 
     ranks: int
@@ -22,14 +26,19 @@ class MpiStart:
 
 @dataclass(frozen=True)
 class RankStart:
-    """What is to be started: `cores` are those that the job is kept to, empty if it may use the whole machine.
+    """The ranks to start and the cores they may use.
 
-    `capacity` is how many cores the job has. `shared` means that other jobs may use the same cores: default bindings
-    would put all of them on the first ones. `hosts` are the hosts of the job, the one first that it is started on; none
-    if nobody says which.
+    With several hardware threads per core, `cores`, `capacity` and `threads` count hardware threads instead of cores.
 
-    A job that has several hardware threads of each core, `threads_per_core`, counts these in place of cores: `capacity`
-    and `threads` are numbers of hardware threads then, and `cores` has all of them, those of a core side by side.
+    Attributes:
+        mpi: How the ranks are started.
+        cores: The cores that the job is confined to, hardware threads of a core side by side; empty for the whole
+            machine.
+        capacity: The number of cores of the job.
+        shared: Whether other jobs may use the same cores; default bindings would put all of them on the first ones.
+        nodes: The number of nodes.
+        hosts: The hosts of the job, beginning with the one it starts on; empty if they are not known.
+        threads_per_core: How many hardware threads of each core the job may use.
     """
 
     mpi: MpiStart
@@ -42,12 +51,12 @@ class RankStart:
 
     @property
     def slots(self) -> int:
-        """How many ranks a host of several takes: as even as can be."""
+        """The number of ranks on each of several hosts, distributed as evenly as possible."""
         return -(-self.mpi.ranks // max(1, len(self.hosts)))
 
     @property
     def threads(self) -> int:
-        """How many cores a rank has."""
+        """The number of cores of a rank."""
         return max(1, self.capacity // self.mpi.ranks)
 
     @property
@@ -74,7 +83,7 @@ def _mask(cores: Iterable[int]) -> str:
 
 
 class CannotStartRanksError(ValueError):
-    """What the job asks of the MPI start command cannot be said to it."""
+    """The MPI start command has no options for what the job asks."""
 
 
 def _no_environment(_flavour: "MpiFlavour", _user_id: int) -> Mapping[str, str]:
@@ -90,15 +99,15 @@ class MpiStartCommand:
     """A family of MPI start commands, such as Open MPI's.
 
     Args:
-        name: What site files and records call it.
-        commands: The names of its programs, as they are looked for on the search path. Job scripts use the first.
-        version_patterns: What its programs print when asked for `--version`; group 1 is the version, such as `4.1.2`.
-        options: The options that start ranks, all but the job's own.
-        rank_options: The options that a user may give the number of ranks by, such as `-np`.
-        environment: The variables that it needs, given a flavour and the number of the user (0 is root).
-        notes: What the user should know of the way it starts ranks, given the same.
-        interface: Whose binary interface its library `libmpi` has.
-        allocation_variable: The variable that is set where it can start ranks, if it can do so in an allocation only.
+        name: Its name in site files and records.
+        commands: The names of its programs, as searched for on the search path. Job scripts use the first.
+        version_patterns: Match the `--version` output of its programs; group 1 is the version, such as `4.1.2`.
+        options: The options that start ranks, except the job's own.
+        rank_options: The options by which a user may give the number of ranks, such as `-np`.
+        environment: The variables that it needs, given a flavour and the user's number (0 is root).
+        notes: Notes for the user about how it starts ranks, given the same.
+        interface: The binary interface of its library `libmpi`.
+        allocation_variable: The variable that is set where it can start ranks, if it can do so only in an allocation.
     """
 
     name: str
@@ -116,11 +125,11 @@ class MpiStartCommand:
 
     @property
     def default_path(self) -> str:
-        """The program that starts ranks where nobody says which."""
+        """The program that starts ranks unless another one is named."""
         return self.commands[0]
 
     def version_of(self, text: str) -> tuple[int, ...] | None:
-        """Return the version that a program printed, None if the program is not of this family."""
+        """Return the version in the output of a program; None if the program is not of this family."""
         for pattern in self.version_patterns:
             if match := pattern.search(text):
                 return tuple(map(int, match[1].split(".")))
@@ -129,9 +138,13 @@ class MpiStartCommand:
 
 @dataclass(frozen=True)
 class MpiFlavour:
-    """An MPI start command: `path` is its name or full path, `version` what it said of itself (may be empty).
+    """An MPI start command on a machine.
 
-    `single_copy` says whether a process may read another one's memory here: containers often forbid it.
+    Attributes:
+        kind: The family.
+        version: The version that it reported; empty if it is not known.
+        path: Its name or full path.
+        single_copy: Whether a process may read another one's memory here, which containers often forbid.
     """
 
     kind: MpiStartCommand
@@ -145,7 +158,7 @@ class MpiFlavour:
 
 
 def option(option: str, value: str | None) -> list[str]:
-    """Return an option with its value, nothing without one."""
+    """Return an option with its value, or nothing without a value."""
     return [option, value] if value else []
 
 

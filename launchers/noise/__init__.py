@@ -1,1 +1,1 @@
-"""What else a machine did while a job ran."""
+"""Measurement of other load on a machine while a job runs."""

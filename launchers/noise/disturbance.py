@@ -1,4 +1,4 @@
-"""Disturbance: what else the machine did during a run, as far as its kernel shows it."""
+"""Disturbance: other load on the machine during a run, as far as its kernel shows it."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
@@ -10,21 +10,27 @@ _WORTH_A_WORD = 0.01
 
 @dataclass(frozen=True)
 class Disturbance:
-    """What others did to a run, on the node of its supervisor. None is what cannot be read there.
+    """Other load on the node of a run's supervisor. None for what cannot be read there.
 
-    Shares of its time:
-    - `waited_share`: of the time in which its threads could run, they waited for a core, behind others or each other.
-    - `others_share`: of the time of its CPUs, processes of others used this much; `beside_share` of all other CPUs, and
-      `sibling_share` of those among them that are hardware threads of its cores.
-    - `stolen_share`: of the time of its CPUs, the hypervisor gave this much to other machines.
-    - `throttled_share`: of the time in which its threads could run, the quota of their cgroup stopped them.
-    - `taken_share`: of the run's whole time, others kept a thread of it, on average, from running by any of these, or
-      from having its core for itself.
-
-    `cpu_pressure`, `memory_pressure` and `io_pressure` are the shares of the time in which something stalled for lack
-    of that: in its cgroup where there is one, on the whole node otherwise. `thermal_throttles` counts how often its
-    cores were slowed down for their heat, `involuntary_switches` how often its threads lost their core, `major_faults`
-    the pages that were not in memory; `read_bytes` came from disks, since the page cache did not have them.
+    Attributes:
+        waited_share: The share of the time in which its threads could run that they waited for a core, behind others or
+            each other.
+        others_share: The share of the time of its CPUs that others' processes used.
+        beside_share: The share of the time of all other CPUs that was used.
+        sibling_share: The same, of those other CPUs that are hardware threads of its cores.
+        stolen_share: The share of the time of its CPUs that the hypervisor gave to other machines.
+        throttled_share: The share of the time in which its threads could run that the quota of their cgroup stopped
+            them.
+        taken_share: The share of the run's time in which others, by any of these, kept a thread from running or from
+            having its core to itself; averaged over the threads.
+        cpu_pressure: The share of the time in which something stalled for lack of CPU, in the run's cgroup if there is
+            one, otherwise on the whole node.
+        memory_pressure: The same, for lack of memory.
+        io_pressure: The same, for lack of I/O.
+        thermal_throttles: How often its cores were slowed down because of heat.
+        involuntary_switches: How often its threads lost their core.
+        major_faults: How many pages had to be read because they were not in memory.
+        read_bytes: Bytes read from disks, since the page cache did not have them.
     """
 
     waited_share: float | None = None
@@ -44,12 +50,12 @@ class Disturbance:
 
     @classmethod
     def from_figures(cls, known: Mapping[str, object]) -> Self:
-        """Read it from figures by name, whatever else is among them."""
+        """Return the disturbance from figures by name, ignoring everything else."""
         figures = {field.name: known.get(field.name) for field in fields(cls)}
         return cls(**{name: float(value) for name, value in figures.items() if _is_figure(value)})  # type: ignore[arg-type]
 
     def as_dict(self) -> dict[str, float]:
-        """Return the figures that could be read, by name."""
+        """Return the known figures by name."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
     def describe(self) -> str:

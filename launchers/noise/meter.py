@@ -1,6 +1,7 @@
-"""A meter of what else a machine does: counters of the kernel, read before, during and after a run.
+"""Measures other load on a machine from counters of the kernel, read before, during and after a run.
 
-Imported by the supervisor of a job, so it uses the standard library only. What a kernel does not show is left out.
+Imported by the supervisor of a job, so it uses the standard library only. Figures that a kernel does not show are left
+out.
 """
 
 # pathlib takes longer to import than the supervisor to start.
@@ -14,12 +15,12 @@ PROC = "/proc"
 SYS = "/sys"
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
-_BLOCK_BYTES = 512  # getrusage(2) counts input in blocks of that size, whatever those of the disk are
+_BLOCK_BYTES = 512  # getrusage(2) counts input in blocks of this size, whatever the disk's block size
 _PRESSURES = ("cpu", "memory", "io")
-# A hardware thread has so much less of its core while another one of it computes: two do 1.3 times the work of one
+# The share of its core that a hardware thread loses while the other one computes: two do 1.3 times the work of one
 # (Marr et al., "Hyper-Threading Technology Architecture and Microarchitecture", Intel Technology Journal 6, 2002).
 _LOST_TO_A_SIBLING = 0.35
-# Of what processes did that ended unseen between two samples nothing is known: most of the run must have been seen.
+# Processes that end between two samples are not seen; require that most of the run was seen.
 _SEEN_ENOUGH = 0.5
 _THERMAL_SAMPLE = 8
 _THROTTLED = {"throttled_usec": 1e6, "throttled_time": 1e9}
@@ -27,9 +28,9 @@ _DIGITS = 20  # of 64 bits
 
 
 def parse_cpu_times(text: str, *, nice: bool = True) -> dict[int, tuple[float, float]]:
-    """Read /proc/stat: the seconds that processes used each CPU, and those that the hypervisor gave to others.
+    """Parse /proc/stat: for each CPU the seconds that processes used, and those that the hypervisor gave to others.
 
-    Without `nice`, processes are left out that make way for others.
+    Without `nice`, leave out processes that give way to others.
     """
     times = {}
     for line in text.splitlines():
@@ -47,13 +48,13 @@ def parse_cpu_times(text: str, *, nice: bool = True) -> dict[int, tuple[float, f
 
 
 def parse_schedstat(text: str) -> tuple[float, float] | None:
-    """Read a thread's schedstat: the seconds that it ran, and those that it waited for a core."""
+    """Parse a thread's schedstat: the seconds that it ran, and those that it waited for a core."""
     counters = _parse_counters(text.split()[:2])
     return (counters[0] / 1e9, counters[1] / 1e9) if len(counters) == 2 else None
 
 
 def parse_pressure(text: str) -> float | None:
-    """Read a pressure file: the seconds in which something stalled for lack of the resource."""
+    """Parse a pressure file: the seconds in which something stalled for lack of the resource."""
     for line in text.splitlines():
         kind, *fields = line.split()
         for field in fields if kind == "some" else ():
@@ -64,7 +65,7 @@ def parse_pressure(text: str) -> float | None:
 
 
 def parse_cpu_stat(text: str) -> float | None:
-    """Read a cgroup's cpu.stat, of version 2 or 1: the seconds that its quota stopped its threads."""
+    """Parse a cgroup's cpu.stat, version 2 or 1: the seconds that its quota stopped its threads."""
     for line in text.splitlines():
         name, _, value = line.partition(" ")
         unit = _THROTTLED.get(name)
@@ -74,7 +75,7 @@ def parse_cpu_stat(text: str) -> float | None:
 
 
 def parse_cgroups(text: str) -> dict[str, str]:
-    """Read /proc/PID/cgroup: the path of the process's group by controller; that of version 2 is ``."""
+    """Parse /proc/PID/cgroup: the path of the process's group by controller; version 2 has the controller ``."""
     paths: dict[str, str] = {}
     for line in text.splitlines():
         _, _, rest = line.partition(":")
@@ -85,7 +86,7 @@ def parse_cgroups(text: str) -> dict[str, str]:
 
 
 def group_and_parents(path: str) -> list[str]:
-    """Return a control group and those above it, up to the root, which is ``: each may have a limit or a counter."""
+    """Return a control group and its parents up to the root, which is ``; each may have a limit or a counter."""
     paths = [path := path.rstrip("/")]
     while path:
         path = path.rpartition("/")[0]
@@ -94,7 +95,7 @@ def group_and_parents(path: str) -> list[str]:
 
 
 def _parse_counters(fields: Iterable[str]) -> list[int]:
-    """Return the counters of the kernel that these are; none at all if one of them is none."""
+    """Parse counters of the kernel; return nothing if one of the fields is not a counter."""
     fields = [field.strip() for field in fields]
     return (
         [int(field) for field in fields] if all(f.isascii() and f.isdecimal() and len(f) <= 20 for f in fields) else []
@@ -102,7 +103,7 @@ def _parse_counters(fields: Iterable[str]) -> list[int]:
 
 
 class NoiseMeter:
-    """What happens on a machine beside one tree of processes, from `begin` on."""
+    """Measures other load than that of one tree of processes, from `begin` on."""
 
     def __init__(self, proc: str = PROC, sys: str = SYS) -> None:
         """Read below `proc` and `sys`."""
@@ -111,13 +112,13 @@ class NoiseMeter:
         self._siblings: Collection[int] = ()
         self._before: dict[str, float] = {}
         self._times: dict[int, tuple[float, float]] = {}
-        # What threads that are there ran and waited, by process and thread; and the sums of those that are gone.
+        # The seconds that living threads ran and waited, by process and thread; and the sums of ended threads.
         self._threads: dict[tuple[int, str], tuple[float, float]] = {}
         self._gone = (0.0, 0.0)
         self._itself_s = 0.0
 
     def begin(self, cpus: Collection[int], siblings: Collection[int] = ()) -> None:
-        """Take note of the counters before a tree of processes starts that may use these CPUs.
+        """Read the counters before a tree of processes starts that may use these CPUs.
 
         `siblings` are the other hardware threads of their cores.
         """
@@ -127,7 +128,7 @@ class NoiseMeter:
         self._itself_s = _used_by_this_process()
 
     def sample(self, pids: Iterable[int]) -> None:
-        """Look at the processes of the tree."""
+        """Read the processes of the tree."""
         seen: dict[tuple[int, str], tuple[float, float]] = {}
         for pid in pids:
             try:
@@ -142,7 +143,7 @@ class NoiseMeter:
         self._threads |= seen
 
     def read_ended(self, pid: int) -> None:
-        """Look at a process that has ended and is about to be forgotten by the kernel."""
+        """Read a process that has ended, before the kernel forgets it."""
         figures = parse_schedstat(self._read(f"{pid}/schedstat"))
         if figures is not None:
             self._threads[pid, str(pid)] = figures
@@ -151,9 +152,12 @@ class NoiseMeter:
     def figures(
         self, elapsed_s: float, tree: resource.struct_rusage, earlier: resource.struct_rusage
     ) -> dict[str, float]:
-        """Return what `launchers.noise.disturbance.Disturbance` has, without what is not known.
+        """Return the known fields of `launchers.noise.disturbance.Disturbance`.
 
-        `tree` is what all children have used, the tree included, `earlier` what they had before.
+        Args:
+            elapsed_s: The elapsed time of the run in seconds.
+            tree: The resources used by all children, including the tree.
+            earlier: The same before the run.
         """
         elapsed_s = max(elapsed_s, 1e-6)
         cpu_s = tree.ru_utime + tree.ru_stime - earlier.ru_utime - earlier.ru_stime
@@ -168,11 +172,11 @@ class NoiseMeter:
             shares["throttled_share"] = _share(throttled, cpu_s)
         if waited_s is not None and "others_share" in shares:
             width_s = elapsed_s * len(self._cpus)
-            # Threads that wait for each other are their program's own affair.
+            # Waiting for each other is the program's own affair, so count at most what others used.
             taken_s = min(waited_s, shares["others_share"] * width_s)
             taken_s += shares.get("stolen_share", 0.0) * width_s + (throttled or 0.0)
             slowed_s = _LOST_TO_A_SIBLING * shares.get("sibling_share", 0.0) * cpu_s
-            # What sleeps loses nothing meanwhile.
+            # A sleeping thread loses nothing.
             active = min((taken_s + cpu_s) / elapsed_s, 1.0)
             shares["taken_share"] = _share(taken_s + slowed_s, cpu_s - slowed_s) * active
         counts = {
@@ -186,7 +190,7 @@ class NoiseMeter:
         return {name: round(value, 4) for name, value in {**shares, **pressures, **counts}.items()}
 
     def _cpu_shares(self, elapsed_s: float, own_s: float) -> dict[str, float]:
-        """Return what others had of the time of the run's CPUs, but for `own_s`, and of all other CPUs."""
+        """Return the shares that others used of the run's CPUs, apart from `own_s`, and of all other CPUs."""
         now = parse_cpu_times(self._read("stat"))
         passed = {
             cpu: (now[cpu][0] - used, now[cpu][1] - stolen) for cpu, (used, stolen) in self._times.items() if cpu in now
@@ -206,7 +210,7 @@ class NoiseMeter:
         return shares
 
     def _waited_s(self, cpu_s: float) -> float | None:
-        """Return for how long threads of the tree waited for a core: as long, for what they ran, as those seen."""
+        """Return how long threads of the tree waited for a core, extrapolated from the threads that were seen."""
         ran_s = self._gone[0] + sum(ran for ran, _ in self._threads.values())
         waited_s = self._gone[1] + sum(waited for _, waited in self._threads.values())
         if ran_s <= 0.0 or ran_s < _SEEN_ENOUGH * cpu_s:
@@ -218,7 +222,7 @@ class NoiseMeter:
             self._gone = (self._gone[0] + ran_s, self._gone[1] + waited_s)
 
     def _machine_counters(self) -> dict[str, float]:
-        """Return counters in seconds, by what they are of; and that of thermal throttling."""
+        """Return counters in seconds by resource, and the count of thermal throttling."""
         groups = parse_cgroups(self._read("self/cgroup"))
         own = groups.get("", "/").rstrip("/")
         found: dict[str, float] = {}
@@ -227,7 +231,8 @@ class NoiseMeter:
             total = parse_pressure(self._read(f"pressure/{name}")) if total is None else total
             if total is not None:
                 found[name] = total
-        # A quota is that of any group above: each counts what it stops. In a container they may lie at the root.
+        # Any parent group may have a quota, and each counts its own stops. In a container the groups may lie at the
+        # root.
         levels = [f"{self._sys}/fs/cgroup{path}" for path in group_and_parents(own)]
         levels += [f"{self._sys}/fs/cgroup/cpu{path}" for path in group_and_parents(groups.get("cpu", ""))]
         throttled = [total for level in levels if (total := parse_cpu_stat(_text(f"{level}/cpu.stat"))) is not None]
@@ -262,5 +267,5 @@ def _bounded(share: float) -> float:
 
 
 def _share(lost_s: float, cpu_s: float) -> float:
-    """Return the share of the time in which something could run that it lost."""
+    """Return the lost share of the time in which something could run."""
     return _bounded(lost_s / (lost_s + cpu_s)) if lost_s > 0.0 else 0.0

@@ -1,1 +1,1 @@
-"""Where the programs of a run come from: environment modules, Spack packages, container images."""
+"""Loading of the programs of a run from environment modules, Spack packages and container images."""

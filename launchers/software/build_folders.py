@@ -1,4 +1,4 @@
-"""Builds that nobody made a module or a package of: folders of programs and libraries, and variables."""
+"""Builds without a module or a package: folders of programs and libraries, and variables."""
 
 import os
 import shlex
@@ -14,23 +14,25 @@ _FOLDERS = {"PATH": "programs", "LD_LIBRARY_PATH": "libraries"}
 
 
 def folder_changes(software: Software, environment: Mapping[str, str]) -> Changes:
-    """Return what a build's own folders and variables change in an environment: its folders are searched first.
+    """Return the changes that put a build's folders first on the search paths and set its variables.
 
     Raises:
-        SoftwareError: a folder is not there.
+        SoftwareError: A folder does not exist.
     """
     changed = {}
     for name, folders in _folders(software).items():
         for folder in folders:
             if not Path(folder).is_dir():
-                msg = f"there is no folder {folder} of {_FOLDERS[name]}; a relative path is one from the study file's"
+                msg = (
+                    f"there is no folder {folder} of {_FOLDERS[name]}; relative paths start at the study file's folder"
+                )
                 raise SoftwareError(msg)
         changed[name] = os.pathsep.join([*folders, *filter(None, [environment.get(name)])])
     return Changes(changed | dict(software.variables))
 
 
 def folder_script(software: Software) -> tuple[str, ...]:
-    """Return the lines of a job script that change the same."""
+    """Return the lines of a job script that make the same changes."""
     searched = (
         f"export {name}={shlex.quote(os.pathsep.join(folders))}${{{name}:+:${name}}}"
         for name, folders in _folders(software).items()
@@ -39,7 +41,7 @@ def folder_script(software: Software) -> tuple[str, ...]:
 
 
 def folder_identity(software: Software) -> dict[str, str]:
-    """Return what tells the build from others, beside its programs: those are told by their own contents."""
+    """Return what distinguishes the build from others, apart from the contents of its programs."""
     said = {_FOLDERS[name]: os.pathsep.join(folders) for name, folders in _folders(software).items()}
     if software.libraries:
         said["library files"] = text_digest("\n".join(map(_contents, software.libraries)))
@@ -47,7 +49,7 @@ def folder_identity(software: Software) -> dict[str, str]:
 
 
 def _contents(folder: str) -> str:
-    """Return what changes with the shared libraries of a folder: their sizes alone, where they are many or large."""
+    """Return the digests of a folder's shared libraries; only their sizes if they are many or large."""
     files = sorted({file.resolve() for file in Path(folder).glob("*.so*") if file.is_file()})
     sizes = {file: file.stat().st_size for file in files}
     is_small = sum(sizes.values()) <= _MOST_BYTES

@@ -1,4 +1,4 @@
-"""What loading software changes in an environment."""
+"""Changes of an environment by which software is loaded."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -9,7 +9,7 @@ from threading import RLock
 
 @dataclass(frozen=True)
 class Changes:
-    """Variables that are set, and variables that are removed."""
+    """Variables to set and variables to remove."""
 
     variables: Mapping[str, str] = field(default_factory=dict)
     unset: frozenset[str] = frozenset()
@@ -32,9 +32,9 @@ _ONE_AT_A_TIME = RLock()
 
 @contextmanager
 def changes_in_effect(changes: Changes) -> Iterator[None]:
-    """Make changes in this process's own environment for a while: programs and libraries are found as with them.
+    """Apply changes to this process's own environment during the block, for finding programs and libraries.
 
-    The environment is all threads': those that want other changes wait.
+    All threads share the environment, so other threads that want changes wait.
     """
     with _ONE_AT_A_TIME:
         before = {name: os.environ.get(name) for name in {*changes.variables, *changes.unset}}

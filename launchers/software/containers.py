@@ -17,10 +17,10 @@ class ContainerRuntime:
     """A program that runs a command inside an image.
 
     Args:
-        name: What a study file calls it, which is the name of the program.
-        options: What stands between the program and the command, given the image and the folder of the run, which
-            must be the current folder inside and may be written to.
-        variables: What it needs in its environment.
+        name: The name of the program, also in study files.
+        options: The words between the program and the command, given the image and the folder of the run, which must be
+            the current folder inside and writable.
+        variables: The variables that it needs.
     """
 
     name: str
@@ -39,9 +39,10 @@ def _charliecloud(image: str, folder: str) -> tuple[str, ...]:
 
 
 def _of_charliecloud() -> Mapping[str, str]:
-    """Return what ch-run needs: it insists on $USER, which batch jobs may lack, and shows $TMPDIR as /tmp inside.
+    """Return the variables that ch-run needs.
 
-    The ranks of a job meet in /tmp, so that it has to be the same outside.
+    It insists on $USER, which batch jobs may lack, and shows $TMPDIR as /tmp inside. The ranks of a job exchange files
+    in /tmp, so it must be the same outside.
     """
     return {"USER": os.environ.get("USER") or pwd.getpwuid(os.geteuid()).pw_name, "TMPDIR": "/tmp"}  # noqa: S108
 
@@ -55,21 +56,21 @@ RUNTIMES = (
 
 @dataclass(frozen=True)
 class Container:
-    """An image and the full path of the program that starts it."""
+    """An image, and the full path of the program that starts it."""
 
     image: str
     program: str
     runtime: ContainerRuntime = field(compare=False)
 
     def command(self, folder: Path) -> tuple[str, ...]:
-        """Return the words in front of a command that runs in `folder`, inside the image."""
+        """Return the words that precede a command in `folder` to run it inside the image."""
         return (self.program, *self.runtime.options(self.image, os.fspath(folder.resolve())))
 
 
 def find_runtime(wanted: str, searched: str | None) -> tuple[ContainerRuntime, str] | None:
-    """Return the runtime called `wanted` and its path; None if it is not on the search path.
+    """Return the runtime called `wanted`, or the first available one if that is empty, and its path.
 
-    Without a name it is the first that is there.
+    None if it is not on the search path.
     """
     for runtime in RUNTIMES:
         if wanted in {"", runtime.name} and (path := shutil.which(runtime.name, path=searched)) is not None:
@@ -78,10 +79,10 @@ def find_runtime(wanted: str, searched: str | None) -> tuple[ContainerRuntime, s
 
 
 def image_digest(image: str) -> str | None:
-    """Return what tells whether an image is still the same; None if it is not there.
+    """Return a digest that changes with an image; None if the image does not exist.
 
-    A file is told by its content, an image that is a folder by names, sizes and times of its files: there are tens of
-    thousands of them. The address of an image in a registry holds its digest, or tells nothing.
+    A file is hashed by its content; an image that is a folder by the names, sizes and times of its files, since it has
+    tens of thousands. For an address in a registry it is the digest in the address, or None without one.
     """
     if "://" in image:
         return image.rpartition("@")[2] if "@sha256:" in image else None

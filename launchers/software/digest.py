@@ -1,4 +1,4 @@
-"""Short digests: enough to tell whether a program or a library is still the same."""
+"""Short digests, long enough to tell whether a program or a library is unchanged."""
 
 import hashlib
 from pathlib import Path
@@ -12,8 +12,8 @@ def file_digest(path: Path) -> str:
     """Return the first 16 characters of what `sha256sum` prints; `unreadable` for a file that this user may not read.
 
     Raises:
-        OSError: it cannot be read now, for want of descriptors or memory, or by a fault of the disk: to take it for one
-            that is never readable would make a study one of another program.
+        OSError: The file cannot be read at the moment, for lack of descriptors or memory, or after a disk error.
+            Calling it unreadable would make the study one of another program.
     """
     try:
         with path.open("rb") as file:

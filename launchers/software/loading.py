@@ -1,4 +1,4 @@
-"""Software made ready on this machine: a request in, what its runs need out."""
+"""Load the software that a study file asks for on this machine."""
 
 import os
 import shlex
@@ -16,10 +16,10 @@ from launchers.software.software import LoadedSoftware, Software, SoftwareError
 
 
 def load(software: Software, caller: Mapping[str, str] | None = None) -> LoadedSoftware:
-    """Make software ready, in the environment of `caller` (this process's by default), which is not changed.
+    """Load software in the environment of `caller` (by default this process's), without changing it.
 
     Raises:
-        SoftwareError: it cannot be had here.
+        SoftwareError: The software is not available here.
     """
     environment = dict(os.environ if caller is None else caller)
     loaded = _modules(software, environment)
@@ -55,7 +55,8 @@ def _modules(software: Software, environment: Mapping[str, str]) -> _Part:
     steps = [["purge"]] if software.purge else []
     steps += [["load", name] for name in software.modules]
     changes = NO_CHANGES
-    # To load what is loaded already changes nothing with Environment Modules: runs would lack its variables.
+    # Unload what is loaded already: Environment Modules would load it without any change, and runs would lack its
+    # variables.
     there = [] if software.purge else modules.loaded_among(software.modules, environment)
     for step in [*(["unload", name] for name in reversed(there)), *steps]:
         try:
@@ -97,7 +98,7 @@ def _spack(software: Software, environment: Mapping[str, str]) -> _Part:
 
 
 def _evaluated(words: Sequence[str]) -> list[str]:
-    # In two lines, for `eval "$(...)"` ends well whatever happens inside.
+    # Two lines, because `eval "$(...)"` succeeds even if the command inside fails.
     return [f'loaded="$(spack {shlex.join(words)})" || exit 1', 'eval "$loaded"']
 
 
@@ -113,12 +114,12 @@ def _container(software: Software, searched: str | None) -> tuple[Container | No
     digest = image_digest(software.container)
     if digest is None and "://" in software.container:
         msg = (
-            f"{software.container} may change while the study goes on: name its digest (...@sha256:...), or pull it "
+            f"{software.container} may change during the study: name its digest (...@sha256:...), or pull it "
             "into a file (apptainer pull FILE.sif ADDRESS) and name that"
         )
         raise SoftwareError(msg)
     if digest is None:
-        msg = f"there is no image {software.container}; a relative path is one from the study file's folder"
+        msg = f"there is no image {software.container}; relative paths start at the study file's folder"
         raise SoftwareError(msg)
     runtime, program = here
     name = Path(software.container).name
@@ -126,5 +127,5 @@ def _container(software: Software, searched: str | None) -> tuple[Container | No
 
 
 def _first(text: str) -> str:
-    """Return the first paragraph of what a program complains of, on a line."""
+    """Return the first paragraph of a program's complaint on one line."""
     return " ".join(text.strip().partition("\n\n")[0].split())

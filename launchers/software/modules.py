@@ -1,6 +1,6 @@
 """Environment modules, of Lmod and of Environment Modules, without a shell.
 
-Both print what a `module load` changes as statements of Python (`modulecmd python load NAME`), which are read here and
+Both print the changes of a `module load` as statements of Python (`modulecmd python load NAME`), which are parsed here,
 not run. Sources: https://lmod.readthedocs.io, https://modules.readthedocs.io/en/stable/module.html.
 """
 
@@ -14,14 +14,14 @@ from pathlib import Path
 from launchers.software.changes import Changes
 from launchers.software.query import run_query
 
-# A module may look for a licence, or lie on a slow file system.
+# A module may contact a licence server or lie on a slow file system.
 _PATIENCE_S = 60.0
 _TCL = ("libexec/modulecmd.tcl", "modulecmd.tcl")
 _DEBIAN = ("/usr/lib/*/modulecmd.tcl", "/usr/lib*/modulecmd.tcl", "/usr/share/Modules/libexec/modulecmd.tcl")
 
 
 def module_command(environment: Mapping[str, str]) -> list[str] | None:
-    """Return what `module` calls here; None if this machine has no modules."""
+    """Return the command line behind `module` here; None if this machine has no modules."""
     if (lmod := environment.get("LMOD_CMD")) and Path(lmod).is_file():
         return [lmod]
     home = environment.get("MODULESHOME")
@@ -35,16 +35,16 @@ def module_command(environment: Mapping[str, str]) -> list[str] | None:
 
 
 def loaded_among(names: Sequence[str], environment: Mapping[str, str]) -> list[str]:
-    """Return those of the modules that are loaded in an environment, in whatever version they were named."""
+    """Return those of the modules that are loaded in an environment, with or without a version in their names."""
     there = environment.get("LOADEDMODULES", "").split(":")
     return [name for name in names if any(one == name or one.startswith(f"{name}/") for one in there)]
 
 
 def run_module(command: Sequence[str], arguments: Sequence[str], environment: Mapping[str, str]) -> Changes:
-    """Return what `module ARGUMENTS` changes in an environment.
+    """Return the changes that `module ARGUMENTS` makes in an environment.
 
     Raises:
-        QueryError: it failed, or did not answer.
+        QueryError: The command failed or did not answer.
     """
     reply = run_query([*command, "python", *arguments], f"module {' '.join(arguments)}", environment, _PATIENCE_S)
     changes = parse_statements(reply.text)
@@ -54,12 +54,12 @@ def run_module(command: Sequence[str], arguments: Sequence[str], environment: Ma
 
 
 def parse_statements(text: str) -> Changes | None:
-    """Read the statements that a module command prints; None where it says that it failed, or prints anything else."""
+    """Parse the statements that a module command prints; None if they report a failure or are not statements."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a value with a backslash is written as it is
+        warnings.simplefilter("ignore")  # a value may contain an unescaped backslash
         try:
             body = ast.parse(text).body
-        except (SyntaxError, ValueError, MemoryError, RecursionError):  # the last three: nested too deeply
+        except (SyntaxError, ValueError, MemoryError, RecursionError):  # the last three occur if nested too deeply
             return None
     variables: dict[str, str] = {}
     unset: set[str] = set()
@@ -81,7 +81,7 @@ def parse_statements(text: str) -> Changes | None:
 
 
 def loaded_files(environment: Mapping[str, str]) -> dict[str, Path]:
-    """Return the files of the modules that are loaded in an environment, by their names."""
+    """Return the files of the modules loaded in an environment, by module name."""
     names = environment.get("LOADEDMODULES", "").split(":")
     files = environment.get("_LMFILES_", "").split(":")
     return {name: Path(file) for name, file in zip(names, files, strict=False) if name and file}

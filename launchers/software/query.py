@@ -1,4 +1,4 @@
-"""What provides programs is asked by its own command, `module` or `spack`, without a shell."""
+"""Run the commands that provide programs, `module` and `spack`, without a shell."""
 
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -6,12 +6,19 @@ from dataclasses import dataclass
 
 
 class QueryError(Exception):
-    """The command did not do what it was asked; the message is its own."""
+    """The command failed; the message is its own."""
 
 
 @dataclass(frozen=True)
 class Reply:
-    """How a command ended that is shown as `line`: the text that it printed, and what it complained of."""
+    """The answer of a command.
+
+    Attributes:
+        line: The command, as messages show it.
+        text: Its standard output.
+        complaint: Its standard error.
+        exit_code: Its exit code.
+    """
 
     line: str
     text: str
@@ -25,10 +32,10 @@ class Reply:
 
 
 def run_query(command: Sequence[str], line: str, environment: Mapping[str, str], patience_s: float) -> Reply:
-    """Return the reply of a command, which messages show as `line`.
+    """Run a command, which messages show as `line`, and return its reply.
 
     Raises:
-        QueryError: it cannot be started, or did not answer.
+        QueryError: The command cannot be started or did not answer within `patience_s` seconds.
     """
     try:
         done = subprocess.run(

@@ -1,4 +1,4 @@
-"""Software as a value: what a study file asks for, and what was made of it on this machine."""
+"""Software as values: what a study file asks for, and what this machine loaded for it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -11,17 +11,23 @@ from launchers.software.containers import Container
 
 
 class SoftwareError(Exception):
-    """Software cannot be had here; the message says why and what to do."""
+    """Software is not available here; the message says why and what to do."""
 
 
 @dataclass(frozen=True)
 class Software:
-    """Where the programs of a run come from; without anything, from where the study was started.
+    """The sources of the programs of a run; by default, the environment in which the study was started.
 
-    `modules` are loaded in their order, after all others were unloaded with `purge`. `spack` are specs of installed
-    packages, `spack_environment` is a name or a folder. `container` is an image in which the programs are, started by
-    `runtime`, by default the first that is here. `programs` and `libraries` are folders that are searched before all
-    others, `variables` are set.
+    Attributes:
+        modules: Modules to load, in order.
+        purge: Whether to unload all other modules first.
+        spack: Specs of installed Spack packages.
+        spack_environment: The name or folder of a Spack environment.
+        container: An image that contains the programs.
+        runtime: Starts the image; by default the first runtime available.
+        programs: Folders that are searched first for programs.
+        libraries: Folders that are searched first for libraries.
+        variables: Variables to set.
     """
 
     modules: tuple[str, ...] = ()
@@ -37,11 +43,15 @@ class Software:
 
 @dataclass(frozen=True)
 class LoadedSoftware:
-    """Software made ready on this machine.
+    """Software as loaded on this machine.
 
-    `changes` are those of the environment, and `script` the lines of a job script that do the same; `identity` tells
-    which software it is, by digest; `mpi` is the MPI start command that comes with it, if one does. `secrets` are
-    variables that its jobs have, and that neither changes nor script tell.
+    Attributes:
+        changes: The changes of the environment.
+        script: The lines of a job script that make the same changes.
+        identity: Identifies the software, by digests.
+        container: The image in which the programs run.
+        mpi: The MPI start command that comes with it.
+        secrets: Variables of its jobs that `changes` and `script` do not contain.
     """
 
     changes: Changes = NO_CHANGES
@@ -53,7 +63,7 @@ class LoadedSoftware:
 
     @property
     def variables(self) -> Mapping[str, str]:
-        """What the start of its container needs in the environment."""
+        """The variables that starting its container needs."""
         return {} if self.container is None else self.container.runtime.variables()
 
     def with_mpi(self, mpi: MpiFlavour | None) -> Self:
@@ -66,10 +76,10 @@ class LoadedSoftware:
 
 
 def flavour_for(software: LoadedSoftware | None, own: MpiFlavour, *, on_site: bool = False) -> MpiFlavour:
-    """Return what starts the ranks of a job: what comes with its software, or else the launcher's own.
+    """Return the flavour that starts a job's ranks: the one that comes with its software, or else the launcher's `own`.
 
-    On the nodes of a site it is found by its name, as the job script loads it; where the batch system itself starts
-    ranks there, it does for every software.
+    On the nodes of a site it is found by its name, as the job script loads it. If the batch system itself starts ranks
+    there, it does so for every software.
     """
     brought = software.mpi if software is not None else None
     if brought is None or (on_site and (own.kind.allocation_variable or brought.kind.allocation_variable)):

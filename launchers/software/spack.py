@@ -1,4 +1,4 @@
-"""Packages and environments of Spack: `spack load --sh` prints what it changes, which is read here and not run.
+"""Packages and environments of Spack: `spack load --sh` prints its changes, which are parsed here, not run.
 
 Source: spack.cmd.load and spack.util.environment of https://spack.readthedocs.io.
 """
@@ -10,16 +10,16 @@ from collections.abc import Mapping, Sequence
 from launchers.software.changes import Changes
 from launchers.software.query import run_query
 
-# Spack looks at its whole database, and is often on a slow file system.
+# Spack reads its whole database, often from a slow file system.
 _PATIENCE_S = 300.0
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
 def run_spack(spack: str, arguments: Sequence[str], environment: Mapping[str, str]) -> str:
-    """Return what `spack ARGUMENTS` prints.
+    """Return the output of `spack ARGUMENTS`.
 
     Raises:
-        QueryError: it failed, or did not answer.
+        QueryError: The command failed or did not answer.
     """
     reply = run_query([spack, *arguments], f"spack {' '.join(arguments)}", environment, _PATIENCE_S)
     if reply.exit_code != 0:
@@ -28,7 +28,7 @@ def run_spack(spack: str, arguments: Sequence[str], environment: Mapping[str, st
 
 
 def parse_exports(text: str) -> Changes:
-    """Read lines such as `export PATH=/a:/b;` and `unset NAME;`; others change nothing that a program sees."""
+    """Parse lines such as `export PATH=/a:/b;` and `unset NAME;`; ignore others, which do not affect programs."""
     variables: dict[str, str] = {}
     unset: set[str] = set()
     for line in text.splitlines():

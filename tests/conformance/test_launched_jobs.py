@@ -88,7 +88,7 @@ NO_PROGRAMS = {
     "no-such-program": "no-such-program was not found",
     "./missing": "there is no program",
     "./data": "is not executable",
-    "./nonsense": "no program for this machine",
+    "./nonsense": "not a program for this machine",
 }
 
 
@@ -116,7 +116,7 @@ def test_what_is_no_command_is_refused(launcher, folder, argv, says):
 
 
 def test_a_folder_that_is_not_there_is_said(launcher, folder):
-    with pytest.raises(LaunchError, match="is not there"):
+    with pytest.raises(LaunchError, match="does not exist"):
         launcher.submit(Job(("true",), folder / "missing"))
 
 

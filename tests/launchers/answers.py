@@ -1,4 +1,4 @@
-"""A Slurm that only answers, and a clock that is moved by hand: for tests of what is made of its answers."""
+"""A Slurm that only answers, and a clock that tests move by hand, for testing how answers are interpreted."""
 
 import json
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ AWAY = Answer(1, stderr="slurm_load_jobs error: Unable to contact slurm controll
 
 @dataclass
 class FakeSlurm:
-    """Knows the state of each job, counts what it is asked, and may be away, a command missing, a job immortal."""
+    """Holds the state of each job and counts queries; it may be absent, lack a command, or keep a job alive."""
 
     states: dict[str, str] = field(default_factory=dict)
     asked: list[list[str]] = field(default_factory=list)

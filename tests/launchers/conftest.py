@@ -1,4 +1,4 @@
-"""A launcher of Slurm's jobs without a Slurm; what else is called so in a module is that module's own."""
+"""A launcher of Slurm jobs without a Slurm. A module may replace these fixtures by its own of the same name."""
 
 from pathlib import Path
 
@@ -47,7 +47,7 @@ def submit(launcher, tmp_path):
 @pytest.fixture
 def look(launcher, clock):
     def look(job_id: str) -> JobStatus:
-        """Poll when the scheduler may be asked again."""
+        """Poll after the time at which the scheduler may be queried again."""
         clock.move(POLL_S)
         return launcher.poll([job_id])[job_id]
 

@@ -1,4 +1,4 @@
-"""What tests of launchers need: programs to run, and ways to wait for them."""
+"""Programs to run in tests of launchers, and ways to wait for them."""
 
 import os
 import signal
@@ -13,7 +13,7 @@ from launchers.processes import JOB_VARIABLE, find_marked
 # Generous: a slow machine must not fail a test, only a job that hangs.
 DEADLINE_S = 180.0
 
-# Starts a process that leaves its session, its parent and its process group, and does not mind being asked to end.
+# Starts a process that leaves its session, its parent and its process group, and ignores requests to end.
 STUBBORN = """
 import os, signal, sys, time
 if os.fork() == 0:
@@ -49,7 +49,7 @@ def wait_for_end(launcher: Launcher, job_id: str) -> JobStatus:
 
 
 def run_all(launcher: Launcher, jobs: list[Job]) -> list[JobStatus]:
-    """Run jobs side by side, as far as there is room: a real scheduler takes a second to start one."""
+    """Run jobs side by side as far as there is room, since a real scheduler takes a second to start one."""
     ids = [launcher.submit(job) for job in jobs]
     wait_for(lambda: all(status.state is JobState.ENDED for status in launcher.poll(ids).values()))
     found = launcher.poll(ids)
@@ -68,7 +68,7 @@ def wait_for_output(job: Job, text: str = "ready") -> None:
 
 
 def supervisors_in(folder: Path) -> list[int]:
-    """Return the supervisors of jobs in `folder`; each goes a moment after it has told how its job ended."""
+    """Return the supervisors of jobs in `folder`, which exit a moment after they have written the status."""
     root = folder.resolve()
     return list(find_marked(JOB_VARIABLE, lambda mark: Path(mark.partition(":")[2]).is_relative_to(root)))
 

@@ -1,4 +1,4 @@
-"""What the stand-ins may say: only what a source of the batch system says, or a real one."""
+"""The stand-ins may print only texts with a source: the batch system's source code or a real installation."""
 
 import ast
 import re
@@ -21,7 +21,7 @@ from tests.launchers.fakes.slurm_answers import ANSWERS as SLURMS
 from tests.launchers.fakes.slurm_answers import FINAL, PASSING, SHOWN, WAITING
 from tests.launchers.fakes.slurm_answers import VERSIONS as SLURM_VERSIONS
 
-# A file of the batch system's own repository, or of another one; a manual page; somebody who saw it.
+# A source is a file of the batch system's own repository or another one, a manual page, or a witness.
 SOURCE = re.compile(
     r"(src|doc|source)/[\w./-]+\.\w+( of [\w/-]+)?|getopt\(3\)|argparse|issue \d+ of [\w./-]+"
     r"|seen (on|by users of) [\w ]+ \d\S+|manual of [\w .-]+"
@@ -33,7 +33,7 @@ STAND_INS = {
     lsf: (lsf_answers.ANSWERS, lsf_answers.SHOWN),
     flux: (flux_answers.ANSWERS, flux_answers.SHOWN),
 }
-# Of what the stand-in itself cannot do.
+# About what the stand-in itself cannot do.
 OWN = ("this stand-in",)
 
 
@@ -57,7 +57,7 @@ def test_every_version_has_one_answer_to_a_name(stand_in):
                 assert sum(name in one.of(version) for one in alone) <= 1, (name, version)
 
 
-def test_a_stand_in_says_nothing_but_answers_with_a_source(stand_in):
+def test_stand_in_prints_only_answers_with_a_source(stand_in):
     tree = ast.parse(Path(stand_in.__file__).read_text())
     said = []
     for node in ast.walk(tree):
@@ -67,7 +67,7 @@ def test_a_stand_in_says_nothing_but_answers_with_a_source(stand_in):
 
 
 def _texts(node: ast.AST) -> Iterator[str]:
-    """Return the texts in a call; names of answers are none."""
+    """Return the texts in a call, without names of answers."""
     for part in ast.iter_child_nodes(node):
         if isinstance(part, ast.Constant) and isinstance(part.value, str):
             yield part.value
@@ -82,7 +82,7 @@ def test_ends_and_comments_are_of_the_same_jobs():
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_pbs_that_is_away_is_waited_for_in_every_version(version, tmp_path):
+def test_pbs_that_is_away_is_waited_for_in_every_version(version, tmp_path):
     (tmp_path / "script").write_text("#!/bin/sh\n")
     with FakeCluster("pbs") as cluster:
         cluster.switch("version", version)
@@ -97,18 +97,18 @@ def test_a_pbs_that_is_away_is_waited_for_in_every_version(version, tmp_path):
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("name", ["away", "silent", "no such host", "system"])
-def test_a_pbs_that_cannot_be_reached_is_waited_for(version, name):
+def test_pbs_that_cannot_be_reached_is_waited_for(version, name):
     if name in ANSWERS.of(version):
         assert PBS.scheduler.can_wait(ANSWERS.text(name, version, command="qsub", server="pbshost"))
 
 
-def test_a_qstat_that_cannot_prove_who_asks_says_nothing_of_jobs():
+def test_qstat_with_invalid_credential_is_no_answer():
     answer = ANSWERS.of(None)["qstat unproved"]
     assert PBS.scheduler.states("", answer.text.format(job="7.pbshost"), answer.number % 256) is None
 
 
 @pytest.mark.parametrize("version", SLURM_VERSIONS)
-def test_every_way_in_which_a_slurm_lets_a_job_wait_is_one_and_has_words(version):
+def test_every_slurm_reason_has_words(version):
     shown = SHOWN.of(version)
     for name in WAITING & set(shown):
         seen = (SLURM.scheduler.states(f"7|{shown[name].text}\n", "", 0) or {})["7"]
@@ -128,14 +128,14 @@ def test_every_way_in_which_a_slurm_lets_a_job_wait_is_one_and_has_words(version
         ("job requeued in held state", "put back into the queue"),
     ],
 )
-def test_a_job_that_is_put_back_and_held_says_so_with_what_lets_it_go(reason, words):
+def test_requeued_and_held_job_reports_the_command_that_releases_it(reason, words):
     (seen,) = (SLURM.scheduler.states(f"7|PENDING|{reason}\n", "", 0) or {}).values()
     assert words in seen.message
     assert "scontrol release" in seen.message
     assert reason in seen.message
 
 
-def test_a_flux_that_could_not_say_how_a_job_is_has_not_forgotten_it():
+def test_failed_flux_query_does_not_mean_that_jobs_are_unknown():
     answers = flux_answers.ANSWERS.of(None)
     assert FLUX.scheduler.states("", answers["no answer"].text, answers["no answer"].number) is None
     assert FLUX.scheduler.states("", answers["unknown job"].text.format(job="fA1"), answers["unknown job"].number) == {}

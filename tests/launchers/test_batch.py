@@ -1,4 +1,4 @@
-"""Jobs of a scheduler: submitting, asking and cancelling, with one that only answers."""
+"""Submitting, querying and cancelling jobs of a scheduler that only answers."""
 
 import json
 import re
@@ -19,19 +19,19 @@ from launchers.site import Site
 from tests.launchers.answers import AWAY, PATIENCE_S, POLL_S, end, start
 
 
-def test_one_question_is_enough_for_many_jobs(launcher, queue, submit):
+def test_one_query_serves_many_jobs(launcher, queue, submit):
     ids = [submit(str(number))[0] for number in range(100)]
     assert {status.state for status in launcher.poll(ids).values()} == {JobState.QUEUED}
     assert [argv[-1] for argv in queue.commands("squeue")] == ["--jobs=" + ",".join(map(str, range(1, 101)))]
 
 
-def test_the_meters_of_a_job_on_several_nodes_know_that(queue, clock, tmp_path):
+def test_node_meters_are_skipped_for_a_job_on_several_nodes(queue, clock, tmp_path):
     launcher = BatchLauncher(SLURM.scheduler, Site("slurm", cores_per_node=4, nodes=2), queue, clock, PATIENCE_S)
     launcher.submit(Job(("true",), tmp_path, resources=Resources(cores=8)))
     assert json.loads((tmp_path / JOB_FILE).read_text())["nodes"] == 2
 
 
-def test_the_scheduler_is_not_asked_more_often_than_the_site_allows(launcher, queue, clock, submit):
+def test_scheduler_is_queried_at_most_every_poll_s(launcher, queue, clock, submit):
     job_id, _ = submit()
     for _ in range(1000):
         clock.move(0.1)
@@ -39,7 +39,7 @@ def test_the_scheduler_is_not_asked_more_often_than_the_site_allows(launcher, qu
     assert len(queue.commands("squeue")) == 4  # 100 s
 
 
-def test_an_end_is_read_from_the_jobs_own_file_at_once(launcher, queue, submit):
+def test_end_is_read_from_the_jobs_own_file_at_once(launcher, queue, submit):
     job_id, folder = submit()
     launcher.poll([job_id])
     queue.states["1"] = "RUNNING"
@@ -50,13 +50,13 @@ def test_an_end_is_read_from_the_jobs_own_file_at_once(launcher, queue, submit):
     assert len(queue.commands("squeue")) == 1
 
 
-def test_the_numbers_of_gpus_that_a_batch_system_gives_are_those_of_the_bus(launcher, tmp_path):
+def test_gpu_numbers_follow_the_pci_bus(launcher, tmp_path):
     jobs = [Job(("train",), tmp_path, resources=Resources(gpus=gpus)) for gpus in (1, 0)]
     for shown in (launcher.preview, LocalLauncher().preview):
         assert ["CUDA_DEVICE_ORDER=PCI_BUS_ID" in shown(job) for job in jobs] == [True, False]
 
 
-def test_why_a_job_waits_is_told(launcher, queue, submit):
+def test_reason_for_waiting_is_reported(launcher, queue, submit):
     job_id, _ = submit()
     queue.states["1"] = "PENDING|Nodes required for job are DOWN, DRAINED or reserved"
     status = launcher.poll([job_id])[job_id]
@@ -66,13 +66,13 @@ def test_why_a_job_waits_is_told(launcher, queue, submit):
     )
 
 
-def test_a_job_runs_as_soon_as_it_has_output(launcher, submit):
+def test_job_runs_as_soon_as_it_has_output(launcher, submit):
     job_id, folder = submit()
     start(folder)
     assert launcher.poll([job_id])[job_id].state is JobState.RUNNING
 
 
-def test_a_scheduler_that_is_away_is_asked_less_and_less(launcher, queue, clock, submit):
+def test_queries_of_an_absent_scheduler_become_rare(launcher, queue, clock, submit):
     job_id, _ = submit()
     queue.trouble = AWAY
     asked_at: list[float] = []
@@ -87,7 +87,7 @@ def test_a_scheduler_that_is_away_is_asked_less_and_less(launcher, queue, clock,
     assert "Unable to contact slurm controller" in launcher.trouble
 
 
-def test_a_scheduler_that_is_back_is_asked_as_before(launcher, queue, clock, submit):
+def test_queries_return_to_their_pace_when_the_scheduler_is_back(launcher, queue, clock, submit):
     job_id, folder = submit()
     start(folder)
     queue.trouble = AWAY
@@ -106,7 +106,7 @@ def test_a_scheduler_that_is_back_is_asked_as_before(launcher, queue, clock, sub
 @pytest.mark.parametrize(
     "trouble", [AWAY, Answer(124), Answer(127), Answer(1), Answer(2, stderr="squeue: fatal: what?")]
 )
-def test_no_job_is_lost_while_nobody_answers(launcher, queue, clock, submit, trouble):
+def test_no_job_is_lost_while_the_scheduler_is_absent(launcher, queue, clock, submit, trouble):
     job_id, _ = submit()
     launcher.poll([job_id])
     queue.trouble = trouble
@@ -133,7 +133,7 @@ def test_cancelling_a_job_that_the_scheduler_forgets_at_once(launcher, queue, su
     assert (status.state, status.reason) == (JobState.ENDED, EndReason.CANCELLED)
 
 
-def test_cancelling_is_said_again_to_a_scheduler_that_was_away(launcher, queue, clock, submit, monkeypatch):
+def test_cancel_is_repeated_after_an_absent_scheduler_returns(launcher, queue, clock, submit, monkeypatch):
     job_id, _ = submit()
     queue.trouble = AWAY
 
@@ -148,7 +148,7 @@ def test_cancelling_is_said_again_to_a_scheduler_that_was_away(launcher, queue, 
     assert queue.states["1"] == "CANCELLED"
 
 
-def test_a_scheduler_that_stays_away_is_given_up_when_somebody_waits(launcher, queue, clock, submit):
+def test_cancel_all_gives_up_on_an_absent_scheduler(launcher, queue, clock, submit):
     ids = [submit(name)[0] for name in ("one", "two")]
     queue.trouble = AWAY
     left = launcher.cancel_all(ids, 5.0)
@@ -162,7 +162,7 @@ def test_a_scheduler_that_stays_away_is_given_up_when_somebody_waits(launcher, q
     assert [status.reason for status in launcher.poll(ids).values()] == [EndReason.CANCELLED] * 2
 
 
-def test_a_job_that_does_not_end_is_said(launcher, queue, clock, submit):
+def test_cancel_raises_if_the_job_does_not_end(launcher, queue, clock, submit):
     job_id, _ = submit()
     queue.cancelled_state = None
     with pytest.raises(LaunchError, match="job 1 could not be cancelled within 120 s"):
@@ -176,7 +176,7 @@ def test_many_jobs_are_ended_with_one_command(launcher, queue, submit):
     assert queue.commands("scancel") == [["scancel", "1", "2", "3", "4", "5"]]
 
 
-def test_an_order_to_end_jobs_that_failed_is_told_and_given_again(launcher, queue, clock, submit):
+def test_failed_cancel_is_reported_and_repeated(launcher, queue, clock, submit):
     ids = [submit(str(number))[0] for number in range(2)]
     queue.trouble = Answer(1, stderr="scancel: error: Kill job error on job id 1: Unable to contact slurm controller")
     launcher.end(ids)
@@ -192,7 +192,7 @@ def test_an_order_to_end_jobs_that_failed_is_told_and_given_again(launcher, queu
     assert len(queue.commands("scancel")) == 2
 
 
-def test_to_end_a_job_that_is_over_is_no_trouble(launcher, queue, submit):
+def test_ending_an_ended_job_is_no_trouble(launcher, queue, submit):
     job_id, _ = submit()
     queue.trouble = Answer(
         1, stderr="scancel: error: Kill job error on job id 1: Job/step already completing or completed"
@@ -201,7 +201,7 @@ def test_to_end_a_job_that_is_over_is_no_trouble(launcher, queue, submit):
     assert launcher.trouble == ""
 
 
-def test_a_machine_that_cannot_cancel_says_so_at_once(launcher, queue, clock, submit):
+def test_missing_cancel_command_is_reported_at_once(launcher, queue, clock, submit):
     job_id, _ = submit()
     queue.missing = "scancel"
     with pytest.raises(LaunchError, match=r"job 1 could not be cancelled: scancel: No such file"):
@@ -209,7 +209,7 @@ def test_a_machine_that_cannot_cancel_says_so_at_once(launcher, queue, clock, su
     assert clock.now_s < 1.0
 
 
-def test_many_jobs_are_cancelled_together_and_each_tells_its_end(launcher, queue, submit):
+def test_cancel_all_reports_the_end_of_each_job(launcher, queue, submit):
     ids = [submit(str(number))[0] for number in range(3)]
     queue.immortal = "2"
     statuses = launcher.cancel_all(ids)
@@ -218,7 +218,7 @@ def test_many_jobs_are_cancelled_together_and_each_tells_its_end(launcher, queue
     assert all(argv == ["scancel", "2"] for argv in queue.commands("scancel")[1:])
 
 
-def test_a_full_queue_is_no_refusal_of_the_job(launcher, queue, submit):
+def test_full_queue_raises_queue_full(launcher, queue, submit):
     queue.refusal = Answer(
         1, stderr="sbatch: error: AssocMaxSubmitJobLimit\nsbatch: error: Batch job submission failed"
     )
@@ -226,21 +226,21 @@ def test_a_full_queue_is_no_refusal_of_the_job(launcher, queue, submit):
         submit()
 
 
-def test_a_refused_job_is_told_with_the_schedulers_own_words(launcher, queue, submit):
+def test_refusal_quotes_the_scheduler(launcher, queue, submit):
     queue.refusal = Answer(1, stderr="sbatch: error: Batch job submission failed: Invalid partition name specified")
     with pytest.raises(LaunchError, match=r"sbatch does not take the job: .*Invalid partition") as caught:
         submit()
     assert not isinstance(caught.value, QueueFullError)
 
 
-def test_a_site_without_the_command_is_told(clock, tmp_path, monkeypatch):
+def test_missing_submit_command_is_reported(clock, tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     launcher = BatchLauncher(SLURM.scheduler, Site("slurm"), run_command, clock)
     with pytest.raises(LaunchError, match="sbatch: No such file"):
         launcher.submit(Job(("true",), tmp_path))
 
 
-def test_the_id_is_known_after_a_kill_between_submission_and_storing(launcher, queue, tmp_path, monkeypatch):
+def test_id_is_known_after_a_kill_between_submission_and_storing(launcher, queue, tmp_path, monkeypatch):
     def killed(*_):
         raise KeyboardInterrupt
 
@@ -252,7 +252,7 @@ def test_the_id_is_known_after_a_kill_between_submission_and_storing(launcher, q
     assert launcher.poll([job_id])[job_id].state is JobState.QUEUED
 
 
-def test_an_earlier_submission_is_not_taken_for_a_later_one(launcher, queue, tmp_path):
+def test_answer_of_an_earlier_submission_is_not_reused(launcher, queue, tmp_path):
     launcher.submit(Job(("true",), tmp_path))
     queue.refusal = Answer(1, stderr="no")
     with pytest.raises(LaunchError):
@@ -261,13 +261,13 @@ def test_an_earlier_submission_is_not_taken_for_a_later_one(launcher, queue, tmp
     assert launcher.find_submitted(tmp_path / "missing") is None
 
 
-def test_a_submission_that_was_given_up_after_it_was_made_is_one(clock, tmp_path):
+def test_submission_that_printed_its_number_before_the_timeout_counts(clock, tmp_path):
     launcher = BatchLauncher(SLURM.scheduler, Site("slurm"), lambda *_: Answer(124, "17\n"), clock)
     assert launcher.submit(Job(("true",), tmp_path)).split(":")[1] == "17"
 
 
-def test_a_submission_whose_command_was_killed_is_looked_for_before_it_is_made_again(clock, tmp_path):
-    """It is no try of its run: nobody refused the job, which may run by then."""
+def test_killed_submission_is_searched_for_before_it_is_repeated(clock, tmp_path):
+    """This is not an attempt of the run: the job was not refused and may be running by then."""
     launcher = BatchLauncher(SLURM.scheduler, Site("slurm"), lambda *_: Answer(-9, stderr="Killed"), clock)
     with pytest.raises(QueueFullError):
         launcher.submit(Job(("true",), tmp_path))
@@ -275,7 +275,7 @@ def test_a_submission_whose_command_was_killed_is_looked_for_before_it_is_made_a
     assert launcher.submit(Job(("true",), tmp_path)).split(":")[1] == "17"
 
 
-def test_ids_hold_wherever_they_are_used(launcher, make, queue, tmp_path, monkeypatch):
+def test_ids_hold_with_special_characters_in_folders(launcher, make, queue, tmp_path, monkeypatch):
     (tmp_path / "a:b\nc").mkdir()
     monkeypatch.chdir(tmp_path)
     job_id = launcher.submit(Job(("true",), Path("a:b\nc")))
@@ -285,7 +285,7 @@ def test_ids_hold_wherever_they_are_used(launcher, make, queue, tmp_path, monkey
     assert make().poll([job_id])[job_id].exit_code == 4
 
 
-def test_an_id_of_another_scheduler_is_refused(launcher):
+def test_id_of_another_scheduler_is_refused(launcher):
     with pytest.raises(ValueError, match="is not the id of a job of slurm"):
         launcher.poll(["pbs:7.host:/there"])
 
@@ -300,7 +300,7 @@ def test_two_processes_see_the_same(make, queue, submit, look):
     assert make().poll([job_id])[job_id].reason is EndReason.CANCELLED
 
 
-def test_a_server_that_keeps_no_history_is_asked_in_another_way(clock, tmp_path):
+def test_server_that_keeps_no_history_is_asked_in_another_way(clock, tmp_path):
     asked = []
 
     def commands(argv, folder=None, answer_file=None, input_file=None) -> Answer:
@@ -319,7 +319,7 @@ def test_a_server_that_keeps_no_history_is_asked_in_another_way(clock, tmp_path)
     assert [argv[:-1] for argv in asked[1:]] == [["qstat", "-x", "-f"], ["qstat", "-f"], ["qstat", "-f"]]
 
 
-def test_what_is_submitted_can_be_shown_before(launcher, tmp_path):
+def test_preview_shows_what_is_submitted(launcher, tmp_path):
     shown = launcher.preview(Job(("pw.x", "-npool", "2"), tmp_path, environment={"OMP_NUM_THREADS": "2"}))
     assert "#SBATCH --ntasks=1" in shown
     assert re.search(r"^# runs: env .*OMP_NUM_THREADS=2 .*pw.x -npool 2$", shown, re.MULTILINE)

@@ -1,4 +1,4 @@
-"""How jobs of a scheduler ended, by their own files and by what it says, with one that only answers."""
+"""How jobs of a scheduler ended, by their own files and by its reports, with one that only answers."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from launchers.batch_systems.base import QUEUE_LOG, JobReport
 from tests.launchers.answers import AWAY, PATIENCE_S, POLL_S, end, start
 
 
-def test_a_job_that_others_cancelled_while_it_waited(queue, submit, look):
+def test_queued_job_cancelled_by_others_is_cancelled(queue, submit, look):
     job_id, _ = submit()
     queue.states["1"] = "CANCELLED|Priority"
     status = look(job_id)
@@ -26,7 +26,7 @@ def test_a_job_that_others_cancelled_while_it_waited(queue, submit, look):
         ("NODE_FAIL", (JobState.LOST, None)),
     ],
 )
-def test_who_ended_a_job_the_scheduler_tells(queue, submit, look, by_file, end_there):
+def test_scheduler_reports_who_ended_a_job(queue, submit, look, by_file, end_there):
     state, expected = end_there
     job_id, folder = submit()
     end(folder, *by_file)
@@ -39,7 +39,7 @@ def test_who_ended_a_job_the_scheduler_tells(queue, submit, look, by_file, end_t
     assert status.message
 
 
-def test_a_signal_that_nobody_sent_is_the_programs_own(queue, submit, look):
+def test_signal_not_sent_by_the_scheduler_is_the_programs_own(queue, submit, look):
     job_id, folder = submit()
     end(folder, exit_code=-9)
     queue.states["1"] = "FAILED|NonZeroExitCode"
@@ -47,7 +47,7 @@ def test_a_signal_that_nobody_sent_is_the_programs_own(queue, submit, look):
     assert (status.state, status.reason, status.exit_code) == (JobState.ENDED, EndReason.EXITED, -9)
 
 
-def test_lack_of_memory_is_told(queue, submit, look):
+def test_lack_of_memory_is_reported(queue, submit, look):
     job_id, folder = submit()
     end(folder, exit_code=-9)
     queue.states["1"] = "OUT_OF_MEMORY"
@@ -55,14 +55,14 @@ def test_lack_of_memory_is_told(queue, submit, look):
 
 
 @pytest.mark.parametrize(("state", "reason"), [("TIMEOUT", EndReason.TIMED_OUT), ("PREEMPTED", EndReason.PREEMPTED)])
-def test_a_job_that_was_killed_without_a_word(queue, submit, look, state, reason):
+def test_job_killed_without_a_reason_is_lost(queue, submit, look, state, reason):
     job_id, folder = submit()
     start(folder)
     queue.states["1"] = state
     assert look(job_id).reason is reason
 
 
-def test_a_node_that_failed_costs_the_run_and_is_no_fault_of_it(queue, clock, submit, look):
+def test_node_failure_loses_the_run(queue, clock, submit, look):
     job_id, folder = submit()
     start(folder)
     queue.states["1"] = "NODE_FAIL|NodeDown"
@@ -72,7 +72,7 @@ def test_a_node_that_failed_costs_the_run_and_is_no_fault_of_it(queue, clock, su
     assert (status.state, "node" in status.message) == (JobState.LOST, True)
 
 
-def test_a_job_that_is_queued_again_has_not_ended(queue, submit, look):
+def test_job_that_is_queued_again_has_not_ended(queue, submit, look):
     job_id, folder = submit()
     end(folder, "cancelled", -15)
     queue.states["1"] = "PENDING|BeginTime"
@@ -82,45 +82,45 @@ def test_a_job_that_is_queued_again_has_not_ended(queue, submit, look):
     assert look(job_id).exit_code == 0
 
 
-def test_a_forgotten_job_with_a_status_ended_as_it_says(queue, submit, look):
+def test_status_file_decides_the_end_of_a_forgotten_job(queue, submit, look):
     job_id, folder = submit()
     queue.states.clear()
     end(folder, exit_code=5)
     assert look(job_id).exit_code == 5
 
 
-def test_a_forgotten_job_without_a_status_is_lost_after_a_while(launcher, queue, clock, submit, look):
+def test_forgotten_job_without_a_status_is_lost_after_the_patience(launcher, queue, clock, submit, look):
     job_id, _ = submit()
     queue.states.clear()
     assert look(job_id).state is JobState.RUNNING
     clock.move(PATIENCE_S - POLL_S - 1)
     assert launcher.poll([job_id])[job_id].state is JobState.RUNNING
     clock.move(POLL_S + 1)
-    assert launcher.poll([job_id])[job_id].state is JobState.RUNNING  # it is deleted, whatever was said
+    assert launcher.poll([job_id])[job_id].state is JobState.RUNNING  # it is deleted despite the answer
     status = look(job_id)
     assert (status.state, "knows nothing of job 1" in status.message) == (JobState.LOST, True)
 
 
-def test_a_job_is_given_up_as_soon_as_its_time_is_over(launcher, queue, clock, submit):
+def test_job_is_given_up_when_the_patience_is_over(launcher, queue, clock, submit):
     job_id, _ = submit()
     queue.states.clear()
     assert launcher.poll([job_id])[job_id].state is JobState.RUNNING  # when the clock begins
     for _ in range(2):
         clock.move(PATIENCE_S / 2)
         launcher.poll([job_id])
-    # Deleted by now; the next answer is enough.
+    # The job is deleted by now; the next answer suffices.
     clock.move(0.1)
     assert launcher.poll([job_id])[job_id].state is JobState.LOST
 
 
-def test_a_job_that_is_given_up_is_deleted_first_and_seen_to_be_gone(launcher, queue, clock, submit):
+def test_job_is_deleted_and_confirmed_gone_before_it_is_given_up(launcher, queue, clock, submit):
     job_id, _ = submit()
     queue.states.clear()
     launcher.poll([job_id])
     clock.move(PATIENCE_S)
     assert launcher.poll([job_id])[job_id].state is JobState.RUNNING
     assert queue.asked[-1] == ["scancel", "1"]
-    # It was there all the time, and now it is seen again: nothing may start beside it.
+    # The job was running all the time and is reported again: no second one may start.
     queue.states["1"] = "COMPLETING"
     clock.move(PATIENCE_S)
     assert launcher.poll([job_id])[job_id].state in {JobState.QUEUED, JobState.RUNNING}
@@ -131,7 +131,7 @@ def test_a_job_that_is_given_up_is_deleted_first_and_seen_to_be_gone(launcher, q
     assert "knows nothing of job 1" in status.message
 
 
-def test_a_job_is_not_given_up_while_it_cannot_be_deleted(launcher, queue, clock, submit):
+def test_job_is_not_given_up_while_it_cannot_be_deleted(launcher, queue, clock, submit):
     job_id, _ = submit()
     queue.states.clear()
     launcher.poll([job_id])
@@ -145,7 +145,7 @@ def test_a_job_is_not_given_up_while_it_cannot_be_deleted(launcher, queue, clock
     assert launcher.poll([job_id])[job_id].state is JobState.LOST
 
 
-def test_a_job_that_comes_back_is_waited_for_again(launcher, queue, clock, submit, look):
+def test_job_that_comes_back_is_waited_for_again(launcher, queue, clock, submit, look):
     job_id, folder = submit()
     start(folder)
     queue.states.clear()
@@ -157,7 +157,7 @@ def test_a_job_that_comes_back_is_waited_for_again(launcher, queue, clock, submi
     assert launcher.poll([job_id])[job_id].state is JobState.RUNNING
 
 
-def test_a_status_may_appear_late(launcher, queue, submit, look):
+def test_status_may_appear_late(launcher, queue, submit, look):
     job_id, folder = submit()
     start(folder)
     queue.states["1"] = "COMPLETED"
@@ -166,7 +166,7 @@ def test_a_status_may_appear_late(launcher, queue, submit, look):
     assert launcher.poll([job_id])[job_id].reason is EndReason.EXITED
 
 
-def test_a_script_that_ended_early_is_quoted(queue, clock, submit, look):
+def test_script_that_ended_early_is_quoted(queue, clock, submit, look):
     job_id, folder = submit()
     (folder / QUEUE_LOG).write_text("Lmod has detected the following error:\n  no module 'qe/7.0'\n")
     queue.states["1"] = "FAILED|NonZeroExitCode"
@@ -178,7 +178,7 @@ def test_a_script_that_ended_early_is_quoted(queue, clock, submit, look):
 
 
 @pytest.mark.parametrize("by_file", [("exited", 0), ("exited", 1), ("timed out", -15)])
-def test_a_run_that_was_suspended_is_made_again(queue, submit, look, by_file):
+def test_suspended_run_is_lost(queue, submit, look, by_file):
     job_id, folder = submit()
     start(folder)
     queue.states["1"] = "SUSPENDED"
@@ -193,7 +193,7 @@ def test_a_run_that_was_suspended_is_made_again(queue, submit, look, by_file):
     assert look(job_id) == status
 
 
-def test_a_suspended_run_that_was_cancelled_is_cancelled(launcher, queue, submit, look):
+def test_suspended_run_that_was_cancelled_is_cancelled(launcher, queue, submit, look):
     job_id, folder = submit()
     start(folder)
     queue.states["1"] = "SUSPENDED"
@@ -210,7 +210,7 @@ def test_one_empty_answer_loses_no_job(launcher, queue, clock, submit, look):
     look(job_id)
     queue.states.clear()
     assert look(job_id).state is JobState.RUNNING
-    # Nobody answers for a long while, and then as before.
+    # The scheduler is absent for a long time, and then answers as before.
     queue.trouble = AWAY
     for _ in range(20):
         clock.move(PATIENCE_S)
@@ -226,7 +226,7 @@ def test_one_empty_answer_loses_no_job(launcher, queue, clock, submit, look):
     assert look(job_id).state is JobState.LOST
 
 
-def test_of_what_a_job_script_said_the_error_is_told_and_not_the_advice_after_it(tmp_path):
+def test_log_excerpt_begins_at_the_error(tmp_path):
     said = 'Lmod has detected the following error: The following module(s) are unknown:\n"qe/9"\n\n'
     (tmp_path / QUEUE_LOG).write_text("loading\n" + said + 9 * "Please check the spelling\n" + "#%Module\n")
     message = status_without_file(JobReport(JobState.ENDED), tmp_path).message

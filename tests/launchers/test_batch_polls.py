@@ -1,4 +1,4 @@
-"""How often a scheduler is asked, and what is made of a job that ends just then."""
+"""How often a scheduler is queried, and jobs that end during a query."""
 
 import errno
 import json
@@ -25,7 +25,7 @@ ENDED = {
 
 
 class Desk:
-    """Answers Slurm's commands; `when_asked` happens before it says that every job is in `state`."""
+    """Answers Slurm's commands; runs `when_asked` before it reports every job in `state`."""
 
     def __init__(self):
         self.asked = 0
@@ -78,7 +78,7 @@ def job_id(launcher, tmp_path):
     return launcher.submit(Job(("true",), tmp_path))
 
 
-def test_to_end_nothing_is_no_reason_to_ask(launcher, desk, clock, job_id):
+def test_ending_no_jobs_causes_no_query(launcher, desk, clock, job_id):
     for second in range(20):
         clock.now = float(second)
         launcher.poll([job_id])
@@ -90,14 +90,14 @@ def test_to_end_nothing_is_no_reason_to_ask(launcher, desk, clock, job_id):
 
 
 @pytest.mark.parametrize("state", ["COMPLETED", "TIMEOUT", "CANCELLED"])
-def test_a_job_that_ends_while_the_scheduler_is_asked_keeps_what_it_used(launcher, desk, job_id, tmp_path, state):
+def test_job_that_ends_during_a_query_keeps_its_usage(launcher, desk, job_id, tmp_path, state):
     desk.state = state
     desk.when_asked = lambda: (tmp_path / STATUS_FILE).write_text(json.dumps(ENDED))
     status = launcher.poll([job_id])[job_id]
     assert (status.state, status.usage.elapsed_s) == (JobState.ENDED, 7.0)
 
 
-def test_what_was_forgotten_is_read_again(launcher, desk, job_id, tmp_path):
+def test_forgotten_job_is_read_again_from_its_files(launcher, desk, job_id, tmp_path):
     (tmp_path / STATUS_FILE).write_text(json.dumps(ENDED))
     first = launcher.poll([job_id])
     launcher.forget([job_id, job_id])
@@ -106,7 +106,7 @@ def test_what_was_forgotten_is_read_again(launcher, desk, job_id, tmp_path):
     assert desk.asked == 0
 
 
-def test_a_scheduler_is_waited_for_and_what_this_process_lacks_is_not(launcher, desk, clock, job_id):
+def test_lack_of_descriptors_is_given_up_but_not_an_absent_scheduler(launcher, desk, clock, job_id):
     def polled(error):
         desk.when_asked = lambda: (_ for _ in ()).throw(OSError(error, os.strerror(error)))
         for _ in range(20):
@@ -118,6 +118,6 @@ def test_a_scheduler_is_waited_for_and_what_this_process_lacks_is_not(launcher, 
     clock.now += 600.0
     launcher.poll([job_id])
     assert launcher.trouble == ""
-    with pytest.raises(OSError, match=r"for 15 minutes.*squeue: Too many open files.*jobs go on") as caught:
+    with pytest.raises(OSError, match=r"for 15 minutes.*squeue: Too many open files.*jobs keep running") as caught:
         polled(errno.EMFILE)
     assert "\n" not in str(caught.value)

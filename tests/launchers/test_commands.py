@@ -1,4 +1,4 @@
-"""The short commands of a scheduler: what they say, and that a submission which was begun is finished."""
+"""The short commands of a scheduler: their answers, and that an interrupted submission is completed."""
 
 import gc
 import os
@@ -15,7 +15,7 @@ from tests.launchers.jobs import wait_for
 
 @pytest.fixture
 def command(tmp_path):
-    """Make a command of a few lines of shell."""
+    """Create a command from a few lines of shell."""
 
     def command(lines: str) -> list[str]:
         path = tmp_path / "command"
@@ -34,7 +34,7 @@ def interrupt(request):
     signal.signal(request.param, before)
 
 
-def test_a_submission_that_answers_late_is_known_after_an_interrupt(command, tmp_path, interrupt):
+def test_submission_that_answers_late_is_known_after_an_interrupt(command, tmp_path, interrupt):
     late = command("touch begun; until [ -e interrupted ]; do sleep 0.01; done; sleep 1; echo 17")
     answer = tmp_path / "answer"
 
@@ -51,7 +51,7 @@ def test_a_submission_that_answers_late_is_known_after_an_interrupt(command, tmp
     thread.join()
 
 
-def test_an_interrupt_while_a_submission_is_being_started_loses_nothing(command, tmp_path, interrupt, monkeypatch):
+def test_interrupt_while_a_submission_is_being_started_loses_nothing(command, tmp_path, interrupt, monkeypatch):
     start = subprocess.Popen
 
     def interrupted(*words, **more):
@@ -67,7 +67,7 @@ def test_an_interrupt_while_a_submission_is_being_started_loses_nothing(command,
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")
-def test_who_presses_twice_waits_no_more_and_the_submission_goes_on(command, tmp_path, interrupt):
+def test_second_interrupt_stops_waiting_but_not_the_submission(command, tmp_path, interrupt):
     late = command("touch begun; until [ -e go ]; do sleep 0.01; done; echo a warning >&2; echo 17")
     answer = tmp_path / "answer"
     returned = threading.Event()
@@ -75,7 +75,7 @@ def test_who_presses_twice_waits_no_more_and_the_submission_goes_on(command, tmp
     def press() -> None:
         wait_for((tmp_path / "begun").exists)
         interrupt()
-        # Not before the first one has been taken.
+        # Not before the first interrupt has been received.
         time.sleep(1.0)
         if not returned.is_set():
             interrupt()
@@ -91,7 +91,7 @@ def test_who_presses_twice_waits_no_more_and_the_submission_goes_on(command, tmp
     wait_for(lambda: answer.read_text() == "17\n")
 
 
-def test_what_a_command_says_is_told(command, tmp_path):
+def test_answer_holds_output_errors_and_exit_code(command, tmp_path):
     argv = command(r"printf 'out \377\n'; cat; echo err >&2; exit 3")
     (tmp_path / "input").write_text("in\n")
     answer = run_command(argv, tmp_path, None, tmp_path / "input")
@@ -101,7 +101,7 @@ def test_what_a_command_says_is_told(command, tmp_path):
     assert (tmp_path / "kept").read_bytes() == b"out \xff\n"
 
 
-def test_a_command_that_does_not_answer_is_given_up(command, tmp_path, monkeypatch):
+def test_command_that_does_not_answer_is_given_up(command, tmp_path, monkeypatch):
     monkeypatch.setattr("launchers.batch.commands._PATIENCE_S", 0.5)
     answer = run_command(command("echo 17; exec sleep 1000"), tmp_path, tmp_path / "answer")
     assert (answer.code, answer.stdout) == (124, "17\n")

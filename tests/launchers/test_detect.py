@@ -43,7 +43,7 @@ def test_versions_are_read(text, kind, version):
 
 
 @pytest.mark.parametrize("text", ["", "mpirun: command not found", "Open MPI", "\ufffd\n"])
-def test_unknown_text_is_no_flavour(text):
+def test_unknown_version_text_gives_no_flavour(text):
     assert parse_flavour(text) is None
 
 
@@ -53,7 +53,7 @@ def command(folder, name, text):
     (folder / name).chmod(0o755)
 
 
-def test_the_first_known_command_is_found(tmp_path):
+def test_first_known_command_is_found(tmp_path):
     command(tmp_path / "a b", "mpirun", "a wrapper of our site")
     command(tmp_path / "a b", "mpiexec", VERSIONS[4][0])
     command(tmp_path / "a b", "srun", VERSIONS[6][0])
@@ -62,21 +62,21 @@ def test_the_first_known_command_is_found(tmp_path):
     assert (found.kind, found.version, found.path) == (MPICH, (4, 0, 2), f"{tmp_path}/a b/mpiexec")
 
 
-def test_a_command_that_cannot_run_is_passed_over(tmp_path):
+def test_command_that_cannot_run_is_skipped(tmp_path):
     command(tmp_path, "mpirun", "")
     (tmp_path / "mpirun").write_bytes(b"\1\2")
     assert detect(str(tmp_path)) is None
 
 
-def test_one_that_cannot_be_asked_for_want_of_descriptors_is_not_passed_over(tmp_path):
+def test_lack_of_descriptors_raises_instead_of_skipping_a_command(tmp_path):
     command(tmp_path, "mpirun", "")
     with none_left(), pytest.raises(OSError, match="Too many open files"):
         detect(str(tmp_path))
 
 
-def test_no_command_is_no_flavour(tmp_path):
+def test_no_command_gives_no_flavour(tmp_path):
     assert detect(str(tmp_path)) is None
 
 
-def test_whether_memory_may_be_read_is_known():
+def test_can_read_memory_answers():
     assert can_read_memory() in {True, False}

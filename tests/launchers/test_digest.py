@@ -1,4 +1,4 @@
-"""Digests of files: one of a program that cannot be read now is none."""
+"""Digests of files; a file that cannot be read at the moment has none."""
 
 import errno
 
@@ -8,7 +8,7 @@ from launchers.software.digest import file_digest
 from tests.support.descriptors import none_left
 
 
-def test_a_file_that_cannot_be_read_for_want_of_descriptors_is_not_taken_for_another_one(tmp_path):
+def test_digest_raises_when_descriptors_are_exhausted(tmp_path):
     path = tmp_path / "program"
     path.write_bytes(b"x")
     digest = file_digest(path)
@@ -18,5 +18,5 @@ def test_a_file_that_cannot_be_read_for_want_of_descriptors_is_not_taken_for_ano
     assert file_digest(path) == digest != "unreadable"
 
 
-def test_one_that_is_not_there_or_no_file_is_unreadable(tmp_path):
+def test_missing_file_is_unreadable(tmp_path):
     assert file_digest(tmp_path / "none") == file_digest(tmp_path) == "unreadable"

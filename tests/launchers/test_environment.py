@@ -22,7 +22,7 @@ from launchers.environment import inherited_variables, job_environment
         "OMPI_MCA_plm_slurm_args",
     ],
 )
-def test_what_programs_of_a_cluster_need_is_kept(name):
+def test_variables_that_cluster_programs_need_are_inherited(name):
     assert inherited_variables({name: "value"}) == {name: "value"}
 
 
@@ -43,10 +43,10 @@ def test_what_programs_of_a_cluster_need_is_kept(name):
         *("AUTOTUNE_SESSION", "AUTOTUNE_JOB_ID", "PWD", "_", "PS1"),
     ],
 )
-def test_the_rest_is_not(name):
+def test_other_variables_are_not_inherited(name):
     assert inherited_variables({name: "value"}) == {}
 
 
-def test_a_rank_has_one_thread_unless_told():
+def test_rank_has_one_thread_by_default():
     assert job_environment({"OMP_NUM_THREADS": "8"}, {}) == {"OMP_NUM_THREADS": "1"}
     assert job_environment({}, {"OMP_NUM_THREADS": "4"}) == {"OMP_NUM_THREADS": "4"}

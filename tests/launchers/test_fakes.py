@@ -1,6 +1,6 @@
-"""Jobs on stand-ins for schedulers, which run them for real: what users, administrators and broken nodes do to them.
+"""Jobs on stand-in schedulers, which really run them, under what users, administrators and broken nodes do.
 
-The stand-ins themselves: what they do not know, they refuse.
+The stand-ins refuse everything that they do not know.
 """
 
 import os
@@ -24,7 +24,7 @@ from tests.support.processes import left_in
 
 pytestmark = pytest.mark.full
 
-# These do not say why a job has ended: what is known is what the job itself wrote.
+# These do not report why a job ended, so only the job's own status file says.
 SILENT = {"grid-engine"}
 READY = ("sh", "-c", "echo ready; exec sleep 1000")
 
@@ -60,7 +60,7 @@ def running(launcher, folder, argv=READY, **options) -> str:
     return job_id
 
 
-def test_a_job_waits_for_room_and_may_be_cancelled_meanwhile(launcher, folder):
+def test_job_waits_for_room_and_may_be_cancelled_meanwhile(launcher, folder):
     (folder / "first").mkdir()
     (folder / "second").mkdir()
     first = running(launcher, folder / "first", resources=Resources(cores=8))
@@ -73,7 +73,7 @@ def test_a_job_waits_for_room_and_may_be_cancelled_meanwhile(launcher, folder):
     assert launcher.poll([first])[first].reason is EndReason.CANCELLED
 
 
-def test_the_next_job_starts_when_there_is_room(launcher, cluster, folder):
+def test_next_job_starts_when_there_is_room(launcher, cluster, folder):
     cluster.switch("slots", "1")
     ids = []
     for name in "abc":
@@ -83,7 +83,7 @@ def test_the_next_job_starts_when_there_is_room(launcher, cluster, folder):
 
 
 @pytest.mark.parametrize("argv", [READY, python(STUBBORN % 1000)], ids=["meek", "stubborn"])
-def test_a_job_that_somebody_else_cancelled(launcher, cluster, folder, argv):
+def test_job_that_somebody_else_cancelled(launcher, cluster, folder, argv):
     job_id = running(launcher, folder, argv)
     cluster.cancel(number_of(job_id))
     status = wait_for_end(launcher, job_id)
@@ -91,7 +91,7 @@ def test_a_job_that_somebody_else_cancelled(launcher, cluster, folder, argv):
     assert "not by autotune" in status.message or cluster.kind in SILENT
 
 
-def test_the_wall_time_ends_a_job(launcher, cluster, folder):
+def test_wall_time_ends_a_job(launcher, cluster, folder):
     if cluster.kind in SILENT:
         pytest.skip("its queue says nothing of jobs that have ended")
     cluster.switch("walltime_scale", "0.0001")
@@ -99,7 +99,7 @@ def test_the_wall_time_ends_a_job(launcher, cluster, folder):
     assert (status.state, status.reason) == (JobState.ENDED, EndReason.TIMED_OUT)
 
 
-def test_a_preempted_job_is_no_failure(launcher, cluster, folder):
+def test_preempted_job_is_no_failure(launcher, cluster, folder):
     if cluster.kind in SILENT | {"flux"}:
         pytest.skip("its queue says nothing of jobs that have ended, or it preempts none")
     job_id = running(launcher, folder)
@@ -108,13 +108,13 @@ def test_a_preempted_job_is_no_failure(launcher, cluster, folder):
     assert (status.state, status.reason) == (JobState.LOST, EndReason.PREEMPTED)
 
 
-def test_a_node_that_fails_takes_its_job_with_it(launcher, cluster, folder):
+def test_node_that_fails_takes_its_job_with_it(launcher, cluster, folder):
     job_id = running(launcher, folder)
     cluster.fail_node(number_of(job_id))
     assert wait_for_end(launcher, job_id).state is JobState.LOST
 
 
-def test_a_job_that_is_killed_by_an_administrator_tells_nothing_of_its_configuration(folder, monkeypatch):
+def test_job_that_is_killed_by_an_administrator_tells_nothing_of_its_configuration(folder, monkeypatch):
     with FakeCluster("pbs") as cluster:
         monkeypatch.setenv("PATH", cluster.path)
         launcher = BatchLauncher(BATCH_SYSTEMS["pbs"].scheduler, Site("pbs", poll_s=0.05), patience_s=0.5)
@@ -125,7 +125,7 @@ def test_a_job_that_is_killed_by_an_administrator_tells_nothing_of_its_configura
     assert "SIGKILL" in status.message
 
 
-def test_a_job_that_is_forgotten_while_it_runs_still_tells_its_end(launcher, cluster, folder):
+def test_job_that_is_forgotten_while_it_runs_still_tells_its_end(launcher, cluster, folder):
     job_id = running(launcher, folder, ("sh", "-c", "echo ready; until [ -e go ]; do sleep 0.01; done; exit 3"))
     cluster.state.forget(number_of(job_id))
     (folder / "go").touch()
@@ -133,14 +133,14 @@ def test_a_job_that_is_forgotten_while_it_runs_still_tells_its_end(launcher, clu
     assert launcher.poll([job_id])[job_id].exit_code == 3
 
 
-def test_a_job_that_is_forgotten_before_it_started_is_lost(launcher, cluster, folder):
+def test_job_that_is_forgotten_before_it_started_is_lost(launcher, cluster, folder):
     cluster.switch("held")
     job_id = launcher.submit(Job(("true",), folder))
     cluster.state.forget(number_of(job_id))
     assert wait_for_end(launcher, job_id).state is JobState.LOST
 
 
-def test_a_job_whose_folder_was_removed_while_it_was_queued_ends(launcher, cluster, folder):
+def test_job_whose_folder_was_removed_while_it_was_queued_ends(launcher, cluster, folder):
     cluster.switch("held")
     (folder / "run").mkdir()
     launcher.submit(Job(("true",), folder / "run"))
@@ -149,7 +149,7 @@ def test_a_job_whose_folder_was_removed_while_it_was_queued_ends(launcher, clust
     wait_for(lambda: not cluster.state.active())
 
 
-def test_a_job_that_an_old_squeue_hides_is_deleted_before_it_is_given_up(folder, monkeypatch):
+def test_job_that_an_old_squeue_hides_is_deleted_before_it_is_given_up(folder, monkeypatch):
     with FakeCluster("slurm") as cluster:
         monkeypatch.setenv("PATH", cluster.path)
         cluster.switch("version", "21.08")
@@ -162,7 +162,7 @@ def test_a_job_that_an_old_squeue_hides_is_deleted_before_it_is_given_up(folder,
 
 
 @pytest.mark.parametrize(("version", "tells"), [("22.05", False), ("23.02", True)])
-def test_a_job_of_slurm_knows_its_end_by_itself_since_23_02(version, tells, folder, monkeypatch):
+def test_job_of_slurm_knows_its_end_by_itself_since_23_02(version, tells, folder, monkeypatch):
     with FakeCluster("slurm") as cluster:
         monkeypatch.setenv("PATH", cluster.path)
         cluster.switch("version", version)
@@ -173,7 +173,7 @@ def test_a_job_of_slurm_knows_its_end_by_itself_since_23_02(version, tells, fold
     assert (allocation.ends_at is not None) is tells
 
 
-def test_a_scheduler_that_remembers_nothing(launcher, cluster, folder):
+def test_scheduler_that_remembers_nothing(launcher, cluster, folder):
     cluster.switch("history", None)
     assert wait_for_end(launcher, launcher.submit(Job(("sh", "-c", "exit 3"), folder))).exit_code == 3
     job_id = running(launcher, folder)
@@ -206,7 +206,7 @@ def test_what_the_scheduler_refuses(launcher, cluster, folder):
     assert not isinstance(caught.value, QueueFullError)
 
 
-def test_a_module_that_is_not_there_ends_the_job(cluster, folder):
+def test_module_that_is_not_there_ends_the_job(cluster, folder):
     site = Site(cluster.kind, cores_per_node=8, poll_s=0.05, modules=("no/such/module",))
     launcher = BatchLauncher(BATCH_SYSTEMS[cluster.kind].scheduler, site, patience_s=0.2)
     status = wait_for_end(launcher, launcher.submit(Job(("touch", "ran"), folder)))
@@ -215,7 +215,7 @@ def test_a_module_that_is_not_there_ends_the_job(cluster, folder):
     assert status.exit_code != 0
 
 
-def test_the_shells_own_usage_is_not_the_jobs(cluster, folder):
+def test_shells_own_usage_is_not_the_jobs(cluster, folder):
     burn = "import time\nwhile time.process_time() < 1: pass\nblock = b'x' * 100 * 2**20"
     site = Site(cluster.kind, poll_s=0.05, setup=(shlex.join(python(burn)),))
     launcher = BatchLauncher(BATCH_SYSTEMS[cluster.kind].scheduler, site)
@@ -224,7 +224,7 @@ def test_the_shells_own_usage_is_not_the_jobs(cluster, folder):
     assert 0 < usage.peak_memory_bytes < 50 * 2**20
 
 
-def test_a_second_job_in_a_folder_does_not_spoil_the_first(launcher, folder):
+def test_second_job_in_a_folder_does_not_spoil_the_first(launcher, folder):
     job_id = running(launcher, folder, ("sh", "-c", "echo ready; until [ -e go ]; do sleep 0.01; done; exit 3"))
     script = folder / ".autotune-job.sh"
     assert subprocess.run(["bash", script], check=False).returncode == 1
@@ -272,7 +272,7 @@ def test_what_the_setup_of_a_site_makes_of_the_environment_stays(folder, monkeyp
 def test_ranks_that_share_a_node_are_not_bound_though_a_mask_keeps_their_job_to_some_cores(folder, monkeypatch, masked):
     (folder / "mpirun").write_text('#!/bin/sh\necho "$@"\n')
     (folder / "mpirun").chmod(0o755)
-    # As Slurm's task/affinity does it: Open MPI does not see that, and would bind the ranks of all jobs to core 0.
+    # As Slurm's task/affinity does. Open MPI ignores it and would bind the ranks of all jobs to core 0.
     setup = (f"taskset -pc {max(os.sched_getaffinity(0))} $$",) if masked else ()
     site = Site("pbs", cores_per_node=8, poll_s=0.05, setup=setup)
     job = Job(("a.out",), folder, {"PATH": f"{folder}:{os.environ['PATH']}"}, MpiStart(2), Resources(cores=2))
@@ -314,7 +314,7 @@ def test_ranks_that_share_a_node_are_not_bound_though_a_mask_keeps_their_job_to_
         ("flux", ("flux", "batch", "--frob", "script"), 2, "unrecognized arguments"),
     ],
 )
-def test_a_stand_in_refuses_what_it_does_not_know(kind, argv, code, says, tmp_path):
+def test_stand_in_refuses_what_it_does_not_know(kind, argv, code, says, tmp_path):
     (tmp_path / "script").write_text("#!/bin/sh\n")
     with FakeCluster(kind) as cluster:
         done = subprocess.run(
@@ -334,7 +334,7 @@ def test_a_stand_in_refuses_what_it_does_not_know(kind, argv, code, says, tmp_pa
         ("flux", "#flux: --frob"),
     ],
 )
-def test_a_stand_in_refuses_directives_that_it_does_not_know(kind, line, tmp_path):
+def test_stand_in_refuses_directives_that_it_does_not_know(kind, line, tmp_path):
     (tmp_path / "script").write_text(f"#!/bin/sh\n{line}\n")
     argv = {
         "slurm": ("sbatch", "script"),
@@ -353,7 +353,7 @@ def test_a_stand_in_refuses_directives_that_it_does_not_know(kind, line, tmp_pat
         assert cluster.state.jobs() == []
 
 
-def test_a_stand_in_leaves_nothing_behind(tmp_path):
+def test_stand_in_leaves_nothing_behind(tmp_path):
     with FakeCluster("slurm") as cluster:
         (tmp_path / "script").write_text(f"#!/bin/sh\n{shlex.join(python(STUBBORN % 1000))}\n")
         subprocess.run([cluster.bin / "sbatch", "script"], cwd=tmp_path, capture_output=True, check=True)

@@ -1,4 +1,4 @@
-"""What Grid Engine's qstat prints, as it was printed, and what is read from it."""
+"""Parsing of what Grid Engine's qstat really printed."""
 
 from launchers import JobState
 from launchers.batch_systems.registry import BATCH_SYSTEMS
@@ -7,7 +7,7 @@ QUEUED, RUNNING = JobState.QUEUED, JobState.RUNNING
 GRID_ENGINE = BATCH_SYSTEMS["grid-engine"].scheduler
 
 
-# As Son of Grid Engine 8.1.9 printed it, without the lines that are not read.
+# Printed by Son of Grid Engine 8.1.9, without lines that are not parsed.
 QSTAT_XML = """\
 <?xml version='1.0'?>
 <job_info  xmlns:xsd="http://arc.liv.ac.uk/repos/darcs/sge/source/dist/util/resources/schemas/qstat/qstat.xsd">
@@ -45,7 +45,7 @@ QSTAT_XML = """\
 """
 
 
-def test_what_qstat_of_grid_engine_prints():
+def test_states_of_grid_engine_qstat():
     seen = GRID_ENGINE.states(QSTAT_XML, "", 0)
     assert {number: (one.state, one.suspended) for number, one in seen.items()} == {
         "1": (RUNNING, False),
@@ -83,7 +83,7 @@ scheduling info:            (Collecting of scheduler job information is turned o
 """
 
 
-def test_why_jobs_of_grid_engine_wait():
+def test_reasons_of_grid_engine():
     assert GRID_ENGINE.reasons.read(QSTAT_J) == {
         "6": 'cannot run in PE "smp" because it only offers 0 slots',
         "8": "error: can't chdir to /nope: No such file or directory",

@@ -1,4 +1,4 @@
-"""Jobs that may use several hardware threads of a core: two processors of this machine stand for one core."""
+"""Jobs that may use several hardware threads of a core; two processors of this machine stand for one core."""
 
 import os
 
@@ -31,7 +31,7 @@ def core(tmp_path, monkeypatch):
 
 @one_core
 @pytest.mark.parametrize("per_core", [1, 2])
-def test_a_job_is_kept_to_the_hardware_threads_that_it_has(core, per_core):
+def test_job_is_confined_to_its_hardware_threads(core, per_core):
     run(LocalLauncher(), Job(python(SHOW), core, resources=Resources(1, cpus=(USABLE[0],), threads_per_core=per_core)))
     assert (core / STDOUT).read_text().split() == [str(cpu) for cpu in USABLE[:per_core]]
 
@@ -49,7 +49,7 @@ def test_each_input_of_a_mix_has_its_own_number_of_hardware_threads(core):
     assert shown == [[str(USABLE[0])], list(map(str, USABLE))]
 
 
-def test_hardware_threads_of_a_core_stand_side_by_side(tmp_path, monkeypatch):
+def test_hardware_threads_are_grouped_by_core(tmp_path, monkeypatch):
     two_cores(tmp_path, monkeypatch)
     assert threads_in_use((1, 0), 1) == [1, 0]
     assert threads_in_use((0, 1), 2) == [0, 2, 1, 3]
@@ -62,7 +62,7 @@ def test_no_job_has_a_hardware_thread_that_this_process_may_not_use(tmp_path, mo
     assert threads_in_use((0, 1), 2) == [0, 1, 3]
 
 
-def test_a_core_of_which_linux_does_not_tell_has_one_hardware_thread(tmp_path, monkeypatch):
+def test_core_without_topology_has_one_hardware_thread(tmp_path, monkeypatch):
     monkeypatch.setattr("launchers.cpus.CPUS", str(tmp_path))
     assert threads_in_use((0, 1), 2) == [0, 1]
     assert fewest_threads((0, 1), (0, 1)) == 1

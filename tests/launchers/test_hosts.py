@@ -1,4 +1,4 @@
-"""On which host a job is to start: what each scheduler is told, and what it is asked."""
+"""The host on which a job starts: what each scheduler is asked, and how a job requests a host."""
 
 from dataclasses import replace
 
@@ -25,7 +25,7 @@ NOT_ON = {
     "lsf": "#BSUB -R \"select[hname!='n1' && hname!='n2']\"",
     "flux": "#flux: --requires=-host:n1,n2",
 }
-# As users of PBS print them: one host that is free, one at work, one that is away, one of a queue, a small one.
+# Hosts as PBS prints them: a free one, a busy one, an offline one, one of another queue and a small one.
 PBSNODES = """\
 n1
      Mom = n1.cluster
@@ -66,31 +66,31 @@ def script(name: str, place: Place, **site: object) -> list[str]:
 
 
 @pytest.mark.parametrize("name", BATCH_SYSTEMS)
-def test_a_job_is_told_its_host(name):
+def test_job_names_its_host(name):
     told = script(name, Place("n1"))
     assert ON[name] in told
     assert [line for line in told if line not in script(name, Place())] == [ON[name]]
 
 
 @pytest.mark.parametrize("name", NOT_ON)
-def test_a_job_is_told_which_hosts_to_avoid(name):
+def test_job_names_hosts_to_avoid(name):
     told = script(name, Place(avoid=("n1", "n2")))
     assert [line for line in told if line not in script(name, Place())] == [NOT_ON[name]]
 
 
-def test_a_job_of_several_nodes_has_no_place():
+def test_job_of_several_nodes_has_no_place():
     job = Job(("true",), FOLDER, resources=Resources(cores=8), place=Place("n1"))
     site = Site("slurm", cores_per_node=4, nodes=2)
     assert "n1" not in BatchLauncher(BATCH_SYSTEMS["slurm"].scheduler, site).script(job)
 
 
 @pytest.mark.parametrize("line", ["--exclude=bad[1-3]", "-x bad[1-3]", "-xbad[1-3]", "--exclude bad[1-3]"])
-def test_what_a_site_excludes_stays_excluded(line):
+def test_hosts_excluded_by_the_site_stay_excluded(line):
     told = script("slurm", Place(avoid=("n1",)), directives=(line,))
     assert told.index(f"#SBATCH {line}") < told.index("#SBATCH --exclude=bad[1-3],n1")
 
 
-def test_where_a_site_has_chosen_nothing_can_be_chosen():
+def test_hosts_cannot_be_chosen_if_the_site_chooses_them():
     pbs, flux = BATCH_SYSTEMS["pbs"].scheduler, BATCH_SYSTEMS["flux"].scheduler
     assert not BatchLauncher(pbs, GADI).hosts.is_free
     assert not BatchLauncher(pbs, replace(GADI, by_chunks=True, chunk=("host=n1",))).hosts.is_free
@@ -98,7 +98,7 @@ def test_where_a_site_has_chosen_nothing_can_be_chosen():
     assert not BatchLauncher(flux, Site("flux", directives=("--requires=gpu",))).hosts.is_free
 
 
-def test_pbs_tells_which_hosts_could_start_a_job():
+def test_pbsnodes_lists_hosts_that_could_start_a_job():
     site = Site("pbs", cores_per_node=8)
     assert able_hosts(PBSNODES, site, 4) == ["n2", "n1"]
     assert able_hosts(PBSNODES, replace(site, queue="of_others"), 4) == ["n4"]
@@ -107,7 +107,7 @@ def test_pbs_tells_which_hosts_could_start_a_job():
 
 
 @pytest.mark.parametrize(("known", "place"), [(["n2.cluster"], Place("n1")), (["n1", "n2"], None)])
-def test_of_pbs_another_host_is_one_that_is_not_known(known, place):
+def test_pbs_finds_a_host_that_is_not_known(known, place):
     def commands(argv, *_):
         return Answer(0, PBSNODES) if list(argv) == ["pbsnodes", "-a"] else Answer(1)
 
@@ -115,6 +115,6 @@ def test_of_pbs_another_host_is_one_that_is_not_known(known, place):
     assert launcher.hosts.find_other(4, known) == place
 
 
-def test_a_pbs_that_does_not_answer_names_no_host():
+def test_unanswered_pbs_query_finds_no_host():
     launcher = BatchLauncher(BATCH_SYSTEMS["pbs"].scheduler, Site("pbs"), lambda *_: Answer(1, PBSNODES))
     assert launcher.hosts.find_other(1, []) is None

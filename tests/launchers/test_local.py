@@ -1,4 +1,4 @@
-"""What is special about jobs on this machine: their supervisors, and what happens when those are killed."""
+"""Jobs on this machine: their supervisors, and what happens when those are killed."""
 
 import os
 import pickle
@@ -44,7 +44,7 @@ def stubborn_job(folder: Path) -> Job:
     return Job(python(STUBBORN % 1000), folder)
 
 
-def test_a_killed_supervisor_leaves_a_lost_job_and_no_process(folder):
+def test_killed_supervisor_leaves_a_lost_job_and_no_process(folder):
     launcher = LocalLauncher()
     job = stubborn_job(folder)
     job_id = launcher.submit(job)
@@ -66,7 +66,7 @@ def test_cancelling_a_job_without_supervisor_ends_the_rest(folder):
     assert left_in(folder) == []
 
 
-def test_a_stopped_supervisor_does_not_stop_a_cancel(folder, monkeypatch):
+def test_stopped_supervisor_does_not_stop_a_cancel(folder, monkeypatch):
     monkeypatch.setattr("launchers.local._PATIENCE_S", 0.5)
     launcher = LocalLauncher(grace_s=0.1)
     job = stubborn_job(folder)
@@ -77,7 +77,7 @@ def test_a_stopped_supervisor_does_not_stop_a_cancel(folder, monkeypatch):
     assert left_in(folder) == []
 
 
-def test_a_warning_before_a_suspension_changes_nothing_and_one_before_the_end_lets_the_job_end_well(folder):
+def test_warning_before_a_suspension_changes_nothing_and_one_before_the_end_lets_the_job_end_well(folder):
     launcher = LocalLauncher()
     job = Job(("sh", "-c", "trap 'echo saved; exit 7' TERM; echo ready; while :; do sleep 0.01; done"), folder)
     job_id = launcher.submit(job)
@@ -100,7 +100,7 @@ def submit_elsewhere(folders: list[Path]) -> "subprocess.Popen[bytes]":
     return subprocess.Popen([sys.executable, "-c", code, *folders], cwd=REPOSITORY)
 
 
-def test_a_sweep_ends_what_a_killed_study_left(folder):
+def test_end_jobs_below_ends_jobs_of_a_killed_study(folder):
     runs = [folder / name for name in ("a", "it's\nb", "c")]
     other = folder / "other"
     for place in (*runs, other):
@@ -113,8 +113,8 @@ def test_a_sweep_ends_what_a_killed_study_left(folder):
             wait_for_output(replace(spared, folder=place))
         supervisors = [pid for place in runs for pid in supervisors_in(place) if _is_supervisor(pid)]
         assert len(supervisors) == 3
-        # The worst case: all who could have tidied up are killed first.
-        # (The supervisors before the process: they would notice its end.)
+        # In the worst case all processes that could clean up are killed first, supervisors before the process whose end
+        # they would notice.
         for pid in (*supervisors[:2], process.pid):
             kill(pid)
     assert sum(end_jobs_below(place) for place in runs) >= 2
@@ -125,7 +125,7 @@ def test_a_sweep_ends_what_a_killed_study_left(folder):
     assert mine.poll([spared_id])[spared_id].reason is EndReason.CANCELLED
 
 
-def test_a_sweep_keeps_to_its_folder(folder):
+def test_end_jobs_below_spares_other_folders(folder):
     for name in ("run", "run-2"):
         (folder / name).mkdir()
     launcher = LocalLauncher()
@@ -141,7 +141,7 @@ def _is_supervisor(pid: int) -> bool:
     return b"supervisor.py" in Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
-def test_a_child_of_the_launching_process_does_not_keep_its_jobs_alive(folder):
+def test_forked_child_of_the_launcher_does_not_keep_jobs_alive(folder):
     code = (
         "import os, sys, time; from pathlib import Path; from launchers import Job\n"
         "from launchers.local import LocalLauncher\n"
@@ -160,7 +160,7 @@ def test_a_child_of_the_launching_process_does_not_keep_its_jobs_alive(folder):
         kill(int((folder / "child").read_text()))
 
 
-def test_a_process_takes_what_it_started_along(folder):
+def test_guard_kills_what_a_killed_process_started(folder):
     code = (
         "import subprocess, sys, time; from launchers.local import end_with_this_process\n"
         "end_with_this_process(); end_with_this_process()\n"
@@ -173,7 +173,7 @@ def test_a_process_takes_what_it_started_along(folder):
     wait_for(lambda: not left_in(folder))
 
 
-def test_a_job_that_cannot_write_its_output_is_reported(folder):
+def test_job_that_cannot_write_its_output_is_reported(folder):
     (folder / STDOUT).symlink_to("/dev/full")
     status = run(LocalLauncher(), Job(("sh", "-c", "echo text"), folder))
     assert status.reason is EndReason.EXITED
@@ -181,14 +181,14 @@ def test_a_job_that_cannot_write_its_output_is_reported(folder):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
-def test_lines_are_read_from_the_file_of_the_run_that_says_how_far_it_is(tmp_path):
+def test_lines_are_read_from_the_progress_file(tmp_path):
     lines = []
     job = Job(("sh", "-c", "echo step 1; echo step 2 >md.log; echo step 3 >&2"), tmp_path, progress_file="md.log")
     run(LocalLauncher(), job, lambda new: bool(lines.extend(new)))
     assert lines == ["step 2"]
 
 
-def test_a_full_disk_does_not_hide_how_a_job_ended(folder):
+def test_end_is_recorded_on_a_full_disk(folder):
     disk = folder / "disk"
     disk.mkdir()
     mounted = subprocess.run(
@@ -205,7 +205,7 @@ def test_a_full_disk_does_not_hide_how_a_job_ended(folder):
         subprocess.run(["umount", disk], check=True)
 
 
-def test_a_removed_folder_is_a_lost_job(folder):
+def test_removed_folder_is_a_lost_job(folder):
     place = folder / "place"
     place.mkdir()
     job_id = LocalLauncher().submit(Job(("sh", "-c", "rm -r ../place"), place))
@@ -223,8 +223,8 @@ def test_two_jobs_cannot_share_a_folder(folder):
     launcher.cancel(job_id)
 
 
-def test_cores_that_are_not_there_are_said(folder):
-    with pytest.raises(LaunchError, match=r"the cores \[4000\] cannot be used here, usable are"):
+def test_missing_cores_are_reported(folder):
+    with pytest.raises(LaunchError, match=r"the cores \[4000\] cannot be used here; usable are"):
         LocalLauncher().submit(Job(("true",), folder, resources=Resources(cpus=(4000,))))
 
 
@@ -241,13 +241,13 @@ def test_one_machine_is_one_node(folder):
     assert command == ["mpiexec", "-n", "4", "-hosts", "a,b", "-ppn", "2", "true"]
 
 
-def test_ranks_run_the_program_that_the_search_path_leads_to(folder):
+def test_ranks_run_the_program_on_the_search_path(folder):
     for name in ("first", "mpi"):
         (folder / name).mkdir()
         (folder / name / "mine").symlink_to("/bin/true")
     environment = {"PATH": f"{folder}/first:{folder}/mpi:/usr/bin:/bin"}
     ranks = Job(("mine", "x"), folder, environment=environment, mpi=MpiStart(1))
-    # Open MPI that is called by its full path looks beside itself first.
+    # When called by its full path, Open MPI searches its own folder first.
     command = LocalLauncher(MpiFlavour(OPEN_MPI, (4,), f"{folder}/mpi/mpirun")).command(ranks)
     assert command[-2:] == [f"{folder}/first/mine", "x"]
     elsewhere = LocalLauncher(MpiFlavour(OPEN_MPI, (4,), "/nowhere/mpirun")).command(ranks)
@@ -261,17 +261,17 @@ def test_ids_of_others_are_refused(job_id):
         LocalLauncher().poll([job_id])
 
 
-def test_a_number_that_is_another_process_by_now_is_not_the_job(folder):
+def test_reused_process_id_is_not_the_job(folder):
     job_id = f"local:{os.getpid()}:token:{folder}"
     assert LocalLauncher().poll([job_id])[job_id].state is JobState.LOST
 
 
-def test_a_launcher_travels_to_workers():
+def test_launcher_travels_to_workers():
     launcher = LocalLauncher(MpiFlavour(MPICH, (4, 0)), grace_s=1.0)
     assert pickle.loads(pickle.dumps(launcher)) == launcher
 
 
-def test_a_job_is_shown_as_a_line_for_a_shell(folder):
+def test_preview_is_a_line_for_a_shell(folder):
     place = folder / "it's here"
     place.mkdir()
     job = Job(("printf", "%s %s", "$A", "b c"), place, environment={"A": "x y"})
@@ -280,7 +280,7 @@ def test_a_job_is_shown_as_a_line_for_a_shell(folder):
     assert subprocess.run(["sh", "-c", shown], check=True, capture_output=True, text=True).stdout == "$A b c"
 
 
-def test_the_mark_of_a_process_is_the_one_it_was_started_with(folder):
+def test_mark_of_a_process_is_the_one_it_was_started_with(folder):
     job_id = LocalLauncher().submit(stubborn_job(folder))
     assert read_mark(supervisor_of(job_id), JOB_VARIABLE) == job_id.split(":", 2)[2]
     LocalLauncher(grace_s=0.1).cancel(job_id)
@@ -302,5 +302,5 @@ def test_descendants_are_found_on_any_kernel(monkeypatch, lists_children):
     assert memory_bytes([process.pid]) == 0
 
 
-def test_the_machines_cores_include_those_that_can_be_used():
+def test_machines_cores_include_those_that_can_be_used():
     assert online_cpus() >= os.sched_getaffinity(0)

@@ -1,4 +1,4 @@
-"""The exact commands that start ranks, in three shapes: full, minimal, none; for a whole machine and a part of it."""
+"""The exact commands that start ranks, in three shapes: full, minimal and none, on a whole machine and a part of it."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -44,9 +44,9 @@ def command(flavour: MpiFlavour, wanted: Job, online=()) -> str:
 
 SRUN_HEAD = "srun --nodes=1 --ntasks={} --export=ALL --kill-on-bad-exit=1"
 
-# flavour, job, with the machine's own cores known or not, command
+# flavour, job, whether the machine's own cores are known, command
 GOLDEN = [
-    # minimal: nothing is asked for, as in a job script
+    # minimal: no options, as in a job script
     (OPEN_MPI_4, job(8), (), "mpirun -np 8"),
     (OPEN_MPI_5, job(8), (), "mpirun -np 8"),
     (MPICH, job(8), (), "mpiexec -n 8"),
@@ -78,7 +78,7 @@ GOLDEN = [
         (),
         SRUN_HEAD.format(4) + " --cpus-per-task=2 --distribution=block:cyclic --cpu-bind=sockets --mpi=pmix",
     ),
-    # several threads a rank: Open MPI would bind them all to one core
+    # several threads per rank: Open MPI would bind them all to one core
     (OPEN_MPI_4, job(2), (), "mpirun -np 2 --map-by slot:PE=4"),
     (OPEN_MPI_4, job(2, map_by="socket"), (), "mpirun -np 2 --map-by socket:PE=4"),
     (OPEN_MPI_4, job(2, bind_to="none"), (), "mpirun -np 2 --bind-to none"),
@@ -107,7 +107,7 @@ GOLDEN = [
         SRUN,
         job(2, cpus=(2, 3)),
         ONLINE,
-        # Without --cpus-per-task, which implies --exact: the step would have other cores than these.
+        # Without --cpus-per-task, which implies --exact and would give the step other cores.
         SRUN_HEAD.format(2) + " --overlap --mem=0 --cpu-bind=mask_cpu:0x4,0x8",
     ),
     (
@@ -191,7 +191,7 @@ def test_ranks_on_hardware_threads(flavour, wanted, expected):
     assert command(flavour, wanted, (0, 1)) == expected
 
 
-# A part of one host of several, or all of it: start commands but srun are called on that host, and look no farther.
+# A part or all of one host of several: start commands other than srun are called on that host and use only it.
 ON_ONE_HOST = [
     (OPEN_MPI_4, (2, 3), "mpirun -np 2 --bind-to none"),
     (OPEN_MPI_5, tuple(ONLINE), "mpirun -np 2 --map-by slot:PE=4"),
@@ -261,19 +261,19 @@ def test_commands(flavour, wanted, online, expected):
         (INTEL_MPI, job(2, cores=2, bind_to="core"), "mpirun -n 2 -genv I_MPI_PIN_DOMAIN core"),
     ],
 )
-def test_ranks_that_share_a_node_are_not_bound_by_themselves(flavour, wanted, expected):
+def test_ranks_on_shared_nodes_are_not_bound(flavour, wanted, expected):
     argv = mpi_argv(flavour, wanted, shares_nodes=True)
     assert " ".join(argv[: -len(PROGRAM)]) == expected
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS, ids=str)
-def test_a_program_without_ranks_is_started_as_it_is(flavour):
+def test_program_without_ranks_is_started_as_it_is(flavour):
     assert mpi_argv(flavour, replace(job(1), mpi=None), online=ONLINE) == list(PROGRAM)
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS, ids=str)
 @pytest.mark.parametrize("word", ["a b", "'\"", "new\nline", "ü", "", "*", "$(exit 1)", "--bind-to"])
-def test_words_are_passed_as_they_are(flavour, word):
+def test_words_are_passed_unchanged(flavour, word):
     strange = replace(job(8), argv=("/opt/with blank/pw.x", word))
     assert mpi_argv(replace(flavour, path="/opt/an mpi/mpirun"), strange)[-2:] == ["/opt/with blank/pw.x", word]
     assert mpi_argv(replace(flavour, path="/opt/an mpi/mpirun"), strange)[0] == "/opt/an mpi/mpirun"
@@ -281,14 +281,14 @@ def test_words_are_passed_as_they_are(flavour, word):
 
 @pytest.mark.parametrize("flavour", FLAVOURS, ids=str)
 @pytest.mark.parametrize("ranks", [0, -1])
-def test_a_job_has_ranks(flavour, ranks):
+def test_job_with_zero_ranks_is_refused(flavour, ranks):
     with pytest.raises(CannotStartRanksError, match="must be 1 or more"):
         mpi_argv(flavour, job(ranks))
 
 
 @pytest.mark.parametrize("flavour", [OPEN_MPI_4, OPEN_MPI_5], ids=str)
 @pytest.mark.parametrize("start", [{"map_by": "socket"}, {}])
-def test_a_binding_that_would_leave_the_jobs_cores_is_refused(flavour, start):
+def test_binding_beyond_the_jobs_cores_is_refused(flavour, start):
     wanted = job(1, cpus=(2, 3), bind_to="core", **start)
     with pytest.raises(CannotStartRanksError, match=r"to the cores \[2, 3\] of this job; use bind_to = 'none'"):
         mpi_argv(flavour, wanted, online=ONLINE)
@@ -296,12 +296,12 @@ def test_a_binding_that_would_leave_the_jobs_cores_is_refused(flavour, start):
 
 @pytest.mark.usefixtures("hardware_threads")
 @pytest.mark.parametrize("flavour", [OPEN_MPI_4, OPEN_MPI_5], ids=str)
-def test_open_mpi_is_told_no_numbers_of_hardware_threads(flavour):
+def test_open_mpi_gets_no_hardware_thread_numbers(flavour):
     with pytest.raises(CannotStartRanksError, match=r"to the cores \[1, 3\] of this job; use bind_to = 'none'"):
         mpi_argv(flavour, on_threads(2, 1, bind_to="hwthread"), online=(0, 1))
 
 
-def test_root_is_allowed_only_when_it_is_root():
+def test_open_mpi_allows_root_only_for_root():
     assert mpi_environment(OPEN_MPI_4, user_id=1000) == {}
     assert mpi_environment(MPICH, user_id=0) == {}
     assert mpi_environment(OPEN_MPI_4, user_id=0) == {
@@ -311,24 +311,24 @@ def test_root_is_allowed_only_when_it_is_root():
     assert mpi_environment(OPEN_MPI_5, user_id=0).keys() >= {"PRTE_ALLOW_RUN_AS_ROOT"}
 
 
-def test_containers_that_forbid_single_copies_are_told_so():
+def test_notes_and_variables_for_containers_without_single_copy():
     in_container = replace(OPEN_MPI_4, single_copy=False)
     assert mpi_environment(in_container, user_id=1) == {"OMPI_MCA_btl_vader_single_copy_mechanism": "none"}
     assert mpi_environment(replace(OPEN_MPI_5, single_copy=False), user_id=1) == {"OMPI_MCA_smsc": "^cma"}
     assert any("container" in note for note in notes(in_container, user_id=1))
 
 
-def test_what_is_done_for_root_is_said():
+def test_notes_mention_root():
     assert notes(OPEN_MPI_4, user_id=0)[0] == "ranks are started with Open MPI 4.1.4 (mpirun)"
     assert any("root" in note for note in notes(OPEN_MPI_4, user_id=0))
     assert not any("root" in note for note in notes(OPEN_MPI_4, user_id=1))
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS, ids=str)
-def test_a_script_uses_the_flavour_of_the_run_by_its_plain_name(flavour):
+def test_script_uses_the_flavour_of_the_run_by_its_plain_name(flavour):
     installed = replace(flavour, path=f"/opt/some where/bin/{flavour.path}")
     assert script_flavour({"flavour": flavour_record(installed)}) == flavour
 
 
-def test_a_script_without_a_record_uses_open_mpi():
+def test_script_without_a_record_uses_open_mpi():
     assert script_flavour({}) == MpiFlavour(open_mpi.OPEN_MPI)

@@ -1,4 +1,4 @@
-"""The registry of MPI start commands, and those of other distributions."""
+"""The registry of MPI start commands, including those of other distributions."""
 
 import pickle
 
@@ -32,18 +32,18 @@ def _fresh():
 
 
 @pytest.mark.parametrize("command", start_commands(), ids=str)
-def test_each_is_found_by_its_name_and_survives_a_way_to_another_process(command):
+def test_each_start_command_is_found_by_name_and_can_be_pickled(command):
     assert start_command(command.name) is command
     flavour = MpiFlavour(command, (4, 1), command.default_path)
     assert pickle.loads(pickle.dumps(flavour)) == flavour
 
 
-def test_an_unknown_name_is_told_with_the_known_ones():
+def test_unknown_name_is_refused_with_the_known_ones():
     with pytest.raises(ValueError, match="'jsrun'; known: Open MPI, Intel MPI, MPICH, Slurm srun"):
         start_command("jsrun")
 
 
-def test_another_distribution_offers_one(tmp_path, monkeypatch):
+def test_entry_point_adds_a_start_command(tmp_path, monkeypatch):
     installed(monkeypatch, tmp_path, "fluxpack", {"fluxrun": DECLARED}, {GROUP: "flux = fluxrun:FLUX"})
     program = tmp_path / "bin" / "flux-run-for-tests"
     program.parent.mkdir()
@@ -62,7 +62,7 @@ def test_another_distribution_offers_one(tmp_path, monkeypatch):
         ("fluxrun:re", "must be a launchers.mpi.MpiStartCommand, got module"),
     ],
 )
-def test_a_broken_one_is_named_with_its_distribution(tmp_path, monkeypatch, points_to, said):
+def test_broken_entry_point_is_reported_with_its_distribution(tmp_path, monkeypatch, points_to, said):
     installed(monkeypatch, tmp_path, "fluxpack", {"fluxrun": DECLARED}, {GROUP: f"flux = {points_to}"})
     with pytest.raises(EntryPointError, match=said):
         start_commands()

@@ -1,4 +1,4 @@
-"""Whether a batch system keeps a job to cores of its own: by the cpuset of its control group."""
+"""Whether a batch system confines a job to cores of its own, by the cpuset of its control group."""
 
 import json
 import sys
@@ -18,9 +18,9 @@ OLD, NEW = "cpuset.effective_cpus", "cpuset.cpus.effective"
     [
         (OF_VERSION_1, {f"cpuset/{OLD}": "0-63", f"cpuset/slurm/job_7/step_batch/{OLD}": "4-5,8"}, {4, 5, 8}),
         (OF_VERSION_2, {NEW: "0-63", f"system.slice/slurmstepd.scope/job_7/step_batch/{NEW}": "4-5"}, {4, 5}),
-        # One that the controller is not on for has those of the next above it.
+        # A group without the controller has the CPUs of its parent.
         (OF_VERSION_2, {NEW: "0-63", f"system.slice/slurmstepd.scope/job_7/{NEW}": "6"}, {6}),
-        # A container sees its own group as the uppermost, and may be told the path that it has outside.
+        # A container sees its own group as the root, but may show the path that it has outside.
         ("3:cpuset:/docker/0f3a\n", {f"cpuset/{OLD}": "0-1"}, {0, 1}),
         ("0::/../../other\n", {NEW: "0-1"}, {0, 1}),
         # Both versions side by side, with the cores on the older one.
@@ -32,27 +32,25 @@ OLD, NEW = "cpuset.effective_cpus", "cpuset.cpus.effective"
         ("0::/\n", {NEW: "many"}, None),
     ],
 )
-def test_the_cpus_of_a_control_group(groups, files, cpus, tmp_path):
+def test_cpus_of_a_control_group(groups, files, cpus, tmp_path):
     own, root = tmp_path / "proc" / "self" / "cgroup", tmp_path / "sys" / "fs" / "cgroup"
     own.parent.mkdir(parents=True)
     own.write_text(groups)
-    # What lies above is none of the groups.
+    # The folder above the root is not a group.
     for name, text in {**files, f"../{NEW}": "7"}.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
     assert cgroup_cpus(str(tmp_path / "proc"), str(tmp_path / "sys")) == cpus
 
 
-def test_a_machine_without_control_groups_tells_nothing(tmp_path):
+def test_machine_without_control_groups_has_no_cgroup_cpus(tmp_path):
     assert cgroup_cpus(str(tmp_path), str(tmp_path)) is None
 
 
 @pytest.mark.parametrize(
     ("cpus", "start"), [(None, "--bind-to none "), ({0, 1, 2, 3}, "--bind-to none "), ({2, 3}, "")]
 )
-def test_ranks_are_bound_by_themselves_only_where_a_cpuset_keeps_their_job_to_its_cores(
-    cpus, start, launcher, tmp_path, monkeypatch
-):
+def test_node_uses_the_binding_command_only_in_a_cpuset(cpus, start, launcher, tmp_path, monkeypatch):
     launcher.submit(Job(("a.out",), tmp_path, mpi=MpiStart(2), resources=Resources(cores=2)))
     token = json.loads((tmp_path / JOB_FILE).read_text())["token"]
     ran = []

@@ -1,4 +1,4 @@
-"""The Grid Engine that tests start: it is a real one, private, and leaves nothing behind."""
+"""The real, private Grid Engine that tests start, which leaves nothing behind."""
 
 from pathlib import Path
 
@@ -32,14 +32,14 @@ def launcher(grid_engine):
     return BatchLauncher(GRID_ENGINE.scheduler, Site("grid-engine", cores_per_node=2, poll_s=0.1), patience_s=1.0)
 
 
-def test_a_job_gets_its_slots(launcher, folder):
+def test_job_gets_its_slots(launcher, folder):
     job = Job(("sh", "-c", "echo $NSLOTS; cat $PE_HOSTFILE"), folder, resources=Resources(cores=2))
     assert wait_for_end(launcher, launcher.submit(job)).exit_code == 0
     slots, hosts = (folder / "stdout").read_text().splitlines()
     assert (slots, hosts.split()[1]) == ("2", "2")
 
 
-def test_a_job_that_somebody_else_deletes_says_so_itself(launcher, grid_engine, folder):
+def test_status_of_a_job_deleted_by_others_says_cancelled(launcher, grid_engine, folder):
     job = Job(("sh", "-c", ORPHAN), folder)
     job_id = launcher.submit(job)
     wait_for_output(job)
@@ -49,7 +49,7 @@ def test_a_job_that_somebody_else_deletes_says_so_itself(launcher, grid_engine, 
     assert left_in(folder) == []
 
 
-def test_a_run_whose_job_is_suspended_for_a_better_one_is_made_again(launcher, grid_engine, folder):
+def test_run_suspended_by_a_better_partition_is_lost(launcher, grid_engine, folder):
     with grid_engine.better_queue() as better:
         job = Job(("sh", "-c", "echo ready; until [ -e go ]; do sleep 0.1; done"), folder)
         usual = BatchLauncher(GRID_ENGINE.scheduler, Site("grid-engine", queue="all.q", poll_s=0.1))
@@ -63,7 +63,7 @@ def test_a_run_whose_job_is_suspended_for_a_better_one_is_made_again(launcher, g
     assert status.message == "was suspended for a while"
 
 
-def test_why_a_job_waits_is_said(launcher, grid_engine, folder):
+def test_reason_for_waiting_is_reported(launcher, grid_engine, folder):
     (folder / "first").mkdir()
     first = Job(("sh", "-c", "echo ready; exec sleep 1000"), folder / "first", resources=Resources(cores=2))
     launcher.submit(first)
@@ -75,7 +75,7 @@ def test_why_a_job_waits_is_said(launcher, grid_engine, folder):
     wait_for(lambda: launcher.poll([job_id])[job_id].message == "is held (qrls lets it go)")
 
 
-def test_a_module_that_is_not_there_ends_the_job_and_its_shell_says_why(grid_engine, folder):
+def test_missing_module_ends_the_job_with_the_error_of_its_shell(grid_engine, folder):
     site = Site("grid-engine", poll_s=0.1, modules=("no/such/module",))
     launcher = BatchLauncher(GRID_ENGINE.scheduler, site, patience_s=0.5)
     status = wait_for_end(launcher, launcher.submit(Job(("touch", "ran"), folder)))

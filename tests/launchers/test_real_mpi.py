@@ -1,4 +1,4 @@
-"""Jobs of ranks with the MPI that this machine has."""
+"""Jobs with ranks, started by the MPI of this machine."""
 
 import json
 import os
@@ -23,7 +23,7 @@ pytestmark = [
 
 CORES = sorted(os.sched_getaffinity(0))
 SHOW = "import os; print(sorted(os.sched_getaffinity(0)), flush=True)"
-# Waits for a file, so that jobs are sure to run at the same time.
+# Waits for a file, so that the jobs really run at the same time.
 SHOW_AND_WAIT = f"""{SHOW}
 import pathlib, time
 while not pathlib.Path('go').exists(): time.sleep(0.01)
@@ -51,7 +51,7 @@ def test_ranks_are_started(launcher, folder):
     assert lines(folder) == ["rank", "rank"]
 
 
-def test_the_exit_code_of_a_rank_is_told(launcher, folder):
+def test_exit_code_of_a_rank_is_reported(launcher, folder):
     assert run(launcher, Job(("sh", "-c", "exit 3"), folder, mpi=MpiStart(1))).exit_code == 3
 
 
@@ -110,7 +110,7 @@ def ranks_that_wait(launcher: LocalLauncher, folder: Path) -> str:
     return job_id
 
 
-def test_a_killed_start_command_leaves_no_ranks(launcher, folder):
+def test_killed_start_command_leaves_no_ranks(launcher, folder):
     job_id = ranks_that_wait(launcher, folder)
     start_command = [pid for pid in descendants(supervisor_of(job_id)) if b"mpi" in _program(pid)]
     kill(start_command[0])
@@ -119,7 +119,7 @@ def test_a_killed_start_command_leaves_no_ranks(launcher, folder):
     assert left_in(folder) == []
 
 
-def test_a_killed_supervisor_leaves_no_ranks(launcher, folder):
+def test_killed_supervisor_leaves_no_ranks(launcher, folder):
     job_id = ranks_that_wait(launcher, folder)
     kill(supervisor_of(job_id))
     assert wait_for_end(launcher, job_id).state is JobState.LOST
@@ -130,7 +130,7 @@ def _program(pid: int) -> bytes:
     return Path(f"/proc/{pid}/comm").read_bytes()
 
 
-# A program of MPI without a compiler: it has shared memory with the other rank once both have passed the barrier.
+# An MPI program without a compiler: once both ranks have passed the barrier they share memory.
 RANK = """
 import ctypes, time
 mpi = ctypes.CDLL('libmpi.so.40', mode=ctypes.RTLD_GLOBAL)
@@ -156,12 +156,12 @@ OPEN_MPI_4 = subprocess.run(LOAD, capture_output=True, check=False).returncode =
 
 
 def segments() -> set[str]:
-    """Return the segments of shared memory that there are; other programs' too."""
+    """Return the existing segments of shared memory, including those of other programs."""
     return {path.name for path in Path("/dev/shm").glob("vader_segment.*")}
 
 
 @pytest.mark.skipif(not OPEN_MPI_4, reason="the library of Open MPI 4 is not there")
-def test_the_shared_memory_of_ranks_goes_with_the_process_that_started_them(folder):
+def test_shared_memory_of_ranks_is_removed_with_the_launching_process(folder):
     before = segments()
     words = json.dumps([python(RANK), os.fspath(folder)])
     with subprocess.Popen([sys.executable, "-c", SUBMIT, words], cwd=Path(__file__).parents[2]) as submitter:
@@ -175,7 +175,7 @@ def test_the_shared_memory_of_ranks_goes_with_the_process_that_started_them(fold
 
 
 @pytest.mark.skipif(not OPEN_MPI_4, reason="the library of Open MPI 4 is not there")
-def test_the_shared_memory_of_ranks_goes_when_what_started_them_is_killed(launcher, folder):
+def test_shared_memory_of_ranks_is_removed_when_their_start_command_is_killed(launcher, folder):
     before = segments()
     job_id = launcher.submit(Job(python(RANK), folder, mpi=MpiStart(2), resources=Resources(cores=2)))
     wait_for(lambda: (folder / STDOUT).read_text().count("ready") == 2)

@@ -1,4 +1,4 @@
-"""The Slurm that tests start: it is a real one, private, and leaves nothing behind."""
+"""The real, private Slurm that tests start, which leaves nothing behind."""
 
 import shlex
 import subprocess
@@ -24,7 +24,7 @@ from tests.support.real_slurm import CORES, RealSlurm
 
 pytestmark = pytest.mark.slow
 
-# Leaves its session and its parent: Slurm itself does not find it any more.
+# Leaves its session and its parent, so that Slurm itself no longer finds it.
 ORPHAN = "#!/bin/sh\n(setsid sleep 1000 &)\n"
 
 
@@ -42,7 +42,7 @@ def submit(slurm: RealSlurm, folder: Path, script: str, *options: str) -> str:
     return slurm.call(*argv).stdout.strip()
 
 
-def test_a_job_runs_and_its_end_is_told(slurm, folder):
+def test_job_runs_and_its_end_is_reported(slurm, folder):
     good = submit(slurm, folder, "#!/bin/sh\npwd\n")
     assert slurm.wait_for_state(good, "COMPLETED", "FAILED") == "COMPLETED"
     assert (folder / "job.out").read_text() == f"{folder}\n"
@@ -50,8 +50,8 @@ def test_a_job_runs_and_its_end_is_told(slurm, folder):
     assert slurm.wait_for_state(bad, "COMPLETED", "FAILED") == "FAILED"
 
 
-def test_what_a_job_starts_with_srun_has_the_jobs_own_environment(slurm, folder):
-    # Open MPI starts its daemons on other nodes so, with the PATH and the libraries of the job's modules.
+def test_srun_in_a_job_passes_its_environment_on(slurm, folder):
+    # Open MPI starts its daemons on other nodes this way, with the PATH and libraries of the job's modules.
     own = {"PATH": f"/opt/mine:{slurm.environment['PATH']}", "OF_THE_JOB": "yes"}
     launcher = BatchLauncher(SLURM.scheduler, Site("slurm", poll_s=0.1, setup=("export OF_THE_SETUP=yes",)))
     job_id = launcher.submit(Job(("srun", "--ntasks=1", "env"), folder, own))
@@ -71,7 +71,7 @@ def test_scancel_ends_a_job_that_runs_and_one_that_waits(slurm, folder):
 
 
 @pytest.mark.full
-def test_a_job_of_a_better_partition_takes_the_cores_of_another(slurm, folder):
+def test_job_of_a_better_partition_takes_the_cores_of_another(slurm, folder):
     sleeper = "#!/bin/sh\nexec sleep 1000\n"
     victim = submit(slurm, folder, sleeper, "--partition=scavenge", "--ntasks=2")
     slurm.wait_for_state(victim, "RUNNING")
@@ -81,7 +81,7 @@ def test_a_job_of_a_better_partition_takes_the_cores_of_another(slurm, folder):
 
 
 @pytest.mark.full
-def test_a_run_whose_job_is_preempted_is_lost_and_not_failed(slurm, folder):
+def test_preempted_run_is_lost(slurm, folder):
     launcher = BatchLauncher(SLURM.scheduler, Site("slurm", queue="scavenge", cores_per_node=CORES, poll_s=0.1))
     job = Job(("sh", "-c", "echo ready; exec sleep 1000"), folder, resources=Resources(cores=CORES))
     job_id = launcher.submit(job)
@@ -92,7 +92,7 @@ def test_a_run_whose_job_is_preempted_is_lost_and_not_failed(slurm, folder):
     assert status.message == "was preempted by another job"
 
 
-def test_why_a_job_waits_is_said(slurm, folder):
+def test_reason_for_waiting_is_reported(slurm, folder):
     launcher = BatchLauncher(SLURM.scheduler, Site("slurm", poll_s=0.1))
     submit(slurm, folder, "#!/bin/sh\nexec sleep 1000\n", f"--ntasks={CORES}")
     (folder / "run").mkdir()
@@ -102,13 +102,13 @@ def test_why_a_job_waits_is_said(slurm, folder):
     wait_for(lambda: "is held" in launcher.poll([job_id])[job_id].message)
 
 
-def test_unlike_nodes_of_a_partition_are_told_by_slurm(slurm):
+def test_slurm_reports_unlike_nodes_of_a_partition(slurm):
     for queue, unlike in (("pair", 1), ("debug", 0), ("", 0)):
         assert len(NODE_KINDS.read(slurm.call(*NODE_KINDS.command(queue)).stdout)) == unlike
 
 
 @pytest.mark.full
-def test_a_command_of_more_ranks_than_a_node_has_cores_runs_on_two_nodes(slurm, folder):
+def test_command_with_more_ranks_than_cores_of_a_node_runs_on_two_nodes(slurm, folder):
     cluster = {"nodes": 2, "cores_per_node": CORES, "cores": 2 * CORES}
     site = Site("slurm", queue="pair", nodes=2, cores_per_node=CORES, poll_s=0.1, mpi=MpiFlavour(SRUN, (), "srun"))
     options = {"argv": ["sh", "-c", "echo on $SLURMD_NODENAME"], "ranks": "np"}
@@ -133,7 +133,7 @@ def test_ranks_of_a_job_on_the_second_node_of_an_allocation_run_there(slurm, fol
 
 
 @pytest.mark.full
-def test_the_next_test_finds_no_job_and_a_node_that_serves(slurm, folder):
+def test_next_test_finds_no_job_and_an_idle_node(slurm, folder):
     running = submit(slurm, folder, "#!/bin/sh\nexec sleep 1000\n")
     slurm.wait_for_state(running, "RUNNING")
     slurm.call("scontrol", "update", f"NodeName={slurm.host}", "State=DRAIN", "Reason=test")
@@ -143,7 +143,7 @@ def test_the_next_test_finds_no_job_and_a_node_that_serves(slurm, folder):
 
 
 @pytest.mark.full
-def test_commands_find_this_slurm_and_no_other(slurm, folder):
+def test_commands_reach_only_this_slurm(slurm, folder):
     job = submit(slurm, folder, "#!/bin/sh\nexec sleep 1000\n")
     seen = subprocess.run(["squeue", "--noheader", "--format=%i"], capture_output=True, text=True, check=True)
     assert seen.stdout.split() == [job]

@@ -1,4 +1,4 @@
-"""What schedulers say when they take no job: whether it is waited for, or said to be for good."""
+"""Refusals of schedulers: which are temporary and which are permanent."""
 
 import pytest
 
@@ -38,7 +38,7 @@ PBS, SLURM = SCHEDULERS["pbs"], SCHEDULERS["slurm"]
         ("flux", "flux-batch: ERROR: [Errno 22] user has max active jobs"),
     ],
 )
-def test_what_will_be_taken_later(name, complaint):
+def test_complaints_about_jobs_accepted_later(name, complaint):
     assert SCHEDULERS[name].can_wait(complaint)
 
 
@@ -58,7 +58,7 @@ def test_what_will_be_taken_later(name, complaint):
         ("flux", "flux-batch: ERROR: [Errno 22] cannot find user/bank or user/default bank entry for uid: 1000"),
     ],
 )
-def test_what_never_will_be_taken(name, complaint):
+def test_complaints_about_jobs_never_accepted(name, complaint):
     assert not SCHEDULERS[name].can_wait(complaint)
 
 
@@ -82,15 +82,15 @@ def test_what_never_will_be_taken(name, complaint):
         ("flux", "flux-batch: ERROR: [Errno 22] user has max active jobs", None),
     ],
 )
-def test_refusals_that_stay(name, complaint, kind):
+def test_kinds_of_refusal(name, complaint, kind):
     assert SCHEDULERS[name].refusal(complaint) is kind
 
 
 @pytest.mark.parametrize("why", sorted(REFUSALS))
-def test_whatever_pbs_refuses_is_waited_for_or_said_to_be_for_good(why):
+def test_every_pbs_refusal_is_temporary_or_permanent(why):
     text = pbs_answers.ANSWERS.text(why, None, queue="workq")
     assert PBS.can_wait(text) or PBS.refusal(text) is not None
-    # Before every maintenance queues are disabled.
+    # Queues are disabled before every maintenance.
     if why in {
         "disabled",
         "shutting down",
@@ -106,7 +106,7 @@ def test_whatever_pbs_refuses_is_waited_for_or_said_to_be_for_good(why):
 
 
 @pytest.mark.parametrize("version", slurm_answers.VERSIONS)
-def test_whatever_slurm_refuses_is_waited_for_or_said_to_be_for_good(version):
+def test_every_slurm_refusal_is_temporary_or_permanent(version):
     answers = slurm_answers.ANSWERS.of(version)
     for why in slurm_answers.PASSING & set(answers):
         assert SLURM.can_wait(answers[why].text), why

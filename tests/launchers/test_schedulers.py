@@ -1,4 +1,4 @@
-"""What schedulers print, as it was printed, and what is read from it."""
+"""Parsing of what schedulers really printed."""
 
 import pytest
 
@@ -32,7 +32,7 @@ SLURM, PBS, GRID_ENGINE, LSF, FLUX = (SCHEDULERS[name] for name in ("slurm", "pb
         (FLUX, "", None),
     ],
 )
-def test_the_number_of_a_submitted_job(scheduler, answer, number):
+def test_number_of_a_submitted_job(scheduler, answer, number):
     assert scheduler.job_id(answer) == number
 
 
@@ -51,7 +51,7 @@ SQUEUE = """\
 """
 
 
-def test_what_squeue_prints():
+def test_states_of_squeue():
     seen = SLURM.states(SQUEUE, "", 0)
     assert {number: (one.state, one.reason) for number, one in seen.items()} == {
         "10": (QUEUED, None),
@@ -70,12 +70,12 @@ def test_what_squeue_prints():
 
 
 @pytest.mark.parametrize("state", ["SUSPENDED", "STOPPED"])
-def test_what_squeue_prints_of_a_job_that_is_suspended(state):
+def test_suspended_states_of_squeue(state):
     assert SLURM.states(f"8|{state}|None\n", "", 0) == {"8": JobReport(RUNNING, suspended=True)}
 
 
 @pytest.mark.parametrize(("state", "suspended"), [("USUSP", True), ("SSUSP", True), ("PSUSP", False), ("RUN", False)])
-def test_what_bjobs_prints_of_a_job_that_is_suspended(state, suspended):
+def test_suspended_states_of_bjobs(state, suspended):
     assert LSF.states(f"8|{state}|-|-|-\n", "", 0)["8"].suspended is suspended
 
 
@@ -97,7 +97,7 @@ def test_what_bjobs_prints_of_a_job_that_is_suspended(state, suspended):
         (SLURM, "", False),
     ],
 )
-def test_what_is_said_of_jobs_that_cannot_be_cancelled_since_they_are_over(scheduler, complaint, over):
+def test_complaints_about_jobs_that_have_ended(scheduler, complaint, over):
     assert every_line_matches(scheduler.nothing_to_end, complaint) is over
 
 
@@ -137,7 +137,7 @@ Job Id: 7.pbshost
         ("SomethingNew", "SomethingNew"),
     ],
 )
-def test_why_slurm_lets_a_job_wait_is_said_in_words(reason, words):
+def test_reasons_of_slurm_in_words(reason, words):
     assert SLURM.states(f"7|PENDING|{reason}\n", "", 0) == {"7": JobReport(QUEUED, message=words)}
 
 
@@ -145,7 +145,7 @@ def pbs_job(number: int, **attributes: str) -> str:
     return f"Job Id: {number}.host\n" + "".join(f"    {key} = {value}\n" for key, value in attributes.items()) + "\n"
 
 
-def test_a_variable_with_lines_of_its_own_is_not_taken_for_the_jobs_state():
+def test_multi_line_variable_does_not_set_the_jobs_state():
     assert PBS.states(QSTAT, "", 0) == {"7.pbshost": JobReport(RUNNING)}
 
 
@@ -167,7 +167,7 @@ def test_a_variable_with_lines_of_its_own_is_not_taken_for_the_jobs_state():
         ({"job_state": "F", "Exit_status": "267", "substate": "93"}, JobReport(ENDED, EndReason.EXITED, -11)),
     ],
 )
-def test_what_qstat_prints(attributes, expected):
+def test_states_of_pbs_qstat(attributes, expected):
     assert PBS.states(pbs_job(7, **attributes), "", 0) == {"7.host": expected}
 
 
@@ -184,7 +184,7 @@ def test_what_qstat_prints(attributes, expected):
         ({"Exit_status": "-20", "substate": "93"}, LOST, None),
     ],
 )
-def test_how_jobs_of_pbs_end(attributes, state, reason):
+def test_ends_of_pbs_jobs(attributes, state, reason):
     seen = PBS.states(pbs_job(7, job_state="F", **attributes), "", 0)["7.host"]
     assert (seen.state, seen.reason) == (state, reason)
     assert seen.message
@@ -204,7 +204,7 @@ RAN = "Job run at Sun Nov 22 at 15:41 on (node2:ncpus=1)"
             {"Exit_status": "271", "substate": "91", "comment": f"{RAN} and terminated \n\tby ann@login1"},
             JobReport(ENDED, EndReason.CANCELLED, message="was deleted with qdel by ann@login1, not by autotune"),
         ),
-        # Whoever sent this, it was not PBS: an administrator, or a node without memory.
+        # PBS did not send this signal: an administrator did, or a node without memory.
         (
             {"Exit_status": "265", "substate": "93", "comment": f"{RAN} and failed"},
             JobReport(ENDED, EndReason.EXITED, -9),
@@ -215,11 +215,11 @@ RAN = "Job run at Sun Nov 22 at 15:41 on (node2:ncpus=1)"
         ),
         (
             {"Exit_status": "-20", "substate": "93", "comment": RAN},
-            JobReport(LOST, message=f"its node failed, or PBS lost sight of it (Exit_status -20): {RAN}"),
+            JobReport(LOST, message=f"its node failed, or PBS lost contact with it (Exit_status -20): {RAN}"),
         ),
     ],
 )
-def test_who_ended_a_job_of_pbs(attributes, expected):
+def test_pbs_reports_who_ended_a_job(attributes, expected):
     assert PBS.states(pbs_job(7, job_state="F", **attributes), "", 0) == {"7.host": expected}
 
 
@@ -236,7 +236,7 @@ BJOBS = """\
 """
 
 
-def test_what_bjobs_prints():
+def test_states_of_bjobs():
     seen = LSF.states(BJOBS, "", 0)
     assert {number: (one.state, one.reason, one.exit_code) for number, one in seen.items()} == {
         "1": (QUEUED, None, None),
@@ -264,7 +264,7 @@ fA9|INACTIVE|FAILED||node-failure
 """
 
 
-def test_what_flux_jobs_prints():
+def test_states_of_flux_jobs():
     seen = FLUX.states(FLUX_JOBS, "", 0)
     assert {number: (one.state, one.reason, one.exit_code) for number, one in seen.items()} == {
         "fA1": (QUEUED, None, None),
@@ -294,7 +294,7 @@ AWAY = {
 
 
 @pytest.mark.parametrize("name", UNKNOWN)
-def test_unknown_jobs_are_no_trouble_and_any_other_complaint_is(name):
+def test_only_unknown_jobs_are_no_trouble(name):
     scheduler = SCHEDULERS[name]
     code, complaint = UNKNOWN[name]
     assert scheduler.states("", complaint, code) == {}
@@ -304,21 +304,21 @@ def test_unknown_jobs_are_no_trouble_and_any_other_complaint_is(name):
     assert scheduler.states("", "Segmentation fault", 139) is None
 
 
-def test_jobs_beside_an_unknown_one_are_seen():
+def test_jobs_beside_an_unknown_one_are_reported():
     assert PBS.states(pbs_job(7, job_state="R"), UNKNOWN["pbs"][1], 153) == {"7.host": JobReport(RUNNING)}
     finished = "qstat: 8.host Job has finished, use -x or -H to obtain historical job information"
     assert PBS_WITHOUT_HISTORY.states(pbs_job(7, job_state="R"), finished, 35) == {"7.host": JobReport(RUNNING)}
 
 
-def test_a_server_without_history_is_told_by_its_complaint():
+def test_complaint_of_a_server_without_history_selects_the_fallback():
     assert PBS.fallback("qstat: PBS is not configured to maintain job history 7.host") is PBS_WITHOUT_HISTORY
     assert PBS.fallback(AWAY["pbs"][1]) is None
-    # qstat ends well nevertheless.
+    # qstat exits with 0 nevertheless.
     assert PBS.states("", "qstat: PBS is not configured to maintain job history 7.host\n", 0) is None
     assert SLURM.fallback("anything") is None
 
 
-def test_a_job_that_can_never_run_is_said_to_be_hopeless():
+def test_pbs_comment_marks_a_job_that_never_starts():
     comment = "Can Never Run: Insufficient amount of resource: ncpus (R: 96 A: 48 T: 48)"
     assert PBS.states(pbs_job(7, job_state="Q", comment=comment), "", 0)["7.host"].never_starts
     assert not PBS.states(pbs_job(7, job_state="Q", comment="Not Running: no room"), "", 0)["7.host"].never_starts

@@ -1,6 +1,6 @@
-"""Job scripts, to the letter: each scheduler in three shapes, and Gadi's own form.
+"""The exact job scripts: each scheduler in three shapes, and Gadi's own form.
 
-After a change that is meant, `AUTOTUNE_WRITE_GOLDEN=1 pytest tests/launchers/test_scripts.py` writes them anew.
+After an intended change, `AUTOTUNE_WRITE_GOLDEN=1 pytest tests/launchers/test_scripts.py` rewrites the golden files.
 """
 
 import os
@@ -116,7 +116,7 @@ def script(job: Job, site: Site) -> str:
 
 @pytest.fixture
 def login(monkeypatch):
-    """Let a script bring the same from wherever the tests run."""
+    """Make scripts export the same variables wherever the tests run."""
     for name in batch_job_variables(os.environ):
         monkeypatch.delenv(name)
     monkeypatch.setenv("PATH", "/opt/it's mine/bin:/usr/bin")
@@ -133,7 +133,7 @@ def compare(name: str, text: str) -> None:
 @pytest.mark.usefixtures("login")
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
-def test_a_script_is_as_it_was(scheduler, shape):
+def test_script_matches_its_golden_file(scheduler, shape):
     job, site = SHAPES[shape]
     site = replace(site, scheduler=scheduler)
     if shape == "several-nodes":
@@ -145,13 +145,13 @@ def test_a_script_is_as_it_was(scheduler, shape):
 
 @pytest.mark.usefixtures("login")
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_script_in_the_older_form_of_pbs_is_as_it_was(shape):
+def test_pbs_script_with_totals_matches_its_golden_file(shape):
     job, site = SHAPES[shape]
     compare(f"pbs-totals-{shape}", script(job, replace(site, scheduler="pbs", by_chunks=False)))
 
 
 @pytest.mark.usefixtures("login")
-def test_a_script_for_gadi_is_as_its_users_write_it():
+def test_script_for_gadi_matches_its_golden_file():
     text = script(ON_GADI, GADI)
     compare("pbs-gadi", text)
     wanted = ("-P jx00", "-l software=qe", "-l ncpus=1200", "-l mem=760GB", "-l wd", "-l walltime=00:10:00")
@@ -164,7 +164,7 @@ def test_every_golden_script_is_used():
 
 
 @pytest.mark.parametrize("path", sorted(GOLDEN.iterdir()), ids=lambda path: path.stem)
-def test_a_script_is_one_for_the_shell(path):
+def test_golden_script_is_valid_shell(path):
     assert subprocess.run(["bash", "-n", path], capture_output=True, check=True).stderr == b""
 
 
@@ -173,7 +173,7 @@ def test_a_script_is_one_for_the_shell(path):
     "name",
     ["with blanks", "new\nline", 'it\'s "quoted"', "$(touch gone)", "a:b;c", "-n", "ümlaut", "100%j", "back\\slash"],
 )
-def test_a_script_takes_any_folder(scheduler, name, tmp_path):
+def test_script_works_in_a_folder_with_any_name(scheduler, name, tmp_path):
     folder = tmp_path / name
     folder.mkdir()
     echo = tmp_path / "echo.sh"
@@ -191,7 +191,7 @@ def test_a_script_takes_any_folder(scheduler, name, tmp_path):
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 @given(name=st.text())
-def test_a_jobs_name_cannot_become_a_directive(scheduler, name):
+def test_jobs_name_cannot_become_a_directive(scheduler, name):
     head = SCHEDULERS[scheduler].head(make_request(Job(("true",), FOLDER, name=name), PLAIN), PLAIN)
     usual = SCHEDULERS[scheduler].head(make_request(Job(("true",), FOLDER), PLAIN), PLAIN)
     assert [line.split()[:2] for line in head[1:]] == [line.split()[:2] for line in usual[1:]]
@@ -200,7 +200,7 @@ def test_a_jobs_name_cannot_become_a_directive(scheduler, name):
 
 
 @given(st.text())
-def test_a_safe_name_is_one_that_pbs_takes(name):
+def test_safe_name_is_one_that_pbs_takes(name):
     safe = safe_name(name)
     assert safe[0].isalpha()
     assert safe.isascii()
@@ -209,7 +209,7 @@ def test_a_safe_name_is_one_that_pbs_takes(name):
     assert safe_name(safe) == safe
 
 
-def test_a_usual_name_stays():
+def test_ordinary_name_is_unchanged():
     assert safe_name("at-1a2b3c4d-00012-1") == "at-1a2b3c4d-00012-1"
 
 
@@ -228,7 +228,7 @@ def test_chunks_hold_what_was_asked(ranks, nodes, gpus):
     assert totals == {"chunks": nodes, "ncpus": ranks, "mpiprocs": ranks, "ngpus": gpus}
 
 
-def test_ranks_for_which_there_are_no_nodes_share_the_cores_of_those_that_a_run_may_have(tmp_path):
+def test_ranks_beyond_the_sites_nodes_share_cores(tmp_path):
     site = Site("slurm", nodes=2, cores_per_node=4)
     job = Job(("solve",), tmp_path, mpi=MpiStart(12), resources=Resources(cores=12))
     shown = BatchLauncher(BATCH_SYSTEMS["slurm"].scheduler, site).preview(job)
@@ -247,7 +247,7 @@ def test_ranks_for_which_there_are_no_nodes_share_the_cores_of_those_that_a_run_
         (1, ("--constraint=smt",), ["--cpus-per-task=1", "--threads-per-core=1"]),
     ],
 )
-def test_slurm_is_asked_for_cores_and_not_for_hardware_threads_unless_the_site_says_how(per_core, directives, asked):
+def test_slurm_requests_cores_unless_the_site_sets_hardware_threads(per_core, directives, asked):
     site = Site("slurm", cores_per_node=48, directives=directives)
     resources = Resources(cores=8, threads_per_core=per_core)
     of_run = SCHEDULERS["slurm"].head(
@@ -269,29 +269,29 @@ def test_slurm_is_asked_for_cores_and_not_for_hardware_threads_unless_the_site_s
         ("gpu:a100", 2, "#SBATCH --gres=gpu:a100:4\n"),
     ],
 )
-def test_gpus_are_asked_of_slurm_as_the_site_wants_it(gres, nodes, asked, tmp_path):
+def test_gpus_are_requested_as_the_site_wants(gres, nodes, asked, tmp_path):
     site = Site("slurm", nodes=2, cores_per_node=48, gres=gres)
     job = Job(("train",), tmp_path, resources=Resources(cores=8, nodes=nodes, gpus=8))
     assert asked in BatchLauncher(BATCH_SYSTEMS["slurm"].scheduler, site).preview(job)
 
 
-def test_a_job_has_the_nodes_that_its_gpus_need(tmp_path):
+def test_job_has_the_nodes_that_its_gpus_need(tmp_path):
     site = Site("slurm", nodes=4, cores_per_node=48, gpus_per_node=4)
     assert make_request(Job(("train",), tmp_path, resources=Resources(cores=8, gpus=8)), site).nodes == 2
 
 
-def test_a_program_that_starts_its_own_ranks_has_a_share_of_each_node(tmp_path):
+def test_program_that_starts_its_own_ranks_has_a_share_of_each_node(tmp_path):
     job = Job(("train",), tmp_path, resources=Resources(cores=96))
     asked = make_request(job, Site("slurm", nodes=2, cores_per_node=48))
     assert (asked.nodes, asked.tasks, asked.cores_per_task) == (2, 2, 48)
 
 
-def test_whole_nodes_are_asked_for_where_cores_are_all_that_can_be():
+def test_totals_of_several_nodes_request_all_their_cores():
     job = Job(("a",), FOLDER, mpi=MpiStart(100), resources=Resources(cores=100, nodes=3))
     assert "#PBS -l ncpus=144" in PBS.head(make_request(job, GADI), GADI)
 
 
-def test_the_wall_time_is_the_runs_own_limit_with_a_margin_and_at_most_the_sites():
+def test_wall_time_is_the_runs_limit_plus_a_margin_up_to_the_sites():
     def walltime(limit_s: float | None) -> str:
         return make_request(replace(ON_GADI, time_limit_s=limit_s), replace(GADI, walltime_s=90000)).walltime
 

@@ -1,4 +1,4 @@
-"""Secrets of a job: the program gets them, and nobody else."""
+"""Secrets of a job: only the program gets them."""
 
 import json
 
@@ -38,16 +38,16 @@ def job(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["WANDB_API_KEY", "HF_TOKEN", "DB_PASSWORD", "AWS_SECRET_ACCESS_KEY", "apikey"])
-def test_what_is_named_like_a_secret_is_one(name):
+def test_secret_names_are_secret(name):
     assert is_secret(name)
 
 
 @pytest.mark.parametrize("name", ["TOKENIZERS_PARALLELISM", "MAX_TOKENS", "OMP_NUM_THREADS", "KEYS", "MONKEY"])
-def test_other_names_are_none(name):
+def test_other_names_are_not_secret(name):
     assert not is_secret(name)
 
 
-def test_a_stored_job_has_no_secret_in_variables_command_or_files(job):
+def test_stored_job_has_no_secret_in_variables_command_or_files(job):
     stored = json.dumps(describe_job(job))
     assert SECRET not in stored
     described = json.loads(stored)
@@ -57,11 +57,11 @@ def test_a_stored_job_has_no_secret_in_variables_command_or_files(job):
     assert [part["environment"]["API_KEY"] for part in described["parts"]] == [MASK, MASK]
 
 
-def test_a_job_that_is_shown_has_none(tmp_path):
+def test_preview_masks_secrets(tmp_path):
     assert SECRET not in LocalLauncher().preview(Job(("true",), tmp_path, {"API_KEY": SECRET}))
 
 
-def test_the_winners_script_asks_for_it(tmp_path):
+def test_winner_script_requires_the_secret_variable(tmp_path):
     described = describe_job(Job(("./a",), tmp_path, {"API_KEY": SECRET, "MODE": "fast"}))
     text = job_script("sh", JobScript("mine", {}, described, Usage(1.0), MpiFlavour(OPEN_MPI)))
     assert ': "${API_KEY:?' in text
@@ -69,7 +69,7 @@ def test_the_winners_script_asks_for_it(tmp_path):
     assert MASK not in text
 
 
-def test_the_program_gets_it_also_where_only_the_caller_has_it(tmp_path, monkeypatch):
+def test_program_gets_a_secret_of_the_callers_environment(tmp_path, monkeypatch):
     monkeypatch.setenv("API_KEY", SECRET)
     argv = ("sh", "-c", 'echo "$API_KEY $MODE"')
     given, stored = tmp_path / "given", tmp_path / "stored"
@@ -82,7 +82,7 @@ def test_the_program_gets_it_also_where_only_the_caller_has_it(tmp_path, monkeyp
     assert fill_masked({"API_KEY": MASK, "N": "1"}, {}) == {"N": "1"}
 
 
-def test_a_stored_study_file_has_names_only():
+def test_stored_study_file_has_names_only():
     told = {"environment": {"API_KEY": SECRET, "SORT_KEY": "{x}", "N": "1"}, "argv": ["a", "{x}"]}
     study = {"options": told, "software": {"new": {"environment": {"TOKEN": SECRET}}}, "inputs": [{"options": told}]}
     stored = mask_tables(study)
@@ -92,13 +92,13 @@ def test_a_stored_study_file_has_names_only():
     assert find_masked_variables(study) == set()
 
 
-def test_what_data_are_sorted_or_grouped_by_is_no_secret():
+def test_sort_and_group_keys_are_not_secret():
     variables = {"SORT_KEY": "postcode", "DB_PARTITION_KEY": "day", "ACCESS_KEY": SECRET, "SORT_API_KEY": SECRET}
     hidden = {"ACCESS_KEY": MASK, "SORT_API_KEY": MASK}
     assert mask_secrets(variables) == variables | hidden
 
 
-def test_what_a_parameter_fills_in_is_no_secret_whatever_its_name(tmp_path):
+def test_variable_filled_by_a_parameter_is_not_secret(tmp_path):
     variables = {"SORT_KEY": "{by}", "API_KEY": "{{open}}-sesame"}
     objective = CommandObjective(CommandOptions.model_validate({"argv": ["./a", "{by}"], "environment": variables}))
     job = objective.job({"by": "postcode"}, Context(tmp_path))
@@ -109,7 +109,7 @@ def test_what_a_parameter_fills_in_is_no_secret_whatever_its_name(tmp_path):
     assert "SORT_KEY=postcode" in LocalLauncher().preview(job)
     text = job_script("sh", JobScript("mine", {}, described, Usage(1.0), MpiFlavour(OPEN_MPI)))
     assert "export SORT_KEY=postcode\n" in text
-    # The rest of what makes measurements comparable is as it was before secrets were known.
+    # Apart from secrets, the values that make measurements comparable are unchanged.
     assert environment_text(variables) == "API_KEY=***, SORT_KEY={by}"
     assert mask_tables({"environment": variables})["environment"] == {"SORT_KEY": "{by}", "API_KEY": MASK}
 
@@ -117,11 +117,11 @@ def test_what_a_parameter_fills_in_is_no_secret_whatever_its_name(tmp_path):
 @pytest.mark.parametrize(
     ("template", "is_tuned"), [("{x}", True), ("a{= x + 1}", True), ("{{x}}", False), ("x", False)]
 )
-def test_a_doubled_brace_is_no_place_for_a_parameter(template, is_tuned):
+def test_doubled_brace_is_not_a_placeholder(template, is_tuned):
     assert (placeholder_variables({"KEY": template}) == {"KEY"}) is is_tuned
 
 
-def test_a_secret_that_is_a_part_of_the_folders_name_leaves_the_folder_as_it_is(tmp_path):
+def test_secret_that_is_a_part_of_the_folders_name_leaves_the_folder_as_it_is(tmp_path):
     (tmp_path / "folder").write_text(f"{tmp_path.name}\n")
     described = describe_job(Job(("./a", tmp_path.name), tmp_path, {"DB_PASSWORD": tmp_path.name}))
     assert described["folder"] == str(tmp_path)

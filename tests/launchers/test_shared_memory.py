@@ -1,4 +1,4 @@
-"""Shared memory that a killed job leaves goes with it; that of other programs stays, whenever they made it."""
+"""The shared memory of a killed job is removed; that of other programs stays, whenever it was made."""
 
 import ctypes
 import os
@@ -52,13 +52,13 @@ def remove_segment(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_a_job_mapped_and_made_goes_with_it_when_it_is_ended(tmp_path, name):
+def test_shared_memory_of_an_ended_job_is_removed(tmp_path, name):
     assert run(LocalLauncher(), job(tmp_path, name, "time.sleep(60)", 2.0)).reason is EndReason.TIMED_OUT
     assert not name.exists()
     assert int((tmp_path / "segment").read_text()) not in segments()
 
 
-def test_what_a_job_leaves_that_ends_well_stays(tmp_path, name):
+def test_shared_memory_of_a_successful_job_stays(tmp_path, name):
     assert run(LocalLauncher(), job(tmp_path, name, "time.sleep(0.5)")).exit_code == 0
     assert name.exists()
     assert str(name) in find_abandoned()[0]
@@ -67,14 +67,14 @@ def test_what_a_job_leaves_that_ends_well_stays(tmp_path, name):
 
 
 @pytest.mark.slow
-def test_what_others_make_meanwhile_stays_and_so_does_what_was_there(tmp_path, name):
+def test_shared_memory_of_others_stays(tmp_path, name):
     before, meanwhile = (name.with_name(f"{name.name}-{word}") for word in ("before", "meanwhile"))
     before.touch(mode=0o600)
     launcher = LocalLauncher()
     folders = [tmp_path / "killed", tmp_path / "beside"]
     for folder in folders:
         folder.mkdir()
-    # It maps what was there before; the other job maps what the first one made.
+    # The job maps memory that existed before; the other job maps memory that the first one made.
     both = f"sys.argv[1:] = [{str(before)!r}]\n{MAPS}\ntime.sleep(60)"
     killed = launcher.submit(job(folders[0], name, both))
     wait_for((folders[0] / "ready").exists)
@@ -89,12 +89,12 @@ def test_what_others_make_meanwhile_stays_and_so_does_what_was_there(tmp_path, n
     assert int((folders[1] / "segment").read_text()) in segments()
     launcher.cancel(beside)
     wait_for_end(launcher, beside)
-    # The first job had made it: who used it last is not its owner.
+    # The first job had made it; using it last does not make a job its owner.
     assert [path.exists() for path in (before, meanwhile)] == [True, True]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts")
-def test_a_program_that_dies_of_a_full_place_is_told_from_one_with_a_fault(tmp_path):
+def test_death_on_a_full_file_system_is_reported_as_such(tmp_path):
     full = tmp_path / "full"
     full.mkdir()
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", full], check=False, capture_output=True)

@@ -1,4 +1,4 @@
-"""The energy of ended jobs, by what Slurm's accounting says of them."""
+"""The energy of ended jobs in Slurm's accounting."""
 
 import json
 
@@ -13,8 +13,8 @@ from launchers.site import Site
 from launchers.supervisor import STATUS_FILE
 from tests.launchers.answers import PATIENCE_S, POLL_S, end
 
-# A job of two nodes whose ranks srun has started, one of one node, one of two nodes whose ranks mpirun has started and
-# no step is on all of, and two that are not all over.
+# A job of two nodes whose ranks srun started; one of one node; one of two nodes whose ranks mpirun started, without a
+# step on all nodes; and two that have not fully ended.
 COUNTED = """\
 71|4650|2|COMPLETED
 71.batch|900|1|COMPLETED
@@ -34,24 +34,24 @@ COUNTED = """\
 """
 
 
-def test_the_energy_of_a_job_is_that_of_a_step_on_all_of_its_nodes():
+def test_energy_is_that_of_the_largest_step_on_all_nodes():
     assert joules(COUNTED) == {"71": 1900.0, "72": 640.0}
 
 
 @pytest.mark.parametrize("says", ["0", "", "18446744073709551614", "1.9K"])
-def test_what_was_not_counted_is_absent_and_not_0(says):
+def test_uncounted_energy_is_absent(says):
     rows = "".join(f"71{step}|{says}|1|COMPLETED\n" for step in ("", ".batch", ".0"))
     assert joules(rows) == {}
 
 
-def test_slurm_without_accounting_says_nothing():
+def test_slurm_without_accounting_has_no_energy():
     assert joules("Slurm accounting storage is disabled\n") == {}
     assert command(["71", "72"])[-1] == "--jobs=71,72"
 
 
 @pytest.fixture
 def accounting(queue, monkeypatch):
-    """What sacct of the faked Slurm prints, and its exit code."""
+    """The output and exit code of the fake sacct."""
     printed = {"code": 0, "stdout": ""}
     answers = type(queue).__call__
 
@@ -71,7 +71,7 @@ def make(queue, clock):
     return lambda: BatchLauncher(SLURM.scheduler, site, queue, clock, PATIENCE_S)
 
 
-def test_a_job_has_ended_when_its_energy_is_booked(queue, accounting, submit, look):
+def test_job_ends_when_the_accounting_has_its_energy(queue, accounting, submit, look):
     job_id, folder = submit()
     end(folder)
     accounting["stdout"] = "1|0|1|COMPLETED\n1.batch|0|1|COMPLETED\n"
@@ -91,7 +91,7 @@ def ends_with_a_figure_of_its_supervisors(folder):
     (folder / STATUS_FILE).write_text(json.dumps(told | {"metered": {"energy_j": 30.0, "cpu_energy_j": 30.0}}))
 
 
-def test_a_job_without_energy_ends_without_and_has_no_other_meters_instead(queue, accounting, clock, submit, look):
+def test_job_without_accounted_energy_gets_no_energy_from_other_meters(queue, accounting, clock, submit, look):
     job_id, folder = submit()
     ends_with_a_figure_of_its_supervisors(folder)
     assert look(job_id).state is JobState.RUNNING
@@ -100,7 +100,7 @@ def test_a_job_without_energy_ends_without_and_has_no_other_meters_instead(queue
     assert (status.state, status.metered) == (JobState.ENDED, {"cpu_energy_j": 30.0})
 
 
-def test_where_nobody_counts_later_jobs_are_not_waited_for(queue, accounting, clock, submit, look):
+def test_later_jobs_do_not_wait_if_the_accounting_never_has_energy(queue, accounting, clock, submit, look):
     for number in range(3):
         job_id, folder = submit(f"{number}")
         end(folder)
@@ -116,7 +116,7 @@ def test_where_nobody_counts_later_jobs_are_not_waited_for(queue, accounting, cl
 @pytest.fixture
 def three_end(accounting, submit, launcher, clock):
     def three_end(*codes: int) -> None:
-        """Let three jobs end at once whose energy is not booked when it is asked for, with these exit codes."""
+        """End three jobs at once whose energy is not recorded when it is queried, with these exit codes."""
         started = [submit(f"{number} of three") for number in range(3)]
         for _, folder in started:
             end(folder)
@@ -131,7 +131,7 @@ def three_end(accounting, submit, launcher, clock):
     return three_end
 
 
-def test_where_energy_was_booked_once_later_jobs_are_waited_for(accounting, three_end, submit, look):
+def test_later_jobs_wait_if_the_accounting_ever_had_energy(accounting, three_end, submit, look):
     job_id, folder = submit("first")
     end(folder)
     accounting["stdout"] = "1|42|1|COMPLETED\n1.batch|42|1|COMPLETED\n"
@@ -145,7 +145,7 @@ def test_where_energy_was_booked_once_later_jobs_are_waited_for(accounting, thre
 
 
 @pytest.mark.parametrize("last", [0, 1])
-def test_an_accounting_that_fails_has_not_said_that_it_counts_nothing(accounting, three_end, submit, look, last):
+def test_failed_accounting_query_does_not_count_as_no_energy(accounting, three_end, submit, look, last):
     three_end(1, last)
     job_id, folder = submit("last")
     end(folder)
@@ -155,14 +155,14 @@ def test_an_accounting_that_fails_has_not_said_that_it_counts_nothing(accounting
     assert look(job_id).metered["energy_j"] == 43.0
 
 
-def test_what_was_printed_before_a_failure_is_not_read(accounting, submit, look):
+def test_output_of_a_failed_accounting_query_is_ignored(accounting, submit, look):
     job_id, folder = submit()
     end(folder)
     accounting |= {"code": 124, "stdout": "1|42|1|COMPLETED\n1.batch|42|1|COMPLETED\n"}
     assert look(job_id).state is JobState.RUNNING
 
 
-def test_a_job_that_was_ended_is_not_asked_for(queue, accounting, submit, launcher, look):
+def test_energy_of_a_cancelled_job_is_not_queried(queue, accounting, submit, launcher, look):
     job_id, folder = submit()
     launcher.end([job_id])
     end(folder, "cancelled", -15)
@@ -170,7 +170,7 @@ def test_a_job_that_was_ended_is_not_asked_for(queue, accounting, submit, launch
     assert queue.commands("sacct") == []
 
 
-def test_sites_that_count_no_energy_are_not_asked(queue, clock, tmp_path):
+def test_site_without_energy_is_not_queried(queue, clock, tmp_path):
     launcher = BatchLauncher(SLURM.scheduler, Site("slurm", poll_s=POLL_S), queue, clock, PATIENCE_S)
     (tmp_path / "run").mkdir()
     job_id = launcher.submit(Job(("true",), tmp_path / "run"))

@@ -1,4 +1,4 @@
-"""Software from modules, Spack and images: what it changes, what tells it apart, and what a job gets of it."""
+"""Software from modules, Spack and images: its changes, its identity, and what a job gets of it."""
 
 import json
 import os
@@ -43,7 +43,7 @@ unsetenv EDITOR
 set-alias s {{solver -v}}
 """
 
-# As Environment Modules 5.2 and Lmod 8.6 print them.
+# Printed by Environment Modules 5.2 and Lmod 8.6.
 PRINTED = {
     "modules": r"""import os
 os.environ['PATH'] = '/opt/solver:/usr/bin'
@@ -70,12 +70,12 @@ CHANGES = st.builds(
 
 
 @given(CHANGES, CHANGES, st.dictionaries(NAMES, st.just("0")))
-def test_changes_one_after_the_other_are_the_changes_of_both(first, second, environment):
+def test_changes_combine_in_order(first, second, environment):
     assert first.then(second).apply_to(environment) == second.apply_to(first.apply_to(environment))
 
 
 @pytest.mark.parametrize("printed", PRINTED.values(), ids=PRINTED)
-def test_what_a_module_command_prints_is_read_and_not_run(printed):
+def test_module_output_is_parsed_not_run(printed):
     changes = modules.parse_statements(printed)
     assert changes == Changes({"PATH": "/opt/solver:/usr/bin", "SAID": 'it\'s "so" \\ done'}, frozenset({"EDITOR"}))
 
@@ -83,7 +83,7 @@ def test_what_a_module_command_prints_is_read_and_not_run(printed):
 @pytest.mark.parametrize(
     "printed", ["_mlstatus = False\n", "export PATH=/opt\nthis is a shell's", "False\n_mlstatus = False"]
 )
-def test_a_module_command_that_failed_changes_nothing(printed):
+def test_module_command_that_failed_changes_nothing(printed):
     assert modules.parse_statements(printed) is None
 
 
@@ -94,7 +94,7 @@ def test_code_that_a_module_command_prints_is_ignored():
     assert changes == Changes({"A": "1"})
 
 
-def test_what_spack_prints_is_read_and_not_run():
+def test_spack_output_is_parsed_not_run():
     printed = (
         "export PATH=\"/a b:/c\";\nexport X='1';\nunset Y;\nrm -rf /;\nexport BAD-NAME=1;\nexport Q=unfinished';\n"
     )
@@ -103,7 +103,7 @@ def test_what_spack_prints_is_read_and_not_run():
 
 @pytest.fixture
 def modulefiles(tmp_path):
-    """Return an environment with a module `solver/2.1`, whose program says which it is."""
+    """Return an environment with a module `solver/2.1`, whose program prints its version."""
     folder = tmp_path / "bin"
     program(folder / "solver", 'echo "solver 2.1 of $SOLVER_HOME"')
     module = tmp_path / "modulefiles" / "solver" / "2.1"
@@ -125,14 +125,14 @@ def program(path, body):
 
 
 def module_commands():
-    """Return the real module commands of this machine, as variables that lead to them."""
+    """Return the real module commands of this machine, as variables that select each."""
     tcl = [{"MODULESHOME": str(path.parent)} for path in Path("/usr/lib").glob("*/modulecmd.tcl")]
     return [{"LMOD_CMD": str(LMOD)}] * LMOD.is_file() + tcl
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", module_commands(), ids=lambda command: next(iter(command)))
-def test_a_real_module_gives_its_programs_variables_and_identity(modulefiles, command):
+def test_real_module_gives_its_programs_variables_and_identity(modulefiles, command):
     caller, module = modulefiles
     caller |= command
     loaded = load(Software(modules=("solver/2.1",)), caller)
@@ -153,7 +153,7 @@ def test_a_real_module_gives_its_programs_variables_and_identity(modulefiles, co
 @pytest.mark.slow
 @pytest.mark.parametrize("command", module_commands(), ids=lambda command: next(iter(command)))
 @pytest.mark.parametrize("name", ["solver/2.1", "solver"])
-def test_a_module_that_is_loaded_already_gives_its_runs_the_same(modulefiles, command, name):
+def test_module_loaded_already_gives_the_same_environment(modulefiles, command, name):
     caller = modulefiles[0] | command
     wanted = Software(modules=(name,))
     clean = load(wanted, caller)
@@ -163,7 +163,7 @@ def test_a_module_that_is_loaded_already_gives_its_runs_the_same(modulefiles, co
         assert again.changes.variables[variable] == clean.changes.variables[variable]
 
 
-def test_a_machine_without_modules_says_how_to_have_them(monkeypatch):
+def test_missing_module_command_is_reported_with_a_remedy(monkeypatch):
     monkeypatch.setattr(modules, "module_command", lambda environment: None)
     with pytest.raises(SoftwareError, match="no module command"):
         load(Software(modules=("gcc",)), {"PATH": "/usr/bin"})
@@ -187,27 +187,27 @@ def with_spack(tmp_path):
     return {"PATH": f"{tmp_path / 'spack'}:/usr/bin:/bin", "HERE": str(tmp_path)}
 
 
-def test_a_package_of_spack_is_told_by_its_hash(with_spack, tmp_path):
+def test_spack_package_is_identified_by_its_hash(with_spack, tmp_path):
     loaded = load(Software(spack=("solver@2 +mpi",)), with_spack)
     assert loaded.changes.variables["PATH"] == f"{tmp_path}/bin:/usr/bin"
     assert loaded.identity == {"spack solver@2 +mpi": "solver@2.1/abcdefg"}
     assert loaded.script == ("loaded=\"$(spack load --sh 'solver@2 +mpi')\" || exit 1", 'eval "$loaded"')
 
 
-def test_an_environment_of_spack_is_told_by_its_lock_file(with_spack, tmp_path):
+def test_spack_environment_is_identified_by_its_lock_file(with_spack, tmp_path):
     identity = load(Software(spack_environment="prod"), with_spack).identity["spack environment"]
     (tmp_path / "spack.lock").write_text('{"roots": []}')
     assert load(Software(spack_environment="prod"), with_spack).identity["spack environment"] != identity
 
 
-def test_what_spack_does_not_know_is_said_in_its_words(with_spack):
+def test_unknown_spack_package_is_reported_in_spacks_words(with_spack):
     with pytest.raises(SoftwareError, match=r"Error: unknown: find .* nothing \(spack find"):
         load(Software(spack=("nothing",)), with_spack)
     with pytest.raises(SoftwareError, match="no `spack` on the search path"):
         load(Software(spack=("nothing",)), {"PATH": "/nowhere"})
 
 
-def test_an_image_is_told_by_its_content(tmp_path):
+def test_image_is_identified_by_its_content(tmp_path):
     image = tmp_path / "solver.sif"
     image.write_bytes(b"one")
     before = image_digest(str(image))
@@ -228,7 +228,7 @@ def test_an_image_is_told_by_its_content(tmp_path):
         ("docker://solver:latest", "name its digest"),
     ],
 )
-def test_an_image_that_is_not_there_or_may_change_is_refused(monkeypatch, tmp_path, image, said):
+def test_missing_or_mutable_image_is_refused(monkeypatch, tmp_path, image, said):
     program(tmp_path / "apptainer", "true")
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(SoftwareError, match=said):
@@ -237,7 +237,7 @@ def test_an_image_that_is_not_there_or_may_change_is_refused(monkeypatch, tmp_pa
         load(Software(container=image, runtime="ch-run"))
 
 
-def test_an_image_of_a_registry_is_told_by_the_digest_in_its_address(monkeypatch, tmp_path):
+def test_registry_image_is_identified_by_the_digest_in_its_address(monkeypatch, tmp_path):
     program(tmp_path / "apptainer", "true")
     monkeypatch.setenv("PATH", str(tmp_path))
     loaded = load(Software(container="docker://solver@sha256:0123"))
@@ -254,7 +254,7 @@ def test_each_runtime_is_in_the_run_folder_and_ends_its_own_options(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("ch-run") is None, reason="no ch-run (apt-get install charliecloud)")
-def test_a_program_inside_a_real_image_writes_into_the_run_folder(tmp_path):
+def test_program_inside_a_real_image_writes_into_the_run_folder(tmp_path):
     image = tmp_path / "image"
     for name in ("dev", "etc", "proc", "sys", "tmp", "bin", "lib", "lib64", "usr", "root", "home", "run", "mnt", "var"):
         (image / name).mkdir(parents=True)
@@ -282,7 +282,7 @@ def copy_with_libraries(file, image):
         shutil.copy(path.resolve(), target)
 
 
-def test_the_folders_of_a_build_are_searched_before_all_others(tmp_path, monkeypatch):
+def test_build_folders_come_first_on_the_search_path(tmp_path, monkeypatch):
     program(tmp_path / "it's mine" / "solver", "echo own $SOLVER_MODE $LD_LIBRARY_PATH")
     (tmp_path / "lib").mkdir()
     monkeypatch.setenv("LD_LIBRARY_PATH", "/site")
@@ -302,7 +302,7 @@ def test_the_folders_of_a_build_are_searched_before_all_others(tmp_path, monkeyp
     assert said == f"own a b {tmp_path / 'lib'}:/site\n"
 
 
-def test_a_library_that_was_built_anew_is_another_build(tmp_path):
+def test_rebuilt_library_changes_the_identity(tmp_path):
     library = tmp_path / "libsolve.so.1"
     library.write_bytes(b"old")
     (tmp_path / "README").write_text("old")
@@ -314,7 +314,7 @@ def test_a_library_that_was_built_anew_is_another_build(tmp_path):
 
 
 @pytest.mark.parametrize("secret", ["hunt2", "pa'ssword1", "correct-horse"])
-def test_a_secret_of_a_software_reaches_the_program_and_nothing_else(tmp_path, secret):
+def test_secret_of_a_software_reaches_the_program_and_nothing_else(tmp_path, secret):
     own = {"environment": {"DB_PASSWORD": secret, "LEVEL": "3"}}
     loaded, errors = loaded_software(study_file(objective="command", software={"own": own}))
     assert errors == []
@@ -350,12 +350,12 @@ def test_ranks_on_a_site_are_started_by_what_is_recorded(tmp_path, own, brought,
     assert describe_job(job, launcher.flavour, on_site=True)["flavour"]["kind"] == kind
 
 
-def test_a_folder_of_a_build_that_is_not_there_is_said(tmp_path):
+def test_missing_build_folder_is_reported(tmp_path):
     with pytest.raises(SoftwareError, match=r"there is no folder .*gone of libraries"):
         load(Software(libraries=(str(tmp_path / "gone"),)))
 
 
-def test_a_job_has_what_its_software_sets_and_not_what_it_removes(tmp_path, monkeypatch):
+def test_job_sees_the_variables_that_its_software_sets_and_not_those_it_removes(tmp_path, monkeypatch):
     monkeypatch.setenv("MODULE_LEFT", "1")
     software = LoadedSoftware(Changes({"SOLVER_HOME": "/opt", "A": "software"}, frozenset({"MODULE_LEFT"})))
     show = "import os; print(os.environ.get('SOLVER_HOME'), os.environ.get('MODULE_LEFT'), os.environ['A'])"
@@ -364,7 +364,7 @@ def test_a_job_has_what_its_software_sets_and_not_what_it_removes(tmp_path, monk
     assert (tmp_path / "stdout").read_text() == "/opt None own\n"
 
 
-def test_a_job_s_program_is_looked_for_where_its_software_puts_it(tmp_path):
+def test_program_is_found_on_the_search_path_of_its_software(tmp_path):
     program(tmp_path / "bin" / "solver-of-a-module", "echo from the module")
     software = LoadedSoftware(Changes({"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}))
     folder = tmp_path / "run"

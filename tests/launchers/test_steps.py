@@ -1,4 +1,4 @@
-"""Commands that run before a job's own: in order, once, and without a trace in how the job ends."""
+"""Commands that prepare a job: they run in order, once, and do not affect how the job ends."""
 
 import json
 import shlex
@@ -39,7 +39,7 @@ def test_steps_run_in_order_before_the_command_and_its_output_is_its_own(tmp_pat
     assert 0.0 < elapsed_s < status.usage.elapsed_s
 
 
-def test_a_step_that_fails_ends_the_job_as_it_ended(tmp_path):
+def test_step_that_fails_ends_the_job_as_it_ended(tmp_path):
     steps = (say("one"), python("import sys; sys.exit(7)"), python("open('never', 'w')"))
     status = run(LocalLauncher(), Job(python("open('never', 'w')"), tmp_path, prepare=steps))
     assert status.exit_code == 7
@@ -48,32 +48,32 @@ def test_a_step_that_fails_ends_the_job_as_it_ended(tmp_path):
 
 
 @pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGKILL])
-def test_a_step_that_is_killed_ends_the_job_by_that_signal(tmp_path, number):
+def test_step_that_is_killed_ends_the_job_by_that_signal(tmp_path, number):
     code = f"import os; os.kill(os.getpid(), {int(number)})"
     status = run(LocalLauncher(), Job(say("never"), tmp_path, prepare=(python(code),)))
     assert status.exit_code == -number
 
 
-def test_a_step_that_is_not_there_says_so(tmp_path):
+def test_missing_step_is_reported(tmp_path):
     status = run(LocalLauncher(), Job(say("never"), tmp_path, prepare=(("no-such-compiler", "x.c"),)))
     assert status.exit_code == 127
     assert "no-such-compiler: No such file" in (tmp_path / STDERR).read_text()
 
 
-def test_a_program_that_the_steps_did_not_make_says_so(tmp_path):
+def test_program_missing_after_the_steps_is_reported(tmp_path):
     status = run(LocalLauncher(), Job(("./program",), tmp_path, prepare=(say("one"),)))
     assert status.exit_code == 127
     assert "./program: No such file" in (tmp_path / STDERR).read_text()
 
 
-def test_a_program_that_the_steps_make_is_run_with_its_signals(tmp_path):
+def test_program_that_the_steps_make_is_run_with_its_signals(tmp_path):
     script = "#!/bin/sh\nkill -TERM $$\n"
     make = python(f"import os; open('program', 'w').write({script!r}); os.chmod('program', 0o755)")
     status = run(LocalLauncher(), Job(("./program",), tmp_path, prepare=(make,)))
     assert (status.reason, status.exit_code) == (EndReason.EXITED, -signal.SIGTERM)
 
 
-def test_a_job_can_be_cancelled_in_a_step(tmp_path):
+def test_job_can_be_cancelled_in_a_step(tmp_path):
     launcher = LocalLauncher(grace_s=1.0)
     wait = python("import time; open('here', 'w'); time.sleep(1000)")
     job_id = launcher.submit(Job(say("never"), tmp_path, prepare=(wait,)))
@@ -85,26 +85,26 @@ def test_a_job_can_be_cancelled_in_a_step(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"failed": "x"}', '{"elapsed_s": null, "failed": 1}'])
-def test_a_spoiled_note_is_no_error(tmp_path, text):
+def test_malformed_record_of_steps_is_ignored(tmp_path, text):
     assert read_steps(tmp_path) == (0.0, "")
     (tmp_path / STEPS_FILE).write_text(text)
     assert read_steps(tmp_path) == (0.0, "")
 
 
-def test_a_note_that_cannot_be_opened_does_not_count_the_steps_as_a_part_of_the_run(tmp_path):
+def test_unreadable_record_of_steps_raises(tmp_path):
     (tmp_path / STEPS_FILE).write_text('{"elapsed_s": 5.0, "failed": null}')
     with none_left(), pytest.raises(OSError, match="Too many open files"):
         read_steps(tmp_path)
 
 
-def test_a_person_sees_the_commands_one_by_one(tmp_path):
+def test_preview_lists_steps_separately(tmp_path):
     job = Job(("./a b", "1"), Path("/run"), {"X": "1"}, prepare=(("gcc", "-o", "a b", "a.c"),))
     assert LocalLauncher().preview(job) == (
         "cd /run && env OMP_NUM_THREADS=1 X=1 gcc -o 'a b' a.c && env OMP_NUM_THREADS=1 X=1 './a b' 1"
     )
 
 
-def test_a_job_script_prepares_once_and_makes_folders(tmp_path):
+def test_job_script_runs_steps_once_and_creates_folders(tmp_path):
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.c").write_text("int main(void) { return 0; }\n")
     job = Job(("./a",), tmp_path, mpi=MpiStart(2), resources=Resources(2), prepare=(("gcc", "-o", "a", "in/a.c"),))
@@ -116,7 +116,7 @@ def test_a_job_script_prepares_once_and_makes_folders(tmp_path):
     assert json.loads(json.dumps(describe_job(job)))["files"] == {"in/a.c": "int main(void) { return 0; }\n"}
 
 
-def test_a_job_script_copies_the_files_that_the_run_had_copies_of(tmp_path):
+def test_job_script_copies_the_files_that_the_run_had_copies_of(tmp_path):
     (tmp_path / "deep").mkdir()
     (tmp_path / "topol.tpr").write_bytes(b"\0\xff")
     (tmp_path / "deep" / "data.al").write_text("1 atoms")

@@ -1,6 +1,6 @@
-"""Submissions that got no answer, and were accepted nevertheless: one job runs in a folder, and it is the one followed.
+"""Submissions that were accepted without an answer: exactly one job runs in a folder, and it is the one followed.
 
-Scripts are run here as a scheduler would, some time after they were submitted.
+The scripts run here some time after their submission, as a scheduler would run them.
 """
 
 import os
@@ -31,14 +31,14 @@ def job(tmp_path) -> Job:
 
 @pytest.fixture
 def ran(tmp_path):
-    """The jobs that ran, by their numbers."""
+    """The jobs that ran, by number."""
     path = tmp_path / "ran"
     return lambda: path.read_text().split() if path.exists() else []
 
 
 @pytest.fixture
 def lose(launcher, queue, job):
-    """Submit without an answer, and return the script that was accepted."""
+    """Submit without an answer; return the script that was accepted."""
 
     def lose() -> str:
         queue.refusal = TIMED_OUT
@@ -60,7 +60,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != QUEUE_LOG}
 
 
-def test_an_earlier_submission_ends_at_once_and_leaves_no_trace(launcher, job, lose, ran, tmp_path):
+def test_earlier_submission_ends_at_once_and_leaves_no_trace(launcher, job, lose, ran, tmp_path):
     earlier = lose()
     job_id = launcher.submit(job)
     before = contents(job.folder)
@@ -78,7 +78,7 @@ def test_only_this_user_may_read_what_a_job_gets(launcher, job):
     assert modes == {JOB_FILE: 0o600, SCRIPT_FILE: 0o600}
 
 
-def test_an_earlier_submission_may_start_when_the_run_is_over(launcher, job, lose, ran, tmp_path):
+def test_earlier_submission_may_start_when_the_run_is_over(launcher, job, lose, ran, tmp_path):
     earlier = lose()
     launcher.submit(job)
     run((job.folder / SCRIPT_FILE).read_text(), "1", tmp_path)
@@ -91,7 +91,7 @@ def test_an_earlier_submission_may_start_when_the_run_is_over(launcher, job, los
     assert ran() == ["1"]
 
 
-def test_a_submission_that_was_accepted_twice_runs_once(launcher, job, ran, tmp_path):
+def test_submission_that_was_accepted_twice_runs_once(launcher, job, ran, tmp_path):
     launcher.submit(job)
     script = (job.folder / SCRIPT_FILE).read_text()
     assert run(script, "1", tmp_path) == 3
@@ -101,14 +101,14 @@ def test_a_submission_that_was_accepted_twice_runs_once(launcher, job, ran, tmp_
     assert ran() == ["1"]
 
 
-def test_a_job_that_its_scheduler_starts_again_runs_again(launcher, job, ran, tmp_path):
+def test_job_that_its_scheduler_starts_again_runs_again(launcher, job, ran, tmp_path):
     launcher.submit(job)
     script = (job.folder / SCRIPT_FILE).read_text()
     assert [run(script, "1", tmp_path) for _ in range(2)] == [3, 3]
     assert ran() == ["1", "1"]
 
 
-def test_a_job_that_started_without_an_answer_is_not_submitted_again(launcher, queue, job, lose, tmp_path):
+def test_job_that_started_without_an_answer_is_not_submitted_again(launcher, queue, job, lose, tmp_path):
     run(lose(), "77", tmp_path)
     job_id = launcher.submit(job)
     assert job_id.split(":")[1] == "77"
@@ -116,7 +116,7 @@ def test_a_job_that_started_without_an_answer_is_not_submitted_again(launcher, q
     assert len(queue.commands("sbatch")) == 1
 
 
-def test_the_next_run_in_a_folder_is_another_one(launcher, job, lose, ran, tmp_path):
+def test_next_run_in_a_folder_is_another_one(launcher, job, lose, ran, tmp_path):
     run(lose(), "77", tmp_path)
     launcher.submit(job)
     assert launcher.submit(job).split(":")[1] == "1"
@@ -135,7 +135,7 @@ def test_another_process_finds_the_job_that_started_without_an_answer(make, job,
 
 @pytest.fixture
 def twice(launcher, queue, clock, submit):
-    """A job of ours that ended at once, since another one of the same submission has the folder."""
+    """A job that ended at once, since another job of the same submission has claimed the folder."""
     job_id, folder = submit()
     (folder / ".autotune-claimed").write_text("2")
     start(folder)
@@ -143,7 +143,7 @@ def twice(launcher, queue, clock, submit):
     return job_id, folder
 
 
-def test_a_job_is_not_called_ended_early_while_its_other_one_runs(launcher, queue, clock, twice, look):
+def test_job_has_not_ended_while_its_duplicate_runs(launcher, queue, clock, twice, look):
     job_id, folder = twice
     for _ in range(3):
         assert look(job_id).state is JobState.RUNNING
@@ -152,7 +152,7 @@ def test_a_job_is_not_called_ended_early_while_its_other_one_runs(launcher, queu
     assert look(job_id).exit_code == 4
 
 
-def test_the_other_one_may_end_without_a_status_as_well(queue, clock, twice, look):
+def test_duplicate_may_end_without_a_status(queue, clock, twice, look):
     job_id, _ = twice
     look(job_id)
     queue.states["2"] = "NODE_FAIL|NodeDown"
@@ -162,13 +162,13 @@ def test_the_other_one_may_end_without_a_status_as_well(queue, clock, twice, loo
     assert (status.state, "node" in status.message) == (JobState.LOST, True)
 
 
-def test_to_cancel_a_job_ends_the_other_one(launcher, queue, twice):
+def test_cancel_ends_the_duplicate(launcher, queue, twice):
     job_id, _ = twice
     launcher.cancel(job_id)
     assert queue.states["2"] == "CANCELLED"
     assert launcher.poll([job_id])[job_id].reason is EndReason.CANCELLED
 
 
-def test_the_python_of_the_site_runs_the_job(launcher, job):
+def test_python_of_the_site_runs_the_job(launcher, job):
     launcher.submit(job)
     assert f"exec {sys.executable} -I " in (job.folder / SCRIPT_FILE).read_text()

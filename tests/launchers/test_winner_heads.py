@@ -1,4 +1,4 @@
-"""What the winner's job script asks of each scheduler: the same as the runs that were measured."""
+"""The winner's job script requests the same of each scheduler as the measured runs did."""
 
 import re
 from dataclasses import replace
@@ -36,7 +36,7 @@ def head(name: str, request: WinnerRequest) -> list[str]:
         ("flux", "#flux: --exclusive"),
     ],
 )
-def test_it_shares_its_nodes_with_nobody_where_the_measured_runs_did_not(name, line):
+def test_winner_has_exclusive_nodes_if_the_measured_runs_did(name, line):
     assert line in head(name, replace(PART, site=replace(PART.site, exclusive=True)))
     assert line not in head(name, PART)
     assert line not in head(name, replace(PART, site=None))
@@ -47,13 +47,13 @@ def test_it_shares_its_nodes_with_nobody_where_the_measured_runs_did_not(name, l
     [
         ("slurm", ["--mem=4000M"], ["--mem=4000M"]),
         ("pbs", ["mem=4000MB"], ["mem=4000MB"]),
-        # By slot: a node has 48 of them.
+        # Per slot; a node has 48 of them.
         ("grid-engine", ["h_vmem=500M"], ["h_vmem=84M"]),
         ("lsf", ["mem=4000MB/host"], ["mem=4000MB/host"]),
         ("flux", [], []),
     ],
 )
-def test_each_node_has_the_memory_that_the_first_one_of_the_measured_run_used(name, on_one, on_two):
+def test_winner_requests_the_measured_memory_on_each_node(name, on_one, on_two):
     def memory(request: WinnerRequest) -> list[str]:
         return re.findall(r"(?:--|h_v)?mem=[\w/]+", "\n".join(head(name, request)))
 
@@ -63,18 +63,18 @@ def test_each_node_has_the_memory_that_the_first_one_of_the_measured_run_used(na
 
 
 @pytest.mark.parametrize("site", [None, Site("pbs", cores_per_node=48)])
-def test_pbs_is_asked_for_the_chunks_that_the_measured_runs_had(site):
+def test_pbs_winner_requests_the_chunks_of_the_measured_runs(site):
     assert head("pbs", replace(ON_TWO, site=site))[1:3] == [
         "#PBS -l select=2:ncpus=48:mpiprocs=48:mem=4000MB",
         "#PBS -l place=scatter",
     ]
     assert "#PBS -l select=1:ncpus=8:mpiprocs=8:mem=4000MB" in head("pbs", replace(PART, site=site))
-    # Two threads each, and more ranks than cores.
+    # Two threads per rank, and more ranks than cores.
     assert "#PBS -l select=1:ncpus=8:mpiprocs=4:mem=4000MB" in head("pbs", replace(PART, ranks=4, site=site))
     assert "#PBS -l select=1:ncpus=8:mpiprocs=8:mem=4000MB" in head("pbs", replace(PART, ranks=16, site=site))
 
 
-def test_pbs_is_asked_for_totals_where_it_knows_no_chunks():
+def test_pbs_winner_requests_totals_without_chunks():
     site = Site("pbs", cores_per_node=48, by_chunks=False)
     assert head("pbs", replace(ON_TWO, site=site))[1:3] == ["#PBS -l ncpus=96", "#PBS -l mem=8000MB"]
     assert head("pbs", replace(PART, site=site))[1:3] == ["#PBS -l ncpus=8", "#PBS -l mem=4000MB"]

@@ -95,5 +95,5 @@ def test_what_a_site_may_say_to_grid_engine(directive):
 
 
 def test_the_reason_names_the_option():
-    assert refused("pbs", "-l walltime=1:00") == "-l walltime: its wall time is the run's own; say walltime = ..."
+    assert refused("pbs", "-l walltime=1:00") == "-l walltime: each run sets its wall time; set walltime = ... instead"
     assert refused("lsf", "-o x") is None

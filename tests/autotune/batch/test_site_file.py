@@ -127,7 +127,7 @@ def test_any_file_has_a_name(tmp_path, file, name):
         ("poll_s = 1e30", "less than or equal"),
         ('walltime = "99999999999d"', "of a year at most"),
         ('modules = "qe"', r'must be a list: \["qe"\]'),
-        ('directives = ["-l wd", "-N mine"]', "-N: its name is the job's own"),
+        ('directives = ["-l wd", "-N mine"]', "-N: the job sets its name"),
         ('qos = "high"', "PBS has no such resource; use queue"),
         ('chunk = ["model=sky"]', "by_chunks = false asks for totals"),
         ('chunk = ["ncpus=4"]', "the size of a run is its own"),

@@ -112,7 +112,7 @@ def test_a_machine_without_the_meter_is_said_before_anything_runs(monkeypatch):
     there = MeterFinding("energy of processors", ("cpu_energy_j",), why="nothing shows it")
     monkeypatch.setattr("autotune.planning.metering.find_meters", lambda **_: (there,))
     why = no_meter(study_file(), planned(target="energy_j"), LocalLauncher(), 0)
-    assert "no meter of this machine tells energy_j: energy of processors: none (nothing shows it)" in why
+    assert "no meter of this machine measures energy_j: energy of processors: none (nothing shows it)" in why
     assert no_meter(study_file(), planned(), LocalLauncher(), 0) == ""
     counters = MeterFinding("energy", ("cpu_energy_j",), found="2 counters")
     cards = MeterFinding("cards", ("gpu_energy_j", "gpu_busy_share"), why="the driver lists none")

@@ -1,6 +1,6 @@
-"""What batch systems say, each text with its source: a stand-in that says anything else would agree with our mistakes.
+"""The texts that batch systems print, each with its source, so that stand-ins do not agree with our own mistakes.
 
-A source is a file of the batch system's own repository, a manual page, or a real one that was asked (`seen on ...`).
+A source is a file of the batch system's own repository, a manual page, or a real installation (`seen on ...`).
 """
 
 from collections.abc import Mapping
@@ -13,9 +13,9 @@ _CODES = 256
 
 @dataclass(frozen=True)
 class Answer:
-    """A text with names in braces, the number that its command hands to exit(3), and where both stand.
+    """A text with names in braces, the number that its command passes to exit(3), and the source of both.
 
-    Versions before `since` and after `until` do not say so.
+    Versions before `since` and after `until` print another text.
     """
 
     text: str
@@ -27,10 +27,10 @@ class Answer:
 
 @dataclass(frozen=True)
 class Answers:
-    """What a batch system says, by name; of several answers to one name each is that of other versions.
+    """The texts of a batch system by name; several texts of one name belong to different versions.
 
     Attributes:
-        versions: those that the stand-in knows, the oldest first.
+        versions: The versions that the stand-in knows, the oldest first.
     """
 
     versions: tuple[str, ...]
@@ -53,7 +53,7 @@ class Answers:
         return known
 
     def text(self, name: str, version: str | None, /, **values: object) -> str:
-        """Return what is said."""
+        """Return the text of an answer."""
         return self.of(version)[name].text.format(**values)
 
     def refusal(self, name: str, version: str | None, /, **values: object) -> RefusedError:

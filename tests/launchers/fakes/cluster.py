@@ -1,4 +1,4 @@
-"""A cluster that is none: the commands of a scheduler in a folder, for tests."""
+"""A stand-in for a cluster: a scheduler's commands in a folder, for tests."""
 
 import os
 import shlex
@@ -18,16 +18,16 @@ FAKED = tuple(PROGRAMS)
 
 
 class FakeCluster:
-    """The commands of one scheduler; a context manager, which leaves no job behind.
+    """The commands of one scheduler; a context manager that leaves no job behind.
 
     Attributes:
-        bin: the folder with its commands, to be the first of PATH.
-        state: its jobs.
+        bin: The folder with its commands, to be first in PATH.
+        state: Its jobs.
     """
 
     def __init__(self, kind: str, slots: int = 8, *, history: bool = True) -> None:
         self.kind = kind
-        # Not the folder of a test: nothing of a job's own may be in its way.
+        # Not the folder of a test, whose own files may be in the way of the job.
         self._folder = Path(tempfile.mkdtemp(prefix=f"fake-{kind}-"))
         self.bin = self._folder / "bin"
         self.state = State(self._folder)
@@ -50,11 +50,11 @@ class FakeCluster:
 
     @property
     def path(self) -> str:
-        """The PATH with its commands."""
+        """PATH with its commands first."""
         return os.pathsep.join([str(self.bin), os.environ.get("PATH", os.defpath)])
 
     def switch(self, name: str, value: str | None = "") -> None:
-        """Set a switch (see `State`); None takes it away."""
+        """Set a switch (see `State`); None removes it."""
         if value is None:
             (self._folder / name).unlink(missing_ok=True)
         else:
@@ -63,29 +63,29 @@ class FakeCluster:
             self.state.schedule()
 
     def cancel(self, number: str) -> None:
-        """End a job, as its owner would do it elsewhere."""
+        """End a job as its owner would from another shell."""
         self.state.ask(number, "cancelled")
 
     def preempt(self, number: str) -> None:
-        """Take a job's place for another one."""
+        """Preempt a job for another one."""
         self.state.ask(number, "preempted")
 
     def fail_node(self, number: str) -> None:
-        """Let the node of a job fail: nothing of the job has time to say anything."""
+        """Let the node of a job fail: the job gets no time to write anything."""
         self.state.ask(number, "node failed")
 
     def kill(self, number: str) -> None:
-        """Send SIGKILL to all of a job, as an administrator does it, or a host that has no memory left."""
+        """Send SIGKILL to all of a job, as an administrator or a node without memory would."""
         self.state.ask(number, "killed")
 
     def end_all(self) -> None:
-        """Kill all jobs and whatever they started, at once."""
+        """Kill all jobs and whatever they started at once."""
         self.switch("held")
         with self.state.locked():
-            # A job may be forgotten and run nevertheless.
+            # A forgotten job may still run.
             runners = [int(path.name) for path in (self._folder / "runners").iterdir()]
             for runner in runners:
-                # Stopped, it starts nothing more while it is killed.
+                # A stopped process starts nothing more while it is killed.
                 with suppress(ProcessLookupError):
                     os.kill(runner, signal.SIGSTOP)
                 for pid in [*descendants(runner), runner]:

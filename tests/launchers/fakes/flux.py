@@ -1,4 +1,4 @@
-"""A stand-in for flux batch, flux jobs and flux cancel of flux-core 0.60, after its source."""
+"""A stand-in for flux batch, flux jobs and flux cancel of flux-core 0.60, written from its source."""
 
 import os
 import sys
@@ -31,7 +31,7 @@ def _refusal(answer: str, /, **values: object) -> RefusedError:
 
 
 def _unknown(command: str) -> RefusedError:
-    # The option is only known when it is met.
+    # The option is known only when it is parsed.
     return _refusal("option", command=command, option="{}")
 
 
@@ -114,7 +114,7 @@ def _line(job: Record, form: str) -> str:
 
 
 def _told(job: Record) -> str:
-    """Return which of what flux jobs shows is that of a job."""
+    """Return the lines of flux jobs about a job."""
     if job["state"] != "ended":
         return str(job["state"])
     if job["how"] in SHOWN.by_name:

@@ -1,4 +1,4 @@
-"""What Flux says, each text with its source: files of flux-framework/flux-core, or of its flux-accounting."""
+"""Flux's texts, each with its source: files of flux-framework/flux-core, or of its flux-accounting."""
 
 from tests.launchers.fakes.answers import Answer, Answers
 
@@ -25,7 +25,7 @@ ANSWERS = Answers(
             1,
             _ACCOUNTING,
         ),
-        # Of flux jobs, which ends with 0 whatever it could not find, or ask for.
+        # From flux jobs, which exits with 0 even if it could not find or query a job.
         "unknown job": Answer("JobID {job} unknown", 0, _LIST),
         "no answer": Answer("rpc: Connection reset by peer", 0, _LIST),
         # Of flux cancel.

@@ -1,4 +1,4 @@
-"""A stand-in for qsub, qstat and qdel of Grid Engine, made from what Son of Grid Engine 8.1.9 answers."""
+"""A stand-in for qsub, qstat and qdel of Grid Engine, written from answers of Son of Grid Engine 8.1.9."""
 
 import os
 import pwd
@@ -98,14 +98,14 @@ def _job(given: list[tuple[str, str]], script: str, state: State) -> Record:
 
 
 def _place(hosts: str) -> Record:
-    """Read an expression: a host, or none of some."""
+    """Parse an expression: one host, or hosts to avoid."""
     if not hosts:
         return {}
     return {"never": hosts[2:-1].split("|")} if hosts.startswith("!(") else {"only": [hosts]}
 
 
 def qstat(words: list[str], state: State) -> int:
-    """Show all jobs that have not ended, or say why some wait."""
+    """List all jobs that have not ended, or say why some wait."""
     if words != ["-xml"] and (len(words) != 2 or words[0] != "-j"):
         raise RefusedError(1, "this stand-in wants -xml, or -j NUMBER,...")
     if state.switch("away") is not None:
@@ -130,7 +130,7 @@ def _listed(job: Record) -> str:
 
 
 def qdel(words: list[str], state: State) -> int:
-    """End jobs; what it complains of goes to standard output."""
+    """End jobs; complaints go to standard output."""
     if not words or not all(word.isdigit() for word in words):
         raise RefusedError(1, "this stand-in wants the numbers of jobs")
     if state.switch("away") is not None:

@@ -1,7 +1,7 @@
-"""What Grid Engine says, each text with its source: a real one, or a file of Son of Grid Engine 8.1.9, Debian's.
+"""Grid Engine's texts, each with its source: a real one, or a file of Debian's Son of Grid Engine 8.1.9.
 
-Open Cluster Scheduler goes on from Univa's Open Core Grid Engine; what its source says of submitted and deleted jobs is
-the same. Univa's own Grid Engine (now Altair's) has no public source.
+Open Cluster Scheduler continues Univa's Open Core Grid Engine; its source has the same texts for submitted and deleted
+jobs. Univa's own Grid Engine (now Altair's) has no public source.
 """
 
 from tests.launchers.fakes.answers import Answer, Answers

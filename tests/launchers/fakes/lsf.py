@@ -11,7 +11,7 @@ from tests.launchers.fakes.lsf_answers import ANSWERS, SHOWN
 from tests.launchers.fakes.options import RefusedError, directives
 from tests.launchers.fakes.state import Record, State
 
-# Words of LSF's options: one letter or several, with a single hyphen.
+# LSF's options have one letter or several after a single hyphen.
 _VALUES = frozenset({"J", "P", "q", "sla", "n", "R", "gpu", "W", "env", "o", "oo", "e", "eo", "M", "m"})
 _FLAGS = frozenset({"x", "rn", "r", "H"})
 _REFUSALS = frozenset({"queue limit", "busy", "account"})
@@ -52,7 +52,7 @@ def _options(words: list[str]) -> tuple[dict[str, str], list[str]]:
         if name in _FLAGS:
             found[name] = ""
         elif name in _VALUES and rest:
-            # What several -R ask for must all hold.
+            # Several -R must all hold.
             found[name] = f"{found.get('R', '')}{rest.pop(0)}" if name == "R" else rest.pop(0)
         else:
             raise RefusedError(255, f"bsub: this stand-in does not know -{name}")
@@ -86,7 +86,7 @@ def _job(options: dict[str, str], script: str) -> Record:
 
 
 def bjobs(words: list[str], state: State) -> int:
-    """Show jobs."""
+    """List jobs."""
     if words[:3] != ["-a", "-noheader", "-o"] or len(words) < 5:
         raise RefusedError(255, "bjobs: this stand-in wants -a -noheader -o FORMAT and the ids of jobs")
     *fields, delimiter = words[3].split()

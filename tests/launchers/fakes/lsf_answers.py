@@ -1,4 +1,4 @@
-"""What LSF says, each text with its source: IBM's manual, or users who saw it. LSF itself has no public source."""
+"""LSF's texts, each with its source: IBM's manual, or users who saw them. LSF itself has no public source."""
 
 from tests.launchers.fakes.answers import Answer, Answers
 
@@ -10,7 +10,7 @@ ANSWERS = Answers(
     VERSIONS,
     {
         "submitted": Answer("Job <{job}> is submitted to default queue <normal>.", 0, _MANUAL),
-        # Its commands go on asking by themselves; here they give up at once.
+        # LSF's commands keep trying; here they give up at once.
         "away": Answer("LSF is down. Please wait ...", 255, "issue 9185 of equinor/ert"),
         "busy": Answer("Cannot connect to LSF. Please wait ...", 255, "issue 3097 of DataBiosphere/toil"),
         "queue limit": Answer("User <user>: Pending job threshold reached. Retrying in 60 seconds...", 255, _BY_USERS),

@@ -1,11 +1,11 @@
-"""Reading options as the schedulers' commands do: what they do not know, they refuse."""
+"""Parse options as the schedulers' commands do, refusing unknown ones."""
 
 import re
 from collections.abc import Mapping, Sequence
 
 
 class RefusedError(Exception):
-    """A command refuses what it was given: its exit code, and what it says."""
+    """A command refuses its arguments, with an exit code and a message."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -15,9 +15,10 @@ class RefusedError(Exception):
 def long_options(
     words: Sequence[str], values: Mapping[str, str], flags: Mapping[str, str], unknown: RefusedError
 ) -> tuple[list[tuple[str, str]], list[str]]:
-    """Return the options that were given, by their long names, and the other words.
+    """Return the given options by their long names, and the other words.
 
-    `values` and `flags` give, by long name, the letter for it, or nothing. `unknown` is raised with the option's name.
+    `values` and `flags` give the letter for each long name, or nothing. `unknown` makes the error for an unknown
+    option.
     """
     letters = {letter: name for table in (values, flags) for name, letter in table.items() if letter}
     found: list[tuple[str, str]] = []
@@ -47,7 +48,7 @@ def long_options(
 def letters(
     words: Sequence[str], values: str, flags: str, unknown: RefusedError
 ) -> tuple[list[tuple[str, str]], list[str]]:
-    """Return options of one letter, and the other words, which follow them as with getopt(3)."""
+    """Return one-letter options, and the other words, which follow them as with getopt(3)."""
     found: list[tuple[str, str]] = []
     rest = list(words)
     while rest and rest[0].startswith("-") and rest[0] != "-":
@@ -63,7 +64,7 @@ def letters(
 
 
 def directives(script: str, prefix: str) -> list[str]:
-    """Return what stands after a prefix in the lines before a script's first command."""
+    """Return the rest of the lines with a prefix before a script's first command."""
     found = []
     for line in script.splitlines()[1:]:
         if line.strip() and not line.startswith("#"):
@@ -74,10 +75,10 @@ def directives(script: str, prefix: str) -> list[str]:
 
 
 def seconds(text: str) -> float:
-    """Read a time: minutes, `minutes:seconds`, `hours:minutes:seconds`, or days before any of them.
+    """Parse a time: minutes, `minutes:seconds`, `hours:minutes:seconds`, or any of these after days.
 
     Raises:
-        ValueError: it is none of these.
+        ValueError: The text has another form.
     """
     match = re.fullmatch(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?", text)
     if match is None:

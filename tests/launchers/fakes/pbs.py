@@ -25,7 +25,7 @@ def _refusal(state: State, answer: str, /, **values: object) -> RefusedError:
 
 
 def _usage(command: str) -> RefusedError:
-    # The letter is only known when it is met.
+    # The letter is known only when it is parsed.
     return ANSWERS.refusal("usage", None, command=command, option="{}")
 
 
@@ -63,11 +63,11 @@ def qsub(words: list[str], state: State) -> int:
 
 
 def _resources(given: list[str], state: State) -> dict[str, str]:
-    """Read what stands after each `-l`. A site may know more resources, some without a value."""
+    """Parse the value of each `-l`. A site may have more resources, some without a value."""
     own = frozenset((state.switch("resources") or "").split())
     found: dict[str, str] = {}
     for text in given:
-        # A comma parts resources, unless it is in the value of a list.
+        # A comma separates resources, except inside the value of a list.
         for part in re.split(r",(?=\w+=)", text):
             name, equals, value = part.partition("=")
             if name not in _OF_NODES | _OF_JOBS | own or not (equals or name in own):
@@ -143,7 +143,7 @@ def _cores(resources: dict[str, str]) -> int:
 
 
 def qstat(words: list[str], state: State) -> int:
-    """Show jobs in full."""
+    """List jobs in full."""
     given, numbers = letters(words, "", "xfw", _usage("qstat"))
     options = dict(given)
     if "f" not in options or not numbers:
@@ -172,14 +172,14 @@ def _in_full(job: Record) -> str:
         if job["runner"] is None:
             del attributes["Exit_status"]
     attributes["comment"] = COMMENTS.text(_told(job), None, cores=job["cores"], user="user", server=_SERVER)
-    # PBS keeps what the job was submitted with, whatever signs are in it.
+    # PBS keeps the job's submission variables, whatever characters they contain.
     attributes["Variable_List"] = ",".join(f"{name}={value}" for name, value in job["environment"].items())
     lines = (f"    {name} = {value}" for name, value in attributes.items())
     return "\n".join([f"Job Id: {job['id']}", *map(_wrapped, lines), ""])
 
 
 def _told(job: Record) -> str:
-    """Return which comment a job has: that of its end, once it has ended."""
+    """Return the comment of a job, which changes when it ends."""
     if job["state"] == "queued":
         return "queued"
     if job["runner"] is None:
@@ -227,7 +227,7 @@ def _complain(error: RefusedError) -> int:
 
 
 def pbsnodes(words: list[str], state: State) -> int:
-    """Show the hosts (as OpenPBS 20 does, shortened)."""
+    """List the hosts (as OpenPBS 20 does, shortened)."""
     if words != ["-a"]:
         raise RefusedError(1, "pbsnodes: this stand-in wants -a")
     if state.switch("away") is not None:

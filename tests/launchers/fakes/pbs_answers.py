@@ -1,9 +1,10 @@
-"""What PBS says, each text with its source: files and issues of openpbs/openpbs, or a real server.
+"""PBS's texts, each with its source: files and issues of openpbs/openpbs, or a real server.
 
-A command hands the number of its error to `exit`, which takes it modulo 256; `src/include/pbs_error.h` has the numbers.
+A command passes the number of its error to `exit`, which takes it modulo 256; `src/include/pbs_error.h` has the
+numbers.
 
-PBS Professional 2020 is OpenPBS 20.0, and 2022.1 is 22.05. Of PBS Professional 2021 and of all after 2022.1 there is no
-public source; what their users say they print is here.
+PBS Professional 2020 is OpenPBS 20.0, and 2022.1 is 22.05. There is no public source of PBS Professional 2021 and of
+versions after 2022.1; their texts come from users.
 """
 
 from collections.abc import Mapping
@@ -130,7 +131,7 @@ REFUSALS = frozenset(
     | {"unknown queue", "access", "disabled", "shutting down", "connections", "no connection", "host"}
     | {"credential", "message"}
 )
-"""What a server may answer to a submission of which nothing is wrong."""
+"""A server's possible answers to a correct submission."""
 
 _RAN = "Job run at Sun Nov 22 at 15:41 on (node1:ncpus={cores})"
 

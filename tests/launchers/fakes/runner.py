@@ -1,4 +1,4 @@
-"""Runs one job of a stand-in for a scheduler (`python -IS runner.py STATE NUMBER`) and leaves nothing of it behind."""
+"""Runs one job of a stand-in scheduler (`python -IS runner.py STATE NUMBER`) and leaves nothing of it behind."""
 
 import ctypes
 import os
@@ -14,20 +14,20 @@ from launchers.process_tree import descendants
 from tests.launchers.fakes.state import HELD_BACK, Record, State
 
 _PR_SET_CHILD_SUBREAPER = 36  # <linux/prctl.h>
-# Longer than a supervisor gives its program.
+# Longer than the grace period of a supervisor.
 _GRACE_S = 6.0
 _AT_ONCE = frozenset({"node failed", "killed"})
 
 
 def main() -> None:
-    """Run the job, and note how it ended."""
+    """Run the job and record how it ended."""
     state, number = State(Path(sys.argv[1])), sys.argv[2]
-    # A node is not confined as the tests may be; it gives each job all of its cores, or each job the same one.
+    # Nodes are not confined as the tests may be; a job gets all cores, or every job the same one.
     os.sched_setaffinity(0, range(os.cpu_count() or 1))
     if state.switch("one core") is not None:
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    # Whoever started this one holds the lock until it has noted the start.
+    # The process that started this one holds the lock until it has recorded the start.
     with state.locked():
         job = state.read(number)
     assert job is not None
@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def _spawn(job: Record, state: State) -> int:
-    # A job whose folder was removed while it was queued runs elsewhere, and ends as soon as it looks for its files.
+    # A job whose folder was removed while it was queued runs elsewhere, and ends when it looks for its files.
     with suppress(FileNotFoundError):
         os.chdir(job["cwd"])
     files = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)]
@@ -53,20 +53,20 @@ def _spawn(job: Record, state: State) -> int:
     program = os.posix_spawn(
         script,
         [script],
-        # A home without a profile: a person's own may take its time, or wait for that of another login.
+        # A home without a profile: a person's own may be slow, or wait for another login's.
         job["environment"] | numbers | _host(job, state) | {"HOME": str(state.folder)},
         file_actions=files,
         setsid=True,
         setsigmask=(),
         setsigdef=defaults,
     )
-    # The folder may be removed while the end of the job is noted.
+    # The folder may be removed while the end of the job is recorded.
     os.chdir("/")
     return program
 
 
 def _host(job: Record, state: State) -> dict[str, str]:
-    """Return what tells a job its host, where there are several."""
+    """Return the variables that name the job's host, if there are several hosts."""
     if state.switch("host names") is None:
         return {}
     file = state.folder / f"nodes-{job['id']}"
@@ -76,7 +76,7 @@ def _host(job: Record, state: State) -> dict[str, str]:
 
 
 def _watch(state: State, job: Record, program: int) -> tuple[str, int | None]:
-    """Return how the job came to its end, and the status of its script."""
+    """Return how the job ended, and the status of its script."""
     how, status = "exited", None
     deadline = time.monotonic() + job["walltime_s"] * float(state.switch("walltime_scale") or 1)
     kill_at = float("inf")
@@ -96,7 +96,7 @@ def _watch(state: State, job: Record, program: int) -> tuple[str, int | None]:
 
 def _end_soon(now: float, job: Record, program: int) -> float:
     if job.get("notify"):
-        # Grid Engine warns the process group of the script, and nobody else.
+        # Grid Engine warns only the process group of the script.
         with suppress(ProcessLookupError):
             os.killpg(program, signal.SIGUSR2)
         return now + _GRACE_S

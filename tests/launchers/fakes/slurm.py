@@ -38,7 +38,7 @@ _VALUES = {
 }
 _FLAGS = {"parsable": "", "exclusive": "", "no-requeue": "", "requeue": "", "hold": "H"}
 _PLACE = {"only": "nodelist", "never": "exclude"}
-# Since when a job is told its end, and squeue shows jobs of all states.
+# The version since which a job learns its end, and squeue lists jobs of all states.
 _TELLS_THE_END, _SHOWS_ALL = "23.02", "22.05"
 
 
@@ -103,7 +103,7 @@ def _job(options: dict[str, str], script: str, state: State) -> Record:
         own["SLURM_JOB_END_TIME"] = str(int(time.time() + walltime_s))
     output = options.get("output", "slurm.out")
     if not output.startswith("/") and re.search(r"[%\\]", str(Path.cwd())):
-        # It is taken for a pattern, and the job fails as its output cannot be opened.
+        # The name is expanded as a pattern, and the job fails because its output cannot be opened.
         script, output = "#!/bin/sh\nexit 1\n", "/dev/null"
     home = {"HOME": pwd.getpwuid(os.getuid()).pw_dir, "USER": "user", "TMPDIR": "/tmp"}
     everything = dict(os.environ) if options.get("export", "ALL") == "ALL" else {}
@@ -125,7 +125,7 @@ def _job(options: dict[str, str], script: str, state: State) -> Record:
 
 
 def squeue(words: list[str], state: State) -> int:
-    """Show jobs."""
+    """List jobs."""
     values, flags = {"states": "t", "format": "o", "jobs": "j"}, {"noheader": "h"}
     given, others = long_options(words, values, flags, _refusal(state, "usage", command="squeue"))
     options = dict(given)
@@ -158,7 +158,7 @@ def _line(job: Record, shown: str, reason: str, form: str) -> str:
 
 
 def _told(job: Record, state: State) -> str:
-    """Return which of what squeue shows is that of a job; the switch `waits` says how one waits."""
+    """Return the fields of squeue for a job; the switch `waits` gives the reason of a queued one."""
     if job["state"] == "queued":
         return state.switch("waits") or "queued"
     if job["state"] == "running":
@@ -176,13 +176,13 @@ def scancel(words: list[str], state: State) -> int:
             raise _refusal(state, "scancel away", job=number)
         if not number.isdigit():
             raise _refusal(state, "job id", job=number)
-        # It says nothing of jobs that have ended, or that nobody knows.
+        # scancel does not mention jobs that are unknown or have ended.
         state.ask(number, "cancelled")
     return 0
 
 
 def sinfo(words: list[str], state: State) -> int:
-    """Show the nodes of the partitions; without --exact unlike ones are one line (as seen on 22.05)."""
+    """List the nodes of the partitions; without --exact, merge unlike nodes (as seen on 22.05)."""
     if words[:3] != ["--noheader", "--exact", "--format=%P|%D|%c|%m|%G"]:
         raise RefusedError(1, "sinfo: error: this stand-in wants --noheader --exact --format=%P|%D|%c|%m|%G")
     print(state.switch("nodes") or "debug*|1|8|16000|(null)")
@@ -190,7 +190,7 @@ def sinfo(words: list[str], state: State) -> int:
 
 
 def scontrol(words: list[str], state: State) -> int:
-    """Show the federation: nothing where there is none (as seen on 22.05)."""
+    """Show the federation; print nothing without one (as seen on 22.05)."""
     if words != ["show", "federation"]:
         raise RefusedError(1, "scontrol: error: this stand-in shows the federation only")
     print(state.switch("federation") or "", end="")

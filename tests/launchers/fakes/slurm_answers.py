@@ -1,7 +1,7 @@
-"""What Slurm says, from 20.11 to 25.05, each text with its source: files of SchedMD/slurm, or a real one.
+"""Slurm's texts, from 20.11 to 25.05, each with its source: files of SchedMD/slurm, or a real one.
 
-What changed between the versions is from NEWS (20.11 to 24.11) and CHANGELOG/slurm-25.05.md. Texts without `since` are
-in the sources of 22.05.8 and of 24.11.5, and neither NEWS nor CHANGELOG says that they changed.
+Changes between the versions are from NEWS (20.11 to 24.11) and CHANGELOG/slurm-25.05.md. Texts without `since` are in
+the sources of 22.05.8 and of 24.11.5, and neither NEWS nor CHANGELOG mentions a change.
 """
 
 from tests.launchers.fakes.answers import Answer, Answers
@@ -104,7 +104,7 @@ FINAL = frozenset(
     {"processors", "nodes", "memory", "time limit", "account", "partition", "group", "quality", "reservation"}
     | {"feature", "licence", "gres"}
 )
-"""What a controller may answer to a submission of which nothing is wrong: for now, or for good."""
+"""A controller's possible answers to a correct submission: temporary refusals and permanent ones."""
 
 SHOWN = Answers(
     VERSIONS,

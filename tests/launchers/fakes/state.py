@@ -1,7 +1,7 @@
-"""What a stand-in for a scheduler knows, as files in a folder, so that every command of it sees the same.
+"""The state of a stand-in scheduler, as files in a folder that all its commands share.
 
-There is no daemon. A queued job is started by whoever finds room for it: the command that submits it, or the end of
-another job. Each job that runs has a process of its own that runs it (`runner.py`).
+There is no daemon. A queued job is started by the process that finds room for it: the command that submits it, or the
+end of another job. Each running job has a process of its own (`runner.py`).
 """
 
 import fcntl
@@ -23,21 +23,30 @@ HELD_BACK = (signal.SIGTERM, signal.SIGCHLD)
 
 
 class State:
-    """The jobs of a stand-in, and its switches: files in its folder that change how it behaves.
+    """The jobs of a stand-in, and the switches in its folder that change how it behaves.
 
-    `slots` is its number of cores, `walltime_scale` by how much its wall times are shortened, `history` says that jobs
-    are remembered when they have ended, `away` that no command gets an answer, `refuse` why submissions are refused,
-    `limit` how many jobs may be queued or running at a time, `resource limit` how many cores a job may have, `held`
-    that no job is started, `one core` that all jobs are bound to the same one, `waits` how queued jobs are shown.
-    `version` is the batch system's, where the stand-in knows several; `nodes` and `federation` are what Slurm says of
-    these. `host names` are those of its hosts, of which a job gets the first that it may have; jobs share the `slots`.
+    Switches:
+        slots: Its number of cores, shared by jobs.
+        walltime_scale: By how much its wall times are shortened.
+        history: Ended jobs are remembered.
+        away: No command gets an answer.
+        refuse: Why submissions are refused.
+        limit: How many jobs may be queued or running at a time.
+        resource limit: How many cores a job may have.
+        held: No job is started.
+        one core: All jobs are bound to the same core.
+        waits: How queued jobs are shown.
+        version: The version of the batch system, if the stand-in knows several.
+        nodes: Slurm's answer about its nodes.
+        federation: Slurm's answer about its federation.
+        host names: Its hosts; a job gets the first host that it may have.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def switch(self, name: str) -> str | None:
-        """Return what a switch says; None if it is off."""
+        """Return the value of a switch; None if it is off."""
         try:
             return (self.folder / name).read_text()
         except FileNotFoundError:
@@ -45,13 +54,13 @@ class State:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep everybody else from changing anything. Not to be nested."""
+        """Keep other processes from changing the state. Must not be nested."""
         with (self.folder / "lock").open("w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
 
     def read(self, number: str) -> Record | None:
-        """Return what is known of a job."""
+        """Return a job."""
         for place in ("active", "ended"):
             try:
                 return json.loads((self.folder / place / number).read_text())
@@ -60,13 +69,13 @@ class State:
         return None
 
     def write(self, job: Record) -> None:
-        """Store what is known of a job that has not ended."""
+        """Store a job that has not ended."""
         new = self.folder / "new"
         new.write_text(json.dumps(job))
         new.replace(self.folder / "active" / job["id"])
 
     def jobs(self) -> list[Record]:
-        """Return all jobs that are known, the oldest first."""
+        """Return all known jobs, the oldest first."""
         numbers = [path.name for place in ("active", "ended") for path in (self.folder / place).iterdir()]
         return [job for number in sorted(numbers, key=_age) if (job := self.read(number)) is not None]
 
@@ -76,13 +85,13 @@ class State:
         return [job for number in numbers if (job := self.read(number)) is not None]
 
     def host_of(self, job: Record) -> str | None:
-        """Return the host that a job gets: one of its `only`, and none of its `never`; None if there is none."""
+        """Return the first host that a job may have by its `only` and `never`; None without such a host."""
         hosts = (self.switch("host names") or "node1").split()
         only, never = job.get("only") or hosts, job.get("never") or ()
         return next((host for host in hosts if host in only and host not in never), None)
 
     def submit(self, job: Record, number: str = "{}", variable: str | None = None) -> str:
-        """Queue a job, start it if there is room, and return its number, made from a running one.
+        """Queue a job, start it if there is room, and return its number.
 
         The job finds its number in a `variable` of its environment.
         """
@@ -101,7 +110,7 @@ class State:
         return job["id"]
 
     def schedule(self) -> None:
-        """Start jobs while there is room for the first one that waits."""
+        """Start jobs while there is room for the first one in the queue."""
         with self.locked():
             jobs = self.active()
             free = int(self.switch("slots") or 1) - sum(job["cores"] for job in jobs if job["state"] == "running")
@@ -115,7 +124,7 @@ class State:
                 self.write(job | {"state": "running", "host": host, "runner": self._start(job["id"])})
 
     def ask(self, number: str, why: str) -> bool:
-        """End a job, and say why; tell whether there was anything to end."""
+        """Ask a job to end, with a reason; return whether there was a job to end."""
         with self.locked():
             job = self.read(number)
             if job is None or job["state"] == "ended":
@@ -123,13 +132,13 @@ class State:
             if job["state"] == "queued":
                 self._end(job, why, None)
                 return True
-            # The first reason is the reason.
+            # The first reason counts.
             self.write(job | {"asked": job["asked"] or why})
             os.kill(job["runner"], signal.SIGTERM)
         return True
 
     def ended(self, number: str, how: str, code: int | None) -> None:
-        """Note the end of a job that ran."""
+        """Record the end of a job that ran."""
         with self.locked():
             job = self.read(number)
             if job is not None:
@@ -137,7 +146,7 @@ class State:
         self.schedule()
 
     def forget(self, number: str) -> None:
-        """Know nothing of a job any more, whether it runs or not."""
+        """Forget a job, whether or not it runs."""
         with self.locked():
             for place in ("active", "ended"):
                 (self.folder / place / number).unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Files that a kernel shows of its meters, below a folder."""
+"""The files in which a kernel shows its meters, below a folder."""
 
 from pathlib import Path
 

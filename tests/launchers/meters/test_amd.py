@@ -24,14 +24,14 @@ def kernel(tmp_path):
     return found
 
 
-def test_a_card_tells_what_its_driver_shows_and_nothing_else(kernel):
+def test_card_reports_only_what_its_driver_shows(kernel):
     first, second = amd_readers(None, 2, kernel.sys)
     assert first() == Reading(0.73, 2**31, 215.0, 3.0)
     assert second() == Reading(0.0, None, 90.0, None)
 
 
 @pytest.mark.parametrize(("visible", "power_w"), [("0", 215.0), ("1", 90.0), ("GPU-4f0c1a2b3c4d5e6f", 215.0)])
-def test_the_cards_of_a_job_are_those_that_its_variable_names(kernel, visible, power_w):
+def test_cards_of_a_job_are_those_that_its_variable_names(kernel, visible, power_w):
     (look,) = amd_readers(visible, 1, kernel.sys)
     assert look().power_w == power_w
 
@@ -39,6 +39,6 @@ def test_the_cards_of_a_job_are_those_that_its_variable_names(kernel, visible, p
 @pytest.mark.parametrize(
     ("visible", "why"), [(None, "the job sees 2 cards, 1 are wanted"), ("7", "no card '7'"), ("", "shows none")]
 )
-def test_where_nobody_knows_which_cards_a_job_uses_there_is_no_meter(kernel, visible, why):
+def test_no_meter_if_the_jobs_cards_are_unknown(kernel, visible, why):
     with pytest.raises(OSError, match=why):
         amd_readers(visible, 1, kernel.sys)

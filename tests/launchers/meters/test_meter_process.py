@@ -1,4 +1,4 @@
-"""The process that reads the meters of a run, with a kernel that is written down in files."""
+"""The process that reads the meters of a run, with a kernel made of files."""
 
 import os
 
@@ -25,7 +25,7 @@ def open_files():
     return {entry.name for entry in os.scandir("/proc/self/fd")}
 
 
-def test_it_tells_what_was_used_between_the_begin_and_the_end_of_a_run(kernel):
+def test_figures_cover_the_run_from_begin_to_stop(kernel):
     meters = MeterProcess(kernel.sys)
     meters.begin(ALONE)
     kernel.counts("intel-rapl:0", 47_000_000)
@@ -34,7 +34,7 @@ def test_it_tells_what_was_used_between_the_begin_and_the_end_of_a_run(kernel):
     assert found["cpu_energy_j"] == found["energy_j"] == 42.0
 
 
-def test_it_is_no_child_of_the_process_whose_children_are_the_jobs(kernel):
+def test_meter_process_is_not_a_child_of_the_supervisor(kernel):
     before = descendants(os.getpid())
     meters = MeterProcess(kernel.sys)
     meters.begin(ALONE)
@@ -42,7 +42,7 @@ def test_it_is_no_child_of_the_process_whose_children_are_the_jobs(kernel):
     meters.figures()
 
 
-def test_it_is_not_started_where_there_is_no_meter(tmp_path, monkeypatch):
+def test_meter_process_is_not_started_without_a_meter(tmp_path, monkeypatch):
     monkeypatch.setattr("os.fork", lambda: pytest.fail("a process was started"))
     meters = MeterProcess(str(tmp_path))
     meters.begin(ALONE)
@@ -50,7 +50,7 @@ def test_it_is_not_started_where_there_is_no_meter(tmp_path, monkeypatch):
     assert meters.figures() == {}
 
 
-def test_a_machine_that_can_start_no_process_measures_nothing_and_goes_on(kernel, monkeypatch):
+def test_failed_fork_gives_no_figures(kernel, monkeypatch):
     def refuse():
         raise BlockingIOError(11, "Resource temporarily unavailable")
 
@@ -62,7 +62,7 @@ def test_a_machine_that_can_start_no_process_measures_nothing_and_goes_on(kernel
     assert open_files() == before
 
 
-def test_what_is_asked_twice_is_told_once(kernel):
+def test_second_call_of_figures_returns_nothing(kernel):
     meters = MeterProcess(kernel.sys)
     meters.begin(ALONE)
     kernel.counts("intel-rapl:0", 47_000_000)
@@ -71,7 +71,7 @@ def test_what_is_asked_twice_is_told_once(kernel):
 
 
 def counting(folder, *joules):
-    """Return a command that prints these numbers, one at a time."""
+    """Return a command that prints these numbers, one per call."""
     program = folder / "counter"
     numbers = folder / "numbers"
     numbers.write_text("".join(f"{one}\n" for one in joules))
@@ -81,7 +81,7 @@ def counting(folder, *joules):
 
 
 @pytest.mark.parametrize("nodes", [1, 4])
-def test_a_command_of_the_users_tells_the_energy_of_the_whole_job_on_any_number_of_nodes(kernel, tmp_path, nodes):
+def test_meter_command_measures_the_whole_job_on_any_nodes(kernel, tmp_path, nodes):
     meters = MeterProcess(kernel.sys)
     meters.begin({**ALONE, "nodes": nodes, "meter": counting(tmp_path, "1000.5 J", "1.2e3 J")})
     kernel.counts("intel-rapl:0", 47_000_000)
@@ -102,9 +102,7 @@ def test_a_command_of_the_users_tells_the_energy_of_the_whole_job_on_any_number_
         ("-7", "-5"),
     ],
 )
-def test_a_command_that_tells_no_growing_counter_tells_nothing_and_the_sum_takes_its_place_nowhere(
-    kernel, tmp_path, says
-):
+def test_failed_meter_command_is_not_replaced_by_a_sum(kernel, tmp_path, says):
     meters = MeterProcess(kernel.sys)
     meters.begin({**ALONE, "meter": counting(tmp_path, *says)})
     kernel.counts("intel-rapl:0", 47_000_000)
@@ -119,13 +117,13 @@ def test_a_command_that_tells_no_growing_counter_tells_nothing_and_the_sum_takes
         ("5000 J 26 Nov 2026", "5042 J 27 Nov 2026"),
     ],
 )
-def test_dates_in_numbers_and_times_of_day_are_no_counter(tmp_path, before, after):
+def test_dates_and_times_are_not_counters(tmp_path, before, after):
     meters = MeterProcess(str(tmp_path))
     meters.begin({**ALONE, "meter": counting(tmp_path, before, after)})
     assert meters.figures() == {"energy_j": 42.0}
 
 
-def test_a_part_of_a_job_has_no_meters_of_its_own(kernel, monkeypatch):
+def test_part_of_a_job_has_no_meters_of_its_own(kernel, monkeypatch):
     monkeypatch.setattr("os.fork", lambda: pytest.fail("a process was started"))
     meters = MeterProcess(kernel.sys)
     meters.begin({**ALONE, "is_part": True})
@@ -133,7 +131,7 @@ def test_a_part_of_a_job_has_no_meters_of_its_own(kernel, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_command_that_hangs_ends_with_all_that_it_has_started(tmp_path):
+def test_hanging_meter_command_is_killed_with_its_children(tmp_path):
     program = tmp_path / "hangs"
     program.write_text(f"#!/bin/sh\nsleep 1000 &\necho $! > {tmp_path}/pid\nwait\n")
     program.chmod(0o755)
@@ -144,7 +142,7 @@ def test_a_command_that_hangs_ends_with_all_that_it_has_started(tmp_path):
     meters.figures()
 
 
-def test_what_a_slow_command_takes_is_no_time_of_the_other_meters(kernel, monkeypatch):
+def test_slow_command_does_not_extend_other_meters(kernel, monkeypatch):
     now = [0.0]
 
     def ask(_):
@@ -161,7 +159,7 @@ def test_what_a_slow_command_takes_is_no_time_of_the_other_meters(kernel, monkey
 
 
 @pytest.mark.parametrize("argv", [["/no/such/program"], ["false"]])
-def test_a_command_that_fails_fails_no_run(tmp_path, argv):
+def test_failing_meter_command_does_not_fail_the_run(tmp_path, argv):
     meters = MeterProcess(str(tmp_path))
     meters.begin({**ALONE, "meter": argv})
     assert meters.figures() == {}

@@ -1,4 +1,4 @@
-"""The energy of processors and memory by the kernel's events, from a tree of sysfs and counters that are made up."""
+"""The energy of processors and memory from the kernel's events, with a fake sysfs and fake counters."""
 
 import time
 
@@ -28,7 +28,7 @@ def kernel(tmp_path):
 
 @pytest.fixture
 def proc(tmp_path):
-    """Return what makes a /proc of a process with these capabilities, on a kernel as strict as that."""
+    """Return a function that makes a /proc with these capabilities and this `perf_event_paranoid`."""
 
     def made(capabilities, paranoid):
         found = Kernel(tmp_path / "proc")
@@ -41,7 +41,7 @@ def proc(tmp_path):
 
 
 class Counters:
-    """Events that have counted so much, by code and CPU."""
+    """Counters of events, by code and CPU."""
 
     def __init__(self):
         self.counted = {}
@@ -52,7 +52,7 @@ class Counters:
         return lambda: self.counted[code, cpu]
 
 
-def test_the_events_of_packages_and_memory_are_found(kernel):
+def test_events_of_packages_and_memory_are_found(kernel):
     assert find_events(kernel.sys) == {
         "cpu_energy_j": Event(14, 2, (0, 28), SCALE),
         "memory_energy_j": Event(14, 3, (0, 28), SCALE),
@@ -68,7 +68,7 @@ def test_packages_add_up(kernel):
     assert meter.end(20.0) == {"cpu_energy_j": 40.0, "cpu_mean_power_w": 4.0, "memory_energy_j": 2.0}
 
 
-def test_what_counts_nothing_is_absent_and_not_0(kernel):
+def test_constant_counter_is_absent(kernel):
     counters = Counters()
     meter = Perf(kernel.sys, counters.open)
     meter.begin(0.0)
@@ -80,12 +80,12 @@ def test_what_counts_nothing_is_absent_and_not_0(kernel):
     ("file", "says"),
     [("energy-ram", "event=0x03,umask=0x1"), ("energy-ram.unit", "Volts"), ("energy-ram.scale", "much")],
 )
-def test_an_event_that_is_not_understood_is_none(kernel, file, says):
+def test_malformed_event_is_ignored(kernel, file, says):
     kernel.writes(f"{POWER}/events/{file}", says)
     assert find_events(kernel.sys).keys() == {"cpu_energy_j"}
 
 
-def test_a_kernel_that_refuses_has_no_meter(kernel, tmp_path):
+def test_refusing_kernel_has_no_meter(kernel, tmp_path):
     def refuses(*_):
         raise PermissionError(13, "Permission denied")
 
@@ -99,21 +99,21 @@ def test_a_kernel_that_refuses_has_no_meter(kernel, tmp_path):
     ("capabilities", "paranoid", "may"),
     [(0, 2, False), (0, 0, True), (0, -1, True), (0, None, False), (1 << 38, 4, True), (1 << 21, 4, True)],
 )
-def test_who_may_count_whole_processors(proc, capabilities, paranoid, may):
+def test_permission_to_count_whole_cpus(proc, capabilities, paranoid, may):
     assert can_count_cpus(proc(capabilities, paranoid)) is may
 
 
-def test_a_machine_says_by_what_its_energy_can_be_read_and_why_not(kernel, proc):
+def test_finding_names_the_counter_or_the_obstacle(kernel, proc):
     def said(capabilities):
         return str(find_meters(kernel.sys, "no-nvml.so", proc(capabilities, 2))[0])
 
     assert said(1 << 38) == "energy of processors (powercap, perf): 2 counters by perf_event_open"
-    assert "root can allow it: sysctl kernel.perf_event_paranoid=0" in said(0)
+    assert "root can allow it with sysctl kernel.perf_event_paranoid=0" in said(0)
     kernel.zone("intel-rapl:0", "package-0", 5_000_000)
     assert said(1 << 38) == "energy of processors (powercap, perf): 1 counter"
 
 
-def test_a_real_counter_of_this_kernel_counts():
+def test_real_counter_of_this_kernel_counts():
     try:
         counter = open_counter(SOFTWARE, CPU_CLOCK, 0)
     except OSError as error:

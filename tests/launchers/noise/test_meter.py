@@ -1,4 +1,4 @@
-"""What the meter reads of a kernel that is written down in files, and that what is not shown is not zero."""
+"""The noise meter with a kernel made of files; figures that the kernel does not show are absent, not zero."""
 
 import resource
 from types import SimpleNamespace
@@ -55,7 +55,7 @@ def kernel(tmp_path, monkeypatch):
 
 
 def figures(kernel, *, busy, ran_s, waited_s, elapsed_s=10.0, cpu_s=None, siblings=(), stolen_s=0.0):
-    """Return what is known of a run of one thread on CPU 0 of two, which have been `busy` for so many seconds."""
+    """Return the figures of a run of one thread on CPU 0 of two, which were busy for `busy` seconds each."""
     meter = kernel.meter()
     kernel.busy(5.0, 5.0)
     meter.begin((0,), siblings)
@@ -65,7 +65,7 @@ def figures(kernel, *, busy, ran_s, waited_s, elapsed_s=10.0, cpu_s=None, siblin
     return meter.figures(elapsed_s, used(ran_s if cpu_s is None else cpu_s), NOTHING)
 
 
-def test_a_quiet_run_has_zeros_for_what_can_be_read_and_nothing_for_the_rest(kernel):
+def test_quiet_run_has_zeros_for_readable_figures_only(kernel):
     found = figures(kernel, busy=(10.0, 0.0), ran_s=10.0, waited_s=0.0)
     assert found == {
         **dict.fromkeys(("others_share", "stolen_share", "beside_share", "waited_share", "taken_share"), 0.0),
@@ -78,7 +78,7 @@ def test_a_quiet_run_has_zeros_for_what_can_be_read_and_nothing_for_the_rest(ker
     )
 
 
-def test_without_a_kernel_that_tells_only_what_the_process_counted_is_known(kernel):
+def test_without_kernel_files_only_rusage_is_known(kernel):
     meter = kernel.meter()
     meter.begin({0})
     meter.sample([7])
@@ -94,32 +94,32 @@ def test_without_a_kernel_that_tells_only_what_the_process_counted_is_known(kern
     [
         # It had half of its core, a neighbour the other half.
         (5.0, 5.0, (10.0, 0.0), 0.5),
-        # Its threads waited for each other: nobody else was there.
+        # Its threads waited only for each other.
         (10.0, 10.0, (10.0, 0.0), 0.0),
-        # Somebody was there whenever it slept.
+        # Others ran only while it slept.
         (2.0, 0.0, (10.0, 0.0), 0.0),
-        # It slept for most of the time, and waited for one second after that.
+        # It slept most of the time, then waited for one second.
         (1.0, 1.0, (10.0, 0.0), 0.1),
         (10.0, 0.0, (10.0, 10.0), 0.0),
     ],
 )
-def test_what_others_took_is_what_it_waited_while_they_ran(kernel, ran_s, waited_s, busy, taken):
+def test_taken_share_is_waiting_while_others_ran(kernel, ran_s, waited_s, busy, taken):
     assert figures(kernel, busy=busy, ran_s=ran_s, waited_s=waited_s)["taken_share"] == pytest.approx(taken)
 
 
 @pytest.mark.parametrize(("ran_s", "busy_s", "taken"), [(10.0, 10.0, 0.35), (10.0, 4.0, 0.14), (2.0, 10.0, 0.07)])
-def test_a_neighbour_on_the_other_hardware_thread_of_its_core_takes_a_part_of_it(kernel, ran_s, busy_s, taken):
+def test_busy_sibling_thread_takes_a_part_of_the_core(kernel, ran_s, busy_s, taken):
     found = figures(kernel, busy=(ran_s, busy_s), ran_s=ran_s, waited_s=0.0, siblings=(1,))
     assert found["sibling_share"] == found["beside_share"] == pytest.approx(busy_s / 10.0)
     assert found["taken_share"] == pytest.approx(taken)
 
 
-def test_a_core_that_is_shared_and_whose_other_thread_is_busy_is_less_than_half_a_core(kernel):
+def test_shared_core_with_a_busy_sibling_is_less_than_half_a_core(kernel):
     found = figures(kernel, busy=(10.0, 10.0), ran_s=5.0, waited_s=5.0, siblings=(1,))
     assert found["taken_share"] == pytest.approx(0.5 + 0.5 * 0.35)
 
 
-def test_what_the_hypervisor_and_the_quota_took_counts_too(kernel):
+def test_stolen_and_throttled_time_count(kernel):
     found = figures(kernel, busy=(8.0, 0.0), ran_s=8.0, waited_s=0.0, stolen_s=2.0)
     assert found["stolen_share"] == found["taken_share"] == pytest.approx(0.2)
     kernel.shows(proc__self__cgroup="0::/job/step\n", sys__fs__cgroup__job__cpu_at_stat="throttled_usec 0\n")
@@ -171,13 +171,13 @@ def test_threads_and_processes_that_have_ended_count_on(kernel):
     assert meter.figures(10.0, used(3.0), NOTHING)["waited_share"] == pytest.approx(1.5 / 4.5, abs=1e-3)
 
 
-def test_processes_that_make_way_are_told_apart():
+def test_nice_processes_can_be_left_out():
     text = "cpu0 100 300 200 0 0 0 0 50"
     assert parse_cpu_times(text) == {0: (6.0, 0.5)}
     assert parse_cpu_times(text, nice=False) == {0: (3.0, 0.5)}
 
 
-def test_a_record_holds_what_is_known_and_ignores_what_is_no_figure():
+def test_disturbance_ignores_invalid_figures():
     known = {"taken_share": 0.5, "others_share": "much", "io_pressure": float("nan"), "major_faults": -1, "node": "n1"}
     disturbance = Disturbance.from_figures(known)
     assert disturbance.as_dict() == {"taken_share": 0.5}
@@ -188,7 +188,7 @@ def test_a_record_holds_what_is_known_and_ignores_what_is_no_figure():
 
 
 @pytest.mark.parametrize("text", ["", "cpu0", "cpu0 1 2 x", "cpux 1 2 3", "cpu0 " + "9" * 5000 + " 1 1", "some total="])
-def test_what_is_not_the_kernels_is_nothing(text):
+def test_malformed_kernel_files_give_nothing(text):
     assert parse_cpu_times(text) == {}
     assert parse_schedstat(text) is None
     assert parse_pressure(text) is None
