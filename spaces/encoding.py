@@ -25,10 +25,10 @@ def encoded(domains: Sequence[Domain], indices: Indices) -> FloatArray:
 
 
 def indices_of(domains: Sequence[Domain], configurations: Sequence[Configuration]) -> Indices:
-    """Return the value indexes (n, p) of configurations, -1 where there is no value.
+    """Return the value indexes (n, p) of configurations, -1 for "no value".
 
     Raises:
-        SpaceError: an unknown name, or a value outside its domain.
+        SpaceError: A name is unknown, or a value is outside its domain.
     """
     errors: list[str] = []
     rows = np.full((len(configurations), len(domains)), NO_VALUE, dtype=np.int32)
@@ -54,7 +54,7 @@ def indices_of(domains: Sequence[Domain], configurations: Sequence[Configuration
 
 
 def fitting(domains: Sequence[Domain], configurations: Sequence[Configuration]) -> tuple[Indices, Array]:
-    """Return the value indexes (n, p) of configurations, and which of them have only known names and values, (n,)."""
+    """Return the value indexes (n, p) of configurations, and a mask (n,) of those without unknown names or values."""
     rows = np.full((len(configurations), len(domains)), NO_VALUE, dtype=np.int32)
     fits = np.ones(len(configurations), dtype=bool)
     by_name = {domain.parameter.name: domain for domain in domains}
@@ -95,7 +95,7 @@ def _values(domain: Domain, column: Array) -> list[Value]:
 def costs(domains: Sequence[Domain], configuration: Configuration) -> Mapping[int, FloatArray]:
     """Return, for every parameter, the squared encoded distance of each of its indexes from `configuration`'s value.
 
-    A missing required value counts as its default; if it has none, every value is as near as any other.
+    A missing required value counts as its default; without a default, all values are equally near.
     """
     return {domain.position: _cost(domain, configuration) for domain in domains}
 

@@ -1,4 +1,4 @@
-"""What is wrong with a configuration, in sentences that name the rule, the reason and the values."""
+"""Why a configuration is invalid, in sentences that name the rule, the reason and the values."""
 
 from collections.abc import Mapping
 
@@ -42,7 +42,7 @@ def violations(space: Compiled, configuration: Configuration, facts: Mapping[str
 
 
 def plain(value: object) -> object:
-    """Return numpy's numbers as Python's, anything else as it is."""
+    """Return a number of numpy as a Python number, and anything else unchanged."""
     return value.item() if isinstance(value, np.generic) else value
 
 
@@ -59,7 +59,7 @@ def broken(rule: ConstraintRule, space: Compiled, configuration: Configuration, 
 
 
 def described(rule: ConstraintRule) -> str:
-    """Return name, rule and reason of a constraint."""
+    """Return the name, the rule and the reason of a constraint."""
     constraint = rule.constraint
     reason = f" ({constraint.reason})" if constraint.reason else ""
     return f"{constraint.name}: {' '.join(constraint.rule.split())}{reason}"
@@ -74,13 +74,13 @@ def _unknown_names(space: Compiled, configuration: Configuration) -> list[str]:
 def _existence(
     rule: ExistenceRule | None, domain: Domain, column: Array, columns: Mapping[int, Array], value: Value | None
 ) -> str:
-    """Return a sentence if the parameter has a value where it should not, or none where it should."""
+    """Return a sentence if a parameter has a value although it must not, or lacks one that it must have."""
     name, absent = domain.parameter.name, bool(column[0] == NO_VALUE)
     if rule is None:
         missing = absent and not domain.parameter.optional
         return f"{name}: has no value; values: {describe_domain(domain.parameter)}" if missing else ""
     if not columns.keys() >= rule.node.positions:
-        return ""  # what it depends on is wrong itself
+        return ""  # a parameter that it depends on is itself wrong
     exists = bool(np.all(rule.active(columns)))
     if exists and absent and not domain.parameter.optional:
         return f"{name}: has no value, but exists here since {domain.parameter.when}"

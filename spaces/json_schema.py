@@ -1,4 +1,4 @@
-"""The valid configurations of a space as a JSON schema, for programs that write configurations; rules are in words."""
+"""The valid configurations of a space as a JSON schema for programs that write configurations, with rules in words."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,12 +6,12 @@ from typing import Any
 from spaces.parameters.parameter import Flag, Float, Integer, Parameter
 from spaces.space import Space
 
-# More values than that are told by their ends and their number.
+# Longer lists of values are described by their ends and their length.
 _LISTED = 64
 
 
 def json_schema(space: Space) -> dict[str, Any]:
-    """Return the schema; what JSON cannot say is in its description."""
+    """Return the schema; its description says what JSON cannot express."""
     rules = [f"{rule.name}: {rule.rule} ({rule.reason})" for rule in space.constraints]
     facts = ", ".join(f"{name} = {value}" for name, value in space.facts.items())
     lines = ["A value for each parameter."]

@@ -1,4 +1,4 @@
-"""Mentions: what stands in a job for values of a space, and what the space computes for it."""
+"""Mentions: references to a space in a job, and what the space computes for them."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -16,9 +16,9 @@ from spaces.space import Space
 
 @dataclass(frozen=True)
 class Mention:
-    """The name of a parameter, a derived value or a fact, or an expression over them, at a `path` of the study file.
+    """A parameter, derived value or fact, or an expression over these, at a `path` of the study file.
 
-    With `least` it is a whole number, from that up.
+    With `least` its value must be a whole number of at least that.
     """
 
     text: str
@@ -27,24 +27,24 @@ class Mention:
 
     @property
     def key(self) -> str:
-        """The name by which a job finds the value."""
+        """The name under which a job finds the value."""
         return key_of(self.text)
 
     @property
     def is_name(self) -> bool:
-        """Whether it is a name, no expression."""
+        """Whether it is a name rather than an expression."""
         return self.text.isidentifier()
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names that it mentions; none where it cannot be read."""
+        """The names that it mentions; empty if it cannot be parsed."""
         try:
             return (self.text,) if self.is_name else names_of(self.text)
         except ExpressionError:
             return ()
 
     def problem(self, known: set[str]) -> Problem | None:
-        """Return what is wrong with it whatever the names mean: it cannot be read, or a name is not one of `known`."""
+        """Return why it is wrong whatever the names mean: it cannot be parsed, or a name is not in `known`."""
         if self.is_name and self.text in known:
             return None
         if self.is_name:
@@ -58,31 +58,31 @@ class Mention:
 
 
 def key_of(text: str) -> str:
-    """Return the name by which a job finds the value of a mention: that of a parameter, or "= EXPRESSION"."""
+    """Return the key of a mention: the name of a parameter, or "= EXPRESSION"."""
     return text if text.isidentifier() else f"= {clean(text)}"
 
 
 @dataclass(frozen=True)
 class Values:
-    """What a space computes for mentions."""
+    """Computes the values that mentions have in a configuration."""
 
     space: Space
     nodes: Mapping[str, Node]
 
     @property
     def computes(self) -> bool:
-        """Whether the mentions are more than the names of parameters."""
+        """Whether the mentions are more than names of parameters."""
         return not self.nodes.keys() <= {parameter.name for parameter in self.space.parameters}
 
     def of(self, configuration: Configuration) -> dict[str, Value]:
-        """Return the values of a configuration's mentions, each by its key; those without a value are not there."""
+        """Return the values of a configuration's mentions by key, leaving out those without a value."""
         return self.space.values_of(self.nodes, configuration)
 
 
 def values_of_mentions(space: Space, mentions: Iterable[Mention]) -> tuple[Values, list[Constraint], list[Problem]]:
-    """Return what computes the mentions in a space whose names they know, and what is wrong with them.
+    """Return the computation of the mentions in a space, and their problems; the names are known.
 
-    The constraints are those under which each has a value that can be used.
+    The constraints hold where each mention has a usable value.
     """
     nodes: dict[str, Node] = {}
     needed: dict[str, Constraint] = {}
@@ -117,7 +117,7 @@ def _count_error(node: Node, least: int) -> str | None:
 
 
 def _rule(mention: Mention, node: Node) -> str | None:
-    """Return the rule that keeps a mention usable, None where it always is."""
+    """Return the rule that keeps a mention usable; None if it always is."""
     if mention.least is not None and node.low < mention.least:
         return f"({mention.text}) >= {mention.least}"
     if not can_fail(node):

@@ -1,9 +1,9 @@
-"""The parallel knobs of pw.x (Quantum ESPRESSO), from facts of the machine, the program and the workload.
+"""The parallel options of pw.x (Quantum ESPRESSO), from facts about the machine, the program and the workload.
 
-The default configuration is what users type: `mpirun -np CORES pw.x -inp FILE`, all cores that were asked for, and the
-rest left to pw.x; where it would stop, with as few pools as it runs with. A knob is offered only where the program has
-a choice, so that two configurations never mean the same run; but where pw.x chooses pools itself, what it chooses is a
-value beside those that it may choose. See the user's guide of PWscf, "Parallelization".
+The default configuration is what users type: `mpirun -np CORES pw.x -inp FILE`, with all requested cores and everything
+else left to pw.x, except that it has the fewest pools with which pw.x runs. An option is a parameter only if the
+program has a choice, so that two configurations never mean the same run. But if pw.x chooses pools itself, its own
+choice is a value beside the others. See the user's guide of PWscf, "Parallelization".
 """
 
 import math
@@ -21,35 +21,35 @@ SCRATCH_LEVELS = ("medium", "nowf", "none")
 _MOST_TASK_GROUPS = (
     16  # pw.x never takes more by itself (`setup_para`): each group has its own copy of the grid's planes
 )
-_BOUND_ANYWAY = 2  # up to so many ranks are bound to a core each by Open MPI itself
+_BOUND_ANYWAY = 2  # by default Open MPI binds each rank to a core up to this number of ranks
 
 
 @dataclass(frozen=True)
 class QeFacts:
-    """What bounds the space.
+    """The facts that bound the space.
 
     Args:
-        cores: cores that one run may use, over all nodes.
-        cores_per_node: cores of one node; more ranks than that come in whole nodes.
-        max_ranks: the greatest number of ranks; None for as many as there are cores.
-        kpoints: k-points after symmetry.
-        bands: bands of each k-point; None where that is not known.
-        planes: planes of the FFT grid along its third axis, which the ranks of one pool share.
-        chooses_layout: pw.x chooses pools, task groups and `ndiag` itself where it is not told (from version 7.1 on).
-        scalapack: pw.x can share the subspace problem between ranks (`-ndiag`).
+        cores: Cores that one run may use, on all nodes.
+        cores_per_node: Cores of a node; more ranks than that fill whole nodes.
+        max_ranks: The largest number of ranks; None for the number of cores.
+        kpoints: The k-points after symmetry.
+        bands: The bands of each k-point; None if unknown.
+        planes: The planes of the FFT grid along its third axis, which the ranks of a pool share.
+        chooses_layout: Whether pw.x chooses pools, task groups and `ndiag` itself by default (version 7.1 and later).
+        scalapack: Whether pw.x can distribute the subspace problem over ranks (`-ndiag`).
         blas: BLAS libraries that pw.x can use instead of its own.
-        threaded_blas: those of them that use threads.
-        threads_by_default: pw.x uses threads with its own BLAS as well (an OpenMP build, a threaded BLAS).
-        transports: ways for ranks to exchange data that were seen to work here.
-        allocators: ways for the C library to manage memory.
-        sockets: sockets (or NUMA domains) of a node.
-        oversubscribe: more ranks than cores are allowed, up to `max_ranks`.
-        change_path: also the knobs that change the path to the solution.
-        change_output: also the knobs that change which scratch files are written.
-        inputs: what the input file sets of those knobs, in lower case.
-        node_memory_bytes: memory of a node; 0 where it is not known.
-        pool_bytes: by pw.x's own estimate, what every pool needs; 0 where it is not known.
-        shared_bytes: what the pools need together, each its part.
+        threaded_blas: Those of them that use threads.
+        threads_by_default: Whether pw.x uses threads with its own BLAS as well (an OpenMP build, a threaded BLAS).
+        transports: Ways for ranks to exchange data that were found to work here.
+        allocators: Ways for the C library to manage memory.
+        sockets: Sockets (or NUMA domains) of a node.
+        oversubscribe: Whether more ranks than cores are allowed, up to `max_ranks`.
+        change_path: Whether to include options that change the path to the solution.
+        change_output: Whether to include options that change which scratch files are written.
+        inputs: The values of these options in the input file, in lower case.
+        node_memory_bytes: Memory of a node; 0 if unknown.
+        pool_bytes: The memory that every pool needs, by pw.x's own estimate; 0 if unknown.
+        shared_bytes: The memory that the pools share between them.
     """
 
     cores: int
@@ -76,24 +76,24 @@ class QeFacts:
 
     @property
     def nodes(self) -> int:
-        """How many nodes there are."""
+        """The number of nodes."""
         return -(-self.cores // self.cores_per_node)
 
     @property
     def memory_may_lack(self) -> bool:
-        """Whether a configuration might need more memory than a node has: with a copy of everything for each rank."""
+        """Whether a configuration might need more memory than a node has, with a copy of everything for each rank."""
         most = max(self.cores_per_node, -(-self.rank_limit // self.nodes)) * (self.pool_bytes + self.shared_bytes)
         return 0 < self.node_memory_bytes < most
 
     @property
     def rank_limit(self) -> int:
-        """The greatest number of ranks."""
+        """The largest number of ranks."""
         limit = self.cores if self.max_ranks is None else self.max_ranks
         return limit if self.oversubscribe else min(limit, self.cores)
 
     @property
     def has_threads(self) -> bool:
-        """Whether some configuration can use more than one thread a rank."""
+        """Whether some configuration can use more than one thread per rank."""
         return self.cores_per_node > 1 and (self.threads_by_default or bool(self.threaded_blas))
 
 
@@ -108,10 +108,10 @@ def rule_facts(facts: QeFacts) -> dict[str, Value]:
 
 
 def memory_of_node(facts: QeFacts, configuration: Mapping[str, Value]) -> float | None:
-    """Return the bytes that a run needs on its fullest node, by pw.x's own estimates; it needs somewhat more.
+    """Return the bytes that a run needs on its fullest node by pw.x's own estimates, which are somewhat low.
 
-    The ranks of a pool share what it has; band groups have copies; more ranks than cores are spread over all nodes.
-    None where pw.x has not said it, or chooses the pools itself.
+    The ranks of a pool share its memory; band groups have copies; more ranks than cores are spread over all nodes. None
+    if pw.x has not reported it, or chooses the pools itself.
     """
     ranks, pools = configuration["np"], configuration.get("npool", None if facts.kpoints > 1 else 1)
     groups, threads = configuration.get("nbgrp", 1), configuration.get("threads", 1)
@@ -124,13 +124,13 @@ def memory_of_node(facts: QeFacts, configuration: Mapping[str, Value]) -> float 
 
 
 def default_lacks_memory(facts: QeFacts) -> bool:
-    """Return whether by that estimate not even the default configuration has enough."""
+    """Return whether even the default configuration lacks memory by that estimate."""
     default = {parameter.name: parameter.default for parameter in parameters(facts) if parameter.default is not None}
     return facts.memory_may_lack and (memory_of_node(facts, default) or 0.0) > facts.node_memory_bytes
 
 
 def parameters(facts: QeFacts) -> tuple[Parameter, ...]:
-    """Return the knobs that have a choice here."""
+    """Return the options that have a choice here."""
     ranks = rank_counts(facts)
     default_ranks = max(n for n in ranks if _may_be_default(n, facts))
     return (
@@ -144,7 +144,7 @@ def parameters(facts: QeFacts) -> tuple[Parameter, ...]:
 
 
 def constraints(facts: QeFacts) -> tuple[Constraint, ...]:
-    """Return the rules between the knobs of `parameters(facts)`."""
+    """Return the rules between the options of `parameters(facts)`."""
     names = {parameter.name for parameter in parameters(facts)}
     rules = _RULES if "npool" in names else _rules_of_one_pool(facts)
     return tuple(rule for needs, rule in rules if needs <= names) + _machine_rules(facts, names)
@@ -168,13 +168,13 @@ def _may_be_default(ranks: int, facts: QeFacts) -> bool:
 
 
 def _fewest_pools(ranks: int, facts: QeFacts) -> int | None:
-    """Return the fewest pools with which each rank has a plane of the FFT grid: without one pw.x stops before 7.1."""
+    """Return the fewest pools that give each rank a plane of the FFT grid, without which pw.x stops before 7.1."""
     counts = (n for n in range(1, min(ranks, facts.kpoints) + 1) if ranks % n == 0)
     return next((n for n in counts if ranks // n <= (facts.planes or ranks)), None)
 
 
 def thread_counts(facts: QeFacts) -> tuple[int, ...]:
-    """Return the numbers of threads a rank that fill a node without remainder."""
+    """Return the numbers of threads per rank that fill a node without remainder."""
     return tuple(n for n in range(1, facts.cores_per_node + 1) if facts.cores_per_node % n == 0)
 
 
@@ -190,7 +190,7 @@ def _decomposition(facts: QeFacts, ranks: tuple[int, ...], default_ranks: int) -
         found.append(Integer("nbgrp", groups, default=1, help="groups that share the bands (-nbgrp)"))
         tasks = _divisors(ranks, min(most, _MOST_TASK_GROUPS))
         found.append(_division("ntg", tasks, 1, "task groups that share the FFTs of several bands (-ntg)", facts))
-    # Each rank of a row or column has a band at least: pw.x stops otherwise.
+    # Each rank of a row or column needs a band; pw.x stops otherwise.
     side = math.isqrt(most) if facts.bands is None else min(math.isqrt(most), facts.bands)
     squares = tuple(k * k for k in range(1, side + 1))
     if facts.scalapack and len(squares) > 1:
@@ -233,7 +233,7 @@ def _placement(facts: QeFacts, ranks: tuple[int, ...]) -> list[Parameter]:
 
 
 def _path(facts: QeFacts) -> list[Parameter]:
-    """Knobs of the input that lead to the same solution by another path."""
+    """Return the options of the input that lead to the same solution by another path."""
     own = facts.inputs
     sizes = tuple(n for n in (2, 3, 4, 6, 8) if str(n) != own.get("diago_david_ndim", "2"))
     depths = tuple(n for n in (4, 6, 8, 10, 12) if str(n) != own.get("mixing_ndim", "8"))
@@ -303,12 +303,12 @@ _RULES: tuple[tuple[frozenset[str], Constraint], ...] = tuple(
 
 
 def _rules_of_one_pool(facts: QeFacts) -> Iterator[tuple[frozenset[str], Constraint]]:
-    """Yield the rules where there are no pools to choose, as with one k-point."""
+    """Yield the rules for a single pool, as with one k-point."""
     for needs, rule in _RULES:
         others = needs - {"npool"}
         text = rule.rule.replace(" // npool", "")
         if facts.chooses_layout and "planes" in text:
-            # With task groups, which pw.x chooses, a rank needs no plane.
+            # With task groups, which pw.x chooses, a rank may be without a plane.
             text = f"nbgrp == 1 and not is_set(ntg) or {text}"
         if others:
             yield others, replace(rule, rule=text)

@@ -1,4 +1,4 @@
-"""A space in JSON's terms, and back: exact, so that it can be stored with a study and compared."""
+"""Exact conversion of a space to JSON's terms and back, for storing and comparing it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
@@ -38,7 +38,7 @@ def from_dict(
     """Return the parts of the space that `to_dict` wrote.
 
     Raises:
-        SpaceError: it did not write this.
+        SpaceError: The values were not written by `to_dict`.
     """
     try:
         parameters = tuple(_parameter_from_dict(entry) for entry in stored["parameters"])

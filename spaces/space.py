@@ -32,7 +32,7 @@ FloatArray = npt.NDArray[np.float64]
 
 _NOTHING_FOUND = (
     f"no valid configuration was found in {RUNS * (1 + MORE) * PARTICLES} random attempts; the constraints tie"
-    " too many parameters together to prove that there is none. Relax them, or give the parameters fewer values"
+    " too many parameters together to prove that none exists. Relax them, or give the parameters fewer values"
 )
 _TRAIT_ROWS = 2_000  # enough to learn the ranges of quantities from
 _CHUNK_ROWS = 10_000  # configurations decoded at a time when all are iterated over
@@ -98,17 +98,17 @@ class Space:
 
     @property
     def size(self) -> Count:
-        """How many configurations are valid.
+        """The number of valid configurations.
 
         Raises:
-            SpaceError: none is; the message names a minimal set of constraints that clash.
+            SpaceError: No configuration is valid; the message names a minimal set of conflicting constraints.
         """
         valid = self._valid
         return Count(valid.size, valid.exact, valid.relative_error)
 
     @property
     def sampling(self) -> str:
-        """How nearly uniform `sample` is: "uniform", or a phrase that says what is not."""
+        """How nearly uniform `sample` is: "uniform", or a phrase that says which part is not."""
         entangled = [part for part in self._valid.parts if isinstance(part, Particles)]
         if not entangled:
             return "uniform"
@@ -126,10 +126,10 @@ class Space:
         return encoding.feature_names(self._ready.domains)
 
     def default(self) -> Configuration:
-        """Return the configuration of the defaults; parameters that do not exist then are left out.
+        """Return the configuration of the defaults, without parameters that do not exist then.
 
         Raises:
-            SpaceError: it is not valid; the message names the constraints that it breaks.
+            SpaceError: It is not valid; the message names the constraints that it breaks.
         """
         configuration = self.unchecked_default()
         broken = self.violations(configuration)
@@ -181,7 +181,7 @@ class Space:
         return violations(self._ready, configuration, self.facts)
 
     def derived_values(self, configuration: Configuration) -> dict[str, Value]:
-        """Return the derived values of a configuration by name; those that have none there are left out."""
+        """Return the derived values of a configuration by name, leaving out those without a value."""
         return self.values_of(self._ready.derived, configuration)
 
     def behind(self, name: str) -> set[str]:
@@ -191,10 +191,10 @@ class Space:
         return {self.parameters[position].name for position in self._ready.derived[name].positions}
 
     def expression(self, text: str) -> Node:
-        """Read an expression over the parameters, facts and derived values.
+        """Parse an expression over the parameters, facts and derived values.
 
         Raises:
-            ExpressionError: it is not of the language, or mentions something else.
+            ExpressionError: It is not an expression of the language, or mentions another name.
         """
         return parse(text, self._ready.scope)
 
@@ -203,10 +203,10 @@ class Space:
         return values_in(self._ready, expressions, configuration)
 
     def sample(self, rng: np.random.Generator, n: int) -> list[Configuration]:
-        """Return `n` distinct valid configurations in random order; all of them if there are fewer.
+        """Return `n` distinct valid configurations in random order, or all if there are fewer.
 
         Raises:
-            SpaceError: none is valid.
+            SpaceError: No configuration is valid.
         """
         return self.decode(self.sample_indices(rng, n))
 
@@ -214,7 +214,7 @@ class Space:
         """Yield all valid configurations in lexicographic order: parameters as declared, "no value" before values.
 
         Raises:
-            SpaceError: there are too many to list, or none.
+            SpaceError: There are too many to list, or none.
         """
         rows = self.all_indices()
         for first in range(0, len(rows), _CHUNK_ROWS):
@@ -223,11 +223,10 @@ class Space:
     def neighbours(self, configuration: Configuration) -> list[Configuration]:
         """Return the valid configurations that differ in one parameter, and in others only as far as that forces.
 
-        An ordered parameter goes one step up or down, over values that are invalid; a choice to any other
-        value; an unset one to any value, and back. Where the adjacent value is invalid by itself (it ends or
-        begins the existence of another parameter, or breaks a constraint), the others are repaired at the
-        least cost: one more parameter changed if that is enough, else the nearest valid configuration in
-        encoded distance.
+        An ordered parameter goes one step up or down, skipping invalid values; a choice to any other value; an unset
+        one to any value, and back. If the adjacent value is invalid by itself (it ends or begins the existence of
+        another parameter, or breaks a constraint), the others are repaired at the least cost: one more parameter
+        changes if that suffices, or else the result is the nearest valid configuration in encoded distance.
 
         Raises:
             SpaceError: `configuration` is not valid.
@@ -242,26 +241,25 @@ class Space:
     def nearest(self, configuration: Configuration) -> Configuration:
         """Return the valid configuration at the least Euclidean distance in encoded terms.
 
-        `configuration` may be invalid and incomplete: a number off its domain counts by its place on the
-        parameter's scale, unknown names and words do not count, a missing required value counts as its
-        default. The result is exact where `size` is (a shortest path in the diagram), else a local optimum.
+        `configuration` may be invalid and incomplete: a number off its domain counts by its place on the parameter's
+        scale, unknown names and words are ignored, and a missing required value counts as its default. The result is
+        exact if `size` is (a shortest path in the diagram), otherwise a local optimum.
 
         Raises:
-            SpaceError: none is valid.
+            SpaceError: No configuration is valid.
         """
         row = self._valid.cheapest(encoding.costs(self._ready.domains, configuration))
         return self.decode(row[None, :])[0]
 
     def encode(self, configurations: Sequence[Configuration]) -> FloatArray:
-        """Return the configurations (n of them) as numbers for a model, (n, d), columns as in `feature_names`.
+        """Return the configurations (n of them) as numbers for a model, (n, d), with the columns of `feature_names`.
 
-        An ordered parameter is one column from 0 to 1: linear if its values are evenly spaced, by logarithm
-        if they are positive, else by rank; a flag is 0 or 1; a choice has a column for each value. One that
-        may be without a value has a further column that says so, and then stands at 0.5 (a choice: at no
-        value). Never NaN.
+        An ordered parameter is one column from 0 to 1: linear if its values are evenly spaced, logarithmic if they are
+        positive, otherwise by rank. A flag is 0 or 1; a choice has a column for each value. A parameter that may be
+        without a value has one more column for that, and is then encoded as 0.5 (a choice: as no value). Never NaN.
 
         Raises:
-            SpaceError: an unknown name, or a value outside its domain.
+            SpaceError: A name is unknown, or a value is outside its domain.
         """
         return self.encode_indices(self.indices(configurations))
 
@@ -269,12 +267,12 @@ class Space:
         """Return the configurations (n of them) as value indexes, (n, p) int32; -1 stands for no value.
 
         Raises:
-            SpaceError: an unknown name, or a value outside its domain.
+            SpaceError: A name is unknown, or a value is outside its domain.
         """
         return encoding.indices_of(self._ready.domains, configurations)
 
     def fitting(self, configurations: Sequence[Configuration]) -> tuple[Indices, npt.NDArray[np.bool_]]:
-        """Return the value indexes (n, p) of configurations of other spaces, and which of them are valid here, (n,)."""
+        """Return the value indexes (n, p) of configurations of other spaces, and a mask (n,) of those valid here."""
         rows, fits = encoding.fitting(self._ready.domains, configurations)
         fits[fits] = self.valid_indices(rows[fits])
         return rows, fits
@@ -304,7 +302,7 @@ class Space:
         return self._traits.of(np.asarray(indices))
 
     def valid_indices(self, indices: Indices) -> npt.NDArray[np.bool_]:
-        """Return which rows of value indexes (n, p) are valid, (n,)."""
+        """Return the mask (n,) of valid rows of value indexes (n, p)."""
         rows = np.asarray(indices)
         valid = np.ones(len(rows), dtype=bool)
         for domain in self._ready.domains:
@@ -315,10 +313,10 @@ class Space:
         return valid
 
     def sample_indices(self, rng: np.random.Generator, n: int) -> Indices:
-        """Return `n` distinct valid configurations as value indexes, (n, p); all of them if there are fewer.
+        """Return `n` distinct valid configurations as value indexes, (n, p), or all if there are fewer.
 
         Raises:
-            SpaceError: none is valid.
+            SpaceError: No configuration is valid.
         """
         return self._valid.sample(rng, n)
 
@@ -341,7 +339,7 @@ class Space:
         """Return the space that `to_dict` wrote.
 
         Raises:
-            SpaceError: it did not write this.
+            SpaceError: The values were not written by `to_dict`.
         """
         return cls(*serialised.from_dict(stored))
 

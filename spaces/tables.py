@@ -47,8 +47,7 @@ def parameters_from_tables(
     """Return the parameters of `[space.parameters.<name>]` tables, in their order.
 
     Raises:
-        SpaceError: everything that is wrong, each with its place: `required field missing @
-        space.parameters.np.high`.
+        SpaceError: All mistakes, each with its place: `required field missing @ space.parameters.np.high`.
     """
     errors: list[Problem] = []
     parameters: list[Parameter] = []
@@ -68,10 +67,10 @@ def parameters_from_tables(
 
 
 def constraints_from_tables(tables: Sequence[Any], path: str = "space") -> tuple[Constraint, ...]:
-    """Return the constraints of `[[space.constraints]]` tables; their rules are read when the space is made.
+    """Return the constraints of `[[space.constraints]]` tables; creating the space parses their rules.
 
     Raises:
-        SpaceError: everything that is wrong, each with its place.
+        SpaceError: All mistakes, each with its place.
     """
     errors: list[Problem] = []
     constraints: list[Constraint] = []
@@ -100,7 +99,7 @@ def space_from_tables(
     """Return the space of the tables `parameters` and `constraints`.
 
     Raises:
-        SpaceError: everything that is wrong with the tables; or, if they are well formed, with the space.
+        SpaceError: All mistakes in the tables, or, if they are well formed, in the space.
     """
     errors: list[Problem] = []
     read_parameters: tuple[Parameter, ...] = ()
@@ -120,7 +119,7 @@ def space_from_tables(
 
 @dataclass
 class _Reader:
-    """Reads one table; collects what is wrong with it."""
+    """Parses one table and collects its mistakes."""
 
     table: Mapping[str, Any]
     facts: Mapping[str, Value]
@@ -250,7 +249,7 @@ class _Reader:
         return 1.0
 
     def computed(self, text: str, key: str) -> Value | None:
-        """Return the value of an expression over facts, or None if it has none."""
+        """Return the value of an expression over facts, or None if it has no value."""
         try:
             return constant_value(text.removeprefix("="), self.facts)
         except ExpressionError as error:

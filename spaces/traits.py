@@ -1,10 +1,10 @@
-"""Traits: configurations as the numbers by which tuning knobs usually act, for models that learn from few runs.
+"""Traits: configurations as numbers that tuning parameters usually act by, for models that learn from few runs.
 
-An ordered parameter is a column by logarithm where its values spread over a factor of four (a doubling is a step),
-else linear; whole numbers have a second one, how often two divides them, where that says more than their order: warps,
-cache lines, and ranks of a node come in powers of two. A choice is a column for each value, of two values one. What the
-constraints compute with (ranks per pool, threads of a block, bytes of a tile) is what the program's authors think in:
-every such quantity is a column, too. All columns run from 0 to 1.
+An ordered parameter is a logarithmic column if its values span a factor of four (a doubling is a step), otherwise a
+linear one. Whole numbers have a second column, how often two divides them, if that adds to their order: warps, cache
+lines and ranks of a node come in powers of two. A choice is a column for each value, or one column for two values.
+Every quantity that the constraints compute with (ranks per pool, threads of a block, bytes of a tile) is a column, too,
+since a program's authors think in them. All columns run from 0 to 1.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +22,7 @@ from spaces.valid_set.rule import ConstraintRule, Rule
 from spaces.valid_set.valid_set import Indices
 
 _BY_LOGARITHM = 4.0
-# A quantity is computed for every candidate; beyond that many they repeat each other.
+# A quantity is computed for every candidate; more than this number of them are redundant.
 _MOST_QUANTITIES = 16
 _ALIKE = 0.9999
 
@@ -31,7 +31,7 @@ _Raw = Callable[[Indices], FloatArray]
 
 @dataclass(frozen=True, eq=False)
 class _Column:
-    """How to compute a column, (n,) with NaN where it has no value, and the range that becomes 0 to 1."""
+    """The computation of a column, (n,) with NaN for no value, and the range that maps to 0 to 1."""
 
     raw: _Raw
     low: float
@@ -40,7 +40,7 @@ class _Column:
 
     @classmethod
     def fitted(cls, raw: _Raw, sample: Indices) -> Self | None:
-        """Return the column scaled on a `sample` (n, p) of valid rows; None where it never changes."""
+        """Return the column scaled on a `sample` (n, p) of valid rows; None if it is constant."""
         values = raw(sample)
         values = values[np.isfinite(values)]
         if len(values) == 0 or values.min() == values.max():
@@ -54,7 +54,7 @@ class _Column:
         low, high = self.low, self.high
         if self.logarithm:
             values, low, high = np.log(np.maximum(values, low / 4.0)), np.log(low), np.log(high)
-        # The range is that of a sample; what lies beyond it must not be far off.
+        # The range comes from a sample; limit how far values beyond it may lie.
         scaled = np.clip((values - low) / (high - low), -0.5, 1.5)
         return np.where(np.isfinite(scaled), scaled, MIDDLE)
 
@@ -89,7 +89,7 @@ class Traits:
 def _raws(domain: Domain) -> Iterator[_Raw]:
     values = domain.values
     if isinstance(domain.parameter, Choice):
-        # Of two values that are always there one column tells all.
+        # For two values that always exist, one column suffices.
         told = len(values) if domain.may_be_missing or len(values) > 2 else 1
         yield from (_picked(domain, np.append(np.arange(len(values)) == place, False)) for place in range(told))
     else:
@@ -113,7 +113,7 @@ def _twos(value: int) -> int:
 
 
 def _quantities(rules: Sequence[Rule]) -> Iterator[_Raw]:
-    """Yield the numbers that the constraints compute from parameters, the larger expressions after their parts."""
+    """Yield the numbers that the constraints compute from parameters, parts before larger expressions."""
     found: dict[int, _Raw] = {}
     numbers: dict[tuple[object, ...], int] = {}
     for rule in rules:
@@ -125,7 +125,7 @@ def _quantities(rules: Sequence[Rule]) -> Iterator[_Raw]:
 
 
 def _numbered(root: Node, numbers: dict[tuple[object, ...], int]) -> dict[Node, int]:
-    """Return a number for each part of an expression, the same for those that compute the same."""
+    """Return a number for each part of an expression, equal for parts that compute the same."""
     alike: dict[Node, int] = {}
     for node in root.parts():
         form = (node.op, node.position, node.name, repr(node.value), *(alike[operand] for operand in node.operands))

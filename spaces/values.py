@@ -1,4 +1,4 @@
-"""What expressions compute from one configuration."""
+"""The values of expressions in one configuration."""
 
 from collections.abc import Mapping
 
@@ -12,7 +12,7 @@ from spaces.valid_set.domain import NO_VALUE, Domain
 
 
 def values_in(space: Compiled, nodes: Mapping[str, Node], configuration: Configuration) -> dict[str, Value]:
-    """Return the values of expressions by name; those that have none there are left out."""
+    """Return the values of expressions by name, leaving out those without a value."""
     columns = {domain.position: np.array([_index(domain, configuration)]) for domain in space.domains}
     values = {name: value_of(node, columns, space.scope) for name, node in nodes.items()}
     return {name: value for name, value in values.items() if value is not None}

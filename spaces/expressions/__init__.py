@@ -1,1 +1,1 @@
-"""The language of rules and quantities: read, checked, and computed over columns."""
+"""The language of rules and quantities: parsing, checking, and evaluation over columns."""

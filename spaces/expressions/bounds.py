@@ -1,7 +1,6 @@
-"""Interval arithmetic over Python numbers: how far the value of an operation can reach.
+"""Interval arithmetic over Python numbers: bounds on the value of an operation.
 
-With it overflow is ruled out when an expression is read, not when it is computed (Moore, Interval Analysis,
-1966).
+It rules out overflow when an expression is parsed instead of when it is computed (Moore, Interval Analysis, 1966).
 """
 
 import math
@@ -14,7 +13,7 @@ UNBOUNDED: Interval = (-math.inf, math.inf)
 
 
 def of_operation(op: str, intervals: Sequence[Interval], whole: bool) -> Interval:
-    """Return bounds of the value of `op` given those of its operands; `whole`: all of them are whole numbers."""
+    """Return bounds of the value of `op` given those of its operands, which are all whole numbers if `whole`."""
     try:
         bounds = _RULES[op](intervals, whole)
     except OverflowError:
@@ -23,7 +22,7 @@ def of_operation(op: str, intervals: Sequence[Interval], whole: bool) -> Interva
 
 
 def hull(intervals: Sequence[Interval]) -> Interval:
-    """Return the least interval that holds all of `intervals`."""
+    """Return the smallest interval that contains all of `intervals`."""
     return min(low for low, _ in intervals), max(high for _, high in intervals)
 
 
@@ -81,7 +80,7 @@ def _power(intervals: Sequence[Interval], whole: bool) -> Interval:
 
 
 def _positive_power(a: float, b: float, c: float, d: float) -> Interval:
-    """Return what numbers from a to b have as powers from c to d: it is monotone in both."""
+    """Return bounds of the powers of numbers from a to b with exponents from c to d, using monotonicity in both."""
     try:
         corners = [float(x) ** float(y) for x in (a, b) for y in (c, d)]
     except OverflowError:

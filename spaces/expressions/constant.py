@@ -15,7 +15,7 @@ def constant_value(text: str, facts: Mapping[str, Value]) -> Value:
     """Return the value of an expression over facts only.
 
     Raises:
-        ExpressionError: the text is not of the language, or has no value (it divides by zero, ...).
+        ExpressionError: The text is not an expression of the language, or has no value (it divides by zero, ...).
     """
     scope = Scope({}, {})
     for name, value in facts.items():

@@ -1,4 +1,4 @@
-"""Derived values: names for what expressions compute from parameters, facts and one another."""
+"""Derived values: names for expressions over parameters, facts and each other."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,9 +16,11 @@ from spaces.parameters.problem import Problem
 
 @dataclass
 class DerivedValues:
-    """The derived values of a space while it is read: each becomes known when all that it mentions is.
+    """The derived values of a space while it is parsed; each becomes known when everything that it mentions is.
 
-    `nodes` are those that are known, in the order of dependence; `waiting` are the texts of the others.
+    Attributes:
+        nodes: The known ones, in order of dependence.
+        waiting: The texts of the others.
     """
 
     waiting: dict[str, str]
@@ -26,7 +28,7 @@ class DerivedValues:
     problems: list[Problem] = field(default_factory=list)
 
     def define(self, scope: Scope) -> None:
-        """Give `scope` the derived values that mention only what it has."""
+        """Add to `scope` the derived values that mention only names in it."""
         names = {name: self._names(text) for name, text in self.waiting.items()}
         before = -1
         while before != len(self.waiting):
@@ -44,7 +46,7 @@ class DerivedValues:
                 self.waiting.pop(name)
 
     def finish(self, scope: Scope) -> None:
-        """Say why the values that still wait cannot be known: they mention what is not there, or each other."""
+        """Report why the remaining values cannot be known: they mention unknown names or each other."""
         wrong = {(problem.path or "").removeprefix("space.derived.") for problem in self.problems}
         known = {*scope.symbols, *self.waiting, *wrong}
         for name, text in self.waiting.items():
@@ -56,7 +58,7 @@ class DerivedValues:
             self._wrong(circle[0], f"derived values need each other in a circle: {needs}")
 
     def _names(self, text: str) -> set[str]:
-        """Return the names in a text; none where it cannot be read, which `parse` explains."""
+        """Return the names in a text; empty if it cannot be parsed, which `parse` explains."""
         try:
             return set(names_of(text))
         except ExpressionError:
@@ -67,7 +69,7 @@ class DerivedValues:
 
 
 def constants(texts: Mapping[str, str], facts: Mapping[str, Value]) -> dict[str, Value]:
-    """Return the derived values that depend on facts alone, for bounds and defaults; those without a value are not."""
+    """Return the derived values that depend on facts alone and have a value, for bounds and defaults."""
     scope = Scope({}, {})
     for name, value in facts.items():
         scope.symbols[name] = fact_symbol(value, scope)
@@ -78,7 +80,7 @@ def constants(texts: Mapping[str, str], facts: Mapping[str, Value]) -> dict[str,
 
 
 def _circle(needs: Mapping[str, set[str]]) -> list[str]:
-    """Return names of which each needs the next, from one back to itself; each has something that it needs."""
+    """Return names that need one another in a circle. Every name in `needs` must need another."""
     path = [next(iter(needs))]
     while path[-1] not in path[:-1]:
         path.append(min(needs[path[-1]]))

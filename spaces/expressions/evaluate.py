@@ -1,9 +1,9 @@
-"""Computes expressions over whole columns of configurations at once.
+"""Evaluates expressions over whole columns of configurations at once.
 
-Every operation gives its values, where it failed (division by zero, the root of a negative number, ...) and where it
-is unknown, since a parameter in it has no value. `and`, `or`, `not` and `if` follow Kleene's logic: what is unknown
-matters only where the rest does not decide. They take no notice of failures in parts that Python would not have
-computed. A rule forbids where it is false or failed, not where it is unknown.
+Every operation returns its values, a mask where it failed (division by zero, the root of a negative number, ...), and a
+mask where it is unknown because a parameter in it has no value. `and`, `or`, `not` and `if` follow Kleene's logic: an
+unknown part matters only if the rest does not decide. Failures count only in parts that Python would have evaluated. A
+rule forbids a configuration where it is false or failed, not where it is unknown.
 """
 
 import math
@@ -16,14 +16,14 @@ from spaces.expressions.node import Array, Node, Scope
 from spaces.parameters.parameter import Value
 
 Where: TypeAlias = Array | None
-"""Where something is so; None for nowhere."""
+"""A mask; None if it is false everywhere."""
 
 Computed: TypeAlias = tuple[Array, Where]
-"""Values, and where there is none since the operation failed."""
+"""Values, and a mask where the operation failed."""
 
 
 class Outcome(NamedTuple):
-    """Values that mean something only where they neither `failed` nor are `unknown`; no place is both."""
+    """Values, meaningful only where they neither `failed` nor are `unknown`; these two never overlap."""
 
     value: Array
     failed: Where = None
@@ -31,7 +31,7 @@ class Outcome(NamedTuple):
 
     @property
     def known(self) -> Where:
-        """Where there is a value; None for everywhere."""
+        """The mask of known values; None if all are known."""
         missing = _either(self.failed, self.unknown)
         return None if missing is None else ~missing
 
@@ -41,14 +41,14 @@ Columns: TypeAlias = Mapping[int, Array]
 
 
 def holds(node: Node, columns: Columns) -> Array:
-    """Return where the condition `node` is true."""
+    """Return the mask where the condition `node` is true."""
     outcome = _outcome(node, columns)
     value = np.asarray(outcome.value, dtype=bool)
     return value if outcome.known is None else value & outcome.known
 
 
 def allows(node: Node, columns: Columns) -> Array:
-    """Return where the condition `node` is true or unknown."""
+    """Return the mask where the condition `node` is true or unknown."""
     outcome = _outcome(node, columns)
     value = np.asarray(outcome.value, dtype=bool)
     if outcome.failed is not None:
@@ -57,7 +57,7 @@ def allows(node: Node, columns: Columns) -> Array:
 
 
 def values_of(node: Node, columns: Columns, count: int) -> Array:
-    """Return the values of a numeric expression as floats, (count,), NaN where there is none."""
+    """Return the values of a numeric expression as floats (count,), NaN if there is no value."""
     outcome = _outcome(node, columns)
     values = np.broadcast_to(np.asarray(outcome.value, dtype=float), (count,)).copy()
     if outcome.known is not None:
@@ -66,9 +66,9 @@ def values_of(node: Node, columns: Columns, count: int) -> Array:
 
 
 def value_of(node: Node, columns: Columns, scope: Scope) -> Value | None:
-    """Return the value of an expression in one configuration, columns of one row; None where it has none.
+    """Return the value of an expression in one configuration, given as columns of one row.
 
-    It has none where it is unknown, or cannot be computed.
+    None if it is unknown or cannot be computed.
     """
     outcome = _outcome(node, columns)
     if outcome.known is not None and not bool(np.all(outcome.known)):
@@ -82,7 +82,7 @@ def value_of(node: Node, columns: Columns, scope: Scope) -> Value | None:
 
 
 def can_fail(node: Node) -> bool:
-    """Whether the bounds of an expression's parts leave it open that it cannot be computed."""
+    """Whether the bounds of an expression's parts do not rule out that it cannot be computed."""
     return any(_itself_can_fail(part) for part in node.parts())
 
 
@@ -108,7 +108,7 @@ def number(node: Node) -> Any:  # noqa: ANN401  a number, a truth value or a cod
     """Return the value of an expression over facts only: a Python number, truth value or word code.
 
     Raises:
-        ArithmeticError: it has no value (division by zero, the root of a negative number, ...).
+        ArithmeticError: It has no value (division by zero, the root of a negative number, ...).
     """
     outcome = _outcome(node, {})
     if outcome.failed is not None and bool(np.any(outcome.failed)):
@@ -122,7 +122,7 @@ def _outcome(node: Node, columns: Columns) -> Outcome:
 
 
 def _compute(root: Node, columns: Columns) -> Outcome:
-    """Compute each part once, and forget it after the last operation that needs it: columns can be long."""
+    """Compute each part once and free it after the last operation that needs it, since columns can be long."""
     parts = root.parts()
     last_use = {operand: place for place, part in enumerate(parts) for operand in part.operands}
     outcomes: dict[Node, Outcome] = {}
@@ -175,7 +175,7 @@ def _without(place: Where, others: Where) -> Where:
 def _and(outcomes: Sequence[Outcome]) -> Outcome:
     value, failed, unknown = outcomes[0]
     for other in outcomes[1:]:
-        # What comes later counts where this is true; it may decide, too, where this is unknown.
+        # Later operands count where this one is true; where it is unknown, they may decide as well.
         true = value if (missing := _either(failed, unknown)) is None else value & ~missing
         false = ~np.asarray(other.value) if other.known is None else ~np.asarray(other.value) & other.known
         failed = _either(failed, _both(other.failed, true))

@@ -1,4 +1,4 @@
-"""Facts: names whose values do not change, for rules and for bounds."""
+"""Facts: names with fixed values, for rules and for bounds."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from spaces.parameters.parameter import Value
 
 
 def fact_symbol(value: Value, scope: Scope) -> Symbol:
-    """Return what a fact's name means in expressions."""
+    """Return the symbol of a fact's name in expressions."""
     if isinstance(value, bool):
         return Symbol("bool", 0, 1, value=np.bool_(value))
     if isinstance(value, str):

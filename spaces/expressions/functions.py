@@ -1,4 +1,4 @@
-"""The names that an expression may call, with what they mean, for error messages and documentation."""
+"""The functions that an expression may call, with descriptions for error messages and documentation."""
 
 FUNCTIONS: dict[str, str] = {
     "abs": "abs(x): the magnitude of x",

@@ -1,4 +1,4 @@
-"""The names that an expression mentions, known before anything is known of them."""
+"""The names in an expression, found without knowing what they mean."""
 
 import ast
 
@@ -12,17 +12,17 @@ def names_of(text: str) -> tuple[str, ...]:
     """Return the names of parameters, facts and derived values in an expression, each once, from left to right.
 
     Raises:
-        ExpressionError: the text cannot be read.
+        ExpressionError: The text cannot be parsed.
     """
     found = [node for node in ast.walk(tree_of(text)) if isinstance(node, ast.Name) and node.id not in FUNCTIONS]
     return tuple(dict.fromkeys(node.id for node in sorted(found, key=lambda node: node.col_offset)))
 
 
 def unknown_name(text: str, names: set[str]) -> ExpressionError | None:
-    """Return the error of the first name in an expression that is none of `names`; None where all are known.
+    """Return the error about the first name in an expression that is not in `names`; None if all are known.
 
     Raises:
-        ExpressionError: the text cannot be read.
+        ExpressionError: The text cannot be parsed.
     """
     name = next((name for name in names_of(text) if name not in names), None)
     if name is None:

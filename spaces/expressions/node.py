@@ -1,4 +1,4 @@
-"""The checked form of an expression: a tree that knows the type and the bounds of every part."""
+"""The checked form of an expression: a tree with the type and the bounds of every part."""
 
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
@@ -16,16 +16,16 @@ _EXACT_IN_FLOAT = 2**53
 
 @dataclass(slots=True, eq=False)  # not frozen, for speed: never changed once its expression has been read
 class Node:
-    """One operation of an expression; `exact` ones are computed in Python's numbers.
+    """One operation of an expression.
 
-    `low` and `high` bound the value (whole numbers and numbers). `positions` are those of the parameters that it
-    mentions; `table` holds a parameter's values by index, with a filler at the end for index -1, which is possible
-    where it `may_be_missing`. Words are computed with as codes; `words` are the possible ones. `name` is that of a
-    parameter, fact or derived value, `start` and `end` are the columns in the text. `exact` says that int64 and floats
-    would not do, so that Python's numbers must.
+    `low` and `high` bound the value of a number. `positions` are those of the parameters that it mentions. `table`
+    holds a parameter's values by index, followed by a filler for index -1, which is possible if it `may_be_missing`.
+    Words are computed as codes; `words` are the possible ones. `name` is that of a parameter, fact or derived value;
+    `start` and `end` are columns in the text. An `exact` operation needs Python's numbers, since int64 and floats would
+    not be exact.
 
-    Nodes are shared: by the two comparisons of `a < b < c`, and by all that mention the same derived value. Who walks
-    over an expression does it by `parts`, else the work can double with each level.
+    Nodes are shared: by the two comparisons of `a < b < c`, and by all expressions that mention the same derived value.
+    Walk over an expression with `parts`, or the work may double at each level.
     """
 
     op: str
@@ -49,7 +49,7 @@ class Node:
         self.exact = self._needs_python_numbers()
 
     def parts(self) -> tuple["Node", ...]:
-        """Return every node of the expression once, operands before what is computed of them, this one last."""
+        """Return every node of the expression once, operands before the operations that use them, this node last."""
         if not self.order:
             self.order = _operands_first(self)
         return (*self.order, self)
@@ -65,7 +65,7 @@ class Node:
         return self.kind == "int" and max(abs(self.low), abs(self.high)) > _EXACT_IN_FLOAT
 
     def _needs_python_numbers(self) -> bool:
-        """Whether int64 could overflow, or a large whole number would be rounded by meeting a float."""
+        """Whether int64 could overflow, or a float operand would round a large whole number."""
         if self.wide or any(operand.wide for operand in self.operands):
             return True
         meets_float = self.kind == "float" or any(operand.kind == "float" for operand in self.operands)
@@ -73,7 +73,7 @@ class Node:
 
     @property
     def is_number(self) -> bool:
-        """Whether one can compute with it; False and True count as 0 and 1, as in Python."""
+        """Whether the value can be computed with; as in Python, False and True count as 0 and 1."""
         return self.kind != "str"
 
 
@@ -95,7 +95,7 @@ def _operands_first(root: Node) -> tuple[Node, ...]:
 
 @dataclass(frozen=True)
 class Symbol:
-    """What a name means: a parameter (`position` >= 0, with its `table`), or a fact (with its `value`).
+    """The meaning of a name: a parameter (`position` >= 0, with its `table`), or a fact (with its `value`).
 
     A derived value has the `node` of its expression.
     """
@@ -128,12 +128,12 @@ class Scope:
 
 
 def constant(symbol: Symbol) -> Node:
-    """Return the node of a value that is known."""
+    """Return the node of a known value."""
     return Node("constant", symbol.kind, (), symbol.low, symbol.high, value=symbol.value, words=symbol.words)
 
 
 def combined(op: str, kind: Kind, operands: tuple[Node, ...], interval: tuple[float, float]) -> Node:
-    """Return the node of an operation, whose value lies in `interval`."""
+    """Return the node of an operation whose value lies in `interval`."""
     low, high = interval
     positions = frozenset[int]().union(*(operand.positions for operand in operands))
     return Node(op, kind, operands, low, high, positions=positions)

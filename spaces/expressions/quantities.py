@@ -1,6 +1,6 @@
 """Quantities: the numbers that constraints compute with (ranks per pool, threads of a block, bytes of a tile).
 
-They are what a program's authors think in, and what its run time often depends on.
+A program's authors think in them, and its run time often depends on them.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,10 +23,10 @@ Columns = Mapping[str, Array]
 
 
 def quantities(rules: Iterable[str], columns: Columns) -> dict[str, FloatArray]:
-    """Return what `rules` compute of `columns`, (n,) each, by the text of the expression, parts before the whole.
+    """Return the quantities that `rules` compute from `columns`, (n,) each, by the text of the expression, parts first.
 
-    NaN stands where a column that an expression needs has no value, or where it cannot be computed. A rule that names
-    something else than the columns, or compares words with what they never are, says nothing.
+    NaN means that a column has no value, or that the expression cannot be computed. A rule that names something other
+    than the columns, or compares words with impossible values, contributes nothing.
     """
     scope, indexes = _scope({name: column for name, column in columns.items() if _has_values(column)})
     places = {symbol.position: name for name, symbol in scope.symbols.items()}
@@ -48,10 +48,11 @@ def quantities(rules: Iterable[str], columns: Columns) -> dict[str, FloatArray]:
 def computed_columns(
     expressions: Mapping[str, str], derived: Mapping[str, str], columns: Columns
 ) -> dict[str, FloatArray]:
-    """Return what `expressions`, by name, compute of `columns`, (n,) each, and of `derived` values.
+    """Return the values of `expressions`, by name, over `columns`, (n,) each, and `derived` values.
 
-    NaN stands where an expression has no value. A name that is neither column nor derived value is one without a value:
-    `is_set` tells so. An expression that cannot be read at all, or computes a word, has no value anywhere.
+    NaN means that an expression has no value. A name that is neither a column nor a derived value is a parameter
+    without a value, which `is_set` can test. An expression that cannot be parsed, or computes a word, has no value
+    anywhere.
     """
     count = len(next(iter(columns.values()))) if columns else 0
     mentioned = (name for text in (*expressions.values(), *derived.values()) for name in _names(text))
@@ -71,14 +72,14 @@ def computed_columns(
 
 
 def computed(root: Node) -> Iterator[Node]:
-    """Yield the parts of an expression that compute a number from parameters, the parts of a part before it."""
+    """Yield the parts of an expression that compute a number from parameters, inner parts first."""
     for node in root.parts():
         if node.operands and node.op != "derived" and node.kind in {"int", "float"} and node.positions:
             yield node
 
 
 def _scope(columns: Columns) -> tuple[Scope, dict[str, Array]]:
-    """Return what the columns' names mean, and each column as places in its table, -1 for no value."""
+    """Return the symbols of the columns' names, and each column as indexes into its table, -1 for no value."""
     scope, indexes = Scope({}, {}), {}
     for position, (name, column) in enumerate(columns.items()):
         if column.dtype == object:
@@ -93,7 +94,7 @@ def _scope(columns: Columns) -> tuple[Scope, dict[str, Array]]:
             )
             continue
         there = ~np.isnan(column)
-        # A column without any value is a number that is never known.
+        # A column without any value is an unknown number.
         values = np.unique(column[there]) if there.any() else np.ones(1)
         indexes[name] = np.where(there, np.searchsorted(values, column), -1)
         scope.symbols[name] = _number(values, position)
@@ -123,7 +124,7 @@ def _number(values: Array, position: int) -> Symbol:
 def column_of(values: Sequence[object]) -> Array:
     """Return values (numbers, truth values, or words; None for no value) as a column.
 
-    Words beside numbers make all of them words.
+    If any value is a word, the numbers beside it become words, too.
     """
     if all(value is None or isinstance(value, bool | int | float) for value in values):
         return np.array([np.nan if value is None else float(value) for value in values])  # type: ignore[arg-type]  # a number: just checked

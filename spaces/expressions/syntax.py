@@ -68,7 +68,7 @@ def parse_condition(text: str, scope: Scope) -> Node:
     """Return the checked tree of a rule, which must be true or false.
 
     Raises:
-        ExpressionError: the text is not of the language, or is not a condition.
+        ExpressionError: The text is not an expression of the language, or is not a condition.
     """
     node = parse(text, scope)
     if node.kind != "bool":
@@ -81,22 +81,22 @@ def parse(text: str, scope: Scope) -> Node:
     """Return the checked tree of an expression.
 
     Raises:
-        ExpressionError: the text is not of the language.
+        ExpressionError: The text is not an expression of the language.
     """
     return _Reader(clean(text), scope).read()
 
 
 def tree_of(text: str) -> ast.expr:
-    """Return Python's tree of an expression, of which nothing is checked.
+    """Return Python's unchecked tree of an expression.
 
     Raises:
-        ExpressionError: it is not even Python's.
+        ExpressionError: The text is not Python.
     """
     return _Reader(clean(text), Scope({}, {})).tree()
 
 
 class _Reader:
-    """Reads one expression: holds its text and scope, and turns `ast` nodes into checked ones."""
+    """Parses one expression: holds its text and scope, and turns `ast` nodes into checked ones."""
 
     def __init__(self, text: str, scope: Scope) -> None:
         self.text = text

@@ -1,8 +1,8 @@
-"""The text of an expression, before it is read."""
+"""The text of an expression before it is parsed."""
 
 import re
 
-# What is in front of a remark; words in quotes may have its sign.
+# Matches the text before a comment; quoted words may contain the comment sign.
 _BEFORE = re.compile(r"(?:[^#'\"]|'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\")*+(?=#)")
 
 
@@ -12,9 +12,9 @@ def clean(text: str) -> str:
 
 
 def remark_in(text: str) -> int | None:
-    """Return where a remark begins; None without one.
+    """Return the position of a comment; None without one.
 
-    On one line, Python would take for a part of it what the reader wrote on the lines below.
+    On one line Python would treat the following lines of the text as part of the comment.
     """
     found = _BEFORE.match(text)
     return None if found is None else found.end()

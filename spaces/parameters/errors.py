@@ -9,15 +9,15 @@ _SHOWN_WIDTH = 76  # what is shown of a long expression around the place of the 
 
 
 class SpaceError(ProblemsError, ValueError):
-    """One or more things wrong with a space or a configuration."""
+    """One or more mistakes in a space or a configuration."""
 
 
 class ExpressionError(ValueError):
-    """An expression that is not of the language of `spaces.expressions.syntax`.
+    """The text is not an expression of the language of `spaces.expressions.syntax`.
 
-    The message shows the expression, a caret under the place, and `hint`: what is allowed there.
-    `problem`, `expression`, `start`, `end` (columns of the place) and `hint` are kept for programs, as is `unknown`:
-    the name that nothing here has, if that is the problem.
+    The message shows the expression, a caret under the place, and `hint`: what is allowed there. Programs can use
+    `problem`, `expression`, `start`, `end` (columns of the place), `hint`, and `unknown`, the unknown name if that is
+    the problem.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917  what is wrong and where

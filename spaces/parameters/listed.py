@@ -1,4 +1,4 @@
-"""A constraint by a list: exactly the combinations of values that are named, as a table of measurements has them."""
+"""A constraint by a list: exactly the listed combinations of values, as a table of measurements has them."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ NOT_SET = -1
 
 @dataclass(frozen=True)
 class Listed(Constraint):
-    """Allows the listed combinations of `parameters`, and no other; `rule` says so in words.
+    """Allows only the listed combinations of `parameters`; `rule` says so in words.
 
-    `columns` holds the values that occur of each parameter, `rows` a combination as places in them. Unlike a rule it
-    applies to parameters without a value, too: that is one of the things that a combination may say.
+    `columns` holds the values of each parameter that occur, `rows` a combination as indexes into them. Unlike a rule it
+    also restricts parameters without a value, since a combination may list "no value".
     """
 
     parameters: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Parameters: what may be set, and to which values. Every domain is finite, so that a duplicate is well defined."""
+"""Parameters and their values. Every domain is finite, so that duplicates are well defined."""
 
 import keyword
 import math
@@ -23,7 +23,7 @@ _GRID_DIGITS = 12  # grid values are rounded so that they read well: 0.3, not 0.
 
 @dataclass(frozen=True, kw_only=True)
 class _Common:
-    """What every kind of parameter has."""
+    """The fields that every kind of parameter has."""
 
     default: Value | None = None
     optional: bool = False
@@ -41,13 +41,13 @@ class Integer(_Common):
     """A whole number out of `values` (strictly increasing).
 
     Args:
-        default: the value of the default configuration; None for unset (or inactive) by default.
-        optional: unset ("leave it to the program") is an allowed value of its own.
-        when: expression over earlier parameters and facts; the parameter exists only where it is true.
-        help: one sentence for people.
+        default: The value in the default configuration; None for unset (or inactive) by default.
+        optional: Whether unset ("leave it to the program") is an allowed value.
+        when: An expression over earlier parameters and facts; the parameter exists only where it is true.
+        help: One sentence for people.
 
     Raises:
-        SpaceError: the name, the values or the default are not as they should be.
+        SpaceError: The name, the values or the default are invalid.
     """
 
     name: str
@@ -69,7 +69,7 @@ class Integer(_Common):
 
     @classmethod
     def range(cls, name: str, low: int, high: int, step: int = 1, **common: Any) -> Self:  # noqa: ANN401  passed on
-        """Return `low`, `low + step`, ... up to `high`, which is included if the steps meet it."""
+        """Return `low`, `low + step`, ... up to `high`, which is included if a step reaches it."""
         if step < 1 or high < low:
             raise SpaceError(f"{name}: needs low <= high and step >= 1, not low={low}, high={high}, step={step}")
         if (high - low) // step >= _MAX_VALUES:
@@ -91,12 +91,11 @@ class Integer(_Common):
 class Float(_Common):
     """A number on a grid of `points` values from `low` to `high`, evenly spaced (`log`: in the logarithm).
 
-    A grid, so that a space is finite and "the same configuration again" has a meaning. Grid values are
-    rounded to 12 significant digits; the ends are exact. A value within a relative 1e-9 of a grid value
-    counts as that value.
+    The grid makes the space finite and repeated configurations recognisable. Grid values are rounded to 12 significant
+    digits; the ends are exact. A value within a relative 1e-9 of a grid value counts as that value.
 
     Raises:
-        SpaceError: the name, the bounds or the default are not as they should be.
+        SpaceError: The name, the bounds or the default are invalid.
     """
 
     name: str
@@ -139,10 +138,10 @@ class Float(_Common):
 
 @dataclass(frozen=True)
 class Choice(_Common):
-    """One of several words, without an order between them.
+    """One of several words without an order.
 
     Raises:
-        SpaceError: the name, the values or the default are not as they should be.
+        SpaceError: The name, the values or the default are invalid.
     """
 
     name: str
@@ -166,7 +165,7 @@ class Flag(_Common):
     """Off or on: False or True.
 
     Raises:
-        SpaceError: the name or the default are not as they should be.
+        SpaceError: The name or the default are invalid.
     """
 
     name: str
@@ -186,7 +185,7 @@ Parameter: TypeAlias = Integer | Float | Choice | Flag
 
 
 def index_of(parameter: Parameter, value: object) -> int | None:
-    """Return the place of `value` in the parameter's domain, or None if it is not there (True is not 1)."""
+    """Return the index of `value` in the parameter's domain, or None if it is not in it (True is not 1)."""
     if not _is_of_kind(parameter, value):
         return None
     if isinstance(parameter, Float):
@@ -223,7 +222,7 @@ def _grid_index(parameter: Float, value: float) -> int | None:
 
 
 def _nothing(parameter: Float) -> float:
-    """Return below what a value is zero: a grid across zero has that, and not what is left of it by rounding."""
+    """Return the magnitude below which a value of a grid across zero counts as 0, because only rounding is left."""
     return 1e-12 * max(abs(parameter.low), abs(parameter.high)) if parameter.low < 0.0 < parameter.high else 0.0
 
 
@@ -254,7 +253,7 @@ def _default_errors(parameter: Parameter) -> list[str]:
 
 
 def _beside(grid: tuple[float, ...], value: float) -> str:
-    """Return which values of a grid lie on either side of a value that is not one of them, and what to do."""
+    """Return the grid values on either side of a value off the grid, and what to do."""
     above = bisect_left(grid, value)
     if 0 < above < len(grid):
         return f"the nearest are {grid[above - 1]!r} and {grid[above]!r}: write one of them"

@@ -1,4 +1,4 @@
-"""Problems of a file that a person wrote, as values: what is wrong, at which path, and on which line."""
+"""Problems of a file that a person wrote, as values: the mistake, its path and its line."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Problem:
-    """What is wrong; `path` is that of a key (`budget.trials`), and `line` is counted from 1. Each may be unknown."""
+    """A mistake; `path` is that of a key (`budget.trials`), and `line` is counted from 1. Each may be unknown."""
 
     message: str
     path: str | None = None
     line: int | None = None
 
     def __str__(self) -> str:
-        """As problems are written everywhere: the line in front, the path after the first line of the message."""
+        """Return the problem as shown everywhere: the line first, then the message, the path after its first line."""
         where = f"line {self.line}: " if self.line else ""
         first, newline, rest = self.message.partition("\n")
         return f"{where}{first}{f' @ {self.path}' if self.path else ''}{newline}{rest}"
@@ -21,7 +21,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class ConstraintProblem(Problem):
-    """A problem of a constraint of a space, by its name: the space does not know where it was declared."""
+    """A problem of a constraint of a space, by name, since the space does not know where it was declared."""
 
     constraint: str = ""
 
@@ -35,19 +35,19 @@ class ConditionProblem(Problem):
 
 @dataclass(frozen=True)
 class ExpressionProblem(Problem):
-    """A problem of an expression; `unknown` is the name in it that nothing has there, if that is the problem."""
+    """A problem of an expression; `unknown` is its unknown name, if that is the problem."""
 
     unknown: str = ""
 
 
 @dataclass(frozen=True)
 class OptionProblem(Problem):
-    """A problem of what was typed on the command line: `option` is how that was written."""
+    """A problem of the command line: `option` is what was typed."""
 
     option: str = ""
 
     def __str__(self) -> str:
-        """With the option in front: it stands on no line of a file."""
+        """Return the problem with the option in front, since it has no line in a file."""
         return f"{self.option}: {Problem(self.message, self.path)}"
 
 

@@ -1,4 +1,4 @@
-"""What UCX says of itself: its variables (`ucx_info -c -f`), and the transports that it chooses (`ucx_info -e`).
+"""Parse UCX's output: its variables (`ucx_info -c -f`), and the transports that it chooses (`ucx_info -e`).
 
 The format is that of `ucs_config_parser_print_opts` in UCX's src/ucs/config/parser.c, seen alike in 1.13 and 1.21:
 comment lines with the description, `# syntax: ...`, at times `# inherits: ...`, and then `UCX_NAME=default`.
@@ -17,11 +17,11 @@ class Variable:
     """A variable of UCX.
 
     Args:
-        name: as it stands in the environment: `UCX_RNDV_THRESH`.
-        syntax: what UCX says of its values: `<y|n>`, `unsigned integer`, `memory units: ...`.
-        default: the value that it has by default, as UCX writes it.
-        help: the first sentence of UCX's description.
-        inherits: names that set this variable too, with others: `UCX_RC_TM_ENABLE`.
+        name: Its name in the environment: `UCX_RNDV_THRESH`.
+        syntax: UCX's description of its values: `<y|n>`, `unsigned integer`, `memory units: ...`.
+        default: Its default value, as UCX writes it.
+        help: The first sentence of UCX's description.
+        inherits: Names that also set this variable, together with others: `UCX_RC_TM_ENABLE`.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Variable:
 
 
 def parse(text: str) -> tuple[Variable, ...]:
-    """Return the variables of the output of `ucx_info -c -f`; whatever else stands there is passed over."""
+    """Return the variables in the output of `ucx_info -c -f`, ignoring everything else."""
     found: dict[str, Variable] = {}
     notes: list[str] = []
     for line in text.splitlines():
@@ -60,7 +60,7 @@ def _variable(name: str, default: str, notes: list[str]) -> Variable:
 
 
 def _first_sentence(notes: list[str]) -> str:
-    """Return the first sentence; one that is not ended by a full stop ends where a list or an empty line follows."""
+    """Return the first sentence; without a full stop it ends where a list or an empty line follows."""
     lines: list[str] = []
     for note in notes:
         of_a_list = note.startswith("  ")

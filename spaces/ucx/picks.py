@@ -50,7 +50,12 @@ PICKS = (
             Pick(f"{start}SEG_SIZE", _SEGMENT, (1 / 4, 2, 4)),
             Pick(f"{start}FIFO_ELEM_SIZE", "up to which size a message needs no buffer", (1 / 2, 2, 4)),
             Pick(f"{start}FIFO_MAX_POLL", _POLL, _AROUND),
-            Pick(f"{start}HUGETLB_MODE", "huge pages are tried by default, at a cost where there are none", (), ("n",)),
+            Pick(
+                f"{start}HUGETLB_MODE",
+                "huge pages are tried by default, which costs time on machines without them",
+                (),
+                ("n",),
+            ),
         )
     ),
     Pick("UCX_CMA_SEG_SIZE", "how much the kernel copies between processes in a call"),

@@ -1,8 +1,8 @@
-"""Variables of UCX as a space, from what the installed UCX says of them.
+"""Variables of UCX as a space, from the output of the installed UCX.
 
 Every parameter is a variable by its own name, with UCX's own words as values; unset is the default. Some are chosen by
-default (`ucx_picks`); any other can be named by a pattern. UCX accepts a misspelt variable without a word, so names are
-checked against its own list.
+default (`ucx_picks`); a pattern can name any other. UCX silently accepts a misspelt variable, so names are checked
+against its own list.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -28,9 +28,9 @@ class Selection:
     """A part of UCX's variables as a space.
 
     Args:
-        parameters: those that are tuned, all of them unset by default.
-        constraints: what cannot be set together, with the reasons.
-        left_out: variables that are not tuned here, and why.
+        parameters: The variables to tune, all unset by default.
+        constraints: The combinations that cannot be set, with reasons.
+        left_out: Variables that are not tuned here, with reasons.
     """
 
     parameters: tuple[Parameter, ...]
@@ -41,7 +41,7 @@ class Selection:
 _GPU_ONLY = ("UCX_MEMTYPE_*", "UCX_RNDV_PIPELINE_*", "UCX_RNDV_FRAG_MEM_TYPE*", "*_CUDA_*", "*_ROCM_*", "*_GPU_*")
 _PIPELINES = ("get_ppln", "put_ppln")  # through host memory: rendezvous schemes for memory of GPUs
 
-# What a pattern does not mean, unless it is the name itself: these change what is reported or what survives a failure,
+# Variables that a pattern matches only by their full names: they change what is reported or what survives a failure,
 # limit what may be used at all, or are set by the network's administration.
 _NOT_SPEED = tuple(
     f"UCX_{pattern}"
@@ -74,21 +74,21 @@ def select(  # noqa: PLR0913  facts of the machine and of the use, by keyword
     devices: Mapping[str, frozenset[str]] | None = None,
     nodes: int = 1,
 ) -> Selection:
-    """Return what is worth tuning here.
+    """Return the variables that are worth tuning here.
 
     Args:
-        variables: all that the installed UCX has.
-        transports: those of this machine (`ucx_info -d`).
-        patterns: further variables, by name or shell pattern.
-        only: leave out whatever is not named by these; None: nothing.
-        gpu: messages lie in the memory of GPUs.
-        automatic: the transports that UCX itself chooses between the processes (`spaces.ucx.config.lanes`). Settings of
-            others are then tuned only where UCX_TLS names them. None: unknown, any may be in use.
-        devices: the network devices, with the transports that use each.
-        nodes: how many nodes the processes run on.
+        variables: All variables of the installed UCX.
+        transports: The transports of this machine (`ucx_info -d`).
+        patterns: More variables to tune, by name or shell pattern.
+        only: Tune only variables that these name; None for no restriction.
+        gpu: Whether messages are in the memory of GPUs.
+        automatic: The transports that UCX itself chooses between the processes (`spaces.ucx.config.lanes`). Settings of
+            others are then tuned only where UCX_TLS names them. None if unknown: any may be in use.
+        devices: The network devices, with the transports that use each.
+        nodes: The number of nodes on which the processes run.
 
     Raises:
-        SpaceError: patterns that match nothing, and named variables whose values cannot be guessed.
+        SpaceError: A pattern matches nothing, or the values of a named variable cannot be guessed.
     """
     chosen = _Chosen(variables, frozenset(transports), gpu)
     ways = combinations(transports, gpu=gpu, nodes=nodes)
@@ -114,7 +114,7 @@ def select(  # noqa: PLR0913  facts of the machine and of the use, by keyword
 
 
 def unknown_names(names: Iterable[str], variables: Sequence[Variable]) -> list[str]:
-    """Return a sentence for each of `names` that is no variable of this UCX, nor an alias of some."""
+    """Return a sentence for each of `names` that is neither a variable of this UCX nor an alias of some."""
     known = {name for variable in variables for name in (variable.name, *variable.inherits)}
     return [
         f"{name} is not a variable of this UCX{did_you_mean(name, known)}; UCX itself would not complain"
@@ -140,13 +140,13 @@ class _Chosen:
         return tuple(self._found.values())
 
     def keep(self, only: Sequence[str] | None) -> None:
-        """Drop what is not wanted."""
+        """Drop variables that are not wanted."""
         for name in [name for name in self._found if not _is_wanted(name, only)]:
             del self._found[name]
             self.left_out[name] = "it was not asked for"
 
     def add_patterns(self, patterns: Iterable[str]) -> list[str]:
-        """Add what the patterns name; return what is wrong with them."""
+        """Add the variables that the patterns match; return the mistakes."""
         errors = []
         for pattern in patterns:
             matches = [
@@ -174,7 +174,7 @@ class _Chosen:
             self._add(variable, tuple(value for value in values if not pick.only or value in pick.only))
 
     def _add_match(self, variable: Variable, pattern: str) -> str:
-        """Add the variable unless it is there; return what is wrong if it cannot be."""
+        """Add the variable unless it is there already; return why if it cannot be added."""
         name, by_name = variable.name, not any(sign in pattern for sign in "*?[")
         if name in self._found or name in self.left_out or name == TLS:
             return ""
@@ -205,18 +205,18 @@ class _Chosen:
         return scheme != "auto" and mapped and (self._gpu or scheme not in _PIPELINES)
 
     def _absent(self, name: str) -> str:
-        """Return why nothing here reads the variable, if so."""
+        """Return why nothing here reads the variable; empty if something does."""
         readers = readers_of(name)
         if readers and not readers & self._transports:
             return f"only {', '.join(sorted(readers))} would read it, and there is no such transport"
         if not self._gpu and any(fnmatchcase(name, pattern) for pattern in _GPU_ONLY):
-            return "it is about memory of GPUs, and there is none in use"
+            return "it is about memory of GPUs, which is not in use"
         return ""
 
 
 @dataclass(frozen=True)
 class _Reading:
-    """With which transports a variable is read: `ways` are the values of UCX_TLS, `automatic` what unset means."""
+    """The transports with which a variable is read: `ways` are values of UCX_TLS, `automatic` stands for unset."""
 
     ways: Mapping[str, frozenset[str]]
     automatic: frozenset[str] | None
@@ -305,7 +305,7 @@ def _conflicts(parameters: Sequence[Parameter], variables: Sequence[Variable]) -
 
 @dataclass(frozen=True)
 class _Pair:
-    """Two sizes, of which the first is never the smaller one."""
+    """Two sizes, the first never smaller than the second."""
 
     larger: str
     smaller: str
@@ -338,7 +338,7 @@ def _sizes(parameter: Parameter) -> dict[str, float]:
 
 
 def _within(name: str, words: Sequence[str]) -> str:
-    """Return the rule that a variable has one of these values, if any: a list without values is none."""
+    """Return the rule that a variable has one of these values, or is unset if the list is empty."""
     return f"{name} in {_quoted(words)}" if words else f"not is_set({name})"
 
 

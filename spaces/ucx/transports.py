@@ -24,7 +24,7 @@ _DEVICE = re.compile(r"Transport: (\S+)\s*\n#\s*Device: (\S+)\s*\n#\s*Type: (\S+
 _LOOPBACK = "lo"
 _GPUS = ("cuda_copy", "cuda_ipc", "gdr_copy", "rocm_copy", "rocm_ipc", "rocm_gdr")
 
-# Variables that begin so are read by these transports only. A longer beginning goes before a shorter one.
+# Variables with these prefixes are read only by these transports. Longer prefixes come first.
 _READERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("UCX_NET_DEVICES", tuple(_NETWORKS)),
     ("UCX_SELF_", ("self",)),
@@ -57,7 +57,7 @@ _READERS: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 
 def readers_of(name: str) -> frozenset[str]:
-    """Return the transports that read the variable; none for one that is read whatever the transport."""
+    """Return the transports that read the variable; none if it is read whatever the transport."""
     return frozenset(next((readers for start, readers in _READERS if name.startswith(start)), ()))
 
 
@@ -71,12 +71,12 @@ def network_devices(text: str) -> dict[str, frozenset[str]]:
 
 
 def between_nodes(devices: Mapping[str, frozenset[str]]) -> dict[str, frozenset[str]]:
-    """Return the devices that reach other nodes: all but the loopback one."""
+    """Return the devices that reach other nodes: all except the loopback device."""
     return {device: transports for device, transports in devices.items() if device != _LOOPBACK}
 
 
 def tls_value(transports: Iterable[str]) -> str:
-    """Return the value of UCX_TLS that names these transports, with what brings the connections of each up."""
+    """Return the value of UCX_TLS that names these transports and those that set up their connections."""
     return ",".join(_NETWORKS.get(name, name) for name in transports)
 
 
@@ -86,10 +86,11 @@ def maps_memory(transports: Collection[str]) -> bool:
 
 
 def combinations(transports: Collection[str], *, gpu: bool, nodes: int) -> dict[str, frozenset[str]]:
-    """Return values of UCX_TLS with which any two processes can talk, and the transports that each names.
+    """Return values of UCX_TLS that connect any two processes, and the transports that each names.
 
     On one node these are every network by itself, and shared memory with and without a copying helper; on several,
-    every network by itself and with shared memory within the nodes. With GPUs, what reaches their memory is added.
+    every network by itself and with shared memory within the nodes. With GPUs, transports that reach their memory are
+    added.
     """
     networks = [(network,) for network in _NETWORKS if network in transports]
     copiers = [(copier,) for copier in _COPIERS if copier in transports]

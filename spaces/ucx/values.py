@@ -1,6 +1,6 @@
 """Values worth trying for a variable of UCX, guessed from its syntax and its default.
 
-The kinds of syntax are those of src/ucs/config/parser.c. The default itself is no value: unset is that.
+The kinds of syntax are those of src/ucs/config/parser.c. The default itself is not among them, since unset means it.
 """
 
 import re
@@ -18,15 +18,15 @@ _WORDS = re.compile(r"[<\[]([\w|-]+)([>\]]?)")
 # Ladders for sizes that are `auto`, or for thresholds without a limit (`inf`), by the variable's name.
 _THRESHOLDS = ("1K", "4K", "16K", "64K", "256K", "1M", "inf")
 _LADDERS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    # A socket buffer much smaller than a message can hang: with UCX_TCP_SNDBUF=16K and messages of 1 MiB, the server
-    # of UCX 1.13.1 polls for ever. None below 128K is proposed.
+    # A socket buffer much smaller than a message can hang: with UCX_TCP_SNDBUF=16K and messages of 1 MiB, the server of
+    # UCX 1.13.1 polls forever. So no value below 128K is proposed.
     ("*SNDBUF", ("128K", "512K", "2M", "8M")),
     ("*RCVBUF", ("128K", "512K", "2M", "8M")),
     ("*THRESH*", _THRESHOLDS),
     ("*", _THRESHOLDS[:-1]),
 )
 _SIZE_LIMITS_BYTES = (64, 2**30)
-# Shared memory counts the bytes of a segment with 16 bits: UCX 1.13.1 stops, or waits for ever, from 64K on.
+# Shared memory counts the bytes of a segment with 16 bits: UCX 1.13.1 stops or waits forever from 64K on.
 _AT_MOST_BYTES = {"UCX_POSIX_SEG_SIZE": 2**15, "UCX_SYSV_SEG_SIZE": 2**15, "UCX_XPMEM_SEG_SIZE": 2**15}
 _SIZE_FACTORS = (1 / 16, 1 / 4, 4, 16)
 _COUNT_FACTORS = (1 / 4, 1 / 2, 2, 4)
@@ -37,8 +37,8 @@ def values_of(variable: Variable, factors: Sequence[float] = ()) -> tuple[str, .
     """Return values for `variable` other than its default; none if they cannot be guessed.
 
     Args:
-        variable: what UCX says of it.
-        factors: of the default, for numbers; without any, those of the variable's kind.
+        variable: UCX's description of it.
+        factors: For numbers: multiples of the default; if empty, those of the variable's kind.
     """
     keyed = _KEYED.fullmatch(variable.syntax)
     syntax = keyed[1] if keyed else variable.syntax
@@ -51,7 +51,7 @@ def values_of(variable: Variable, factors: Sequence[float] = ()) -> tuple[str, .
 
 
 def size_bytes(text: str) -> float | None:
-    """Return the size that `text` says in UCX's memory units ("inf" has one), or None."""
+    """Return the size that `text` means in UCX's memory units ("inf" has one), or None."""
     if text.lower() == "inf":
         return float("inf")
     match = _SIZE.fullmatch(text)
@@ -59,7 +59,7 @@ def size_bytes(text: str) -> float | None:
 
 
 def _common_value(keyed: str) -> str:
-    """Return the one value of `intra:auto,inter:auto`; nothing if the keys have different ones."""
+    """Return the single value of `intra:auto,inter:auto`; empty if the keys have different values."""
     values = {item.rpartition(":")[2] for item in keyed.split(",")}
     return values.pop() if len(values) == 1 else ""
 
@@ -102,7 +102,7 @@ def _size_text(size: int) -> str:
 
 
 def _counts(variable: Variable, factors: tuple[float, ...]) -> list[str]:
-    """Return multiples; there are none of 0 and -1, which mean "off" or "as many as there are"."""
+    """Return multiples of a positive count; defaults of 0 ("off") and -1 ("as many as possible") have no multiples."""
     if not re.fullmatch(r"[1-9]\d{0,8}", variable.default):
         return []
     count = int(variable.default)
@@ -125,7 +125,7 @@ def _quantities(variable: Variable, factors: tuple[float, ...]) -> list[str]:
 
 
 def _orders(variable: Variable, factors: tuple[float, ...]) -> list[str]:  # noqa: ARG001
-    """Return the default list with each other item first: no item is invented, and none is lost."""
+    """Return the default list with each other item moved to the front."""
     items = variable.default.split(",")
     if not all(re.fullmatch(r"[a-z]\w*(:[a-z*]\w*)?", item) for item in items):
         return []

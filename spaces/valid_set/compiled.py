@@ -1,4 +1,4 @@
-"""A space made ready for computing: its names checked, its expressions read, all mistakes found at once."""
+"""A space prepared for computing: its names checked, its expressions parsed, all mistakes found at once."""
 
 import keyword
 import math
@@ -42,7 +42,7 @@ class Compiled:
 
     @property
     def constants(self) -> tuple[ConstraintRule, ...]:
-        """The constraints that mention facts only: they hold everywhere or nowhere."""
+        """The constraints that mention only facts, and so hold everywhere or nowhere."""
         return tuple(rule for rule in self.constraints if not rule.positions)
 
 
@@ -55,7 +55,7 @@ def compiled(
     """Check and compile a space.
 
     Raises:
-        SpaceError: all that is wrong with it.
+        SpaceError: All mistakes in it.
     """
     errors = _name_errors(parameters, constraints, facts, derived_texts)
     if errors:
@@ -104,7 +104,7 @@ def _listed(constraint: Listed, domains: Sequence[Domain], errors: list[Problem]
             continue
         places = [index_of(by_name[name].parameter, value) for value in values]
         wrong += [f"{name} is never {value!r}" for value, place in zip(values, places, strict=True) if place is None]
-        # The last is what -1 picks: no value.
+        # The last one belongs to index -1: no value.
         tables.append(np.array([*(place or 0 for place in places), NO_VALUE]))
     if wrong:
         errors += [_of_constraint(constraint.name, f": {problem}") for problem in wrong]
@@ -122,7 +122,7 @@ def _of_constraint(name: str, wrong: str) -> Problem:
 
 
 def _rule(constraint: Constraint, scope: Scope, errors: list[Problem], wrong: Set[str]) -> Node | None:
-    """Read a rule; `wrong` are derived values with mistakes of their own, which are no news of the rule."""
+    """Parse a rule; `wrong` are derived values with mistakes of their own, which are reported elsewhere."""
     try:
         return parse_condition(constraint.rule, scope)
     except ExpressionError as error:

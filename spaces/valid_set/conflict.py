@@ -11,10 +11,10 @@ from spaces.valid_set.rule import ConstraintRule, Rule
 def minimal_conflict(
     domains: Sequence[Domain], suspects: Sequence[ConstraintRule], background: Sequence[Rule]
 ) -> tuple[ConstraintRule, ...]:
-    """Return constraints out of `suspects` that clash, such that without any one of them they would not.
+    """Return conflicting constraints from `suspects`; without any one of them the rest would not conflict.
 
-    `background` always holds (when parameters exist). QuickXplain: U. Junker, Preferred Explanations and
-    Relaxations for Over-Constrained Problems, AAAI 2004.
+    `background` always holds (when parameters exist). QuickXplain: U. Junker, Preferred Explanations and Relaxations
+    for Over-Constrained Problems, AAAI 2004.
     """
 
     def clash(rules: Sequence[Rule]) -> bool:

@@ -1,13 +1,13 @@
-"""The valid set of a few parameters as a layered decision diagram: counted, listed and sampled without trying.
+"""The valid set of a few parameters as a layered decision diagram: counted, listed and sampled without trial and error.
 
-Parameters are bound one after another. After each, a partial assignment is remembered only by what unfinished
-rules still need of it (the frontier); equal ones are merged into one node, and a rule is checked as soon as
-it is bound. Paths from the root to the end are the valid configurations: counting them backwards gives the
-exact size, and following a path by its rank gives exactly uniform samples.
+Parameters are bound one after another. After each, a partial assignment is reduced to what unfinished rules still need
+of it (the frontier); equal ones are merged into one node, and a rule is checked as soon as it is bound. Paths from the
+root to the end are the valid configurations: counting them backwards gives the exact size, and following a path by its
+rank gives exactly uniform samples.
 
-Sources: the frontier method, D. E. Knuth, The Art of Computer Programming 4A, 7.1.4; decision diagrams for
-constraints, H. R. Andersen et al., A Constraint Store Based on Multivalued Decision Diagrams, CP 2007; its
-width is that of bucket elimination, R. Dechter, Artificial Intelligence 113 (1999).
+Sources: the frontier method, D. E. Knuth, The Art of Computer Programming 4A, 7.1.4; decision diagrams for constraints,
+H. R. Andersen et al., A Constraint Store Based on Multivalued Decision Diagrams, CP 2007; its width is that of bucket
+elimination, R. Dechter, Artificial Intelligence 113 (1999).
 """
 
 import math
@@ -35,7 +35,7 @@ class TooWideError(Exception):
 
 
 class EmptyError(Exception):
-    """Nothing is valid; `rules` are those that were checked before the last partial assignment was gone."""
+    """Nothing is valid; `rules` are those that were checked before the last partial assignment was excluded."""
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         super().__init__("no valid configuration")
@@ -194,7 +194,7 @@ def build(order: Sequence[Domain], rules: Sequence[Rule]) -> Diagram:
 
 
 def free(domain: Domain) -> Diagram:
-    """Return the diagram of a parameter that no rule is about."""
+    """Return the diagram of a parameter without rules."""
     start = np.array([0, domain.radix])
     child = np.zeros(domain.radix, dtype=np.int64)
     return Diagram((Level(domain.position, start, domain.indexes, child, np.array([domain.radix])),))
@@ -205,7 +205,7 @@ def _due(order: Sequence[Domain], rules: Sequence[Rule]) -> list[list[Rule]]:
     due: list[list[Rule]] = [[] for _ in order]
     for rule in rules:
         if isinstance(rule, ListedRule):
-            # What it says of the first few of its parameters keeps the width at the length of the list.
+            # Project the list on its first few parameters, so that the width stays at most the length of the list.
             for depth in sorted(place[position] for position in rule.positions):
                 due[depth].append(rule.projected({domain.position for domain in order[: depth + 1]}))
             continue
@@ -221,7 +221,7 @@ def _still_needed(groups: Sequence[Sequence[Rule]], bound: set[int]) -> list[int
 def _extend(
     nodes: int, frontier: Mapping[int, Array], domain: Domain, rules: Sequence[Rule], most: int
 ) -> tuple[Ids, npt.NDArray[np.int32]]:
-    """Return parent and value of every allowed extension of the nodes, sorted by parent; `most` at most."""
+    """Return parent and value of every allowed extension of the nodes, sorted by parent; at most `most`."""
     radix = domain.radix
     if not rules:
         if nodes * radix > most:
@@ -246,7 +246,7 @@ def _extend(
 def _allowed(
     rules: Sequence[Rule], columns: Mapping[int, Array], domain: Domain, nodes: int
 ) -> tuple[Ids, npt.NDArray[np.int32]]:
-    """Check all pairs of a node and a value while many are left, then only those that are left."""
+    """Check all pairs of a node and a value while most remain, then only the remaining ones."""
     grid = {position: column[:, None] for position, column in columns.items()}
     grid[domain.position] = domain.indexes[None, :]
     allowed = np.broadcast_to(rules[0].mask(grid), (nodes, domain.radix))
@@ -266,7 +266,7 @@ def _allowed(
 def _merge(
     columns: Mapping[int, Array], domains: Mapping[int, Domain], edges: int
 ) -> tuple[Ids, int, dict[int, Array]]:
-    """Return the node that each edge leads to, how many nodes there are, and their columns."""
+    """Return the node to which each edge leads, the number of nodes, and their columns."""
     if not columns:
         return np.zeros(edges, dtype=np.int64), 1, {}
     key: Ids = np.zeros(edges, dtype=np.int64)
@@ -283,7 +283,7 @@ def _merge(
 
 
 def _numbered(key: Ids, reach: int, edges: int) -> tuple[Ids, Ids]:
-    """Number equal keys alike; return each one's number and where each number occurs."""
+    """Give equal keys equal numbers; return each key's number and where each number occurs."""
     if reach > max(4 * edges, 1 << 16):
         _, first, child = np.unique(key, return_index=True, return_inverse=True)
         return child, first
@@ -296,7 +296,7 @@ def _numbered(key: Ids, reach: int, edges: int) -> tuple[Ids, Ids]:
 
 
 def _without_dead_ends(layers: Sequence[_Layer], raw: int) -> Diagram:
-    """Count paths backwards and drop what leads nowhere."""
+    """Count paths backwards and remove edges that lead nowhere."""
     paths: Array = np.ones(1, dtype=np.int64 if raw < FITS_INT64 else object)
     number: Ids = np.zeros(1, dtype=np.int64)
     levels: list[Level] = []

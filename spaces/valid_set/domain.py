@@ -1,4 +1,4 @@
-"""A parameter made ready for computing: its values as a column, and how it looks to a model."""
+"""A parameter prepared for computing: its values as a column, and its encoding for models."""
 
 import math
 from dataclasses import dataclass
@@ -75,7 +75,7 @@ def symbol_of(domain: Domain) -> Symbol:
 
 
 def scaled(domain: Domain, value: float) -> float:
-    """Return where a number that need not be in the domain lies on the parameter's scale, from 0 to 1."""
+    """Return the place of a number, in the domain or not, on the parameter's scale from 0 to 1."""
     grid = [float(v) for v in domain.values]
     return float(np.interp(value, grid, domain.features[:-1, 0]))
 

@@ -1,4 +1,4 @@
-"""Neighbours of a configuration: one parameter changed, and as few others as the rules then ask for."""
+"""Neighbours of a configuration: one parameter changed, and as few others as the rules then require."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -22,11 +22,10 @@ class Neighbourhood:
     def of(self, row: Indices) -> Indices:
         """Return the neighbours (n, p) of the valid `row` (p,), without repeats, nearest kinds of change first.
 
-        A neighbour has one parameter changed: one step up or down for an ordered one (to the next value that
-        is valid, however far), to any other value for a choice, from unset to any value and back. Where the
-        change to an adjacent value is invalid by itself, the others are repaired at the least cost: one other
-        parameter changed, the least in encoded distance; or, if no one other does, the nearest valid
-        configuration.
+        A neighbour has one parameter changed: an ordered one by a step up or down to the next valid value, however far;
+        a choice to any other value; an unset one to any value, and back. If the change to an adjacent value is invalid,
+        the other parameters are repaired at the least cost: by changing one other parameter, the least in encoded
+        distance, or else by taking the nearest valid configuration.
         """
         plain: list[Indices] = []
         repaired: list[Indices] = []
@@ -57,7 +56,7 @@ class Neighbourhood:
         return [rule for rule in self.rules if position in rule.positions]
 
     def _repaired(self, row: Indices, domain: Domain) -> Iterator[Indices]:
-        """Yield the cheapest valid row with the parameter of `domain` as in `row`, if there is one."""
+        """Yield the cheapest valid row that keeps the parameter of `domain` as in `row`, if one exists."""
         broken = [rule for rule in self._about(domain.position) if not self._holds(rule, row)]
         candidates = [repair for other in self._suspects(broken, domain) for repair in self._by_one(row, other)]
         if candidates:
@@ -71,7 +70,7 @@ class Neighbourhood:
             yield found
 
     def _suspects(self, broken: Sequence[Rule], changed: Domain) -> list[Domain]:
-        """Return the parameters of which a single one could mend all of `broken`."""
+        """Return the parameters that could each repair all of the `broken` rules alone."""
         shared = set.intersection(*(set(rule.positions) for rule in broken)) if broken else set()
         return [self.domains[position] for position in sorted(shared - {changed.position})]
 
@@ -93,7 +92,7 @@ def _changed(row: Indices, position: int, index: int) -> Indices:
 
 
 def _reached(domain: Domain, here: int, valid: set[int]) -> list[int]:
-    """Return the indexes out of `valid` that are one step from `here`."""
+    """Return those indexes of `valid` that are one step from `here`."""
     if not domain.ordered or here == NO_VALUE:
         return sorted(valid)
     up = sorted(index for index in valid if index > here)
@@ -102,7 +101,7 @@ def _reached(domain: Domain, here: int, valid: set[int]) -> list[int]:
 
 
 def _adjacent(domain: Domain, here: int) -> list[int]:
-    """Return the indexes that a neighbour should have, if need be with other parameters repaired."""
+    """Return the indexes that a neighbour should have, even if other parameters must be repaired for it."""
     if not domain.ordered:
         return [index for index in domain.indexes.tolist() if index != here]
     if here == NO_VALUE:

@@ -1,4 +1,4 @@
-"""In which order parameters are bound: independent groups apart, and within a group the narrowest frontier first."""
+"""The order in which parameters are bound: by independent groups, and within a group by the narrowest frontier."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ class Group:
 
 
 def independent_groups(domains: Sequence[Domain], rules: Sequence[Rule]) -> list[Group]:
-    """Split the space where no rule ties it together: the valid set is the product of the groups' valid sets."""
+    """Split the space into groups that no rule connects; the valid set is the product of theirs."""
     leader = list(range(len(domains)))
 
     def find(position: int) -> int:
@@ -45,10 +45,10 @@ def independent_groups(domains: Sequence[Domain], rules: Sequence[Rule]) -> list
 
 
 def good_order(group: Group) -> list[Domain]:
-    """Return an order of binding that keeps the frontier narrow: greedily, and from every start if that is costly.
+    """Return an order that keeps the frontier narrow: greedy, and from every start if that is expensive.
 
-    The cost of an order is the estimated number of cells to check. How much a rule excludes is measured on some
-    random cells; without that, an order that binds tightly coupled parameters first would not look better.
+    The cost of an order is the estimated number of cells to check. How much a rule excludes is measured on random
+    cells; otherwise an order that binds closely connected parameters first would not look better.
     """
     if len(group.domains) < 2:
         return list(group.domains)

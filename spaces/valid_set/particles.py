@@ -1,13 +1,12 @@
-"""The valid set of a group of parameters that is too entangled for a diagram: estimated, and sampled nearly uniformly.
+"""The valid set of a group of parameters that is too connected for a diagram: estimated, and sampled nearly uniformly.
 
-Many partial assignments ("particles") are extended side by side, each by one of its allowed values at random,
-weighted by how many it had, and resampled when few carry most of the weight. The product of the mean weights
-estimates the size without bias. Afterwards every particle is moved by Gibbs steps, which leave the uniform
-distribution unchanged.
+Many partial assignments ("particles") are extended side by side, each by one of its allowed values at random, weighted
+by the number of these, and resampled when few carry most of the weight. The product of the mean weights is an unbiased
+estimate of the size. Then Gibbs steps move every particle, which leaves the uniform distribution unchanged.
 
-Sources: D. E. Knuth, Estimating the Efficiency of Backtrack Programs, Mathematics of Computation 29 (1975),
-for the estimate; P. Del Moral, A. Doucet, A. Jasra, Sequential Monte Carlo Samplers, J. R. Statist. Soc. B 68
-(2006), for resampling and moves.
+Sources: D. E. Knuth, Estimating the Efficiency of Backtrack Programs, Mathematics of Computation 29 (1975), for the
+estimate; P. Del Moral, A. Doucet, A. Jasra, Sequential Monte Carlo Samplers, J. R. Statist. Soc. B 68 (2006), for
+resampling and moves.
 """
 
 import math
@@ -22,27 +21,29 @@ from spaces.valid_set.domain import Domain, FloatArray
 from spaces.valid_set.rule import Rule
 
 PARTICLES = 4096
-MORE = 8  # times as many where the first estimates lie far apart, or nothing is found
+MORE = 8  # factor of particles if the first estimates differ widely or nothing is found
 RUNS = 8  # independent estimates: their spread gives the error
 SWEEPS = 3  # of Gibbs steps over all parameters
 _LEAST = 256
 _MOST_CELLS = 2**24  # particles times values of a parameter, as far as the least number of particles allows
-_CELLS = 1_000_000  # so many changes are looked at side by side; pairs of more are not changed together
+_CELLS = 1_000_000  # changes considered side by side; pairs with more are not changed together
 _FORBIDDEN = 1e300  # what an infinite cost counts as: still better than an invalid value
 _TOO_VAGUE = 0.1
 _SEED = 75  # the estimate of a space's size must not change from call to call
 
 
 class NoneFoundError(Exception):
-    """No particle got through: the space may be empty, or its valid assignments too rare to be met."""
+    """No particle survived: the space may be empty, or its valid assignments too rare to be found."""
 
 
 @dataclass(frozen=True, eq=False)
 class Particles:
-    """A group of parameters that can be sampled, not counted.
+    """A group of parameters that can be sampled but not counted.
 
-    `estimate` is the estimated number of valid assignments, `relative_error` its standard error relative to
-    it. `pool` holds some valid assignments, as columns by position.
+    Attributes:
+        estimate: The estimated number of valid assignments.
+        relative_error: Its standard error, relative to it.
+        pool: Some valid assignments, as columns by position.
     """
 
     order: tuple[Domain, ...]
@@ -64,7 +65,7 @@ class Particles:
     def draw(self, rng: np.random.Generator, n: int) -> dict[int, Array]:
         """Return `n` nearly uniform assignments, as columns by position.
 
-        Where valid ones are too rare to be met each time, those are moved that are known.
+        If valid ones are too rare to be found each time, known ones are moved.
         """
         count = max(_particles(self.order), 4 * n)
         columns, _ = _attempt(self.order, self.rules, rng, count)
@@ -98,10 +99,10 @@ class Particles:
 def estimated(order: Sequence[Domain], rules: Sequence[Rule]) -> Particles:
     """Return the particles of the group, with an estimate of its size from independent runs.
 
-    Runs whose estimates lie far apart are repeated once with more particles.
+    If the estimates differ widely, the runs are repeated once with more particles.
 
     Raises:
-        NoneFoundError: no run found a valid assignment.
+        NoneFoundError: No run found a valid assignment.
     """
     found = _estimated(order, rules, _particles(order))
     if found is None or found.relative_error > _TOO_VAGUE:
@@ -112,7 +113,7 @@ def estimated(order: Sequence[Domain], rules: Sequence[Rule]) -> Particles:
 
 
 def _particles(order: Sequence[Domain]) -> int:
-    """Return how many are extended side by side: fewer where a parameter has very many values."""
+    """Return the number of particles to extend side by side: fewer if a parameter has very many values."""
     return max(_LEAST, min(PARTICLES, _MOST_CELLS // max(domain.radix for domain in order)))
 
 
@@ -182,7 +183,7 @@ def _moved(
 def _drawn(
     domain: Domain, rules: Sequence[Rule], columns: Mapping[int, Array], rng: np.random.Generator
 ) -> tuple[Array, Array]:
-    """Return one of the values that each assignment allows, (n,), at random, and how many these are."""
+    """Return a random one of the values that each assignment allows, (n,), and their number."""
     picked, choices = [], []
     for allowed in _blocks(domain, rules, columns):
         choices.append(allowed.sum(axis=1))
@@ -191,7 +192,7 @@ def _drawn(
 
 
 def _blocks(domain: Domain, rules: Sequence[Rule], columns: Mapping[int, Array]) -> Iterator[Array]:
-    """Yield which values of a parameter the assignments allow, some of these at a time: all need not fit the memory."""
+    """Yield the values of a parameter that the assignments allow, in blocks that fit into memory."""
     step = max(1, _CELLS // domain.radix)
     for start in range(0, len(columns[domain.position]), step):
         some = {position: column[start : start + step] for position, column in columns.items()}
@@ -201,7 +202,7 @@ def _blocks(domain: Domain, rules: Sequence[Rule], columns: Mapping[int, Array])
 def _moved_in_pairs(
     order: Sequence[Domain], rules: Sequence[Rule], columns: dict[int, Array], rng: np.random.Generator
 ) -> dict[int, Array]:
-    """Change two parameters at a time: where a product or a sum is given, none can change alone."""
+    """Change two parameters at a time, since a given product or sum allows no change of one alone."""
     tied = [
         (first, second)
         for first, second in combinations(order, 2)
@@ -225,7 +226,7 @@ def _moved_in_pairs(
 
 
 def _allowed(own: Mapping[int, Array], rules: Sequence[Rule], columns: Mapping[int, Array]) -> Array:
-    """Return which of a parameter's `own` values, (k,), each assignment allows, (n, k), the other parameters staying.
+    """Return which of a parameter's `own` values, (k,), each assignment allows, (n, k), other parameters unchanged.
 
     Several parameters change together.
     """
@@ -240,7 +241,7 @@ def _allowed(own: Mapping[int, Array], rules: Sequence[Rule], columns: Mapping[i
 
 
 def _pick(allowed: Array, choices: Array, rng: np.random.Generator) -> Array:
-    """Return the place of one of the allowed values of each assignment, (n,), at random."""
+    """Return the place of a random allowed value of each assignment, (n,)."""
     nth = np.floor(rng.random(len(choices)) * choices)
     picked: Array = np.argmax(np.cumsum(allowed, axis=1) > nth[:, None], axis=1)
     return picked

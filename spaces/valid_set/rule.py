@@ -1,4 +1,4 @@
-"""Rules made ready for computing: constraints, and the conditions under which parameters exist."""
+"""Rules prepared for computing: constraints, and the conditions under which parameters exist."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class Rule(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class ConstraintRule:
-    """A constraint. It forbids where it is false; where a parameter without a value leaves it open, it does not."""
+    """A constraint. It forbids where it is false, not where a parameter without a value leaves it unknown."""
 
     constraint: Constraint
     node: Node
@@ -54,7 +54,7 @@ class ConstraintRule:
 class ListedRule(ConstraintRule):
     """A constraint by a list: `places` are the positions of its k parameters, `rows` (n, k) their value indexes.
 
-    `radices` are how many states each of the parameters has, "no value" included.
+    `radices` are the numbers of states of the parameters, including "no value".
     """
 
     places: tuple[int, ...]
@@ -67,7 +67,7 @@ class ListedRule(ConstraintRule):
         return tuple(sorted(self.places))
 
     def mask(self, columns: Columns) -> Array:
-        """Return where the combination is one of the list: a walk down its tree, a parameter at a time."""
+        """Return the mask of listed combinations, by walking down the list's tree one parameter at a time."""
         node: Array = np.zeros((), dtype=np.int64)
         found: Array = np.ones((), dtype=bool)
         for position, (radix, keys) in zip(self.places, self._tree, strict=True):
@@ -77,7 +77,7 @@ class ListedRule(ConstraintRule):
         return found
 
     def projected(self, positions: Collection[int]) -> "ListedRule":
-        """Return what the list says of some of its parameters alone."""
+        """Return the list projected on some of its parameters."""
         kept = [k for k, place in enumerate(self.places) if place in positions]
         rows = np.unique(self.rows[:, kept], axis=0)
         places, radices = tuple(self.places[k] for k in kept), tuple(self.radices[k] for k in kept)
@@ -96,9 +96,10 @@ class ListedRule(ConstraintRule):
 
 @dataclass(frozen=True, eq=False)
 class ExistenceRule:
-    """The parameter at `subject` has a value where its condition holds (or is unset, if `optional`), none elsewhere.
+    """A parameter has a value where its condition holds (unless it is `optional`), and none elsewhere.
 
-    A condition that is unknown, since a parameter has no value, or cannot be computed, does not hold.
+    The parameter is at `subject`. A condition that is unknown because a parameter has no value, or that cannot be
+    computed, does not hold.
     """
 
     subject: int

@@ -26,7 +26,7 @@ _STALLED = 20  # rounds of sampling without anything new: the set is taken to be
 
 @dataclass(frozen=True, eq=False)
 class ValidSet:
-    """All valid configurations, as rows of value indexes in the declared order; nothing is listed until asked for."""
+    """All valid configurations, as rows of value indexes in the declared order, listed only on request."""
 
     domains: tuple[Domain, ...]
     parts: tuple[Diagram | Particles, ...]
@@ -38,7 +38,7 @@ class ValidSet:
 
     @cached_property
     def relative_error(self) -> float:
-        """The standard error of `size`, relative to it; 0 where it is exact."""
+        """The standard error of `size`, relative to it; 0 if it is exact."""
         spreads = [part.relative_error for part in self.parts if isinstance(part, Particles)]
         return math.sqrt(sum(spread**2 for spread in spreads))
 
@@ -132,7 +132,7 @@ class ValidSet:
 
 
 def _tables_of_digits(domains: Sequence[Domain]) -> list[tuple[int, Indices]]:
-    """Return tables of the combinations of some consecutive parameters, the last ones first, with the first's position.
+    """Return tables of the combinations of consecutive parameters, the last ones first, with the first's position.
 
     One look-up then decodes several parameters.
     """
