@@ -33,7 +33,7 @@ is that of one commit
 What a report or the page shows of a study is escaped
     autotune/report/test_report.py::test_hostile_words_are_only_words
 The secrets of the caller's environment
-    launchers/test_environment.py::test_the_rest_is_not
+    launchers/test_environment.py::test_other_variables_are_not_inherited
 What it leaves running is ended
     autotune/tuning/test_faults.py::test_children_that_are_left_behind_end_with_the_run
 Its output is read up to a limit
