@@ -21,7 +21,7 @@ from autotune.storage.study_lock import StudyLock
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import NoiseMode, NoiseSection
 from launchers import BatchQueue, Resources
-from launchers.placement import taken
+from launchers.placement import fit_to_site
 from launchers.site import Site
 from objectives.base import Plan
 
@@ -246,7 +246,7 @@ class QueuePool:
 
     def take(self, wanted: Resources) -> Resources | None:
         """Return what a job gets: it waits in the queue for it."""
-        return wanted if self._site is None else taken(wanted, self._site)
+        return wanted if self._site is None else fit_to_site(wanted, self._site)
 
     def give_back(self, taken: Resources) -> None:
         """Take note that a job has ended."""

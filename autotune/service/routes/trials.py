@@ -118,7 +118,7 @@ def _run_fields(run: Run, metric: Metric) -> dict[str, Any]:
         "elapsed_s": outcome.usage.elapsed_s,
         "core_s": run.core_s,
         "memory_bytes": outcome.usage.peak_memory_bytes,
-        "disturbance": outcome.disturbance.words(),
+        "disturbance": outcome.disturbance.describe(),
         "message": outcome.message,
         "commands": [shlex.join(command) for command in commands_of(run.job)],
         **printed(run),
