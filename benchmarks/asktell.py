@@ -1,7 +1,7 @@
 """How quickly the service answers programs that ask and tell: quantiles, and CPU time a pair, by number of clients.
 
-    python -m benchmarks.service.asktell [--clients 1,10,50,200] [--storage sqlite,postgresql] [--seconds 15] [--work 2]
-    python -m benchmarks.service.asktell --against FOLDER    # beside the checkout there, in turn
+    python -m benchmarks.asktell [--clients 1,10,50,200] [--storage sqlite,postgresql] [--seconds 15] [--work 2]
+    python -m benchmarks.asktell --against FOLDER    # beside the checkout there, in turn
 
 A real service in a process of its own; the clients are one other process. Each asks, takes `--work` seconds (a half to
 one and a half times that) for the run, tells what came of it, and asks again; with `--work 0` the service is all that
