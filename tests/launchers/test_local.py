@@ -209,7 +209,9 @@ def test_removed_folder_is_a_lost_job(folder):
     place = folder / "place"
     place.mkdir()
     job_id = LocalLauncher().submit(Job(("sh", "-c", "rm -r ../place"), place))
-    assert wait_for_end(LocalLauncher(), job_id).state is JobState.LOST
+    status = wait_for_end(LocalLauncher(), job_id)
+    assert status.state is JobState.LOST
+    assert "does the program remove it?" in status.message
 
 
 def test_two_jobs_cannot_share_a_folder(folder):
