@@ -211,7 +211,7 @@ def test_removed_folder_is_a_lost_job(folder):
     job_id = LocalLauncher().submit(Job(("sh", "-c", "rm -r ../place"), place))
     status = wait_for_end(LocalLauncher(), job_id)
     assert status.state is JobState.LOST
-    assert "does the program remove it?" in status.message
+    assert "check whether the program removes the folder" in status.message
 
 
 def test_two_jobs_cannot_share_a_folder(folder):

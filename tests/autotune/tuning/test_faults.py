@@ -223,7 +223,7 @@ def test_a_result_is_found_nevertheless(folder, program):
 def test_a_program_that_removes_its_folder_has_shown_nothing(folder):
     outcome = outcome_of(folder / "run", f"{RESULT}import os, shutil; shutil.rmtree(os.getcwd())")
     assert ending(outcome) == (INFRASTRUCTURE, "lost")
-    assert "does the program remove it?" in outcome.message
+    assert "check whether the program removes the folder" in outcome.message
 
 
 @pytest.mark.parametrize("stream", [1, 2], ids=[STDOUT, STDERR])
