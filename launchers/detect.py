@@ -10,7 +10,7 @@ from functools import cache
 from launchers.environment import job_environment
 from launchers.mpi import MpiFlavour, mpi_environment, start_commands
 from launchers.mpi.open_mpi import OPEN_MPI
-from launchers.transient_errors import is_transient
+from launchers.software.transient_errors import is_transient
 
 # On a login node `mpirun` may be a script that contacts a licence server or a slow file system.
 _PATIENCE_S = 20.0

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from launchers.transient_errors import is_transient
+from launchers.software.transient_errors import is_transient
 from objectives.base import PlanError
 from objectives.figure import number_of
 from objectives.patterns import NO_PATTERN, SlowPatternError, first

@@ -18,7 +18,7 @@ import psutil
 
 from launchers.cpus import CPUS, fewest_threads, one_thread_per_core
 from launchers.noise.meter import group_and_parents, parse_cgroups
-from launchers.transient_errors import is_transient
+from launchers.software.transient_errors import is_transient
 
 FACTS = frozenset({"cores", "nodes", "cores_per_node", "threads_per_core", "sockets", "memory_bytes"})
 """The names of the facts of a machine that expressions in a space may use."""

@@ -3,7 +3,7 @@
 import hashlib
 from pathlib import Path
 
-from launchers.transient_errors import is_transient
+from launchers.software.transient_errors import is_transient
 
 _CHARACTERS = 16
 

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from launchers.transient_errors import is_transient
+from launchers.software.transient_errors import is_transient
 
 _TIMEOUT_S = 30
 

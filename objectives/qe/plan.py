@@ -13,7 +13,7 @@ from typing import Any
 from launchers import Job, LaunchError, MpiStart, Resources
 from launchers.detect import detect
 from launchers.mpi.open_mpi import OPEN_MPI
-from launchers.transient_errors import is_transient
+from launchers.software.transient_errors import is_transient
 from objectives.base import MemoryNeed, Output, Plan, PlanError, RunJob
 from objectives.linking import blas, libraries
 from objectives.linking.linked import linked_libraries

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from launchers import Job, Resources
-from launchers.transient_errors import is_transient
+from launchers.software.transient_errors import is_transient
 from objectives.base import (
     CHECKPOINT_VARIABLE,
     PARTS,
