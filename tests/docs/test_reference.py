@@ -11,9 +11,22 @@ from spaces.tables import _COMMON, _OWN_KEYS
 from tests.docs.page import ROOT
 from tests.docs.reference import FOLDER, OBJECTIVES, REGENERATE, keys_of, nested, pages
 
-STUDY_FILES = (ROOT / "docs" / "study-files.md").read_text(encoding="utf-8")
-# A heading, and what stands below it up to the next.
-DESCRIBED = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", STUDY_FILES, re.MULTILINE | re.DOTALL))
+OPTIONS_PAGES = ("ask-tell.md", "collectives.md", "quantum-espresso.md", "replay.md", "training.md", "ucx.md")
+"""The pages that describe the `[options]` of their program."""
+
+
+def sections(name):
+    """Return what stands below each heading of a page, up to the next."""
+    text = (ROOT / "docs" / name).read_text(encoding="utf-8")
+    return dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL))
+
+
+DESCRIBED = sections("study-files.md") | {
+    heading: text
+    for name in OPTIONS_PAGES
+    for heading, text in sections(name).items()
+    if heading.startswith("`[options]`")
+}
 
 
 def heading(key, field):
