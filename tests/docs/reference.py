@@ -270,7 +270,8 @@ def sections() -> Iterator[tuple[str, type[BaseModel]]]:
 
 def _keys() -> str:
     about = "Every key, with its type, its limits and its default"
-    parts = [f"# Keys of a study file\n\n{about}. [study-files.md](../study-files.md) says what each means.\n"]
+    meaning = "[study-files.md](../study-files.md), or the page of a program, says what each means."
+    parts = [f"# Keys of a study file\n\n{about}. {meaning}\n"]
     for title, model in sections():
         rows = [
             (f"`{key}`", _type(field.annotation), _limits(field), _WHEN_LOADED.get((title, key)) or _default(field))
