@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from launchers.entry_points import EntryPointError, describe, find_entry_points, load_entry_point
+from launchers.extensions.entry_points import EntryPointError, describe, find_entry_points, load_entry_point
 from objectives.base import Plan, PlanError, RunJob
 from objectives.decision import Rules
 from objectives.kind import ObjectiveKind, Program, Runs

@@ -7,7 +7,7 @@ import typer
 from autotune import __version__
 from autotune.cli.group import CommandGroup
 from autotune.errors import AutotuneError, ExitCode, is_interrupt
-from launchers.entry_points import EntryPointError
+from launchers.extensions.entry_points import EntryPointError
 
 app = typer.Typer(
     name="autotune",

@@ -15,7 +15,7 @@ from launchers.batch_systems.lsf import LSF
 from launchers.batch_systems.pbs import PBS
 from launchers.batch_systems.slurm import SLURM
 from launchers.batch_systems.system import BatchSystem
-from launchers.entry_points import EntryPointError, describe, find_entry_points, load_entry_point
+from launchers.extensions.entry_points import EntryPointError, describe, find_entry_points, load_entry_point
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

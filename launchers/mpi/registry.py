@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from launchers.entry_points import EntryPointError, describe, find_entry_points, load_entry_point
+from launchers.extensions.entry_points import EntryPointError, describe, find_entry_points, load_entry_point
 from launchers.mpi.intel_mpi import INTEL_MPI
 from launchers.mpi.mpich import MPICH
 from launchers.mpi.open_mpi import OPEN_MPI

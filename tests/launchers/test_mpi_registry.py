@@ -5,7 +5,7 @@ import pickle
 import pytest
 
 from launchers.detect import detect
-from launchers.entry_points import EntryPointError
+from launchers.extensions.entry_points import EntryPointError
 from launchers.mpi import MpiFlavour, start_command, start_commands
 from launchers.mpi.registry import GROUP
 from tests.support.distributions import forget, installed

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from launchers.batch_systems import registry
-from launchers.entry_points import EntryPointError
+from launchers.extensions.entry_points import EntryPointError
 
 MODULE = """
 from dataclasses import replace
