@@ -2,7 +2,7 @@
 
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -33,13 +33,12 @@ from objectives.base import (
     RunFailure,
     RunJob,
 )
-from objectives.commandcheck import is_made, mentions, missing_programs, read
-from objectives.commandfacts import facts_of
-from objectives.commandoptions import AnswerOptions, CommandOptions
-from objectives.commandwarnings import option_warnings
+from objectives.command_check import is_made, mentions, missing_programs, read
+from objectives.command_facts import facts_of
+from objectives.command_options import AnswerOptions, CommandOptions
 from objectives.ending import check_disk, check_ending
 from objectives.figure import Figure, number_of, text_of
-from objectives.fileoptions import RunFile, files_identity
+from objectives.file_options import RunFile, files_identity
 from objectives.mentions.count import counted, expressions
 from objectives.mentions.nodes import Nodes
 from objectives.mentions.templates import filled_in, names_in
@@ -355,3 +354,22 @@ def _first_error(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     errors = [line for pattern in _ERRORS for line in lines if re.search(pattern, line, re.IGNORECASE)]
     return (errors or lines[-1:] or ["no output"])[0][:_MESSAGE_CHARACTERS]
+
+
+def option_warnings(options: CommandOptions, target: Metric) -> Iterator[str]:
+    """Yield a sentence for each; `target` is the metric that is optimised."""
+    if not options.metrics:
+        yield "no metric is declared: the time of the whole run is optimised, the start of the program included"
+    if options.prepare and any(metric.kind == "time" for metric in options.metrics[:1]) | (not options.metrics):
+        yield "runs that have lost are not stopped early, since the time of what prepares them does not count"
+    elif target.kind == "other":
+        yield (
+            f"{target.name} has no kind: runs that have lost cannot be stopped early (kind = 'time' if it is the time "
+            "of the run or of its main part, 'rate' if it is work per time, with progress)"
+        )
+    elif target.kind == "rate" and options.progress is None:
+        yield f"{target.name} is a rate, and there is no progress: runs that have lost cannot be stopped early"
+    if options.answer is None and options.success:
+        yield "no answer is compared with the default's: nothing but the success patterns would notice a fast wrong one"
+    elif options.answer is None:
+        yield "no answer is checked: a fast wrong answer would not be noticed"

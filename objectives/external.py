@@ -23,7 +23,7 @@ from objectives.base import (
     ProgressReader,
     RunJob,
 )
-from objectives.jsonline import json_object
+from objectives.json_line import json_object
 from objectives.options import read_options
 from spaces import Configuration
 from spaces.parameters.problem import Problem

@@ -45,3 +45,6 @@ class Probe:
 def _known(own: str) -> tuple[str, ...]:
     installed = Path(sys.prefix) / "share" / "autotune" / own / "bin" / "python"
     return (*([str(installed)] if installed.exists() else []), sys.executable, "python3")
+
+
+PROGRAMS = Path(__file__).parents[1] / "studies" / "programs"

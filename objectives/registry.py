@@ -38,7 +38,7 @@ OBJECTIVES = {
         own_input="objectives.qe.options:with_own_input",
         quantities="objectives.qe.quantities:quantities",
         costs="objectives.qe.costs:costs",
-        layout="objectives.qe.layout:layout",
+        layout="objectives.qe.division:layout",
         facts="facts",
         paths=("facts", "saved"),
         programs=(
@@ -59,7 +59,7 @@ OBJECTIVES = {
         "objectives.command:plan",
         is_generic=True,
         paths=_FILES,
-        own_input="objectives.fileoptions:with_own_input",
+        own_input="objectives.file_options:with_own_input",
     ),
     "ucx": ObjectiveKind("objectives.ucx.plan:plan", costs="objectives.ucx.costs:costs"),
     "mpi": ObjectiveKind("objectives.mpi.plan:plan", rules="objectives.mpi.rules.write:rules"),

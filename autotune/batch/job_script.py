@@ -19,7 +19,7 @@ from launchers.mpi_command import mpi_argv
 from launchers.secret import is_masked, mask_secrets
 from launchers.site import Site
 from objectives.base import CHECKPOINT_VARIABLE, SEED_VARIABLE
-from objectives.efficiency.library import without
+from objectives.efficiency.library import without_library
 from spaces import Configuration
 
 # A job script asks for more than was measured: production runs meet busier machines.
@@ -161,7 +161,7 @@ def _part(part: Mapping[str, Any], folder: str, mpi: MpiFlavour) -> list[str]:
 def own_environment(job: Mapping[str, Any]) -> dict[str, str]:
     """Return the variables that are set for a job, without those that only tuning needs."""
     variables = mask_secrets(job["environment"], job.get("tuned", ()))
-    return without({name: value for name, value in variables.items() if name not in _OF_TUNING})
+    return without_library({name: value for name, value in variables.items() if name not in _OF_TUNING})
 
 
 def _commands(job: Mapping[str, Any], folder: str, mpi: MpiFlavour) -> list[str]:

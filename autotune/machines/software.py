@@ -12,7 +12,7 @@ from autotune.machines.description import Software
 from autotune.machines.this_machine import read_or_empty
 from launchers.batch_systems.registry import all_batch_systems
 from launchers.detect import detect
-from objectives.linking.blas import LIBRARY, system_blas
+from objectives.blas import LIBRARY, system_blas
 
 # Libraries for linear algebra that a program may be linked with, the usual name first.
 BLAS_LIBRARIES = (LIBRARY, "libflexiblas.so.3", "libopenblas.so.0", "libmkl_rt.so.2", "libmkl_rt.so", "libblis.so.4")

@@ -32,10 +32,10 @@ from launchers import Job, Launcher, LaunchError, Resources
 from objectives import registry
 from objectives.base import STEPS_VARIABLE, Context, Metric, Plan, PlanError
 from objectives.command import CommandObjective, CommandOptions, planned
-from objectives.commandcheck import mentions, missing_programs, read
+from objectives.command_check import mentions, missing_programs, read
 from objectives.mentions.nodes import Nodes
 from objectives.mentions.words import dangling
-from objectives.tomltext import parsed, text_of
+from objectives.toml_text import parsed, text_of
 from spaces import Configuration, Space
 from spaces.mention import Mention
 from spaces.parameters.problem import ConditionProblem, ConstraintProblem, Problem

@@ -10,7 +10,7 @@ from pathlib import Path
 from autotune.machines.this_machine import FACTS
 from autotune.planning.programs import KnownProgram, known_program
 from launchers.mpi import start_commands
-from objectives.inputfile import name_error
+from objectives.run_files import name_error
 from spaces.expressions.functions import FUNCTIONS
 
 _THREAD_VARIABLES = re.compile(r"(OMP|MKL|OPENBLAS|BLIS|NUMEXPR|GOTO)_NUM_THREADS")

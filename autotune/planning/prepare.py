@@ -23,7 +23,7 @@ from launchers import Job, Launcher
 from launchers.secret import find_masked_variables, mask_tables
 from objectives import registry
 from objectives.base import Output, Plan, PlanError
-from objectives.efficiency.plan import made_ready
+from objectives.efficiency.objective import build_library
 from spaces import Space
 
 
@@ -90,7 +90,7 @@ def prepare(  # noqa: PLR0913, PLR0917  they have little in common
             errors.append(f"input {name!r}: {error}")
     if errors:
         raise CannotRunHereError("\n".join(errors))
-    plan = made_ready(plan)
+    plan = build_library(plan)
     definition = Definition(
         objective=study.objective,
         options=mask_tables(study.tuned_options),

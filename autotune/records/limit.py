@@ -10,7 +10,7 @@ from math import inf, log
 from autotune.formatting import quantity
 from autotune.records.outcome import Outcome
 from objectives.base import Metric
-from objectives.jobmetrics import METERED, USED, of_job
+from objectives.job_metrics import METERED, USED, of_job
 
 PEAK_MEMORY = next(metric for metric in USED if metric.name == "peak_memory_bytes")
 OF_EVERY_RUN = (*USED, *METERED)

@@ -12,7 +12,7 @@ from autotune.studyfile.model import StudyFile
 from autotune.studyfile.paths import with_absolute_paths
 from autotune.studyfile.weights import with_weights
 from autotune.tomlfiles import reading as tomlfiles
-from objectives.tomltext import parsed
+from objectives.toml_text import parsed
 from spaces.parameters.errors import did_you_mean
 from spaces.parameters.problem import OptionProblem
 

@@ -15,8 +15,7 @@ from launchers.software.modules import loaded_among
 from launchers.software.software import LoadedSoftware, Software, SoftwareError
 from objectives import registry
 from objectives.base import Plan, PlanError
-from objectives.software.objective import SOFTWARE
-from objectives.software.plan import PlannedSoftware, joined
+from objectives.software import SOFTWARE, PlannedSoftware, joined
 from spaces.parameters.problem import Problem
 
 

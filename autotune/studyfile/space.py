@@ -11,7 +11,7 @@ from autotune.studyfile.sizes import identity_of_sizes, sizes_of
 from autotune.studyfile.target import with_target
 from objectives.base import Plan, PlanError
 from objectives.computing import ComputingObjective
-from objectives.efficiency.plan import timed
+from objectives.efficiency.objective import with_mpi_times
 from spaces import (
     Constraint,
     Parameter,
@@ -40,7 +40,7 @@ def joined(study: StudyFile, plan: Plan, machine: Mapping[str, Value]) -> tuple[
     errors: list[Problem] = []
     if study.efficiency.mpi:
         try:
-            plan = timed(plan, "efficiency.mpi")
+            plan = with_mpi_times(plan, "efficiency.mpi")
         except PlanError as error:
             errors.extend(error.problems)
     plan, wrong = with_target(study, plan)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from autotune.records.limit import OF_EVERY_RUN
 from autotune.studyfile.model import StudyFile
 from objectives.base import Metric, Plan
-from objectives.jobmetrics import METERED, JobMetrics
+from objectives.job_metrics import METERED, JobMetrics
 from objectives.mentions.words import as_text
 from spaces.parameters.errors import did_you_mean
 from spaces.parameters.problem import Problem

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from autotune.errors import StudyFileError
-from objectives.tomltext import text_of
+from objectives.toml_text import text_of
 from spaces.parameters.problem import Problem
 
 COUNT = "count"

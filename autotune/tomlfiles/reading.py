@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from autotune.errors import AutotuneError
-from objectives.tomltext import parsed, text_of
+from objectives.toml_text import parsed, text_of
 from objectives.validation import problems_in
 from spaces.parameters.problem import Problem
 

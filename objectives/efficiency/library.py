@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from launchers.software.digest import file_digest, text_digest
-from objectives.madefile import NotMadeError, made_once, made_path
+from objectives.made_file import NotMadeError, made_once, made_path
 
 SOURCES = tuple(Path(__file__).with_name(name) for name in ("mpitime.c", "mpicalls.h"))
 """What it is made of: the first is compiled, and includes the others."""
@@ -17,7 +17,7 @@ PRELOAD = "LD_PRELOAD"
 _COMPILERS = ("cc", "gcc", "clang", "mpicc")
 
 
-def made() -> Path:
+def build() -> Path:
     """Return the library, made if it is not there yet.
 
     Raises:
@@ -34,7 +34,7 @@ def made() -> Path:
         raise NotMadeError(msg) from error
 
 
-def place() -> Path | None:
+def built_path() -> Path | None:
     """Return where the library is when it is made; None where nothing could make it."""
     command = _command()
     return None if command is None else made_path(NAME, (command,), SOURCES)
@@ -45,13 +45,13 @@ def identity() -> str:
     return f"timed by a library that is loaded first, {text_digest(' '.join(map(file_digest, SOURCES)))}"
 
 
-def timed(environment: Mapping[str, str], library: Path, folder: Path) -> dict[str, str]:
+def with_library(environment: Mapping[str, str], library: Path, folder: Path) -> dict[str, str]:
     """Return the variables of a job with the library loaded after what the job loads first anyway."""
     loaded = [environment[PRELOAD]] if environment.get(PRELOAD) else []
     return {**environment, PRELOAD: ":".join([*loaded, str(library)]), FOLDER_VARIABLE: str(folder.resolve())}
 
 
-def without(environment: Mapping[str, str]) -> dict[str, str]:
+def without_library(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the variables of a job without the library, as it is when nothing is measured of it."""
     others = {name: value for name, value in environment.items() if name not in {PRELOAD, FOLDER_VARIABLE}}
     if PRELOAD not in environment:

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from launchers import Job
-from objectives.base import REMARK, Context, Measurement, Metric, Objective, Output, ProgressReader
-from objectives.efficiency.library import PRELOAD, timed
+from objectives.base import REMARK, Context, Measurement, Metric, Objective, Output, Plan, PlanError, ProgressReader
+from objectives.efficiency import library
+from objectives.efficiency.library import PRELOAD, with_library
 from objectives.efficiency.times import (
     Execution,
     MissingTimesError,
@@ -17,7 +18,9 @@ from objectives.efficiency.times import (
     runtime_s,
     times_in,
 )
+from objectives.made_file import NotMadeError
 from spaces import Configuration
+from spaces.parameters.problem import Problem
 
 EFFICIENCIES = (
     Metric("parallel_efficiency", "", "maximize"),
@@ -89,7 +92,7 @@ def _with_library(job: Job, library: Path) -> Job:
         # What a module loads first, the job's own variable would replace.
         first = job.software.changes.variables.get(PRELOAD)
         environment = {**({PRELOAD: first} if first else {}), **environment}
-    return replace(job, environment=timed(environment, library, job.folder))
+    return replace(job, environment=with_library(environment, library, job.folder))
 
 
 def _details(found: Sequence[Execution]) -> dict[str, object]:
@@ -109,3 +112,37 @@ def _details(found: Sequence[Execution]) -> dict[str, object]:
         },
         **({REMARK: said} if elsewhere else {}),
     }
+
+
+_TIMED = "MPI calls"  # of the identity of a plan whose runs are timed
+
+
+def with_mpi_times(plan: Plan, path: str) -> Plan:
+    """Return a plan whose runs are timed, as the study file asks at `path`. Nothing is made for it yet.
+
+    Raises:
+        PlanError: its runs are not made here, or tell their efficiencies themselves.
+    """
+    if plan.runs != "launched":
+        raise PlanError(Problem("the time in MPI is measured of runs that autotune makes, not of others'", path))
+    own = {metric.name for metric in plan.objective.metrics}
+    if taken := [metric.name for metric in EFFICIENCIES if metric.name in own]:
+        msg = f"the program measures {', '.join(taken)} itself; leave this out, or give those another name"
+        raise PlanError(Problem(msg, path))
+    return replace(
+        plan,
+        objective=TimedObjective(plan.objective, library.built_path()),
+        identity={**plan.identity, _TIMED: library.identity()},
+    )
+
+
+def build_library(plan: Plan) -> Plan:
+    """Make the library that the runs of a timed plan load; where that cannot be, the plan that is returned says so."""
+    if _TIMED not in plan.identity:
+        return plan
+    try:
+        library.build()
+    except NotMadeError as error:
+        note = f"no efficiencies: the library that times calls of MPI cannot be made: {error}"
+        return replace(plan, notes=(*plan.notes, note))
+    return plan

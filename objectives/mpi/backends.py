@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from launchers.software.digest import file_digest
 from objectives.mpi.knobs import BACKEND, RANKS, Knobs
 from objectives.mpi.options import MpiOptions
-from objectives.programs import PROGRAMS
+from objectives.probe import PROGRAMS
 from objectives.training.torch import TorchPython
 from spaces import Choice, Configuration, Constraint
 

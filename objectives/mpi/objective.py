@@ -21,7 +21,7 @@ from objectives.base import (
     ProgressReader,
 )
 from objectives.ending import check_disk, check_ending
-from objectives.jsonline import json_object
+from objectives.json_line import json_object
 from objectives.mpi.backends import NCCL
 from objectives.mpi.knobs import BACKEND, BIND_TO, COLLECTIVE, PAUSE_US, RANKS, TESTS
 from spaces import Configuration

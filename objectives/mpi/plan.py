@@ -7,16 +7,14 @@ from typing import Any
 
 from launchers.software.digest import file_digest
 from objectives.base import Plan, PlanError, RunJob
-from objectives.linking import libraries
-from objectives.linking.linked import linked_libraries
-from objectives.madefile import NotMadeError, made_once
+from objectives.linked_libraries import library_identity, linked_libraries
+from objectives.made_file import NotMadeError, made_once
 from objectives.mpi import backends
 from objectives.mpi.knobs import BIND_TO, COLLECTIVE, PAUSE_US, RANKS, TESTS
 from objectives.mpi.library import Library, library
 from objectives.mpi.objective import ELAPSED, LATENCY, OVERLAP_METRICS, MpiObjective
 from objectives.mpi.options import MpiOptions
-from objectives.probe import Probe
-from objectives.programs import PROGRAMS
+from objectives.probe import PROGRAMS, Probe
 from objectives.training import torch
 from objectives.training.torch import TorchPython
 from spaces import Choice, Constraint, Integer, Parameter
@@ -108,7 +106,7 @@ def _identity(objective: MpiObjective, found: Library, program: Path, source: Pa
         "mpi": f"{found.name} {found.version}",
         "benchmark": f"{file_digest(source)} {file_digest(_SHARED)}",
         "workload": f"{objective.sizes} bytes, {objective.seconds:g} s",
-        **libraries.identity(linked_libraries(program)),
+        **library_identity(linked_libraries(program)),
     }
 
 

@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from objectives.qe.division import Division
 from objectives.qe.placement import placed
+from objectives.shapes.columns import Known
 from objectives.shapes.costs import Costs
-from objectives.shapes.known import Known
 
 _READS = frozenset({"np", "npool", "nbgrp", "ntg", "ndiag", "threads"})
 

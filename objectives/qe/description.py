@@ -1,18 +1,58 @@
-"""The size of a problem, from its input alone, as pw.x would find it out: nothing is run."""
+"""The size of a problem of pw.x without running it: from its input, or from the facts that a user states."""
 
+import hashlib
 import math
+import os
 import re
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 
-from objectives.qe import fft_grid, symmetry
+from objectives.base import PlanError
+from objectives.qe import pseudo, symmetry
 from objectives.qe.deck import Deck
+from objectives.qe.input_check import problems
 from objectives.qe.known_sizes import KnownSizes
 from objectives.qe.lattice import BOHR_ANGSTROM, Lattice, Matrix, UndescribedError, lattice_of
+from objectives.qe.options import QeOptions, input_text
 from objectives.qe.output import Workload, number
+
+_FACTORS = (2, 3, 5)  # what FFTW, MKL and pw.x's own FFT like; only ESSL takes 7 and 11, too
+
+
+def _fft_grid(lattice: Lattice, cutoff_ry: float, factors: tuple[int, int, int]) -> tuple[int, int, int]:
+    """Return the sides of the grid that holds all G with G^2 < the cut-off; each is a multiple of its factor."""
+    radius_squared = cutoff_ry / (2 * math.pi / lattice.alat) ** 2
+    lengths = np.linalg.norm(lattice.vectors, axis=1)
+    most = [int(math.sqrt(radius_squared) * length) + 1 for length in lengths]
+    reciprocal = lattice.reciprocal
+    reached = np.zeros(3, dtype=int)
+    plane = np.array(list(product(range(-most[0], most[0] + 1), range(-most[1], most[1] + 1))))
+    in_plane = plane @ reciprocal[:2]
+    for k in range(most[2] + 1):  # -G is as long as G
+        inside = ((in_plane + k * reciprocal[2]) ** 2).sum(axis=1) < radius_squared
+        if inside.any():
+            reached = np.maximum(reached, [*np.abs(plane[inside]).max(axis=0), k])
+    sides = [_good(2 * int(reach) + 1, factor) for reach, factor in zip(reached, factors, strict=True)]
+    return sides[0], sides[1], sides[2]
+
+
+def _good(least: int, factor: int) -> int:
+    side = least
+    while side % factor or not _is_good(side):
+        side += 1
+    return side
+
+
+def _is_good(side: int) -> bool:
+    for factor in _FACTORS:
+        while side % factor == 0:
+            side //= factor
+    return side == 1
+
 
 _SMEARED = ("smearing", "tetrahedra", "tetrahedra_lin", "tetrahedra_opt")
 _DUAL, _EPS = 4.0, 1e-8
@@ -41,9 +81,9 @@ def described(deck: Deck, valence: Mapping[str, float], known: KnownSizes) -> Wo
         lattice = lattice_of(deck)
         found = _crystal(deck, lattice)
         kpoints = kpoints or _kpoints(deck, lattice, found)
-        dense = dense or _sides(deck, "nr{}") or fft_grid.grid(lattice, density, found.grid_factors)
+        dense = dense or _sides(deck, "nr{}") or _fft_grid(lattice, density, found.grid_factors)
         if smooth is None and density > (_DUAL + _EPS) * wave:
-            smooth = _sides(deck, "nr{}s") or fft_grid.grid(lattice, _DUAL * wave, found.grid_factors)
+            smooth = _sides(deck, "nr{}s") or _fft_grid(lattice, _DUAL * wave, found.grid_factors)
     return Workload(
         kpoints=kpoints,
         bands=known.bands or _bands(deck, electrons),
@@ -213,3 +253,62 @@ def _triple(words: list[str]) -> tuple[int, int, int]:
 def _triple_of_numbers(line: str) -> tuple[float, float, float]:
     x, y, z = (number(word) for word in line.split()[:3])
     return x, y, z
+
+
+_NO_INPUT = Deck("&CONTROL\n/\n&SYSTEM\n/\n&ELECTRONS\n/\n")
+_FROM_FACTS = "the facts of the file count"
+
+
+@dataclass(frozen=True)
+class DescribedInput:
+    """A problem of pw.x: what it is called, its input, its size, what tells it from others, how its size is known."""
+
+    name: str
+    deck: Deck
+    size: Workload
+    identity: Mapping[str, str]
+    note: str
+
+
+def described_input(options: QeOptions) -> DescribedInput:
+    """Return the problem that the options name; facts go before what the input says.
+
+    Raises:
+        PlanError: a file is not there or has errors, or they do not say how large the problem is.
+    """
+    known, identity = KnownSizes(), {}
+    if options.facts is not None:
+        path = Path(options.facts).expanduser()
+        known = KnownSizes.read(path)
+        identity["facts"] = hashlib.sha256(path.read_bytes()).hexdigest()
+        if "input" not in options.model_fields_set:
+            return DescribedInput(
+                options.facts, _NO_INPUT, known.workload(), identity, f"nothing is run: {_FROM_FACTS}"
+            )
+    name, home, text = input_text(options.input)
+    identity["input"] = hashlib.sha256(text).hexdigest()
+    deck = Deck(text.decode("utf-8", errors="surrogateescape"))
+    if wrong := problems(deck, has_saved=True):
+        raise PlanError(f"{name}: {problem}" for problem in wrong)
+    try:
+        valence = {} if known.electrons is not None else _valence(deck, home)
+        how = _FROM_FACTS if options.facts else f"{options.program} is not here"
+        note = f"nothing is run: the size is worked out from the input; {how}"
+        return DescribedInput(f"input {name}", deck, described(deck, valence, known), identity, note)
+    except UndescribedError as error:
+        msg = (
+            f"{name} alone does not say how large the problem is: {error}; say what is missing in a TOML file "
+            f"(--facts FILE), or ask where {options.program} is installed"
+        )
+        raise PlanError(msg) from error
+
+
+def _valence(deck: Deck, home: Path) -> dict[str, float]:
+    """Return the valence electrons of the atom of each pseudopotential; of ours without making it."""
+    ours = {name: electrons for name in deck.pseudopotentials if (electrons := pseudo.recipe_valence(name))}
+    others = [name for name in deck.pseudopotentials if name not in ours]
+    files, missing = pseudo.locate(others, pseudo.search_folders(deck, home, os.environ))
+    if missing:
+        msg = f"{'; '.join(missing)} (it tells the number of electrons: electrons = N)"
+        raise UndescribedError(msg)
+    return ours | {name: valence_electrons(path) for name, path in files.items()}

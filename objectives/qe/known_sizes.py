@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from objectives.base import PlanError
 from objectives.qe.output import Workload
-from objectives.tomltext import parsed, text_of
+from objectives.toml_text import parsed, text_of
 from objectives.validation import problems_in
 from spaces.parameters.problem import Problem
 

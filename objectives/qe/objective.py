@@ -3,7 +3,7 @@
 Where ions move, the number of their steps may differ by rounding: what is compared is the time of a step.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import count
@@ -22,10 +22,9 @@ from objectives.base import (
     Progress,
     ProgressReader,
 )
-from objectives.qe.asked_division import DIVISIONS, differences
 from objectives.qe.deck import Deck, Value
 from objectives.qe.failures import failure_of
-from objectives.qe.output import IterationReader, PwOutput, parse
+from objectives.qe.output import IterationReader, Layout, PwOutput, parse
 from objectives.qe.saved import BAND_STRUCTURES, OUTPUT_FOLDER, Saved
 from spaces import Configuration
 
@@ -227,3 +226,27 @@ def _to_the_second(printed_s: float, elapsed_s: float) -> float:
 
 def _text(configuration: Configuration, name: str) -> str | None:
     return str(configuration[name]) if name in configuration else None
+
+
+DIVISIONS = {"npool": "-npool", "nbgrp": "-nbgrp", "ntg": "-ntg", "ndiag": "-ndiag"}
+"""The parameters that divide the work, and pw.x's options for them."""
+
+
+def differences(job: Job, layout: Layout) -> list[str]:
+    """Return in words what pw.x did otherwise than it was asked to; what it was not told it may choose."""
+    did = {
+        "npool": layout.pools,
+        "nbgrp": layout.band_groups,
+        "ntg": layout.task_groups,
+        "ndiag": layout.diagonalization_grid**2,
+        "np": layout.ranks,
+    }
+    return [f"{name}={did[name]} instead of {count}" for name, count in _asked(job) if did[name] != count]
+
+
+def _asked(job: Job) -> Iterator[tuple[str, int]]:
+    yield "np", job.mpi.ranks if job.mpi is not None else 1
+    following = dict(zip(job.argv, job.argv[1:], strict=False))
+    for name, option in DIVISIONS.items():
+        if option in following:
+            yield name, int(following[option])

@@ -14,15 +14,15 @@ from launchers import Job, LaunchError, MpiStart, Resources
 from launchers.detect import detect
 from launchers.mpi.open_mpi import OPEN_MPI
 from launchers.software.transient_errors import is_transient
+from objectives import blas
 from objectives.base import MemoryNeed, Output, Plan, PlanError, RunJob
-from objectives.linking import blas, libraries
-from objectives.linking.linked import linked_libraries
+from objectives.linked_libraries import library_identity, linked_libraries
 from objectives.qe import pseudo
-from objectives.qe.automatic_layout import chooses_layout
-from objectives.qe.check import problems
 from objectives.qe.deck import Deck
-from objectives.qe.described_input import described_input
+from objectives.qe.description import described_input
+from objectives.qe.division import chooses_layout
 from objectives.qe.failures import failure_of
+from objectives.qe.input_check import problems
 from objectives.qe.objective import ALLOCATORS, INPUT_NAME, TRANSPORTS, QeObjective, own_folder
 from objectives.qe.options import QeOptions, input_text
 from objectives.qe.output import PwOutput, Workload, parse
@@ -111,7 +111,7 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
             "pseudopotentials": _digest_of(files),
             "pw.x": f"{seen.version or 'unknown'} {program.digest[:16]}",
             **blas.identity(program.libraries, program.blas),
-            **libraries.identity(program.libraries),
+            **library_identity(program.libraries),
             **saved_identity,
         },
         reading={"energy_tolerance_ry": repr(tolerance_ry)},

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from objectives.qe.division import Division
 from objectives.qe.placement import placed
-from objectives.shapes.known import Column, Known
+from objectives.shapes.columns import Column, Known
 
 _COMPLEX_BYTES = 16
 # Shares of pairs count by 1 + 10 share: a power law of that goes from "none" to "all" over a decade.

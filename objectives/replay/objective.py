@@ -28,7 +28,7 @@ from objectives.base import (
     TimedOut,
 )
 from objectives.ending import check_ending
-from objectives.jsonline import json_object
+from objectives.json_line import json_object
 from objectives.replay.table import RecordedTable, Recording, TableRun
 from spaces import Configuration
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from objectives.shapes.known import Column
+from objectives.shapes.columns import Column
 
 
 def message_s(bytes_: Column, latency_s: Column, bytes_per_s: Column) -> Column:

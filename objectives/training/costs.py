@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from objectives.shapes.columns import Column, Known
 from objectives.shapes.costs import Costs
-from objectives.shapes.known import Column, Known
 from objectives.shapes.messages import allreduce_s
 
 _WEIGHT_BYTES = 4.0

@@ -31,16 +31,47 @@ from objectives.base import (
     ProgressReader,
     RunJob,
 )
-from objectives.jsonline import json_object
+from objectives.json_line import json_object
 from objectives.mentions.templates import filled_in
 from objectives.options import read_options
 from objectives.training import memory, torch
 from objectives.training.ending import check, last_line
 from objectives.training.gap import gap, gap_metric, overfit_sentence
-from objectives.training.phases import PHASES, VALIDATE, idle_sentence, parts_of
 from objectives.training.progress import reader
 from spaces import Choice, Configuration, Constraint, Flag, Integer, Parameter
 from spaces.parameters.problem import Problem
+
+DATA, COMPUTE, COMMUNICATE = Metric("data_s", "s"), Metric("compute_s", "s"), Metric("communicate_s", "s")
+PHASES = (DATA, COMPUTE, COMMUNICATE)
+"""Of the reports that count, each the mean over workers; as metrics, and in the program's own names."""
+
+VALIDATE = Metric("validate_s", "s")
+
+_WORTH_SAYING = 0.25
+_NEAREST = 0.05  # runs of one configuration are to say the same
+
+
+def parts_of(seconds: Mapping[str, float]) -> dict[str, float]:
+    """Return the phases by their names, the validation with them where there was one: `data_s` is `data`."""
+    names = [metric.name for metric in (*PHASES, VALIDATE)]
+    return {name.removesuffix("_s"): seconds[name] for name in names if name in seconds}
+
+
+def idle_sentence(seconds: Mapping[str, float], *, gpus: bool) -> str:
+    """Say for which share of the phases' time nothing is computed; empty where that is less than a quarter."""
+    whole = sum(seconds[metric.name] for metric in PHASES)
+    idle = whole - seconds[COMPUTE.name]
+    if not whole or idle / whole < _WORTH_SAYING:
+        return ""
+    data, communication = (_rounded(seconds[metric.name] / whole) for metric in (DATA, COMMUNICATE))
+    who = "GPUs idle" if gpus else "workers do not compute"
+    # The sum of what is said of both, so that nobody wonders.
+    return f"the {who} for {data + communication:.0%} of the time: data {data:.0%}, communication {communication:.0%}"
+
+
+def _rounded(share: float) -> float:
+    return _NEAREST * round(share / _NEAREST)
+
 
 SPEED = Metric("samples_per_s", "1/s", "maximize", "rate")
 TIME_TO_TARGET = Metric("time_to_target_s", "s")

@@ -22,7 +22,7 @@ from objectives.base import (
     ProgressReader,
 )
 from objectives.ending import check_disk
-from objectives.fileoptions import RunFile
+from objectives.file_options import RunFile
 from objectives.mentions.count import Count, counted
 from objectives.mentions.nodes import Nodes
 from objectives.mentions.templates import filled_in

@@ -1,16 +1,17 @@
 """Any training script: a study file says how it is started, and which metric of its progress counts."""
 
+import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from launchers.software.digest import file_digest
-from objectives.base import STEPS_VARIABLE, Plan, PlanError, RunJob, StepsTold
-from objectives.fileoptions import FileOptions, RunFile, files_identity, input_files, makers, mentioned_in_files
+from objectives.base import STEPS_VARIABLE, Metric, Plan, PlanError, RunJob, StepsTold
+from objectives.file_options import FileOptions, RunFile, files_identity, input_files, makers, mentioned_in_files
 from objectives.mentions.count import Count, counts, expressions
 from objectives.mentions.nodes import Nodes
 from objectives.mentions.templates import mentioned_in, template_errors
@@ -28,12 +29,64 @@ from objectives.mentions.words import (
 )
 from objectives.options import read_options
 from objectives.training.gap import GAP
-from objectives.training.metric import ProgressMetric
 from objectives.training.objective import PLACEHOLDERS, STEPS, TrainingObjective
 from objectives.training.pattern import pattern_errors
 from objectives.training.progress import KINDS, ReaderKind
 from spaces.mention import Mention
 from spaces.parameters.problem import Problem
+
+Direction = Literal["minimize", "maximize"]
+
+_LOW_IS_GOOD = (
+    *("loss", "error", "err", "mse", "rmse", "mae", "mape", "nll", "crossentropy", "perplexity", "ppl", "bpb", "bpc"),
+    *("regret", "distance", "wer", "cer", "fid"),
+)
+_HIGH_IS_GOOD = (
+    *("acc", "accuracy", "auc", "auroc", "auprc", "f1", "precision", "recall", "score", "map", "iou", "miou", "dice"),
+    *("bleu", "rouge", "psnr", "ssim", "r2", "mcc", "reward"),
+)
+
+
+def direction_of(name: str) -> Direction | None:
+    """Return which values of a metric are better, if its name says so: `val_loss`, `train/top1_acc`; None if not."""
+    words = set(re.findall(r"[a-z]+\d*", name.lower()))
+    low, high = not words.isdisjoint(_LOW_IS_GOOD), not words.isdisjoint(_HIGH_IS_GOOD)
+    if low == high:
+        return None
+    return "minimize" if low else "maximize"
+
+
+class ProgressMetric(BaseModel):
+    """A metric of the progress lines, by the name that it has there; a name alone is enough.
+
+    Without a `direction` its name says which values are better, or it is an error.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    name: str
+    unit: str = ""
+    direction: Direction | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _by_name(cls, given: object) -> object:
+        return {"name": given} if isinstance(given, str) else given
+
+    @model_validator(mode="after")
+    def _has_direction(self) -> "ProgressMetric":
+        if self.direction is None and direction_of(self.name) is None:
+            how = f'{{ name = "{self.name}", direction = "minimize" }} (or "maximize")'
+            msg = f"the name {self.name!r} does not say which values are better: write {how}"
+            raise ValueError(msg)
+        return self
+
+    def metric(self) -> Metric:
+        """Return it as a metric."""
+        direction = self.direction or direction_of(self.name)
+        assert direction is not None
+        return Metric(self.name, self.unit, direction)
+
 
 # How a script shows that it looks at its number of steps: by the variable, or by our helper that reads it.
 _SIGNS = (STEPS_VARIABLE.encode(), b"last_step(")

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from launchers.software.digest import file_digest, text_digest
 from objectives.base import PlanError, RunJob
-from objectives.probe import Probe
-from objectives.programs import PROGRAMS
+from objectives.probe import PROGRAMS, Probe
 from spaces.parameters.problem import Problem
 
 TRAINERS = PROGRAMS / "training"

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from objectives.shapes.columns import Column, Known
 from objectives.shapes.costs import Costs
-from objectives.shapes.known import Column, Known
 from objectives.shapes.messages import message_s
 from spaces.ucx.values import size_bytes
 

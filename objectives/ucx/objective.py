@@ -22,8 +22,8 @@ from objectives.base import (
     TimedOut,
 )
 from objectives.ending import check_disk, check_ending
-from objectives.jsonline import json_object
-from objectives.programs import PROGRAMS
+from objectives.json_line import json_object
+from objectives.probe import PROGRAMS
 from objectives.ucx.protocols import PROTOCOLS, Span, choices
 from spaces import Configuration
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from launchers.software.digest import file_digest
 from objectives.base import Plan, PlanError, RunJob
-from objectives.linking.linked import linked_libraries
+from objectives.linked_libraries import linked_libraries
 from objectives.probe import Probe
 from objectives.ucx.objective import MERGE_METRICS, UcxObjective, perftest_metrics, program
 from objectives.ucx.options import Benchmark, UcxOptions

@@ -11,7 +11,7 @@ from autotune.studyfile.space import joined
 from launchers.local import local_launcher
 from objectives.base import Context
 from objectives.command import planned
-from objectives.commandcheck import read
+from objectives.command_check import read
 from objectives.mentions.nodes import Nodes
 from objectives.registry import COMMAND, OBJECTIVES, REPLAY
 

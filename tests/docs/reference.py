@@ -23,7 +23,7 @@ from autotune.cli.app import app
 from autotune.errors import AutotuneError, ExitCode
 from autotune.studyfile.one_of import OneOf
 from autotune.studyfile.references import ReferencesFile
-from objectives.commandoptions import CommandOptions
+from objectives.command_options import CommandOptions
 from objectives.external import ExternalOptions
 from objectives.mpi.options import MpiOptions
 from objectives.qe.options import QeOptions

@@ -21,7 +21,7 @@ from launchers.secret import (
 )
 from objectives.base import Context
 from objectives.command import CommandObjective
-from objectives.commandoptions import CommandOptions
+from objectives.command_options import CommandOptions
 from objectives.mentions.words import environment_text
 from tests.launchers.jobs import run_all
 

@@ -30,7 +30,7 @@ from launchers.software.changes import Changes
 from launchers.software.containers import RUNTIMES, Container, image_digest
 from launchers.software.loading import load
 from launchers.software.software import LoadedSoftware, Software, SoftwareError
-from objectives.software.objective import with_software
+from objectives.software import with_software
 from tests.support.fakes import study_file
 
 LMOD = Path("/usr/share/lmod/lmod/libexec/lmod")
@@ -272,7 +272,7 @@ def test_program_inside_a_real_image_writes_into_the_run_folder(tmp_path):
 
 
 def copy_with_libraries(file, image):
-    from objectives.linking.linked import linked_libraries  # noqa: PLC0415
+    from objectives.linked_libraries import linked_libraries  # noqa: PLC0415
 
     loader = next(Path("/lib64").glob("ld-linux*"), None)
     libraries = [path for path in linked_libraries(Path(file)).values() if path]

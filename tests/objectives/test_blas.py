@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from objectives.linking import blas
-from objectives.linking.linked import linked_libraries
+from objectives import blas
+from objectives.linked_libraries import linked_libraries
 from tests.support.descriptors import none_left
 
 LDD = """#!/bin/sh
@@ -103,7 +103,7 @@ def test_a_program_that_cannot_be_asked_for_want_of_descriptors_is_not_one_witho
 
 def test_a_program_whose_libraries_are_not_told_in_time_is_not_one_without(system, monkeypatch):
     del system
-    monkeypatch.setattr("objectives.linking.linked._TIMEOUT_S", 0.0)
+    monkeypatch.setattr("objectives.linked_libraries._TIMEOUT_S", 0.0)
     with pytest.raises(OSError, match="ldd did not answer within"):
         linked_libraries(Path("/bin/pw.x"))
 

@@ -19,8 +19,8 @@ from autotune.errors import ExitCode
 from autotune.held_folders import TEMPORARY, abandoned_folders
 from launchers.meters.available import find_meters
 from launchers.shared_memory import find_abandoned
+from objectives import blas as blas_libraries
 from objectives.kind import Program
-from objectives.linking import blas as blas_libraries
 from objectives.registry import OBJECTIVES
 
 if TYPE_CHECKING:

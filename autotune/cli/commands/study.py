@@ -115,7 +115,7 @@ def _dry_run(chosen: "StudyFile", machine: "Machine", starter: "Launcher", runs:
 
 def _files_in(folder: Path) -> list[str]:
     """Return the names of the files that a run finds in its folder, with the first lines of text."""
-    from objectives.copiedfile import short_text
+    from objectives.run_files import short_text
 
     lines = []
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):

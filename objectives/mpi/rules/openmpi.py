@@ -15,8 +15,7 @@ from typing import Any
 from objectives.base import PlanError
 from objectives.mpi.openmpi import algorithm_variable
 from objectives.mpi.options import Collective
-from objectives.mpi.rules.sizes import OPEN_MPI, looked_up
-from objectives.mpi.rules.spans import Span, Table
+from objectives.mpi.rules.spans import OPEN_MPI, Span, Table, looked_up
 from spaces import Configuration
 
 COLLECTIVE_NUMBERS: Mapping[Collective, int] = {

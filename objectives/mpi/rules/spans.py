@@ -1,15 +1,41 @@
-"""Spans of message sizes with one setting: what a table of decisions says of the sizes between its points."""
+"""Spans of message sizes with one setting, and the size by which each library looks a rule up."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import cast
+from typing import Literal, cast
 
 from objectives.base import PlanError
 from objectives.decision import Decision
 from objectives.mpi.knobs import COLLECTIVE, RANKS
 from objectives.mpi.options import COLLECTIVES, Collective
 from spaces import Configuration
+
+Meaning = Literal["message", "message times ranks", "nothing"]
+
+_MEANINGS: Mapping[Meaning, Callable[[int, int], int]] = {
+    "message": lambda message_bytes, _: message_bytes,
+    "message times ranks": lambda message_bytes, ranks: message_bytes * ranks,
+    "nothing": lambda _, __: 0,
+}
+
+OPEN_MPI: Mapping[Collective, Meaning] = {
+    "allreduce": "message",
+    "reduce": "message",
+    "bcast": "message",
+    "reduce_scatter": "message",
+    "allgather": "message times ranks",
+    "alltoall": "message times ranks",
+    "barrier": "nothing",
+}
+
+INTEL_MPI: Mapping[Collective, Meaning] = {"allreduce": "message"}
+"""Of the others it is not known to us."""
+
+
+def looked_up(meaning: Meaning, message_bytes: int, ranks: int) -> int:
+    """Return the size at which a library looks up the rule for messages that the benchmark counts as so large."""
+    return _MEANINGS[meaning](message_bytes, ranks)
 
 
 @dataclass(frozen=True)

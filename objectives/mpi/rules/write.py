@@ -1,14 +1,16 @@
 """A table of decisions as the file that the study's MPI library reads."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 
 from objectives.base import PlanError
 from objectives.decision import Decision
+from objectives.mpi import intel, mpich
 from objectives.mpi.knobs import BACKEND, COLLECTIVE
-from objectives.mpi.options import NONBLOCKING
-from objectives.mpi.rules import openmpi, variables
-from objectives.mpi.rules.spans import table
-from spaces import Value
+from objectives.mpi.options import NONBLOCKING, Collective
+from objectives.mpi.rules import openmpi
+from objectives.mpi.rules.spans import INTEL_MPI, Table, looked_up, table
+from spaces import Configuration, Value
 
 
 def rules(decisions: Sequence[Decision], facts: Mapping[str, Value]) -> dict[str, str]:
@@ -30,9 +32,59 @@ def rules(decisions: Sequence[Decision], facts: Mapping[str, Value]) -> dict[str
         case "Open MPI":
             return openmpi.write(spans, str(facts.get("mpi_version", "")))
         case "MPICH":
-            return variables.write_mpich(decisions)
+            return write_mpich(decisions)
         case "Intel MPI":
-            return variables.write_intel(spans)
+            return write_intel(spans)
         case other:
             msg = f"no form of rules is known for the MPI library {other!r}; known: Open MPI, MPICH, Intel MPI"
             raise PlanError(msg)
+
+
+_HEAD = "# How {library} does collective operations. To use it, before mpirun: set -a; . ./THIS-FILE; set +a\n"
+
+
+def write_mpich(decisions: Sequence[Decision]) -> dict[str, str]:
+    """Return the file for MPICH, whose variables choose one algorithm for all sizes and ranks.
+
+    Where a collective is not to be done in the same way at every size and number of ranks, the library decides.
+    """
+    settings: dict[str, list[Configuration]] = {}
+    for decision in decisions:
+        settings.setdefault(str(decision.contexts[COLLECTIVE]), []).append(
+            {} if decision.is_default else dict(decision.chosen)
+        )
+    lines = []
+    for collective, chosen in sorted(settings.items()):
+        if all(each == chosen[0] for each in chosen):
+            lines += [f"{name}={value}" for name, value in mpich.environment(chosen[0]).items()]
+        else:
+            lines.append(f"# {collective}: the best algorithm differs by size or ranks, so the library decides")
+    return {"mpich.env": _HEAD.format(library="MPICH") + "".join(f"{line}\n" for line in lines)}
+
+
+def write_intel(table: Table) -> dict[str, str]:
+    """Return the file for Intel MPI, whose variables choose by size and number of ranks."""
+    text = _HEAD.format(library="Intel MPI")
+    for collective, cells in groupby(sorted(table), key=lambda cell: cell[0]):
+        all_ranks = [ranks for _, ranks in cells]
+        if collective not in INTEL_MPI:
+            if any(span.chosen for ranks in all_ranks for span in table[collective, ranks]):
+                text += f"# {collective}: how Intel MPI counts its message size is not known to us: it decides itself\n"
+            continue
+        conditions = list(_conditions(collective, table, all_ranks))
+        if conditions:
+            text += f"{intel.algorithm_variable(collective)}='{';'.join(conditions)}'\n"
+    return {"intel-mpi.env": text}
+
+
+def _conditions(collective: Collective, table: Table, all_ranks: list[int]) -> Iterator[str]:
+    for ranks in all_ranks:
+        for span in table[collective, ranks]:
+            if span.chosen and span.last is not None:
+                first, last = (looked_up(INTEL_MPI[collective], size, ranks) for size in (span.first, span.last))
+                yield f"{_number(collective, span.chosen)}:{first}-{last}@{ranks}-{ranks}"
+
+
+def _number(collective: Collective, chosen: Configuration) -> str:
+    variables: Mapping[str, str] = intel.environment(chosen)
+    return variables[intel.algorithm_variable(collective)]

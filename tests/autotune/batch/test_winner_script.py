@@ -78,7 +78,7 @@ def test_a_command_is_that_of_the_configuration_to_use_if_autotune_has_started_i
 
 
 def test_a_script_is_without_the_library_that_timed_the_measured_run():
-    timed = library.timed(JOB["environment"], Path("/cache") / library.NAME, Path(JOB["folder"]))
+    timed = library.with_library(JOB["environment"], Path("/cache") / library.NAME, Path(JOB["folder"]))
     winner = replace(TRIALS[1].runs[0], job=JOB | {"environment": timed})
     assert "LD_PRELOAD" not in " ".join(winner_script.command_to_use(Stored(winner), summary()))
     text = winner_script.script_of(Stored(winner), summary(), "slurm")

@@ -17,9 +17,9 @@ from autotune.execution.task import (
 from launchers import STDOUT, EndReason, Job, JobState, JobStatus
 from objectives.base import Answer, FailureKind, InvalidResult, Measurement, Metric, Output
 from objectives.command import CommandObjective
-from objectives.commandoptions import CommandOptions
+from objectives.command_options import CommandOptions
 from objectives.efficiency.objective import EFFICIENCIES, TimedObjective
-from objectives.jobmetrics import JobMetrics
+from objectives.job_metrics import JobMetrics
 from tests.support.descriptors import none_left
 
 

@@ -16,7 +16,7 @@ from launchers.mpi import MpiFlavour
 from launchers.mpi.open_mpi import OPEN_MPI
 from objectives.base import Context
 from objectives.command import planned
-from objectives.commandcheck import read
+from objectives.command_check import read
 from objectives.mentions.nodes import Nodes
 
 PAGE = Path("docs/study-files.md").read_text(encoding="utf-8")

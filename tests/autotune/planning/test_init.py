@@ -21,7 +21,7 @@ from autotune.studyfile.space import joined
 from launchers.local import LocalLauncher
 from objectives.base import Context
 from objectives.command import planned
-from objectives.commandcheck import read
+from objectives.command_check import read
 from objectives.mentions.nodes import Nodes
 from tests.support.command_line import invoke
 from tests.support.warm import autotune

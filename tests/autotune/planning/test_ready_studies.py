@@ -16,7 +16,7 @@ from launchers import EndReason, JobState, JobStatus, Usage
 from launchers.local import LocalLauncher
 from objectives.base import ApplicationError, Context, InvalidResult, Output, Plan
 from objectives.command import planned
-from objectives.commandcheck import read
+from objectives.command_check import read
 from objectives.mentions.nodes import Nodes
 from spaces import Space
 

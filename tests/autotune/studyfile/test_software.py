@@ -16,7 +16,7 @@ from autotune.studyfile.loading import load
 from launchers.local import LocalLauncher
 from launchers.software.software import LoadedSoftware
 from objectives.base import Context, Plan
-from objectives.software.plan import PlannedSoftware, joined
+from objectives.software import PlannedSoftware, joined
 from spaces import Constraint, Space
 from spaces.parameters.parameter import Integer
 

@@ -17,7 +17,7 @@ from objectives.base import (
     TimedOut,
 )
 from objectives.command import plan
-from objectives.commandoptions import CommandOptions
+from objectives.command_options import CommandOptions
 from spaces import Integer, Space
 
 FULL = {

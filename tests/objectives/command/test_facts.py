@@ -7,7 +7,7 @@ import pytest
 
 from objectives.base import PlanError
 from objectives.command import plan
-from objectives.commandfacts import FactOptions, facts_of
+from objectives.command_facts import FactOptions, facts_of
 from tests.support.descriptors import none_left
 
 PYTHON = sys.executable

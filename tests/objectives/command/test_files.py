@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from launchers import EndReason, JobState, JobStatus, Usage
 from objectives.base import ApplicationError, Context, InvalidResult, Output
 from objectives.figure import Figure
-from objectives.inputfile import InputFile, name_error
+from objectives.run_files import InputFile, name_error
 from tests.objectives.command.plans import errors, planned
 
 

@@ -12,7 +12,7 @@ from launchers import STDERR
 from launchers.local import LocalLauncher
 from objectives import registry
 from objectives.base import Context, PlanError
-from objectives.editedfile import EditedFile, LineEdit
+from objectives.run_files import EditedFile, LineEdit
 from tests.objectives.command.plans import ARGV, errors, planned
 
 

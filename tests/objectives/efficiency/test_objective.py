@@ -13,9 +13,8 @@ from launchers import EndReason, Job, JobState, JobStatus, MpiStart
 from launchers.software.changes import Changes
 from launchers.software.software import LoadedSoftware
 from objectives.base import REMARK, Context, Measurement, Metric, Output, Plan
-from objectives.efficiency.library import FOLDER_VARIABLE, NAME, PRELOAD, without
-from objectives.efficiency.objective import MPI_TIMES, TimedObjective
-from objectives.efficiency.plan import made_ready, timed
+from objectives.efficiency.library import FOLDER_VARIABLE, NAME, PRELOAD, without_library
+from objectives.efficiency.objective import MPI_TIMES, TimedObjective, build_library, with_mpi_times
 from objectives.efficiency.times import PREFIX
 from tests.support.fakes import SECONDS, small_space, study_file
 
@@ -71,11 +70,11 @@ def test_a_job_loads_the_library_after_its_own_and_tells_it_its_folder(made, tmp
     objective = TimedObjective(Program({PRELOAD: "/opt/malloc.so", "A": "b"}), made)
     job = objective.job({}, Context(tmp_path))
     assert job.environment == {PRELOAD: f"/opt/malloc.so:{made}", "A": "b", FOLDER_VARIABLE: str(tmp_path)}
-    assert without(job.environment) == {PRELOAD: "/opt/malloc.so", "A": "b"}
+    assert without_library(job.environment) == {PRELOAD: "/opt/malloc.so", "A": "b"}
     alone = TimedObjective(Program(), made).job({}, Context(tmp_path)).environment
     assert alone[PRELOAD] == str(made)
-    assert without(alone) == {}
-    assert without({"A": "b"}) == {"A": "b"}
+    assert without_library(alone) == {}
+    assert without_library({"A": "b"}) == {"A": "b"}
 
 
 def test_what_a_module_loads_first_stays(made, tmp_path):
@@ -176,11 +175,11 @@ def test_what_cannot_be_timed_is_refused_with_its_place():
 def test_where_nothing_compiles_that_is_said(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("PATH", str(tmp_path))
-    plan = timed(Plan(Program(), tuple(small_space().parameters), (), {}, {}), "efficiency.mpi")
-    (note,) = made_ready(plan).notes
+    plan = with_mpi_times(Plan(Program(), tuple(small_space().parameters), (), {}, {}), "efficiency.mpi")
+    (note,) = build_library(plan).notes
     assert note.startswith("no efficiencies: the library that times calls of MPI cannot be made: there is no C comp")
     assert "none of cc, gcc, clang, mpicc is on the search path" in note
     assert plan.objective.job({}, Context(tmp_path)) == Program().job({}, Context(tmp_path))
     (tmp_path / "cc").write_text("#!/bin/sh\necho 'error: broken' >&2\nexit 1\n")
     (tmp_path / "cc").chmod(0o755)
-    assert "ended with exit code 1: error: broken" in made_ready(plan).notes[0]
+    assert "ended with exit code 1: error: broken" in build_library(plan).notes[0]

@@ -57,7 +57,7 @@ def timed(program, what, seconds, folder, *, ranks, launcher):
     }
     machine = {"cores": 2}
     made = plan(options, machine=machine, run_job=lambda job: run_job(job, launcher), folder=folder)
-    objective = TimedObjective(made.objective, library.made())
+    objective = TimedObjective(made.objective, library.build())
     output = run_job(objective.job({}, Context(folder, time_limit_s=120)), launcher)
     return objective, output
 
@@ -119,7 +119,7 @@ def test_ranks_that_another_librarys_command_has_started_know_nothing_of_one_ano
     if shutil.which(start) is None:
         pytest.skip(f"no {start} here")
     as_root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    environment = library.timed({**os.environ, **as_root}, library.made(), tmp_path)
+    environment = library.with_library({**os.environ, **as_root}, library.build(), tmp_path)
     subprocess.run([start, "-n", "2", program, "balance", "0.1"], env=environment, check=True, capture_output=True)
     told = times_in(tmp_path)
     assert [one.ranks for one in told] == [1, 1]
@@ -141,7 +141,7 @@ def test_a_program_that_loads_mpi_for_itself_is_timed(mpi, tmp_path):
     job = Job(
         (sys.executable, "-S", "-c", code),
         tmp_path / "run",
-        library.timed({"MODULE": str(module)}, library.made(), tmp_path / "run"),
+        library.with_library({"MODULE": str(module)}, library.build(), tmp_path / "run"),
         MpiStart(2),
         Resources(2),
         time_limit_s=60,
@@ -178,7 +178,7 @@ def test_pw_is_timed_although_its_fortran_calls_pass_by_the_c_wrappers(tmp_path)
     answers = []
     for name, objective in (
         ("as it is", planned.objective),
-        ("timed", TimedObjective(planned.objective, library.made())),
+        ("timed", TimedObjective(planned.objective, library.build())),
     ):
         (tmp_path / name).mkdir()
         output = run_job(objective.job(configuration, Context(tmp_path / name, (0, 1))), launcher)

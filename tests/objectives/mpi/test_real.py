@@ -19,7 +19,7 @@ from objectives.mpi.options import COLLECTIVES, NONBLOCKING
 from objectives.mpi.plan import plan
 from objectives.mpi.rules.openmpi import ALGORITHMS
 from objectives.mpi.rules.write import rules
-from objectives.programs import PROGRAMS
+from objectives.probe import PROGRAMS
 
 pytestmark = [
     pytest.mark.full,

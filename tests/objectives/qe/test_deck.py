@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from objectives.qe.check import problems
 from objectives.qe.deck import Deck, fortran
+from objectives.qe.input_check import problems
 from objectives.qe.options import SHIPPED_INPUTS, shipped_input
 
 HOSTILE = """! pseudo_dir = 'not this one' &SYSTEM

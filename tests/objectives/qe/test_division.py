@@ -8,13 +8,12 @@ import pytest
 
 from launchers import EndReason, JobState, JobStatus, MpiStart, Usage
 from objectives.base import Context, InvalidResult, Output
-from objectives.qe.automatic_layout import chooses_layout
 from objectives.qe.costs import costs
 from objectives.qe.deck import Deck
-from objectives.qe.division import Division
+from objectives.qe.division import Division, chooses_layout
 from objectives.qe.objective import QeObjective
 from objectives.qe.options import shipped_input
-from objectives.shapes.known import Known
+from objectives.shapes.columns import Known
 from spaces import Space
 from spaces.qe import QeFacts, constraints, parameters, rank_counts, rule_facts
 from tests.objectives.qe.fake_pwx import FakePwx

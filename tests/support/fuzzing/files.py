@@ -38,7 +38,7 @@ def _machine() -> Made:
 def _toml_lines() -> Made:
     import tomllib
 
-    from objectives.tomltext import parsed
+    from objectives.toml_text import parsed
 
     return of_text(parsed, tomllib.TOMLDecodeError)
 

@@ -26,9 +26,9 @@ def _pwx_output() -> Made:
 
 
 def _pwx_input() -> Made:
-    from objectives.qe.check import problems
     from objectives.qe.deck import Deck
     from objectives.qe.description import described
+    from objectives.qe.input_check import problems
     from objectives.qe.known_sizes import KnownSizes
     from objectives.qe.lattice import UndescribedError
 

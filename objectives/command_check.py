@@ -9,14 +9,14 @@ from typing import Any
 from pydantic import ValidationError
 
 from launchers import STDERR, STDOUT
-from objectives.commandfacts import fact_errors
-from objectives.commandoptions import CommandOptions
-from objectives.fileoptions import RunFile, input_files, makers, mentioned_in_files, repeated_names
-from objectives.inputfile import name_error
+from objectives.command_facts import fact_errors
+from objectives.command_options import CommandOptions
+from objectives.file_options import RunFile, input_files, makers, mentioned_in_files, repeated_names
 from objectives.mentions.count import counts
 from objectives.mentions.templates import mentioned_in, template_errors
 from objectives.mentions.words import places, program_of
 from objectives.patterns import NO_PATTERN
+from objectives.run_files import name_error
 from objectives.validation import problems_in
 from spaces.mention import Mention
 from spaces.parameters.problem import Problem

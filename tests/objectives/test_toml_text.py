@@ -12,7 +12,7 @@ from objectives.replay import delimited
 from objectives.replay import plan as replay_plan
 from objectives.replay.options import ReplayOptions
 from objectives.replay.plan import plan
-from objectives.tomltext import MAX_BYTES, parsed, text_of
+from objectives.toml_text import MAX_BYTES, parsed, text_of
 
 DEEP = [
     "a = " + "[" * 5000 + "]" * 5000,

@@ -9,10 +9,19 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from launchers.software.digest import file_digest
 from objectives.base import PlanError
-from objectives.copiedfile import CopiedFile, mentioned_files, short_text
-from objectives.editedfile import EditedFile, LineEdit, edit_errors
-from objectives.inputfile import BRACES, MOST_BYTES, InputFile, name_error
-from objectives.madefile import NotMadeError, made_once, made_path
+from objectives.made_file import NotMadeError, made_once, made_path
+from objectives.run_files import (
+    BRACES,
+    MOST_BYTES,
+    CopiedFile,
+    EditedFile,
+    InputFile,
+    LineEdit,
+    edit_errors,
+    mentioned_files,
+    name_error,
+    short_text,
+)
 from spaces.mention import Mention
 from spaces.parameters.problem import OptionProblem, Problem
 

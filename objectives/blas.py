@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from objectives.linking.libraries import linear_algebra, linear_algebra_digest
-from objectives.linking.linked import linked_libraries
+from objectives.linked_libraries import linear_algebra, linear_algebra_digest, linked_libraries
 
 LIBRARY = "libblas.so.3"
 # Of all libraries, those for linear algebra and for threads: others (libevent_pthreads) have their own reasons.

@@ -6,9 +6,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from launchers import STDOUT
 from objectives.base import MetricKind
-from objectives.commandfacts import FactOptions
+from objectives.command_facts import FactOptions
 from objectives.figure import Figure
-from objectives.fileoptions import FileOptions
+from objectives.file_options import FileOptions
 from objectives.mentions.count import Count
 from objectives.mentions.words import CommandLine, VariableName
 

@@ -5,7 +5,7 @@ import pytest
 from launchers import EndReason, JobState, JobStatus, Usage
 from launchers.meters.figures import OF_THE_NODE, UNITS, read_figures
 from objectives.base import InvalidResult, Measurement, Metric, Output
-from objectives.jobmetrics import METERED, JobMetrics, of_job
+from objectives.job_metrics import METERED, JobMetrics, of_job
 from tests.support.fakes import SECONDS, PaperObjective
 
 ENERGY, MEMORY = Metric("energy_j", "J"), Metric("peak_memory_bytes", "B")

@@ -1,1 +1,0 @@
-"""What a program is linked to, and which linear algebra libraries there are."""

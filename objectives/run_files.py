@@ -1,0 +1,265 @@
+"""Files that a study file puts into each run's folder: written from a template, copied, or copied with edited lines."""
+
+import re
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from pydantic import BaseModel, ConfigDict
+
+from launchers import STDERR, STDOUT
+from launchers.software.digest import text_digest
+from objectives.mentions.templates import filled_in, mentioned_in, template_errors, written
+from objectives.patterns import NO_PATTERN
+from spaces import Value
+from spaces.mention import Mention, key_of
+from spaces.parameters.problem import Problem
+
+BRACES = ("{", "}")
+
+MOST_BYTES = 2**20
+"""How large a template may be: it is kept with every run, so that the run can be made again."""
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """A file that is written as `name` into the run's folder.
+
+    A line that mentions a parameter without a value is left out. With the delimiters `{` and `}` the lines are
+    templates as those of a command line are, with `{{` for a brace; with others (`@NAME@`) only names between them,
+    and expressions after a `=` (`@= 2 * NAME@`), are replaced, and all else stays as it is; without any, all does.
+    """
+
+    name: str
+    text: str
+    delimiters: tuple[str, ...] = BRACES
+
+    @property
+    def digest(self) -> str:
+        """Changes with what the file says, whatever the configuration."""
+        return text_digest(f"{self.delimiters}{self.text}")
+
+    @property
+    def copied_from(self) -> None:
+        """The file that it is a copy of: none, since it is written."""
+        return
+
+    def mentioned(self, path: str = "") -> list[Mention]:
+        """Return what it mentions; `path` is its own in the study file."""
+        if self.delimiters == BRACES:
+            return [mention for line in self._lines() for mention in mentioned_in(line, path)]
+        return [Mention(_text(match), path) for match in self._mark.finditer(self.text)] if self.delimiters else []
+
+    def filled(self, values: Mapping[str, Value]) -> str:
+        """Return its text with the values of a configuration, and of its expressions."""
+        if not self.delimiters:
+            return self.text
+        fill = filled_in if self.delimiters == BRACES else self._replaced
+        lines = (fill(line, values) for line in self._lines())
+        return "".join(line for line in lines if line is not None)
+
+    def write(self, folder: Path, values: Mapping[str, Value]) -> None:
+        """Write it into a run's folder."""
+        target = folder / self.name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(self.filled(values), encoding="utf-8", newline="")
+
+    def problems(self, place: str) -> list[Problem]:
+        """Return what is wrong with its text, each with the number of its line; `place` is that of the text."""
+        if self.delimiters != BRACES:
+            return []
+        hint = 'delimiters = ["@", "@"] is for files full of braces'
+        lines = ((number, line.rstrip("\n")) for number, line in enumerate(self._lines(), start=1))
+        return [
+            Problem(f"line {number} of {self.name}: {problem.message}; {hint}", place)
+            for number, line in lines
+            for problem in template_errors([(place, line)])
+        ]
+
+    @property
+    def _mark(self) -> re.Pattern[str]:
+        before, after = (re.escape(text) for text in self.delimiters)
+        return re.compile(rf"{before}(?:\s*([A-Za-z_]\w*)\s*|=([^\n]+?)){after}")
+
+    def _replaced(self, line: str, values: Mapping[str, Value]) -> str | None:
+        if any(key_of(_text(match)) not in values for match in self._mark.finditer(line)):
+            return None
+        return self._mark.sub(lambda match: written(values[key_of(_text(match))]), line)
+
+    def _lines(self) -> Iterator[str]:
+        # Not splitlines(), which takes a form feed for the end of a line.
+        return (match[0] for match in re.finditer(r"[^\n]*\n|[^\n]+", self.text))
+
+
+def _text(match: re.Match[str]) -> str:
+    return match[1] or match[2].strip()
+
+
+def name_error(name: str) -> str | None:
+    """Return why a file cannot be had by that name in a run's folder, None if it can."""
+    path = PurePosixPath(name)
+    if not path.parts or name.endswith("/") or "\0" in name:
+        return f"{name!r} is not the name of a file"
+    if path.is_absolute() or ".." in path.parts:
+        return f"{name!r} leads out of the run's folder: give a path inside of it, without '..'"
+    if name in {STDOUT, STDERR} or path.parts[0].startswith(".autotune-"):
+        return f"{name!r} is a file of autotune's own in the run's folder: give another name"
+    return None
+
+
+# What stands between the words of an input file: blanks, quotes, and the punctuation of its language.
+_BETWEEN_WORDS = re.compile(r"""[\s"'`=,;:()<>\[\]{}]+""")
+
+
+@dataclass(frozen=True)
+class CopiedFile:
+    """A file that is copied from `source` into the run's folder as `name`, whatever the configuration.
+
+    The program gets a copy of its own, so that nothing it writes reaches the original.
+    """
+
+    name: str
+    source: Path
+    digest: str
+
+    def mentioned(self, path: str = "") -> list[Mention]:
+        """Return what it mentions: nothing."""
+        del path
+        return []
+
+    @property
+    def copied_from(self) -> str:
+        """The file that it is a copy of."""
+        return str(self.source)
+
+    def write(self, folder: Path, values: Mapping[str, Value]) -> None:
+        """Copy it into a run's folder."""
+        del values
+        target = folder / self.name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(self.source, target)
+
+
+def short_text(path: Path) -> str | None:
+    """Return the text of a file; None if it is none in UTF-8, or too large for a person to have written it.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    if path.stat().st_size > MOST_BYTES:
+        return None
+    text = path.read_bytes()
+    try:
+        return None if b"\0" in text else text.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def mentioned_files(text: str, folder: Path) -> dict[str, Path]:
+    """Return the files in `folder` that a text mentions, and those that these mention: relative name -> file.
+
+    Names that lead out of the folder are left out.
+    """
+    known: dict[str, Path] = {}
+    texts = [text]
+    while texts:
+        for name, path in _mentioned(texts.pop(), folder):
+            if name not in known:
+                known[name] = path
+                inner = short_text(path)
+                texts += [] if inner is None else [inner]
+    return known
+
+
+def _mentioned(text: str, folder: Path) -> Iterator[tuple[str, Path]]:
+    for word in dict.fromkeys(_BETWEEN_WORDS.split(text)):
+        if not word or name_error(word) is not None:
+            continue
+        path = folder / word
+        try:
+            if path.is_file():
+                yield Path(word).as_posix(), path
+        except OSError:  # no name of a file: too long
+            continue
+
+
+class LineEdit(BaseModel):
+    """A line of an input file: a template. What matches `replaces` gives way to it.
+
+    Without such a line it is put before the first one that matches `before`, or at the start of the file. When a
+    parameter in it has no value, the file stays as it is.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    line: str
+    replaces: str
+    before: str | None = None
+
+    def changed(self, lines: list[str], values: Mapping[str, Value]) -> list[str]:
+        """Return the lines of a file, each with its end, with this one in its place."""
+        filled = filled_in(self.line, values)
+        if filled is None:
+            return lines
+        old = [index for index, line in enumerate(lines) if re.search(self.replaces, line.replace("\r\n", "\n"))]
+        place = old[0] if old else self.place(lines)
+        replaced = set(old)
+        kept = [line for index, line in enumerate(lines) if index not in replaced]
+        end = "\r\n" if lines[0].endswith("\r\n") else "\n"
+        return [*kept[:place], f"{filled}{end}", *kept[place:]]
+
+    def place(self, lines: list[str]) -> int:
+        """Return where the line is put when it replaces none; at the end if there is no line to put it before."""
+        if self.before is None:
+            return 0
+        before = (index for index, line in enumerate(lines) if re.search(self.before, line.replace("\r\n", "\n")))
+        return next(before, len(lines))
+
+
+@dataclass(frozen=True)
+class EditedFile:
+    """A text that is written as `name` into the run's folder, with some of its lines changed."""
+
+    name: str
+    text: str
+    edits: tuple[LineEdit, ...]
+
+    @property
+    def digest(self) -> str:
+        """Changes with the text and with what may be changed in it."""
+        return text_digest(f"{[edit.model_dump() for edit in self.edits]}{self.text}")
+
+    def mentioned(self, path: str = "") -> list[Mention]:
+        """Return what its lines mention; `path` is its own in the study file."""
+        places = [f"{path}.lines.{i}.line" for i in range(len(self.edits))]
+        return [
+            mention
+            for edit, place in zip(self.edits, places, strict=True)
+            for mention in mentioned_in(edit.line, place)
+        ]
+
+    @property
+    def copied_from(self) -> None:
+        """The file that it is a copy of: none, since it is another text."""
+        return
+
+    def write(self, folder: Path, values: Mapping[str, Value]) -> None:
+        """Write it into a run's folder."""
+        lines = [f"{line}\n" for line in self.text.removesuffix("\n").split("\n")]
+        for edit in self.edits:
+            lines = edit.changed(lines, values)
+        target = folder / self.name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text("".join(lines), encoding="utf-8", newline="")
+
+
+def edit_errors(edits: Sequence[LineEdit], place: str) -> Iterator[Problem]:
+    """Yield what is wrong with edits; `place` is their path in the study file."""
+    for i, edit in enumerate(edits):
+        yield from template_errors([(f"{place}.{i}.line", edit.line)])
+        for key, pattern in (("replaces", edit.replaces), ("before", edit.before)):
+            try:
+                re.compile(pattern or "")
+            except NO_PATTERN as error:
+                yield Problem(f"{pattern!r} is not a regular expression: {error}", f"{place}.{i}.{key}")

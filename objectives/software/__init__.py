@@ -1,1 +1,0 @@
-"""One program from several places: the software that a run uses is a parameter."""
