@@ -52,7 +52,7 @@ class Metric:
         return self.kind == "time" and self.unit == "s"
 
     @property
-    def tells_early(self) -> bool:
+    def can_be_forecast(self) -> bool:
         """Whether its value may be foretold from the pace of a run."""
         return self.kind == "rate" or self.is_seconds
 
@@ -95,10 +95,10 @@ class Answer:
     relative_tolerance: float = 0.0
     parts: tuple["Answer", ...] = ()
 
-    def allowing(self, other: Self) -> Self:
+    def with_tolerances_of(self, other: Self) -> Self:
         """Return this answer with the tolerances of another one."""
         others = {part.name: part for part in other.parts}
-        parts = tuple(part.allowing(others.get(part.name, part)) for part in self.parts)
+        parts = tuple(part.with_tolerances_of(others.get(part.name, part)) for part in self.parts)
         return replace(self, tolerance=other.tolerance, relative_tolerance=other.relative_tolerance, parts=parts)
 
     def disagreement(self, value: float) -> str | None:
@@ -131,7 +131,7 @@ CHECKPOINT_VARIABLE = "AUTOTUNE_CHECKPOINT"
 SEED_VARIABLE = "AUTOTUNE_SEED"
 """The variables by which a program that works in steps may be told of `steps`, `checkpoint` and `seed` of `Context`."""
 
-StepsTold = Literal["placeholder", "variable", "unclear"]
+StepsSource = Literal["placeholder", "variable", "unclear"]
 """How a program that works in steps learns after which to stop: by a placeholder of its job, which then needs the
 number; by the variable, as its own code says; or nobody knows.
 """
@@ -323,7 +323,7 @@ class Readings:
     answer: Reading | None = None
 
 
-Look = Callable[[Output], Readings]
+FigureReader = Callable[[Output], Readings]
 """Reads each figure of a run by itself."""
 
 
@@ -356,24 +356,24 @@ class Plan:
     facts: Mapping[str, int | float | str | bool]
     identity: Mapping[str, str]
     reading: Mapping[str, str] = field(default_factory=dict)
-    reads: tuple[str, ...] = ()
-    mentioned: tuple[Mention, ...] = ()
+    output_files: tuple[str, ...] = ()
+    mentions: tuple[Mention, ...] = ()
     notes: tuple[str, ...] = ()
-    unknown: Callable[[Iterable[str]], list[str]] | None = None
+    name_errors: Callable[[Iterable[str]], list[str]] | None = None
     alike: Alike | None = None
     works_in_steps: bool = False
-    steps_told: StepsTold = "variable"
+    steps_source: StepsSource = "variable"
     recorded: Draw | None = None
     space_size: int | None = None
     installation: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
-    looks: Look | None = None
+    read_figures: FigureReader | None = None
     runs: Runs = "launched"
     shape: Shape | None = None
     memory: MemoryNeed | None = None
     workers: Callable[[Sequence[Configuration]], Sequence[str]] = lambda _: ()
     metered: tuple[str, ...] = ()
-    described: bool = False
+    is_described: bool = False
 
 
 class PlanError(ProblemsError):

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from objectives.linked_libraries import linear_algebra, linear_algebra_digest, linked_libraries
+from objectives.linked_libraries import find_linked_libraries, linear_algebra, linear_algebra_digest
 
 LIBRARY = "libblas.so.3"
 # Of all libraries, those for linear algebra and for threads: others (libevent_pthreads) have their own reasons.
@@ -52,7 +52,7 @@ def uses_threads(libraries: dict[str, Path | None]) -> bool:
 
 def find(program: Path, folders: Sequence[Path] | None = None) -> tuple[Blas, ...]:
     """Return the libraries that `program` can use instead of its own, each seen to be found by the loader."""
-    own = linked_libraries(program)
+    own = find_linked_libraries(program)
     if LIBRARY not in own:
         return ()
     found: dict[str, Blas] = {}
@@ -64,7 +64,7 @@ def find(program: Path, folders: Sequence[Path] | None = None) -> tuple[Blas, ..
             if name == system or name in found:
                 continue
             blas = Blas(name, library.parent, _is_threaded(library))
-            libraries = linked_libraries(program, blas.library_path(inherited))
+            libraries = find_linked_libraries(program, blas.library_path(inherited))
             if _is_usable(blas, libraries):
                 found[name] = replace(blas, digest=linear_algebra_digest(libraries))
     return tuple(found.values())
@@ -89,7 +89,7 @@ def _is_usable(blas: Blas, libraries: Mapping[str, Path | None]) -> bool:
 
 def _is_threaded(library: Path) -> bool:
     name = _name(library.parent)
-    return not _SERIAL.search(name) and bool(_THREADED.search(name) or uses_threads(linked_libraries(library)))
+    return not _SERIAL.search(name) and bool(_THREADED.search(name) or uses_threads(find_linked_libraries(library)))
 
 
 def _name(folder: Path) -> str:

@@ -33,22 +33,22 @@ from objectives.base import (
     RunFailure,
     RunJob,
 )
-from objectives.command_check import is_made, mentions, missing_programs, read
-from objectives.command_facts import facts_of
+from objectives.command_check import find_mentions, is_made_by_run, missing_programs, read_command_options
+from objectives.command_facts import read_facts
 from objectives.command_options import AnswerOptions, CommandOptions
 from objectives.ending import check_disk, check_ending
-from objectives.figure import Figure, number_of, text_of
+from objectives.figure import Figure, read_text, to_number
 from objectives.file_options import RunFile, files_identity
-from objectives.mentions.count import counted, expressions
+from objectives.mentions.count import count_expressions, evaluate_count
 from objectives.mentions.nodes import Nodes
-from objectives.mentions.templates import filled_in, names_in
-from objectives.mentions.words import Word, as_text, environment_text, filled_words, flat, is_file, program_of
-from objectives.patterns import SlowPatternError, UntilSlow, distinct, first
+from objectives.mentions.templates import fill_in, names_in
+from objectives.mentions.words import Word, as_text, environment_text, fill_in_words, flatten, is_file, program_of
+from objectives.patterns import SlowPatternError, UntilSlow, find_distinct, find_first
 from objectives.shapes.scaling import strong_scaling
 from objectives.shapes.shape import Shape
 from spaces import Configuration
 
-__all__ = ["CommandObjective", "CommandOptions", "plan", "planned"]
+__all__ = ["CommandObjective", "CommandOptions", "make_plan", "plan"]
 
 ELAPSED = Metric("elapsed_s", "s", kind="time")
 
@@ -87,17 +87,17 @@ class CommandObjective:
         The values of what it mentions beside parameters stand in the configuration, too: see `ComputingObjective`.
         """
         options = self.options
-        environment = {name: filled_in(value, configuration) for name, value in options.environment.items()}
-        threads = counted(options.threads, configuration)
-        ranks = None if options.ranks is None else counted(options.ranks, configuration)
-        threads_per_core = counted(options.threads_per_core, configuration)
+        environment = {name: fill_in(value, configuration) for name, value in options.environment.items()}
+        threads = evaluate_count(options.threads, configuration)
+        ranks = None if options.ranks is None else evaluate_count(options.ranks, configuration)
+        threads_per_core = evaluate_count(options.threads_per_core, configuration)
         cores = -(-threads * (ranks or 1) // threads_per_core)
-        nodes = self.nodes.needed(cores) if options.nodes is None else counted(options.nodes, configuration)
-        gpus = 0 if options.gpus is None else counted(options.gpus, configuration, unset=0)
+        nodes = self.nodes.needed(cores) if options.nodes is None else evaluate_count(options.nodes, configuration)
+        gpus = 0 if options.gpus is None else evaluate_count(options.gpus, configuration, unset=0)
         for file in self.files:
             file.write(context.folder, configuration)
         return Job(
-            argv=filled_words(options.argv, configuration),
+            argv=fill_in_words(options.argv, configuration),
             folder=context.folder,
             environment={
                 "OMP_NUM_THREADS": str(threads),
@@ -107,7 +107,7 @@ class CommandObjective:
             mpi=None if ranks is None else MpiStart(ranks),
             resources=Resources(cores, nodes, gpus, context.cpus, threads_per_core=threads_per_core),
             time_limit_s=context.time_limit_s,
-            prepare=tuple(filled_words(step, configuration) for step in options.prepare),
+            prepare=tuple(fill_in_words(step, configuration) for step in options.prepare),
             copies=tuple((file.name, file.copied_from) for file in self.files if file.copied_from is not None),
             progress_file=options.progress_file,
             tuned=placeholder_variables(options.environment),
@@ -119,8 +119,8 @@ class CommandObjective:
         pattern = self.options.progress_pattern
 
         def progress(line: str) -> Progress | None:
-            match = first(pattern, line) if pattern else None
-            step = number_of(match[1]) if match else None
+            match = find_first(pattern, line) if pattern else None
+            step = to_number(match[1]) if match else None
             return Progress(int(step)) if step is not None and abs(step) < 2**53 else None
 
         return UntilSlow(progress)
@@ -148,7 +148,7 @@ class CommandObjective:
         )
 
     def _unused(self, text: str) -> tuple[str, ...]:
-        said = {name for pattern in self.options.unused for name in distinct(pattern, text)}
+        said = {name for pattern in self.options.unused for name in find_distinct(pattern, text)}
         # A program calls a variable by its own name; the parameters behind it are those of its template.
         behind = {name: names_in(template) for name, template in self.options.environment.items()}
         return tuple(sorted({parameter for name in said for parameter in behind.get(name, {name})}))
@@ -160,7 +160,7 @@ class CommandObjective:
         value = wanted.figure.value(output)
         return Answer(wanted.name, value, wanted.tolerance or 0.0, wanted.unit, wanted.relative_tolerance or 0.0)
 
-    def _prepared(self, output: Output) -> float:
+    def _preparation_s(self, output: Output) -> float:
         """Return how long the commands took that ran before the measured one, in seconds.
 
         Raises:
@@ -176,11 +176,11 @@ class CommandObjective:
 
     def _check(self, output: Output) -> float:
         """Check that the run is valid; return how long it was prepared for, in seconds."""
-        prepared_s = self._prepared(output)
-        written = (text_of(output.folder / name) or "" for name in self.options.outputs)
+        prepared_s = self._preparation_s(output)
+        written = (read_text(output.folder / name) or "" for name in self.options.outputs)
         text = "\n".join([*written, output.stdout, output.stderr])
         for pattern in self.options.failure:
-            if match := first(pattern, text):
+            if match := find_first(pattern, text):
                 raise ApplicationError(_line_of(match, text), code="failure-pattern")
         status = output.status
         if status.reason is EndReason.EXITED and status.exit_code != 0:
@@ -188,7 +188,7 @@ class CommandObjective:
             msg = f"ended with exit code {status.exit_code}: {lines[-1].strip() if lines else 'no output'}"
             raise ApplicationError(msg, code="exit-code")
         for pattern in self.options.success:
-            if first(pattern, text) is None:
+            if find_first(pattern, text) is None:
                 msg = f"the output has no match of {pattern!r}, which a successful run prints"
                 raise InvalidResult(msg, code="no-success-pattern")
         return prepared_s
@@ -202,23 +202,23 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     """
     del run_job, folder
     is_elsewhere = bool(machine.get("described"))
-    checked, files, errors = read(options, make=bool(machine.get("makes_files", True)))
+    checked, files, errors = read_command_options(options, make=bool(machine.get("makes_files", True)))
     nodes = Nodes.of(machine)
     if checked is not None:
         errors += nodes.missing(checked.nodes, checked.threads_per_core)
         errors += [] if is_elsewhere else missing_programs(checked)
     if errors or checked is None:
         raise PlanError(errors)
-    return planned(checked, files, nodes, is_elsewhere=is_elsewhere)
+    return make_plan(checked, files, nodes, is_elsewhere=is_elsewhere)
 
 
-def planned(options: CommandOptions, files: tuple[RunFile, ...], nodes: Nodes, *, is_elsewhere: bool = False) -> Plan:
+def make_plan(options: CommandOptions, files: tuple[RunFile, ...], nodes: Nodes, *, is_elsewhere: bool = False) -> Plan:
     """Return the plan of options in which nothing is wrong; `files` are those that they tell of.
 
     A program that `is_elsewhere`, on another machine or inside an image, is not looked for here.
     """
     program = program_of(options.argv)
-    found = None if is_elsewhere or "{" in program or is_made(options, program) else shutil.which(program)
+    found = None if is_elsewhere or "{" in program or is_made_by_run(options, program) else shutil.which(program)
     if "/" in program and found is not None:
         # Each run has a folder of its own, from where a relative path leads nowhere.
         options = options.model_copy(update={"argv": [str(Path(found).absolute()), *options.argv[1:]]})
@@ -231,14 +231,14 @@ def planned(options: CommandOptions, files: tuple[RunFile, ...], nodes: Nodes, *
             *nodes.rules(options.nodes, options.threads_per_core),
             *(nodes.rules_of_one_process(options.threads) if is_one_process else ()),
         ),
-        facts=facts_of(options.facts, ask=not is_elsewhere),
+        facts=read_facts(options.facts, ask=not is_elsewhere),
         installation=tuple(options.facts),
-        mentioned=mentions(options, files),
+        mentions=find_mentions(options, files),
         identity=_identity(options, files, found),
-        reading=_reading_of(options),
-        reads=_files_read(options),
+        reading=_reading_identity(options),
+        output_files=_files_read(options),
         warnings=tuple(option_warnings(options, objective.metrics[0])),
-        looks=partial(_look, options),
+        read_figures=partial(_read_figures, options),
         shape=_shape(options) if objective.metrics[0].is_pace else None,
     )
 
@@ -253,15 +253,15 @@ def _shape(options: CommandOptions) -> Shape | None:
     return strong_scaling(ranks, threads, nodes)
 
 
-def _look(options: CommandOptions, output: Output) -> Readings:
+def _read_figures(options: CommandOptions, output: Output) -> Readings:
     answer = options.answer
     return Readings(
-        tuple(_reading(metric.figure, metric.unit, output) for metric in options.metrics),
-        None if answer is None else _reading(answer.figure, answer.unit, output),
+        tuple(_read_figure(metric.figure, metric.unit, output) for metric in options.metrics),
+        None if answer is None else _read_figure(answer.figure, answer.unit, output),
     )
 
 
-def _reading(figure: Figure, unit: str, output: Output) -> Reading:
+def _read_figure(figure: Figure, unit: str, output: Output) -> Reading:
     try:
         return Reading(figure.name, unit, figure.value(output))
     except (RunFailure, SlowPatternError) as error:
@@ -278,13 +278,13 @@ def _identity(options: CommandOptions, files: tuple[RunFile, ...], program: str 
     identity["metrics"] = ", ".join(f"{m.name} ({m.direction})" for m in options.metrics) or "none"
     # It is there even when empty: a stored study without it is one from before it was part of it.
     identity["environment"] = environment_text(options.environment)
-    identity |= expressions(**options.counts)
+    identity |= count_expressions(**options.counts)
     identity |= files_identity(files)
     if options.prepare:
         identity["prepare"] = "; ".join(as_text(step) for step in options.prepare)
         tools = {path for step in options.prepare if (path := shutil.which(program_of(step))) is not None}
         identity["tools"] = ", ".join(sorted(map(_digest, tools)))
-        words = {word for step in options.prepare for word in flat(step)[1:]}
+        words = {word for step in options.prepare for word in flatten(step)[1:]}
         if sources := {word for word in words if _SOURCE.fullmatch(Path(word).suffix) and _is_own_file(word)}:
             identity["sources"] = ", ".join(sorted(map(_digest, sources)))
     return identity
@@ -294,7 +294,7 @@ def _script(argv: Sequence[Word]) -> str | None:
     """Return the file that an interpreter runs; other files may be data, or what a run writes."""
     if _INTERPRETER.fullmatch(Path(program_of(argv)).name) is None:
         return None
-    words = flat(argv)[1:]
+    words = flatten(argv)[1:]
     first = next((index for index, word in enumerate(words) if not word.startswith("-")), len(words))
     if first == len(words) or {"-m", "-c", "-e"} & set(words[:first]):
         return None
@@ -306,12 +306,12 @@ def _is_own_file(word: str) -> bool:
     return Path(word).is_absolute() and is_file(word)
 
 
-def _reading_of(options: CommandOptions) -> dict[str, str]:
+def _reading_identity(options: CommandOptions) -> dict[str, str]:
     """Return how the output of a run is read: it is no part of what is run."""
     answer = options.answer
     reading = {
-        "metrics": "; ".join(_read_from(metric.figure, metric.unit) for metric in options.metrics),
-        "answer": "" if answer is None else f"{_read_from(answer.figure, answer.unit)}, {_within(answer)}",
+        "metrics": "; ".join(_source_of(metric.figure, metric.unit) for metric in options.metrics),
+        "answer": "" if answer is None else f"{_source_of(answer.figure, answer.unit)}, {_within(answer)}",
         "success": "; ".join(options.success),
         "failure": "; ".join(options.failure),
         "outputs": ", ".join(options.outputs),
@@ -333,7 +333,7 @@ def _files_read(options: CommandOptions) -> tuple[str, ...]:
     return (*options.outputs, *(figure.file for figure in figures if figure.file is not None))
 
 
-def _read_from(figure: Figure, unit: str) -> str:
+def _source_of(figure: Figure, unit: str) -> str:
     how = f"pattern {figure.pattern}" if figure.pattern is not None else f"json {'.'.join(map(str, figure.path))}"
     where = f" in {figure.file}" if figure.file is not None else ""
     return f"{figure.name}{f' [{unit}]' if unit else ''}: {how}{where}"

@@ -11,10 +11,10 @@ from pydantic import ValidationError
 from launchers import STDERR, STDOUT
 from objectives.command_facts import fact_errors
 from objectives.command_options import CommandOptions
-from objectives.file_options import RunFile, input_files, makers, mentioned_in_files, repeated_names
-from objectives.mentions.count import counts
-from objectives.mentions.templates import mentioned_in, template_errors
-from objectives.mentions.words import places, program_of
+from objectives.file_options import RunFile, find_repeated_names, making_programs, mentions_in_files, read_run_files
+from objectives.mentions.count import count_mentions
+from objectives.mentions.templates import mentions_in, template_errors
+from objectives.mentions.words import program_of, word_places
 from objectives.patterns import NO_PATTERN
 from objectives.run_files import name_error
 from objectives.validation import problems_in
@@ -22,7 +22,7 @@ from spaces.mention import Mention
 from spaces.parameters.problem import Problem
 
 
-def read(
+def read_command_options(
     options: Mapping[str, Any], *, make: bool = True
 ) -> tuple[CommandOptions | None, tuple[RunFile, ...], list[Problem]]:
     """Return the options, the files that they tell of, and what is wrong; None if too much is to go on.
@@ -42,15 +42,15 @@ def read(
                 return None, (), errors
             left = {name: value for name, value in left.items() if name not in wrong}
             continue
-        files, unreadable = input_files(checked.files, make=make)
-        return checked, files, [*errors, *_mistakes(checked), *unreadable]
+        files, unreadable = read_run_files(checked.files, make=make)
+        return checked, files, [*errors, *_find_problems(checked), *unreadable]
 
 
-def mentions(options: CommandOptions, files: tuple[RunFile, ...]) -> tuple[Mention, ...]:
+def find_mentions(options: CommandOptions, files: tuple[RunFile, ...]) -> tuple[Mention, ...]:
     """Return what the options and their files mention, each with the path of the first place."""
-    found = [mention for place, text in _templates(options) for mention in mentioned_in(text, place)]
-    found += mentioned_in_files(options.files, files)
-    found += counts(**options.counts)
+    found = [mention for place, text in _templates(options) for mention in mentions_in(text, place)]
+    found += mentions_in_files(options.files, files)
+    found += count_mentions(**options.counts)
     first: dict[tuple[str, int | None], Mention] = {}
     for mention in found:
         first.setdefault((mention.key, mention.least), mention)
@@ -65,22 +65,22 @@ def missing_programs(options: CommandOptions) -> list[Problem]:
     called = [
         ("argv.0", program_of(options.argv)),
         *((f"prepare.{i}.0", program_of(step)) for i, step in enumerate(options.prepare) if step),
-        *makers(options.files),
+        *making_programs(options.files),
     ]
     first = {program: place for place, program in reversed(called)}
     return [
         Problem(f"program {program!r} is not there; give its full path, or `module load` it", f"options.{place}")
         for program, place in reversed(first.items())
-        if "{" not in program and not is_made(options, program) and shutil.which(program) is None
+        if "{" not in program and not is_made_by_run(options, program) and shutil.which(program) is None
     ]
 
 
-def is_made(options: CommandOptions, program: str) -> bool:
+def is_made_by_run(options: CommandOptions, program: str) -> bool:
     """Whether a program is one that what prepares a run makes in the run's folder."""
     return bool(options.prepare) and "/" in program and not Path(program).is_absolute()
 
 
-def _mistakes(options: CommandOptions) -> Iterator[Problem]:
+def _find_problems(options: CommandOptions) -> Iterator[Problem]:
     yield from _pattern_errors(options)
     yield from _figure_errors(options)
     yield from template_errors(_templates(options))
@@ -88,14 +88,14 @@ def _mistakes(options: CommandOptions) -> Iterator[Problem]:
     for i, step in enumerate(options.prepare):
         if not step:
             yield Problem("a command has at least the name of a program", f"options.prepare.{i}")
-    yield from repeated_names("options.metrics", [metric.name for metric in options.metrics])
+    yield from find_repeated_names("options.metrics", [metric.name for metric in options.metrics])
 
 
 def _templates(options: CommandOptions) -> Iterator[tuple[str, str]]:
     """Yield the words with placeholders, each with its path."""
-    yield from places(options.argv, "options.argv")
+    yield from word_places(options.argv, "options.argv")
     for i, step in enumerate(options.prepare):
-        yield from places(step, f"options.prepare.{i}")
+        yield from word_places(step, f"options.prepare.{i}")
     for name, text in options.environment.items():
         yield f"options.environment.{name}", text
 

@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from launchers.software.transient_errors import is_transient
 from objectives.base import PlanError
-from objectives.figure import number_of
-from objectives.patterns import NO_PATTERN, SlowPatternError, first
+from objectives.figure import to_number
+from objectives.patterns import NO_PATTERN, SlowPatternError, find_first
 from spaces.parameters.problem import Problem
 
 _TIMEOUT_S = 60
@@ -32,13 +32,13 @@ class FactOptions(BaseModel):
         Raises:
             SlowPatternError: the search for it took too long.
         """
-        match = first(self.pattern, text)
+        match = find_first(self.pattern, text)
         if not re.compile(self.pattern).groups:
             return match is not None
-        return (number_of(match[1]) if match else None) or 0.0
+        return (to_number(match[1]) if match else None) or 0.0
 
 
-def facts_of(options: Mapping[str, FactOptions], *, ask: bool) -> dict[str, bool | float]:
+def read_facts(options: Mapping[str, FactOptions], *, ask: bool) -> dict[str, bool | float]:
     """Return the facts; each program is asked once. What cannot be asked, or is not to be, has said nothing.
 
     Raises:
@@ -46,7 +46,7 @@ def facts_of(options: Mapping[str, FactOptions], *, ask: bool) -> dict[str, bool
         OSError: a program cannot be asked now: without what it says the study would be another one.
     """
     commands = dict.fromkeys(tuple(option.command) for option in options.values())
-    texts = {command: _printed(command) if ask else "" for command in commands}
+    texts = {command: _run_program(command) if ask else "" for command in commands}
     facts: dict[str, bool | float] = {}
     for name, option in options.items():
         try:
@@ -72,7 +72,7 @@ def fact_errors(options: Mapping[str, FactOptions]) -> Iterator[Problem]:
             yield Problem(f"{option.pattern!r} has {groups} groups: one around a number, or none", f"{place}.pattern")
 
 
-def _printed(command: tuple[str, ...]) -> str:
+def _run_program(command: tuple[str, ...]) -> str:
     program = shutil.which(command[0])
     if program is None:
         return ""

@@ -31,7 +31,7 @@ class Decision:
         return dict(self.chosen) == dict(self.default)
 
     @property
-    def confirmed(self) -> bool:
+    def is_confirmed(self) -> bool:
         """Whether it was compared with the default in fresh pairs of runs."""
         return self.pairs > 0
 

@@ -11,7 +11,7 @@ from typing import Any
 import regex
 
 from objectives.base import InvalidResult, Output
-from objectives.patterns import last
+from objectives.patterns import find_last
 
 # Of what a run printed no more is read either.
 _MOST_BYTES = 64 * 2**20
@@ -48,18 +48,18 @@ class Figure:
             OSError: it stands in a file that the machine cannot read.
             SlowPatternError: the search for it took too long.
         """
-        text = output.stdout if self.file is None else text_of(output.folder / self.file)
+        text = output.stdout if self.file is None else read_text(output.folder / self.file)
         if text is None:
             raise self._missing("the run left no such file")
         if self.pattern is None:
             return self._at_path(text)
-        found = last(self.pattern, text)
+        found = find_last(self.pattern, text)
         if found is None and self.file is None:
-            found = last(self.pattern, output.stderr)
+            found = find_last(self.pattern, output.stderr)
         return self._matched(found)
 
     def _matched(self, found: regex.Match[str] | None) -> float:
-        value = number_of(found[1]) if found else None
+        value = to_number(found[1]) if found else None
         if value is None:
             if found is None:
                 raise self._missing(f"nothing matches {self.pattern!r}")
@@ -79,7 +79,7 @@ class Figure:
                 raise self._missing(f"no {step!r}{f' in {so_far!r}' if so_far else ''}, which {what}")
             found = inner
             so_far = f"{so_far}.{step}" if so_far else str(step)
-        value = number_of(found[0])
+        value = to_number(found[0])
         if value is None:
             raise self._missing(f"{so_far!r} is no number: {json.dumps(found[0])[:_SHOWN_CHARACTERS]}")
         return value
@@ -88,7 +88,7 @@ class Figure:
         return InvalidResult(f"no {self.name} in {self.place}: {why}", code="no-metric")
 
 
-def text_of(path: Path) -> str | None:
+def read_text(path: Path) -> str | None:
     """Return the text of a file, its end if it is very large; None if there is no such file.
 
     Raises:
@@ -107,7 +107,7 @@ def text_of(path: Path) -> str | None:
         raise
 
 
-def number_of(found: object) -> float | None:
+def to_number(found: object) -> float | None:
     """Return a finite number, or the one that a text is; None for anything else."""
     if isinstance(found, bool) or not isinstance(found, int | float | str):
         return None

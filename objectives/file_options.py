@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from launchers.software.digest import file_digest
 from objectives.base import PlanError
-from objectives.made_file import NotMadeError, made_once, made_path
+from objectives.made_file import NotMadeError, made_path, make_once
 from objectives.run_files import (
     BRACES,
     MOST_BYTES,
@@ -56,23 +56,23 @@ class FileOptions(BaseModel):
         return InputFile(self.name, text, tuple(self.delimiters))
 
 
-def input_files(files: Sequence[FileOptions], *, make: bool = True) -> tuple[tuple[RunFile, ...], list[Problem]]:
+def read_run_files(files: Sequence[FileOptions], *, make: bool = True) -> tuple[tuple[RunFile, ...], list[Problem]]:
     """Return the files whose content can be had, and everything that is wrong.
 
     Files that are made once are made, unless `make` is false since no run will need them.
     """
     known: list[RunFile] = []
-    errors: list[Problem] = [*repeated_names("options.files", [file.name for file in files])]
+    errors: list[Problem] = [*find_repeated_names("options.files", [file.name for file in files])]
     taken = {file.name for file in files}
     for i, file in enumerate(files):
         place = f"options.files.{i}"
         wrong = [*_file_errors(file, place)]
         if not wrong and file.copy_of is not None:
-            copies, wrong = _copied(file, file.copy_of, place)
+            copies, wrong = _copy_with_mentioned(file, file.copy_of, place)
             known += [copy for copy in copies if copy.name == file.name or copy.name not in taken]
             taken |= {copy.name for copy in copies}
         elif not wrong and file.made_by is not None:
-            made, wrong = _made(file, file.made_by, place, make=make)
+            made, wrong = _make_file(file, file.made_by, place, make=make)
             known += made
         elif not wrong:
             text, wrong = _template_text(file, place)
@@ -84,10 +84,10 @@ def input_files(files: Sequence[FileOptions], *, make: bool = True) -> tuple[tup
     return tuple(known), errors
 
 
-def mentioned_in_files(declared: Sequence[FileOptions], files: Sequence[RunFile]) -> list[Mention]:
+def mentions_in_files(declared: Sequence[FileOptions], files: Sequence[RunFile]) -> list[Mention]:
     """Return what the files mention, each with the path of the one that was declared."""
     paths = {file.name: f"options.files.{i}" for i, file in enumerate(declared)}
-    return [mention for file in files for mention in file.mentioned(paths.get(file.name, "options.files"))]
+    return [mention for file in files for mention in file.mentions(paths.get(file.name, "options.files"))]
 
 
 def files_identity(files: Sequence[RunFile]) -> dict[str, str]:
@@ -105,7 +105,7 @@ def _template_text(file: FileOptions, place: str) -> tuple[str | None, list[Prob
         return None, [Problem(f"cannot read {file.template}: {why}", f"{place}.template")]
 
 
-def _copied(file: FileOptions, source: str, place: str) -> tuple[list[RunFile], list[Problem]]:
+def _copy_with_mentioned(file: FileOptions, source: str, place: str) -> tuple[list[RunFile], list[Problem]]:
     """Return a copied file, and copies of those beside it that it mentions."""
     path = Path(source)
     try:
@@ -125,13 +125,13 @@ def _copied(file: FileOptions, source: str, place: str) -> tuple[list[RunFile], 
     return [itself, *(CopiedFile(name, other, file_digest(other)) for name, other in copied.items())], []
 
 
-def _made(
+def _make_file(
     file: FileOptions, commands: Sequence[Sequence[str]], place: str, *, make: bool
 ) -> tuple[list[RunFile], list[Problem]]:
     if any(shutil.which(command[0]) is None for command in commands):
         return [], []  # said with the other programs that are not there
     try:
-        path = (made_once if make else made_path)(file.name, commands, [Path(source) for source in file.made_from])
+        path = (make_once if make else made_path)(file.name, commands, [Path(source) for source in file.made_from])
     except OSError as error:
         return [], [Problem(f"cannot make {file.name}: {error.filename or ''}: {error.strerror}", f"{place}.made_by")]
     except NotMadeError as error:
@@ -140,7 +140,7 @@ def _made(
     return [CopiedFile(file.name, path, path.parent.name)], []
 
 
-def makers(files: Sequence[FileOptions]) -> list[tuple[str, str]]:
+def making_programs(files: Sequence[FileOptions]) -> list[tuple[str, str]]:
     """Return the programs that make files, each with its place below `[options]`."""
     return [
         (f"files.{i}.made_by.{k}.0", step[0])
@@ -150,7 +150,7 @@ def makers(files: Sequence[FileOptions]) -> list[tuple[str, str]]:
     ]
 
 
-def repeated_names(place: str, names: Sequence[str]) -> Iterator[Problem]:
+def find_repeated_names(place: str, names: Sequence[str]) -> Iterator[Problem]:
     """Yield a problem for each name of a list that is there for a second time."""
     for i, name in enumerate(names):
         if name in names[:i]:
@@ -212,8 +212,8 @@ def with_own_input(options: Mapping[str, Any], path: str) -> dict[str, Any]:
         msg = "there is no such file" if not Path(path).exists() else "it is not a file"
         raise PlanError(OptionProblem(msg, option=f"--input {path}"))
     source = str(Path(path).absolute())
-    return {**options, "files": [_replaced(file, source) if i in named else file for i, file in enumerate(files)]}
+    return {**options, "files": [_with_source(file, source) if i in named else file for i, file in enumerate(files)]}
 
 
-def _replaced(file: Mapping[str, Any], source: str) -> dict[str, Any]:
+def _with_source(file: Mapping[str, Any], source: str) -> dict[str, Any]:
     return {**{key: value for key, value in file.items() if key not in _REPLACED_KEYS}, "copy": source}

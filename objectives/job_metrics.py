@@ -15,7 +15,7 @@ METERED = tuple(Metric(name, unit, "maximize" if name == GPU_BUSY else "minimize
 """What meters tell, on machines that have them."""
 
 
-def of_job(usage: Usage, metered: Mapping[str, float]) -> dict[str, float]:
+def job_metrics(usage: Usage, metered: Mapping[str, float]) -> dict[str, float]:
     """Return the metrics of a job, without what nobody measured."""
     used = {metric.name: float(getattr(usage, metric.name)) for metric in USED}
     # A job whose end nobody saw has used nothing, as far as is known.
@@ -50,7 +50,7 @@ class JobMetrics:
             InvalidResult: nothing tells one of them.
         """
         measured = self.objective.measure(output)
-        known = of_job(output.status.usage, output.status.metered) | dict(measured.metrics)
+        known = job_metrics(output.status.usage, output.status.metered) | dict(measured.metrics)
         wanted = [metric.name for metric in self.metrics if metric not in self.objective.metrics]
         for name in (*wanted, *self.demanded):
             if name not in known:

@@ -25,7 +25,7 @@ class JointSpace:
     notes: tuple[str, ...] = ()
 
 
-def conjunction(inputs: Sequence[Named], noun: str = "input") -> JointSpace:
+def join_spaces(inputs: Sequence[Named], noun: str = "input") -> JointSpace:
     """Return the space in which each configuration suits every input; `noun` is what messages call one.
 
     Parameters of one name have the values that all inputs have. A fact in which the inputs differ has the input's name
@@ -45,7 +45,7 @@ def conjunction(inputs: Sequence[Named], noun: str = "input") -> JointSpace:
     return JointSpace(parameters, constraints, facts, tuple(_notes(inputs, parameters, wanted, noun)))
 
 
-def suffixed(name: str, input_name: str) -> str:
+def fact_name_of(name: str, input_name: str) -> str:
     """Return the name of a fact of one input."""
     return "_".join((name, re.sub(r"\W", "_", input_name)))
 
@@ -57,7 +57,7 @@ def differing_facts(inputs: Sequence[Named]) -> set[str]:
 
 
 def _with_facts_renamed(input_name: str, plan: Plan, differing: set[str]) -> Plan:
-    new = {name: suffixed(name, input_name) for name in plan.facts if name in differing}
+    new = {name: fact_name_of(name, input_name) for name in plan.facts if name in differing}
     return replace(
         plan,
         facts={new.get(name, name): value for name, value in plan.facts.items()},
@@ -192,7 +192,7 @@ def _notes(
     return notes
 
 
-def told_apart(
+def merge_by_name(
     by_name: Mapping[str, Mapping[str, str]], called: Callable[[str, str], str], missing: str | None = None
 ) -> dict[str, str]:
     """Return what the plans say, by key; `called` makes the key of one plan from the key and the plan's name.

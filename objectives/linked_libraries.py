@@ -17,7 +17,7 @@ from launchers.software.transient_errors import is_transient
 _TIMEOUT_S = 30
 
 
-def linked_libraries(program: Path, library_path: str | None = None) -> dict[str, Path | None]:
+def find_linked_libraries(program: Path, library_path: str | None = None) -> dict[str, Path | None]:
     """Return what `program` is linked to at run time, by library name; None for a library that is not found.
 
     A program that is linked statically, or that `ldd` does not read, has none.

@@ -19,7 +19,7 @@ class NotMadeError(Exception):
     """The commands that make a file have failed; the message says which one, and what it said."""
 
 
-def made_once(name: str, commands: Sequence[Sequence[str]], sources: Sequence[Path]) -> Path:
+def make_once(name: str, commands: Sequence[Sequence[str]], sources: Sequence[Path]) -> Path:
     """Return the file `name` that the commands make in a folder with copies of `sources`; made when it is not there.
 
     Raises:

@@ -39,7 +39,7 @@ class SlowPatternError(Exception):
         )
 
 
-def first(pattern: str, text: str) -> regex.Match[str] | None:
+def find_first(pattern: str, text: str) -> regex.Match[str] | None:
     """Return the first match; `^` and `$` are those of lines.
 
     Raises:
@@ -51,7 +51,7 @@ def first(pattern: str, text: str) -> regex.Match[str] | None:
         raise SlowPatternError(pattern) from error
 
 
-def last(pattern: str, text: str) -> regex.Match[str] | None:
+def find_last(pattern: str, text: str) -> regex.Match[str] | None:
     """Return the last match; `^` and `$` are those of lines.
 
     Raises:
@@ -65,7 +65,7 @@ def last(pattern: str, text: str) -> regex.Match[str] | None:
     return kept[0] if kept else None
 
 
-def distinct(pattern: str, text: str) -> set[str]:
+def find_distinct(pattern: str, text: str) -> set[str]:
     """Return what the first group of all matches is; `^` and `$` are those of lines.
 
     Raises:
@@ -77,7 +77,7 @@ def distinct(pattern: str, text: str) -> set[str]:
         raise SlowPatternError(pattern) from error
 
 
-def in_lines(pattern: str, lines: Sequence[str]) -> list[regex.Match[str] | None]:
+def find_in_lines(pattern: str, lines: Sequence[str]) -> list[regex.Match[str] | None]:
     """Return the first match in each line; the limit is that of all lines together.
 
     Raises:

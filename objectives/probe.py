@@ -18,7 +18,7 @@ class Probe:
     folder: Path
     limit_s: float
 
-    def ask(self, name: str, argv: tuple[str, ...], environment: Mapping[str, str] | None = None) -> Output | None:
+    def run(self, name: str, argv: tuple[str, ...], environment: Mapping[str, str] | None = None) -> Output | None:
         """Run a program to its end; None if it did not end well."""
         folder = self.folder / name
         folder.mkdir(parents=True, exist_ok=True)
@@ -29,14 +29,14 @@ class Probe:
             return None
         return output if output.status.exit_code == 0 else None
 
-    def pythons(self, asked: str | None, own: str, script: str) -> Iterator[tuple[str, str]]:
+    def find_pythons(self, asked: str | None, own: str, script: str) -> Iterator[tuple[str, str]]:
         """Return the interpreters in which `script` works, by path, with the JSON object that it prints at its end.
 
         Looked at are the one that was `asked` for, or the one that was installed as `own`, this one, and `python3`.
         """
         for number, name in enumerate((asked,) if asked else _known(own)):
             path = shutil.which(name)
-            output = self.ask(f"python-{number}", (path, "-P", "-c", script)) if path else None
+            output = self.run(f"python-{number}", (path, "-P", "-c", script)) if path else None
             lines = output.stdout.strip().splitlines() if output else []
             if path and lines and lines[-1].startswith("{"):
                 yield str(Path(path).absolute()), lines[-1]

@@ -38,7 +38,7 @@ OBJECTIVES = {
         own_input="objectives.qe.options:with_own_input",
         quantities="objectives.qe.quantities:quantities",
         costs="objectives.qe.costs:costs",
-        layout="objectives.qe.division:layout",
+        layout="objectives.qe.division:describe_layout",
         facts="facts",
         paths=("facts", "saved"),
         programs=(
@@ -62,7 +62,7 @@ OBJECTIVES = {
         own_input="objectives.file_options:with_own_input",
     ),
     "ucx": ObjectiveKind("objectives.ucx.plan:plan", costs="objectives.ucx.costs:costs"),
-    "mpi": ObjectiveKind("objectives.mpi.plan:plan", rules="objectives.mpi.rules.write:rules"),
+    "mpi": ObjectiveKind("objectives.mpi.plan:plan", rules="objectives.mpi.rules.write:write_rules"),
     "training": ObjectiveKind("objectives.training.script:plan", is_generic=True, paths=_FILES),
     "dna": ObjectiveKind("objectives.training.dna:plan", costs="objectives.training.costs:dna"),
     "ddp": ObjectiveKind("objectives.training.ddp:plan", costs="objectives.training.costs:ddp"),
@@ -81,7 +81,7 @@ def names() -> tuple[str, ...]:
     return (*OBJECTIVES, *_others())
 
 
-def kind(name: str) -> ObjectiveKind:
+def find_kind(name: str) -> ObjectiveKind:
     """Return what is known of the objective called `name`.
 
     Raises:
@@ -164,7 +164,7 @@ def plan(name: str, options: Mapping[str, Any], *, machine: Mapping[str, Any], r
     Raises:
         PlanError: there is no such objective, its options have errors, or the program cannot be tuned here.
     """
-    found = kind(name)
+    found = find_kind(name)
     planned: Plan = _function(name, found.plan)(options, machine=machine, run_job=run_job, folder=folder)
     return replace(planned, runs=found.runs)
 
@@ -207,7 +207,7 @@ def _stored_kind(name: str) -> ObjectiveKind:
     if name in OBJECTIVES:
         return OBJECTIVES[name]
     try:
-        return kind(name)
+        return find_kind(name)
     except PlanError:
         return ObjectiveKind("")
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 
 from launchers import STDERR, STDOUT
 from launchers.software.digest import text_digest
-from objectives.mentions.templates import filled_in, mentioned_in, template_errors, written
+from objectives.mentions.templates import fill_in, mentions_in, template_errors, value_text
 from objectives.patterns import NO_PATTERN
 from spaces import Value
 from spaces.mention import Mention, key_of
@@ -45,17 +45,17 @@ class InputFile:
         """The file that it is a copy of: none, since it is written."""
         return
 
-    def mentioned(self, path: str = "") -> list[Mention]:
+    def mentions(self, path: str = "") -> list[Mention]:
         """Return what it mentions; `path` is its own in the study file."""
         if self.delimiters == BRACES:
-            return [mention for line in self._lines() for mention in mentioned_in(line, path)]
+            return [mention for line in self._lines() for mention in mentions_in(line, path)]
         return [Mention(_text(match), path) for match in self._mark.finditer(self.text)] if self.delimiters else []
 
-    def filled(self, values: Mapping[str, Value]) -> str:
+    def fill_in(self, values: Mapping[str, Value]) -> str:
         """Return its text with the values of a configuration, and of its expressions."""
         if not self.delimiters:
             return self.text
-        fill = filled_in if self.delimiters == BRACES else self._replaced
+        fill = fill_in if self.delimiters == BRACES else self._replaced
         lines = (fill(line, values) for line in self._lines())
         return "".join(line for line in lines if line is not None)
 
@@ -63,7 +63,7 @@ class InputFile:
         """Write it into a run's folder."""
         target = folder / self.name
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(self.filled(values), encoding="utf-8", newline="")
+        target.write_text(self.fill_in(values), encoding="utf-8", newline="")
 
     def problems(self, place: str) -> list[Problem]:
         """Return what is wrong with its text, each with the number of its line; `place` is that of the text."""
@@ -85,7 +85,7 @@ class InputFile:
     def _replaced(self, line: str, values: Mapping[str, Value]) -> str | None:
         if any(key_of(_text(match)) not in values for match in self._mark.finditer(line)):
             return None
-        return self._mark.sub(lambda match: written(values[key_of(_text(match))]), line)
+        return self._mark.sub(lambda match: value_text(values[key_of(_text(match))]), line)
 
     def _lines(self) -> Iterator[str]:
         # Not splitlines(), which takes a form feed for the end of a line.
@@ -123,7 +123,7 @@ class CopiedFile:
     source: Path
     digest: str
 
-    def mentioned(self, path: str = "") -> list[Mention]:
+    def mentions(self, path: str = "") -> list[Mention]:
         """Return what it mentions: nothing."""
         del path
         return []
@@ -197,9 +197,9 @@ class LineEdit(BaseModel):
     replaces: str
     before: str | None = None
 
-    def changed(self, lines: list[str], values: Mapping[str, Value]) -> list[str]:
+    def apply(self, lines: list[str], values: Mapping[str, Value]) -> list[str]:
         """Return the lines of a file, each with its end, with this one in its place."""
-        filled = filled_in(self.line, values)
+        filled = fill_in(self.line, values)
         if filled is None:
             return lines
         old = [index for index, line in enumerate(lines) if re.search(self.replaces, line.replace("\r\n", "\n"))]
@@ -230,13 +230,11 @@ class EditedFile:
         """Changes with the text and with what may be changed in it."""
         return text_digest(f"{[edit.model_dump() for edit in self.edits]}{self.text}")
 
-    def mentioned(self, path: str = "") -> list[Mention]:
+    def mentions(self, path: str = "") -> list[Mention]:
         """Return what its lines mention; `path` is its own in the study file."""
         places = [f"{path}.lines.{i}.line" for i in range(len(self.edits))]
         return [
-            mention
-            for edit, place in zip(self.edits, places, strict=True)
-            for mention in mentioned_in(edit.line, place)
+            mention for edit, place in zip(self.edits, places, strict=True) for mention in mentions_in(edit.line, place)
         ]
 
     @property
@@ -248,7 +246,7 @@ class EditedFile:
         """Write it into a run's folder."""
         lines = [f"{line}\n" for line in self.text.removesuffix("\n").split("\n")]
         for edit in self.edits:
-            lines = edit.changed(lines, values)
+            lines = edit.apply(lines, values)
         target = folder / self.name
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text("".join(lines), encoding="utf-8", newline="")

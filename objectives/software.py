@@ -7,7 +7,7 @@ from typing import Any
 from launchers import Job
 from launchers.software.software import LoadedSoftware
 from objectives.base import Alike, Context, Measurement, Metric, Objective, Output, Plan, PlanError, ProgressReader
-from objectives.joint import conjunction, differing_facts, told_apart
+from objectives.joint import differing_facts, join_spaces, merge_by_name
 from spaces import Configuration, Constraint, SpaceError
 from spaces.expressions.names import names_of
 from spaces.parameters.parameter import Choice
@@ -77,7 +77,7 @@ class PlannedSoftware:
     plan: Plan
 
 
-def joined(planned: Sequence[PlannedSoftware]) -> Plan:
+def join_software(planned: Sequence[PlannedSoftware]) -> Plan:
     """Return the plan in which the software is a parameter, whose default is the first.
 
     Raises:
@@ -95,7 +95,7 @@ def joined(planned: Sequence[PlannedSoftware]) -> Plan:
         if differing.isdisjoint(names_of(rule.rule))
     }
     try:
-        space = conjunction([(each.name, _guarded(each, software, common)) for each in planned], SOFTWARE)
+        space = join_spaces([(each.name, _guarded(each, software, common)) for each in planned], SOFTWARE)
     except SpaceError as error:
         raise PlanError(error.problems) from error
     return replace(
@@ -107,10 +107,10 @@ def joined(planned: Sequence[PlannedSoftware]) -> Plan:
         identity=_identity(planned),
         notes=(*_told(planned), *dict.fromkeys(note for each in planned for note in (*each.plan.notes, *space.notes))),
         warnings=tuple(dict.fromkeys(warning for each in planned for warning in each.plan.warnings)),
-        unknown=None if first.unknown is None else _unknown(first.unknown),
+        name_errors=None if first.name_errors is None else _unknown(first.name_errors),
         alike=_alike({each.name: each.plan.alike for each in planned if each.plan.alike is not None}),
         installation=tuple(name for name in first.installation if name in space.facts),
-        described=any(each.plan.described for each in planned),
+        is_described=any(each.plan.is_described for each in planned),
     )
 
 
@@ -129,7 +129,7 @@ def _guarded(each: PlannedSoftware, software: Choice, common: Container[Constrai
 def _identity(planned: Sequence[PlannedSoftware]) -> dict[str, str]:
     """Return what makes runs comparable: what is the same with each software once, and which software each is."""
     by_name = {each.name: each.plan.identity for each in planned}
-    identity = told_apart(by_name, lambda key, name: f"{key} ({name})", missing="none")
+    identity = merge_by_name(by_name, lambda key, name: f"{key} ({name})", missing="none")
     return identity | {f"{SOFTWARE} {each.name}": _described(each) for each in planned}
 
 

@@ -12,7 +12,7 @@ MAX_DEPTH = 32  # tables in tables, lists in lists
 _LONG_KEY = re.compile(rf"""(?<![\w-])(?:(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*){{{MAX_DEPTH + 1}}}""")
 
 
-def text_of(path: Path) -> str:
+def read_toml_text(path: Path) -> str:
     """Return the text of a TOML file.
 
     Raises:
@@ -27,7 +27,7 @@ def text_of(path: Path) -> str:
     return content.decode().replace("\r\n", "\n")
 
 
-def parsed(text: str) -> dict[str, Any]:
+def parse_toml(text: str) -> dict[str, Any]:
     """Return what a TOML text says.
 
     Raises:

@@ -62,7 +62,7 @@ class DecisionTable:
     @property
     def proven(self) -> tuple[Decision, ...]:
         """The decisions to be written for a program: where nothing was compared in fresh runs, the default stays."""
-        return tuple(one if one.confirmed else replace(one, chosen=one.default) for one in self.decisions)
+        return tuple(one if one.is_confirmed else replace(one, chosen=one.default) for one in self.decisions)
 
     def sentences(self) -> list[str]:
         """Say how many cells changed, what they gain, and what was not compared in fresh runs."""
@@ -94,7 +94,7 @@ class DecisionTable:
         shares = [None] * len(self.decisions) if self.shares is None else self.shares.by_cell
         cells = [
             asdict(decision)
-            | {"point": _whole(decision.point), "is_default": decision.is_default, "confirmed": decision.confirmed}
+            | {"point": _whole(decision.point), "is_default": decision.is_default, "confirmed": decision.is_confirmed}
             | {"default_value": value, "share": share}
             for decision, value, share in zip(self.decisions, self.defaults, shares, strict=True)
         ]

@@ -67,7 +67,7 @@ def cap(metric: Metric, bound: float, *, overhead_s: float = 0.0, pace: Pace | N
     `overhead_s` is what jobs usually take beside the time that the metric measures. This one gets as much once more: a
     configuration may have a start of its own.
     """
-    if not metric.tells_early or (bound < SHORTEST_S and metric.is_seconds):
+    if not metric.can_be_forecast or (bound < SHORTEST_S and metric.is_seconds):
         return None
     if metric.is_seconds:
         return Cap(metric, bound, bound + 2.0 * max(0.0, overhead_s), pace)

@@ -13,7 +13,7 @@ from launchers import STDERR, STDOUT, JobStatus, Usage
 from launchers.status import read_status
 from launchers.supervisor import STATUS_FILE
 from objectives.base import Output
-from objectives.figure import text_of
+from objectives.figure import read_text
 
 # Larger files are scratch data; inputs and small outputs tell a person what happened.
 _KEPT_BYTES = 4 * 2**20
@@ -43,7 +43,7 @@ def output_in(folder: Path, status: JobStatus) -> Output:
     Raises:
         OSError: it cannot be read.
     """
-    return Output(text_of(folder / STDOUT) or "", text_of(folder / STDERR) or "", status, folder)
+    return Output(read_text(folder / STDOUT) or "", read_text(folder / STDERR) or "", status, folder)
 
 
 def clean(folder: Path, parts: Collection[Path] = ()) -> None:

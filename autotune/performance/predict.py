@@ -123,7 +123,7 @@ def question(study: StudyFile, target: Target, launcher: Launcher, folder: Path)
         machine_facts=machine_facts,
         workload_facts=workload_facts,
         # Elsewhere the program is another file, and of a described problem nobody has asked which one it is.
-        identity=identity_of(plan.identity) if target.here and not plan.described else "",
+        identity=identity_of(plan.identity) if target.here and not plan.is_described else "",
     )
     limits = limits_of(study.limits, plan.objective.metrics)
     names = ", ".join(map(str, limits))

@@ -31,11 +31,11 @@ from autotune.tomlfiles.lines import lines_of, located
 from launchers import Job, Launcher, LaunchError, Resources
 from objectives import registry
 from objectives.base import STEPS_VARIABLE, Context, Metric, Plan, PlanError
-from objectives.command import CommandObjective, CommandOptions, planned
-from objectives.command_check import mentions, missing_programs, read
+from objectives.command import CommandObjective, CommandOptions, make_plan
+from objectives.command_check import find_mentions, missing_programs, read_command_options
 from objectives.mentions.nodes import Nodes
-from objectives.mentions.words import dangling
-from objectives.toml_text import parsed, text_of
+from objectives.mentions.words import find_dangling_options
+from objectives.toml_text import parse_toml, read_toml_text
 from spaces import Configuration, Space
 from spaces.mention import Mention
 from spaces.parameters.problem import ConditionProblem, ConstraintProblem, Problem
@@ -87,8 +87,8 @@ def check(  # noqa: PLR0913
     """
     report = CheckReport()
     try:
-        text = text_of(path)
-        table = parsed(text)
+        text = read_toml_text(path)
+        table = parse_toml(text)
     except OSError as error:
         report.mistakes.append(Problem(f"cannot read {path}: {error.strerror}"))
         return report
@@ -224,16 +224,16 @@ class _Examination:
             return None
 
     def _command(self, study: StudyFile) -> Plan | None:
-        checked, files, errors = read(study.options)
+        checked, files, errors = read_command_options(study.options)
         self._wrong(errors)
         if checked is None:
             return None
         if errors:
             mentioned: tuple[Mention, ...] = ()
             with suppress(ValueError):  # an unreadable template is reported already
-                mentioned = mentions(checked, files)
+                mentioned = find_mentions(checked, files)
             facts = dict.fromkeys(checked.facts, False)
-            return Plan(CommandObjective(checked, files), (), (), facts, {}, mentioned=mentioned)
+            return Plan(CommandObjective(checked, files), (), (), facts, {}, mentions=mentioned)
         options, wanted, nodes = checked, files, Nodes.of(self.machine.facts)
 
         def plan(_: Mapping[str, Any], __: Path, /, *, is_elsewhere: bool = False) -> Plan:
@@ -241,13 +241,13 @@ class _Examination:
             missing += [] if is_elsewhere else missing_programs(options)
             if missing:
                 raise PlanError(missing)
-            return planned(options, wanted, nodes, is_elsewhere=is_elsewhere)
+            return make_plan(options, wanted, nodes, is_elsewhere=is_elsewhere)
 
         try:
             return plan_with_software(study, study.options, Path(), plan)
         except PlanError as error:
             self._missing(error.problems)
-            return planned(checked, files, nodes)
+            return make_plan(checked, files, nodes)
 
     def _plans(self, study: StudyFile) -> StudyPlans | None:
         with temporary_folder("plan") as scratch:
@@ -354,16 +354,14 @@ def _warnings(study: StudyFile, plan: Plan, space: Space | None) -> Iterator[str
         missing = {p.name for p in space.parameters if p.may_be_missing and not str(p.values[0]).startswith("-")}
         unset = {name for name in (*missing, *space.derived) if space.behind(name) & missing}
         for words in (study.tuned_options.get("argv", []), *study.tuned_options.get("prepare", [])):
-            yield from dangling(words, unset)
+            yield from find_dangling_options(words, unset)
         yield from idle_rules(space, study.space)
     # An objective that has parameters of its own gets them its own way.
-    if space is not None and (study.objective == registry.COMMAND or (plan.mentioned and not plan.parameters)):
-        reached = {
-            parameter for mention in plan.mentioned for name in mention.names for parameter in space.behind(name)
-        }
+    if space is not None and (study.objective == registry.COMMAND or (plan.mentions and not plan.parameters)):
+        reached = {parameter for mention in plan.mentions for name in mention.names for parameter in space.behind(name)}
         unreached = [name for name in study.space.parameters if name not in reached]
         yield from (f"parameter {name!r} reaches nothing: no option mentions it" for name in unreached)
-    if study.stopping is not None and plan.steps_told == "unclear":
+    if study.stopping is not None and plan.steps_source == "unclear":
         yield (
             f"it is not known whether the program stops where it is asked to: no option has {{steps}}, and no file of "
             f"argv mentions {STEPS_VARIABLE}; one that goes on is stopped when it tells the next step; --run tries it"

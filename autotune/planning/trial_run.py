@@ -101,7 +101,7 @@ def _read(plan: Plan, output: Output, last: Output) -> TrialRun:
     else:
         metrics, answer = dict(measurement.metrics), measurement.answer
     # A figure that cannot be read hides the others from `measure`, and a person wants to see them.
-    seen = Readings() if plan.looks is None else plan.looks(output)
+    seen = Readings() if plan.read_figures is None else plan.read_figures(output)
     by_name = {reading.name: reading for reading in seen.metrics}
     readings = tuple(
         by_name.get(metric.name) or Reading(metric.name, metric.unit, metrics.get(metric.name))

@@ -10,7 +10,7 @@ from math import inf, log
 from autotune.formatting import quantity
 from autotune.records.outcome import Outcome
 from objectives.base import Metric
-from objectives.job_metrics import METERED, USED, of_job
+from objectives.job_metrics import METERED, USED, job_metrics
 
 PEAK_MEMORY = next(metric for metric in USED if metric.name == "peak_memory_bytes")
 OF_EVERY_RUN = (*USED, *METERED)
@@ -84,7 +84,7 @@ def measured(outcome: Outcome) -> Mapping[str, float]:
     """Return the metrics of a complete run, with what is measured of every run; the objective's own come first."""
     if not outcome.complete:
         return {}
-    return {**of_job(outcome.usage, outcome.metered), **outcome.metrics}
+    return {**job_metrics(outcome.usage, outcome.metered), **outcome.metrics}
 
 
 def breaches(limits: Limits, metrics: Mapping[str, float]) -> tuple[Breach, ...]:

@@ -44,7 +44,7 @@ class Paces:
         taken the same number of steps.
         """
         outcome = rival.told
-        if outcome is None or not standings.metric.tells_early or standings.steps is None:
+        if outcome is None or not standings.metric.can_be_forecast or standings.steps is None:
             return None
         # Two runs whose numbers of steps depend on their configurations may agree by chance.
         if len(standings.measured) < _AGREEING:

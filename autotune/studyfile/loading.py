@@ -12,7 +12,7 @@ from autotune.studyfile.model import StudyFile
 from autotune.studyfile.paths import with_absolute_paths
 from autotune.studyfile.weights import with_weights
 from autotune.tomlfiles import reading as tomlfiles
-from objectives.toml_text import parsed
+from objectives.toml_text import parse_toml
 from spaces.parameters.errors import did_you_mean
 from spaces.parameters.problem import OptionProblem
 
@@ -136,6 +136,6 @@ def _apply(table: dict[str, Any], override: str) -> None:
 
 def _toml_value(text: str) -> Any:  # noqa: ANN401  TOML values are of any type; the model checks them
     try:
-        return parsed(f"value = {text}")["value"]
+        return parse_toml(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text

@@ -7,7 +7,7 @@ from pathlib import Path
 from autotune.studyfile.model import InputSection, StudyFile
 from autotune.studyfile.software import PlanOptions, plan_with_software
 from objectives.base import Plan, PlanError
-from objectives.mix.plan import PlannedInput, differences, joined
+from objectives.mix.plan import PlannedInput, differences, join_inputs
 from spaces.parameters.problem import Problem
 
 
@@ -57,8 +57,8 @@ def _planned(study: StudyFile, inputs: Sequence[InputSection], folder: Path, pla
 
 def planned_input(plan: Plan, index: int, one: InputSection) -> PlannedInput:
     """Return the plan of an input, which mentions parameters where the study file has its options."""
-    mentioned = (replace(mention, path=_path_of_input(mention.path, index, one)) for mention in plan.mentioned)
-    return PlannedInput(one.name, one.weight, replace(plan, mentioned=tuple(mentioned)))
+    mentioned = (replace(mention, path=_path_of_input(mention.path, index, one)) for mention in plan.mentions)
+    return PlannedInput(one.name, one.weight, replace(plan, mentions=tuple(mentioned)))
 
 
 def together(planned: Sequence[PlannedInput]) -> StudyPlans:
@@ -77,8 +77,8 @@ def together(planned: Sequence[PlannedInput]) -> StudyPlans:
     if len(optimised) == 1:
         return StudyPlans(optimised[0].plan, {one.name: one.plan for one in verified})
     try:
-        tuned = joined(optimised)
-        alone = {one.name: joined([replace(one, weight=1.0)]) for one in verified}
+        tuned = join_inputs(optimised)
+        alone = {one.name: join_inputs([replace(one, weight=1.0)]) for one in verified}
     except PlanError as error:
         raise PlanError(replace(problem, path="inputs") for problem in error.problems) from error
     return StudyPlans(tuned, {name: replace(plan, facts={**tuned.facts, **plan.facts}) for name, plan in alone.items()})

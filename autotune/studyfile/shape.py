@@ -63,7 +63,7 @@ def _named(model: ModelSection, space: Space) -> Shape:
 
 def _typical_sizes(shape: Shape, space: Space) -> dict[str, float]:
     """Return the geometric mean of each term over configurations where it is not 0."""
-    columns = shape.of(_columns(space, _sampled(space)))
+    columns = shape.term_values(_columns(space, _sampled(space)))
     positive = {name: column[column > 0.0] for name, column in columns.items()}
     return {name: float(np.exp(np.log(column).mean())) for name, column in positive.items() if len(column)}
 
@@ -114,5 +114,5 @@ def _unset(text: str, node: Node, space: Space) -> str | None:
 
 def _lacks_values(text: str, space: Space) -> bool:
     """Return whether a term has no value in some of many configurations."""
-    columns = Shape((Term(text, text),), derived=space.derived).of(_columns(space, _sampled(space)))
+    columns = Shape((Term(text, text),), derived=space.derived).term_values(_columns(space, _sampled(space)))
     return text not in columns or bool(np.isnan(columns[text]).any())

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from autotune.studyfile.model import StudyFile
 from objectives.base import Plan
-from objectives.mentions.templates import written
+from objectives.mentions.templates import value_text
 from spaces import Value
 from spaces.expressions.names import names_of
 from spaces.mention import Mention
@@ -18,13 +18,13 @@ _IDENTITY = "space.derived."
 
 def sizes_of(study: StudyFile, plan: Plan, fixed: Mapping[str, Value]) -> dict[str, Value]:
     """Return those of the `fixed` derived values of which a run is told, be it by way of other derived values."""
-    told = _told_names(study, plan.mentioned)
+    told = _told_names(study, plan.mentions)
     return {name: value for name, value in fixed.items() if name in told}
 
 
 def identity_of_sizes(sizes: Mapping[str, Value]) -> dict[str, str]:
     """Return what tells studies of other sizes apart."""
-    return {f"{_IDENTITY}{name}": written(value) for name, value in sizes.items()}
+    return {f"{_IDENTITY}{name}": value_text(value) for name, value in sizes.items()}
 
 
 def is_size(name: str, identity: Mapping[str, str]) -> bool:

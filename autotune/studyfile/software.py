@@ -15,7 +15,7 @@ from launchers.software.modules import loaded_among
 from launchers.software.software import LoadedSoftware, Software, SoftwareError
 from objectives import registry
 from objectives.base import Plan, PlanError
-from objectives.software import SOFTWARE, PlannedSoftware, joined
+from objectives.software import SOFTWARE, PlannedSoftware, join_software
 from spaces.parameters.problem import Problem
 
 
@@ -48,7 +48,7 @@ def plan_with_software(study: StudyFile, options: Mapping[str, Any], folder: Pat
                 errors += [Problem(f"with software {name!r}: {p.message}", p.path, p.line) for p in error.problems]
     if errors:
         raise PlanError(errors)
-    return joined(planned)
+    return join_software(planned)
 
 
 def loaded_software(study: StudyFile) -> tuple[dict[str, LoadedSoftware], list[Problem]]:

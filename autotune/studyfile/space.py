@@ -58,14 +58,14 @@ def joined(study: StudyFile, plan: Plan, machine: Mapping[str, Value]) -> tuple[
     except SpaceError as error:
         errors.extend(error.problems)
     known = {*_parameters(study, plan), *derived, *facts}
-    mentioned = (*plan.mentioned, *mentioned_terms(study))
+    mentioned = (*plan.mentions, *mentioned_terms(study))
     errors.extend(problem for mention in mentioned if (problem := mention.problem(known)) is not None)
     errors.extend(_tradeoff_errors(study, plan))
     errors.extend(_auto_errors(study))
     errors.extend(_decisions_errors(study, _parameters(study, plan)))
     errors.extend(limit_errors(study, plan))
-    if plan.unknown is not None:
-        errors.extend(Problem(line, "space.parameters") for line in plan.unknown(study.space.parameters))
+    if plan.name_errors is not None:
+        errors.extend(Problem(line, "space.parameters") for line in plan.name_errors(study.space.parameters))
     errors.extend(_stopping_errors(study, plan))
     if not errors:
         own = {parameter.name: parameter for parameter in parameters}
@@ -102,7 +102,7 @@ def _computing(plan: Plan, space: Space) -> tuple[Plan, Space]:
     Raises:
         SpaceError: what the jobs mention has errors, or the default is not valid.
     """
-    values, needed, errors = values_of_mentions(space, plan.mentioned)
+    values, needed, errors = values_of_mentions(space, plan.mentions)
     if errors:
         raise SpaceError(errors)
     if needed:
@@ -114,7 +114,7 @@ def _computing(plan: Plan, space: Space) -> tuple[Plan, Space]:
 
 
 def _stopping_errors(study: StudyFile, plan: Plan) -> list[Problem]:
-    if study.stopping is None and plan.steps_told == "placeholder":
+    if study.stopping is None and plan.steps_source == "placeholder":
         return [Problem("the options mention {steps}, but no [stopping] says how many: max_steps = ...", "stopping")]
     if study.stopping is None or plan.works_in_steps:
         return []

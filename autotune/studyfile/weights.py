@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from autotune.errors import StudyFileError
-from objectives.toml_text import text_of
+from objectives.toml_text import read_toml_text
 from spaces.parameters.problem import Problem
 
 COUNT = "count"
@@ -41,19 +41,19 @@ def row_problem(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str 
 
 
 def _read(path: Path) -> list[dict[str, Any]]:
-    from objectives.replay.delimited import read_lines, typed, wrong_lines  # noqa: PLC0415  few studies name a file
+    from objectives.replay.delimited import find_line_error, parse_column, read_lines  # noqa: PLC0415  few studies name a file
 
     try:
-        header, lines = read_lines(text_of(path))
+        header, lines = read_lines(read_toml_text(path))
     except OSError as error:
         raise _wrong(f"cannot read {path}: {error.strerror or error}") from error
     except ValueError as error:
         raise _wrong(f"{path} is no CSV file: it is larger than 1 MiB, or no text") from error
-    if (wrong := wrong_lines(lines)) is not None:
+    if (wrong := find_line_error(lines)) is not None:
         raise _wrong(f"{path}: {wrong}")
     if COUNT not in header:
         raise _wrong(f"{path} needs a column {COUNT!r}, and one for each context and for the points, in its first line")
-    columns = {name: typed([line[name] for line in lines]) for name in header}
+    columns = {name: parse_column([line[name] for line in lines]) for name in header}
     counts: dict[tuple[Any, ...], Any] = {}
     names = [name for name in header if name != COUNT]
     keys = zip(*(columns[name] for name in names), strict=True) if names else iter([()] * len(lines))

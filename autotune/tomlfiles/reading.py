@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from autotune.errors import AutotuneError
-from objectives.toml_text import parsed, text_of
+from objectives.toml_text import parse_toml, read_toml_text
 from objectives.validation import problems_in
 from spaces.parameters.problem import Problem
 
@@ -21,7 +21,7 @@ def read(path: Path, noun: str, error: type[AutotuneError]) -> dict[str, Any]:
         error: it is not readable, or not TOML.
     """
     try:
-        return parsed(text_of(path))
+        return parse_toml(read_toml_text(path))
     except OSError as caught:
         msg = f"cannot read the {noun} {path}: {caught.strerror}"
         raise error(msg) from caught

@@ -210,7 +210,7 @@ class _Reader:
         old, folder = run.outcome, run.job.get("folder")
         if old.capped or not folder:
             return None
-        output = kept_output(Path(folder), old.usage, self.plan.reads)
+        output = kept_output(Path(folder), old.usage, self.plan.output_files)
         if output is None:
             return None
         segment = self.whole
@@ -234,7 +234,7 @@ class _Reader:
         if new.answer is None or reference is None:
             return new
         # The reference may have been read when other tolerances held.
-        return read_outcome(self.plan.objective, output, reference.allowing(new.answer), segment)
+        return read_outcome(self.plan.objective, output, reference.with_tolerances_of(new.answer), segment)
 
 
 def _ended_well(output: Output) -> Output:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from launchers.software.digest import file_digest, text_digest
-from objectives.made_file import NotMadeError, made_once, made_path
+from objectives.made_file import NotMadeError, made_path, make_once
 
 SOURCES = tuple(Path(__file__).with_name(name) for name in ("mpitime.c", "mpicalls.h"))
 """What it is made of: the first is compiled, and includes the others."""
@@ -28,7 +28,7 @@ def build() -> Path:
         msg = f"there is no C compiler: none of {', '.join(_COMPILERS)} is on the search path"
         raise NotMadeError(msg)
     try:
-        return made_once(NAME, (command,), SOURCES)
+        return make_once(NAME, (command,), SOURCES)
     except OSError as error:
         msg = f"{error.filename or NAME}: {error.strerror or error}"
         raise NotMadeError(msg) from error

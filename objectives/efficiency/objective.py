@@ -12,11 +12,11 @@ from objectives.efficiency.library import PRELOAD, with_library
 from objectives.efficiency.times import (
     Execution,
     MissingTimesError,
-    check_known,
+    check_ranks_found,
     efficiencies,
-    executions,
+    group_executions,
+    read_times,
     runtime_s,
-    times_in,
 )
 from objectives.made_file import NotMadeError
 from spaces import Configuration
@@ -65,20 +65,20 @@ class TimedObjective:
         """Return what the objective measures and the efficiencies; where ranks did not tell, a remark says so."""
         measured = self.objective.measure(output)
         try:
-            found = executions(times_in(output.folder))
+            found = group_executions(read_times(output.folder))
             if output.job is not None:
-                check_known(output.job.ranks, max(map(len, found)))
+                check_ranks_found(output.job.ranks, max(map(len, found)))
         except (MissingTimesError, OSError) as error:
-            return replace(measured, details=_with(measured.details, {REMARK: f"no efficiencies: {error}"}))
+            return replace(measured, details=_merge_details(measured.details, {REMARK: f"no efficiencies: {error}"}))
         efficiency = efficiencies(found)
         return replace(
             measured,
             metrics={**measured.metrics, **{metric.name: getattr(efficiency, metric.name) for metric in EFFICIENCIES}},
-            details=_with(measured.details, _details(found)),
+            details=_merge_details(measured.details, _details(found)),
         )
 
 
-def _with(details: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
+def _merge_details(details: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
     """Return the objective's details with ours; what both remark on is said."""
     remarks = [str(one[REMARK]) for one in (details, ours) if one.get(REMARK)]
     return {**details, **ours, **({REMARK: "; ".join(remarks)} if remarks else {})}

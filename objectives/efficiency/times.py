@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from objectives.figure import text_of
+from objectives.figure import read_text
 
 PREFIX = ".autotune-mpi-times."
 """How the files begin that the ranks of a run write into its folder: one for each host, a line for each rank."""
@@ -76,18 +76,18 @@ Execution = Sequence[RankTimes]
 """One start of an MPI program: the times of all of its ranks, in their order."""
 
 
-def times_in(folder: Path) -> list[RankTimes]:
+def read_times(folder: Path) -> list[RankTimes]:
     """Return what ranks wrote into a run's folder, and into those of its parts; other lines do not count.
 
     Raises:
         OSError: it cannot be read.
     """
     files = sorted([*folder.glob(f"{PREFIX}*"), *folder.glob(f"*/{PREFIX}*")])
-    lines = (line for file in files for line in (text_of(file) or "").splitlines())
+    lines = (line for file in files for line in (read_text(file) or "").splitlines())
     return [times for line in lines if (times := _read(line)) is not None]
 
 
-def executions(times: Iterable[RankTimes]) -> list[Execution]:
+def group_executions(times: Iterable[RankTimes]) -> list[Execution]:
     """Return the executions that all ranks wrote of. A rank that wrote several times was in one after the other.
 
     Raises:
@@ -96,7 +96,7 @@ def executions(times: Iterable[RankTimes]) -> list[Execution]:
     """
     by_size: dict[int, dict[int, list[RankTimes]]] = defaultdict(lambda: defaultdict(list))
     for one in times:
-        check_known(one.started, one.ranks)
+        check_ranks_found(one.started, one.ranks)
         by_size[one.ranks][one.rank].append(one)
     if not by_size:
         raise MissingTimesError(_NONE_WROTE)
@@ -111,7 +111,7 @@ def executions(times: Iterable[RankTimes]) -> list[Execution]:
     return found
 
 
-def check_known(started: int, known: int) -> None:
+def check_ranks_found(started: int, known: int) -> None:
     """Check that ranks know of as many as were started.
 
     Raises:
@@ -122,22 +122,22 @@ def check_known(started: int, known: int) -> None:
         raise MissingTimesError(msg)
 
 
-def efficiencies(executions: Sequence[Execution]) -> Efficiencies:
+def efficiencies(group_executions: Sequence[Execution]) -> Efficiencies:
     """Return the efficiencies of executions, of which there is one at least; several are added up.
 
     Where no rank computes, none does more than another.
     """
-    average = fsum(fsum(rank.computing_s for rank in ranks) / len(ranks) for ranks in executions)
-    longest = fsum(max(rank.computing_s for rank in ranks) for ranks in executions)
+    average = fsum(fsum(rank.computing_s for rank in ranks) / len(ranks) for ranks in group_executions)
+    longest = fsum(max(rank.computing_s for rank in ranks) for ranks in group_executions)
     return Efficiencies(
         load_balance=min(1.0, average / longest) if longest else 1.0,
-        communication_efficiency=min(1.0, longest / runtime_s(executions)),
+        communication_efficiency=min(1.0, longest / runtime_s(group_executions)),
     )
 
 
-def runtime_s(executions: Sequence[Execution]) -> float:
+def runtime_s(group_executions: Sequence[Execution]) -> float:
     """Return for how long MPI programs ran, from MPI_Init to MPI_Finalize."""
-    return fsum(max(rank.elapsed_ns for rank in ranks) * 1e-9 for ranks in executions)
+    return fsum(max(rank.elapsed_ns for rank in ranks) * 1e-9 for ranks in group_executions)
 
 
 def _read(line: str) -> RankTimes | None:

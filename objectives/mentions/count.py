@@ -20,7 +20,7 @@ Count = Annotated[int | str, BeforeValidator(_count)]
 """A whole number from 1 up, the name of a parameter, or an expression."""
 
 
-def counts(**options: Count | None) -> list[Mention]:
+def count_mentions(**options: Count | None) -> list[Mention]:
     """Return what the options mention that are no plain numbers. Only of GPUs a run may have none."""
     least = {"gpus": 0}
     return [
@@ -28,11 +28,11 @@ def counts(**options: Count | None) -> list[Mention]:
     ]
 
 
-def counted(count: Count, values: Mapping[str, Value], unset: int = 1) -> int:
+def evaluate_count(count: Count, values: Mapping[str, Value], unset: int = 1) -> int:
     """Return a count where these are the values of its study's space; `unset` where it has none."""
     return count if isinstance(count, int) else int(values.get(key_of(count), unset))
 
 
-def expressions(**options: Count | None) -> dict[str, str]:
+def count_expressions(**options: Count | None) -> dict[str, str]:
     """Return the options that are expressions, for what makes measurements comparable."""
     return {name: text for name, text in options.items() if isinstance(text, str) and not text.isidentifier()}

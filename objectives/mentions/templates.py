@@ -10,7 +10,7 @@ from spaces.parameters.problem import Problem
 _PART = re.compile(r"(?P<brace>\{\{|\}\})|\{(?P<mention>[^{}]*)\}|[{}]")
 
 
-def filled_in(template: str, values: Mapping[str, Value]) -> str | None:
+def fill_in(template: str, values: Mapping[str, Value]) -> str | None:
     """Return the template with values in their places; None if something in it has no value."""
     words = []
     for text, mention in _parts(template):
@@ -19,23 +19,23 @@ def filled_in(template: str, values: Mapping[str, Value]) -> str | None:
             key = key_of(_text(mention))
             if key not in values:
                 return None
-            words.append(written(values[key]))
+            words.append(value_text(values[key]))
     return "".join(words)
 
 
-def written(value: Value) -> str:
+def value_text(value: Value) -> str:
     """Return a value of a parameter as a program reads it; a flag is 1 or 0."""
     return str(int(value)) if isinstance(value, bool) else str(value)
 
 
-def mentioned_in(template: str, path: str = "") -> list[Mention]:
+def mentions_in(template: str, path: str = "") -> list[Mention]:
     """Return what a template mentions; `path` is its own in the study file."""
     return [Mention(_text(mention), path) for _, mention in _parts(template) if mention is not None]
 
 
 def names_in(template: str) -> set[str]:
     """Return the names that a template mentions."""
-    return {name for mention in mentioned_in(template) for name in mention.names}
+    return {name for mention in mentions_in(template) for name in mention.names}
 
 
 def template_errors(templates: Iterable[tuple[str, str]]) -> list[Problem]:

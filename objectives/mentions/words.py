@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BeforeValidator
 
 from launchers.secret import mask_secrets, placeholder_variables
-from objectives.mentions.templates import filled_in, names_in
+from objectives.mentions.templates import fill_in, names_in
 from spaces import Value
 
 
@@ -60,7 +60,7 @@ def is_file(word: str) -> bool:
         return False
 
 
-def flat(words: Sequence[Word]) -> list[str]:
+def flatten(words: Sequence[Word]) -> list[str]:
     """Return the words without their groups."""
     return [word for group in words for word in ([group] if isinstance(group, str) else group)]
 
@@ -70,7 +70,7 @@ def as_text(words: Sequence[Word]) -> str:
     return " ".join(group if isinstance(group, str) else f"[{' '.join(group)}]" for group in words)
 
 
-def places(words: Sequence[Word], path: str) -> Iterator[tuple[str, str]]:
+def word_places(words: Sequence[Word], path: str) -> Iterator[tuple[str, str]]:
     """Yield each word with its path in the study file."""
     for i, group in enumerate(words):
         if isinstance(group, str):
@@ -79,22 +79,22 @@ def places(words: Sequence[Word], path: str) -> Iterator[tuple[str, str]]:
             yield from ((f"{path}.{i}.{k}", word) for k, word in enumerate(group))
 
 
-def changed(words: Sequence[Word], change: Callable[[str], str]) -> list[Word]:
+def map_words(words: Sequence[Word], change: Callable[[str], str]) -> list[Word]:
     """Return the words, each changed, in the same groups."""
     return [change(group) if isinstance(group, str) else [change(word) for word in group] for group in words]
 
 
-def filled_words(words: Sequence[Word], values: Mapping[str, Value]) -> tuple[str, ...]:
+def fill_in_words(words: Sequence[Word], values: Mapping[str, Value]) -> tuple[str, ...]:
     """Return a command line with values in their places; a word, or a group, that lacks one is left out."""
     line: list[str] = []
     for group in words:
-        filled = [filled_in(word, values) for word in ([group] if isinstance(group, str) else group)]
+        filled = [fill_in(word, values) for word in ([group] if isinstance(group, str) else group)]
         if None not in filled:
             line += [word for word in filled if word is not None]
     return tuple(line)
 
 
-def dangling(words: Sequence[Word], unset: Set[str]) -> Iterator[str]:
+def find_dangling_options(words: Sequence[Word], unset: Set[str]) -> Iterator[str]:
     """Yield a sentence for each option that would stand without its value where one of `unset` has none."""
     for option, value in pairwise(words):
         if not (isinstance(option, str) and isinstance(value, str)):

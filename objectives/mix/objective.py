@@ -29,7 +29,7 @@ from objectives.base import (
     RunFailure,
 )
 from objectives.ending import check_ending
-from objectives.figure import text_of
+from objectives.figure import read_text
 from spaces import Configuration
 
 MIX = "mix"
@@ -56,19 +56,19 @@ class MixInput:
     @property
     def metrics(self) -> tuple[Metric, ...]:
         """Its metrics, by names that tell the input; the first is its value in the mix."""
-        return tuple(replace(metric, name=of_input(metric.name, self.name)) for metric in self.objective.metrics)
+        return tuple(replace(metric, name=name_for_input(metric.name, self.name)) for metric in self.objective.metrics)
 
-    def configured(self, configuration: Configuration) -> Configuration:
+    def own_configuration(self, configuration: Configuration) -> Configuration:
         """Return the part of a configuration that is set for this input."""
         return {name: value for name, value in configuration.items() if name not in self.not_its_own}
 
 
-def of_input(name: str, input_name: str) -> str:
+def name_for_input(name: str, input_name: str) -> str:
     """Return the name of a metric or an answer of an input."""
     return f"{name}[{input_name}]"
 
 
-def mean(values: Mapping[str, float], shares: Mapping[str, float]) -> float:
+def geometric_mean(values: Mapping[str, float], shares: Mapping[str, float]) -> float:
     """Return the weighted geometric mean of positive values; the order of the inputs does not matter."""
     return exp(fsum(share * log(values[name]) for name, share in shares.items()))
 
@@ -114,7 +114,7 @@ class MixObjective:
         folder = context.folder / one.name
         folder.mkdir()
         own = replace(context, folder=folder, time_limit_s=None)
-        return replace(one.objective.job(one.configured(configuration), own), name=one.name)
+        return replace(one.objective.job(one.own_configuration(configuration), own), name=one.name)
 
     def progress_reader(self) -> ProgressReader:
         """Return a reader of the lines that tell of each input that has ended; its metrics are those read so far."""
@@ -125,7 +125,7 @@ class MixObjective:
                 said = json.loads(line)
                 one, folder = by_name[said["name"]], Path(said["folder"])
                 try:
-                    metrics = _renamed(one, self._measured(one, _part_of(folder)).metrics)
+                    metrics = _renamed(one, self._measure_input(one, _read_part(folder)).metrics)
                 except (RunFailure, OSError):
                     metrics = {}
                 return Progress(int(said["number"]), metrics)
@@ -141,10 +141,10 @@ class MixObjective:
             OSError: a file that an input left cannot be read.
         """
         self._check(output)
-        left = {one.name: _part_of(output.folder / one.name, output.job) for one in self.inputs}
-        read = {one.name: self._measured(one, left[one.name]) for one in self.inputs}
+        left = {one.name: _read_part(output.folder / one.name, output.job) for one in self.inputs}
+        read = {one.name: self._measure_input(one, left[one.name]) for one in self.inputs}
         values = {one.name: read[one.name].metrics[one.objective.metrics[0].name] for one in self.inputs}
-        metrics = {MIX: mean(values, self.shares)}
+        metrics = {MIX: geometric_mean(values, self.shares)}
         for one in self.inputs:
             metrics |= _renamed(one, read[one.name].metrics)
         return Measurement(
@@ -164,11 +164,11 @@ class MixObjective:
             (one for one, end in zip(self.inputs, ends, strict=True) if end is None or end.reason != EndReason.EXITED),
             self.inputs[-1],
         )
-        with _named(running):
+        with _naming_input(running):
             check_ending(output)
 
-    def _measured(self, one: MixInput, output: Output | None) -> Measurement:
-        with _named(one):
+    def _measure_input(self, one: MixInput, output: Output | None) -> Measurement:
+        with _naming_input(one):
             if output is None:
                 msg = "left no word on how it ended"
                 raise InfrastructureError(msg, code="lost")
@@ -187,7 +187,7 @@ class MixObjective:
 
 
 @contextmanager
-def _named(one: MixInput) -> Iterator[None]:
+def _naming_input(one: MixInput) -> Iterator[None]:
     """Let a failure say which input failed."""
     try:
         yield
@@ -195,23 +195,23 @@ def _named(one: MixInput) -> Iterator[None]:
         raise type(failure)(f"input {one.name}: {failure}", failure.code) from failure
 
 
-def _part_of(folder: Path, job: Job | None = None) -> Output | None:
+def _read_part(folder: Path, job: Job | None = None) -> Output | None:
     """Return what an input left in its folder, as a part of the job; None if nobody knows how it ended."""
     status: JobStatus | None = read_status(folder)
     if status is None:
         return None
     part = next((part for part in job.parts if part.folder == folder), None) if job is not None else None
-    return Output(text_of(folder / STDOUT) or "", text_of(folder / STDERR) or "", status, folder, part)
+    return Output(read_text(folder / STDOUT) or "", read_text(folder / STDERR) or "", status, folder, part)
 
 
 def _renamed(one: MixInput, metrics: Mapping[str, float]) -> dict[str, float]:
-    return {of_input(name, one.name): value for name, value in metrics.items()}
+    return {name_for_input(name, one.name): value for name, value in metrics.items()}
 
 
 def _answers(read: Mapping[str, Measurement]) -> Answer | None:
     """Return the answers of the inputs as one: each is compared with the reference's on the same input."""
     parts = tuple(
-        replace(measured.answer, name=of_input(measured.answer.name, name))
+        replace(measured.answer, name=name_for_input(measured.answer.name, name))
         for name, measured in read.items()
         if measured.answer is not None
     )
@@ -223,7 +223,7 @@ def _details(output: Output | None, measured: Measurement) -> dict[str, object]:
     return {"elapsed_s": used.elapsed_s, "peak_memory_bytes": used.peak_memory_bytes, **measured.details}
 
 
-def for_inputs(inputs: tuple[MixInput, ...], folder: Path, look: Callable[[MixInput, Output], _T]) -> list[_T]:
+def read_inputs(inputs: tuple[MixInput, ...], folder: Path, look: Callable[[MixInput, Output], _T]) -> list[_T]:
     """Return what `look` finds in what each input left in the folder of a run, if it left anything."""
-    outputs = ((one, _part_of(folder / one.name)) for one in inputs)
+    outputs = ((one, _read_part(folder / one.name)) for one in inputs)
     return [look(one, output) for one, output in outputs if output is not None]

@@ -8,8 +8,8 @@ from typing import Any
 
 from launchers import STDERR, STDOUT
 from objectives.base import Metric, Output, Plan, PlanError, Reading, Readings
-from objectives.joint import conjunction, told_apart
-from objectives.mix.objective import INPUTS, MixInput, MixObjective, for_inputs, of_input
+from objectives.joint import join_spaces, merge_by_name
+from objectives.mix.objective import INPUTS, MixInput, MixObjective, name_for_input, read_inputs
 from spaces import Configuration, SpaceError
 
 
@@ -22,7 +22,7 @@ class PlannedInput:
     plan: Plan
 
 
-def joined(inputs: Sequence[PlannedInput]) -> Plan:
+def join_inputs(inputs: Sequence[PlannedInput]) -> Plan:
     """Return the plan whose objective is the mix of the inputs.
 
     Raises:
@@ -31,7 +31,7 @@ def joined(inputs: Sequence[PlannedInput]) -> Plan:
     errors = differences(inputs)
     named = [(one.name, one.plan) for one in inputs]
     try:
-        space = conjunction(named)
+        space = join_spaces(named)
     except SpaceError as error:
         raise PlanError([*errors, *error.problems]) from error
     if errors:
@@ -54,18 +54,18 @@ def joined(inputs: Sequence[PlannedInput]) -> Plan:
         parameters=space.parameters,
         constraints=space.constraints,
         facts=space.facts,
-        identity={"mix": shares} | told_apart({one.name: one.plan.identity for one in inputs}, of_input),
-        reading=told_apart({one.name: one.plan.reading for one in inputs}, of_input),
-        reads=tuple(f"{one.name}/{file}" for one in inputs for file in (STDOUT, STDERR, *one.plan.reads)),
-        mentioned=tuple(dict.fromkeys(name for plan in plans for name in plan.mentioned)),
+        identity={"mix": shares} | merge_by_name({one.name: one.plan.identity for one in inputs}, name_for_input),
+        reading=merge_by_name({one.name: one.plan.reading for one in inputs}, name_for_input),
+        output_files=tuple(f"{one.name}/{file}" for one in inputs for file in (STDOUT, STDERR, *one.plan.output_files)),
+        mentions=tuple(dict.fromkeys(name for plan in plans for name in plan.mentions)),
         notes=(*_said((one.name, one.plan.notes) for one in inputs), *space.notes),
-        unknown=_unknown(plans),
+        name_errors=_unknown(plans),
         alike=partial(_alike, tuple(zip(mixed, plans, strict=True))) if all(plan.alike for plan in plans) else None,
         installation=tuple(name for name in plans[0].installation if name in space.facts),
         warnings=_said((one.name, one.plan.warnings) for one in inputs),
-        looks=partial(_look, tuple(zip(mixed, plans, strict=True))),
+        read_figures=partial(_read_figures, tuple(zip(mixed, plans, strict=True))),
         shape=plans[0].shape if all(plan.shape == plans[0].shape for plan in plans) else None,
-        described=any(plan.described for plan in plans),
+        is_described=any(plan.is_described for plan in plans),
     )
 
 
@@ -103,7 +103,7 @@ def _said(texts: Iterable[tuple[str, Sequence[str]]]) -> tuple[str, ...]:
 
 
 def _unknown(plans: Sequence[Plan]) -> Callable[[Iterable[str]], list[str]] | None:
-    judges = [plan.unknown for plan in plans if plan.unknown is not None]
+    judges = [plan.name_errors for plan in plans if plan.name_errors is not None]
     if not judges:
         return None
 
@@ -120,20 +120,23 @@ def _alike(
     """Whether a configuration is the same in effect on every input as a measured one."""
     by_input = details.get(INPUTS, {})
     return all(
-        plan.alike is not None and plan.alike(own.configured(one), own.configured(other), by_input.get(own.name, {}))
+        plan.alike is not None
+        and plan.alike(own.own_configuration(one), own.own_configuration(other), by_input.get(own.name, {}))
         for own, plan in inputs
     )
 
 
-def _look(inputs: Sequence[tuple[MixInput, Plan]], output: Output) -> Readings:
+def _read_figures(inputs: Sequence[tuple[MixInput, Plan]], output: Output) -> Readings:
     """Read the figures of each input by itself."""
     plans = {own.name: plan for own, plan in inputs}
 
     def seen(own: MixInput, left: Output) -> tuple[list[Reading], Reading | None]:
-        look = plans[own.name].looks
+        look = plans[own.name].read_figures
         readings = Readings() if look is None else look(left)
-        metrics = [replace(one, name=of_input(one.name, own.name)) for one in readings.metrics]
-        return metrics, readings.answer and replace(readings.answer, name=of_input(readings.answer.name, own.name))
+        metrics = [replace(one, name=name_for_input(one.name, own.name)) for one in readings.metrics]
+        return metrics, readings.answer and replace(
+            readings.answer, name=name_for_input(readings.answer.name, own.name)
+        )
 
-    found = for_inputs(tuple(own for own, _ in inputs), output.folder, seen)
+    found = read_inputs(tuple(own for own, _ in inputs), output.folder, seen)
     return Readings(tuple(reading for metrics, _ in found for reading in metrics))

@@ -30,7 +30,7 @@ class Library:
     knobs: Knobs
 
 
-def library(options: MpiOptions, here: Probe) -> Library:
+def find_library(options: MpiOptions, here: Probe) -> Library:
     """Return the library whose compiler is the one of the options.
 
     Raises:
@@ -52,25 +52,25 @@ def library(options: MpiOptions, here: Probe) -> Library:
 
 
 def _open_mpi(options: MpiOptions, here: Probe, path: str, compiler: str) -> Library | None:
-    version = here.ask("version", (path, "--version"))
-    listed = here.ask("variables", (path, "--all", "--level", "9", "--parsable"))
+    version = here.run("version", (path, "--version"))
+    listed = here.run("variables", (path, "--all", "--level", "9", "--parsable"))
     if version is None or listed is None or not (match := re.search(r"Open MPI v(\S+)", version.stdout)):
         return None
-    known = openmpi.variables(listed.stdout)
+    known = openmpi.parse_variables(listed.stdout)
     return Library("Open MPI", match[1], compiler, openmpi.knobs(known, options.collectives, options.knobs))
 
 
 def _mpich(options: MpiOptions, here: Probe, path: str, compiler: str) -> Library | None:
     said = shutil.which("mpichversion", path=str(Path(path).parent))
-    version = here.ask("version", (said,)) if said else None
-    listed = here.ask("variables", (path,))
+    version = here.run("version", (said,)) if said else None
+    listed = here.run("variables", (path,))
     if version is None or listed is None or not (match := re.search(r"MPICH Version:\s*(\S+)", version.stdout)):
         return None
-    return Library("MPICH", match[1], compiler, mpich.knobs(mpich.variables(listed.stdout), options.collectives))
+    return Library("MPICH", match[1], compiler, mpich.knobs(mpich.parse_variables(listed.stdout), options.collectives))
 
 
 def _intel(options: MpiOptions, here: Probe, path: str, compiler: str) -> Library | None:
-    version = here.ask("version", (path, "--version"))
+    version = here.run("version", (path, "--version"))
     match = re.search(r"Version\s+(\S+)", version.stdout) if version else None
     return Library("Intel MPI", match[1], compiler, intel.knobs(options.collectives)) if match else None
 

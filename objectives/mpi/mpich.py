@@ -20,7 +20,7 @@ _RADICES = {"tree": "TREE_KVAL", "recexch": "RECEXCH_KVAL", "k_brucks": "BRUCKS_
 _FANS = (4, 8, 16)  # 2 is what they have
 
 
-def variables(text: str) -> dict[str, tuple[str, ...]]:
+def parse_variables(text: str) -> dict[str, tuple[str, ...]]:
     """Read what `mpivars` lists: the variables, each with the names of its values where it has names."""
     found: dict[str, tuple[str, ...]] = {}
     last = None

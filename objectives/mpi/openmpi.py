@@ -41,7 +41,7 @@ class Variable:
     names: Mapping[int, str] = field(default_factory=dict)
 
 
-def variables(text: str) -> dict[str, Variable]:
+def parse_variables(text: str) -> dict[str, Variable]:
     """Read what `ompi_info --parsable` lists; lines that say other things are passed over."""
     values: dict[str, str] = {}
     names: dict[str, dict[int, str]] = {}
@@ -75,12 +75,12 @@ def knobs(known: Mapping[str, Variable], collectives: Sequence[Collective], want
         for collective in collectives:
             own = tuple(_algorithms(known, collective))
             parameters += own
-            constraints += _of_two_ranks(own)
+            constraints += _two_rank_rules(own)
     if "components" in wanted:
         ours = _components(known, collectives)
         parameters += ours
-        constraints += _one_first(ours)
-        constraints += _read_by_libnbc(parameters)
+        constraints += _exclusive_components(ours)
+        constraints += _libnbc_rules(parameters)
     if "transport" in wanted:
         parameters += _transport(known)
     return Knobs(tuple(parameters), tuple(constraints), environment)
@@ -105,7 +105,7 @@ def _algorithms(known: Mapping[str, Variable], collective: Collective) -> Iterat
             yield Integer(f"{variable}_{ending}", _FANS, optional=True, when=when, help=help_)
 
 
-def _of_two_ranks(parameters: Sequence[Parameter]) -> Iterator[Constraint]:
+def _two_rank_rules(parameters: Sequence[Parameter]) -> Iterator[Constraint]:
     for parameter in parameters:
         if isinstance(parameter, Choice) and _TWO in parameter.values:
             rule = f"{parameter.name} != '{_TWO}' or {RANKS} == 2"
@@ -124,7 +124,7 @@ def _components(known: Mapping[str, Variable], collectives: Sequence[Collective]
     return [Integer(name, (_FIRST,), optional=True, help=help_) for name in names]
 
 
-def _one_first(parameters: Sequence[Parameter]) -> Iterator[Constraint]:
+def _exclusive_components(parameters: Sequence[Parameter]) -> Iterator[Constraint]:
     names = [parameter.name for parameter in parameters]
     for number, name in enumerate(names):
         for other in names[number + 1 :]:
@@ -132,7 +132,7 @@ def _one_first(parameters: Sequence[Parameter]) -> Iterator[Constraint]:
             yield Constraint(f"{name} or {other}", rule, "one component is the first")
 
 
-def _read_by_libnbc(parameters: Sequence[Parameter]) -> Iterator[Constraint]:
+def _libnbc_rules(parameters: Sequence[Parameter]) -> Iterator[Constraint]:
     names = {parameter.name for parameter in parameters}
     algorithm = algorithm_variable("ibcast")
     if {_ADAPT, algorithm} <= names:

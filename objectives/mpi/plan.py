@@ -7,11 +7,11 @@ from typing import Any
 
 from launchers.software.digest import file_digest
 from objectives.base import Plan, PlanError, RunJob
-from objectives.linked_libraries import library_identity, linked_libraries
-from objectives.made_file import NotMadeError, made_once
+from objectives.linked_libraries import find_linked_libraries, library_identity
+from objectives.made_file import NotMadeError, make_once
 from objectives.mpi import backends
 from objectives.mpi.knobs import BIND_TO, COLLECTIVE, PAUSE_US, RANKS, TESTS
-from objectives.mpi.library import Library, library
+from objectives.mpi.library import Library, find_library
 from objectives.mpi.objective import ELAPSED, LATENCY, OVERLAP_METRICS, MpiObjective
 from objectives.mpi.options import MpiOptions
 from objectives.probe import PROGRAMS, Probe
@@ -34,13 +34,13 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
         PlanError: the options have errors, or the benchmark cannot be built here.
     """
     checked = MpiOptions.read(options)
-    found = library(checked, Probe(run_job, folder.resolve(), _LIMIT_S))
-    python = torch.find(checked.python, run_job, folder.resolve()) if "backends" in checked.knobs else None
+    found = find_library(checked, Probe(run_job, folder.resolve(), _LIMIT_S))
+    python = torch.find_python(checked.python, run_job, folder.resolve()) if "backends" in checked.knobs else None
     if python is not None:
         # Others do not read what is tuned of the library.
         found = replace(found, knobs=backends.knobs(python, checked))
     source = _PROGRAMS / ("overlap.c" if checked.overlap else "collectives.c")
-    program = _built(found, source)
+    program = _build(found, source)
     cores = int(machine["cores"])
     sizes = sorted(set(checked.message_bytes))
     metrics = OVERLAP_METRICS if checked.overlap else (LATENCY, ELAPSED)
@@ -65,10 +65,10 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     )
 
 
-def _built(found: Library, source: Path) -> Path:
+def _build(found: Library, source: Path) -> Path:
     command = (found.compiler, "-O2", "-pthread", "-o", source.stem, source.name)
     try:
-        return made_once(source.stem, (command,), (source, _SHARED))
+        return make_once(source.stem, (command,), (source, _SHARED))
     except (NotMadeError, OSError) as error:
         needs = "; a compiler of MPI needs mpi.h: apt-get install libopenmpi-dev" if "mpi.h" in str(error) else ""
         raise PlanError(Problem(f"the benchmark cannot be built: {error}{needs}", "options.compiler")) from error
@@ -106,7 +106,7 @@ def _identity(objective: MpiObjective, found: Library, program: Path, source: Pa
         "mpi": f"{found.name} {found.version}",
         "benchmark": f"{file_digest(source)} {file_digest(_SHARED)}",
         "workload": f"{objective.sizes} bytes, {objective.seconds:g} s",
-        **library_identity(linked_libraries(program)),
+        **library_identity(find_linked_libraries(program)),
     }
 
 

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from objectives.qe.division import Division
-from objectives.qe.placement import placed
-from objectives.shapes.columns import Known
+from objectives.qe.placement import place_ranks
+from objectives.shapes.columns import CaseColumns
 from objectives.shapes.costs import Costs
 
 _READS = frozenset({"np", "npool", "nbgrp", "ntg", "ndiag", "threads"})
@@ -86,7 +86,7 @@ def costs(columns: Mapping[str, npt.NDArray[Any]]) -> Costs | None:
     """
     if not {"kpoints", "fft_dense_x", "fft_dense_y", "fft_dense_z"} <= set(columns):
         return None
-    known = Known(columns)
+    known = CaseColumns(columns)
     ranks, threads = known.number("np", 1.0), known.number("threads", 1.0)
     per_node = known.number("cores_per_node", ranks * threads)
     dense = [known.number(f"fft_dense_{axis}") for axis in "xyz"]
@@ -101,7 +101,7 @@ def costs(columns: Mapping[str, npt.NDArray[Any]]) -> Costs | None:
     in_group = in_pool / groups
     diagonal = np.clip(division.ndiag, 1.0, in_pool)
     mine = np.ceil(known.number("kpoints") / pools)
-    at = placed(ranks, pools, threads, known.number("nodes"), per_node)
+    at = place_ranks(ranks, pools, threads, known.number("nodes"), per_node)
     here = np.minimum(at.ranks_of_node, in_group)
     away = np.where(at.span > 1.0, in_group - here, 0.0)
     visits = _ITERATIONS * mine

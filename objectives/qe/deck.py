@@ -78,7 +78,7 @@ class Deck:
         """
         deck = self
         for name, value in values.items():
-            deck = deck._with_value(group.lower(), name.lower(), fortran(value))
+            deck = deck._with_value(group.lower(), name.lower(), to_fortran(value))
         return deck
 
     def card(self, name: str) -> tuple[str, tuple[str, ...]] | None:
@@ -143,7 +143,7 @@ class Deck:
                 yield stripped
 
 
-def fortran(value: Value) -> str:
+def to_fortran(value: Value) -> str:
     """Return a value as a Fortran namelist takes it."""
     if isinstance(value, bool):
         return ".true." if value else ".false."

@@ -14,9 +14,9 @@ import numpy as np
 from objectives.base import PlanError
 from objectives.qe import pseudo, symmetry
 from objectives.qe.deck import Deck
-from objectives.qe.input_check import problems
+from objectives.qe.input_check import find_problems
 from objectives.qe.known_sizes import KnownSizes
-from objectives.qe.lattice import BOHR_ANGSTROM, Lattice, Matrix, UndescribedError, lattice_of
+from objectives.qe.lattice import BOHR_ANGSTROM, Lattice, Matrix, UndescribedError, read_lattice
 from objectives.qe.options import QeOptions, input_text
 from objectives.qe.output import Workload, number
 
@@ -36,11 +36,11 @@ def _fft_grid(lattice: Lattice, cutoff_ry: float, factors: tuple[int, int, int])
         inside = ((in_plane + k * reciprocal[2]) ** 2).sum(axis=1) < radius_squared
         if inside.any():
             reached = np.maximum(reached, [*np.abs(plane[inside]).max(axis=0), k])
-    sides = [_good(2 * int(reach) + 1, factor) for reach, factor in zip(reached, factors, strict=True)]
+    sides = [_next_good_side(2 * int(reach) + 1, factor) for reach, factor in zip(reached, factors, strict=True)]
     return sides[0], sides[1], sides[2]
 
 
-def _good(least: int, factor: int) -> int:
+def _next_good_side(least: int, factor: int) -> int:
     side = least
     while side % factor or not _is_good(side):
         side += 1
@@ -65,7 +65,7 @@ _COORDINATES = 3
 _SPINS = 2
 
 
-def described(deck: Deck, valence: Mapping[str, float], known: KnownSizes) -> Workload:
+def describe(deck: Deck, valence: Mapping[str, float], known: KnownSizes) -> Workload:
     """Return the size of the problem; `valence` are the electrons of an atom, by the name of its pseudopotential.
 
     What is `known` of the size is not worked out.
@@ -78,7 +78,7 @@ def described(deck: Deck, valence: Mapping[str, float], known: KnownSizes) -> Wo
     kpoints, dense, smooth = known.kpoints, known.dense_grid, known.smooth_grid
     if kpoints is None or dense is None:
         _refuse_what_only_pwx_knows(deck)
-        lattice = lattice_of(deck)
+        lattice = read_lattice(deck)
         found = _crystal(deck, lattice)
         kpoints = kpoints or _kpoints(deck, lattice, found)
         dense = dense or _sides(deck, "nr{}") or _fft_grid(lattice, density, found.grid_factors)
@@ -242,7 +242,7 @@ def _kpoints(deck: Deck, lattice: Lattice, found: symmetry.Crystal) -> int:
         points = points @ lattice.vectors.T
     if deck.calculation == "bands" and option != "automatic":
         return spins * len(points)  # taken as they are
-    return spins * symmetry.count(points, found, sign=sign)
+    return spins * symmetry.count_kpoints(points, found, sign=sign)
 
 
 def _triple(words: list[str]) -> tuple[int, int, int]:
@@ -270,7 +270,7 @@ class DescribedInput:
     note: str
 
 
-def described_input(options: QeOptions) -> DescribedInput:
+def describe_input(options: QeOptions) -> DescribedInput:
     """Return the problem that the options name; facts go before what the input says.
 
     Raises:
@@ -288,13 +288,13 @@ def described_input(options: QeOptions) -> DescribedInput:
     name, home, text = input_text(options.input)
     identity["input"] = hashlib.sha256(text).hexdigest()
     deck = Deck(text.decode("utf-8", errors="surrogateescape"))
-    if wrong := problems(deck, has_saved=True):
+    if wrong := find_problems(deck, has_saved=True):
         raise PlanError(f"{name}: {problem}" for problem in wrong)
     try:
         valence = {} if known.electrons is not None else _valence(deck, home)
         how = _FROM_FACTS if options.facts else f"{options.program} is not here"
         note = f"nothing is run: the size is worked out from the input; {how}"
-        return DescribedInput(f"input {name}", deck, described(deck, valence, known), identity, note)
+        return DescribedInput(f"input {name}", deck, describe(deck, valence, known), identity, note)
     except UndescribedError as error:
         msg = (
             f"{name} alone does not say how large the problem is: {error}; say what is missing in a TOML file "

@@ -10,7 +10,7 @@ from math import ceil, floor, isqrt
 
 import numpy as np
 
-from objectives.shapes.columns import Column, Known
+from objectives.shapes.columns import CaseColumns, Column
 from spaces import Value
 
 _FIRST = (7, 1)
@@ -65,26 +65,26 @@ class Division:
     ndiag: Column
 
     @classmethod
-    def of(cls, known: Known, bands: Column, planes: Column) -> "Division":
+    def of(cls, known: CaseColumns, bands: Column, planes: Column) -> "Division":
         """Return the division of cases with so many `bands` and `planes`, NaN where they are not known."""
         ranks, kpoints = known.number("np", 1.0), known.number("kpoints")
         choosing = np.array([chooses_layout(version) for version in known.words("pw_version")], dtype=bool)
-        pools = _chosen(known.number("npool"), automatic_pools, choosing, ranks, kpoints, planes)
+        pools = _choose(known.number("npool"), automatic_pools, choosing, ranks, kpoints, planes)
         groups = known.number("nbgrp", 1.0)
         of_group = ranks / pools / groups
         # Before it chooses, pw.x takes the largest square.
         square = np.floor(np.sqrt(ranks / pools)) ** 2
-        ndiag = _chosen(known.number("ndiag"), automatic_ndiag, choosing, of_group, bands, otherwise=square)
+        ndiag = _choose(known.number("ndiag"), automatic_ndiag, choosing, of_group, bands, otherwise=square)
         ndiag = np.where(np.isnan(known.number("ndiag")) & ~(known.number("scalapack", 0.0) > 0.0), 1.0, ndiag)
         return cls(
             pools=pools,
             groups=groups,
-            tasks=_chosen(known.number("ntg"), automatic_task_groups, choosing, of_group, bands, planes),
+            tasks=_choose(known.number("ntg"), automatic_task_groups, choosing, of_group, bands, planes),
             ndiag=ndiag,
         )
 
 
-def _chosen(
+def _choose(
     said: Column, rule: Callable[..., int], choosing: np.ndarray, *amounts: Column, otherwise: float | Column = 1.0
 ) -> Column:
     """Return what was said, what the rule gives where pw.x chooses and all is known, and else the other value."""
@@ -95,9 +95,9 @@ def _chosen(
     return found
 
 
-def layout(configuration: Mapping[str, Value], facts: Mapping[str, Value]) -> tuple[str, ...]:
+def describe_layout(configuration: Mapping[str, Value], facts: Mapping[str, Value]) -> tuple[str, ...]:
     """Return a sentence for each level of parallelism; none about what is not known of the problem or the machine."""
-    configuration, sentences = _with_chosen(configuration, facts)
+    configuration, sentences = _with_automatic(configuration, facts)
     ranks, pools, groups, diagonal = (_count(configuration, name) for name in ("np", "npool", "nbgrp", "ndiag"))
     in_pool = ranks // pools
     if "kpoints" in facts:
@@ -117,7 +117,7 @@ def layout(configuration: Mapping[str, Value], facts: Mapping[str, Value]) -> tu
     return tuple(sentences)
 
 
-def _with_chosen(
+def _with_automatic(
     configuration: Mapping[str, Value], facts: Mapping[str, Value]
 ) -> tuple[Mapping[str, Value], list[str]]:
     """Return the configuration with what pw.x chooses where it is not told, and a sentence on that."""

@@ -116,7 +116,7 @@ def program_errors(text: str) -> tuple[ProgramError, ...]:
     return tuple(error for error in found if error.message or error.routine not in said)
 
 
-def failure_of(output: Output, parsed: PwOutput) -> RunFailure | None:
+def find_failure(output: Output, parsed: PwOutput) -> RunFailure | None:
     """Return the failure that `output` tells of, or None for a run that converged and ended well.
 
     A run that is whole is judged first: the warnings that MPI prints beside it do not make it fail.

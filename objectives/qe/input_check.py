@@ -1,7 +1,7 @@
 """Whether an input of pw.x can be tuned: everything that is wrong with it at once."""
 
 from objectives.qe.deck import Deck
-from objectives.qe.saved import continues
+from objectives.qe.saved import is_continuation
 
 CALCULATIONS = ("scf", "relax", "vc-relax", "nscf", "bands")
 _NEEDED_GROUPS = ("control", "system", "electrons")
@@ -11,7 +11,7 @@ _CONTINUES = (
 )
 
 
-def problems(deck: Deck, *, has_saved: bool = False) -> list[str]:
+def find_problems(deck: Deck, *, has_saved: bool = False) -> list[str]:
     """Return a sentence for each reason why the input cannot be tuned; none if it can.
 
     With `has_saved` there is something saved to continue from.
@@ -29,6 +29,6 @@ def problems(deck: Deck, *, has_saved: bool = False) -> list[str]:
         length = "its length is a number of steps, not a converged answer that runs can be compared by"
         reason = length if is_dynamics else "pw.x has no such calculation"
         found.append(f"calculation = {calculation!r} cannot be tuned: {reason}; can be: {', '.join(CALCULATIONS)}")
-    if continues(deck) and not has_saved:
+    if is_continuation(deck) and not has_saved:
         found.append(_CONTINUES)
     return found

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from objectives.base import PlanError
 from objectives.qe.output import Workload
-from objectives.toml_text import parsed, text_of
+from objectives.toml_text import parse_toml, read_toml_text
 from objectives.validation import problems_in
 from spaces.parameters.problem import Problem
 
@@ -51,7 +51,7 @@ class KnownSizes(BaseModel):
             PlanError: it is not readable, not TOML, or has errors: all of them, each with its path.
         """
         try:
-            return cls.model_validate(parsed(text_of(path)))
+            return cls.model_validate(parse_toml(read_toml_text(path)))
         except OSError as error:
             msg = f"the facts {path} cannot be read: {error.strerror}"
             raise PlanError(Problem(msg, "options.facts")) from error

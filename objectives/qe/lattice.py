@@ -41,7 +41,7 @@ class Lattice:
         return np.asarray(np.linalg.inv(self.vectors).T, dtype=np.float64)
 
 
-def lattice_of(deck: Deck) -> Lattice:
+def read_lattice(deck: Deck) -> Lattice:
     """Return the lattice of an input.
 
     Raises:

@@ -23,7 +23,7 @@ from objectives.base import (
     ProgressReader,
 )
 from objectives.qe.deck import Deck, Value
-from objectives.qe.failures import failure_of
+from objectives.qe.failures import find_failure
 from objectives.qe.output import IterationReader, Layout, PwOutput, parse
 from objectives.qe.saved import BAND_STRUCTURES, OUTPUT_FOLDER, Saved
 from spaces import Configuration
@@ -98,7 +98,7 @@ class QeObjective:
         ranks, threads = int(configuration["np"]), int(configuration.get("threads", 1))
         deck = self._deck_for(configuration)
         deck.write(context.folder / INPUT_NAME)
-        copies = self.saved.copy_for(deck, context.folder, deck.prefix) if self.saved is not None else ()
+        copies = self.saved.copy_into(deck, context.folder, deck.prefix) if self.saved is not None else ()
         # Where cores are shared, the run holds all there are.
         cores = min(ranks * threads, self.nodes * self.cores_per_node)
         return Job(
@@ -136,10 +136,10 @@ class QeObjective:
             RunFailure: it did not, in the words of pw.x.
         """
         parsed = parse(output.stdout)
-        failure = failure_of(output, parsed)
+        failure = find_failure(output, parsed)
         if failure is not None:
             raise failure
-        if output.job is not None and (others := differences(output.job, parsed.layout)):
+        if output.job is not None and (others := layout_differences(output.job, parsed.layout)):
             msg = f"pw.x divided the work otherwise than it was asked to: {', '.join(others)}"
             raise InvalidResult(msg, "qe.other-division")
         total = parsed.total
@@ -193,7 +193,7 @@ class QeObjective:
         }
 
     def _deck_for(self, configuration: Configuration) -> Deck:
-        control = own_folder(self.deck)
+        control = own_folder_values(self.deck)
         if "disk_io" in configuration:
             control["disk_io"] = configuration["disk_io"]
         electrons = {name: configuration[name] for name in _ELECTRONS if name in configuration}
@@ -208,7 +208,7 @@ class QeObjective:
         return environment
 
 
-def own_folder(deck: Deck) -> dict[str, Value]:
+def own_folder_values(deck: Deck) -> dict[str, Value]:
     """Return what lets pw.x write into the run's folder alone, wavefunctions as well."""
     return {name: OUTPUT_FOLDER for name in ("outdir", "wfcdir") if name == "outdir" or deck.get(name) is not None}
 
@@ -232,7 +232,7 @@ DIVISIONS = {"npool": "-npool", "nbgrp": "-nbgrp", "ntg": "-ntg", "ndiag": "-ndi
 """The parameters that divide the work, and pw.x's options for them."""
 
 
-def differences(job: Job, layout: Layout) -> list[str]:
+def layout_differences(job: Job, layout: Layout) -> list[str]:
     """Return in words what pw.x did otherwise than it was asked to; what it was not told it may choose."""
     did = {
         "npool": layout.pools,

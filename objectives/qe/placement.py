@@ -22,7 +22,7 @@ class Placement:
     pairs: Column
 
 
-def placed(ranks: Column, pools: Column, threads: Column, nodes: Column, cores_per_node: Column) -> Placement:
+def place_ranks(ranks: Column, pools: Column, threads: Column, nodes: Column, cores_per_node: Column) -> Placement:
     """Return where ranks are that fill nodes one after the other; all (n,), NaN where something is not known.
 
     If they would leave one of the `nodes` empty they are spread evenly. Where `nodes` is NaN, as few as possible.

@@ -16,17 +16,17 @@ from launchers.mpi.open_mpi import OPEN_MPI
 from launchers.software.transient_errors import is_transient
 from objectives import blas
 from objectives.base import MemoryNeed, Output, Plan, PlanError, RunJob
-from objectives.linked_libraries import library_identity, linked_libraries
+from objectives.linked_libraries import find_linked_libraries, library_identity
 from objectives.qe import pseudo
 from objectives.qe.deck import Deck
-from objectives.qe.description import described_input
+from objectives.qe.description import describe_input
 from objectives.qe.division import chooses_layout
-from objectives.qe.failures import failure_of
-from objectives.qe.input_check import problems
-from objectives.qe.objective import ALLOCATORS, INPUT_NAME, TRANSPORTS, QeObjective, own_folder
+from objectives.qe.failures import find_failure
+from objectives.qe.input_check import find_problems
+from objectives.qe.objective import ALLOCATORS, INPUT_NAME, TRANSPORTS, QeObjective, own_folder_values
 from objectives.qe.options import QeOptions, input_text
 from objectives.qe.output import PwOutput, Workload, parse
-from objectives.qe.saved import BAND_STRUCTURES, OUTPUT_FOLDER, Saved, saved_once
+from objectives.qe.saved import BAND_STRUCTURES, OUTPUT_FOLDER, Saved, save_once
 from spaces import Space, Value
 from spaces import qe as space
 from spaces.parameters.problem import Problem
@@ -71,7 +71,7 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     checked = QeOptions.read(options)
     needs_more = checked.prepared_by is not None and machine.get("makes_files") is False
     if needs_more or (machine.get("nothing_runs") and (checked.facts or shutil.which(checked.program) is None)):
-        return _described_plan(checked, machine)
+        return _plan_without_program(checked, machine)
     if checked.facts is not None:
         msg = "where pw.x runs it tells how large the problem is; leave the facts out, or predict for --machine NAME"
         raise PlanError(Problem(msg, "options.facts"))
@@ -82,11 +82,11 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     if errors or program is None:
         raise PlanError(errors)
     deck = _with_pseudo_folder(deck, files, folder)
-    saved, saved_identity = _saved(checked, deck, machine, run_job, folder)
+    saved, saved_identity = _find_saved(checked, deck, machine, run_job, folder)
     seen = _dry_run(program, deck, saved, run_job, folder / "dry-run")
     facts = _space_facts(checked, machine, program, deck, seen)
     if facts.memory_may_lack:
-        place = _folder_of_run(folder / "dry-run" / "pools", deck, saved)
+        place = _prepare_run_folder(folder / "dry-run" / "pools", deck, saved)
         facts = _with_copies(facts, run_job, _stopping_job(program, deck, place, MpiStart(_TWO)))
     lacks_memory = space.default_lacks_memory(facts)
     if lacks_memory:  # a rule that the default breaks is no space
@@ -118,13 +118,13 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
         notes=_notes(checked, program, facts, seen),
         installation=_INSTALLATION,
         warnings=(_LACKS_MEMORY,) if lacks_memory else (),
-        memory=_need(facts),
+        memory=_memory_need(facts),
     )
 
 
-def _described_plan(checked: QeOptions, machine: Mapping[str, Any]) -> Plan:
+def _plan_without_program(checked: QeOptions, machine: Mapping[str, Any]) -> Plan:
     """Return the plan of an input, or of facts, for another machine; nothing runs, and pw.x may be missing."""
-    given = described_input(checked)
+    given = describe_input(checked)
     facts = _space_facts(checked, machine, None, given.deck, PwOutput(workload=given.size))
     return Plan(
         objective=QeObjective(
@@ -135,16 +135,16 @@ def _described_plan(checked: QeOptions, machine: Mapping[str, Any]) -> Plan:
         facts=dict(space.rule_facts(facts)) | given.size.sizes | _cycles(given.deck),
         identity=given.identity,
         notes=(_size_note(given.name, given.size), given.note),
-        described=True,
+        is_described=True,
     )
 
 
-def _saved(
+def _find_saved(
     checked: QeOptions, deck: Deck, machine: Mapping[str, Any], run_job: RunJob, folder: Path
 ) -> tuple[Saved | None, Mapping[str, str]]:
     """Return what the input continues from, and what tells it from others; it is prepared if the options say so."""
     if checked.saved is not None:
-        saved = Saved.found(checked.saved, deck.prefix)
+        saved = Saved.find(checked.saved, deck.prefix)
         return saved, {"saved": saved.digest}
     if checked.prepared_by is None:
         return None, {}
@@ -158,14 +158,14 @@ def _saved(
     if isinstance(objective, QeObjective):
         objective = replace(objective, deck=objective.deck.with_values("control", {"prefix": deck.prefix}))
     default = Space(first.parameters, first.constraints, first.facts).default()
-    saved = saved_once(objective, default, first.identity, deck.prefix, run_job)
+    saved = save_once(objective, default, first.identity, deck.prefix, run_job)
     atoms = first.identity["pseudopotentials"]
     return saved, {"prepared by": first.identity["input"], "pseudopotentials of that": atoms}
 
 
 def _with_pseudo_folder(deck: Deck, files: Mapping[str, Path], folder: Path) -> Deck:
     """Return the deck with its pseudopotentials where any folder finds them, by an absolute path."""
-    home = pseudo.gathered(files, folder / "pseudo")
+    home = pseudo.gather(files, folder / "pseudo")
     return deck.with_values("control", {"pseudo_dir": f"{home}/"})
 
 
@@ -179,7 +179,7 @@ def _find_program(name: str, errors: list[str]) -> _Program | None:
         return None
     path = Path(found).absolute()
     contents = path.read_bytes()
-    linked = linked_libraries(path)
+    linked = find_linked_libraries(path)
     return _Program(
         path=path,
         digest=hashlib.sha256(contents).hexdigest(),
@@ -196,11 +196,11 @@ def _read_input(checked: QeOptions, errors: list[str]) -> tuple[Deck, dict[str, 
         errors.append(str(error))
         return Deck(""), {}
     deck = Deck(text.decode("utf-8", errors="surrogateescape"))
-    found = problems(deck, has_saved=bool(checked.saved or checked.prepared_by))
+    found = find_problems(deck, has_saved=bool(checked.saved or checked.prepared_by))
     cache = Path(checked.pseudo_cache).expanduser() if checked.pseudo_cache else pseudo.cache_folder(os.environ)
     folders = (*pseudo.search_folders(deck, home, os.environ), cache)
     try:
-        pseudo.generate(_nowhere(deck, folders), cache)
+        pseudo.generate(_find_missing(deck, folders), cache)
     except PlanError as error:
         found.append(str(error))
     files, missing = pseudo.locate(deck.pseudopotentials, folders)
@@ -208,7 +208,7 @@ def _read_input(checked: QeOptions, errors: list[str]) -> tuple[Deck, dict[str, 
     return deck, files
 
 
-def _nowhere(deck: Deck, folders: tuple[Path, ...]) -> list[str]:
+def _find_missing(deck: Deck, folders: tuple[Path, ...]) -> list[str]:
     files, _ = pseudo.locate(deck.pseudopotentials, folders)
     return [name for name in deck.pseudopotentials if name not in files]
 
@@ -220,7 +220,7 @@ def _dry_run(program: _Program, deck: Deck, saved: Saved | None, run_job: RunJob
     """
     output = None
     for start in (None, MpiStart(1)):
-        place = _folder_of_run(folder / ("mpi" if start else "single"), deck, saved)
+        place = _prepare_run_folder(folder / ("mpi" if start else "single"), deck, saved)
         output = _run(run_job, _stopping_job(program, deck, place, start))
         if output is not None:
             seen = parse(output.stdout)
@@ -229,22 +229,22 @@ def _dry_run(program: _Program, deck: Deck, saved: Saved | None, run_job: RunJob
     if output is None:
         msg = f"{program.path} could not be started; try it by hand: {program.path} -inp FILE"
         raise PlanError(msg)
-    failure = failure_of(output, parse(output.stdout))
+    failure = find_failure(output, parse(output.stdout))
     msg = f"a dry run of {program.path} did not say how large the problem is: {failure or 'no k-points in its output'}"
     raise PlanError(msg)
 
 
-def _folder_of_run(folder: Path, deck: Deck, saved: Saved | None) -> Path:
+def _prepare_run_folder(folder: Path, deck: Deck, saved: Saved | None) -> Path:
     """Return the folder of a dry run, with what its input continues from."""
     if saved is not None:
-        saved.copy_for(deck, folder, _DRY)
+        saved.copy_into(deck, folder, _DRY)
     return folder
 
 
 def _stopping_job(program: _Program, deck: Deck, folder: Path, start: MpiStart | None) -> Job:
     """Return a run that ends once it has said how large the problem is: it finds the file that asks it to."""
     # max_seconds is for versions that do not look for the file before the first iteration.
-    stopping = deck.with_values("control", {**own_folder(deck), "prefix": _DRY, "max_seconds": 1.0})
+    stopping = deck.with_values("control", {**own_folder_values(deck), "prefix": _DRY, "max_seconds": 1.0})
     out = folder / OUTPUT_FOLDER
     out.mkdir(parents=True, exist_ok=True)
     for place in (folder, out):
@@ -253,7 +253,7 @@ def _stopping_job(program: _Program, deck: Deck, folder: Path, start: MpiStart |
     return Job(
         argv=(str(program.path), "-inp", INPUT_NAME),
         folder=folder,
-        environment=_root_may(),
+        environment=_root_permission(),
         mpi=start,
         resources=Resources(cores=start.ranks if start else 1),
         time_limit_s=_DRY_RUN_LIMIT_S,
@@ -269,7 +269,7 @@ def _run(run_job: RunJob, job: Job) -> Output | None:
         return None
 
 
-def _root_may() -> dict[str, str]:
+def _root_permission() -> dict[str, str]:
     """Let root start Open MPI without its start command, too."""
     return {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"} if os.geteuid() == 0 else {}
 
@@ -319,7 +319,7 @@ def _with_copies(facts: space.QeFacts, run_job: RunJob, job: Job) -> space.QeFac
     return replace(facts, pool_bytes=facts.shared_bytes - shared, shared_bytes=shared)
 
 
-def _need(facts: space.QeFacts) -> MemoryNeed | None:
+def _memory_need(facts: space.QeFacts) -> MemoryNeed | None:
     if not facts.node_memory_bytes:
         return None
     return MemoryNeed(partial(space.memory_of_node, facts), facts.node_memory_bytes)

@@ -54,7 +54,7 @@ def locate(names: Sequence[str], folders: Sequence[Path]) -> tuple[dict[str, Pat
     return found, errors
 
 
-def gathered(files: Mapping[str, Path], folder: Path) -> Path:
+def gather(files: Mapping[str, Path], folder: Path) -> Path:
     """Return one folder that holds all `files` by name: theirs, if they share one, or else links in `folder`."""
     homes = {path.parent for name, path in files.items() if path.name == name}
     if len(homes) == 1 and all(path.name == name for name, path in files.items()):
@@ -97,7 +97,7 @@ def generate(names: Sequence[str], folder: Path, program: str = "ld1.x") -> None
                 _generate_one(name, recipes[name], found, folder)
 
 
-def rewrapped(text: str) -> str:
+def rewrap(text: str) -> str:
     """Return UPF text without the long lines that pw.x 6.7 cannot read: few numbers or one attribute a line."""
     lines: list[str] = []
     for line in text.splitlines():
@@ -152,6 +152,6 @@ def _generate_one(name: str, recipe: str, program: str, folder: Path) -> None:
             said = [line.strip() for line in f"{run.stdout}\n{run.stderr}".splitlines() if "rror" in line]
             msg = f"{program} did not make {name}: {' '.join(said[:3]) or f'exit code {run.returncode}'}"
             raise PlanError(msg)
-        text = rewrapped(made.read_text(encoding="utf-8", errors="replace"))
+        text = rewrap(made.read_text(encoding="utf-8", errors="replace"))
         made.write_text(text, encoding="utf-8")
         made.replace(folder / name)

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from objectives.qe.division import Division
-from objectives.qe.placement import placed
-from objectives.shapes.columns import Column, Known
+from objectives.qe.placement import place_ranks
+from objectives.shapes.columns import CaseColumns, Column
 
 _COMPLEX_BYTES = 16
 # Shares of pairs count by 1 + 10 share: a power law of that goes from "none" to "all" over a decade.
@@ -25,7 +25,7 @@ def quantities(columns: Mapping[str, npt.NDArray[Any]]) -> dict[str, Column]:
     `columns` are parameters of `spaces.qe` and facts of the workload (`kpoints`, `bands`, `fft_dense_x`, ...) and of
     the machine (`cores_per_node`, `nodes`, `memory_bandwidth_bytes_per_s`), by name.
     """
-    known = Known(columns)
+    known = CaseColumns(columns)
     ranks, threads = known.number("np"), known.number("threads", 1.0)
     kpoints, bands = known.number("kpoints"), known.number("bands")
     planes = known.number("fft_dense_z")
@@ -40,7 +40,7 @@ def quantities(columns: Mapping[str, npt.NDArray[Any]]) -> dict[str, Column]:
     per_node = known.number("cores_per_node")
     nodes = np.ceil(cores / per_node)
     work = mine * np.ceil(bands / groups) * my_planes * (points / planes)
-    at = placed(ranks, pools, threads, known.number("nodes"), per_node)
+    at = place_ranks(ranks, pools, threads, known.number("nodes"), per_node)
     found = {
         "cores used": cores,
         "nodes used": nodes,

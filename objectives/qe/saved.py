@@ -24,7 +24,7 @@ _CONTENTS = ".contents.json"
 _TIME_LIMIT_S = 24 * 3600.0
 
 
-def continues(deck: Deck) -> bool:
+def is_continuation(deck: Deck) -> bool:
     """Return whether the input reads what another run has saved."""
     return (
         deck.calculation in BAND_STRUCTURES or _restarts(deck) or any(_is_from_file(deck, name) for name in _FROM_FILES)
@@ -38,7 +38,7 @@ class Saved:
     folder: Path
 
     @classmethod
-    def found(cls, path: str, prefix: str) -> "Saved":
+    def find(cls, path: str, prefix: str) -> "Saved":
         """Return what is saved in `path`: such a folder, or the `outdir` that it is in.
 
         Raises:
@@ -56,7 +56,7 @@ class Saved:
         """What tells it from others: the density, and what pw.x says of the run."""
         return text_digest("".join(f"{file.name} {file_digest(file)}\n" for file in sorted(self._files(waves=False))))
 
-    def copy_for(self, deck: Deck, folder: Path, prefix: str) -> tuple[tuple[str, str], ...]:
+    def copy_into(self, deck: Deck, folder: Path, prefix: str) -> tuple[tuple[str, str], ...]:
         """Copy into a run's folder what its input reads: the density; wave functions, or everything, if it asks.
 
         Return the copies, by their names in that folder, with the paths of the originals.
@@ -81,7 +81,7 @@ class Saved:
         )
 
 
-def saved_once(
+def save_once(
     objective: Objective, configuration: Configuration, identity: Mapping[str, str], prefix: str, run_job: RunJob
 ) -> Saved:
     """Return what a run of the configuration saves under `prefix`; on this machine it is made once.
@@ -110,7 +110,7 @@ def saved_once(
                     kept.rename(Path(scratch) / "spoilt")
             with suppress(OSError):
                 outdir.rename(kept)
-    return Saved.found(str(kept), prefix)
+    return Saved.find(str(kept), prefix)
 
 
 def _write_contents(folder: Path) -> None:

@@ -85,7 +85,7 @@ def grid_points(
     return chosen
 
 
-def count(points: Matrix, found: Crystal, *, sign: bool) -> int:
+def count_kpoints(points: Matrix, found: Crystal, *, sign: bool) -> int:
     """Return how many k-points pw.x computes: `points`, each of which stands for its images under the lattice."""
     return sum(_stars(point, found, sign=sign) for point in points)
 
@@ -97,8 +97,8 @@ def _stars(point: Matrix, found: Crystal, *, sign: bool) -> int:
     for image in images:
         own = np.einsum("nji,j->ni", found.of_crystal, image)
         own = np.concatenate([own, -own]) if sign else own
-        differences = (own - other for other in representatives)
-        if not any((np.abs(d - np.rint(d)).max(axis=1) < _SAME_K).any() for d in differences):
+        layout_differences = (own - other for other in representatives)
+        if not any((np.abs(d - np.rint(d)).max(axis=1) < _SAME_K).any() for d in layout_differences):
             representatives.append(image)
     return len(representatives)
 

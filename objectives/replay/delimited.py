@@ -38,14 +38,14 @@ def read_csv(text: str, options: ReplayOptions) -> RecordedTable:
         PlanError: everything that is wrong with it.
     """
     header, rows = read_lines(text)
-    options = _as_exported(header, options)
+    options = _with_exported_columns(header, options)
     errors = _column_errors(header, options)
     if errors or options.metric is None or options.parameters is None:
         raise PlanError(errors)
-    if (wrong := wrong_lines(rows)) is not None:
+    if (wrong := find_line_error(rows)) is not None:
         raise PlanError(Problem(wrong, "options.table"))
     scale, others = scale_of(options, options.metric, None), others_of(options)
-    columns = [typed([row[name] for row in rows]) for name in options.parameters]
+    columns = [parse_column([row[name] for row in rows]) for name in options.parameters]
     grouped: dict[Key, list[Row]] = {}
     for key, row in zip(zip(*columns, strict=True), rows, strict=True):
         grouped.setdefault(key, []).append(row)
@@ -62,7 +62,7 @@ def read_lines(text: str) -> tuple[list[str], list[Row]]:
     return list(reader.fieldnames or ()), list(islice(reader, _MOST_LINES + 1))
 
 
-def wrong_lines(rows: Sequence[Row]) -> str | None:
+def find_line_error(rows: Sequence[Row]) -> str | None:
     """Say what is wrong with the lines of a file; None if nothing is."""
     if len(rows) > _MOST_LINES:
         return f"the table has more than {_MOST_LINES:,} lines; use a part of it"
@@ -72,7 +72,7 @@ def wrong_lines(rows: Sequence[Row]) -> str | None:
     return None if rows else "the table has no line below its header"
 
 
-def _as_exported(header: Sequence[str], options: ReplayOptions) -> ReplayOptions:
+def _with_exported_columns(header: Sequence[str], options: ReplayOptions) -> ReplayOptions:
     """Return the options with the columns that `autotune trials --runs --format csv` has beside the study's metric."""
     if header[:2] != ["trial", "series"] or options.metric not in header or "job_s" not in header:
         return options
@@ -123,7 +123,7 @@ def _column_errors(header: Sequence[str], options: ReplayOptions) -> list[Proble
     return errors
 
 
-def typed(texts: Sequence[str]) -> list[Value | None]:
+def parse_column(texts: Sequence[str]) -> list[Value | None]:
     """Return a column's values, of the narrowest type that all of them have; None for empty ones."""
     given = dict.fromkeys(text for text in texts if text)
     readers: tuple[Callable[[str], Value], ...] = (_whole, _finite, _truth)
@@ -165,11 +165,11 @@ def _recording(rows: Sequence[Row], scale: Scale, options: ReplayOptions) -> Rec
     setup_s = [_number(row, options.setup) or 0.0 for row in rows]
     cores = [int(_number(row, options.cores) or 1) for row in rows]
     if not options.repeats:
-        runs = _as_one(runs)
+        runs = _average_runs(runs)
     return Recording(tuple(runs), median(setup_s), max(1, *cores))
 
 
-def _as_one(runs: Sequence[TableRun]) -> list[TableRun]:
+def _average_runs(runs: Sequence[TableRun]) -> list[TableRun]:
     """Return one run for several: the mean of those that have a value, for what they took together."""
     values = [run.value for run in runs if run.value is not None]
     if not values:

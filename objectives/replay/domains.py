@@ -110,12 +110,12 @@ def _even_points(values: Sequence[float]) -> int | None:
     first, *others = [Fraction(repr(value)) for value in values]
     step = Fraction(0)
     for other in others:
-        step = _common(step, other - first)
+        step = _greatest_common_divisor(step, other - first)
     points = (others[-1] - first) / step + 1
     return int(points) if points <= _MOST_POINTS else None
 
 
-def _common(one: Fraction, other: Fraction) -> Fraction:
+def _greatest_common_divisor(one: Fraction, other: Fraction) -> Fraction:
     """Return the greatest number that divides both: their greatest common divisor."""
     return Fraction(
         math.gcd(one.numerator * other.denominator, other.numerator * one.denominator),

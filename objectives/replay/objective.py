@@ -76,24 +76,24 @@ class ReplayObjective:
         """
         recording = self.table.recording(configuration)
         if recording is None:
-            return self._told(0.0, {"failure": "", "code": NOT_RECORDED, "message": "not recorded in the table"})
+            return self._printed_run(0.0, {"failure": "", "code": NOT_RECORDED, "message": "not recorded in the table"})
         runs = [run for run in recording.runs if worker in {"", run.worker}]
         if not runs:
-            return self._told(0.0, {"failure": "", "code": NOT_RECORDED, "message": f"not recorded on {worker}"})
+            return self._printed_run(0.0, {"failure": "", "code": NOT_RECORDED, "message": f"not recorded on {worker}"})
         run = runs[int(rng.integers(len(runs)))]
-        told = self._drawn(run, recording, rng)
+        told = self._to_recorded_run(run, recording, rng)
         return replace(told, worker=run.worker)
 
-    def _drawn(self, run: TableRun, recording: Recording, rng: np.random.Generator) -> RecordedRun:
+    def _to_recorded_run(self, run: TableRun, recording: Recording, rng: np.random.Generator) -> RecordedRun:
         if run.bound is not None and recording.values:
-            run = self._completed(run, recording.runs, rng)
+            run = self._complete(run, recording.runs, rng)
         setup_s, elapsed_s = recording.setup_s, recording.setup_s + run.elapsed_s
         if run.bound is not None:
             return RecordedRun(elapsed_s, bound=run.bound, setup_s=setup_s)
         if run.failure is not None:
             said = {"failure": run.failure.value, "code": run.code, "message": run.message}
-            return self._told(elapsed_s, said, setup_s)
-        return self._told(elapsed_s, {"step": 1, **run.others, self.table.metric.name: run.value}, setup_s)
+            return self._printed_run(elapsed_s, said, setup_s)
+        return self._printed_run(elapsed_s, {"step": 1, **run.others, self.table.metric.name: run.value}, setup_s)
 
     def progress_reader(self) -> ProgressReader:
         """Return a reader that finds a line's step."""
@@ -122,7 +122,7 @@ class ReplayObjective:
         msg = f"no {name} in what was recorded"
         raise InvalidResult(msg, code="no-metric")
 
-    def _completed(self, capped: TableRun, runs: tuple[TableRun, ...], rng: np.random.Generator) -> TableRun:
+    def _complete(self, capped: TableRun, runs: tuple[TableRun, ...], rng: np.random.Generator) -> TableRun:
         cost, bound = self.table.metric.cost, capped.bound
         assert bound is not None
         worse = [run for run in runs if run.value is not None and cost(run.value) >= cost(bound)]
@@ -130,7 +130,7 @@ class ReplayObjective:
             return worse[int(rng.integers(len(worse)))]
         return replace(capped, bound=None, value=bound)
 
-    def _told(self, elapsed_s: float, said: dict[str, Any], setup_s: float = 0.0) -> RecordedRun:
+    def _printed_run(self, elapsed_s: float, said: dict[str, Any], setup_s: float = 0.0) -> RecordedRun:
         return RecordedRun(elapsed_s, ((elapsed_s, json.dumps(said)),), setup_s=setup_s)
 
 

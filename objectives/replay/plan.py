@@ -57,8 +57,8 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     try:
         text = _text(checked.table, "table")
         table = read_table(text, checked)
-        space = _given(table, checked) if checked.space else _derived(table, checked, machine)
-        return _planned(table, space, checked, text_digest(text))
+        space = _read_space(table, checked) if checked.space else _derive_space(table, checked, machine)
+        return _make_plan(table, space, checked, text_digest(text))
     except SpaceError as error:
         raise PlanError(error.problems) from None
     except ValueError as error:
@@ -96,7 +96,7 @@ def shipped_table(name: str) -> bytes:
     return (resources.files("studies") / "tables" / f"{name}.csv").read_bytes()
 
 
-def _start_of(path: Path) -> bytes:
+def _read_start(path: Path) -> bytes:
     """Return a file; of one that is too large only so much that this shows."""
     with path.open("rb") as file:
         return file.read(_MOST_BYTES + 1)
@@ -110,7 +110,7 @@ def _text(name: str, option: str) -> str:
     """
     path = Path(name).expanduser()
     try:
-        raw = shipped_table(name) if not path.is_file() and name in _SHIPPED else _start_of(path)
+        raw = shipped_table(name) if not path.is_file() and name in _SHIPPED else _read_start(path)
         if raw.startswith(_SQLITE):
             msg = f"{name} is a storage of autotune; say which of its studies: study = 'NAME'"
             raise PlanError(Problem(msg, "options.study"))
@@ -150,7 +150,7 @@ def read_document(text: str, option: str) -> dict[str, Any]:
     return found
 
 
-def _given(table: RecordedTable, options: ReplayOptions) -> _Space:
+def _read_space(table: RecordedTable, options: ReplayOptions) -> _Space:
     """Return the space of a file, and take note of what of it was measured."""
     assert options.space is not None
     document = read_document(_text(options.space, "space"), "space")
@@ -178,7 +178,7 @@ def _default_of(space: Space) -> Mapping[str, Value] | None:
         return None
 
 
-def _derived(table: RecordedTable, options: ReplayOptions, machine: Mapping[str, Any]) -> _Space:
+def _derive_space(table: RecordedTable, options: ReplayOptions, machine: Mapping[str, Any]) -> _Space:
     """Return the space that holds exactly what was measured."""
     called = usable_names(table.parameters, machine)
     key = _key(table, options.default, called) if options.default is not None else table.first_good()
@@ -217,7 +217,7 @@ def _key(table: RecordedTable, default: Mapping[str, Value], called: Mapping[str
     return key
 
 
-def _planned(table: RecordedTable, space: _Space, options: ReplayOptions, digest: str) -> Plan:
+def _make_plan(table: RecordedTable, space: _Space, options: ReplayOptions, digest: str) -> Plan:
     definition, notes = space.definition, [*space.notes]
     parameters = {parameter.name: parameter for parameter in definition.parameters}
     order = list(parameters) if options.space is None else list(table.parameters)

@@ -61,7 +61,7 @@ def read_results(document: Mapping[str, Any], options: ReplayOptions) -> Recorde
     except (KeyError, TypeError, IndexError) as error:
         msg = f"an entry of the results cannot be read: {error!r}"
         raise PlanError(Problem(msg, "options.table")) from None
-    return RecordedTable(names, scale.metric, {key: _joined(parts) for key, parts in found.items()}, others)
+    return RecordedTable(names, scale.metric, {key: _join_recordings(parts) for key, parts in found.items()}, others)
 
 
 def _with_others(recording: Recording, entry: Mapping[str, Any], others: Sequence[Metric]) -> Recording:
@@ -81,7 +81,7 @@ def _unit(entries: Sequence[Mapping[str, Any]], metric: str, time_unit: str | No
     return time_unit
 
 
-def _joined(parts: Sequence[Recording]) -> Recording:
+def _join_recordings(parts: Sequence[Recording]) -> Recording:
     return Recording(tuple(run for part in parts for run in part.runs), parts[0].setup_s)
 
 

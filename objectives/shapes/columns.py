@@ -11,7 +11,7 @@ Column = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Known:
+class CaseColumns:
     """Columns of parameters and facts by name, (n,) each: numbers, NaN for no value, or words, None for none."""
 
     columns: Mapping[str, npt.NDArray[Any]]

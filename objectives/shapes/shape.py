@@ -46,7 +46,7 @@ class Shape:
     def costs(self, columns: Columns) -> Costs:
         """Return the cost of cases, by their `columns`, (n,) each; a term that is known nowhere counts as nothing."""
         nothing = np.zeros(len(next(iter(columns.values()), ())))
-        known = self.of(columns)
+        known = self.term_values(columns)
         seconds = {term.name: known.get(term.name, nothing) for term in self.terms}
         return Costs(seconds, self.doubts, self.level, reads=self.reads, inverse=self.inverse)
 
@@ -59,7 +59,7 @@ class Shape:
             names |= more
         return frozenset(names)
 
-    def of(self, columns: Columns) -> dict[str, FloatArray]:
+    def term_values(self, columns: Columns) -> dict[str, FloatArray]:
         """Return the terms, (n,) each and not negative, at `columns`, (n,) each; NaN where one is not known.
 
         A term that is known nowhere is left out.

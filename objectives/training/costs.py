@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from objectives.shapes.columns import Column, Known
+from objectives.shapes.columns import CaseColumns, Column
 from objectives.shapes.costs import Costs
 from objectives.shapes.messages import allreduce_s
 
@@ -37,7 +37,7 @@ def ddp(columns: Mapping[str, npt.NDArray[Any]]) -> Costs:
 
     `columns` are parameters of the space, facts of the training (`model`, `size`, `gpus`) and of the machine.
     """
-    known = Known(columns)
+    known = CaseColumns(columns)
     workers, threads = known.number("workers", 1.0), known.number("threads", 1.0)
     batch, loaders = known.number("batch_size", 64.0), known.number("loader_workers", 0.0)
     weights, operations, layers = _networks(known)
@@ -81,7 +81,7 @@ def dna(columns: Mapping[str, npt.NDArray[Any]]) -> Costs:
 
     How many windows and epochs it has is not among the facts: only the order is known.
     """
-    known = Known(columns)
+    known = CaseColumns(columns)
     batch, threads = known.number("batch_size", 64.0), known.number("threads", 1.0)
     on_gpu = known.number("gpus", 0.0) > 0.0
     rate = np.where(
@@ -105,7 +105,7 @@ def dna(columns: Mapping[str, npt.NDArray[Any]]) -> Costs:
     return Costs(seconds, doubts, level=5.0, reads=frozenset({"batch_size", "ranks"}))
 
 
-def _networks(known: Known) -> tuple[Column, Column, Column]:
+def _networks(known: CaseColumns) -> tuple[Column, Column, Column]:
     """Return the weights, the operations of a sample forwards, and the operations that are called a step, (n,) each."""
     size = known.number("size", 32.0)
     area = size**2
@@ -123,6 +123,6 @@ def _networks(known: Known) -> tuple[Column, Column, Column]:
     return weights, operations, calls
 
 
-def _numbers(known: Known, name: str, usual: float) -> Column:
+def _numbers(known: CaseColumns, name: str, usual: float) -> Column:
     """Return a parameter whose values are words that say numbers."""
     return np.array([float(word) if word else usual for word in known.words(name)])

@@ -32,12 +32,12 @@ from objectives.base import (
     RunJob,
 )
 from objectives.json_line import json_object
-from objectives.mentions.templates import filled_in
+from objectives.mentions.templates import fill_in
 from objectives.options import read_options
 from objectives.training import memory, torch
-from objectives.training.ending import check, last_line
+from objectives.training.ending import check_training_end, last_line
 from objectives.training.gap import gap, gap_metric, overfit_sentence
-from objectives.training.progress import reader
+from objectives.training.progress import make_reader
 from spaces import Choice, Configuration, Constraint, Flag, Integer, Parameter
 from spaces.parameters.problem import Problem
 
@@ -197,7 +197,7 @@ class DdpObjective:
 
     def job(self, configuration: Configuration, context: Context) -> Job:
         """Return the program with the configuration's options."""
-        words = [filled_in(word, configuration) for word in _TEMPLATES]
+        words = [fill_in(word, configuration) for word in _TEMPLATES]
         batch, threads = int(configuration["batch_size"]), str(configuration["threads"])
         kept = {CHECKPOINT_VARIABLE: str(context.folder.absolute() / "checkpoint")} if self.keeps_checkpoints else {}
         asked = (f"--report-every={max(1, _SAMPLES_PER_REPORT // batch)}", f"--seed={1 + context.seed}")
@@ -217,7 +217,7 @@ class DdpObjective:
 
     def progress_reader(self) -> ProgressReader:
         """Return a reader of the reports."""
-        return reader("json")
+        return make_reader("json")
 
     def measure(self, output: Output) -> Measurement:
         """Check that the training ended well; read its result.
@@ -225,7 +225,7 @@ class DdpObjective:
         Raises:
             RunFailure: it did not, or its loss is no number.
         """
-        check(output)
+        check_training_end(output)
         result = _result(output.stdout)
         told = [metric.name for metric in self.metrics if metric not in {ELAPSED, _GAP}]
         told += [LOSS.name] if self.checks_loss or _GAP in self.metrics else []
@@ -256,7 +256,7 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     checked = read_options(DdpOptions, options, "ddp")
     if errors := list(_errors(checked)):
         raise PlanError(errors)
-    python = torch.find(checked.python, run_job, folder.resolve())
+    python = torch.find_python(checked.python, run_job, folder.resolve())
     # All workers of a run are processes of one host.
     cores = int(machine["cores_per_node"])
     most = checked.max_workers or python.gpus or cores
@@ -282,10 +282,10 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     left_out += [] if nccl or not checked.tune_hooks else ["hook bf16: torch has it between GPUs only"]
     parameters = (
         *_parameters(checked, most, cores, compiles=compiler is not None, bf16=bf16),
-        *_asked_for(checked, nccl=nccl),
+        *_optional_parameters(checked, nccl=nccl),
     )
     of_worker = partial(_bytes_of_worker, FOOTPRINTS[checked.model], checked.size)
-    need = memory.need(of_worker, "workers", python, machine, on_gpus=nccl)
+    need = memory.memory_need(of_worker, "workers", python, machine, on_gpus=nccl)
     return Plan(
         objective=DdpObjective(
             (python.path, "-P", "-m", "ddp", *fixed),
@@ -304,13 +304,13 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
             "size": checked.size,
             "samples": checked.reports * _SAMPLES_PER_REPORT,
         },
-        identity={**python.identity, "program": torch.digest("ddp"), "options": " ".join(fixed)},
+        identity={**python.identity, "program": torch.program_digest("ddp"), "options": " ".join(fixed)},
         notes=(
             f"PyTorch {python.torch} at {python.path}, {python.gpus or 'no'} GPUs; generated data",
             *(f"left out: {text}" for text in left_out),
         ),
         memory=need,
-        warnings=memory.too_large(need, parameters),
+        warnings=memory.memory_warnings(need, parameters),
     )
 
 
@@ -385,7 +385,7 @@ def _parameters(checked: DdpOptions, most: int, cores: int, *, compiles: bool, b
     )
 
 
-def _asked_for(checked: DdpOptions, *, nccl: bool) -> Iterator[Parameter]:
+def _optional_parameters(checked: DdpOptions, *, nccl: bool) -> Iterator[Parameter]:
     """Return the parameters that are tuned only when the options say so."""
     if checked.tune_checkpoints:
         yield Integer("checkpoint_every", (10, 50, 200), optional=True, help="optimiser steps between checkpoints")

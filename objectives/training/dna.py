@@ -90,7 +90,7 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     if checked.data != _SYNTHETIC and not Path(checked.data).is_dir():
         msg = f"{checked.data} is no folder; give one with train_x.npy and so on, or synthetic"
         raise PlanError(Problem(msg, "options.data"))
-    python = torch.find(checked.python, run_job, folder.resolve())
+    python = torch.find_python(checked.python, run_job, folder.resolve())
     gpus = 1 if python.gpus and checked.device != "cpu" else 0
     windows, length = _windows(checked)
     ranks = _most_ranks(checked, python.gpus if gpus else int(machine["cores_per_node"]) // checked.threads)
@@ -127,11 +127,11 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
             "data": Path(checked.data).name,
             "length": length,
         },
-        identity={**python.identity, "program": torch.digest("dna"), "options": " ".join(fixed)},
+        identity={**python.identity, "program": torch.program_digest("dna"), "options": " ".join(fixed)},
         notes=_notes(checked, python),
         works_in_steps=checked.target is None and checked.budget_s is None,
         memory=need,
-        warnings=memory.too_large(need, parameters),
+        warnings=memory.memory_warnings(need, parameters),
     )
 
 
@@ -196,13 +196,17 @@ def _need(
         said, ranks = {"precision": checked.precision, **one}, int(one.get("ranks", 1))
         return network.of_rank(said, min(int(one["batch_size"]), -(-windows // ranks)), sends=ranks > 1)
 
-    found = memory.need(of_rank, "ranks", python, machine, on_gpus=on_gpus)
+    found = memory.memory_need(of_rank, "ranks", python, machine, on_gpus=on_gpus)
     limit = checked.memory_limit_bytes
     if limit is None:
         return found
     # The limit is of what each process asks for. A peak is of what all have touched, and tells nothing of it.
     return MemoryNeed(
-        of_rank, limit if found is None else min(limit, found.room_bytes), "process", "", kind=memory.kind("ranks")
+        of_rank,
+        limit if found is None else min(limit, found.room_bytes),
+        "process",
+        "",
+        kind=memory.excess_kind("ranks"),
     )
 
 

@@ -8,7 +8,7 @@ _DIVERGED, _OUT_OF_MEMORY = 3, 12
 _WORDS = 400
 
 
-def check(output: Output) -> None:
+def check_training_end(output: Output) -> None:
     """Raise what the exit code says.
 
     Raises:

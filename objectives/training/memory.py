@@ -71,7 +71,7 @@ class Footprint:
         return _WEIGHT_BYTES * self.parameters * copies + at_once * activations * (0.5 if narrow else 1.0)
 
 
-def need(
+def memory_need(
     of_rank: Callable[[Configuration], float],
     ranks: str,
     python: TorchPython,
@@ -90,14 +90,14 @@ def need(
     if on_gpus:
         if not python.gpu_bytes:
             return None
-        return MemoryNeed(of_rank, python.gpu_bytes, "card", GPU_PEAK_MEMORY, kind=kind(ranks))
+        return MemoryNeed(of_rank, python.gpu_bytes, "card", GPU_PEAK_MEMORY, kind=excess_kind(ranks))
     room = int(machine.get("memory_bytes", 0))
     if not room:
         return None
-    return MemoryNeed(lambda one: processes(one) * of_rank(one), room, kind=kind(ranks), processes=processes)
+    return MemoryNeed(lambda one: processes(one) * of_rank(one), room, kind=excess_kind(ranks), processes=processes)
 
 
-def kind(ranks: str) -> Callable[[Configuration], object]:
+def excess_kind(ranks: str) -> Callable[[Configuration], object]:
     """Return what tells of a configuration which others take as much beyond the estimate.
 
     `ranks` is the parameter that says how many processes share the node.
@@ -105,7 +105,7 @@ def kind(ranks: str) -> Callable[[Configuration], object]:
     return lambda one: (int(one.get(ranks, 1)), *(one.get(name) for name in _OWN_EXCESS))
 
 
-def too_large(found: MemoryNeed | None, tuned: Iterable[Parameter]) -> tuple[str, ...]:
+def memory_warnings(found: MemoryNeed | None, tuned: Iterable[Parameter]) -> tuple[str, ...]:
     """Return a warning where the default configuration, which always runs, surely has not enough."""
     default = {one.name: one.default for one in tuned if one.default is not None}
     needed = found.bytes_of(default) if found is not None else None

@@ -23,15 +23,15 @@ from objectives.base import (
 )
 from objectives.ending import check_disk
 from objectives.file_options import RunFile
-from objectives.mentions.count import Count, counted
+from objectives.mentions.count import Count, evaluate_count
 from objectives.mentions.nodes import Nodes
-from objectives.mentions.templates import filled_in
-from objectives.mentions.words import Word, filled_words
+from objectives.mentions.templates import fill_in
+from objectives.mentions.words import Word, fill_in_words
 from objectives.patterns import SlowPatternError
-from objectives.training.ending import check, last_line
+from objectives.training.ending import check_training_end, last_line
 from objectives.training.gap import GAP, gap, gap_metric, overfit_sentence
 from objectives.training.pattern import pattern_reader, progress_in
-from objectives.training.progress import ReaderKind, counted_from, reader
+from objectives.training.progress import ReaderKind, make_reader, shift_steps
 from spaces import Configuration, Value
 
 ELAPSED = Metric("elapsed_s", "s", kind="time")
@@ -79,10 +79,10 @@ class TrainingObjective:
 
     def job(self, configuration: Configuration, context: Context) -> Job:
         """Return the command with the values of the configuration and of the context in their places."""
-        values = {**configuration, **_asked(context)}
-        threads, ranks = counted(self.cores, values), counted(self.ranks, values)
+        values = {**configuration, **_placeholder_values(context)}
+        threads, ranks = evaluate_count(self.cores, values), evaluate_count(self.ranks, values)
         cores = ranks * threads
-        variables = {name: filled_in(value, values) for name, value in self.environment.items()}
+        variables = {name: fill_in(value, values) for name, value in self.environment.items()}
         for file in self.files:
             file.write(context.folder, values)
         asked = {
@@ -92,7 +92,7 @@ class TrainingObjective:
         }
         limits = [limit for limit in (context.time_limit_s, self.budget_s) if limit is not None]
         return Job(
-            argv=filled_words(self.argv, values),
+            argv=fill_in_words(self.argv, values),
             folder=context.folder,
             environment={
                 "OMP_NUM_THREADS": str(threads),
@@ -108,8 +108,8 @@ class TrainingObjective:
     def progress_reader(self) -> ProgressReader:
         """Return a reader of progress lines."""
         kind, names = self.progress, self._names
-        read = reader(kind) if isinstance(kind, str) else pattern_reader(kind, names)
-        return counted_from(self.first_step, read)
+        read = make_reader(kind) if isinstance(kind, str) else pattern_reader(kind, names)
+        return shift_steps(self.first_step, read)
 
     def measure(self, output: Output) -> Measurement:
         """Check that the script ended well; read its curve.
@@ -118,18 +118,18 @@ class TrainingObjective:
             RunFailure: it did not, or told no value of the metric.
         """
         try:
-            steps, seen = self._seen(output)
+            steps, seen = self._read_progress(output)
         except SlowPatternError as error:
             raise InfrastructureError(str(error), code=error.code) from error
         if not (seen and self._used_its_budget(output)):
-            check(output)
+            check_training_end(output)
         # A script that is not told how far it goes prints one step more before it is stopped: no part of the run.
         asked = int(output.job.environment.get(STEPS_VARIABLE, 0)) if output.job is not None else 0
         seen = [progress for progress in seen if not asked or progress.step <= asked] or seen
         points = [(progress.step, progress.metrics[self.metric.name]) for progress in seen]
         if not points:
             check_disk(output)
-            raise InvalidResult(self._nothing(steps, output), code="no-progress")
+            raise InvalidResult(self._no_metric_message(steps, output), code="no-progress")
         best = min(points, key=lambda point: self.metric.cost(point[1]))
         at_best = next(progress for progress in seen if progress.step == best[0])
         metrics = {self.metric.name: best[1], ELAPSED.name: output.status.usage.elapsed_s}
@@ -145,14 +145,14 @@ class TrainingObjective:
         declared = {metric.name: metrics[metric.name] for metric in self.metrics if metric.name in metrics}
         return Measurement(declared, details=details)
 
-    def _seen(self, output: Output) -> tuple[int, list[Progress]]:
+    def _read_progress(self, output: Output) -> tuple[int, list[Progress]]:
         """Return the last step, and the last word on each step that tells the metric, in the order of the steps."""
         lines = output.stdout.splitlines()
         read = self.progress_reader()
         if not isinstance(self.progress, str):
             # One search in all lines costs a fraction of one in each, and one that takes too long must be heard of.
             said = progress_in(self.progress, self._names, lines)
-            read = counted_from(self.first_step, lambda _line: next(said))
+            read = shift_steps(self.first_step, lambda _line: next(said))
         told = [progress for line in lines if (progress := read(line)) is not None]
         found = {progress.step: progress for progress in told if self.metric.name in progress.metrics}
         return max((progress.step for progress in told), default=0), [found[step] for step in sorted(found)]
@@ -161,7 +161,7 @@ class TrainingObjective:
     def _names(self) -> list[str]:
         return [metric.name for metric in (self.metric, *self.more, *([self.trained] if self.trained else []))]
 
-    def _nothing(self, steps: int, output: Output) -> str:
+    def _no_metric_message(self, steps: int, output: Output) -> str:
         if not steps:
             how = "" if isinstance(self.progress, str) else f" by {' or '.join(map(repr, self.progress))}"
             return f"no progress line tells {self.metric.name}{how}: {last_line(output) or 'nothing was printed'}"
@@ -194,7 +194,7 @@ class TrainingObjective:
         raise InvalidResult(msg, code="target-not-reached")
 
 
-def _asked(context: Context) -> dict[str, Value]:
+def _placeholder_values(context: Context) -> dict[str, Value]:
     # A run without a folder that is kept gets one that goes with it, so that a script needs no command line of its own
     # for such runs.
     asked: dict[str, Value] = {SEED: context.seed, CHECKPOINT: str(context.checkpoint or context.folder / CHECKPOINT)}

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import regex
 
 from objectives.base import Progress, ProgressReader
-from objectives.patterns import NO_PATTERN, UntilSlow, in_lines
+from objectives.patterns import NO_PATTERN, UntilSlow, find_in_lines
 from objectives.training.progress import LINE_CHARACTERS, MOST_STEPS, finite, leading_number, states
 
 STEP = "step"
@@ -55,7 +55,7 @@ def pattern_reader(patterns: Sequence[str], metrics: Sequence[str]) -> ProgressR
 
     What a line without a step says belongs to the last step that was told; what is told of a step adds up.
     """
-    known = _Known(metrics)
+    known = _StepState(metrics)
     return UntilSlow(lambda line: known.after(next(_matches(patterns, [line]))))
 
 
@@ -65,7 +65,7 @@ def progress_in(patterns: Sequence[str], metrics: Sequence[str], lines: Sequence
     Raises:
         SlowPatternError: a search took too long.
     """
-    known = _Known(metrics)
+    known = _StepState(metrics)
     return (known.after(matches) for matches in _matches(patterns, lines))
 
 
@@ -73,11 +73,11 @@ def _matches(patterns: Sequence[str], lines: Sequence[str]) -> Iterator[list[reg
     """Yield the matches in each line: those of all patterns in its first state, then those in the next."""
     shown = [states(line) if len(line) <= LINE_CHARACTERS else [] for line in lines]
     every = [state for line in shown for state in line]
-    by_state = zip(*(in_lines(pattern, every) for pattern in patterns), strict=True)
+    by_state = zip(*(find_in_lines(pattern, every) for pattern in patterns), strict=True)
     return ([match for _ in line for match in next(by_state) if match is not None] for line in shown)
 
 
-class _Known:
+class _StepState:
     """What the lines so far say of their step."""
 
     def __init__(self, metrics: Sequence[str]) -> None:

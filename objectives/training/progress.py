@@ -33,7 +33,7 @@ _ENDS = r"(?!\w|\.\w|,\d)"  # of a number: what follows is no unit, and no thous
 _LEADING = re.compile(rf"\s*({_NUMBER}){_ENDS}", re.IGNORECASE)
 
 
-def reader(kind: ReaderKind = "auto") -> ProgressReader:
+def make_reader(kind: ReaderKind = "auto") -> ProgressReader:
     """Return a reader for the live output of one run.
 
     `json`: an object on a line of its own, with `step`, or `epoch` where there is no `step`. `keras`: `Epoch 3/27` and
@@ -57,7 +57,7 @@ def reader(kind: ReaderKind = "auto") -> ProgressReader:
     return readers[kind]()
 
 
-def counted_from(first: int, read: ProgressReader) -> ProgressReader:
+def shift_steps(first: int, read: ProgressReader) -> ProgressReader:
     """Return a reader whose steps count from 1, of one whose steps count from `first`."""
 
     def read_shifted(line: str) -> Progress | None:

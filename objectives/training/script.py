@@ -10,22 +10,29 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from launchers.software.digest import file_digest
-from objectives.base import STEPS_VARIABLE, Metric, Plan, PlanError, RunJob, StepsTold
-from objectives.file_options import FileOptions, RunFile, files_identity, input_files, makers, mentioned_in_files
-from objectives.mentions.count import Count, counts, expressions
+from objectives.base import STEPS_VARIABLE, Metric, Plan, PlanError, RunJob, StepsSource
+from objectives.file_options import (
+    FileOptions,
+    RunFile,
+    files_identity,
+    making_programs,
+    mentions_in_files,
+    read_run_files,
+)
+from objectives.mentions.count import Count, count_expressions, count_mentions
 from objectives.mentions.nodes import Nodes
-from objectives.mentions.templates import mentioned_in, template_errors
+from objectives.mentions.templates import mentions_in, template_errors
 from objectives.mentions.words import (
     CommandLine,
     VariableName,
     Word,
     as_text,
-    changed,
     environment_text,
-    flat,
+    flatten,
     is_file,
-    places,
+    map_words,
     program_of,
+    word_places,
 )
 from objectives.options import read_options
 from objectives.training.gap import GAP
@@ -131,7 +138,7 @@ class TrainingOptions(BaseModel):
     def templates(self) -> list[tuple[str, str]]:
         """The words with placeholders, each with its path."""
         return [
-            *places(self.argv, "options.argv"),
+            *word_places(self.argv, "options.argv"),
             *((f"options.environment.{name}", text) for name, text in self.environment.items()),
         ]
 
@@ -144,20 +151,20 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     """
     del run_job, folder
     checked = read_options(TrainingOptions, options, "training")
-    files, errors = input_files(checked.files, make=bool(machine.get("makes_files", True)))
+    files, errors = read_run_files(checked.files, make=bool(machine.get("makes_files", True)))
     errors += template_errors(checked.templates)
     errors += _progress_errors(checked)
     errors += _trained_errors(checked)
     program = shutil.which(program_of(checked.argv))
     errors += [
         Problem(f"program {called!r} is not there; give its full path", f"options.{place}")
-        for place, called in (("argv.0", program_of(checked.argv)), *makers(checked.files))
+        for place, called in (("argv.0", program_of(checked.argv)), *making_programs(checked.files))
         if shutil.which(called) is None
     ]
     mentioned: list[Mention] = []
     if not errors:
-        mentioned = [mention for place, text in checked.templates for mention in mentioned_in(text, place)]
-        mentioned += mentioned_in_files(checked.files, files)
+        mentioned = [mention for place, text in checked.templates for mention in mentions_in(text, place)]
+        mentioned += mentions_in_files(checked.files, files)
     in_steps = checked.target is None and checked.budget_s is None
     if not in_steps and any(mention.text == STEPS for mention in mentioned):
         msg = f"{{{STEPS}}} has no value: a target, or a budget of time, ends a run by itself"
@@ -167,7 +174,7 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     # Each run has a folder of its own, from where a relative path leads nowhere.
     argv: list[Word] = [
         str(Path(program).absolute()),
-        *changed(checked.argv[1:], lambda word: str(Path(word).absolute()) if is_file(word) else word),
+        *map_words(checked.argv[1:], lambda word: str(Path(word).absolute()) if is_file(word) else word),
     ]
     return Plan(
         objective=TrainingObjective(
@@ -188,12 +195,12 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
         parameters=(),
         constraints=(),
         facts={"gpus": checked.gpus},
-        mentioned=(*(one for one in mentioned if one.text not in PLACEHOLDERS), *counts(cores=checked.cores)),
-        identity=_identity(checked, flat(argv), files),
+        mentions=(*(one for one in mentioned if one.text not in PLACEHOLDERS), *count_mentions(cores=checked.cores)),
+        identity=_identity(checked, flatten(argv), files),
         reading=_reading(checked),
-        unknown=_taken,
+        name_errors=_name_errors,
         works_in_steps=in_steps,
-        steps_told=_steps_told(flat(argv), mentioned),
+        steps_source=_steps_source(flatten(argv), mentioned),
     )
 
 
@@ -220,7 +227,7 @@ def _trained_errors(options: TrainingOptions) -> Iterator[Problem]:
             yield Problem(msg, "options.trained")
 
 
-def _taken(parameters: Iterable[str]) -> list[str]:
+def _name_errors(parameters: Iterable[str]) -> list[str]:
     placeholders = ", ".join(f"{{{name}}}" for name in PLACEHOLDERS)
     return [
         f"no parameter of a training can be called {name!r}: {placeholders} are what a run is asked for; give another "
@@ -230,7 +237,7 @@ def _taken(parameters: Iterable[str]) -> list[str]:
     ]
 
 
-def _steps_told(argv: Sequence[str], mentioned: Iterable[Mention]) -> StepsTold:
+def _steps_source(argv: Sequence[str], mentioned: Iterable[Mention]) -> StepsSource:
     if any(mention.text == STEPS for mention in mentioned):
         return "placeholder"
     return "variable" if any(_mentions_variable(Path(word)) for word in argv) else "unclear"
@@ -262,6 +269,6 @@ def _identity(options: TrainingOptions, argv: Sequence[str], files: Sequence[Run
         "metric": f"{metric.name} ({metric.direction})",
         "environment": environment_text(options.environment),
         "until": f"target {options.target}, budget {options.budget_s} s",
-        **expressions(cores=options.cores),
+        **count_expressions(cores=options.cores),
         **files_identity(files),
     }

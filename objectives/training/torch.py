@@ -41,13 +41,13 @@ class TorchPython:
         return {"torch": self.torch, "numpy": self.numpy, "gpu": self.gpu or "none"}
 
 
-def find(asked: str | None, run_job: RunJob, folder: Path) -> TorchPython:
+def find_python(asked: str | None, run_job: RunJob, folder: Path) -> TorchPython:
     """Return the interpreter that was asked for, or the first that serves.
 
     Raises:
         PlanError: there is none.
     """
-    for path, text in Probe(run_job, folder, _LIMIT_S).pythons(asked, "torch", _PROBE):
+    for path, text in Probe(run_job, folder, _LIMIT_S).find_pythons(asked, "torch", _PROBE):
         found = json.loads(text)
         return TorchPython(path, found["torch"], found["numpy"], found["gpus"], found["gpu"], found.get("gpu_bytes", 0))
     which = f"python = {asked!r} has no PyTorch that works" if asked else "no Python here has PyTorch"
@@ -55,7 +55,7 @@ def find(asked: str | None, run_job: RunJob, folder: Path) -> TorchPython:
     raise PlanError(Problem(msg, "options.python"))
 
 
-def digest(program: str) -> str:
+def program_digest(program: str) -> str:
     """Return a digest of one of our programs."""
     files = [*sorted(TRAINERS.glob(f"{program}/*.py")), *sorted(TRAINERS.glob("*.py"))]
     return text_digest(" ".join(file_digest(file) for file in files))

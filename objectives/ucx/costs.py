@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from objectives.shapes.columns import Column, Known
+from objectives.shapes.columns import CaseColumns, Column
 from objectives.shapes.costs import Costs
 from objectives.shapes.messages import message_s
 from spaces.ucx.values import size_bytes
@@ -40,7 +40,7 @@ def costs(columns: Mapping[str, npt.NDArray[Any]]) -> Costs:
     `columns` are variables of UCX, facts of the benchmark (`benchmark`, `workers`, `rows` or the sizes of messages) and
     of the machine.
     """
-    known = Known(columns)
+    known = CaseColumns(columns)
     workers = known.number("workers", 2.0)
     is_merge = np.array([word == "merge" for word in known.words("benchmark")])
     share = _ROW_BYTES / 2.0 * known.number("rows") / workers
@@ -88,7 +88,7 @@ def costs(columns: Mapping[str, npt.NDArray[Any]]) -> Costs:
     return Costs({name: column / whole for name, column in seconds.items()}, doubts, 1.0, reads=_READ, inverse=True)
 
 
-def _sizes(known: Known, name: str, usual: Column) -> Column:
+def _sizes(known: CaseColumns, name: str, usual: Column) -> Column:
     """Return the sizes that a variable says, `usual` where it says none."""
     sizes = [size_bytes(word) for word in known.words(name)]
     return np.array([other if size is None else size for size, other in zip(sizes, usual.tolist(), strict=True)])

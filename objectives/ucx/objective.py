@@ -150,7 +150,7 @@ class UcxObjective:
             metrics={**figures, ELAPSED.name: output.status.usage.elapsed_s},
             answer=answer,
             details={**results[-1], PROTOCOLS: choices(text, self.spans)},
-            unused=unused(text),
+            unused=unused_variables(text),
         )
 
     def _figures(self, result: object) -> tuple[dict[str, float], Answer | None]:
@@ -161,7 +161,7 @@ class UcxObjective:
         return {self.metrics[0].name: _Measured.model_validate(result).value}, None
 
 
-def unused(text: str) -> tuple[str, ...]:
+def unused_variables(text: str) -> tuple[str, ...]:
     """Return the variables that UCX says it did not use, in the words of 1.13 and of 1.21."""
     said = {name for match in _UNUSED.findall(text) for name in re.findall(r"UCX_\w+", _ASIDE.sub("", match))}
     return tuple(sorted(said))

@@ -12,7 +12,7 @@ from typing import Any
 
 from launchers.software.digest import file_digest
 from objectives.base import Plan, PlanError, RunJob
-from objectives.linked_libraries import linked_libraries
+from objectives.linked_libraries import find_linked_libraries
 from objectives.probe import Probe
 from objectives.ucx.objective import MERGE_METRICS, UcxObjective, perftest_metrics, program
 from objectives.ucx.options import Benchmark, UcxOptions
@@ -91,15 +91,15 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     del machine
     checked = UcxOptions.read(options)
     here = Probe(run_job, folder.resolve(), _LIMIT_S)
-    found = _installation(checked, here)
+    found = _find_installation(checked, here)
     gpu = found.frames == "cudf"
     placement = "intra" if checked.nodes == 1 else "inter"
-    devices = _said(here, found, "devices", ("-d",))
+    devices = _ask_ucx_info(here, found, "devices", ("-d",))
     transports = _transports(checked, set(re.findall(r"Transport: (\S+)", devices)))
     if checked.transports:
         found = replace(found, environment={**found.environment, TLS: tls_value(checked.transports)})
     words = {"variables": ("-c", "-f"), "endpoint": ("-e", "-u", "t", "-P", placement)}
-    texts = {what: _said(here, found, what, asked) for what, asked in words.items()}
+    texts = {what: _ask_ucx_info(here, found, what, asked) for what, asked in words.items()}
     variables = parse(texts["variables"])
     if not variables:
         msg = f"{found.ucx_info} -c -f listed no variables; try it by hand"
@@ -120,7 +120,7 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
 
     def ask(features: str, environment: Mapping[str, str]) -> str:
         asked = (found.ucx_info, "-e", "-u", features, "-P", placement)
-        output = here.ask("protocols", asked, {**found.environment, **environment})
+        output = here.run("protocols", asked, {**found.environment, **environment})
         return output.stdout if output else ""
 
     merge = found.benchmark == "merge"
@@ -128,13 +128,13 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     objective = _objective(checked, found, variables)
     return Plan(
         objective=objective,
-        parameters=_of_merge(selection.parameters, checked.only) if merge else selection.parameters,
+        parameters=_merge_parameters(selection.parameters, checked.only) if merge else selection.parameters,
         constraints=selection.constraints,
         facts=_facts(checked, found),
         installation=("ucx_version",),
         identity=_identity(objective, found),
         notes=_notes(found, transports, len(variables), selection),
-        unknown=lambda names: unknown_names((n for n in names if n.startswith("UCX_")), variables),
+        name_errors=lambda names: unknown_names((n for n in names if n.startswith("UCX_")), variables),
         alike=protocols.alike,
     )
 
@@ -148,16 +148,16 @@ def _transports(checked: UcxOptions, there: set[str]) -> set[str]:
     return wanted & there or there
 
 
-def _of_ucxx(only: Sequence[str]) -> tuple[Parameter, ...]:
+def _ucxx_parameters(only: Sequence[str]) -> tuple[Parameter, ...]:
     if not only or any(fnmatchcase(DELAYED.name, pattern) for pattern in only):
         return (PROGRESS, DELAYED)  # the second one depends on the first
     return (PROGRESS,) if any(fnmatchcase(PROGRESS.name, pattern) for pattern in only) else ()
 
 
-def _of_merge(parameters: Sequence[Parameter], only: Sequence[str]) -> tuple[Parameter, ...]:
+def _merge_parameters(parameters: Sequence[Parameter], only: Sequence[str]) -> tuple[Parameter, ...]:
     """Add what ucxx reads, and what ucxx does not leave to UCX."""
     return (
-        *_of_ucxx(only),
+        *_ucxx_parameters(only),
         *(
             replace(parameter, values=(_AUTO, *parameter.values))
             if isinstance(parameter, Choice) and parameter.name == _THRESHOLD and _AUTO not in parameter.values
@@ -167,12 +167,12 @@ def _of_merge(parameters: Sequence[Parameter], only: Sequence[str]) -> tuple[Par
     )
 
 
-def _installation(checked: UcxOptions, here: Probe) -> _Installation:
+def _find_installation(checked: UcxOptions, here: Probe) -> _Installation:
     found = None
     if checked.benchmark in {"auto", "merge"}:
-        found = _merge(checked, here)
+        found = _find_merge(checked, here)
     if checked.benchmark == "perftest" or (found is None and checked.benchmark == "auto" and checked.python is None):
-        found = _perftest(here)
+        found = _find_perftest(here)
     if found is not None:
         return found
     asked = f"python = {checked.python!r} has no ucxx and pandas that work" if checked.python else "nothing is there"
@@ -182,8 +182,8 @@ def _installation(checked: UcxOptions, here: Probe) -> _Installation:
     raise PlanError(Problem(msg, "options.benchmark"))
 
 
-def _merge(checked: UcxOptions, here: Probe) -> _Installation | None:
-    for python, text in here.pythons(checked.python, "ucx", _PROBE):
+def _find_merge(checked: UcxOptions, here: Probe) -> _Installation | None:
+    for python, text in here.find_pythons(checked.python, "ucx", _PROBE):
         said = json.loads(text)
         libraries = tuple(map(Path, said["libraries"]))
         environment = {"LD_LIBRARY_PATH": str(libraries[0].parent)} if libraries else {}
@@ -200,11 +200,11 @@ def _merge(checked: UcxOptions, here: Probe) -> _Installation | None:
     return None
 
 
-def _perftest(here: Probe) -> _Installation | None:
+def _find_perftest(here: Probe) -> _Installation | None:
     test, info = shutil.which("ucx_perftest"), shutil.which("ucx_info")
     if test is None or info is None:
         return None
-    linked = [linked_libraries(Path(path)) for path in (test, info)]
+    linked = [find_linked_libraries(Path(path)) for path in (test, info)]
     mine, others = (
         tuple(path for name, path in sorted(libraries.items()) if path and re.match(r"libuc[pst]\.", name))
         for libraries in linked
@@ -218,13 +218,13 @@ def _perftest(here: Probe) -> _Installation | None:
 
 def _version(here: Probe, ucx_info: str, environment: Mapping[str, str]) -> str | None:
     """Return the version of the library that `ucx_info` loads; None if it does not run."""
-    output = here.ask("version", (ucx_info, "-v"), environment) if shutil.which(ucx_info) else None
+    output = here.run("version", (ucx_info, "-v"), environment) if shutil.which(ucx_info) else None
     match = re.search(r"(?:Library version:|Version) (\d+\.\d+\.\d+)", output.stdout) if output else None
     return match[1] if match else None
 
 
-def _said(here: Probe, found: _Installation, what: str, words: tuple[str, ...]) -> str:
-    output = here.ask(what, (found.ucx_info, *words), found.environment)
+def _ask_ucx_info(here: Probe, found: _Installation, what: str, words: tuple[str, ...]) -> str:
+    output = here.run(what, (found.ucx_info, *words), found.environment)
     if output is None:
         msg = f"{found.ucx_info} {' '.join(words)} failed; try it by hand"
         raise PlanError(msg)

@@ -75,11 +75,11 @@ class Protocols:
         if not names <= CHOICE_ONLY or not seen:
             return False
         return any(
-            self._foretold(features, measured) == seen and self._foretold(features, one) == seen
+            self._predict_choices(features, measured) == seen and self._predict_choices(features, one) == seen
             for features in _FEATURES
         )
 
-    def _foretold(self, features: str, configuration: Configuration) -> list[str]:
+    def _predict_choices(self, features: str, configuration: Configuration) -> list[str]:
         variables = {name: str(value) for name, value in configuration.items() if name.startswith("UCX_")}
         return choices(self._text(features, frozenset((self._unset | variables).items())), self._spans)
 

@@ -10,8 +10,8 @@ from autotune.planning.prepare import prepare
 from autotune.studyfile.space import joined
 from launchers.local import local_launcher
 from objectives.base import Context
-from objectives.command import planned
-from objectives.command_check import read
+from objectives.command import make_plan
+from objectives.command_check import read_command_options
 from objectives.mentions.nodes import Nodes
 from objectives.registry import COMMAND, OBJECTIVES, REPLAY
 
@@ -55,8 +55,8 @@ CLUSTER = {"cores": NODES * CORES, "nodes": NODES, "cores_per_node": CORES, "thr
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_process_of_a_shipped_study_has_the_cores_of_one_node_at_most(name, tmp_path):
     study = STUDIES[name]
-    checked, files, _ = read(study.options, make=False)
-    plan = planned(checked, files, Nodes(NODES, CORES), is_elsewhere=True)
+    checked, files, _ = read_command_options(study.options, make=False)
+    plan = make_plan(checked, files, Nodes(NODES, CORES), is_elsewhere=True)
     plan, space = joined(study, plan, {**CLUSTER, "memory_bytes": 2**38})
     for number, configuration in enumerate([space.default(), *space.sample(np.random.default_rng(0), 20)]):
         folder = tmp_path / str(number)

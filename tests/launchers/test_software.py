@@ -272,10 +272,10 @@ def test_program_inside_a_real_image_writes_into_the_run_folder(tmp_path):
 
 
 def copy_with_libraries(file, image):
-    from objectives.linked_libraries import linked_libraries  # noqa: PLC0415
+    from objectives.linked_libraries import find_linked_libraries  # noqa: PLC0415
 
     loader = next(Path("/lib64").glob("ld-linux*"), None)
-    libraries = [path for path in linked_libraries(Path(file)).values() if path]
+    libraries = [path for path in find_linked_libraries(Path(file)).values() if path]
     for path in filter(None, [Path(file), loader, *libraries]):
         target = image / str(path).lstrip("/")
         target.parent.mkdir(parents=True, exist_ok=True)

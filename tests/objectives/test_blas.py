@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from objectives import blas
-from objectives.linked_libraries import linked_libraries
+from objectives.linked_libraries import find_linked_libraries
 from tests.support.descriptors import none_left
 
 LDD = """#!/bin/sh
@@ -47,12 +47,12 @@ def test_finds_what_can_be_loaded_instead_of_the_systems_own(system):
 
 
 def test_the_systems_own_has_a_name(system):
-    assert blas.system_blas(linked_libraries(Path("/bin/pw.x"))) == "reference"
+    assert blas.system_blas(find_linked_libraries(Path("/bin/pw.x"))) == "reference"
 
 
 def identity(system):
     program = Path("/bin/pw.x")
-    return blas.identity(linked_libraries(program), blas.find(program, [system]))
+    return blas.identity(find_linked_libraries(program), blas.find(program, [system]))
 
 
 def test_identity_tells_which_library_became_another_one(system):
@@ -92,20 +92,20 @@ def test_a_static_program_has_no_choice(system):
 
 def test_no_ldd_no_choice(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert linked_libraries(Path("/bin/pw.x")) == {}
+    assert find_linked_libraries(Path("/bin/pw.x")) == {}
 
 
 def test_a_program_that_cannot_be_asked_for_want_of_descriptors_is_not_one_without_libraries(system):
     del system
     with none_left(), pytest.raises(OSError, match="Too many open files"):
-        linked_libraries(Path("/bin/pw.x"))
+        find_linked_libraries(Path("/bin/pw.x"))
 
 
 def test_a_program_whose_libraries_are_not_told_in_time_is_not_one_without(system, monkeypatch):
     del system
     monkeypatch.setattr("objectives.linked_libraries._TIMEOUT_S", 0.0)
     with pytest.raises(OSError, match="ldd did not answer within"):
-        linked_libraries(Path("/bin/pw.x"))
+        find_linked_libraries(Path("/bin/pw.x"))
 
 
 def test_the_path_of_a_library_comes_before_what_modules_set(tmp_path):
@@ -136,8 +136,8 @@ def test_the_real_pw():
     program = shutil.which("pw.x")
     if program is None:
         pytest.skip("no pw.x here")
-    libraries = linked_libraries(Path(program))
+    libraries = find_linked_libraries(Path(program))
     if blas.system_blas(libraries) == "reference":
         assert not blas.uses_threads(libraries)
     names = [library.name for library in blas.find(Path(program))]
-    assert blas.system_blas(linked_libraries(Path(program))) not in names
+    assert blas.system_blas(find_linked_libraries(Path(program))) not in names

@@ -5,7 +5,7 @@ import pytest
 from launchers import EndReason, JobState, JobStatus, Usage
 from launchers.meters.figures import OF_THE_NODE, UNITS, read_figures
 from objectives.base import InvalidResult, Measurement, Metric, Output
-from objectives.job_metrics import METERED, JobMetrics, of_job
+from objectives.job_metrics import METERED, JobMetrics, job_metrics
 from tests.support.fakes import SECONDS, PaperObjective
 
 ENERGY, MEMORY = Metric("energy_j", "J"), Metric("peak_memory_bytes", "B")
@@ -48,4 +48,4 @@ def test_what_is_stored_and_is_no_figure_is_not_read():
     stored = {"energy_j": 3, "cpu_energy_j": -1, "gpu_energy_j": "7", "memory_energy_j": float("nan"), "load_1m": 2.0}
     assert read_figures(stored) == {"energy_j": 3.0}
     assert read_figures(None) == read_figures([1]) == {}
-    assert of_job(Usage(), {}) == {}
+    assert job_metrics(Usage(), {}) == {}

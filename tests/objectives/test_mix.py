@@ -23,8 +23,8 @@ from objectives.base import (
     PlanError,
     TimedOut,
 )
-from objectives.mix.objective import MixInput, MixObjective, mean
-from objectives.mix.plan import PlannedInput, joined
+from objectives.mix.objective import MixInput, MixObjective, geometric_mean
+from objectives.mix.plan import PlannedInput, join_inputs
 from spaces import Choice, Constraint, Float, Integer, Space
 
 SECONDS = Metric("took_s", "s", kind="time")
@@ -86,7 +86,7 @@ def test_the_order_of_the_inputs_changes_nothing(pairs, random):
     shares = {str(index): weight / total for index, (_, weight) in enumerate(pairs)}
     names = list(shares)
     random.shuffle(names)
-    assert mean(values, {name: shares[name] for name in names}) == mean(values, shares)
+    assert geometric_mean(values, {name: shares[name] for name in names}) == geometric_mean(values, shares)
 
 
 @given(st.lists(st.tuples(positive, positive, positive), min_size=2, max_size=5))
@@ -95,11 +95,11 @@ def test_the_ratio_of_two_configurations_is_the_weighted_geometric_mean_of_their
     shares = {str(index): weight / total for index, (_, _, weight) in enumerate(rows)}
     default, winner = ({str(index): row[side] for index, row in enumerate(rows)} for side in (0, 1))
     speed_up = prod((default[name] / winner[name]) ** share for name, share in shares.items())
-    assert mean(default, shares) / mean(winner, shares) == pytest.approx(speed_up)
+    assert geometric_mean(default, shares) / geometric_mean(winner, shares) == pytest.approx(speed_up)
 
 
 def test_an_input_that_counts_everything_is_the_mix():
-    assert mean({"a": 3.0, "b": 70.0}, {"a": 1.0, "b": 0.0}) == pytest.approx(3.0)
+    assert geometric_mean({"a": 3.0, "b": 70.0}, {"a": 1.0, "b": 0.0}) == pytest.approx(3.0)
 
 
 def test_a_run_has_the_mix_and_the_metrics_answers_and_details_of_each_input(tmp_path):
@@ -168,7 +168,7 @@ def planned(name, *parameters, weight=1.0, constraints=(), metric=SECONDS, **fac
 
 
 def test_parameters_have_the_values_that_all_inputs_have():
-    plan = joined(
+    plan = join_inputs(
         [planned("a", Integer("npool", (1, 2, 4), default=1)), planned("b", Integer("npool", (1, 2), default=1))]
     )
     (npool,) = plan.parameters
@@ -177,14 +177,14 @@ def test_parameters_have_the_values_that_all_inputs_have():
 
 
 def test_a_parameter_of_one_input_is_set_for_that_one_only():
-    plan = joined([planned("a", Integer("npool", (1, 2), default=1)), planned("b")])
+    plan = join_inputs([planned("a", Integer("npool", (1, 2), default=1)), planned("b")])
     assert [one.not_its_own for one in plan.objective.inputs] == [frozenset(), frozenset({"npool"})]
 
 
 def test_rules_are_those_of_all_inputs_with_the_facts_of_each():
     rule = Constraint("pools have k-points", "npool <= kpoints", "a pool without one has nothing to do")
     npool = Integer("npool", (1, 2, 4), default=1)
-    plan = joined(
+    plan = join_inputs(
         [
             planned("one.k", npool, constraints=[rule], kpoints=2, cores=8),
             planned("b", npool, constraints=[rule], kpoints=4, cores=8),
@@ -200,13 +200,13 @@ def test_rules_are_those_of_all_inputs_with_the_facts_of_each():
 def test_a_rule_of_all_inputs_stands_once():
     rule = Constraint("even", "npool % 2 == 0", "so it is")
     npool = Integer("npool", (2, 4), default=2)
-    plan = joined([planned(name, npool, constraints=[rule], cores=8) for name in ("a", "b")])
+    plan = join_inputs([planned(name, npool, constraints=[rule], cores=8) for name in ("a", "b")])
     assert plan.constraints == (rule,)
 
 
 def test_a_default_that_not_all_inputs_have_is_one_that_is_valid_for_all_and_said():
     limit = Constraint("limit", "np <= 2 * planes", "no more planes")
-    plan = joined(
+    plan = join_inputs(
         [
             planned("a", Integer("np", (1, 2, 4, 8), default=8), constraints=[limit], planes=1),
             planned("b", Integer("np", (1, 2, 4, 8), default=4), constraints=[limit], planes=4),
@@ -218,7 +218,7 @@ def test_a_default_that_not_all_inputs_have_is_one_that_is_valid_for_all_and_sai
 
 def test_a_rule_over_a_parameter_that_no_input_has_waits_for_the_study_files_own():
     rules = [Constraint("options.nodes fits", "(n) <= 4"), Constraint("limit", "np <= 2")]
-    plan = joined([planned(name, Integer("np", (1, 2, 4), default=4), constraints=rules) for name in ("a", "b")])
+    plan = join_inputs([planned(name, Integer("np", (1, 2, 4), default=4), constraints=rules) for name in ("a", "b")])
     assert plan.constraints == tuple(rules)
     space = Space([*plan.parameters, Integer("n", (4, 8), default=4)], plan.constraints, plan.facts)
     assert space.default() == {"np": 2, "n": 4}
@@ -239,19 +239,19 @@ def test_a_rule_over_a_parameter_that_no_input_has_waits_for_the_study_files_own
 )
 def test_parameters_that_cannot_be_joined_are_said(one, other, words):
     with pytest.raises(PlanError, match=words):
-        joined([planned("a", one, cores=2), planned("b", other, cores=2)])
+        join_inputs([planned("a", one, cores=2), planned("b", other, cores=2)])
 
 
 def test_inputs_that_measure_other_things_cannot_be_mixed():
     with pytest.raises(PlanError, match=r"input 'b' measures rate \(1/s, maximize\), input 'a' took_s \(s, minimize\)"):
-        joined([planned("a"), planned("b", metric=Metric("rate", "1/s", "maximize"))])
+        join_inputs([planned("a"), planned("b", metric=Metric("rate", "1/s", "maximize"))])
 
 
 def test_the_identity_is_that_of_all_inputs_and_of_their_shares_in_any_order():
     first, second = planned("a", weight=3.0), planned("b")
-    identity = joined([first, second]).identity
+    identity = join_inputs([first, second]).identity
     assert identity == {"mix": "a 0.75, b 0.25", "input[a]": "a", "input[b]": "b", "program": "p"}
-    assert joined([second, first]).identity == identity
+    assert join_inputs([second, first]).identity == identity
 
 
 def test_what_has_no_effect_has_none_on_any_input(tmp_path):

@@ -83,6 +83,6 @@ def test_patterns_mean_what_they_mean_to_python(pattern):
     text = "loss{e} 12\nlose 3\nx{s<3}=4\ny=5\n{d} 6\n{} {} 7\naa 8\n12345\nt=1\nt=2\nt=1\n\udcff\u2028"
     expected = list(re.finditer(pattern, text, re.MULTILINE))
     assert expected
-    assert patterns.first(pattern, text).span() == expected[0].span()
-    assert patterns.last(pattern, text).groups() == expected[-1].groups()
-    assert patterns.distinct(pattern, text) == {match[1] for match in expected}
+    assert patterns.find_first(pattern, text).span() == expected[0].span()
+    assert patterns.find_last(pattern, text).groups() == expected[-1].groups()
+    assert patterns.find_distinct(pattern, text) == {match[1] for match in expected}

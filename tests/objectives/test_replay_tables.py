@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from objectives.base import FailureKind, PlanError
-from objectives.replay.delimited import typed
+from objectives.replay.delimited import parse_column
 from objectives.replay.objective import ReplayObjective
 from objectives.replay.options import ReplayOptions
 from objectives.replay.plan import plan, read_table
@@ -32,9 +32,9 @@ CACHE = {
 
 
 def test_words_of_digits_are_no_numbers():
-    assert typed(["1_12", "11_2", "8_8"]) == ["1_12", "11_2", "8_8"]
-    assert typed(["1", "12"]) == [1, 12]
-    assert typed(["1e3", "2.5"]) == [1000.0, 2.5]
+    assert parse_column(["1_12", "11_2", "8_8"]) == ["1_12", "11_2", "8_8"]
+    assert parse_column(["1", "12"]) == [1, 12]
+    assert parse_column(["1e3", "2.5"]) == [1000.0, 2.5]
 
 
 def test_a_cache_of_kernel_tuner_in_seconds():

@@ -12,7 +12,7 @@ from objectives.replay import delimited
 from objectives.replay import plan as replay_plan
 from objectives.replay.options import ReplayOptions
 from objectives.replay.plan import plan
-from objectives.toml_text import MAX_BYTES, parsed, text_of
+from objectives.toml_text import MAX_BYTES, parse_toml, read_toml_text
 
 DEEP = [
     "a = " + "[" * 5000 + "]" * 5000,
@@ -25,12 +25,12 @@ DEEP = [
 @pytest.mark.parametrize("text", DEEP, ids=["lists", "key", "tables", "header"])
 def test_what_is_nested_very_deep_is_not_toml_to_us(text):
     with pytest.raises(tomllib.TOMLDecodeError, match="nested more than 32 deep"):
-        parsed(text)
+        parse_toml(text)
 
 
 def test_sentences_and_paths_with_dots_are_no_deep_keys():
     text = 'a = """' + "A sentence. " * 100 + "\n" + "." * 300 + '"""\nb.c.d = \'x.y.z\''
-    assert parsed(text) == tomllib.loads(text)
+    assert parse_toml(text) == tomllib.loads(text)
 
 
 @given(text=st.text(alphabet="ab.=[]{}\"', 1\n", max_size=60))
@@ -39,9 +39,9 @@ def test_any_text_says_what_it_says_or_is_refused(text):
         expected = tomllib.loads(text)
     except tomllib.TOMLDecodeError:
         with pytest.raises(tomllib.TOMLDecodeError):
-            parsed(text)
+            parse_toml(text)
     else:
-        assert parsed(text) == expected
+        assert parse_toml(text) == expected
 
 
 def test_a_huge_file_is_not_read_whole(tmp_path):
@@ -49,7 +49,7 @@ def test_a_huge_file_is_not_read_whole(tmp_path):
     with path.open("wb") as file:
         file.truncate(MAX_BYTES * 1000)
     with pytest.raises(tomllib.TOMLDecodeError, match="larger than 1 MiB"):
-        text_of(path)
+        read_toml_text(path)
 
 
 def _planned(table):

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from autotune.machines.catalogue import find_machine
 from autotune.records.measurement import Setting
 from objectives.base import Metric
-from objectives.qe.placement import placed
+from objectives.qe.placement import place_ranks
 from spaces import Space, Value
 from spaces.qe import QeFacts, constraints, parameters, rule_facts
 
@@ -169,7 +169,7 @@ def _sum_of_costs(columns: dict[str, Array], size: dict[str, float], rates: dict
     pool = ranks / pools
     group = pool / groups
     nodes = np.ceil(ranks * threads / per_node)
-    at = placed(ranks, pools + 0.0 * ranks, threads + 0.0 * ranks, nodes, np.full(len(ranks), per_node))
+    at = place_ranks(ranks, pools + 0.0 * ranks, threads + 0.0 * ranks, nodes, np.full(len(ranks), per_node))
     speed_up = threads / (1.0 + rates["threads lose"] * (threads - 1.0))
     mine = np.ceil(size["kpoints"] / pools) * _ITERATIONS
     smooth = size["fft_smooth_z"]

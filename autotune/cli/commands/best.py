@@ -145,7 +145,7 @@ def _give_table(store: "ReadableStudy", summary: "Summary", rules: Path | None, 
     if rules is not None:
         for path in _written(store, table, rules):
             output().print(f"wrote {path}", markup=False, soft_wrap=True)
-        left_out = sum(not decision.confirmed for decision in table.changed)
+        left_out = sum(not decision.is_confirmed for decision in table.changed)
         if left_out:
             output().print(
                 f"{left_out} cells keep the default there: what the model believes in was not compared with it in "

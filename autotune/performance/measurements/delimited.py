@@ -15,7 +15,7 @@ from autotune.performance.measurements.mapping import MappingFile, MetricSection
 from autotune.performance.measurements.repeats import RepeatedMeasurement, aggregate
 from autotune.records.measurement import Measured, Setting
 from autotune.tomlfiles.reading import wrong
-from objectives.replay.delimited import read_lines, typed, wrong_lines
+from objectives.replay.delimited import find_line_error, parse_column, read_lines
 from spaces import Value
 from spaces.parameters.problem import Problem, ProblemsError
 
@@ -50,12 +50,12 @@ def csv_table(text: str, path: str) -> DelimitedTable:
         header, lines = read_lines(text)
     except csv.Error as error:
         raise wrong(path, [Problem(f"this is no CSV file: {error}")], ImportFileError) from None
-    said = wrong_lines(lines)
+    said = find_line_error(lines)
     twice = sorted({name for name in header if header.count(name) > 1})
     errors = ([said] if said else []) + [f"the header has {name!r} twice" for name in twice]
     if errors:
         raise wrong(path, [Problem(error) for error in errors], ImportFileError)
-    columns = [_whole(typed([line[name].strip() for line in lines])) for name in header]
+    columns = [_whole(parse_column([line[name].strip() for line in lines])) for name in header]
     return DelimitedTable(header, [dict(zip(header, cells, strict=True)) for cells in zip(*columns, strict=True)])
 
 

@@ -19,7 +19,7 @@ from autotune.performance.measurements.repeats import RepeatedMeasurement, aggre
 from autotune.records.measurement import Setting
 from launchers import EndReason, JobState, JobStatus
 from objectives.base import FailureKind, Metric, Output
-from objectives.qe.failures import failure_of
+from objectives.qe.failures import find_failure
 from objectives.qe.objective import METRICS
 from objectives.qe.output import PwOutput, parse
 from spaces import Value
@@ -116,7 +116,7 @@ def _run(file: OutputFile) -> _Run | str:
 
 
 def _samples(file: OutputFile, parsed: PwOutput) -> dict[str, RepeatedMeasurement] | str:
-    failure = failure_of(Output(file.stdout, file.stderr, _ENDED, Path()), parsed)
+    failure = find_failure(Output(file.stdout, file.stderr, _ENDED, Path()), parsed)
     total = parsed.total
     if failure is None:
         if parsed.is_band_structure or total is None or total.wall_s <= 0:

@@ -64,7 +64,7 @@ class Table:
         return Table(
             _joined_numbers(self.numbers, other.numbers, counts),
             _joined_words(self.words, other.words, counts),
-            self.costs.joined(other.costs) if self.costs is not None and other.costs is not None else None,
+            self.costs.join(other.costs) if self.costs is not None and other.costs is not None else None,
             _joined_words(self.groups, other.groups, counts),
             _joined_numbers(self.timers, other.timers, counts),
         )

@@ -15,7 +15,7 @@ from typing import Any
 from objectives.base import PlanError
 from objectives.mpi.openmpi import algorithm_variable
 from objectives.mpi.options import Collective
-from objectives.mpi.rules.spans import OPEN_MPI, Span, Table, looked_up
+from objectives.mpi.rules.spans import OPEN_MPI, Span, Table, lookup_size
 from spaces import Configuration
 
 COLLECTIVE_NUMBERS: Mapping[Collective, int] = {
@@ -120,7 +120,7 @@ def _line(collective: Collective, ranks: int, span: Span) -> str:
 
 def _after(collective: Collective, ranks: int, message_bytes: int) -> int:
     """Return the smallest size that is looked up for messages of more than `message_bytes`."""
-    return looked_up(OPEN_MPI[collective], message_bytes, ranks) + 1
+    return lookup_size(OPEN_MPI[collective], message_bytes, ranks) + 1
 
 
 def _json(table: Table) -> str:
@@ -141,7 +141,7 @@ def _rules(collective: Collective, ranks: int, spans: Sequence[Span]) -> Iterato
     for span in spans:
         if span.chosen:
             first = 0 if span.first == 0 else _after(collective, ranks, span.first - 1)
-            last = "inf" if span.last is None else looked_up(OPEN_MPI[collective], span.last, ranks)
+            last = "inf" if span.last is None else lookup_size(OPEN_MPI[collective], span.last, ranks)
             name, fan, segment = _setting(collective, span.chosen)
             yield {"msg_size_min": first, "msg_size_max": last, "alg": name, "faninout": fan, "seg_size": segment}
 

@@ -33,7 +33,7 @@ INTEL_MPI: Mapping[Collective, Meaning] = {"allreduce": "message"}
 """Of the others it is not known to us."""
 
 
-def looked_up(meaning: Meaning, message_bytes: int, ranks: int) -> int:
+def lookup_size(meaning: Meaning, message_bytes: int, ranks: int) -> int:
     """Return the size at which a library looks up the rule for messages that the benchmark counts as so large."""
     return _MEANINGS[meaning](message_bytes, ranks)
 
@@ -51,7 +51,7 @@ Table = Mapping[tuple[Collective, int], Sequence[Span]]
 """The spans of each collective and number of ranks, from no bytes on and without gaps."""
 
 
-def table(decisions: Sequence[Decision]) -> Table:
+def group_by_cell(decisions: Sequence[Decision]) -> Table:
     """Return the spans of decisions over `collective` and `ranks`.
 
     What differs from the default holds from its point up to the last one in a row that says the same: nothing was

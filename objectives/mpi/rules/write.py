@@ -9,11 +9,11 @@ from objectives.mpi import intel, mpich
 from objectives.mpi.knobs import BACKEND, COLLECTIVE
 from objectives.mpi.options import NONBLOCKING, Collective
 from objectives.mpi.rules import openmpi
-from objectives.mpi.rules.spans import INTEL_MPI, Table, looked_up, table
+from objectives.mpi.rules.spans import INTEL_MPI, Table, group_by_cell, lookup_size
 from spaces import Configuration, Value
 
 
-def rules(decisions: Sequence[Decision], facts: Mapping[str, Value]) -> dict[str, str]:
+def write_rules(decisions: Sequence[Decision], facts: Mapping[str, Value]) -> dict[str, str]:
     """Return the file for the library of `facts` (`mpi_library`, `mpi_version`), by its name.
 
     Raises:
@@ -27,7 +27,7 @@ def rules(decisions: Sequence[Decision], facts: Mapping[str, Value]) -> dict[str
         raise PlanError(msg)
     if any(BACKEND in decision.chosen for decision in decisions):
         raise PlanError("no rule makes an MPI library use another one; what is best where is in `autotune best`")
-    spans = table(decisions)
+    spans = group_by_cell(decisions)
     match facts.get("mpi_library"):
         case "Open MPI":
             return openmpi.write(spans, str(facts.get("mpi_version", "")))
@@ -81,7 +81,7 @@ def _conditions(collective: Collective, table: Table, all_ranks: list[int]) -> I
     for ranks in all_ranks:
         for span in table[collective, ranks]:
             if span.chosen and span.last is not None:
-                first, last = (looked_up(INTEL_MPI[collective], size, ranks) for size in (span.first, span.last))
+                first, last = (lookup_size(INTEL_MPI[collective], size, ranks) for size in (span.first, span.last))
                 yield f"{_number(collective, span.chosen)}:{first}-{last}@{ranks}-{ranks}"
 
 

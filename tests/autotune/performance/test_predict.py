@@ -151,7 +151,7 @@ def test_only_here_does_the_installation_count(tmp_path, monkeypatch, here):
 @pytest.mark.parametrize("described", [True, False])
 def test_of_a_described_problem_the_version_of_the_program_is_not_known(tmp_path, monkeypatch, described):
     plan_of = registry.plan
-    monkeypatch.setattr(registry, "plan", lambda *a, **b: replace(plan_of(*a, **b), described=described))
+    monkeypatch.setattr(registry, "plan", lambda *a, **b: replace(plan_of(*a, **b), is_described=described))
     assert bool(asked_of(Target("mars", FACTS, here=True), tmp_path).setting.identity) is not described
 
 

@@ -96,7 +96,7 @@ def test_the_space_is_that_of_the_program_as_it_is_installed_there(asked, tmp_pa
         run_job(Job(("probe", options["argv"][0]), folder))
         is_new = machine["installation"].get("pw_version") == "6.1"
         default = Integer("x", (1, 16), default=16 if is_new else 1)
-        return replace(asked.plan, parameters=(default,), mentioned=())
+        return replace(asked.plan, parameters=(default,), mentions=())
 
     monkeypatch.setattr(registry, "plan", planned)
     study = STUDY.model_copy(update={"space": SpaceSection()})

@@ -15,8 +15,8 @@ from launchers.local import LocalLauncher
 from launchers.mpi import MpiFlavour
 from launchers.mpi.open_mpi import OPEN_MPI
 from objectives.base import Context
-from objectives.command import planned
-from objectives.command_check import read
+from objectives.command import make_plan
+from objectives.command_check import read_command_options
 from objectives.mentions.nodes import Nodes
 
 PAGE = Path("docs/study-files.md").read_text(encoding="utf-8")
@@ -29,9 +29,9 @@ def machine(threads_per_core):
 
 def made(study, threads_per_core):
     facts = machine(threads_per_core).facts
-    checked, files, errors = read(study.options)
+    checked, files, errors = read_command_options(study.options)
     assert errors == []
-    return joined(study, planned(checked, files, Nodes.of(facts)), facts)
+    return joined(study, make_plan(checked, files, Nodes.of(facts)), facts)
 
 
 def checked(folder, threads_per_core, *changes):

@@ -20,8 +20,8 @@ from autotune.planning.template import study_text
 from autotune.studyfile.space import joined
 from launchers.local import LocalLauncher
 from objectives.base import Context
-from objectives.command import planned
-from objectives.command_check import read
+from objectives.command import make_plan
+from objectives.command_check import read_command_options
 from objectives.mentions.nodes import Nodes
 from tests.support.command_line import invoke
 from tests.support.warm import autotune
@@ -253,10 +253,10 @@ def test_a_known_program_is_tuned_as_its_user_ran_it_and_its_size_stays(tmp_path
 )
 def test_the_default_is_what_the_command_does(tmp_path, command, environment, defaults, cores):
     study = studyfile.parse(tomllib.loads(study_text(shlex.split(command), environment)) | {"name": "x"}, "x")
-    checked, files, errors = read(study.options)
+    checked, files, errors = read_command_options(study.options)
     assert errors == []
     found, space = joined(
-        study, planned(checked, files, Nodes()), {**this_machine().facts, "cores": 4, "cores_per_node": 4}
+        study, make_plan(checked, files, Nodes()), {**this_machine().facts, "cores": 4, "cores_per_node": 4}
     )
     default = space.default()
     assert default == defaults
@@ -288,7 +288,7 @@ def test_what_is_known_of_a_program_is_right_in_a_study_file():
         known = program.model_dump(exclude_none=True)
         keys = ("metrics", "answer", "success", "failure", "outputs", "progress")
         options = {key: known[key] for key in keys if known.get(key)}
-        assert read({"argv": ["true"], **options})[2] == [], program.commands
+        assert read_command_options({"argv": ["true"], **options})[2] == [], program.commands
         assert program.study is None or program.study in studyfile.catalogue()
 
 

@@ -15,8 +15,8 @@ from autotune.studyfile.space import joined
 from launchers import EndReason, JobState, JobStatus, Usage
 from launchers.local import LocalLauncher
 from objectives.base import ApplicationError, Context, InvalidResult, Output, Plan
-from objectives.command import planned
-from objectives.command_check import read
+from objectives.command import make_plan
+from objectives.command_check import read_command_options
 from objectives.mentions.nodes import Nodes
 from spaces import Space
 
@@ -25,9 +25,9 @@ FACTS = {"cores": 4, "nodes": 1, "cores_per_node": 4, "sockets": 1, "memory_byte
 
 
 def ready(study: studyfile.StudyFile, cores: int = 4) -> tuple[Plan, Space]:
-    checked, files, errors = read(study.options)
+    checked, files, errors = read_command_options(study.options)
     assert errors == []
-    return joined(study, planned(checked, files, Nodes()), {**FACTS, "cores": cores, "cores_per_node": cores})
+    return joined(study, make_plan(checked, files, Nodes()), {**FACTS, "cores": cores, "cores_per_node": cores})
 
 
 def shipped(name: str) -> studyfile.StudyFile:

@@ -28,7 +28,7 @@ def planned(tmp_path, model=None, metric=TOOK, derived=None, **options):
 
 
 def terms_of(plan, **columns):
-    return plan.shape.of({name: column_of(values) for name, values in columns.items()})
+    return plan.shape.term_values({name: column_of(values) for name, values in columns.items()})
 
 
 def test_a_command_with_ranks_scales(tmp_path):

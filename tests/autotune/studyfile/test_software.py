@@ -16,7 +16,7 @@ from autotune.studyfile.loading import load
 from launchers.local import LocalLauncher
 from launchers.software.software import LoadedSoftware
 from objectives.base import Context, Plan
-from objectives.software import PlannedSoftware, joined
+from objectives.software import PlannedSoftware, join_software
 from spaces import Constraint, Space
 from spaces.parameters.parameter import Integer
 
@@ -194,7 +194,7 @@ def test_a_fact_of_one_program_is_named_after_its_software_and_its_rules_bind_no
     large = Plan(None, (size,), (Constraint("few", "size <= limit", "no more"),), {"limit": 3}, {})
     objectives = [replace(plan, objective=SimpleNamespace(metrics=())) for plan in (small, large)]
     planned = [PlannedSoftware(name, LoadedSoftware(), plan) for name, plan in zip("ab", objectives, strict=True)]
-    plan = joined(planned)
+    plan = join_software(planned)
     space = Space(plan.parameters, plan.constraints, plan.facts)
     valid = {(c["software"], c["size"]) for c in space.configurations()}
     assert valid == {("a", 1), ("b", 1), ("b", 2), ("b", 3)}
@@ -206,7 +206,7 @@ def test_a_rule_that_no_difference_of_the_programs_touches_is_one_rule():
     size = Integer("size", (1, 2, 3), default=1)
     rules = (Constraint("few", "size <= limit", "no more"), Constraint("odd", "size % 2 == 1", "pairs fail"))
     plans = [Plan(SimpleNamespace(metrics=()), (size,), rules, {"limit": limit}, {}) for limit in (1, 3)]
-    plan = joined([PlannedSoftware(name, LoadedSoftware(), plan) for name, plan in zip("ab", plans, strict=True)])
+    plan = join_software([PlannedSoftware(name, LoadedSoftware(), plan) for name, plan in zip("ab", plans, strict=True)])
     assert sorted(rule.name for rule in plan.constraints) == ["few (a)", "few (b)", "odd"]
 
 

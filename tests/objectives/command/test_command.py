@@ -86,7 +86,7 @@ def test_more_nodes_than_there_are_are_refused_before_a_run(tmp_path):
     cluster = {"nodes": 4, "cores_per_node": 8}
     made = plan({**FULL, "nodes": "np // 2"}, machine=cluster, run_job=lambda job: None, folder=tmp_path)
     assert [rule.rule for rule in made.constraints] == ["(np // 2) <= 4"]
-    assert "= np // 2" in {mention.key for mention in made.mentioned}
+    assert "= np // 2" in {mention.key for mention in made.mentions}
     with pytest.raises(PlanError) as error:
         plan({**FULL, "nodes": 5}, machine=cluster, run_job=lambda job: None, folder=tmp_path)
     assert [problem.path for problem in error.value.problems] == ["options.nodes"]
@@ -138,7 +138,7 @@ def test_more_hardware_threads_than_a_core_has_are_refused_before_a_run(tmp_path
     one = {"nodes": 1, "cores_per_node": 8, "threads_per_core": 2}
     made = plan({**FULL, "threads_per_core": "smt"}, machine=one, run_job=lambda job: None, folder=tmp_path)
     assert [rule.rule for rule in made.constraints] == ["(smt) <= 2"]
-    assert "smt" in {mention.key for mention in made.mentioned}
+    assert "smt" in {mention.key for mention in made.mentions}
     with pytest.raises(PlanError) as error:
         plan({**FULL, "threads_per_core": 4}, machine=one, run_job=lambda job: None, folder=tmp_path)
     assert [problem.path for problem in error.value.problems] == ["options.threads_per_core"]
@@ -314,11 +314,11 @@ def test_what_changes_what_is_run_is_another_identity_and_how_it_is_read_is_told
 def test_the_files_that_are_read_are_known():
     options = {**FULL, "outputs": ["log"], "metrics": [{**FULL["metrics"][0], "file": "out/figures"}]}
     found = plan(options, machine={}, run_job=lambda job: None, folder=Path("/nowhere"))
-    assert found.reads == ("log", "out/figures")
+    assert found.output_files == ("log", "out/figures")
 
 
 def test_placeholders():
-    found = plan(FULL, machine={}, run_job=lambda job: None, folder=Path("/nowhere")).mentioned
+    found = plan(FULL, machine={}, run_job=lambda job: None, folder=Path("/nowhere")).mentions
     assert {mention.text for mention in found} == {"nx", "ny", "tile", "fast", "np", "threads"}
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from objectives.base import PlanError
 from objectives.command import plan
-from objectives.command_facts import FactOptions, facts_of
+from objectives.command_facts import FactOptions, read_facts
 from tests.support.descriptors import none_left
 
 PYTHON = sys.executable
@@ -43,9 +43,9 @@ def test_a_fact_is_what_a_program_prints_and_each_is_asked_once(tmp_path):
 
 def test_a_program_that_cannot_be_asked_for_want_of_descriptors_has_not_said_no():
     facts = {"has_opt": FactOptions(command=[PYTHON, "-V"], pattern="Python")}
-    assert facts_of(facts, ask=True) == {"has_opt": True}
+    assert read_facts(facts, ask=True) == {"has_opt": True}
     with none_left(), pytest.raises(OSError, match="Too many open files"):
-        facts_of(facts, ask=True)
+        read_facts(facts, ask=True)
 
 
 def test_mistakes_of_facts_each_with_its_path():

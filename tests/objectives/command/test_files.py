@@ -32,14 +32,14 @@ def test_golden_files_of_a_run(tmp_path):
     assert (tmp_path / "in" / "main.c").read_text() == 'int main() { puts("64 a@b"); }\n'
     assert (tmp_path / "plain").read_text() == "{ } @nb@ {nb}\n"
     assert (tmp_path / "j2").read_text() == "{ 64 }"
-    assert {mention.text for mention in found.mentioned} == {"depth", "fast", "nb"}
+    assert {mention.text for mention in found.mentions} == {"depth", "fast", "nb"}
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"])))
 def test_a_file_without_placeholders_is_written_as_it_is(text):
-    assert InputFile("x", text, ()).filled({}) == text
+    assert InputFile("x", text, ()).fill_in({}) == text
     escaped = text.replace("{", "{{").replace("}", "}}")
-    assert InputFile("x", escaped).filled({}) == text
+    assert InputFile("x", escaped).fill_in({}) == text
     assert InputFile("x", escaped).problems("here") == []
 
 
@@ -47,10 +47,10 @@ def test_a_file_without_placeholders_is_written_as_it_is(text):
 def test_only_the_lines_of_an_unset_parameter_are_left_out(text, value):
     template = f"before\n{text}@n@\nafter\r\n"
     filled = InputFile("x", template, ("@", "@"))
-    if {mention.text for mention in filled.mentioned()} == {"n"}:
-        assert filled.filled({"n": value}) == f"before\n{text}{value}\nafter\r\n".replace("@n@", str(value))
+    if {mention.text for mention in filled.mentions()} == {"n"}:
+        assert filled.fill_in({"n": value}) == f"before\n{text}{value}\nafter\r\n".replace("@n@", str(value))
         kept = [line for line in re.findall(r"[^\n]*\n", template) if "@n@" not in line]
-        assert filled.filled({}) == "".join(kept)
+        assert filled.fill_in({}) == "".join(kept)
 
 
 def test_a_template_is_read_when_the_study_is_planned_and_belongs_to_its_identity(tmp_path):

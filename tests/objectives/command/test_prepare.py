@@ -29,7 +29,7 @@ def test_golden_commands(tmp_path, monkeypatch):
     job = found.objective.job({"level": 2}, Context(tmp_path))
     assert job.prepare == (("gcc", "-O2", "-o", "a", "a.c"), ("./a", "--warm-up"))
     assert job.argv == ("./a",)
-    assert {mention.text for mention in found.mentioned} == {"level", "march", "n"}
+    assert {mention.text for mention in found.mentions} == {"level", "march", "n"}
     assert found.identity["prepare"] == "gcc -O{level} {march} -o a a.c; ./a --warm-up"
     assert found.identity["tools"].startswith("gcc sha256:")
     assert "program" not in found.identity

@@ -90,7 +90,7 @@ LINES = [
 def test_lines_of_a_copied_text_are_replaced_or_added_when_their_parameters_have_values(run, mine, configuration, text):
     (mine / "in.mine").write_text(INPUT)
     found = planned(files=[{"name": "in.lammps", "copy": str(mine / "in.mine"), "lines": LINES}])
-    assert {mention.text for mention in found.mentioned} == {"dump", "newton", "px", "skin"}
+    assert {mention.text for mention in found.mentions} == {"dump", "newton", "px", "skin"}
     job = found.objective.job(configuration, Context(run))
     assert (run / "in.lammps").read_text() == text
     assert job.copies == ()

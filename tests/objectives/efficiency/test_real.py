@@ -18,7 +18,7 @@ from objectives.base import REMARK, ApplicationError, Context, PlanError
 from objectives.command import plan
 from objectives.efficiency import library
 from objectives.efficiency.objective import EFFICIENCIES, MPI_TIMES, TimedObjective
-from objectives.efficiency.times import MissingTimesError, executions, times_in
+from objectives.efficiency.times import MissingTimesError, group_executions, read_times
 from tests.support.silicon import silicon
 
 SOURCE = Path(__file__).parent / "programs" / "planted.c"
@@ -102,7 +102,7 @@ def test_of_a_killed_run_nothing_is_told(mpi, tmp_path):
     with pytest.raises(ApplicationError):
         objective.measure(output)
     with pytest.raises(MissingTimesError):
-        executions(times_in(tmp_path))
+        group_executions(read_times(tmp_path))
 
 
 def test_one_process_without_a_start_command_is_one_rank(mpi, tmp_path):
@@ -121,10 +121,10 @@ def test_ranks_that_another_librarys_command_has_started_know_nothing_of_one_ano
     as_root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     environment = library.with_library({**os.environ, **as_root}, library.build(), tmp_path)
     subprocess.run([start, "-n", "2", program, "balance", "0.1"], env=environment, check=True, capture_output=True)
-    told = times_in(tmp_path)
+    told = read_times(tmp_path)
     assert [one.ranks for one in told] == [1, 1]
     with pytest.raises(MissingTimesError, match="2 ranks were started, and each found 1"):
-        executions(told)
+        group_executions(told)
 
 
 def test_a_program_that_loads_mpi_for_itself_is_timed(mpi, tmp_path):
@@ -147,7 +147,7 @@ def test_a_program_that_loads_mpi_for_itself_is_timed(mpi, tmp_path):
         time_limit_s=60,
     )
     assert run_job(job, launcher).status.exit_code == 0
-    (found,) = executions(times_in(tmp_path / "run"))
+    (found,) = group_executions(read_times(tmp_path / "run"))
     assert [rank.calls > 0 for rank in found] == [True, True]
 
 

@@ -11,9 +11,9 @@ from objectives.efficiency.times import (
     MissingTimesError,
     RankTimes,
     efficiencies,
-    executions,
+    group_executions,
+    read_times,
     runtime_s,
-    times_in,
 )
 
 SECOND = 10**9
@@ -46,8 +46,8 @@ def test_known_efficiencies():
 def test_executions_one_after_the_other_are_added_up():
     first, second = run((10, 0), (5, 5)), run((5, 5), (5, 5), (5, 5))
     assert of(first, second) == pytest.approx((12.5 / 15, 15 / 20, 12.5 / 20))
-    assert executions([*first, *second]) == [tuple(first), tuple(second)]
-    twice = executions([*first, *run((8, 2), (8, 2))])
+    assert group_executions([*first, *second]) == [tuple(first), tuple(second)]
+    twice = group_executions([*first, *run((8, 2), (8, 2))])
     assert [len(ranks) for ranks in twice] == [2, 2]
     assert runtime_s(twice) == pytest.approx(20.0)
 
@@ -76,8 +76,8 @@ def test_efficiencies_are_shares_whose_product_is_that_of_computing(runs):
 def test_the_order_of_the_ranks_changes_nothing(pairs, random):
     ranks = run(*((a / SECOND, b / SECOND) for a, b in pairs))
     shuffled = random.sample(ranks, len(ranks))
-    assert [sorted(one.rank for one in found) for found in executions(shuffled)] == [list(range(len(pairs)))]
-    assert of(*executions(shuffled)) == of(ranks)
+    assert [sorted(one.rank for one in found) for found in group_executions(shuffled)] == [list(range(len(pairs)))]
+    assert of(*group_executions(shuffled)) == of(ranks)
 
 
 @given(st.data())
@@ -86,19 +86,19 @@ def test_a_rank_that_told_nothing_is_missed(data):
     ranks = run(*[(1, 1)] * size)
     kept = data.draw(st.lists(st.sampled_from(ranks), min_size=1, max_size=size - 1, unique_by=lambda one: one.rank))
     with pytest.raises(MissingTimesError, match=f"{size - len(kept)} of {size} ranks did not write"):
-        executions(kept)
+        group_executions(kept)
 
 
 def test_ranks_that_know_nothing_of_one_another_are_no_programs_one_after_the_other():
     alone = rank(0, 1, 10, 0)
     with pytest.raises(MissingTimesError, match="2 ranks were started, and each found 1"):
-        executions([alone.model_copy(update={"started": 2})] * 2)
-    assert len(executions([alone.model_copy(update={"started": 1})] * 2)) == 2
+        group_executions([alone.model_copy(update={"started": 2})] * 2)
+    assert len(group_executions([alone.model_copy(update={"started": 1})] * 2)) == 2
 
 
 def test_nobody_told_anything():
     with pytest.raises(MissingTimesError, match="no rank wrote how long it was in MPI: the program calls no MPI"):
-        executions([])
+        group_executions([])
 
 
 def line(**changes):
@@ -111,9 +111,9 @@ def test_lines_of_several_hosts_and_parts_are_read_and_others_are_not(tmp_path):
     (tmp_path / f"{PREFIX}two").write_text(f"{line(rank=1, ranks=2)}\n")
     (tmp_path / "part").mkdir()
     (tmp_path / "part" / f"{PREFIX}one").write_text(f"{line(ranks=3)}\n")
-    assert sorted((one.rank, one.ranks) for one in times_in(tmp_path)) == [(0, 2), (0, 3), (1, 2)]
-    assert times_in(tmp_path)[0].computing_s == pytest.approx(6e-9)
-    assert times_in(tmp_path / "elsewhere") == []
+    assert sorted((one.rank, one.ranks) for one in read_times(tmp_path)) == [(0, 2), (0, 3), (1, 2)]
+    assert read_times(tmp_path)[0].computing_s == pytest.approx(6e-9)
+    assert read_times(tmp_path / "elsewhere") == []
 
 
 IMPOSSIBLE = (
@@ -135,11 +135,11 @@ IMPOSSIBLE = (
 @pytest.mark.parametrize("text", IMPOSSIBLE, ids=range(len(IMPOSSIBLE)))
 def test_what_cannot_be_is_no_line(tmp_path, text):
     (tmp_path / f"{PREFIX}host").write_text(text)
-    assert times_in(tmp_path) == []
+    assert read_times(tmp_path) == []
 
 
 @given(st.binary(max_size=200))
 def test_whatever_stands_there_is_read_or_left(tmp_path_factory, content):
     folder = tmp_path_factory.mktemp("run")
     (folder / f"{PREFIX}host").write_bytes(content)
-    assert all(one.rank < one.ranks for one in times_in(folder))
+    assert all(one.rank < one.ranks for one in read_times(folder))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from objectives.mentions.templates import filled_in, mentioned_in, names_in, template_errors
+from objectives.mentions.templates import fill_in, mentions_in, names_in, template_errors
 
 
 @pytest.mark.parametrize(
@@ -21,12 +21,12 @@ from objectives.mentions.templates import filled_in, mentioned_in, names_in, tem
     ],
 )
 def test_values_in_their_places(template, text):
-    assert filled_in(template, {"n": 4, "= 2 * n": 8, "= n != 2 and 'a:b' == 'a:b'": True}) == text
+    assert fill_in(template, {"n": 4, "= 2 * n": 8, "= n != 2 and 'a:b' == 'a:b'": True}) == text
     assert template_errors([("here", template)]) == []
 
 
 def test_names_of_expressions():
-    assert [mention.text for mention in mentioned_in("{a} {{b}} {= c * min(a, d)}")] == ["a", "c * min(a, d)"]
+    assert [mention.text for mention in mentions_in("{a} {{b}} {= c * min(a, d)}")] == ["a", "c * min(a, d)"]
     assert names_in("{a} {= c * min(a, d)}") == {"a", "c", "d"}
 
 

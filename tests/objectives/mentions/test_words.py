@@ -7,7 +7,7 @@ import pytest
 
 from objectives.base import Context, PlanError
 from objectives.command import plan
-from objectives.mentions.words import dangling, filled_words
+from objectives.mentions.words import fill_in_words, find_dangling_options
 from objectives.training import script
 
 LINE = ["prog", ["--size", "{n}", "{m}"], "-v", ["--fixed", "1"], "{m}"]
@@ -22,7 +22,7 @@ LINE = ["prog", ["--size", "{n}", "{m}"], "-v", ["--fixed", "1"], "{m}"]
     ],
 )
 def test_a_group_comes_and_goes_together(values, line):
-    assert filled_words(LINE, values) == line
+    assert fill_in_words(LINE, values) == line
 
 
 def planned(kind, **options):
@@ -32,7 +32,7 @@ def planned(kind, **options):
 def test_groups_in_all_command_lines_of_a_study_file(tmp_path):
     argv = [sys.executable, "-c", ["--y", "{y}"]]
     command = planned(plan, argv=argv, prepare=[["true", ["-m", "{y}"]]])
-    assert {mention.path for mention in command.mentioned} == {"options.argv.2.1"}
+    assert {mention.path for mention in command.mentions} == {"options.argv.2.1"}
     assert command.identity["command"].endswith("-c [--y {y}]"), "without the group it would be another command"
     job = command.objective.job({}, Context(tmp_path))
     assert (job.argv[1:], job.prepare) == (("-c",), (("true",),))
@@ -77,6 +77,6 @@ def test_mistakes_in_groups(kind, argv, path, message):
     ],
 )
 def test_an_option_that_could_stand_without_its_value_is_seen(words, warned):
-    found = list(dangling(words, {"y"}))
+    found = list(find_dangling_options(words, {"y"}))
     assert bool(found) == warned
     assert not found or f'write ["{words[1]}", "{words[2]}"]' in found[0]

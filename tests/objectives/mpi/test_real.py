@@ -18,7 +18,7 @@ from objectives.mpi import openmpi
 from objectives.mpi.options import COLLECTIVES, NONBLOCKING
 from objectives.mpi.plan import plan
 from objectives.mpi.rules.openmpi import ALGORITHMS
-from objectives.mpi.rules.write import rules
+from objectives.mpi.rules.write import write_rules
 from objectives.probe import PROGRAMS
 
 pytestmark = [
@@ -115,7 +115,7 @@ def rules_file(folder, collective):
     contexts = {"collective": collective, "ranks": 2}
     sizes = (0,) if collective == "barrier" else (RULE_BYTES, 4 * RULE_BYTES)
     table = [Decision(contexts, float(size), chosen, {}) for size in sizes]
-    (text,) = rules(table, {"mpi_library": "Open MPI", "mpi_version": "4.1.4"}).values()
+    (text,) = write_rules(table, {"mpi_library": "Open MPI", "mpi_version": "4.1.4"}).values()
     # A number that is no algorithm's ends the program: that shows at which size the rule is looked up.
     path = folder / "rules.conf"
     path.write_text(re.sub(r"^(\d+) [1-9]\d* ", r"\1 99 ", text, flags=re.MULTILINE))
@@ -166,7 +166,7 @@ def test_a_rule_changes_who_sends_to_whom(made, tmp_path):
     """The library's own broadcast of a short message is a tree, whose root sends to both; a pipeline's sends to one."""
     chosen = {"coll_tuned_bcast_algorithm": "pipeline"}
     decided = [Decision({"collective": "bcast", "ranks": 3}, float(size), chosen, {}) for size in (8, 4096)]
-    (text,) = rules(decided, {"mpi_library": "Open MPI", "mpi_version": "4.1.4"}).values()
+    (text,) = write_rules(decided, {"mpi_library": "Open MPI", "mpi_version": "4.1.4"}).values()
     path = tmp_path / "rules.conf"
     path.write_text(text)
     read = {

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from objectives.qe.deck import Deck, fortran
-from objectives.qe.input_check import problems
+from objectives.qe.deck import Deck, to_fortran
+from objectives.qe.input_check import find_problems
 from objectives.qe.options import SHIPPED_INPUTS, shipped_input
 
 HOSTILE = """! pseudo_dir = 'not this one' &SYSTEM
@@ -126,7 +126,7 @@ def test_what_is_set_is_read_back_and_lines_of_others_stay(group, name, value):
     if isinstance(value, str):
         assert read == value
     elif isinstance(value, bool):
-        assert read == fortran(value)
+        assert read == to_fortran(value)
     else:
         assert float(read) == value
     kept = [line for line in before.text.splitlines() if name not in line.lower() and "&" not in line]
@@ -140,21 +140,21 @@ def test_what_is_set_is_read_back_and_lines_of_others_stay(group, name, value):
 def test_any_text_is_read(text):
     deck = Deck(text)
     deck.get("a")
-    assert isinstance(problems(deck), list)
+    assert isinstance(find_problems(deck), list)
     assert deck.energy_tolerance_ry > 0 or deck.get("conv_thr") is not None
 
 
 @pytest.mark.parametrize("name", SHIPPED_INPUTS)
 def test_shipped_inputs_are_sound(name):
     deck = Deck(shipped_input(name).decode())
-    assert problems(deck) == []
+    assert find_problems(deck) == []
     assert len(deck.pseudopotentials) == 2
     assert deck.get("outdir") is None
 
 
 def test_everything_that_is_wrong_at_once():
     text = "&control calculation='nscf' restart_mode='restart' /\n&electrons startingpot='file' /\nK_POINTS gamma\n"
-    found = problems(Deck(text))
+    found = find_problems(Deck(text))
     assert len(found) == 3
     assert found[0].startswith("namelist &SYSTEM is missing")
     assert "card ATOMIC_SPECIES is missing" in found[1]
@@ -167,17 +167,17 @@ def test_everything_that_is_wrong_at_once():
 )
 def test_what_continues_from_another_run_needs_what_that_has_saved(name, value):
     deck = Deck(HOSTILE).with_values("control", {name: value})
-    assert problems(deck)
-    assert not problems(deck, has_saved=True)
+    assert find_problems(deck)
+    assert not find_problems(deck, has_saved=True)
 
 
 @pytest.mark.parametrize("text", ["", "root:x:0:0:root:/root:/bin/bash\n", "\x00\x01", '<?xml version="1.0"?>'])
 def test_not_an_input(text):
-    assert problems(Deck(text)) == ["this is not an input of pw.x: it has no namelist (&CONTROL ... /)"]
+    assert find_problems(Deck(text)) == ["this is not an input of pw.x: it has no namelist (&CONTROL ... /)"]
 
 
 def test_molecular_dynamics_has_no_answer():
-    found = problems(Deck(HOSTILE).with_values("control", {"calculation": "md"}))
+    found = find_problems(Deck(HOSTILE).with_values("control", {"calculation": "md"}))
     assert len(found) == 1
     assert "calculation = 'md' cannot be tuned: its length is a number of steps" in found[0]
     assert "can be: scf, relax, vc-relax" in found[0]

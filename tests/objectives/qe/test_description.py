@@ -6,7 +6,7 @@ from objectives import registry
 from objectives.base import PlanError
 from objectives.qe import pseudo
 from objectives.qe.deck import Deck
-from objectives.qe.description import described, valence_electrons
+from objectives.qe.description import describe, valence_electrons
 from objectives.qe.known_sizes import KnownSizes
 from objectives.qe.lattice import UndescribedError
 from objectives.qe.plan import plan
@@ -59,7 +59,7 @@ def planned(folder, machine=MACHINE, **options):
 @pytest.mark.parametrize("name", INPUTS)
 def test_it_says_what_pwx_says(name):
     text, (kpoints, bands, dense, smooth) = INPUTS[name]
-    found = described(Deck(text), VALENCE, KnownSizes())
+    found = describe(Deck(text), VALENCE, KnownSizes())
     assert (found.kpoints, found.bands, found.dense_grid, found.smooth_grid) == (kpoints, bands, dense, smooth)
 
 
@@ -68,13 +68,13 @@ def test_points_of_bands_are_taken_as_they_are():
     points = int(text.partition("K_POINTS")[2].split("\n")[1])
     bands = text.replace("&control\n", "&control\n  calculation = 'bands'\n")
     found = {
-        name: described(Deck(one), VALENCE, KnownSizes()).kpoints for name, one in (("scf", text), ("bands", bands))
+        name: describe(Deck(one), VALENCE, KnownSizes()).kpoints for name, one in (("scf", text), ("bands", bands))
     }
     assert found["scf"] > found["bands"] == points
 
 
 def test_a_large_input_as_its_published_output_says():
-    found = described(Deck(CERIA), {"Ce.UPF": 12.0, "O.UPF": 6.0}, KnownSizes())
+    found = describe(Deck(CERIA), {"Ce.UPF": 12.0, "O.UPF": 6.0}, KnownSizes())
     assert (found.kpoints, found.bands, found.electrons, found.atoms) == (20, 115, 192.0, 24)
     assert (found.dense_grid, found.smooth_grid) == ((96, 96, 96), (72, 72, 72))
     assert (found.cutoff_ry, found.density_cutoff_ry) == (50.0, 400.0)
@@ -98,12 +98,12 @@ def test_an_input_is_planned_where_pwx_is_not(nowhere):
 def test_a_shipped_input_needs_no_pseudopotentials_that_are_made_for_it(nowhere):
     found = planned(nowhere, input="ceo2")
     assert (found.facts["kpoints"], found.facts["bands"], found.facts["electrons"]) == (8, 16, 24.0)
-    assert found.described
+    assert found.is_described
 
 
 def test_what_another_run_prepares_is_described_here_too_where_that_run_is_not_made(nowhere):
     here = MACHINE | {"described": False, "nothing_runs": False, "makes_files": False}
-    assert planned(nowhere, here, input="ceo2", prepared_by="scf.in").described
+    assert planned(nowhere, here, input="ceo2", prepared_by="scf.in").is_described
 
 
 def test_facts_alone_describe_a_problem(nowhere):
@@ -162,7 +162,7 @@ def test_facts_are_for_predictions(nowhere):
 def test_what_the_input_does_not_tell(change, words):
     assert change[0] in CERIA
     with pytest.raises(UndescribedError, match=words):
-        described(Deck(CERIA.replace(*change)), {"Ce.UPF": 12.0, "O.UPF": 6.0}, KnownSizes())
+        describe(Deck(CERIA.replace(*change)), {"Ce.UPF": 12.0, "O.UPF": 6.0}, KnownSizes())
 
 
 @pytest.mark.parametrize(

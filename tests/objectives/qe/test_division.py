@@ -13,7 +13,7 @@ from objectives.qe.deck import Deck
 from objectives.qe.division import Division, chooses_layout
 from objectives.qe.objective import QeObjective
 from objectives.qe.options import shipped_input
-from objectives.shapes.columns import Known
+from objectives.shapes.columns import CaseColumns
 from spaces import Space
 from spaces.qe import QeFacts, constraints, parameters, rank_counts, rule_facts
 from tests.objectives.qe.fake_pwx import FakePwx
@@ -49,7 +49,7 @@ def columns(configurations):
 def test_labels_layouts_and_the_cost_model_agree_in_a_thousand_configurations(tmp_path):
     sample = [*SPACE.sample(np.random.default_rng(0), 1000), *LEFT_TO_PWX]
     found = columns(sample)
-    known = Known(found)
+    known = CaseColumns(found)
     division = Division.of(known, known.number("bands"), known.number("fft_dense_z"))
     for row, configuration in enumerate(sample):
         layout = run(configuration, tmp_path).details["layout"]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from launchers import EndReason, JobState
 from objectives.base import ApplicationError, FailureKind, InfrastructureError, Output
 from objectives.ending import check_ending
-from objectives.qe.failures import failure_of, program_errors
+from objectives.qe.failures import find_failure, program_errors
 from objectives.qe.output import parse
 
 APPLICATION = FailureKind.APPLICATION_ERROR
@@ -44,7 +44,7 @@ ENDINGS = [
 
 
 def failure(output: Output):
-    return failure_of(output, parse(output.stdout))
+    return find_failure(output, parse(output.stdout))
 
 
 @pytest.mark.parametrize(("name", "exit_code", "kind", "code", "words"), ENDINGS)

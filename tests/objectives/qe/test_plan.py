@@ -224,7 +224,7 @@ def test_identity_has_the_libraries(here, run_job, monkeypatch):
     files = {name: here / name for name in ("libblas.so.3", "libfftw3.so.3", "libscalapack.so.2", "libmpi.so.40")}
     for path in files.values():
         path.write_text("code")
-    monkeypatch.setattr(qe_plan, "linked_libraries", lambda *_: {**files, "libz.so.1": None})
+    monkeypatch.setattr(qe_plan, "find_linked_libraries", lambda *_: {**files, "libz.so.1": None})
     first = planned(here, run_job).identity
     code = hashlib.sha256(b"code").hexdigest()[:16]
     assert first["fft"] == f"libfftw3.so.3 {code}"
@@ -262,15 +262,15 @@ def test_pseudopotentials_of_several_folders_are_gathered(tmp_path):
         (tmp_path / name / f"{name}.UPF").write_text(name)
     files = {"a.UPF": tmp_path / "a" / "a.UPF", "b.UPF": tmp_path / "b" / "b.UPF"}
     for _ in range(2):
-        folder = pseudo.gathered(files, tmp_path / "all")
+        folder = pseudo.gather(files, tmp_path / "all")
     assert sorted(entry.name for entry in folder.iterdir()) == ["a.UPF", "b.UPF"]
-    assert pseudo.gathered({"a.UPF": files["a.UPF"]}, tmp_path / "all") == tmp_path / "a"
+    assert pseudo.gather({"a.UPF": files["a.UPF"]}, tmp_path / "all") == tmp_path / "a"
 
 
 def test_long_lines_are_rewrapped_without_changing_a_number():
     numbers = [f"{value:.8E}" for value in range(1000)]
     text = "<PP_Q>\n" + " ".join(numbers) + '\n</PP_Q>\n<PP_X a="1" ' + 'b="2" ' * 60 + "/>\nshort\n"
-    wrapped = pseudo.rewrapped(text)
+    wrapped = pseudo.rewrap(text)
     assert max(map(len, wrapped.splitlines())) < 200
     assert wrapped.split() == text.split()
 

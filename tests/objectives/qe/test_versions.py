@@ -9,7 +9,7 @@ import pytest
 
 from launchers import EndReason, JobState, JobStatus
 from objectives.base import InvalidResult, Output
-from objectives.qe.failures import failure_of
+from objectives.qe.failures import find_failure
 from objectives.qe.output import Layout, parse
 
 MB = 1024**2
@@ -196,7 +196,7 @@ HYBRID = """
 def test_with_exact_exchange_the_energy_is_that_of_the_outer_cycle():
     found = parse(HYBRID)
     assert (found.energies_ry, len(found.iterations)) == ((-15.8847653,), 2)
-    assert failure_of(output(HYBRID), found) is None
+    assert find_failure(output(HYBRID), found) is None
 
 
 def test_an_outer_cycle_that_did_not_converge_is_no_result():
@@ -204,7 +204,7 @@ def test_an_outer_cycle_that_did_not_converge_is_no_result():
         "EXX self-consistency reached", "EXX convergence NOT achieved after  10 iterations: stopping"
     )
     with pytest.raises(InvalidResult, match="NOT achieved after 10 iterations"):
-        raise failure_of(output(text), parse(text))
+        raise find_failure(output(text), parse(text))
 
 
 def output(text):

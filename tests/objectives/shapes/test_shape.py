@@ -12,32 +12,32 @@ def columns(**values):
 
 def test_terms_are_shares_of_what_expressions_compute():
     shape = Shape((Term("work", "cells / np", 2.0), Term("tree", "log2(np)")))
-    terms = shape.of(columns(np=[1, 4, 8], cells=[80, 80, 80]))
+    terms = shape.term_values(columns(np=[1, 4, 8], cells=[80, 80, 80]))
     assert {name: column.tolist() for name, column in terms.items()} == {"work": [160, 40, 20], "tree": [0, 2, 3]}
 
 
 def test_terms_may_name_derived_values():
     shape = Shape((Term("work", "1 / cores_used"),), derived={"cores_used": "np * per_rank", "per_rank": "2 * threads"})
-    assert shape.of(columns(np=[1, 4], threads=[1, 2]))["work"].tolist() == [0.5, 0.0625]
+    assert shape.term_values(columns(np=[1, 4], threads=[1, 2]))["work"].tolist() == [0.5, 0.0625]
 
 
 def test_a_term_is_unknown_where_a_value_is_missing_and_left_out_where_it_always_is():
     shape = Shape((Term("work", "1 / np"), Term("wire", "bytes / bandwidth")))
-    terms = shape.of(columns(np=[1, None], bytes=[5, 5]))
+    terms = shape.term_values(columns(np=[1, None], bytes=[5, 5]))
     assert set(terms) == {"work"}
     assert np.array_equal(terms["work"], [1.0, np.nan], equal_nan=True)
 
 
 def test_what_is_unset_can_be_asked_for():
     shape = Shape((Term("work", "1 / (np if is_set(np) else 2)"),))
-    assert shape.of(columns(np=[None, None], other=[1, 2]))["work"].tolist() == [0.5, 0.5]
-    assert shape.of(columns(other=[1, 2]))["work"].tolist() == [0.5, 0.5]
+    assert shape.term_values(columns(np=[None, None], other=[1, 2]))["work"].tolist() == [0.5, 0.5]
+    assert shape.term_values(columns(other=[1, 2]))["work"].tolist() == [0.5, 0.5]
 
 
 @pytest.fixture
 def scaled():
     def terms(ranks="np", per_rank=None, /, **values):
-        return strong_scaling(ranks, per_rank).of(columns(**values))
+        return strong_scaling(ranks, per_rank).term_values(columns(**values))
 
     return terms
 
@@ -83,5 +83,5 @@ def test_before_any_measurement_more_cores_are_better_and_at_last_messages_are_t
 
 def test_nodes_are_as_few_as_have_the_cores_or_what_is_said():
     known = columns(np=[8, 8], n=[3, 1], cores_per_node=[4, 4])
-    assert strong_scaling("np", None).of(known)["further nodes"].tolist() == [2e-4, 2e-4]
-    assert strong_scaling("np", None, "n").of(known)["further nodes"].tolist() == [4e-4, 0.0]
+    assert strong_scaling("np", None).term_values(known)["further nodes"].tolist() == [2e-4, 2e-4]
+    assert strong_scaling("np", None, "n").term_values(known)["further nodes"].tolist() == [4e-4, 0.0]

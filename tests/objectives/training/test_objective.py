@@ -55,8 +55,8 @@ def test_a_script_gets_what_it_is_asked_for_on_its_command_line_and_in_its_files
         files=[{"name": "conf", "text": "epochs {steps}\nseed {seed}\n"}],
         metric="val_loss",
     )
-    assert [mention.text for mention in plan.mentioned] == ["rate"]
-    assert plan.steps_told == "placeholder"
+    assert [mention.text for mention in plan.mentions] == ["rate"]
+    assert plan.steps_source == "placeholder"
     job = plan.objective.job({"rate": 0.1}, Context(tmp_path, steps=3, checkpoint=tmp_path / "kept", seed=4))
     assert job.argv[1:] == ("--epochs=3", "--seed=4", f"--keep={tmp_path / 'kept'}", "0.1")
     assert job.environment["EPOCHS"] == "3"
@@ -68,7 +68,7 @@ def test_a_script_gets_what_it_is_asked_for_on_its_command_line_and_in_its_files
 
 def test_what_a_run_is_asked_for_is_no_name_of_a_parameter(tmp_path):
     plan = planned(tmp_path, argv=[sys.executable, "{steps}"], metric="acc")
-    [message] = plan.unknown(["lr", "steps"])
+    [message] = plan.name_errors(["lr", "steps"])
     assert "'steps'" in message
 
 
@@ -95,9 +95,9 @@ def test_a_name_that_does_not_say_which_values_are_better_is_asked_for(tmp_path,
 def test_a_script_shows_by_its_text_that_it_looks_at_its_steps(tmp_path):
     script_file = tmp_path / "train.py"
     script_file.write_text("print(1)")
-    assert planned(tmp_path, argv=[sys.executable, str(script_file)], metric="acc").steps_told == "unclear"
+    assert planned(tmp_path, argv=[sys.executable, str(script_file)], metric="acc").steps_source == "unclear"
     script_file.write_text("os.environ['AUTOTUNE_STEPS']")
-    assert planned(tmp_path, argv=[sys.executable, str(script_file)], metric="acc").steps_told == "variable"
+    assert planned(tmp_path, argv=[sys.executable, str(script_file)], metric="acc").steps_source == "variable"
 
 
 def test_the_best_value_counts_and_the_others_are_those_of_its_step():
@@ -216,7 +216,7 @@ def test_a_script_of_the_present_folder_is_found_from_any_other(tmp_path, monkey
     (tmp_path / "train.py").write_text("print(1)")
     plan = planned(tmp_path, argv=[sys.executable, "train.py", "--rate={rate}"], metric={"name": "val_auc"})
     assert plan.objective.argv[1] == str(tmp_path / "train.py")
-    assert [mention.text for mention in plan.mentioned] == ["rate"]
+    assert [mention.text for mention in plan.mentions] == ["rate"]
     assert plan.works_in_steps
     before = dict(plan.identity)
     (tmp_path / "train.py").write_text("print(2)")

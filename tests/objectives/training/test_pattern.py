@@ -6,7 +6,7 @@ import pytest
 
 from objectives.base import Progress
 from objectives.training.pattern import pattern_errors, pattern_reader
-from objectives.training.progress import KINDS, counted_from
+from objectives.training.progress import KINDS, shift_steps
 
 METRICS = ["val-loss", "val-acc"]
 OWN = r"\[ep (\d+)/\d+\].*val-loss = (\S+)"
@@ -82,5 +82,5 @@ def test_mistakes_are_said_at_once(patterns, words):
 
 
 def test_steps_may_be_counted_from_0():
-    read_one = counted_from(0, pattern_reader([OWN], METRICS))
+    read_one = shift_steps(0, pattern_reader([OWN], METRICS))
     assert read_one("[ep 0/3] val-loss = 1") == Progress(1, {"val-loss": 1.0})

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from objectives.base import Progress
-from objectives.training.progress import LINE_CHARACTERS, ReaderKind, reader
+from objectives.training.progress import LINE_CHARACTERS, ReaderKind, make_reader
 
 KINDS = get_args(ReaderKind)
 PAGE = (Path(__file__).parents[3] / "docs" / "training.md").read_text(encoding="utf-8")
@@ -91,7 +91,7 @@ Testing ━━━━━━━━━━━━━━━━━━━━━━━━
 
 
 def read(kind: ReaderKind, lines: list[str]) -> list[Progress]:
-    read_line = reader(kind)
+    read_line = make_reader(kind)
     return [progress for line in lines if (progress := read_line(line))]
 
 
@@ -124,22 +124,22 @@ def last(progresses: list[Progress]) -> dict[int, dict[str, float]]:
     ],
 )
 def test_json(line, expected):
-    assert reader("json")(line) == expected
-    assert reader("auto")(line) == expected
+    assert make_reader("json")(line) == expected
+    assert make_reader("auto")(line) == expected
 
 
 def test_a_json_line_has_a_greatest_length():
     line = '{"step": 3, "note": "%s"}'
     fits = LINE_CHARACTERS - len(line % "")
-    assert reader("json")(line % ("x" * fits)) == Progress(3)
-    assert reader("json")(line % ("x" * (fits + 1))) is None
+    assert make_reader("json")(line % ("x" * fits)) == Progress(3)
+    assert make_reader("json")(line % ("x" * (fits + 1))) is None
 
 
 @pytest.mark.parametrize("opening", ['{"step":', '{"step": 3, "a": [' + "[" * 100, "{" * 1000])
 def test_deep_json_is_no_error(opening):
-    assert reader("json")((opening * LINE_CHARACTERS)[:LINE_CHARACTERS]) is None
-    assert reader("json")("[" * LINE_CHARACTERS) is None
-    assert reader("json")('{"step": 3, "a": ' + "[" * 30000 + "]" * 30000 + "}") in (None, Progress(3))
+    assert make_reader("json")((opening * LINE_CHARACTERS)[:LINE_CHARACTERS]) is None
+    assert make_reader("json")("[" * LINE_CHARACTERS) is None
+    assert make_reader("json")('{"step": 3, "a": ' + "[" * 30000 + "]" * 30000 + "}") in (None, Progress(3))
 
 
 @pytest.mark.parametrize("kind", ["keras", "auto"])
@@ -222,8 +222,8 @@ def test_lightning_is_the_same_with_each_state_on_a_line():
     ],
 )
 def test_a_bar_of_lightning(line, expected):
-    assert reader("lightning")(line) == expected
-    assert reader("auto")(line) == expected
+    assert make_reader("lightning")(line) == expected
+    assert make_reader("auto")(line) == expected
 
 
 @pytest.mark.parametrize("kind", ["lightning", "auto"])
@@ -265,8 +265,8 @@ def test_lightnings_rich_bar_goes_on_below(kind):
     ],
 )  # fmt: skip
 def test_plain(line, expected):
-    assert reader("plain")(line) == expected
-    assert reader("auto")(line) == expected
+    assert make_reader("plain")(line) == expected
+    assert make_reader("auto")(line) == expected
 
 
 def test_auto_stays_with_the_first_kind():
@@ -283,13 +283,13 @@ def test_json_goes_before_every_other_kind():
 
 def test_an_unknown_kind_is_an_error():
     with pytest.raises(ValueError, match=r"'kreas'; known: auto, json, keras, lightning, plain"):
-        reader("kreas")
+        make_reader("kreas")
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_runs_share_nothing(kind):
     lines = [*KERAS_2.split("\n"), *LIGHTNING, *RICH.split("\n"), "epoch 1 loss=2", '{"step": 3}']
-    first, second = reader(kind), reader(kind)
+    first, second = make_reader(kind), make_reader(kind)
     assert [first(line) for line in lines] == [second(line) for line in lines]
 
 
@@ -332,7 +332,7 @@ GOOD = {
 def test_long_lines_are_read_to_their_end(kind, head):
     # With a pattern that tries every way to divide a line, one of these would not come back.
     size = 60_000
-    read_line = reader(kind)
+    read_line = make_reader(kind)
     for piece in LONG:
         for end in ("", "!", " epoch 1"):
             read_line((head + piece * size)[:size] + end)
@@ -354,10 +354,10 @@ def test_the_page_is_true(tmp_path):
     ]
     assert [[p.step for p in read("auto", run.stdout.split("\n"))] for run in runs] == [[1, 2, 3], [4, 5]]
     (shown,) = re.findall(r"^    (\{.*)", PAGE, re.MULTILINE)
-    assert reader("auto")(shown) == Progress(3, {"val_auc": 0.51, "loss": 0.69})
+    assert make_reader("auto")(shown) == Progress(3, {"val_auc": 0.51, "loss": 0.69})
     for form in ("epoch 3 val_auc=0.51", "Epoch [3/27], Loss: 0.69", "step=3 loss: 7e-1"):
         assert f"`{form}`" in PAGE
-        assert reader("plain")(form).step == 3
+        assert make_reader("plain")(form).step == 3
 
 
 def test_the_pages_shell_script_says_how_the_program_ended(tmp_path):
@@ -379,7 +379,7 @@ names = st.from_regex(r"\A[A-Za-z_][A-Za-z0-9_]{0,40}\Z").filter(
 @given(step=steps, metrics=st.dictionaries(st.text().filter(lambda name: name not in {"step", "epoch"}), finite))
 def test_json_says_what_was_printed(step, metrics):
     line = json.dumps({"step": step, **metrics})
-    assert reader("json")(line) == reader("auto")(line) == Progress(step, metrics)
+    assert make_reader("json")(line) == make_reader("auto")(line) == Progress(step, metrics)
 
 
 @given(
@@ -388,4 +388,4 @@ def test_json_says_what_was_printed(step, metrics):
 def test_plain_says_what_was_printed(step, metrics, head):
     for form in ("{}={!r}", "{}: {!r}"):
         line = f"{head}{step} " + " ".join(form.format(name, value) for name, value in metrics.items())
-        assert reader("plain")(line) == reader("auto")(line) == Progress(step, metrics)
+        assert make_reader("plain")(line) == make_reader("auto")(line) == Progress(step, metrics)

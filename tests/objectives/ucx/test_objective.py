@@ -5,7 +5,7 @@ import pytest
 
 from launchers import EndReason, JobState, JobStatus, Usage
 from objectives.base import ApplicationError, Context, InvalidResult, Output, PlanError, RunFailure, TimedOut
-from objectives.ucx.objective import MERGE_METRICS, UcxObjective, perftest_metrics, unused
+from objectives.ucx.objective import MERGE_METRICS, UcxObjective, perftest_metrics, unused_variables
 from objectives.ucx.options import UcxOptions
 from objectives.ucx.plan import plan
 from studies.programs.ucx import pair
@@ -80,7 +80,7 @@ def test_failures_are_told_apart(text, exit_code, failure, code):
     ],
 )
 def test_unused_variables_are_those_that_ucx_complains_of(text):
-    assert unused(text) == ("UCX_BAR", "UCX_FOO")
+    assert unused_variables(text) == ("UCX_BAR", "UCX_FOO")
 
 
 def test_a_line_of_ucx_perftest_is_read_in_bytes_and_seconds():

@@ -38,9 +38,9 @@ def _machine() -> Made:
 def _toml_lines() -> Made:
     import tomllib
 
-    from objectives.toml_text import parsed
+    from objectives.toml_text import parse_toml
 
-    return of_text(parsed, tomllib.TOMLDecodeError)
+    return of_text(parse_toml, tomllib.TOMLDecodeError)
 
 
 def _expression() -> Made:
@@ -76,7 +76,7 @@ def _template() -> Made:
     def read(text: str) -> object:
         if templates.template_errors([("command", text)]):
             return None
-        return templates.mentioned_in(text), templates.names_in(text), templates.filled_in(text, {"n": 4})
+        return templates.mentions_in(text), templates.names_in(text), templates.fill_in(text, {"n": 4})
 
     return of_text(read, ExpressionError, SpaceError)
 

@@ -12,7 +12,7 @@ from tests.support.fuzzing.target import OUTPUTS, Made, Target, of_file, of_text
 def _pwx_output() -> Made:
     from launchers.job import EndReason, JobState, JobStatus
     from objectives.base import Output, RunFailure
-    from objectives.qe.failures import failure_of
+    from objectives.qe.failures import find_failure
     from objectives.qe.output import IterationReader, parse
 
     def read(text: str) -> object:
@@ -20,24 +20,24 @@ def _pwx_output() -> Made:
         reader = IterationReader()
         for line in text.splitlines()[:50]:
             reader.read(line)
-        return failure_of(output, parse(text))
+        return find_failure(output, parse(text))
 
     return of_text(read, RunFailure)
 
 
 def _pwx_input() -> Made:
     from objectives.qe.deck import Deck
-    from objectives.qe.description import described
-    from objectives.qe.input_check import problems
+    from objectives.qe.description import describe
+    from objectives.qe.input_check import find_problems
     from objectives.qe.known_sizes import KnownSizes
     from objectives.qe.lattice import UndescribedError
 
     def read(text: str) -> object:
         deck = Deck(text)
-        if problems(deck):
+        if find_problems(deck):
             return None
         deck.with_values("system", {"nbnd": 8})
-        return described(deck, dict.fromkeys(deck.pseudopotentials, 4.0), KnownSizes())
+        return describe(deck, dict.fromkeys(deck.pseudopotentials, 4.0), KnownSizes())
 
     return of_text(read, UndescribedError)
 
@@ -69,7 +69,7 @@ def _pattern() -> Made:
             re.compile(pattern)
         except (re.error, RecursionError, OverflowError, MemoryError):
             return None
-        return patterns.last(pattern, output)
+        return patterns.find_last(pattern, output)
 
     return of_text(read, patterns.SlowPatternError)
 
@@ -79,7 +79,7 @@ def _training_line() -> Made:
 
     def read(text: str) -> object:
         for kind in ("auto", "json", "keras", "lightning", "plain"):
-            reader = progress.reader(kind)  # type: ignore[arg-type]
+            reader = progress.make_reader(kind)  # type: ignore[arg-type]
             for line in text.splitlines()[:20]:
                 reader(line)
         return None
