@@ -1,4 +1,4 @@
-"""The objective seam: what is run, and how its output is read."""
+"""The objective interface: what a study runs, and how its output is read."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,7 +18,7 @@ from spaces.parameters.problem import ProblemsError
 MetricKind = Literal["time", "rate", "other"]
 
 _TIMES = frozenset({"s", "ms", "us", "ns", "min", "h", "d"})
-# Of energy, power and memory.
+# Units of energy, power and memory.
 _AMOUNTS = frozenset(
     {"mJ", "J", "kJ", "MJ", "Wh", "kWh", "mW", "W", "kW", "MW", "B", "byte", "bytes", "KiB", "MiB", "GiB", "MB", "GB"}
 )
@@ -28,9 +28,13 @@ _AMOUNTS = frozenset(
 class Metric:
     """A named quantity that an objective measures.
 
-    The kind tells what may be concluded from a run that still goes on. `time`: the run's time or that of its main part,
-    so that a run cannot have a better value than the time it has taken already. `rate`: work per time, so that a run
-    whose steps come half as fast has half of it. `other`: nothing.
+    Args:
+        name: Its name in tables and study files.
+        unit: Its unit, such as `s`; empty without one.
+        direction: Whether lower or higher values are better.
+        kind: What an unfinished run says about its value. `time`: the run's time, or that of its main part; the value
+            cannot be below the time that has passed. `rate`: work per time; half the pace means half the value.
+            `other`: nothing.
     """
 
     name: str
@@ -40,41 +44,40 @@ class Metric:
 
     @property
     def is_quality(self) -> bool:
-        """Whether it tells how good or how dear a result is, not how fast it came.
-
-        It is no rate, and has no unit, or that of an amount.
+        """Whether it measures the quality or the cost of a result instead of speed: no rate, and no unit or one of an
+        amount.
         """
         return self.kind == "other" and (not self.unit or self.unit in _AMOUNTS)
 
     @property
     def is_seconds(self) -> bool:
-        """Whether it is a time of the run in seconds, the unit of elapsed times: those may be compared with it."""
+        """Whether it is a time of the run in seconds, so that it can be compared with elapsed times."""
         return self.kind == "time" and self.unit == "s"
 
     @property
     def can_be_forecast(self) -> bool:
-        """Whether its value may be foretold from the pace of a run."""
+        """Whether the pace of an unfinished run predicts its value."""
         return self.kind == "rate" or self.is_seconds
 
     @property
     def is_pace(self) -> bool:
-        """Whether it tells how long something takes: a time to be short, or what is done in a time to be much."""
+        """Whether it measures speed: a time to be minimized, or an amount per time to be maximized."""
         if self.direction == "minimize":
             return self.kind == "time" or self.unit in _TIMES
         return self.kind == "rate" or any(self.unit.endswith(f"/{unit}") for unit in _TIMES)
 
     def compares_with(self, other: "Metric") -> bool:
-        """Whether values of both are of one scale: the same name, unit and direction."""
+        """Whether values of both are on one scale: same name, unit and direction."""
         return (self.name, self.unit, self.direction) == (other.name, other.unit, other.direction)
 
     def cost(self, value: float) -> float:
-        """Return a value, or a logarithm of one, so that a lower one is better."""
+        """Return a value, or the logarithm of one, with its sign changed if needed so that lower is better."""
         return -value if self.direction == "maximize" else value
 
 
 @dataclass(frozen=True)
 class Progress:
-    """A sign of life read from one line of live output: an SCF iteration, an epoch."""
+    """One step that a run reported in its live output, such as an SCF iteration or an epoch, and its metrics."""
 
     step: int
     metrics: Mapping[str, float] = field(default_factory=dict)
@@ -82,10 +85,16 @@ class Progress:
 
 @dataclass(frozen=True)
 class Answer:
-    """The result that a run computed, for comparison with the baseline's: a fast wrong answer is a failed trial.
+    """The result that a run computed. It is compared with the baseline's: a fast run with a wrong result is a failed
+    trial.
 
-    Others may differ from it by `tolerance`, or by `relative_tolerance` of its value, whichever is more.
-    Several results are `parts`, each compared with the one of its name.
+    Args:
+        name: What was computed.
+        value: Its value.
+        tolerance: How far another run's value may differ, in `unit`.
+        unit: Its unit.
+        relative_tolerance: How far it may differ as a share of `value`; the larger of both tolerances applies.
+        parts: Several results in one; each is compared with the part of the same name.
     """
 
     name: str
@@ -102,7 +111,7 @@ class Answer:
         return replace(self, tolerance=other.tolerance, relative_tolerance=other.relative_tolerance, parts=parts)
 
     def disagreement(self, value: float) -> str | None:
-        """Return how another run's value differs by more than is allowed; None if it agrees."""
+        """Return by how much another run's value is outside the tolerance; None if it agrees."""
         difference, relative = abs(value - self.value), self.relative_tolerance * abs(self.value)
         if difference <= max(self.tolerance, relative):
             return None
@@ -115,9 +124,13 @@ class Answer:
 
 @dataclass(frozen=True)
 class Measurement:
-    """What one valid run showed. `details` is JSON-able and kept with the run for later reading.
+    """What one valid run measured.
 
-    `unused` are parameters that had no effect, as the program itself says.
+    Args:
+        metrics: Values by the names of metrics.
+        answer: The result that the run computed, if the objective reads one.
+        details: More of the run, as JSON types; stored with it.
+        unused: Parameters that had no effect according to the program's own output.
     """
 
     metrics: Mapping[str, float]
@@ -129,35 +142,35 @@ class Measurement:
 STEPS_VARIABLE = "AUTOTUNE_STEPS"
 CHECKPOINT_VARIABLE = "AUTOTUNE_CHECKPOINT"
 SEED_VARIABLE = "AUTOTUNE_SEED"
-"""The variables by which a program that works in steps may be told of `steps`, `checkpoint` and `seed` of `Context`."""
+"""The environment variables that pass `steps`, `checkpoint` and `seed` of `Context` to a program that trains in steps.
+"""
 
 StepsSource = Literal["placeholder", "variable", "unclear"]
-"""How a program that works in steps learns after which to stop: by a placeholder of its job, which then needs the
-number; by the variable, as its own code says; or nobody knows.
+"""How a program that trains in steps gets their number: from a placeholder in its job, which then needs a value; from
+`AUTOTUNE_STEPS`, which its source reads; or unclear.
 """
 
 REMARK = "remark"
-"""The detail of a run that has something to tell the person who watches: a sentence that is shown with its value."""
+"""The detail with a sentence about the run for the user, shown with its value."""
 
 CURVE = "curve"
-"""The detail of a program that works in steps that holds the values of the target metric, a list of (step, value)."""
+"""The detail with the values of the target metric over the steps of a training: a list of (step, value)."""
 
 LAST_STEP = "last_step"
-"""The detail that holds the last step that it told, with the metric or without."""
+"""The detail with the last step that a training reported, with or without a value of the metric."""
 
 PARTS = "parts"
-"""The detail of a program that times its own parts: wall-clock seconds by the names that it gives them."""
+"""The detail with the wall-clock seconds of a program's parts, by the names that it prints."""
 
 CYCLES = "cycles"
-"""The detail of a program whose parts are those of one cycle of its run: how many cycles the run had."""
+"""The detail with the number of cycles of a run whose `PARTS` are the times of one cycle."""
 
 POINTS = "points"
-"""The detail of a program that one run measures at several points (message sizes): a list of [point, value], the values
-those of the target metric."""
+"""The detail of a run that measures several points (message sizes): a list of [point, value of the target metric]."""
 
 
 class FailureKind(StrEnum):
-    """Why a run gave no measurement. Only an infrastructure error is worth repeating."""
+    """Why a run gave no measurement. Only runs with an infrastructure error are worth repeating."""
 
     INVALID_RESULT = "invalid result"
     OUT_OF_MEMORY = "out of memory"
@@ -167,7 +180,12 @@ class FailureKind(StrEnum):
 
 
 class RunFailure(Exception):  # noqa: N818  a failed run is an outcome of a trial, not an error of this program
-    """A run that gave no valid measurement; `code` names the failure within its kind, for tables and statistics."""
+    """A run that gave no valid measurement.
+
+    Args:
+        message: What happened, in the program's own words where it printed any.
+        code: The failure within its kind, for tables and statistics.
+    """
 
     kind = FailureKind.APPLICATION_ERROR
 
@@ -177,38 +195,46 @@ class RunFailure(Exception):  # noqa: N818  a failed run is an outcome of a tria
 
 
 class InvalidResult(RunFailure):
-    """The program ended well, but its answer is missing or wrong."""
+    """The program ended normally, but its answer is missing or wrong."""
 
     kind = FailureKind.INVALID_RESULT
 
 
 class OutOfMemory(RunFailure):
-    """The program did not have enough memory."""
+    """The program ran out of memory."""
 
     kind = FailureKind.OUT_OF_MEMORY
 
 
 class TimedOut(RunFailure):
-    """The program ran into its time limit."""
+    """The program reached its time limit."""
 
     kind = FailureKind.TIMED_OUT
 
 
 class ApplicationError(RunFailure):
-    """The program said that it failed, or ended as if it had."""
+    """The program reported an error, or ended as if it had failed."""
 
     kind = FailureKind.APPLICATION_ERROR
 
 
 class InfrastructureError(RunFailure):
-    """Not the configuration's fault: the job could not be started, the node died, the disk is full."""
+    """The configuration is not to blame: the job did not start, the node died, the disk is full."""
 
     kind = FailureKind.INFRASTRUCTURE_ERROR
 
 
 @dataclass(frozen=True)
 class Output:
-    """What a run left behind. `job` is what was run, None where nobody knows: an output that was found."""
+    """What a run left behind.
+
+    Args:
+        stdout: Its standard output.
+        stderr: Its standard error.
+        status: How it ended.
+        folder: Its folder.
+        job: What was run; None for an output that was found, not made here.
+    """
 
     stdout: str
     stderr: str
@@ -219,10 +245,15 @@ class Output:
 
 @dataclass(frozen=True)
 class Context:
-    """Where and with what one trial runs. `folder` exists, is empty and is the trial's alone.
+    """Where and with what one run of a trial is made.
 
-    Programs that work in steps (epochs) are asked to stop after `steps`, and to go on from the folder `checkpoint`;
-    those that draw random numbers to use `seed`.
+    Args:
+        folder: The run's own folder; it exists and is empty.
+        cpus: The processors reserved for it; empty if the launcher chooses.
+        time_limit_s: When to stop the run, in seconds.
+        steps: The step after which a training should stop.
+        checkpoint: The folder from which a training resumes and in which it keeps its state.
+        seed: The seed of programs that draw random numbers.
     """
 
     folder: Path
@@ -234,16 +265,19 @@ class Context:
 
 
 ProgressReader = Callable[[str], Progress | None]
-"""Reads the live output of one run line by line; a line may complete a sign that earlier ones began."""
+"""Reads the live output of one run line by line; a step may need several lines."""
 
 
 @dataclass(frozen=True)
 class RecordedRun:
-    """A run that was made before: how long its job took, and what it printed when, as (elapsed_s, line).
+    """A run that was made earlier.
 
-    With a `bound` it was stopped since it had lost: the target metric would not have been better than that. `setup_s`
-    of the time went by before the program began (compilation), which no cap counts. `worker` is the node that made it,
-    where that was recorded.
+    Args:
+        elapsed_s: How long its job took.
+        lines: What it printed and when, as (elapsed_s, line).
+        bound: The run was stopped because it had lost; the target metric would not have been better than this.
+        setup_s: The part of `elapsed_s` before the program began, such as compilation; caps do not count it.
+        worker: The node that made it, if recorded.
     """
 
     elapsed_s: float
@@ -254,14 +288,14 @@ class RecordedRun:
 
 
 class Objective(Protocol):
-    """Pure on both sides, so that it is tested without running anything. The first metric is the one optimised."""
+    """What a study runs. Neither side starts anything, so objectives are tested without running programs."""
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
-        """The declared metrics; the first is optimised."""
+        """The metrics that it measures; the first is optimised."""
 
     def job(self, configuration: Configuration, context: Context) -> Job:
-        """Return the job for `configuration`; its input files are written into `context.folder`."""
+        """Return the job for `configuration`, and write its input files into `context.folder`."""
 
     def progress_reader(self) -> ProgressReader:
         """Return a reader for the live output of one run."""
@@ -270,13 +304,13 @@ class Objective(Protocol):
         """Check that the run is valid, then read its metrics.
 
         Raises:
-            RunFailure: the run gave no valid measurement; the message is in the program's own words.
-            OSError: the machine cannot read what the run left, so nobody knows.
+            RunFailure: The run gave no valid measurement; the message uses the program's own words.
+            OSError: The machine cannot read what the run left, so its result is unknown.
         """
 
 
 RunJob = Callable[[Job], Output]
-"""Runs a job to its end: what a plan needs for a dry run."""
+"""Runs a job to its end; a plan uses it for dry runs."""
 
 Alike = Callable[[Configuration, Configuration, Mapping[str, Any]], bool]
 """Whether a configuration is the same in effect as a measured one, whose run had these details."""
@@ -288,12 +322,18 @@ Draw = Callable[[Configuration, np.random.Generator, str], RecordedRun]
 
 @dataclass(frozen=True)
 class MemoryNeed:
-    """How much memory a run takes on its fullest node, by the program's own words; `room_bytes` are those of a node.
+    """How much memory a run takes on its fullest node, by an estimate of the objective.
 
-    It grows with what a run really needs, but may be too low; None where the program cannot say it. `place` is what has
-    the room, where it is no node but the `card` of each process. `peak` is the metric of every run that tells what it
-    took there. Runs elsewhere took `excess_bytes` more than the program says, at least. How much too low it is may
-    depend on the `kind` of configuration, so that only those of one kind are compared; `processes` share the place.
+    Args:
+        bytes_of: The estimate for a configuration, in bytes; None if there is none. It grows with what a run really
+            needs, but may be too low.
+        room_bytes: The memory of one `place`.
+        place: What has that memory: the `node`, or the `card` of each process.
+        peak: The metric that holds the memory which a run really took there.
+        excess_bytes: How much more than estimated runs on other machines took, at least.
+        kind: A key of a configuration; how much the estimate is too low is compared only among configurations of one
+            kind.
+        processes: How many processes of a configuration share the place.
     """
 
     bytes_of: Callable[[Configuration], float | None]
@@ -307,7 +347,7 @@ class MemoryNeed:
 
 @dataclass(frozen=True)
 class Reading:
-    """A number that was looked for: its value, or why it is not there."""
+    """A number that was looked for in an output: its value, or why it was not found."""
 
     name: str
     unit: str
@@ -317,37 +357,48 @@ class Reading:
 
 @dataclass(frozen=True)
 class Readings:
-    """What a person may see of one run: metrics, and the answer, as far as the objective reads them by themselves."""
+    """The metrics and the answer of one run as far as each could be read on its own, to show to a user."""
 
     metrics: tuple[Reading, ...] = ()
     answer: Reading | None = None
 
 
 FigureReader = Callable[[Output], Readings]
-"""Reads each figure of a run by itself."""
+"""Reads each figure of a run on its own, so that one missing figure does not hide the others."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A program made ready to be tuned on this machine: the objective and the space it suggests.
+    """A program made ready to be tuned on this machine: the objective, and the space that it suggests.
 
-    `facts` are those of the workload and of the program's installation, for constraints and for the performance
-    model; `installation` names the latter, which a performance model counts as the machine's; `notes` are remarks for
-    the person (what was found, what was left out and why); `identity` says what makes measurements comparable (input
-    digest, program version): a study holds measurements of one identity; `reading` says how output is read (patterns,
-    tolerances): where only that is another, kept outputs are read again. `reads` are the files of a run's folder that
-    are read beside what it prints; `mentioned` are the parameters and expressions that the job mentions, which the
-    study file's space must know; `unknown` says what is wrong with names of its parameters. `alike` saves runs of
-    configurations that could show nothing new. A program that `works_in_steps` tells its progress, stops at the step
-    that it is asked to (`steps_told` says how), and goes on from there. With `recorded` nothing is run: its runs are
-    drawn from what was measured before, with simulated times, on the `workers` that all of some configurations were
-    recorded on; `space_size` is how many configurations there were to be
-    measured, where that is known. `warnings` are remarks on options that are right and yet unwise. `looks` reads
-    each figure of a run by itself, for a person, also where `measure` fails as a whole. `runs` says who makes the runs;
-    the registry of objectives knows it. `shape` is what a run time is a sum of, for the performance model. By `memory`
-    what surely lacks it is not run. `metered` are the figures of meters that a run must have to be valid
-    (`launchers.meters.figures.UNITS`). Of a `described` problem the program was not asked: its `identity` does not say
-    which version it is.
+    Args:
+        objective: What is run and measured.
+        parameters: The parameters that it suggests.
+        constraints: The rules between them.
+        facts: Numbers and words about the workload and the installation, for rules and for the performance model.
+        identity: What makes measurements comparable, such as the digest of the input and the version of the program. A
+            study holds measurements of one identity.
+        reading: How output is read (patterns, tolerances). If only this changed, stored outputs are read again.
+        output_files: Files of a run's folder that are read besides what it prints.
+        mentions: The parameters and expressions that the job mentions; the study file's space must define them.
+        notes: Remarks for the user: what was found, what was left out and why.
+        name_errors: Returns what is wrong with the names of the study file's parameters.
+        alike: Recognises configurations that need no run, since they are the same in effect as a measured one.
+        works_in_steps: The program reports steps, can stop after any of them and resume from there.
+        steps_source: How the program learns after which step to stop.
+        recorded: Draws the runs of a replay; nothing is run then, and time is simulated.
+        space_size: How many configurations there were to measure, where that is known.
+        installation: The names of the facts about the program's installation; the performance model counts these as
+            facts of the machine.
+        warnings: Remarks on options that are valid but unwise.
+        read_figures: Reads each figure of a run on its own, for a user, also where `measure` fails.
+        runs: Who makes the runs; `objectives.registry.plan` fills it in.
+        shape: The terms whose sum a run time is, for the performance model.
+        memory: The estimate by which configurations that cannot have enough memory are not run.
+        workers: Returns the workers on which all of some configurations were recorded.
+        metered: The figures of meters without which a run is invalid; names of `launchers.meters.figures.UNITS`.
+        is_described: The problem was described and the program not run, so `identity` does not hold the program's
+            version.
     """
 
     objective: Objective
@@ -377,4 +428,6 @@ class Plan:
 
 
 class PlanError(ProblemsError):
-    """A program cannot be tuned here as asked; each problem says why and what to do, with its path if it has one."""
+    """A program cannot be tuned here as asked. Each problem says why and what to do, and its path in the study file if
+    any.
+    """

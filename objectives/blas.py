@@ -1,7 +1,7 @@
-"""The BLAS libraries that a dynamically linked program can use here, without touching the system's setting.
+"""The BLAS libraries that a dynamically linked program can use here without changing the system's setting.
 
-Debian keeps every BLAS in a folder of its own (`/usr/lib/x86_64-linux-gnu/openblas-pthread/libblas.so.3`) and an
-alternative points to one of them; a program takes another one through LD_LIBRARY_PATH.
+Debian keeps each BLAS in a folder of its own (`/usr/lib/x86_64-linux-gnu/openblas-pthread/libblas.so.3`), and an
+alternative points to one of them. LD_LIBRARY_PATH makes a program load another one.
 """
 
 import os
@@ -14,7 +14,7 @@ from pathlib import Path
 from objectives.linked_libraries import find_linked_libraries, linear_algebra, linear_algebra_digest
 
 LIBRARY = "libblas.so.3"
-# Of all libraries, those for linear algebra and for threads: others (libevent_pthreads) have their own reasons.
+# Libraries for linear algebra and threads; others that match `_THREADED`, such as libevent_pthreads, do not count.
 _CONCERNED = re.compile(r"lib(gomp|iomp|omp\b|omp5|blas|openblas|blis|mkl|armpl|sci_|flexiblas)")
 _THREADED = re.compile(r"pthread|openmp|mkl|lib(?:gomp|iomp|omp)|blasp|openblas|_mp\b")
 _SERIAL = re.compile(r"serial|sequential|reference|atlas")
@@ -22,9 +22,13 @@ _SERIAL = re.compile(r"serial|sequential|reference|atlas")
 
 @dataclass(frozen=True)
 class Blas:
-    """A BLAS library: its name, the folder that a program finds it through, and whether it uses threads.
+    """A BLAS library.
 
-    `digest` is that of all files that do the linear algebra of a program which uses it.
+    Args:
+        name: Its name, that of its folder.
+        folder: The folder in which a program finds it.
+        threaded: Whether it uses threads.
+        digest: The digest of all files that do the linear algebra of a program that uses it.
     """
 
     name: str
@@ -38,20 +42,20 @@ class Blas:
 
 
 def system_blas(libraries: dict[str, Path | None]) -> str | None:
-    """Return the name of the BLAS that a program with these libraries uses now; None if it is not Debian's kind."""
+    """Return the name of the BLAS that a program with these libraries uses now; None if Debian does not manage it."""
     path = libraries.get(LIBRARY)
     return _name(path.resolve().parent) if path else None
 
 
 def uses_threads(libraries: dict[str, Path | None]) -> bool:
-    """Tell whether a program with these libraries starts threads by itself: OpenMP, or a threaded BLAS."""
+    """Return whether a program with these libraries starts threads itself, by OpenMP or a threaded BLAS."""
     concerned = {name: path for name, path in libraries.items() if _CONCERNED.match(name)}
     resolved = [name if path is None else f"{name} {path.resolve()}" for name, path in concerned.items()]
     return any(_THREADED.search(text) and not _SERIAL.search(text) for text in resolved)
 
 
 def find(program: Path, folders: Sequence[Path] | None = None) -> tuple[Blas, ...]:
-    """Return the libraries that `program` can use instead of its own, each seen to be found by the loader."""
+    """Return the libraries that `program` can use instead of its own; the loader was asked for each of them."""
     own = find_linked_libraries(program)
     if LIBRARY not in own:
         return ()
@@ -71,14 +75,14 @@ def find(program: Path, folders: Sequence[Path] | None = None) -> tuple[Blas, ..
 
 
 def identity(libraries: Mapping[str, Path | None], choices: Sequence[Blas]) -> dict[str, str]:
-    """Return the BLAS that a program with these libraries uses by default, and what else it may use, with digests."""
+    """Return the BLAS that a program with these libraries uses by default, and its other choices, with digests."""
     name = system_blas(dict(libraries)) or ", ".join(linear_algebra(libraries))
     own = f"{name} {linear_algebra_digest(libraries)}" if name else "linked"
     return {"blas": own} | {f"blas {blas.name}": blas.digest for blas in choices}
 
 
 def default_folders() -> tuple[Path, ...]:
-    """Return the folders that hold one folder a BLAS: this installation's own, then the system's."""
+    """Return the folders with one subfolder for each BLAS: this installation's first, then the system's."""
     return (Path(sys.prefix) / "share" / "autotune" / "blas", *sorted(Path("/usr/lib").glob("*-linux-gnu*")))
 
 

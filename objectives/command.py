@@ -1,4 +1,4 @@
-"""Any command as an objective: a study file says how parameters reach it and how its output is read."""
+"""Any command as an objective: the study file says how parameters reach it and how its output is read."""
 
 import re
 import shutil
@@ -52,21 +52,21 @@ __all__ = ["CommandObjective", "CommandOptions", "make_plan", "plan"]
 
 ELAPSED = Metric("elapsed_s", "s", kind="time")
 
-# A line of a program that prints without end may be as long as its output.
+# The length of a line in a message: a program that never ends its lines prints one of any length.
 _MESSAGE_CHARACTERS = 400
 
-# A line that names an error with its place or cause, before one that only mentions errors.
+# The lines to quote from a compiler's output: first those that give an error's place or cause, then any other error.
 _ERRORS = (r"\berror(\s[\w#]+)?\s?:|undefined reference", r"\berror\b")
 
 
 _SOURCE = re.compile(r"\.(?:c|cc|cpp|cxx|cu|hip|h|hpp|f|for|f\d\d|py|pyx|jl|rs|go|s|sh)", re.IGNORECASE)
-# What runs a program that is a text.
+# Interpreters, whose first word is the script.
 _INTERPRETER = re.compile(r"(?:python|pypy|perl|ruby|julia|lua|tclsh|octave|node|(?:ba|da|k|z)?sh|Rscript)[\d.]*")
 
 
 @dataclass(frozen=True)
 class CommandObjective:
-    """Runs a command, and reads its figures from what it prints or writes."""
+    """Runs a command, and reads figures from what it prints or writes."""
 
     options: CommandOptions
     files: tuple[RunFile, ...] = ()
@@ -74,17 +74,18 @@ class CommandObjective:
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
-        """The metrics of the study file; the time of the run when there are none."""
+        """The metrics of the study file; without any, the time of the run."""
         declared = tuple(Metric(m.name, m.unit, m.direction, m.kind) for m in self.options.metrics) or (ELAPSED,)
         if not self.options.prepare:
             return declared
-        # What prepares a run takes time that is not the metric's: the time of the job so far says nothing of it.
+        # The job's time includes that of the commands in `prepare`, so it is no lower bound for a metric of kind time.
         return tuple(replace(metric, kind="other") if metric.kind == "time" else metric for metric in declared)
 
     def job(self, configuration: Configuration, context: Context) -> Job:
         """Return the command with the configuration's values in their places, and write its input files.
 
-        The values of what it mentions beside parameters stand in the configuration, too: see `ComputingObjective`.
+        `configuration` also holds derived values, facts and expressions that the command mentions; see
+        `ComputingObjective`.
         """
         options = self.options
         environment = {name: fill_in(value, configuration) for name, value in options.environment.items()}
@@ -131,7 +132,7 @@ class CommandObjective:
         try:
             return self._read(output)
         except InvalidResult:
-            # Many a program does not notice that what it prints is not written.
+            # Many programs do not notice that their output could not be written.
             check_disk(output)
             raise
         except SlowPatternError as error:
@@ -149,7 +150,7 @@ class CommandObjective:
 
     def _unused(self, text: str) -> tuple[str, ...]:
         said = {name for pattern in self.options.unused for name in find_distinct(pattern, text)}
-        # A program calls a variable by its own name; the parameters behind it are those of its template.
+        # A program reports a variable by its name; return the parameters in that variable's template.
         behind = {name: names_in(template) for name, template in self.options.environment.items()}
         return tuple(sorted({parameter for name in said for parameter in behind.get(name, {name})}))
 
@@ -161,10 +162,10 @@ class CommandObjective:
         return Answer(wanted.name, value, wanted.tolerance or 0.0, wanted.unit, wanted.relative_tolerance or 0.0)
 
     def _preparation_s(self, output: Output) -> float:
-        """Return how long the commands took that ran before the measured one, in seconds.
+        """Return how long the commands of `prepare` took, in seconds.
 
         Raises:
-            ApplicationError: one of them failed.
+            ApplicationError: One of them failed.
         """
         if not self.options.prepare:
             return 0.0
@@ -175,7 +176,7 @@ class CommandObjective:
         raise ApplicationError(f"{msg}: {_first_error(output.stderr)}", code="prepare")
 
     def _check(self, output: Output) -> float:
-        """Check that the run is valid; return how long it was prepared for, in seconds."""
+        """Check that the run is valid; return how long its preparation took, in seconds."""
         prepared_s = self._preparation_s(output)
         written = (read_text(output.folder / name) or "" for name in self.options.outputs)
         text = "\n".join([*written, output.stdout, output.stderr])
@@ -195,10 +196,10 @@ class CommandObjective:
 
 
 def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: RunJob, folder: Path) -> Plan:
-    """Check the options; the space of a command is its study file's.
+    """Check the options. The study file defines the space of a command.
 
     Raises:
-        PlanError: the options have errors: all of them, each with its path.
+        PlanError: The options have errors; all are reported, each with its path.
     """
     del run_job, folder
     is_elsewhere = bool(machine.get("described"))
@@ -213,14 +214,18 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
 
 
 def make_plan(options: CommandOptions, files: tuple[RunFile, ...], nodes: Nodes, *, is_elsewhere: bool = False) -> Plan:
-    """Return the plan of options in which nothing is wrong; `files` are those that they tell of.
+    """Return the plan for options without errors.
 
-    A program that `is_elsewhere`, on another machine or inside an image, is not looked for here.
+    Args:
+        options: The options.
+        files: The files that they describe.
+        nodes: The nodes of the machine.
+        is_elsewhere: The program is on another machine or inside an image, so it is not looked for here.
     """
     program = program_of(options.argv)
     found = None if is_elsewhere or "{" in program or is_made_by_run(options, program) else shutil.which(program)
     if "/" in program and found is not None:
-        # Each run has a folder of its own, from where a relative path leads nowhere.
+        # Runs start in folders of their own, where a relative path would not be found.
         options = options.model_copy(update={"argv": [str(Path(found).absolute()), *options.argv[1:]]})
     objective = CommandObjective(options, files, nodes)
     is_one_process = options.ranks is None and options.nodes is None
@@ -244,7 +249,7 @@ def make_plan(options: CommandOptions, files: tuple[RunFile, ...], nodes: Nodes,
 
 
 def _shape(options: CommandOptions) -> Shape | None:
-    """Return how a run time scales with the ranks and threads, if they differ between configurations."""
+    """Return how a run time scales with ranks and threads, if configurations differ in them."""
     if not isinstance(options.ranks, str) and not isinstance(options.threads, str):
         return None
     ranks, threads, nodes = (
@@ -276,7 +281,7 @@ def _identity(options: CommandOptions, files: tuple[RunFile, ...], program: str 
     if (script := _script(options.argv)) is not None:
         identity["script"] = _digest(script)
     identity["metrics"] = ", ".join(f"{m.name} ({m.direction})" for m in options.metrics) or "none"
-    # It is there even when empty: a stored study without it is one from before it was part of it.
+    # Always present, so that adding the first variable changes the identity.
     identity["environment"] = environment_text(options.environment)
     identity |= count_expressions(**options.counts)
     identity |= files_identity(files)
@@ -291,7 +296,7 @@ def _identity(options: CommandOptions, files: tuple[RunFile, ...], program: str 
 
 
 def _script(argv: Sequence[Word]) -> str | None:
-    """Return the file that an interpreter runs; other files may be data, or what a run writes."""
+    """Return the file that an interpreter runs. Other files in the command may be data or output."""
     if _INTERPRETER.fullmatch(Path(program_of(argv)).name) is None:
         return None
     words = flatten(argv)[1:]
@@ -302,12 +307,12 @@ def _script(argv: Sequence[Word]) -> str | None:
 
 
 def _is_own_file(word: str) -> bool:
-    """Whether it is a file wherever a run is."""
+    """Whether it is an absolute path of a file, which is the same from every run's folder."""
     return Path(word).is_absolute() and is_file(word)
 
 
 def _reading_identity(options: CommandOptions) -> dict[str, str]:
-    """Return how the output of a run is read: it is no part of what is run."""
+    """Return how the output of a run is read, which is no part of the identity: it does not change what is run."""
     answer = options.answer
     reading = {
         "metrics": "; ".join(_source_of(metric.figure, metric.unit) for metric in options.metrics),
@@ -350,18 +355,18 @@ def _line_of(match: regex.Match[str], text: str) -> str:
 
 
 def _first_error(text: str) -> str:
-    """Return the first error of a compiler or a linker: later ones follow from it, and the last line counts them."""
+    """Return the first error of a compiler or linker: later ones follow from it, and the last line only counts them."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     errors = [line for pattern in _ERRORS for line in lines if re.search(pattern, line, re.IGNORECASE)]
     return (errors or lines[-1:] or ["no output"])[0][:_MESSAGE_CHARACTERS]
 
 
 def option_warnings(options: CommandOptions, target: Metric) -> Iterator[str]:
-    """Yield a sentence for each; `target` is the metric that is optimised."""
+    """Yield a sentence for each option that is valid but unwise; `target` is the metric that is optimised."""
     if not options.metrics:
-        yield "no metric is declared: the time of the whole run is optimised, the start of the program included"
+        yield "no metric is declared: the time of the whole run is optimised, including the start of the program"
     if options.prepare and any(metric.kind == "time" for metric in options.metrics[:1]) | (not options.metrics):
-        yield "runs that have lost are not stopped early, since the time of what prepares them does not count"
+        yield "runs that have lost are not stopped early, since the time of `prepare` does not count"
     elif target.kind == "other":
         yield (
             f"{target.name} has no kind: runs that have lost cannot be stopped early (kind = 'time' if it is the time "
@@ -370,6 +375,6 @@ def option_warnings(options: CommandOptions, target: Metric) -> Iterator[str]:
     elif target.kind == "rate" and options.progress is None:
         yield f"{target.name} is a rate, and there is no progress: runs that have lost cannot be stopped early"
     if options.answer is None and options.success:
-        yield "no answer is compared with the default's: nothing but the success patterns would notice a fast wrong one"
+        yield "no answer is compared with the default's: only the success patterns would notice a fast wrong run"
     elif options.answer is None:
-        yield "no answer is checked: a fast wrong answer would not be noticed"
+        yield "no answer is checked: a fast wrong run would not be noticed"

@@ -1,4 +1,4 @@
-"""What is wrong with the options of a command: everything at once, each with its path in the study file."""
+"""Check the options of a command: report all errors at once, each with its path in the study file."""
 
 import re
 import shutil
@@ -25,10 +25,13 @@ from spaces.parameters.problem import Problem
 def read_command_options(
     options: Mapping[str, Any], *, make: bool = True
 ) -> tuple[CommandOptions | None, tuple[RunFile, ...], list[Problem]]:
-    """Return the options, the files that they tell of, and what is wrong; None if too much is to go on.
+    """Return the options, the files that they describe, and what is wrong; None if the command itself cannot be read.
 
-    Where some options are wrong, the others are checked nevertheless. Files that are made once are made, if `make` says
-    that runs will need them.
+    Options without errors are checked further, even if others have errors.
+
+    Args:
+        options: The `[options]` of the study file.
+        make: Make the files that are made once; not needed if nothing will run.
     """
     errors: list[Problem] = []
     left = dict(options)
@@ -47,7 +50,7 @@ def read_command_options(
 
 
 def find_mentions(options: CommandOptions, files: tuple[RunFile, ...]) -> tuple[Mention, ...]:
-    """Return what the options and their files mention, each with the path of the first place."""
+    """Return what the options and their files mention, each with the path of its first place."""
     found = [mention for place, text in _templates(options) for mention in mentions_in(text, place)]
     found += mentions_in_files(options.files, files)
     found += count_mentions(**options.counts)
@@ -58,9 +61,9 @@ def find_mentions(options: CommandOptions, files: tuple[RunFile, ...]) -> tuple[
 
 
 def missing_programs(options: CommandOptions) -> list[Problem]:
-    """Return the programs that are not on this machine, a sentence each.
+    """Return a problem for each program that this machine lacks.
 
-    Those whose name holds a parameter are known only when it has a value, and those in the run's folder are made there.
+    A program with a parameter in its name is known only per configuration, and one in the run's folder is made there.
     """
     called = [
         ("argv.0", program_of(options.argv)),
@@ -69,14 +72,16 @@ def missing_programs(options: CommandOptions) -> list[Problem]:
     ]
     first = {program: place for place, program in reversed(called)}
     return [
-        Problem(f"program {program!r} is not there; give its full path, or `module load` it", f"options.{place}")
+        Problem(
+            f"program {program!r} is not installed here; give its full path, or `module load` it", f"options.{place}"
+        )
         for program, place in reversed(first.items())
         if "{" not in program and not is_made_by_run(options, program) and shutil.which(program) is None
     ]
 
 
 def is_made_by_run(options: CommandOptions, program: str) -> bool:
-    """Whether a program is one that what prepares a run makes in the run's folder."""
+    """Whether `prepare` makes this program in the run's folder."""
     return bool(options.prepare) and "/" in program and not Path(program).is_absolute()
 
 

@@ -1,4 +1,4 @@
-"""Facts that a program tells of itself: which packages it was built with, which version it is."""
+"""Facts that a program reports about itself, such as its version and the packages that it was built with."""
 
 import re
 import shutil
@@ -14,12 +14,12 @@ from objectives.patterns import NO_PATTERN, SlowPatternError, find_first
 from spaces.parameters.problem import Problem
 
 _TIMEOUT_S = 60
-# The facts of every machine, see `objectives.registry.plan`.
+# The facts of every machine; see `objectives.registry.plan`.
 _TAKEN = frozenset({"cores", "nodes", "cores_per_node", "threads_per_core", "sockets", "memory_bytes", "described"})
 
 
 class FactOptions(BaseModel):
-    """A fact for rules: whether what `command` prints matches `pattern`, or the number that its one group is."""
+    """A fact for rules: the number in the one group of `pattern`, or without a group whether `pattern` matches."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -27,10 +27,10 @@ class FactOptions(BaseModel):
     pattern: str
 
     def value(self, text: str) -> bool | float:
-        """Return the fact that a text tells; a number that is not there is 0.
+        """Return the fact that a text holds; a number that is not found is 0.
 
         Raises:
-            SlowPatternError: the search for it took too long.
+            SlowPatternError: The search took too long.
         """
         match = find_first(self.pattern, text)
         if not re.compile(self.pattern).groups:
@@ -39,11 +39,11 @@ class FactOptions(BaseModel):
 
 
 def read_facts(options: Mapping[str, FactOptions], *, ask: bool) -> dict[str, bool | float]:
-    """Return the facts; each program is asked once. What cannot be asked, or is not to be, has said nothing.
+    """Return the facts; each program runs once. Without `ask`, or if a program cannot run, its output counts as empty.
 
     Raises:
-        PlanError: the search for one of them took too long.
-        OSError: a program cannot be asked now: without what it says the study would be another one.
+        PlanError: The search for a fact took too long.
+        OSError: A program cannot run at this moment; without its facts the study would be a different one.
     """
     commands = dict.fromkeys(tuple(option.command) for option in options.values())
     texts = {command: _run_program(command) if ask else "" for command in commands}

@@ -1,4 +1,4 @@
-"""What a study file says of a command: the `[options]` of `objective = "command"`."""
+"""The `[options]` of `objective = "command"`."""
 
 from typing import Literal
 
@@ -18,9 +18,9 @@ class _Section(BaseModel):
 
 
 class _Read(_Section):
-    """Where a number stands: the last match of `pattern`, whose one group it is; or a place in JSON.
+    """A number to read: the one group of the last match of `pattern`, or a place in JSON.
 
-    It is looked for in what the run printed (see `Figure`); with `file`, in a file that it wrote in its folder.
+    It is looked for in what the run printed (see `Figure`), or with `file` in a file that the run wrote in its folder.
     """
 
     name: str
@@ -31,24 +31,21 @@ class _Read(_Section):
 
     @property
     def figure(self) -> Figure:
-        """The number as something that can be read from a run."""
+        """The number as something to read from a run's output."""
         path = self.json_path
         steps = tuple(path.split(".")) if isinstance(path, str) else tuple(path or ())
         return Figure(self.name, self.pattern, steps, self.file)
 
 
 class MetricOptions(_Read):
-    """A figure that a run shows.
-
-    `kind` says whether it is the time of the run, or a rate of its steps: see `objectives.base.Metric`.
-    """
+    """A metric of a run. For `kind` see `objectives.base.Metric`."""
 
     direction: Literal["minimize", "maximize"] = "minimize"
     kind: MetricKind = "other"
 
 
 class AnswerOptions(_Read):
-    """The result that every run must agree on, within `tolerance` or `relative_tolerance`, whichever allows more."""
+    """The result on which all runs must agree, within `tolerance` or `relative_tolerance`, whichever allows more."""
 
     name: str = "answer"
     tolerance: float | None = Field(default=None, ge=0)
@@ -56,7 +53,7 @@ class AnswerOptions(_Read):
 
 
 class ProgressOptions(_Section):
-    """A progress pattern, and the file in the run's folder whose lines it is looked for in: a log, or `stderr`."""
+    """A progress pattern, and the file of the run's folder in whose lines it is looked for: a log, or `stderr`."""
 
     pattern: str
     file: str = STDOUT
@@ -65,17 +62,30 @@ class ProgressOptions(_Section):
 class CommandOptions(_Section):
     """The `[options]` of a study of a command.
 
-    `argv` and the values of `environment` are templates: `{np}` becomes the value of parameter np, `{{` a brace. An
-    argument, a group of arguments (a list in the list) or a variable that mentions a parameter without a value is left
-    out. A flag is written 1 or 0. `{= 2 * np}` becomes the value of an expression. `ranks`, `threads`,
-    `threads_per_core`, `nodes` and `gpus` are numbers, names of parameters or expressions; a run has a core for each
-    `threads_per_core` of the product of the first two, on as few nodes as have them if `nodes` says nothing else, and
-    with `ranks` the MPI start command starts the program.
-    `files` are written into the run's folder, then the commands of `prepare` run there, and then the measured one.
-    `success` and `failure` are looked for in what it prints, and in the files `outputs` that it writes. `unused`
-    finds names of parameters or variables that the program says to have had no effect. `input` is the name of the
-    one of `files` that an input of the user's (`--input`) replaces. `facts` are what a program says of itself, for
-    rules.
+    `argv`, `files` and the values of `environment` are templates: `{np}` becomes the value of parameter np, `{= 2 *
+    np}` that of an expression, `{{` a brace; a flag becomes 1 or 0. An argument, a group of arguments (a list in the
+    list) or a variable that mentions a parameter without a value is left out. Counts are numbers, names of parameters
+    or expressions.
+
+    Args:
+        argv: The command.
+        environment: Its environment variables.
+        files: Files that are written into the run's folder first.
+        prepare: Commands that run in that folder before the measured one.
+        ranks: MPI ranks; the MPI start command then starts the program.
+        threads: Threads of each rank. A run has `ranks * threads / threads_per_core` cores.
+        threads_per_core: Hardware threads used of each core.
+        nodes: Nodes of a run; without it, as few as have the cores.
+        gpus: GPUs of a run.
+        success: Patterns that must match in what the program prints, or in `outputs`.
+        failure: Patterns that mark a failed run.
+        outputs: Files that the program writes and that are searched, too.
+        metrics: What is measured; the first is optimised.
+        answer: The result that is compared with the default's.
+        progress: The pattern that finds how far a run is.
+        unused: Patterns that find names of parameters or variables which had no effect according to the program.
+        input: The name of the file in `files` that a user's input (`--input`) replaces.
+        facts: Facts that a program reports about itself, for rules.
     """
 
     argv: CommandLine = Field(min_length=1)
@@ -99,15 +109,15 @@ class CommandOptions(_Section):
 
     @property
     def counts(self) -> dict[str, Count | None]:
-        """What a run is given, by the option that says how many."""
+        """The counts of a run, by the names of the options."""
         return {name: getattr(self, name) for name in ("ranks", "threads", "threads_per_core", "nodes", "gpus")}
 
     @property
     def progress_pattern(self) -> str | None:
-        """The regular expression that finds how far a run is."""
+        """The pattern that finds how far a run is."""
         return self.progress.pattern if isinstance(self.progress, ProgressOptions) else self.progress
 
     @property
     def progress_file(self) -> str:
-        """The file in the run's folder in which progress is looked for."""
+        """The file in the run's folder that is searched for progress."""
         return self.progress.file if isinstance(self.progress, ProgressOptions) else STDOUT

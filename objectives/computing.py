@@ -1,4 +1,4 @@
-"""An objective whose jobs mention more than parameters: derived values, facts and expressions."""
+"""An objective whose jobs mention derived values, facts and expressions besides parameters."""
 
 from dataclasses import dataclass, replace
 
@@ -10,14 +10,14 @@ from spaces.mention import Values
 
 @dataclass(frozen=True)
 class ComputingObjective:
-    """Gives the objective's jobs what the space computes beside the values of a configuration."""
+    """Passes the values that the space computes to the objective's jobs, together with those of the configuration."""
 
     objective: Objective
     values: Values
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
-        """Those of the objective."""
+        """The metrics of the objective."""
         return self.objective.metrics
 
     def job(self, configuration: Configuration, context: Context) -> Job:
@@ -29,7 +29,7 @@ class ComputingObjective:
         return self.objective.progress_reader()
 
     def measure(self, output: Output) -> Measurement:
-        """Return what the objective measures; a derived value that had no effect stands for its parameters."""
+        """Return what the objective measures; an unused derived value stands for the parameters behind it."""
         measured = self.objective.measure(output)
         unused = {parameter for name in measured.unused for parameter in self.values.space.behind(name)}
         return replace(measured, unused=tuple(sorted(unused)))

@@ -1,4 +1,4 @@
-"""Decision: the setting to use in one cell of a decision table."""
+"""A decision: the setting to use in one cell of a decision table."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,12 +8,17 @@ from spaces import Configuration, Value
 
 @dataclass(frozen=True)
 class Decision:
-    """What to use where the contexts have these values, at this point; a study without points has None there.
+    """The setting to use where the contexts have these values, at this point.
 
-    `chosen` and `default` are values of the parameters that are no contexts. `ratio` is how many times better `chosen`
-    is than `default` there, with the ends of its interval from as many `pairs` of runs: the best estimate so far, with
-    no pairs, before they were compared in fresh runs; None where one of them has not run. Where `chosen` is the
-    default, nothing was shown to be better than it.
+    Args:
+        contexts: The values of the contexts.
+        point: The point, such as a message size; None in a study without points.
+        chosen: The values to use for the other parameters. The default's if nothing was shown to be better.
+        default: The default's values of the same parameters.
+        ratio: How many times better `chosen` is than `default` here; None if one of them has not run.
+        low: The lower end of the ratio's interval; None before fresh pairs of runs have compared both.
+        high: Its upper end.
+        pairs: The number of fresh pairs; 0 means that `ratio` is only the best estimate so far.
     """
 
     contexts: Mapping[str, Value]
@@ -27,12 +32,12 @@ class Decision:
 
     @property
     def is_default(self) -> bool:
-        """Whether it is what the program does by itself."""
+        """Whether it is what the program does without tuning."""
         return dict(self.chosen) == dict(self.default)
 
     @property
     def is_confirmed(self) -> bool:
-        """Whether it was compared with the default in fresh pairs of runs."""
+        """Whether fresh pairs of runs compared it with the default."""
         return self.pairs > 0
 
 
@@ -40,5 +45,5 @@ Rules = Callable[[Sequence[Decision], Mapping[str, Value]], Mapping[str, str]]
 """Writes a decision table for a program, given the study's facts: the texts of files by their names.
 
 Raises:
-    PlanError: the program has no form for this table; the message says why.
+    PlanError: The program has no form for this table; the message says why.
 """

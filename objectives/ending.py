@@ -1,4 +1,4 @@
-"""How a job ended, as a failure: what is the same for every program."""
+"""How a job ended, as a failure: the part that is the same for every program."""
 
 import signal
 
@@ -6,21 +6,22 @@ from launchers import EndReason, JobState
 from objectives.base import ApplicationError, InfrastructureError, OutOfMemory, Output, TimedOut
 
 NO_ROOM = "no room is left in "
-"""What a launcher says of /dev/shm or TMPDIR that was full during a run: what is mapped from there dies of SIGBUS."""
+"""Begins a launcher's message that /dev/shm or TMPDIR was full during a run; memory mapped from there dies of SIGBUS.
+"""
 
 _NO_SPACE = ("No space left on device", "Disk quota exceeded")
 _NO_MEMORY = ("Cannot allocate memory", "Out of memory", "out of memory", "std::bad_alloc", "oom-kill", "MemoryError")
 
 
 def check_ending(output: Output) -> None:
-    """Raise what the end of the job itself says; a program that ended by itself is for its objective to judge.
+    """Raise the failure that the end of the job itself shows. Other exit codes are for the objective to judge.
 
     Raises:
-        InfrastructureError: nobody knows how the job ended, it could not be run, it was killed from outside, or what
-            it mapped had no room.
-        TimedOut: it ran into its time limit.
-        OutOfMemory: it said so, was killed when the machine had no memory left, or was stopped at its limit.
-        ApplicationError: it died of a signal, or was stopped because it printed without end.
+        InfrastructureError: The end of the job is unknown, it could not run, it was killed from outside, or /dev/shm or
+            TMPDIR was full.
+        TimedOut: It reached its time limit.
+        OutOfMemory: It said so, was killed when the machine ran out of memory, or reached its memory limit.
+        ApplicationError: It died of a signal, or was stopped because it printed without end.
     """
     status = output.status
     if status.state is not JobState.ENDED or status.reason in {EndReason.NOT_STARTED, EndReason.CANCELLED}:
@@ -37,14 +38,14 @@ def check_ending(output: Output) -> None:
         return
     check_disk(output)
     text = _end(output.stderr)
-    # Of a rank only the word of what started it is left.
+    # The exit code is mpirun's; that a rank died of SIGBUS is only in what mpirun printed.
     killed_by_bus = status.exit_code in {-signal.SIGBUS, 128 + signal.SIGBUS} or "Bus error" in text
     if killed_by_bus and NO_ROOM in status.message:
         raise InfrastructureError(f"was killed by SIGBUS: {status.message}", code="disk-full")
     if any(words in text for words in _NO_MEMORY) or "lack of memory" in status.message:
         raise OutOfMemory(status.message or "ran out of memory", code="out-of-memory")
     if status.exit_code == -signal.SIGKILL:
-        # No program does that to itself, and the machine had memory left: an operator, or another program's clean-up.
+        # Programs do not kill themselves, and the machine had memory left: it was an operator or another program.
         msg = "was killed from outside (SIGKILL)"
         raise InfrastructureError(msg, code="killed")
     if status.exit_code is not None and status.exit_code < 0:
@@ -54,10 +55,10 @@ def check_ending(output: Output) -> None:
 
 
 def check_disk(output: Output) -> None:
-    """Raise when the disk was full: what the run lacks is not its fault then.
+    """Raise if the disk was full: missing results are then not the run's fault.
 
     Raises:
-        InfrastructureError: the program said so, or the launcher.
+        InfrastructureError: The program or the launcher reported a full disk.
     """
     said = next((words for words in _NO_SPACE if words in _end(output.stderr)), None)
     if said is not None or "disk is full" in output.status.message:
@@ -69,7 +70,7 @@ def _end(text: str) -> str:
 
 
 def signal_name(number: int) -> str:
-    """Return what a signal is called; real-time signals have only numbers."""
+    """Return the name of a signal; real-time signals only have numbers."""
     try:
         return signal.Signals(number).name
     except ValueError:

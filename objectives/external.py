@@ -1,4 +1,4 @@
-"""Measurements that another program makes: a client asks for a configuration and tells its result."""
+"""Runs that another program makes: a client asks for a configuration and reports its result."""
 
 import json
 import math
@@ -34,7 +34,7 @@ class _Section(BaseModel):
 
 
 class MetricOptions(_Section):
-    """A figure that is told of each run. For `direction` and `kind` see `objectives.base.Metric`."""
+    """A metric that is reported for each run. For `direction` and `kind` see `objectives.base.Metric`."""
 
     name: str = Field(min_length=1)
     unit: str = ""
@@ -45,9 +45,11 @@ class MetricOptions(_Section):
 class ExternalOptions(_Section):
     """The `[options]` of a study whose runs another program makes.
 
-    The first of `metrics` is optimised. `identity` are words that say what makes measurements comparable (the version
-    of the program, its input): a study holds measurements of one identity. `facts` describe the problem, for
-    constraints and for the performance model.
+    Args:
+        metrics: What is reported; the first is optimised.
+        identity: What makes measurements comparable, such as the program's version and input. A study holds
+            measurements of one identity.
+        facts: Numbers and words about the problem, for constraints and the performance model.
     """
 
     metrics: list[MetricOptions] = Field(min_length=1)
@@ -57,7 +59,7 @@ class ExternalOptions(_Section):
 
 @dataclass(frozen=True)
 class ExternalObjective:
-    """Runs nothing: its job is a word for the person who looks, its output a line of JSON with the figures told."""
+    """Runs nothing: its job shows the configuration to the user, its output is a line of JSON with the metrics."""
 
     options: ExternalOptions
 
@@ -67,7 +69,7 @@ class ExternalObjective:
         return tuple(Metric(m.name, m.unit, m.direction, m.kind) for m in self.options.metrics)
 
     def job(self, configuration: Configuration, context: Context) -> Job:
-        """Return what stands for the run that somebody else makes."""
+        """Return a placeholder for the run that the other program makes."""
         return Job(
             argv=("external", json.dumps(dict(configuration))),
             folder=context.folder,
@@ -85,20 +87,21 @@ class ExternalObjective:
         return read
 
     def measure(self, output: Output) -> Measurement:
-        """Read the last line of JSON that tells a metric."""
+        """Read the last line of JSON that holds a metric."""
         lines = [json_object(line) for line in output.stdout.splitlines()]
         names = {metric.name for metric in self.metrics}
         found = next((line for line in reversed(lines) if names & line.keys()), None)
         if found is None:
-            msg = f"no line of JSON tells {self.metrics[0].name}"
+            msg = f"no line of JSON has {self.metrics[0].name}"
             raise InvalidResult(msg, code="no-metric")
         return self.measured({name: value for name, value in found.items() if name in names})
 
     def measured(self, told: Mapping[str, Any]) -> Measurement:
-        """Check figures that somebody tells, by the names of their metrics.
+        """Check reported values, by the names of their metrics.
 
         Raises:
-            InvalidResult: the first metric is missing or not positive, one is unknown, or one is no finite number.
+            InvalidResult: The first metric is missing or not positive, a metric is unknown, or a value is not a finite
+                number.
         """
         known = [metric.name for metric in self.metrics]
         for name, value in told.items():
@@ -119,7 +122,7 @@ class ExternalObjective:
         """Check a value of the first metric, or a bound of it.
 
         Raises:
-            InvalidResult: it is not a positive number, so it cannot be compared by ratio.
+            InvalidResult: It is not positive, so it cannot be compared by ratio.
         """
         target = self.metrics[0]
         if not (_is_finite(value) and value > 0.0):
@@ -129,10 +132,10 @@ class ExternalObjective:
 
 
 def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: RunJob, folder: Path) -> Plan:
-    """Check the options; the space is the study file's.
+    """Check the options; the study file defines the space.
 
     Raises:
-        PlanError: the options have errors: all of them, each with its path.
+        PlanError: The options have errors; all are reported, each with its path.
     """
     del machine, run_job, folder
     checked = read_options(ExternalOptions, options, "a study whose runs another program makes")

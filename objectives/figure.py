@@ -1,4 +1,4 @@
-"""Figures: numbers in what a run printed or wrote, found by a regular expression or by their place in JSON."""
+"""Figures: numbers in a run's output or files, found by a regular expression or by their place in JSON."""
 
 import errno
 import json
@@ -13,21 +13,23 @@ import regex
 from objectives.base import InvalidResult, Output
 from objectives.patterns import find_last
 
-# Of what a run printed no more is read either.
+# The same limit as for what a run prints.
 _MOST_BYTES = 64 * 2**20
 _SHOWN_CHARACTERS = 80
-# There is no file of that name, and there is none when it is looked for again.
+# The errors that mean that the file does not exist, so that trying again would not help.
 _NO_FILE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG})
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A number called `name`: the last match of `pattern`, whose one group it is; or the value at `path` in JSON.
+    """A number called `name`, read by a pattern or from JSON.
 
-    Without a `file`, a pattern is looked for in standard output, and where that has no match in standard error.
-
-    A path is of keys, and of places in lists: from 0, or from the end with -1. Without a `file`, the JSON is all of
-    standard output, or else the last line of it that is JSON.
+    Args:
+        name: Its name in messages.
+        pattern: A regular expression; the number is the one group of its last match.
+        path: The place in JSON: keys, and indices of lists from 0, or from the end with -1.
+        file: Where to look, in the run's folder. Without it a pattern is looked for in standard output, then in
+            standard error; JSON is the whole standard output, or else its last line that is JSON.
     """
 
     name: str
@@ -37,16 +39,16 @@ class Figure:
 
     @property
     def place(self) -> str:
-        """Where the number is looked for, for a person."""
+        """Where the number is looked for, for messages."""
         return "the output" if self.file is None else self.file
 
     def value(self, output: Output) -> float:
         """Return the number.
 
         Raises:
-            InvalidResult: it is not there, or no finite number.
-            OSError: it stands in a file that the machine cannot read.
-            SlowPatternError: the search for it took too long.
+            InvalidResult: It is missing, or not a finite number.
+            OSError: The machine cannot read its file.
+            SlowPatternError: The search took too long.
         """
         text = output.stdout if self.file is None else read_text(output.folder / self.file)
         if text is None:
@@ -89,10 +91,10 @@ class Figure:
 
 
 def read_text(path: Path) -> str | None:
-    """Return the text of a file, its end if it is very large; None if there is no such file.
+    """Return the text of a file, or the end of a very large one; None if it does not exist.
 
     Raises:
-        OSError: it cannot be read. That is the machine's fault, and says nothing of the run that wrote it.
+        OSError: The machine cannot read it, which says nothing about the run that wrote it.
     """
     try:
         with path.open("rb") as file:
@@ -108,7 +110,7 @@ def read_text(path: Path) -> str | None:
 
 
 def to_number(found: object) -> float | None:
-    """Return a finite number, or the one that a text is; None for anything else."""
+    """Return a finite number, also from its text; None for anything else."""
     if isinstance(found, bool) or not isinstance(found, int | float | str):
         return None
     try:
@@ -119,7 +121,7 @@ def to_number(found: object) -> float | None:
 
 
 def _document(text: str) -> tuple[Any] | None:
-    """Return the JSON that a text is, or its last line that is an object or a list; None if there is none."""
+    """Return the JSON of a whole text, or of its last line that is an object or a list; None if there is none."""
     whole = _read(text)
     if whole is not None:
         return whole

@@ -1,4 +1,4 @@
-"""Files that a study file has written into each run's folder: its options for them, and what is wrong with them."""
+"""Options for the files of each run's folder, and the checks of these options."""
 
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,11 +33,18 @@ _REPLACED_KEYS = frozenset({"template", "text", "copy", "made_by", "made_from"})
 
 
 class FileOptions(BaseModel):
-    """A file that each run gets as `name`: `text`, the text of the file `template`, a copy, or one that is made once.
+    """A file that each run gets as `name`; exactly one of `text`, `template`, `copy` and `made_by` says where it comes
+    from.
 
-    What stands between the `delimiters` is the name of a parameter; without any nothing is replaced. `copy` is the path
-    of a file of any kind and size. `made_by` are commands that make the file from copies of `made_from`, once on a
-    machine. `lines` are changed in a copied text.
+    Args:
+        name: Its name in the run's folder.
+        template: The path of a text file with placeholders.
+        text: The text itself, with placeholders.
+        copy_of: The path of a file that is copied; it may have any type and size.
+        made_by: Commands that make the file once on a machine.
+        made_from: The paths of the files that those commands get copies of.
+        lines: Lines to change in a copied text.
+        delimiters: What surrounds the name of a parameter; without any, nothing is replaced.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -52,14 +59,14 @@ class FileOptions(BaseModel):
     delimiters: list[str] = Field(default=list(BRACES))
 
     def with_text(self, text: str) -> InputFile:
-        """Return the file, whose text was read."""
+        """Return the file with the text of its template."""
         return InputFile(self.name, text, tuple(self.delimiters))
 
 
 def read_run_files(files: Sequence[FileOptions], *, make: bool = True) -> tuple[tuple[RunFile, ...], list[Problem]]:
-    """Return the files whose content can be had, and everything that is wrong.
+    """Return the files whose content is available, and everything that is wrong.
 
-    Files that are made once are made, unless `make` is false since no run will need them.
+    Files that are made once are only made with `make`; without it no run will need them.
     """
     known: list[RunFile] = []
     errors: list[Problem] = [*find_repeated_names("options.files", [file.name for file in files])]
@@ -85,13 +92,13 @@ def read_run_files(files: Sequence[FileOptions], *, make: bool = True) -> tuple[
 
 
 def mentions_in_files(declared: Sequence[FileOptions], files: Sequence[RunFile]) -> list[Mention]:
-    """Return what the files mention, each with the path of the one that was declared."""
+    """Return what the files mention, each with the path of the file's options."""
     paths = {file.name: f"options.files.{i}" for i, file in enumerate(declared)}
     return [mention for file in files for mention in file.mentions(paths.get(file.name, "options.files"))]
 
 
 def files_identity(files: Sequence[RunFile]) -> dict[str, str]:
-    """Return what tells the files from others, for what makes measurements comparable."""
+    """Return the digests of the files, as a part of what makes measurements comparable."""
     return {"files": ", ".join(f"{file.name} sha256:{file.digest}" for file in files)} if files else {}
 
 
@@ -106,7 +113,7 @@ def _template_text(file: FileOptions, place: str) -> tuple[str | None, list[Prob
 
 
 def _copy_with_mentioned(file: FileOptions, source: str, place: str) -> tuple[list[RunFile], list[Problem]]:
-    """Return a copied file, and copies of those beside it that it mentions."""
+    """Return a copied file, and copies of the files beside it that it mentions."""
     path = Path(source)
     try:
         text = short_text(path)
@@ -129,19 +136,19 @@ def _make_file(
     file: FileOptions, commands: Sequence[Sequence[str]], place: str, *, make: bool
 ) -> tuple[list[RunFile], list[Problem]]:
     if any(shutil.which(command[0]) is None for command in commands):
-        return [], []  # said with the other programs that are not there
+        return [], []  # reported together with the other missing programs
     try:
         path = (make_once if make else made_path)(file.name, commands, [Path(source) for source in file.made_from])
     except OSError as error:
         return [], [Problem(f"cannot make {file.name}: {error.filename or ''}: {error.strerror}", f"{place}.made_by")]
     except NotMadeError as error:
         return [], [Problem(str(error), f"{place}.made_by")]
-    # What it is made of and by tells it from another: two makings of the same need not be equal in every byte.
+    # The digest covers its sources and commands, not its bytes: making it twice need not give the same bytes.
     return [CopiedFile(file.name, path, path.parent.name)], []
 
 
 def making_programs(files: Sequence[FileOptions]) -> list[tuple[str, str]]:
-    """Return the programs that make files, each with its place below `[options]`."""
+    """Return the programs that make files, each with its path below `[options]`."""
     return [
         (f"files.{i}.made_by.{k}.0", step[0])
         for i, file in enumerate(files)
@@ -151,10 +158,10 @@ def making_programs(files: Sequence[FileOptions]) -> list[tuple[str, str]]:
 
 
 def find_repeated_names(place: str, names: Sequence[str]) -> Iterator[Problem]:
-    """Yield a problem for each name of a list that is there for a second time."""
+    """Yield a problem for each name that occurs a second time."""
     for i, name in enumerate(names):
         if name in names[:i]:
-            yield Problem(f"{name!r} is there twice: names must differ", f"{place}.{i}.name")
+            yield Problem(f"{name!r} occurs twice: names must differ", f"{place}.{i}.name")
 
 
 def _file_errors(file: FileOptions, place: str) -> Iterator[Problem]:
@@ -164,7 +171,7 @@ def _file_errors(file: FileOptions, place: str) -> Iterator[Problem]:
         msg = "a file has a template (a path), a text, a copy (a path) or made_by (commands): exactly one of them"
         yield Problem(msg, f"{place}.template")
     if file.lines and file.copy_of is None:
-        msg = "lines are changed in a copy: in a template or a text, write {name} where the value stands"
+        msg = "lines change a copy only: in a template or a text, write {name} in place of the value"
         yield Problem(msg, f"{place}.lines")
     for k, command in enumerate(file.made_by or []):
         if not command:
@@ -179,8 +186,8 @@ def _text(path: Path) -> str:
     """Read a template.
 
     Raises:
-        OSError: it cannot be read.
-        ValueError: it is too large, or not text.
+        OSError: It cannot be read.
+        ValueError: It is too large, or not text.
     """
     if path.stat().st_size > MOST_BYTES:
         msg = f"a template has {MOST_BYTES} bytes at most; give a larger file to the program by its full path"
@@ -194,10 +201,10 @@ def _text(path: Path) -> str:
 
 
 def with_own_input(options: Mapping[str, Any], path: str) -> dict[str, Any]:
-    """Return the options of a command in which the file that `input` names is a copy of the user's.
+    """Return the options of a command with the user's file in place of the one that `input` names.
 
     Raises:
-        PlanError: the options name no input, or no file of that name; or the user's is not there.
+        PlanError: The options name no input, or no file of that name, or the user's file does not exist.
     """
     files = options.get("files")
     named = [

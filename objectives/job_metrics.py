@@ -1,4 +1,4 @@
-"""Metrics of a whole job, whatever its program: what it used, and what the meters of its machine told."""
+"""Metrics of a whole job, whatever its program: resource usage, and the readings of its machine's meters."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -9,25 +9,28 @@ from objectives.base import Context, InvalidResult, Measurement, Metric, Objecti
 from spaces import Configuration
 
 USED = (Metric("elapsed_s", "s", kind="time"), Metric("cpu_s", "s"), Metric("peak_memory_bytes", "B"))
-"""What is measured of every job."""
+"""Measured for every job."""
 
 METERED = tuple(Metric(name, unit, "maximize" if name == GPU_BUSY else "minimize") for name, unit in UNITS.items())
-"""What meters tell, on machines that have them."""
+"""Measured where the machine has the meters."""
 
 
 def job_metrics(usage: Usage, metered: Mapping[str, float]) -> dict[str, float]:
-    """Return the metrics of a job, without what nobody measured."""
+    """Return the metrics of a job that were measured."""
     used = {metric.name: float(getattr(usage, metric.name)) for metric in USED}
-    # A job whose end nobody saw has used nothing, as far as is known.
+    # The usage of a job whose end was not observed is 0, which means unknown.
     return {name: value for name, value in used.items() if value > 0.0} | dict(metered)
 
 
 @dataclass(frozen=True)
 class JobMetrics:
-    """An objective that has metrics of its whole job beside its own, in the order of `metrics`.
+    """An objective with metrics of its whole job besides its own.
 
-    Runs of which `demanded` figures are not known are invalid: a limit on them cannot be judged. The `meter` is a
-    command of the user's that prints a counter of energy.
+    Args:
+        objective: The objective.
+        metrics: All metrics, in the order of the study.
+        demanded: The figures without which a run is invalid, since a limit on them could not be judged.
+        meter: The user's command that prints an energy counter.
     """
 
     objective: Objective
@@ -36,7 +39,7 @@ class JobMetrics:
     meter: tuple[str, ...] = ()
 
     def job(self, configuration: Configuration, context: Context) -> Job:
-        """Return the objective's job, with the meter."""
+        """Return the objective's job with the meter."""
         return replace(self.objective.job(configuration, context), meter=self.meter)
 
     def progress_reader(self) -> ProgressReader:
@@ -47,7 +50,7 @@ class JobMetrics:
         """Return what the objective measures, with the figures of the job.
 
         Raises:
-            InvalidResult: nothing tells one of them.
+            InvalidResult: A wanted figure was not measured.
         """
         measured = self.objective.measure(output)
         known = job_metrics(output.status.usage, output.status.metered) | dict(measured.metrics)
@@ -55,7 +58,7 @@ class JobMetrics:
         for name in (*wanted, *self.demanded):
             if name not in known:
                 raise InvalidResult(_absent(output.status, name), code="no-meter")
-        # What the objective has beside its metrics stays.
+        # Metrics of the objective that the study does not name are kept.
         return replace(measured, metrics={**measured.metrics, **{name: known[name] for name in wanted}})
 
 

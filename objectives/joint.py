@@ -1,4 +1,4 @@
-"""What several plans have in common, of inputs or of softwares: the space that suits all, and what all say."""
+"""The common space and identity of several plans, of inputs or of softwares."""
 
 import ast
 import re
@@ -17,7 +17,7 @@ Named = tuple[str, Plan]
 
 @dataclass(frozen=True)
 class JointSpace:
-    """What the plans suggest together. `notes` say where they do not agree."""
+    """The space that the plans suggest together; `notes` say where their defaults differ."""
 
     parameters: tuple[Parameter, ...]
     constraints: tuple[Constraint, ...]
@@ -26,13 +26,14 @@ class JointSpace:
 
 
 def join_spaces(inputs: Sequence[Named], noun: str = "input") -> JointSpace:
-    """Return the space in which each configuration suits every input; `noun` is what messages call one.
+    """Return the space whose configurations suit every input; messages call an input `noun`.
 
-    Parameters of one name have the values that all inputs have. A fact in which the inputs differ has the input's name
-    at its end, `kpoints_small`, also in the constraints, which are those of all inputs.
+    A parameter has the values that all inputs allow. A fact in which the inputs differ gets the input's name as suffix
+    (`kpoints_small`), also in the constraints, which are those of all inputs.
 
     Raises:
-        SpaceError: inputs disagree on what a parameter is, or have no value of it in common; all such at once.
+        SpaceError: Inputs disagree on the kind of a parameter, or have no value of it in common; all such problems at
+            once.
     """
     renamed = [_with_facts_renamed(name, plan, differing_facts(inputs)) for name, plan in inputs]
     parameters = _parameters([(name, plan) for (name, _), plan in zip(inputs, renamed, strict=True)])
@@ -51,7 +52,7 @@ def fact_name_of(name: str, input_name: str) -> str:
 
 
 def differing_facts(inputs: Sequence[Named]) -> set[str]:
-    """Return the facts in which the inputs differ, or that only some have."""
+    """Return the facts in which the inputs differ, or that only some of them have."""
     names = {name for _, plan in inputs for name in plan.facts}
     return {name for name in names if len({repr(plan.facts.get(name)) for _, plan in inputs}) > 1}
 
@@ -70,7 +71,7 @@ def _with_facts_renamed(input_name: str, plan: Plan, differing: set[str]) -> Pla
 
 
 def _with_names(rule: str, new: Mapping[str, str]) -> str:
-    """Return a rule with other names in it."""
+    """Return a rule with names replaced."""
     tree = ast.parse(rule.strip(), mode="eval")
     named = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id in new]
     for node in named:
@@ -96,10 +97,10 @@ def _parameters(inputs: Sequence[Named]) -> tuple[Parameter, ...]:
 
 
 def _merged(same: Sequence[tuple[str, Parameter]]) -> Parameter:
-    """Return one parameter for those of one name.
+    """Return one parameter for those of the same name.
 
     Raises:
-        SpaceError: there is none that suits all inputs.
+        SpaceError: No parameter suits all inputs.
     """
     first = same[0][1]
     kinds = {type(parameter) for _, parameter in same}
@@ -114,7 +115,7 @@ def _merged(same: Sequence[tuple[str, Parameter]]) -> Parameter:
         if not common:
             raise SpaceError(f"{first.name}: the inputs have no value in common ({_domains(same)})")
         default = _first_of(defaults, common, optional=optional)
-        # mypy cannot tell that the values are those of the same kind.
+        # mypy cannot see that the values have the type of the parameter.
         return replace(first, values=tuple(common), optional=optional, default=default)  # type: ignore[arg-type]
     if isinstance(first, Float) and any(describe_domain(one) != describe_domain(first) for _, one in same):
         raise SpaceError(f"{first.name}: the inputs have different grids ({_domains(same)})")
@@ -122,7 +123,7 @@ def _merged(same: Sequence[tuple[str, Parameter]]) -> Parameter:
 
 
 def _first_of(defaults: Sequence[Value | None], values: Sequence[Value], *, optional: bool) -> Value | None:
-    """Return the first default that all inputs allow; the lowest value if there is none."""
+    """Return the first default that all inputs allow; the first value if there is none."""
     known = [default for default in defaults if default in values or (default is None and optional)]
     return known[0] if known else values[0]
 
@@ -137,7 +138,7 @@ def _domains(same: Sequence[tuple[str, Parameter]]) -> str:
 
 
 def _constraints(inputs: Sequence[Named], noun: str) -> tuple[Constraint, ...]:
-    """Return the constraints of all inputs; one that is not all inputs' tells whose it is."""
+    """Return the constraints of all inputs; a constraint of some inputs names them."""
     owners: dict[Constraint, list[str]] = defaultdict(list)
     for name, plan in inputs:
         for constraint in plan.constraints:
@@ -157,10 +158,10 @@ def _constraints(inputs: Sequence[Named], noun: str) -> tuple[Constraint, ...]:
 def _with_valid_default(
     parameters: tuple[Parameter, ...], constraints: Iterable[Constraint], facts: Mapping[str, Value]
 ) -> tuple[Parameter, ...]:
-    """Return the parameters with defaults that are valid together: those nearest to their own."""
+    """Return the parameters with defaults that are valid together, as close as possible to their own."""
     if not parameters:
         return parameters
-    # Those of the study file's own parameters, and of the machine's facts, wait until these are there.
+    # Rules that name parameters of the study file or facts of the machine are checked later, when these are known.
     known = {*facts, *(parameter.name for parameter in parameters)}
     space = Space(parameters, [rule for rule in constraints if known.issuperset(names_of(rule.rule))], facts)
     try:
@@ -177,7 +178,7 @@ def _with_valid_default(
 def _notes(
     inputs: Sequence[Named], parameters: Sequence[Parameter], wanted: Mapping[str, Value | None], noun: str
 ) -> list[str]:
-    """Say where the default of the mix is not that of every input."""
+    """Report where the common default differs from that of an input."""
     own = {name: {one.name: one for one in plan.parameters} for name, plan in inputs}
     notes = []
     for parameter in parameters:
@@ -195,9 +196,12 @@ def _notes(
 def merge_by_name(
     by_name: Mapping[str, Mapping[str, str]], called: Callable[[str, str], str], missing: str | None = None
 ) -> dict[str, str]:
-    """Return what the plans say, by key; `called` makes the key of one plan from the key and the plan's name.
+    """Return what the plans say, by key; a key whose values differ becomes one key for each plan.
 
-    What only some say is left out of the others, or said of them as `missing`.
+    Args:
+        by_name: The entries of each plan, by its name.
+        called: Makes the key of one plan, from the key and the plan's name.
+        missing: The value for plans that lack a key; None leaves them out.
     """
     joint: dict[str, str] = {}
     for key in dict.fromkeys(key for own in by_name.values() for key in own):

@@ -1,11 +1,11 @@
-"""A line of JSON among whatever else a program prints."""
+"""A line of JSON among other output of a program."""
 
 import json
 from typing import Any
 
 
 def json_object(line: str) -> dict[str, Any]:
-    """Return the object that a line is; an empty one if it is none."""
+    """Return the JSON object in a line; an empty dict if the line is not an object."""
     if not line.startswith("{"):
         return {}
     try:

@@ -4,15 +4,21 @@ from dataclasses import dataclass
 from typing import Literal
 
 Runs = Literal["launched", "recorded", "told"]
-"""Who makes the runs: autotune launches jobs, they were recorded before, or another program makes and tells them."""
+"""Who makes the runs: autotune launches them, they were recorded earlier, or another program makes and reports them."""
 
 
 @dataclass(frozen=True)
 class Program:
     """A program that an objective needs, for `autotune doctor`.
 
-    `purpose` says what needs it, `package` is Debian's that has it, `otherwise` another way to get it. `needed` ones
-    are missed by most users. With `links_blas`, the BLAS libraries that it can use are listed.
+    Args:
+        name: The name of the executable.
+        purpose: What needs it.
+        package: The Debian package that has it.
+        otherwise: Another way to get it.
+        version_argv: The words that make it print its version.
+        needed: Whether most users need it.
+        links_blas: Whether to list the BLAS libraries that it can use.
     """
 
     name: str
@@ -26,19 +32,20 @@ class Program:
 
 @dataclass(frozen=True)
 class ObjectiveKind:
-    """An objective as it is registered. Functions are named as `module:function`, and imported when they are called.
+    """An objective as it is registered. Functions are named `module:function` and imported on their first call.
 
     Args:
-        plan: The function that makes a study's program ready, `objectives.registry.plan` says what it is given.
+        plan: The function that makes a study's program ready; see `objectives.registry.plan` for its arguments.
         runs: Who makes the runs.
-        is_generic: Whether it stands for any program: the study's name then says which one that is.
-        paths: The options that are paths relative to the study file, such as `input`; in a list, `files.*.template`.
+        is_generic: Whether it stands for any program; the study's name then says which.
+        paths: The options that are paths relative to the study file, such as `input`, or `files.*.template` in a list.
         quantities: A function that computes what a run time depends on, for performance models.
-        costs: A function that computes what a run time is a sum of, before any measurement.
-        layout: A function that says in words how a configuration divides the problem.
+        costs: A function that computes the terms of a run time before any measurement.
+        layout: A function that describes in words how a configuration divides the problem.
         programs: The programs that it needs.
-        own_input: A function that puts a user's input, a path, into the options; else it becomes the option `input`.
-        facts: The option that takes a file with the size of the problem, for predictions without the program.
+        own_input: A function that puts a user's input, a path, into the options. Without it the path becomes the option
+            `input`.
+        facts: The option for a file with the size of the problem, for predictions without the program.
         rules: A function (`objectives.decision.Rules`) that writes a decision table as files for the program.
     """
 

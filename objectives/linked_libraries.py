@@ -1,6 +1,7 @@
 """The shared libraries of a program: which files it loads, and their digests.
 
-A library may change under a study while the program stays the same."""
+A library may change during a study while the program stays the same.
+"""
 
 import errno
 import os
@@ -20,10 +21,10 @@ _TIMEOUT_S = 30
 def find_linked_libraries(program: Path, library_path: str | None = None) -> dict[str, Path | None]:
     """Return what `program` is linked to at run time, by library name; None for a library that is not found.
 
-    A program that is linked statically, or that `ldd` does not read, has none.
+    A statically linked program, or one that `ldd` cannot read, has none.
 
     Raises:
-        OSError: it cannot be asked now: without its libraries the program would be another one.
+        OSError: `ldd` cannot run at this moment; without its answer the identity would be that of another program.
     """
     ldd = shutil.which("ldd")
     if ldd is None:
@@ -60,9 +61,9 @@ _KINDS = {
 
 
 def library_identity(libraries: Mapping[str, Path | None]) -> dict[str, str]:
-    """Return the libraries beside BLAS that a program's speed depends on, each with the digest of its file.
+    """Return the libraries besides BLAS that determine a program's speed, each with the digest of its file.
 
-    Of what is linked statically there is nothing to say: the program's own digest covers it.
+    Statically linked libraries are covered by the program's own digest.
     """
     described = {kind: _described(libraries, pattern) for kind, pattern in _KINDS.items()}
     libc = " ".join(platform.libc_ver()).strip()
@@ -77,7 +78,7 @@ def linear_algebra(libraries: Mapping[str, Path | None]) -> tuple[str, ...]:
 def linear_algebra_digest(libraries: Mapping[str, Path | None]) -> str:
     """Return one digest of the files of all libraries that do the linear algebra.
 
-    Of all, for a `libblas.so.3` is often a thin layer over the library that does the work.
+    All of them, since `libblas.so.3` is often a thin layer over the library that does the work.
     """
     return text_digest(_described(libraries, _LINEAR_ALGEBRA))
 

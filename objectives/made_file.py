@@ -1,4 +1,4 @@
-"""Files that commands make once on this machine, and that every run gets a copy of: a topology, a mesh, a data set."""
+"""Files that commands make once on this machine and every run gets a copy of, such as a topology or a mesh."""
 
 import json
 import os
@@ -16,15 +16,16 @@ _LINES = 3
 
 
 class NotMadeError(Exception):
-    """The commands that make a file have failed; the message says which one, and what it said."""
+    """The commands that make a file failed; the message says which one and what it printed."""
 
 
 def make_once(name: str, commands: Sequence[Sequence[str]], sources: Sequence[Path]) -> Path:
-    """Return the file `name` that the commands make in a folder with copies of `sources`; made when it is not there.
+    """Return the file `name` that the commands make in a folder with copies of `sources`; run them if it does not exist
+    yet.
 
     Raises:
-        OSError: a source cannot be read, or nothing can be written.
-        NotMadeError: a command fails, or leaves no such file.
+        OSError: A source cannot be read, or nothing can be written.
+        NotMadeError: A command fails, or leaves no such file.
     """
     folder = made_path(name, commands, sources).parent
     if not (folder / name).is_file():
@@ -33,20 +34,20 @@ def make_once(name: str, commands: Sequence[Sequence[str]], sources: Sequence[Pa
             made = Path(scratch) / folder.name
             made.mkdir()
             _make(made, name, commands, sources)
-            # Two studies may begin at once: the first to be done is the one that counts.
+            # Two studies may make it at once: the first to finish wins.
             with suppress(OSError):
                 made.rename(folder)
-            if not (folder / name).is_file():  # what is there is half a folder
+            if not (folder / name).is_file():  # an incomplete folder was in the way
                 shutil.rmtree(folder, ignore_errors=True)
                 made.rename(folder)
     return folder / name
 
 
 def made_path(name: str, commands: Sequence[Sequence[str]], sources: Sequence[Path]) -> Path:
-    """Return where the file is when it is made.
+    """Return where the file lies once it is made.
 
     Raises:
-        OSError: a source cannot be read.
+        OSError: A source cannot be read.
     """
     return _cache(os.environ) / _digest(name, commands, sources) / name
 
@@ -57,7 +58,7 @@ def _cache(environment: Mapping[str, str]) -> Path:
 
 
 def _digest(name: str, commands: Sequence[Sequence[str]], sources: Sequence[Path]) -> str:
-    """Return what changes with the sources, the commands, and the programs that these name."""
+    """Return a digest of the sources, the commands and their programs."""
     programs = {path: file_digest(Path(path)) for command in commands if (path := shutil.which(command[0]))}
     files = {source.name: file_digest(source) for source in sources}
     text = json.dumps([name, [list(command) for command in commands], files, programs], sort_keys=True)

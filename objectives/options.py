@@ -1,4 +1,4 @@
-"""Options of a study file, checked by a model: what is the same for every objective that ships with a space."""
+"""Check the options of a study file against a pydantic model."""
 
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -14,10 +14,10 @@ _Model = TypeVar("_Model", bound=BaseModel)
 
 
 def read_options(model: type[_Model], options: Mapping[str, Any], program: str) -> _Model:
-    """Check options from a study file; `program` is what errors call the program that has them.
+    """Check options from a study file; error messages call the program `program`.
 
     Raises:
-        PlanError: they have errors: all of them, each with its path.
+        PlanError: The options have errors; all are reported, each with its path.
     """
     try:
         return model.model_validate(dict(options))

@@ -1,8 +1,8 @@
-"""Searches for users' regular expressions in what a run printed or wrote, each in bounded time.
+"""Searches for users' regular expressions in a run's output, each in bounded time.
 
-A pattern like `(a|aa)+$` can take longer than the age of the universe over a line of a hundred letters, and a search of
-`re` cannot be interrupted. `regex` searches with a time limit, lets other threads run meanwhile, and reads patterns as
-`re` does, but for `{`, and for classes such as `[[:alpha:]]`.
+A pattern like `(a|aa)+$` can take longer than the age of the universe on a line of a hundred letters, and a search of
+`re` cannot be interrupted. `regex` searches with a time limit and lets other threads run meanwhile. It reads patterns
+as `re` does, except `{` and classes such as `[[:alpha:]]`.
 """
 
 import re
@@ -14,20 +14,20 @@ from typing import Generic, TypeVar
 
 import regex
 
-# Seconds of processor time; a usual pattern takes one or two for 64 MiB.
+# Seconds of CPU time; a typical pattern takes one or two for 64 MiB.
 LIMIT_S = 10.0
 
 NO_PATTERN = (re.error, OverflowError, RecursionError)
-"""What Python says of a text that is no regular expression, or one that is too large for it."""
+"""The errors of Python for a text that is not a regular expression, or is too large for one."""
 
-# For `re` a brace that is no repeat is a letter. `regex` would read `x{e}` as "x, with any number of mistakes".
+# `re` reads a brace that is no repeat as a character; `regex` reads `x{e}` as "x with any number of errors".
 _BRACE = re.compile(r"(\\N\{|\\.)|\{(?!\d+\}|\d*,\d*\})", re.DOTALL)
 
 _Read = TypeVar("_Read")
 
 
 class SlowPatternError(Exception):
-    """A search took too long: the study file's fault, not the configuration's."""
+    """A search took too long. The study file is to blame, not the configuration."""
 
     code = "slow-pattern"
 
@@ -40,10 +40,10 @@ class SlowPatternError(Exception):
 
 
 def find_first(pattern: str, text: str) -> regex.Match[str] | None:
-    """Return the first match; `^` and `$` are those of lines.
+    """Return the first match; `^` and `$` match at line ends.
 
     Raises:
-        SlowPatternError: the search took too long.
+        SlowPatternError: The search took too long.
     """
     try:
         return _compiled(pattern, regex.MULTILINE).search(text, timeout=LIMIT_S)
@@ -52,12 +52,12 @@ def find_first(pattern: str, text: str) -> regex.Match[str] | None:
 
 
 def find_last(pattern: str, text: str) -> regex.Match[str] | None:
-    """Return the last match; `^` and `$` are those of lines.
+    """Return the last match; `^` and `$` match at line ends.
 
     Raises:
-        SlowPatternError: the search took too long.
+        SlowPatternError: The search took too long.
     """
-    # One match is kept, not all: there may be millions.
+    # Keep one match only: there may be millions.
     try:
         kept = deque(_compiled(pattern, regex.MULTILINE).finditer(text, timeout=LIMIT_S), maxlen=1)
     except TimeoutError as error:
@@ -66,10 +66,10 @@ def find_last(pattern: str, text: str) -> regex.Match[str] | None:
 
 
 def find_distinct(pattern: str, text: str) -> set[str]:
-    """Return what the first group of all matches is; `^` and `$` are those of lines.
+    """Return the distinct texts of the first group over all matches; `^` and `$` match at line ends.
 
     Raises:
-        SlowPatternError: the search took too long.
+        SlowPatternError: The search took too long.
     """
     try:
         return {match[1] or "" for match in _compiled(pattern, regex.MULTILINE).finditer(text, timeout=LIMIT_S)}
@@ -78,10 +78,10 @@ def find_distinct(pattern: str, text: str) -> set[str]:
 
 
 def find_in_lines(pattern: str, lines: Sequence[str]) -> list[regex.Match[str] | None]:
-    """Return the first match in each line; the limit is that of all lines together.
+    """Return the first match in each line; the time limit is for all lines together.
 
     Raises:
-        SlowPatternError: the search took too long.
+        SlowPatternError: The search took too long.
     """
     compiled = _compiled(pattern, 0)
     end_s = time.process_time() + LIMIT_S
@@ -92,7 +92,7 @@ def find_in_lines(pattern: str, lines: Sequence[str]) -> list[regex.Match[str] |
 
 
 class UntilSlow(Generic[_Read]):
-    """Reads lines of a run in flight; after a search that took too long it reads no more, and the run goes on."""
+    """Reads the live output of a run until a search takes too long; the run continues without being read."""
 
     def __init__(self, read: Callable[[str], _Read | None]) -> None:
         """Use `read` until it raises a SlowPatternError."""

@@ -1,4 +1,4 @@
-"""Asking programs before a study: which interpreters there are, and what a short run says."""
+"""Run programs before a study to ask what is installed; and where the programs lie that ship with studies."""
 
 import shutil
 import sys
@@ -12,14 +12,20 @@ from objectives.base import Output, RunJob
 
 @dataclass(frozen=True)
 class Probe:
-    """How programs are asked here: each run has `limit_s` seconds, and a folder of its own in `folder`."""
+    """Runs programs to ask them about the machine.
+
+    Args:
+        run_job: Runs a job to its end.
+        folder: Each run gets a folder of its own in it.
+        limit_s: The time limit of each run.
+    """
 
     run_job: RunJob
     folder: Path
     limit_s: float
 
     def run(self, name: str, argv: tuple[str, ...], environment: Mapping[str, str] | None = None) -> Output | None:
-        """Run a program to its end; None if it did not end well."""
+        """Run a program to its end; None if it fails."""
         folder = self.folder / name
         folder.mkdir(parents=True, exist_ok=True)
         job = Job(argv, folder, dict(environment or {}), time_limit_s=self.limit_s, name=name)
@@ -30,9 +36,13 @@ class Probe:
         return output if output.status.exit_code == 0 else None
 
     def find_pythons(self, asked: str | None, own: str, script: str) -> Iterator[tuple[str, str]]:
-        """Return the interpreters in which `script` works, by path, with the JSON object that it prints at its end.
+        """Yield the interpreters in which `script` works: the path, and the JSON object that the script prints last.
 
-        Looked at are the one that was `asked` for, or the one that was installed as `own`, this one, and `python3`.
+        Args:
+            asked: The only interpreter to try, if the user named one.
+            own: The name under which autotune may have installed an interpreter. It is tried first, then this one, then
+                `python3`.
+            script: The Python code to run.
         """
         for number, name in enumerate((asked,) if asked else _known(own)):
             path = shutil.which(name)
@@ -48,3 +58,4 @@ def _known(own: str) -> tuple[str, ...]:
 
 
 PROGRAMS = Path(__file__).parents[1] / "studies" / "programs"
+"""The programs that ship with the studies that measure them."""

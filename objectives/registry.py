@@ -1,4 +1,4 @@
-"""The objectives by name. Each is imported when it is asked for, so that none costs the others time."""
+"""The objectives by name. Each is imported on first use, so that it costs the others no time."""
 
 import difflib
 import importlib
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 COMMAND = "command"
-"""The objective of any program, described in the study file alone."""
+"""The objective for any program, described in the study file alone."""
 
 REPLAY = "replay"
-"""The objective of studies that tell recorded measurements again."""
+"""The objective of studies that replay recorded measurements."""
 
 GROUP = "autotune.objectives"
-"""The group of entry points by which other distributions offer objectives: each is a value of `ObjectiveKind`."""
+"""The group of entry points by which other distributions offer objectives; each is an `ObjectiveKind`."""
 
 _FILES = ("files.*.template", "files.*.copy", "files.*.made_from.*")
 
@@ -73,21 +73,21 @@ OBJECTIVES = {
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of all objectives, those that ship first.
+    """Return the names of all objectives, the shipped ones first.
 
     Raises:
-        PlanError: a distribution offers one whose name is taken.
+        PlanError: A distribution offers an objective whose name is taken.
     """
     return (*OBJECTIVES, *_others())
 
 
 def find_kind(name: str) -> ObjectiveKind:
-    """Return what is known of the objective called `name`.
+    """Return the registration of an objective.
 
     Raises:
-        PlanError: there is no such objective, or the distribution that offers it is broken.
+        PlanError: There is no such objective, or the distribution that offers it is broken.
     """
-    # Also where the name is one of ours: two objectives of one name are an error, whichever is meant.
+    # Look these up for shipped names, too, since two objectives of one name are an error.
     others = _others()
     if name in OBJECTIVES:
         return OBJECTIVES[name]
@@ -101,7 +101,7 @@ def find_kind(name: str) -> ObjectiveKind:
 
 
 def is_known(name: str) -> bool:
-    """Whether there is an objective called `name`."""
+    """Whether there is an objective of this name."""
     try:
         return name in names()
     except PlanError:
@@ -109,25 +109,25 @@ def is_known(name: str) -> bool:
 
 
 def runs(name: str) -> Runs:
-    """Return who makes the runs of the objective called `name`; those of an unknown one count as launched."""
+    """Return who makes the runs of an objective; autotune, if it is unknown."""
     return _stored_kind(name).runs
 
 
 def is_generic(name: str) -> bool:
-    """Whether the objective called `name` stands for any program; an unknown one does not."""
+    """Whether an objective stands for any program; False if it is unknown."""
     return _stored_kind(name).is_generic
 
 
 def paths(name: str) -> tuple[str, ...]:
-    """Return which options of the objective called `name` are paths relative to the study file."""
+    """Return the options of an objective that are paths relative to the study file."""
     return _stored_kind(name).paths
 
 
 def with_own_input(name: str, options: Mapping[str, Any], path: str) -> dict[str, Any]:
-    """Return the options of the objective called `name` with an input of the user's in place of the study's.
+    """Return the options of an objective with a user's input in place of the study's.
 
     Raises:
-        PlanError: the study has no input that could be replaced, or the user's is not there.
+        PlanError: The study has no input to replace, or the user's does not exist.
     """
     function = _stored_kind(name).own_input
     if function is None:
@@ -137,12 +137,12 @@ def with_own_input(name: str, options: Mapping[str, Any], path: str) -> dict[str
 
 
 def with_facts(name: str, options: Mapping[str, Any], path: str, *, has_input: bool) -> dict[str, Any]:
-    """Return the options of the objective called `name` with the facts of a problem, for a prediction without it.
+    """Return the options of an objective with a file of facts, for a prediction without the program.
 
-    Without an input of the user's (`has_input`) they stand alone.
+    Without `has_input`, an input of the user, the facts replace the study's input.
 
     Raises:
-        PlanError: it cannot be told facts.
+        PlanError: The objective takes no facts.
     """
     option = _stored_kind(name).facts
     if option is None:
@@ -153,16 +153,21 @@ def with_facts(name: str, options: Mapping[str, Any], path: str, *, has_input: b
 
 
 def plan(name: str, options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: RunJob, folder: Path) -> Plan:
-    """Make the objective called `name` ready to be tuned on this machine; it may make a dry run in `folder`.
+    """Make an objective ready to be tuned on this machine; it may make dry runs in `folder`.
 
-    `machine` holds the machine's facts: `cores`, `nodes`, `cores_per_node`, `threads_per_core`, `sockets`,
-    `memory_bytes`. With `described` they are those of another machine than this one: what only this one could tell is
-    left out of the space. With `nothing_runs` the plan is for a prediction, and the program may be missing;
-    `installation` is then what is known of it there, stated or measured, by the names of facts. Files that are made
-    once for all runs are not made where `makes_files` is false.
+    Args:
+        name: The objective.
+        options: The `[options]` of the study file.
+        machine: Facts of the machine: `cores`, `nodes`, `cores_per_node`, `threads_per_core`, `sockets`,
+            `memory_bytes`. With `described` they are those of another machine, and the space leaves out what only this
+            one could tell. With `nothing_runs` the plan is for a prediction and the program may be missing;
+            `installation` then holds facts of the program there, stated or measured. With `makes_files` false, files
+            that are made once for all runs are not made.
+        run_job: Runs a job to its end.
+        folder: The folder for dry runs.
 
     Raises:
-        PlanError: there is no such objective, its options have errors, or the program cannot be tuned here.
+        PlanError: There is no such objective, its options have errors, or the program cannot be tuned here.
     """
     found = find_kind(name)
     planned: Plan = _function(name, found.plan)(options, machine=machine, run_job=run_job, folder=folder)
@@ -170,40 +175,43 @@ def plan(name: str, options: Mapping[str, Any], *, machine: Mapping[str, Any], r
 
 
 Quantities = Callable[[Mapping[str, npt.NDArray[Any]]], dict[str, npt.NDArray[np.float64]]]
-"""Computes what a run time depends on from columns of parameters and facts, (n,) each, by name."""
+"""Computes what a run time depends on from columns of parameters and facts by name, (n,) each."""
 
 
 def quantities(name: str) -> Quantities | None:
-    """Return what is known of the physics of the objective called `name`, for a performance model; None if nothing."""
+    """Return what computes the quantities that a run time of this objective depends on; None if it has none."""
     where = _stored_kind(name).quantities
     return None if where is None else _function(name, where)
 
 
 CostsOf = Callable[[Mapping[str, npt.NDArray[Any]]], Costs | None]
-"""Computes what a run time is a sum of from columns of parameters and facts, (n,) each, by name; None: not enough."""
+"""Computes the terms of a run time from columns of parameters and facts by name, (n,) each; None if too few are known.
+"""
 
 
 def costs(name: str) -> CostsOf | None:
-    """Return what the run time of the objective called `name` is made of; None where nobody wrote it."""
+    """Return what computes the terms of a run time of this objective; None if it has none."""
     where = _stored_kind(name).costs
     return None if where is None else _function(name, where)
 
 
 def layout(name: str, configuration: Configuration, facts: Mapping[str, Value]) -> tuple[str, ...]:
-    """Return sentences on how a configuration divides a problem with known `facts`; none where nobody wrote them."""
+    """Return sentences on how a configuration divides a problem with known `facts`; none for most objectives."""
     where = _stored_kind(name).layout
     sentences: tuple[str, ...] = () if where is None else _function(name, where)(configuration, facts)
     return sentences
 
 
 def rules(name: str) -> Rules | None:
-    """Return what writes decision tables for the program of the objective called `name`; None where nobody wrote it."""
+    """Return what writes decision tables for the program of this objective; None if it has no such form."""
     where = _stored_kind(name).rules
     return None if where is None else _function(name, where)
 
 
 def _stored_kind(name: str) -> ObjectiveKind:
-    """Return what is known of a study's objective, nothing if its distribution is gone: the study can be read still."""
+    """Return the registration of a stored study's objective; an empty one if its distribution was removed, so that the
+    study can still be read.
+    """
     if name in OBJECTIVES:
         return OBJECTIVES[name]
     try:
@@ -213,22 +221,22 @@ def _stored_kind(name: str) -> ObjectiveKind:
 
 
 def _function(name: str, where: str) -> Callable[..., Any]:
-    """Import a function that the objective called `name` declares as `module:function`."""
+    """Import a function that an objective declares as `module:function`."""
     module, _, function = where.partition(":")
     try:
         found: Callable[..., Any] = getattr(importlib.import_module(module), function)
-    except Exception as error:  # others' code: whatever it raises, the user has to see what it says
+    except Exception as error:  # third-party code may raise anything; show it to the user
         if name in OBJECTIVES:
             raise
         reason = " ".join(str(error).split())
-        msg = f"{describe(_others()[name])}: {where} cannot be loaded: {type(error).__name__}: {reason}; mend it"
+        msg = f"{describe(_others()[name])}: {where} cannot be loaded: {type(error).__name__}: {reason}; fix it"
         raise PlanError(msg) from error
     return found
 
 
 @cache
 def _others() -> Mapping[str, "EntryPoint"]:
-    """Return the objectives that other distributions offer; none is imported."""
+    """Return the objectives that other distributions offer, without importing them."""
     try:
         return find_entry_points(GROUP, taken=OBJECTIVES)
     except EntryPointError as error:

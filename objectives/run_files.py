@@ -1,4 +1,4 @@
-"""Files that a study file puts into each run's folder: written from a template, copied, or copied with edited lines."""
+"""The files of a run's folder: written from a template, copied, or copied with some lines changed."""
 
 import re
 import shutil
@@ -19,16 +19,16 @@ from spaces.parameters.problem import Problem
 BRACES = ("{", "}")
 
 MOST_BYTES = 2**20
-"""How large a template may be: it is kept with every run, so that the run can be made again."""
+"""The largest size of a template: it is stored with every run, so that the run can be made again."""
 
 
 @dataclass(frozen=True)
 class InputFile:
     """A file that is written as `name` into the run's folder.
 
-    A line that mentions a parameter without a value is left out. With the delimiters `{` and `}` the lines are
-    templates as those of a command line are, with `{{` for a brace; with others (`@NAME@`) only names between them,
-    and expressions after a `=` (`@= 2 * NAME@`), are replaced, and all else stays as it is; without any, all does.
+    A line that mentions a parameter without a value is left out. With the delimiters `{` and `}` each line is a
+    template as in a command line, with `{{` for a brace. With other delimiters (`@NAME@`) only names between them and
+    expressions after `=` (`@= 2 * NAME@`) are replaced. Without delimiters nothing is.
     """
 
     name: str
@@ -37,22 +37,22 @@ class InputFile:
 
     @property
     def digest(self) -> str:
-        """Changes with what the file says, whatever the configuration."""
+        """The digest of its text and delimiters; it does not depend on the configuration."""
         return text_digest(f"{self.delimiters}{self.text}")
 
     @property
     def copied_from(self) -> None:
-        """The file that it is a copy of: none, since it is written."""
+        """None: the file is written, not copied."""
         return
 
     def mentions(self, path: str = "") -> list[Mention]:
-        """Return what it mentions; `path` is its own in the study file."""
+        """Return what it mentions; `path` is that of its options in the study file."""
         if self.delimiters == BRACES:
             return [mention for line in self._lines() for mention in mentions_in(line, path)]
         return [Mention(_text(match), path) for match in self._mark.finditer(self.text)] if self.delimiters else []
 
     def fill_in(self, values: Mapping[str, Value]) -> str:
-        """Return its text with the values of a configuration, and of its expressions."""
+        """Return its text with the values of a configuration and of its expressions."""
         if not self.delimiters:
             return self.text
         fill = fill_in if self.delimiters == BRACES else self._replaced
@@ -66,7 +66,9 @@ class InputFile:
         target.write_text(self.fill_in(values), encoding="utf-8", newline="")
 
     def problems(self, place: str) -> list[Problem]:
-        """Return what is wrong with its text, each with the number of its line; `place` is that of the text."""
+        """Return what is wrong with its text, each with the line number; `place` is the path of the text in the study
+        file.
+        """
         if self.delimiters != BRACES:
             return []
         hint = 'delimiters = ["@", "@"] is for files full of braces'
@@ -88,7 +90,7 @@ class InputFile:
         return self._mark.sub(lambda match: value_text(values[key_of(_text(match))]), line)
 
     def _lines(self) -> Iterator[str]:
-        # Not splitlines(), which takes a form feed for the end of a line.
+        # Not splitlines(), which also splits at form feeds.
         return (match[0] for match in re.finditer(r"[^\n]*\n|[^\n]+", self.text))
 
 
@@ -97,18 +99,18 @@ def _text(match: re.Match[str]) -> str:
 
 
 def name_error(name: str) -> str | None:
-    """Return why a file cannot be had by that name in a run's folder, None if it can."""
+    """Return why a run's folder cannot have a file of that name; None if it can."""
     path = PurePosixPath(name)
     if not path.parts or name.endswith("/") or "\0" in name:
         return f"{name!r} is not the name of a file"
     if path.is_absolute() or ".." in path.parts:
         return f"{name!r} leads out of the run's folder: give a path inside of it, without '..'"
     if name in {STDOUT, STDERR} or path.parts[0].startswith(".autotune-"):
-        return f"{name!r} is a file of autotune's own in the run's folder: give another name"
+        return f"{name!r} is reserved for autotune in the run's folder: give another name"
     return None
 
 
-# What stands between the words of an input file: blanks, quotes, and the punctuation of its language.
+# Separators between the words of an input file: blanks, quotes and punctuation.
 _BETWEEN_WORDS = re.compile(r"""[\s"'`=,;:()<>\[\]{}]+""")
 
 
@@ -116,7 +118,7 @@ _BETWEEN_WORDS = re.compile(r"""[\s"'`=,;:()<>\[\]{}]+""")
 class CopiedFile:
     """A file that is copied from `source` into the run's folder as `name`, whatever the configuration.
 
-    The program gets a copy of its own, so that nothing it writes reaches the original.
+    Each run gets its own copy, so that nothing it writes reaches the original.
     """
 
     name: str
@@ -124,13 +126,13 @@ class CopiedFile:
     digest: str
 
     def mentions(self, path: str = "") -> list[Mention]:
-        """Return what it mentions: nothing."""
+        """Return an empty list: the file has no placeholders."""
         del path
         return []
 
     @property
     def copied_from(self) -> str:
-        """The file that it is a copy of."""
+        """The path of the original."""
         return str(self.source)
 
     def write(self, folder: Path, values: Mapping[str, Value]) -> None:
@@ -142,10 +144,10 @@ class CopiedFile:
 
 
 def short_text(path: Path) -> str | None:
-    """Return the text of a file; None if it is none in UTF-8, or too large for a person to have written it.
+    """Return the text of a file; None if it is not UTF-8, or too large for a person to have written it.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: It cannot be read.
     """
     if path.stat().st_size > MOST_BYTES:
         return None
@@ -157,7 +159,7 @@ def short_text(path: Path) -> str | None:
 
 
 def mentioned_files(text: str, folder: Path) -> dict[str, Path]:
-    """Return the files in `folder` that a text mentions, and those that these mention: relative name -> file.
+    """Return the files in `folder` that a text mentions, and those that these mention in turn: relative name -> file.
 
     Names that lead out of the folder are left out.
     """
@@ -180,15 +182,15 @@ def _mentioned(text: str, folder: Path) -> Iterator[tuple[str, Path]]:
         try:
             if path.is_file():
                 yield Path(word).as_posix(), path
-        except OSError:  # no name of a file: too long
+        except OSError:  # too long for the name of a file
             continue
 
 
 class LineEdit(BaseModel):
-    """A line of an input file: a template. What matches `replaces` gives way to it.
+    """A line of an input file: a template that takes the place of the lines that match `replaces`.
 
-    Without such a line it is put before the first one that matches `before`, or at the start of the file. When a
-    parameter in it has no value, the file stays as it is.
+    If no line matches, it is inserted before the first line that matches `before`, or at the start of the file. While a
+    parameter in it has no value, the file is left as it is.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -198,7 +200,7 @@ class LineEdit(BaseModel):
     before: str | None = None
 
     def apply(self, lines: list[str], values: Mapping[str, Value]) -> list[str]:
-        """Return the lines of a file, each with its end, with this one in its place."""
+        """Return the lines of a file, each with its end, with this edit made."""
         filled = fill_in(self.line, values)
         if filled is None:
             return lines
@@ -210,7 +212,7 @@ class LineEdit(BaseModel):
         return [*kept[:place], f"{filled}{end}", *kept[place:]]
 
     def place(self, lines: list[str]) -> int:
-        """Return where the line is put when it replaces none; at the end if there is no line to put it before."""
+        """Return where the line is inserted if it replaces none; the end if no line matches `before`."""
         if self.before is None:
             return 0
         before = (index for index, line in enumerate(lines) if re.search(self.before, line.replace("\r\n", "\n")))
@@ -227,11 +229,11 @@ class EditedFile:
 
     @property
     def digest(self) -> str:
-        """Changes with the text and with what may be changed in it."""
+        """The digest of the text and of its edits."""
         return text_digest(f"{[edit.model_dump() for edit in self.edits]}{self.text}")
 
     def mentions(self, path: str = "") -> list[Mention]:
-        """Return what its lines mention; `path` is its own in the study file."""
+        """Return what its lines mention; `path` is that of its options in the study file."""
         places = [f"{path}.lines.{i}.line" for i in range(len(self.edits))]
         return [
             mention for edit, place in zip(self.edits, places, strict=True) for mention in mentions_in(edit.line, place)
@@ -239,7 +241,7 @@ class EditedFile:
 
     @property
     def copied_from(self) -> None:
-        """The file that it is a copy of: none, since it is another text."""
+        """None: what is written differs from the original."""
         return
 
     def write(self, folder: Path, values: Mapping[str, Value]) -> None:

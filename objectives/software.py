@@ -18,7 +18,7 @@ SOFTWARE = "software"
 
 @dataclass(frozen=True)
 class Variant:
-    """One place where the program comes from: the software, and the objective as it was planned with it."""
+    """A software, and the objective as it was planned with it."""
 
     software: LoadedSoftware
     objective: Objective
@@ -28,7 +28,7 @@ class Variant:
 class SoftwareObjective:
     """Runs each configuration with the software that it names.
 
-    What a run prints is read in the same way wherever its program comes from, so that the first variant reads it.
+    The output is read the same way whatever the software, so the first variant reads it.
     """
 
     variants: Mapping[str, Variant]
@@ -58,7 +58,7 @@ class SoftwareObjective:
 
 
 def with_software(job: Job, software: LoadedSoftware) -> Job:
-    """Return a job that is started with a software: its commands inside the image, if it is one."""
+    """Return a job that uses a software; its commands run inside the image if the software is one."""
     return replace(
         job,
         argv=software.command(job.argv, job.folder),
@@ -70,7 +70,7 @@ def with_software(job: Job, software: LoadedSoftware) -> Job:
 
 @dataclass(frozen=True)
 class PlannedSoftware:
-    """One place where the program comes from, and the plan that was made with it."""
+    """A software, and the plan that was made with it."""
 
     name: str
     software: LoadedSoftware
@@ -81,14 +81,14 @@ def join_software(planned: Sequence[PlannedSoftware]) -> Plan:
     """Return the plan in which the software is a parameter, whose default is the first.
 
     Raises:
-        PlanError: the program has parameters that differ too much.
+        PlanError: The program's parameters differ too much between the softwares.
     """
     first = planned[0].plan
     names = tuple(each.name for each in planned)
     software = Choice(SOFTWARE, names, default=names[0], help="where the programs come from")
     plans = [(each.name, each.plan) for each in planned]
     differing = differing_facts(plans)
-    # The same words over facts that differ are not the same rule.
+    # A rule over facts that differ is not the same rule for each software.
     common = {
         rule
         for rule in set[Constraint].intersection(*(set(each.plan.constraints) for each in planned))
@@ -115,7 +115,7 @@ def join_software(planned: Sequence[PlannedSoftware]) -> Plan:
 
 
 def _guarded(each: PlannedSoftware, software: Choice, common: Container[Constraint]) -> Plan:
-    """Return a plan whose own rules hold for configurations with its own software only."""
+    """Return a plan whose own rules apply only to configurations with its software."""
     return replace(
         each.plan,
         parameters=(software, *each.plan.parameters),
@@ -127,7 +127,7 @@ def _guarded(each: PlannedSoftware, software: Choice, common: Container[Constrai
 
 
 def _identity(planned: Sequence[PlannedSoftware]) -> dict[str, str]:
-    """Return what makes runs comparable: what is the same with each software once, and which software each is."""
+    """Return what makes runs comparable: what all softwares share once, and the identity of each software."""
     by_name = {each.name: each.plan.identity for each in planned}
     identity = merge_by_name(by_name, lambda key, name: f"{key} ({name})", missing="none")
     return identity | {f"{SOFTWARE} {each.name}": _described(each) for each in planned}
@@ -146,7 +146,7 @@ def _unknown(judge: Callable[[Iterable[str]], list[str]]) -> Callable[[Iterable[
 
 
 def _alike(judges: Mapping[str, Alike]) -> Alike | None:
-    """Return what tells whether two configurations do the same: never with two softwares."""
+    """Return what recognises configurations of the same effect; two softwares never have it."""
     if not judges:
         return None
 

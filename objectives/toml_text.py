@@ -1,4 +1,4 @@
-"""TOML that others wrote: read in bounded time and depth, whatever it says."""
+"""Read TOML that others wrote in bounded time and depth."""
 
 import re
 import tomllib
@@ -8,7 +8,7 @@ from typing import Any
 MAX_BYTES = 2**20
 MAX_DEPTH = 32  # tables in tables, lists in lists
 
-# Names with dots between them, as a key has; tomllib's time for one grows with the square of their number.
+# Dotted keys: tomllib needs time that grows with the square of the number of parts.
 _LONG_KEY = re.compile(rf"""(?<![\w-])(?:(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*){{{MAX_DEPTH + 1}}}""")
 
 
@@ -16,9 +16,9 @@ def read_toml_text(path: Path) -> str:
     """Return the text of a TOML file.
 
     Raises:
-        OSError: it cannot be read.
-        TOMLDecodeError: it is larger than any such file.
-        UnicodeDecodeError: it is no text.
+        OSError: It cannot be read.
+        TOMLDecodeError: It is too large.
+        UnicodeDecodeError: It is not text.
     """
     with path.open("rb") as file:
         content = file.read(MAX_BYTES + 1)
@@ -28,10 +28,10 @@ def read_toml_text(path: Path) -> str:
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """Return what a TOML text says.
+    """Return the table in a TOML text.
 
     Raises:
-        TOMLDecodeError: it is not TOML, or nested deeper than anything that a person writes.
+        TOMLDecodeError: It is not TOML, or nested deeper than anything that a person writes.
     """
     too_deep = tomllib.TOMLDecodeError(f"it is nested more than {MAX_DEPTH} deep")
     if _LONG_KEY.search(text):
@@ -42,7 +42,7 @@ def parse_toml(text: str) -> dict[str, Any]:
         raise too_deep from None
     except tomllib.TOMLDecodeError:
         raise
-    except ValueError as error:  # a number of more digits than Python reads
+    except ValueError as error:  # a number with more digits than Python reads
         raise tomllib.TOMLDecodeError(str(error)) from None
     level: list[Any] = [table]
     for _ in range(MAX_DEPTH):

@@ -1,4 +1,4 @@
-"""What pydantic finds wrong with a table that a person wrote, as problems with paths."""
+"""Pydantic's errors in a table that a user wrote, as problems with paths."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, get_args
@@ -15,7 +15,7 @@ def problems_in(error: ValidationError, model: type[BaseModel], under: str = "")
 
 
 def problem_of(item: Mapping[str, Any], model: type[BaseModel], under: str = "") -> Problem:
-    """Return one error as pydantic found it; `under` is the path of the table that `model` describes."""
+    """Convert one error of pydantic; `under` is the path of the table that `model` describes."""
     path = ".".join([*([under] if under else []), *map(str, item["loc"])])
     if item["type"] == "extra_forbidden":
         known = _keys_at(item["loc"][:-1], model)
@@ -28,7 +28,9 @@ def problem_of(item: Mapping[str, Any], model: type[BaseModel], under: str = "")
 
 
 def _is_nested(given: object) -> bool:
-    """Whether it is a table or holds one: it would be printed as Python writes it, and its path says where it is."""
+    """Whether it is or holds a table. Such values are left out of messages, which give its path: Python's notation
+    confuses.
+    """
     return isinstance(given, Mapping) or (isinstance(given, list) and any(map(_is_nested, given)))
 
 
@@ -39,6 +41,6 @@ def _keys_at(location: Iterable[Any], model: type[BaseModel]) -> list[str]:
         annotation = model.model_fields[str(part)].annotation
         candidates = [annotation, *get_args(annotation)]
         inner = next((c for c in candidates if isinstance(c, type) and issubclass(c, BaseModel)), None)
-        # None: the user has given a table the name that a key has elsewhere.
+        # None: the user gave a table the name of a key that holds no table.
         model = model if inner is None else inner
     return [field.alias or name for name, field in model.model_fields.items()]

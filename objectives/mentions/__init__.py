@@ -1,1 +1,1 @@
-"""What stands in a study file for values of its space: placeholders, counts, expressions."""
+"""The forms in which a study file mentions values of its space: placeholders, counts, expressions."""

@@ -1,4 +1,4 @@
-"""Counts: options of a study file that are whole numbers, or expressions that give one."""
+"""Counts: options of a study file that are whole numbers, or expressions for one."""
 
 from collections.abc import Mapping
 from typing import Annotated
@@ -21,7 +21,7 @@ Count = Annotated[int | str, BeforeValidator(_count)]
 
 
 def count_mentions(**options: Count | None) -> list[Mention]:
-    """Return what the options mention that are no plain numbers. Only of GPUs a run may have none."""
+    """Return what the options mention, leaving out plain numbers. Only the count of GPUs may be 0."""
     least = {"gpus": 0}
     return [
         Mention(text, f"options.{name}", least.get(name, 1)) for name, text in options.items() if isinstance(text, str)
@@ -29,10 +29,10 @@ def count_mentions(**options: Count | None) -> list[Mention]:
 
 
 def evaluate_count(count: Count, values: Mapping[str, Value], unset: int = 1) -> int:
-    """Return a count where these are the values of its study's space; `unset` where it has none."""
+    """Return a count, given the values of the space; `unset` if it has no value."""
     return count if isinstance(count, int) else int(values.get(key_of(count), unset))
 
 
 def count_expressions(**options: Count | None) -> dict[str, str]:
-    """Return the options that are expressions, for what makes measurements comparable."""
+    """Return the options that are expressions, as a part of what makes measurements comparable."""
     return {name: text for name, text in options.items() if isinstance(text, str) and not text.isidentifier()}

@@ -1,4 +1,4 @@
-"""The nodes of a run of a command, as many as its study file says or as its cores need, and their hardware threads."""
+"""The nodes of a command's run, as the study file says or as its cores need, and their hardware threads."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,13 @@ from spaces.parameters.problem import Problem
 
 @dataclass(frozen=True)
 class Nodes:
-    """The nodes that a run may have, the cores of each, and the hardware threads of a core."""
+    """The nodes that a run may have.
+
+    Args:
+        count: The number of nodes.
+        cores_each: The cores of a node.
+        threads_per_core: The hardware threads of a core.
+    """
 
     count: int = 1
     cores_each: int = 1
@@ -22,16 +28,16 @@ class Nodes:
 
     @classmethod
     def of(cls, machine: Mapping[str, Any]) -> "Nodes":
-        """Return those of a machine with these facts."""
+        """Return the nodes of a machine with these facts."""
         names = ("nodes", "cores_per_node", "threads_per_core")
         return cls(*(int(machine.get(name, 1)) for name in names))
 
     def needed(self, cores: int) -> int:
-        """Return how many nodes have that many cores; all of them where ranks share cores."""
+        """Return how many nodes are needed for `cores`; all nodes if there are too few cores and ranks share them."""
         return fewest_nodes(cores, self.cores_each, self.count)
 
     def missing(self, asked: Count | None, threads: Count = 1) -> list[Problem]:
-        """Return what runs lack that ask for so many nodes, and hardware threads of a core, where all runs do."""
+        """Return a problem if every run asks for more nodes, or hardware threads of a core, than there are."""
         found = []
         if isinstance(asked, int) and asked > self.count:
             there = f"there {'is 1' if self.count == 1 else f'are {self.count}'}"
@@ -44,7 +50,7 @@ class Nodes:
         return found
 
     def rules(self, asked: Count | None, threads: Count = 1) -> tuple[Constraint, ...]:
-        """Return the rules that a run asks for no more nodes, and hardware threads of each core, than there are."""
+        """Return the rules that a run asks for no more nodes, and hardware threads of a core, than there are."""
         found = []
         if isinstance(asked, str) and _is_readable(asked):
             reason = "a run has no more nodes than there are"
@@ -56,9 +62,9 @@ class Nodes:
         return tuple(found)
 
     def rules_of_one_process(self, threads: Count) -> tuple[Constraint, ...]:
-        """Return the rule that a program without ranks has no more threads than a node, where there are several.
+        """Return the rule that a program without ranks has no more threads than a node, if there are several nodes.
 
-        The fact `cores` is of all nodes together; of one node, rules of the study's own say what it bears.
+        On one node no rule is added: the fact `cores`, by which a study's own rules limit threads, counts all nodes.
         """
         if self.count == 1 or not isinstance(threads, str) or not _is_readable(threads):
             return ()
@@ -68,7 +74,7 @@ class Nodes:
 
 
 def _is_readable(text: str) -> bool:
-    """Whether it is an expression; where it is none, the option itself is what is wrong."""
+    """Whether it is an expression; if not, the option itself is reported."""
     try:
         names_of(text)
     except ExpressionError:

@@ -11,7 +11,7 @@ _PART = re.compile(r"(?P<brace>\{\{|\}\})|\{(?P<mention>[^{}]*)\}|[{}]")
 
 
 def fill_in(template: str, values: Mapping[str, Value]) -> str | None:
-    """Return the template with values in their places; None if something in it has no value."""
+    """Return the template with values in place of its names; None if one of them has no value."""
     words = []
     for text, mention in _parts(template):
         words.append(text)
@@ -24,12 +24,12 @@ def fill_in(template: str, values: Mapping[str, Value]) -> str | None:
 
 
 def value_text(value: Value) -> str:
-    """Return a value of a parameter as a program reads it; a flag is 1 or 0."""
+    """Return the value of a parameter as a program reads it; a flag is 1 or 0."""
     return str(int(value)) if isinstance(value, bool) else str(value)
 
 
 def mentions_in(template: str, path: str = "") -> list[Mention]:
-    """Return what a template mentions; `path` is its own in the study file."""
+    """Return what a template mentions; `path` is that of the template in the study file."""
     return [Mention(_text(mention), path) for _, mention in _parts(template) if mention is not None]
 
 
@@ -60,10 +60,10 @@ def _text(mention: str) -> str:
 
 
 def _parts(template: str) -> Iterator[tuple[str, str | None]]:
-    """Yield pieces of text, each with what stands in the braces after it: a name, or an expression after a "=".
+    """Yield pieces of text, each with the content of the braces after it: a name, or an expression after "=".
 
     Raises:
-        ValueError: a brace stands alone.
+        ValueError: A brace has no partner.
     """
     end, before = 0, ""
     for part in _PART.finditer(template):

@@ -1,4 +1,4 @@
-"""Command lines of a study file: templates, and groups of them that come and go together."""
+"""Command lines of a study file: templates, and groups of templates that are left out together."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from itertools import pairwise
@@ -20,7 +20,7 @@ def _variable_name(given: str) -> str:
 
 
 VariableName = Annotated[str, AfterValidator(_variable_name)]
-"""The name of an environment variable: one that a shell can set, too, as the winner's script does."""
+"""The name of an environment variable that a shell can set, as the winner's script does."""
 
 
 def _word(given: object) -> object:
@@ -28,7 +28,7 @@ def _word(given: object) -> object:
         return given
     if isinstance(given, list) and given and all(isinstance(word, str) for word in given):
         return given
-    msg = 'must be a word, or a group of words that come and go together, ["--size", "{size}"]'
+    msg = 'must be a word, or a group of words that are left out together, ["--size", "{size}"]'
     raise ValueError(msg)
 
 
@@ -44,7 +44,7 @@ def _command_line(given: list[Word]) -> list[Word]:
 
 
 CommandLine = Annotated[list[Word], AfterValidator(_command_line)]
-"""A program and its words."""
+"""A program and its arguments."""
 
 
 def program_of(words: Sequence[Word]) -> str:
@@ -53,7 +53,7 @@ def program_of(words: Sequence[Word]) -> str:
 
 
 def is_file(word: str) -> bool:
-    """Whether a word is the path of a file that is there; one that is too long for a path is none."""
+    """Whether a word is the path of an existing file; False if it is too long for a path."""
     try:
         return Path(word).is_file()
     except OSError:
@@ -66,7 +66,7 @@ def flatten(words: Sequence[Word]) -> list[str]:
 
 
 def as_text(words: Sequence[Word]) -> str:
-    """Return a command line as one text, in which groups stand in brackets."""
+    """Return a command line as one text, with groups in brackets."""
     return " ".join(group if isinstance(group, str) else f"[{' '.join(group)}]" for group in words)
 
 
@@ -80,12 +80,12 @@ def word_places(words: Sequence[Word], path: str) -> Iterator[tuple[str, str]]:
 
 
 def map_words(words: Sequence[Word], change: Callable[[str], str]) -> list[Word]:
-    """Return the words, each changed, in the same groups."""
+    """Return the words in the same groups, with `change` applied to each."""
     return [change(group) if isinstance(group, str) else [change(word) for word in group] for group in words]
 
 
 def fill_in_words(words: Sequence[Word], values: Mapping[str, Value]) -> tuple[str, ...]:
-    """Return a command line with values in their places; a word, or a group, that lacks one is left out."""
+    """Return a command line with values in place of names; a word or group that lacks a value is left out."""
     line: list[str] = []
     for group in words:
         filled = [fill_in(word, values) for word in ([group] if isinstance(group, str) else group)]
@@ -95,7 +95,7 @@ def fill_in_words(words: Sequence[Word], values: Mapping[str, Value]) -> tuple[s
 
 
 def find_dangling_options(words: Sequence[Word], unset: Set[str]) -> Iterator[str]:
-    """Yield a sentence for each option that would stand without its value where one of `unset` has none."""
+    """Yield a sentence for each option that loses its value while one of `unset` has none."""
     for option, value in pairwise(words):
         if not (isinstance(option, str) and isinstance(value, str)):
             continue
@@ -103,12 +103,12 @@ def find_dangling_options(words: Sequence[Word], unset: Set[str]) -> Iterator[st
         if missing and option.startswith("-") and "=" not in option and not names_in(option):
             yield (
                 f'{option} stands without a value where {missing[0]} has none; write ["{option}", "{value}"] for words '
-                "that come and go together"
+                "that are left out together"
             )
 
 
 def environment_text(environment: Mapping[str, str]) -> str:
-    """Return variables as one line, in order, without the values of secrets; it is there even when empty."""
+    """Return variables as one sorted line without the values of secrets; "none" if there are none."""
     return (
         ", ".join(
             f"{name}={text}"

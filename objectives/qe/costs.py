@@ -1,12 +1,13 @@
-"""What the run time of pw.x is made of: amounts of work by the manual and the source, over rates that are usual.
+"""The terms of pw.x's run time: amounts of work by the manual and the source, over typical rates.
 
 A self-consistent field cycle is iterations x k-points of a pool x applications of the Hamiltonian to all bands. An
-application transforms every band to real space and back: 5 N log2 N floating-point operations each way (Frigo &
-Johnson, Proc. IEEE 93, 2005) on the wave functions' grid of N points, of which a rank of a pool has whole planes, and
+application transforms every band to real space and back, with 5 N log2 N floating-point operations each way (Frigo &
+Johnson, Proc. IEEE 93, 2005) on the wave functions' grid of N points. A rank of a pool has whole planes of it, and
 whole columns in the other direction; between them lies an all-to-all in the pool. Projectors and the subspace problem
-are matrix products; its diagonalisation, 25 n^3 operations, is serial or by `ndiag` ranks. Density, potentials and
-mixing are not shared by pools. See the user's guide of PWscf ("Parallelization"), Giannozzi et al., J. Phys.: Condens.
-Matter 29, 465901 (2017), and J. Chem. Phys. 152, 154105 (2020), for what is shared by which level.
+are matrix products; the diagonalisation of the latter, 25 n^3 operations, is serial or shared by `ndiag` ranks.
+Density, potentials and mixing are not shared by pools. For what each level shares see the user's guide of PWscf
+("Parallelization"), Giannozzi et al., J. Phys.: Condens. Matter 29, 465901 (2017), and J. Chem. Phys. 152, 154105
+(2020).
 """
 
 from collections.abc import Mapping
@@ -22,27 +23,29 @@ from objectives.shapes.costs import Costs
 
 _READS = frozenset({"np", "npool", "nbgrp", "ntg", "ndiag", "threads"})
 
-# Iterations of the density, and applications of the Hamiltonian to each band in one of them (Davidson's method).
+# Iterations of the density, and applications of the Hamiltonian to each band per iteration (Davidson's method).
 _ITERATIONS, _APPLICATIONS = 12.0, 3.0
-# A sphere of plane waves in the grid that holds its products: pi / 48 of the points; pi / 16 of the columns.
+# The plane waves fill a sphere in the grid of their products: pi / 48 of the points, pi / 16 of the columns.
 _WAVES, _COLUMNS = 0.065, 0.2
 _COMPLEX_BYTES = 16.0
-_POINTS_OF_A_BAND = 15_000.0  # where the number of bands is not known: median of published inputs, to a factor of two
+_POINTS_OF_A_BAND = (
+    15_000.0  # used if the number of bands is unknown: the median of published inputs, within a factor of two
+)
 _PROJECTORS_OF_AN_ATOM = 8.0
 _ATOMS_OF_A_BAND = 0.25
 _CACHE_BYTES = 1.5e6  # of a core
 
-# Usual rates: of a core, of a node's memory by its cores, of messages within a node and between nodes.
+# Typical rates of a core, of a node's memory per core, and of messages within a node and between nodes.
 _FFT_FLOPS, _MATRIX_FLOPS, _SERIAL_FLOPS, _DENSITY_FLOPS = 4e9, 10e9, 4e9, 1e9
 _CLOCK_HZ = 2.6e9
 _MEMORY_BYTES_PER_S = 5e9
 _COPY_BYTES_PER_S, _NETWORK_BYTES_PER_S = 6e9, 3e9
-_NETWORK_SHARE = 0.25  # of what a network's data sheet promises
+_NETWORK_SHARE = 0.25  # of the bandwidth in a network's data sheet
 _MESSAGE_S, _NETWORK_MESSAGE_S, _REDUCTION_S, _NETWORK_REDUCTION_S = 1e-6, 3e-6, 3e-6, 10e-6
 _CALL_S, _KPOINT_S, _PARALLEL_CALL_S, _PARALLEL_ROW_S = 4e-6, 5e-4, 4e-4, 1e-5
 _START_S, _RANK_S, _NODE_S = 3.0, 0.002, 0.05
-_REDUCTIONS = 30.0  # of an iteration at a k-point
-_SUBSPACES = 3.0  # problems of an iteration at a k-point, each of about twice as many rows as there are bands
+_REDUCTIONS = 30.0  # per iteration and k-point
+_SUBSPACES = 3.0  # problems per iteration and k-point, each with about two rows per band
 
 _DOUBTS = {
     "FFT": 0.45,
@@ -78,11 +81,12 @@ _TIMERS = {
 
 
 def costs(columns: Mapping[str, npt.NDArray[Any]]) -> Costs | None:
-    """Return the cost of cases of pw.x; None where the k-points or the grid of none of them are known.
+    """Return the costs of n cases of pw.x; None if no case has k-points and a grid.
 
-    `columns`, (n,) each: parameters of `spaces.qe`, and facts of the workload (`kpoints`, `bands`, `fft_dense_x`, ...)
-    and of the machine (`cores_per_node`, `nodes`, `flops`, ...), by name. Usual values replace other facts
-    that are not known.
+    Args:
+        columns: Parameters of `spaces.qe`, facts of the workload (`kpoints`, `bands`, `fft_dense_x`, ...) and of the
+            machine (`cores_per_node`, `nodes`, `flops`, ...), (n,) each, by name. Typical values replace other unknown
+            facts.
     """
     if not {"kpoints", "fft_dense_x", "fft_dense_y", "fft_dense_z"} <= set(columns):
         return None
@@ -106,7 +110,7 @@ def costs(columns: Mapping[str, npt.NDArray[Any]]) -> Costs | None:
     away = np.where(at.span > 1.0, in_group - here, 0.0)
     visits = _ITERATIONS * mine
     transforms = visits * np.ceil(bands / groups) * _APPLICATIONS * 2.0
-    work = 1.0 / (0.1 + 0.9 / threads)  # what threads speed up: Amdahl's law with a tenth serial
+    work = 1.0 / (0.1 + 0.9 / threads)  # speed-up by threads: Amdahl's law with a tenth serial
     share = (1.0 - _COLUMNS) * np.ceil(planes * tasks / in_group) / (planes * tasks) + _COLUMNS / in_group
     rows = 2.0 * bands
     wave = _COMPLEX_BYTES * points * _COLUMNS
@@ -148,7 +152,7 @@ def costs(columns: Mapping[str, npt.NDArray[Any]]) -> Costs | None:
         * pools
         / at.nodes
         / (0.7 * network),
-        # Of the Hamiltonian's result: to one rank and back to all.
+        # The Hamiltonian's result is summed on one rank and sent back to all.
         "sums over band groups": 2.0
         * visits
         * _APPLICATIONS
@@ -164,7 +168,7 @@ def costs(columns: Mapping[str, npt.NDArray[Any]]) -> Costs | None:
         "start of ranks": ranks * _RANK_S,
         "start of nodes": (at.nodes - 1.0) * _NODE_S,
     }
-    # The first pool lies on few nodes where others lie across more, and then only its timers are printed.
+    # Only the first pool's timers are printed. They count if it spans as many nodes as the others.
     timed = (pools == 1.0) | (at.span == 1.0)
     found = {name: np.maximum(column, 0.0) for name, column in seconds.items()}
     return Costs(found, _DOUBTS, 0.5, _TIMERS, timed, _READS)

@@ -1,4 +1,4 @@
-"""The input file of pw.x: read as far as tuning needs, and edited without disturbing the rest.
+"""The input file of pw.x: read as far as tuning needs, and edited without changing the rest.
 
 Syntax: Fortran namelists (`&CONTROL ... /`), then cards; see INPUT_PW of Quantum ESPRESSO.
 """
@@ -21,7 +21,7 @@ _CARD = re.compile(rf"^\s*({_CARDS})\b[\s{{(]*([\w-]*)", re.IGNORECASE)
 
 DEFAULT_CONV_THR_RY = 1e-6
 DEFAULT_ETOT_CONV_THR_RY = 1e-4
-_PRINTED_RY = 2e-8  # energies have eight decimals: runs that agree may differ by one in the last
+_PRINTED_RY = 2e-8  # energies have eight decimals: equal results may differ by one in the last
 
 Value = str | int | float | bool
 
@@ -36,7 +36,7 @@ class _Assignment:
 
 @dataclass(frozen=True)
 class Deck:
-    """An input of pw.x as text; names are those of pw.x, in lower case (`celldm(1)`, `conv_thr`)."""
+    """An input of pw.x as text. Names of variables are those of pw.x in lower case (`celldm(1)`, `conv_thr`)."""
 
     text: str
 
@@ -45,7 +45,7 @@ class Deck:
         """Read a file; bytes that are not UTF-8 (in comments) survive an edit unchanged.
 
         Raises:
-            OSError: the file cannot be read.
+            OSError: The file cannot be read.
         """
         return cls(path.read_bytes().decode("utf-8", errors="surrogateescape"))
 
@@ -55,16 +55,16 @@ class Deck:
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """The namelists that are there, in lower case."""
+        """The namelists of the input, in lower case."""
         return tuple(name for name, _, _ in _groups(_masked(self.text)))
 
     def get(self, name: str, default: str | None = None) -> str | None:
-        """Return a namelist variable as text without its quotes; of two assignments the last counts."""
+        """Return a namelist variable as text without quotes; of two assignments the last counts."""
         found = [a for a in _assignments(self.text) if a.name == name.lower()]
         return _unquoted(self.text[found[-1].start : found[-1].end]) if found else default
 
     def get_float(self, name: str, default: float) -> float:
-        """Return a number as Fortran writes it (`1.0d-6`); the default where there is none or it is not a number."""
+        """Return a number in Fortran's notation (`1.0d-6`); the default if there is none or it is not a number."""
         try:
             return number(self.get(name) or "")
         except ValueError:
@@ -74,7 +74,7 @@ class Deck:
         """Return a copy with variables of a namelist set; every other character stays as it is.
 
         Raises:
-            KeyError: the input has no such namelist.
+            KeyError: The input has no such namelist.
         """
         deck = self
         for name, value in values.items():
@@ -82,7 +82,7 @@ class Deck:
         return deck
 
     def card(self, name: str) -> tuple[str, tuple[str, ...]] | None:
-        """Return a card's option (`automatic`) and its lines without comments, or None if it is not there."""
+        """Return a card's option (`automatic`) and its lines without comments; None if there is no such card."""
         option, lines, found = "", [], False
         for line in self._card_lines():
             if match := _CARD.match(line):
@@ -96,26 +96,26 @@ class Deck:
 
     @property
     def pseudopotentials(self) -> tuple[str, ...]:
-        """The names of the pseudopotential files, each once."""
+        """The names of the pseudopotential files, without repetition."""
         card = self.card("ATOMIC_SPECIES")
         fields = [line.split() for line in card[1]] if card else []
         return tuple(dict.fromkeys(words[2] for words in fields if len(words) >= 3))
 
     @property
     def calculation(self) -> str:
-        """What pw.x is to do: `scf`, `relax`, `nscf`, ..."""
+        """What pw.x computes: `scf`, `relax`, `nscf`, ..."""
         return (self.get("calculation") or "scf").lower()
 
     @property
     def prefix(self) -> str:
-        """The word that the names of saved files begin with."""
+        """The prefix of the names of saved files."""
         return self.get("prefix") or "pwscf"
 
     @property
     def energy_tolerance_ry(self) -> float:
-        """How far two converged runs of this input may be apart in energy: its own convergence threshold.
+        """How far apart the energies of two converged runs may be, in Ry: the input's own convergence threshold.
 
-        Of a band structure there is no total energy: levels have a tolerance of their own.
+        Band structures have no total energy; their levels have a tolerance of their own.
         """
         threshold = max(_PRINTED_RY, self.get_float("conv_thr", DEFAULT_CONV_THR_RY))
         if self.calculation in {"scf", "nscf", "bands"}:
@@ -144,7 +144,7 @@ class Deck:
 
 
 def to_fortran(value: Value) -> str:
-    """Return a value as a Fortran namelist takes it."""
+    """Return a value in the notation of a Fortran namelist."""
     if isinstance(value, bool):
         return ".true." if value else ".false."
     if isinstance(value, str):
@@ -165,7 +165,7 @@ def _assignments(text: str) -> Iterator[_Assignment]:
 
 
 def _groups(masked: str) -> list[tuple[str, int, int]]:
-    """Return each namelist's name and where its contents begin and end."""
+    """Return the name of each namelist, and where its contents begin and end."""
     found: list[tuple[str, int, int]] = []
     place = 0
     while match := _GROUP.search(masked, place):
@@ -180,7 +180,7 @@ def _groups(masked: str) -> list[tuple[str, int, int]]:
 
 
 def _masked(text: str) -> str:
-    """Return `text` with comments blanked and the insides of quotes hidden, every character in its place."""
+    """Return `text` with comments and the contents of quotes masked, every other character in its place."""
     shown: list[str] = []
     quote = ""
     comment = False

@@ -1,4 +1,4 @@
-"""The size of a problem of pw.x without running it: from its input, or from the facts that a user states."""
+"""The size of a problem of pw.x without running it: from its input, or from facts that a user states."""
 
 import hashlib
 import math
@@ -20,11 +20,14 @@ from objectives.qe.lattice import BOHR_ANGSTROM, Lattice, Matrix, UndescribedErr
 from objectives.qe.options import QeOptions, input_text
 from objectives.qe.output import Workload, number
 
-_FACTORS = (2, 3, 5)  # what FFTW, MKL and pw.x's own FFT like; only ESSL takes 7 and 11, too
+_FACTORS = (2, 3, 5)  # the factors for which FFTW, MKL and pw.x's own FFT are fast; only ESSL also takes 7 and 11
 
 
 def _fft_grid(lattice: Lattice, cutoff_ry: float, factors: tuple[int, int, int]) -> tuple[int, int, int]:
-    """Return the sides of the grid that holds all G with G^2 < the cut-off; each is a multiple of its factor."""
+    """Return the sides of the grid that holds all G with G^2 below the cut-off; each is a multiple of its factor.
+
+    Source: FFTXlib, realspace_grid_init and good_fft_order.
+    """
     radius_squared = cutoff_ry / (2 * math.pi / lattice.alat) ** 2
     lengths = np.linalg.norm(lattice.vectors, axis=1)
     most = [int(math.sqrt(radius_squared) * length) + 1 for length in lengths]
@@ -32,7 +35,7 @@ def _fft_grid(lattice: Lattice, cutoff_ry: float, factors: tuple[int, int, int])
     reached = np.zeros(3, dtype=int)
     plane = np.array(list(product(range(-most[0], most[0] + 1), range(-most[1], most[1] + 1))))
     in_plane = plane @ reciprocal[:2]
-    for k in range(most[2] + 1):  # -G is as long as G
+    for k in range(most[2] + 1):  # k >= 0 is enough, since -G is as long as G
         inside = ((in_plane + k * reciprocal[2]) ** 2).sum(axis=1) < radius_squared
         if inside.any():
             reached = np.maximum(reached, [*np.abs(plane[inside]).max(axis=0), k])
@@ -56,7 +59,7 @@ def _is_good(side: int) -> bool:
 
 _SMEARED = ("smearing", "tetrahedra", "tetrahedra_lin", "tetrahedra_opt")
 _DUAL, _EPS = 4.0, 1e-8
-_HEAD = 2**20  # the header of a pseudopotential is near its beginning; the file may be large
+_HEAD = 2**20  # bytes; the header of a pseudopotential is near its beginning
 _VALENCE = (
     re.compile(r"""\bz_valence\s*=\s*["']\s*([^"'\s]+)"""),
     re.compile(r"^\s*(\S+)\s+Z valence", re.MULTILINE),
@@ -66,12 +69,15 @@ _SPINS = 2
 
 
 def describe(deck: Deck, valence: Mapping[str, float], known: KnownSizes) -> Workload:
-    """Return the size of the problem; `valence` are the electrons of an atom, by the name of its pseudopotential.
+    """Return the size of the problem.
 
-    What is `known` of the size is not worked out.
+    Args:
+        deck: The input.
+        valence: The valence electrons of an atom, by the name of its pseudopotential.
+        known: Sizes that are already known; they are not worked out.
 
     Raises:
-        UndescribedError: the input does not say it, or in a way that only pw.x understands.
+        UndescribedError: The input does not determine the size, or in a way that only pw.x understands.
     """
     electrons = known.electrons if known.electrons is not None else _electrons(deck, valence)
     wave, density = _cutoffs(deck, known)
@@ -97,11 +103,11 @@ def describe(deck: Deck, valence: Mapping[str, float], known: KnownSizes) -> Wor
 
 
 def valence_electrons(path: Path) -> float:
-    """Return the valence electrons of an atom, as the header of its pseudopotential in UPF says.
+    """Return the valence electrons of an atom from the header of its pseudopotential in UPF.
 
     Raises:
-        UndescribedError: the file is of another format.
-        OSError: it cannot be read.
+        UndescribedError: The file has another format.
+        OSError: It cannot be read.
     """
     with path.open("rb") as file:
         head = file.read(_HEAD).decode("utf-8", errors="replace")
@@ -111,7 +117,7 @@ def valence_electrons(path: Path) -> float:
                 return number(match[1])
             except ValueError:
                 break
-    msg = f"{path} is no pseudopotential in UPF whose header says its valence electrons (z_valence)"
+    msg = f"{path} is not a pseudopotential in UPF with its valence electrons (z_valence) in the header"
     raise UndescribedError(msg)
 
 
@@ -119,10 +125,10 @@ def _refuse_what_only_pwx_knows(deck: Deck) -> None:
     if _is_set(deck, "noncolin") and any(
         deck.get(f"starting_magnetization({kind})") for kind in range(1, round(deck.get_float("ntyp", 1)) + 1)
     ):
-        msg = "noncollinear magnetism: which symmetries it leaves, only pw.x finds out"
+        msg = "noncollinear magnetism: only pw.x finds out which symmetries it leaves"
         raise UndescribedError(msg)
     if deck.get("space_group"):
-        msg = "space_group: the atoms that it makes of those of the input, only pw.x finds out"
+        msg = "space_group: only pw.x finds out which atoms it makes of those of the input"
         raise UndescribedError(msg)
 
 
@@ -162,7 +168,7 @@ def _atoms(deck: Deck, lattice: Lattice) -> tuple[Matrix, list[str]]:
 
 
 def _place(word: str) -> float:
-    """Return a coordinate; pw.x takes fractions such as `1/3`, too."""
+    """Return a coordinate; pw.x also accepts fractions such as `1/3`."""
     above, slash, below = word.partition("/")
     try:
         return number(above) / (number(below) if slash else 1.0)
@@ -202,7 +208,10 @@ def _sides(deck: Deck, name: str) -> tuple[int, int, int] | None:
 
 
 def _bands(deck: Deck, electrons: float) -> int:
-    """Return how many bands pw.x computes of so many electrons (PW/src/setup.f90)."""
+    """Return how many bands pw.x computes for this number of electrons.
+
+    Source: PW/src/setup.f90.
+    """
     if given := round(deck.get_float("nbnd", 0)):
         return given
     difference = deck.get_float("tot_magnetization", -1.0)
@@ -261,7 +270,15 @@ _FROM_FACTS = "the facts of the file count"
 
 @dataclass(frozen=True)
 class DescribedInput:
-    """A problem of pw.x: what it is called, its input, its size, what tells it from others, how its size is known."""
+    """A problem of pw.x that is not run.
+
+    Args:
+        name: Its name in messages.
+        deck: Its input.
+        size: Its size.
+        identity: What distinguishes it from other problems.
+        note: How its size is known.
+    """
 
     name: str
     deck: Deck
@@ -271,10 +288,10 @@ class DescribedInput:
 
 
 def describe_input(options: QeOptions) -> DescribedInput:
-    """Return the problem that the options name; facts go before what the input says.
+    """Return the problem that the options name; stated facts override what the input says.
 
     Raises:
-        PlanError: a file is not there or has errors, or they do not say how large the problem is.
+        PlanError: A file is missing or has errors, or the files do not determine the size of the problem.
     """
     known, identity = KnownSizes(), {}
     if options.facts is not None:
@@ -304,11 +321,11 @@ def describe_input(options: QeOptions) -> DescribedInput:
 
 
 def _valence(deck: Deck, home: Path) -> dict[str, float]:
-    """Return the valence electrons of the atom of each pseudopotential; of ours without making it."""
+    """Return the valence electrons of the atom of each pseudopotential; recipes that ship need not be run for it."""
     ours = {name: electrons for name in deck.pseudopotentials if (electrons := pseudo.recipe_valence(name))}
     others = [name for name in deck.pseudopotentials if name not in ours]
     files, missing = pseudo.locate(others, pseudo.search_folders(deck, home, os.environ))
     if missing:
-        msg = f"{'; '.join(missing)} (it tells the number of electrons: electrons = N)"
+        msg = f"{'; '.join(missing)} (it holds the number of electrons: electrons = N)"
         raise UndescribedError(msg)
     return ours | {name: valence_electrons(path) for name, path in files.items()}

@@ -1,6 +1,7 @@
 """How pw.x divides its work over ranks: the rules by which it chooses, the division of cases, and sentences on it.
 
-Rules: `setup_para` in PW/src/setup.f90 of Quantum ESPRESSO 7.2; the release notes of 7.1 announce them."""
+From version 7.1 on pw.x chooses what its command line leaves out, by `setup_para` in PW/src/setup.f90 (read in 7.2).
+"""
 
 import re
 from collections.abc import Callable, Mapping
@@ -16,20 +17,20 @@ from spaces import Value
 _FIRST = (7, 1)
 _VERSION = re.compile(r"(\d{1,3})\.(\d{1,3})")
 _MOST_TASK_GROUPS = 16
-_BLOCK_OF_BANDS = 100  # a rank's block of the subspace matrix is at least so wide
+_BLOCK_OF_BANDS = 100  # the smallest width of a rank's block of the subspace matrix
 
 
 def chooses_layout(version: str | None) -> bool:
-    """Return whether this version of pw.x chooses pools, task groups and `ndiag` that it is not told."""
+    """Return whether this version of pw.x chooses pools, task groups and `ndiag` where its command line leaves them out."""
     match = _VERSION.match(version or "")
     return match is not None and (int(match[1]), int(match[2])) >= _FIRST
 
 
 @lru_cache(maxsize=4096)
 def automatic_pools(ranks: int, kpoints: int, planes: int) -> int:
-    """Return the pools: one, or the fewest that leave a pool at most half as many ranks as the FFT grid has planes.
+    """Return the pools: one, or the fewest that leave each pool at most half as many ranks as the FFT grid has planes.
 
-    Where no number of pools does, those are taken that divide the k-points most.
+    If no number of pools does, return the largest that divides the ranks.
     """
     if ranks <= planes // 2 or kpoints < 2:
         return 1
@@ -50,14 +51,14 @@ def automatic_task_groups(ranks_of_group: int, bands: int, planes: int) -> int:
 
 @lru_cache(maxsize=4096)
 def automatic_ndiag(ranks_of_group: int, bands: int) -> int:
-    """Return the ranks that share the subspace problem: a square whose blocks are about 100 bands wide."""
+    """Return the ranks that share the subspace problem: a square, with blocks about 100 bands wide."""
     side = min(floor(bands / _BLOCK_OF_BANDS + 0.5), isqrt(ranks_of_group))
     return max(1, side) ** 2
 
 
 @dataclass(frozen=True)
 class Division:
-    """What each case was told, and what pw.x chooses where it was not told; columns, (n,) each."""
+    """The division of each case, as asked for or as pw.x chooses it; columns, (n,) each."""
 
     pools: Column
     groups: Column
@@ -66,13 +67,13 @@ class Division:
 
     @classmethod
     def of(cls, known: CaseColumns, bands: Column, planes: Column) -> "Division":
-        """Return the division of cases with so many `bands` and `planes`, NaN where they are not known."""
+        """Return the division of cases with these numbers of `bands` and `planes`, NaN where unknown."""
         ranks, kpoints = known.number("np", 1.0), known.number("kpoints")
         choosing = np.array([chooses_layout(version) for version in known.words("pw_version")], dtype=bool)
         pools = _choose(known.number("npool"), automatic_pools, choosing, ranks, kpoints, planes)
         groups = known.number("nbgrp", 1.0)
         of_group = ranks / pools / groups
-        # Before it chooses, pw.x takes the largest square.
+        # Versions that do not choose take the largest square.
         square = np.floor(np.sqrt(ranks / pools)) ** 2
         ndiag = _choose(known.number("ndiag"), automatic_ndiag, choosing, of_group, bands, otherwise=square)
         ndiag = np.where(np.isnan(known.number("ndiag")) & ~(known.number("scalapack", 0.0) > 0.0), 1.0, ndiag)
@@ -87,7 +88,7 @@ class Division:
 def _choose(
     said: Column, rule: Callable[..., int], choosing: np.ndarray, *amounts: Column, otherwise: float | Column = 1.0
 ) -> Column:
-    """Return what was said, what the rule gives where pw.x chooses and all is known, and else the other value."""
+    """Return what was asked for, else what the rule gives if pw.x chooses and all amounts are known, else `otherwise`."""
     found = np.where(np.isnan(said), otherwise, said)
     asked = np.isnan(said) & choosing & ~np.isnan(np.sum(amounts, axis=0))
     for row in np.flatnonzero(asked):
@@ -96,7 +97,7 @@ def _choose(
 
 
 def describe_layout(configuration: Mapping[str, Value], facts: Mapping[str, Value]) -> tuple[str, ...]:
-    """Return a sentence for each level of parallelism; none about what is not known of the problem or the machine."""
+    """Return a sentence for each level of parallelism; none for what is unknown of the problem or the machine."""
     configuration, sentences = _with_automatic(configuration, facts)
     ranks, pools, groups, diagonal = (_count(configuration, name) for name in ("np", "npool", "nbgrp", "ndiag"))
     in_pool = ranks // pools
@@ -120,7 +121,7 @@ def describe_layout(configuration: Mapping[str, Value], facts: Mapping[str, Valu
 def _with_automatic(
     configuration: Mapping[str, Value], facts: Mapping[str, Value]
 ) -> tuple[Mapping[str, Value], list[str]]:
-    """Return the configuration with what pw.x chooses where it is not told, and a sentence on that."""
+    """Return the configuration with what pw.x chooses itself, and a sentence about that."""
     known = all(name in facts for name in ("kpoints", "bands", "fft_dense_z"))
     if "npool" in configuration or not known or not chooses_layout(str(facts.get("pw_version"))):
         return configuration, []

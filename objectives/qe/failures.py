@@ -1,7 +1,7 @@
 """Every way in which a run of pw.x fails, as a typed failure in the program's own words.
 
-The exit code alone decides nothing: pw.x returns a status only if it was built to (Debian's is), and a run that did
-not converge may well exit with 0. What was printed decides.
+The printed text decides, not the exit code: pw.x returns a status only if it was built to (Debian's is), and a run that
+did not converge may exit with 0.
 """
 
 import re
@@ -21,9 +21,9 @@ from objectives.base import (
 from objectives.ending import NO_ROOM, signal_name
 from objectives.qe.output import PwOutput
 
-_MAX_WORDS = 400  # characters of the program's words in a message: a table shows it, the folder keeps everything
+_MAX_WORDS = 400  # characters of the program's output in a message; the run's folder keeps all of it
 _ALL_STEPS = 3
-# Of a run that was stopped on its way, an earlier step or cycle may have converged.
+# Signs of a run that was stopped on its way: an earlier step or cycle of it may have converged.
 _CUT_SHORT = ("Maximum CPU time exceeded", "Signal Received, stopping", "Calculation (EXX) stopped")
 _RULER = re.compile(r"^\s*%{10,}\s*$")
 _ROUTINE = re.compile(r"^\s*Error in routine\s+(\S.*?)\s*\(\s*([-+]?\d{1,9})\s*\)\s*:?\s*$")
@@ -36,7 +36,7 @@ _SIGNALS = (
 
 @dataclass(frozen=True)
 class ProgramError:
-    """What pw.x says when it stops itself: the routine, its code and the message."""
+    """What pw.x prints when it stops itself: the routine, its code and the message."""
 
     routine: str
     code: int
@@ -48,7 +48,7 @@ class ProgramError:
 
 @dataclass(frozen=True)
 class _Rule:
-    """A sign in what was printed, and the failure that it stands for."""
+    """A pattern in the output, and the failure that it means."""
 
     sign: re.Pattern[str]
     failure: type[RunFailure]
@@ -59,7 +59,7 @@ def _rule(sign: str, failure: type[RunFailure], code: str) -> _Rule:
     return _Rule(re.compile(sign, re.IGNORECASE), failure, f"qe.{code}")
 
 
-# In the order in which they are looked for: the cause before what follows from it.
+# In the order of the search: causes before their consequences.
 _SYSTEM = (
     _rule(r"no space left on device|disk quota exceeded", InfrastructureError, "disk-full"),
     _rule(r"error while loading shared libraries[^\n]*", ApplicationError, "library-missing"),
@@ -102,9 +102,9 @@ _ROUTINES = (
 
 
 def program_errors(text: str) -> tuple[ProgramError, ...]:
-    """Return what pw.x said between its rulers; ranks that say the same at once, interleaved, count as one.
+    """Return the errors that pw.x printed between rulers; the same error of several ranks counts once.
 
-    Lines of other ranks may lie in between: a message is the first line after the routine's that is neither a ruler
+    Lines of other ranks may lie in between: the message is the first line after the routine's that is neither a ruler
     nor another routine's.
     """
     lines = [line.strip() for line in text.splitlines()]
@@ -117,9 +117,9 @@ def program_errors(text: str) -> tuple[ProgramError, ...]:
 
 
 def find_failure(output: Output, parsed: PwOutput) -> RunFailure | None:
-    """Return the failure that `output` tells of, or None for a run that converged and ended well.
+    """Return the failure in `output`; None for a run that converged and ended normally.
 
-    A run that is whole is judged first: the warnings that MPI prints beside it do not make it fail.
+    Complete runs are recognised first: warnings that MPI prints do not make them fail.
     """
     if output.status.reason in (None, EndReason.EXITED) and _is_whole(output, parsed):
         return None
@@ -144,7 +144,7 @@ def _is_whole(output: Output, parsed: PwOutput) -> bool:
 
 
 def _made_all_steps(output: Output) -> bool:
-    """Whether ions moved as often as the input says (PW/src/run_pwscf.f90)."""
+    """Whether the ions moved as often as the input allows (PW/src/run_pwscf.f90)."""
     return output.status.exit_code == _ALL_STEPS and "The maximum number of steps has been reached" in output.stdout
 
 
@@ -167,7 +167,12 @@ def _from_status(output: Output) -> RunFailure | None:
         (status.reason is EndReason.MEMORY_LIMIT, OutOfMemory, "qe.memory-limit", "was stopped at its memory limit"),
         (status.reason is EndReason.NOT_STARTED, InfrastructureError, "qe.not-started", "the job was not started"),
         (status.reason is EndReason.CANCELLED, InfrastructureError, "qe.cancelled", "the job was cancelled"),
-        (status.state is not JobState.ENDED, InfrastructureError, "qe.lost", "nobody knows how the job ended"),
+        (
+            status.state is not JobState.ENDED,
+            InfrastructureError,
+            "qe.lost",
+            "the job was lost, so it is unknown how it ended",
+        ),
         ("lack of memory" in status.message, OutOfMemory, "qe.out-of-memory", ""),
         ("disk is full" in status.message, InfrastructureError, "qe.disk-full", ""),
     )
@@ -201,7 +206,7 @@ def _from_signal(output: Output) -> RunFailure | None:
         return None
     name = signal_name(number)
     if number in {signal.SIGKILL, signal.SIGTERM}:
-        # No program does that to itself, and what the kernel kills for lack of memory was found above.
+        # Programs do not kill themselves, and kills for lack of memory were recognised above.
         return InfrastructureError(f"killed from outside, by {name}", "qe.killed")
     if number == signal.SIGBUS and NO_ROOM in output.status.message:
         return InfrastructureError(f"killed by {name}: {output.status.message}", "qe.disk-full")

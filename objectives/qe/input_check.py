@@ -1,4 +1,4 @@
-"""Whether an input of pw.x can be tuned: everything that is wrong with it at once."""
+"""Check whether an input of pw.x can be tuned: report everything that is wrong with it at once."""
 
 from objectives.qe.deck import Deck
 from objectives.qe.saved import is_continuation
@@ -6,15 +6,15 @@ from objectives.qe.saved import is_continuation
 CALCULATIONS = ("scf", "relax", "vc-relax", "nscf", "bands")
 _NEEDED_GROUPS = ("control", "system", "electrons")
 _CONTINUES = (
-    'the input continues from another run: name the scf input that is run once before (prepared_by = "scf.in"), or '
-    'the outdir that a run has left (saved = "FOLDER"); each trial gets a copy'
+    'the input continues from another run: name the scf input to run once before it (prepared_by = "scf.in"), or '
+    'the outdir that such a run left (saved = "FOLDER"); each trial gets a copy'
 )
 
 
 def find_problems(deck: Deck, *, has_saved: bool = False) -> list[str]:
     """Return a sentence for each reason why the input cannot be tuned; none if it can.
 
-    With `has_saved` there is something saved to continue from.
+    With `has_saved` there are saved files from which the input can continue.
     """
     if "\x00" in deck.text or not deck.groups:
         return ["this is not an input of pw.x: it has no namelist (&CONTROL ... /)"]

@@ -1,4 +1,4 @@
-"""What a person says of the size of a problem, in a small TOML file: instead of an input, or beside one."""
+"""The size of a problem as a user states it in a small TOML file, instead of an input or besides one."""
 
 import tomllib
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The lattice of an input of pw.x: its three vectors, from `ibrav` and `celldm`, A, B, C and angles, or a card.
+"""The lattice vectors of an input of pw.x, from `ibrav` with `celldm` or A, B, C and angles, or from a card.
 
 The conventions are those of INPUT_PW, `ibrav`.
 """
@@ -16,7 +16,7 @@ Matrix = npt.NDArray[np.float64]
 
 BOHR_ANGSTROM = 0.529177210903
 _CELLDM = 6
-# Which of celldm(4) to celldm(6) the cosines of the angles are; the rest of the lattices has none.
+# Which of celldm(4) to celldm(6) hold cosines of angles; the other lattices have none.
 _COSINES = {
     **{ibrav: {4: "cosab"} for ibrav in (5, -5, 12, 13)},
     **{ibrav: {5: "cosac"} for ibrav in (-12, -13)},
@@ -25,12 +25,17 @@ _COSINES = {
 
 
 class UndescribedError(ValueError):
-    """Something that pw.x would find out cannot be told from the input alone."""
+    """The input alone does not determine what pw.x would find out."""
 
 
 @dataclass(frozen=True)
 class Lattice:
-    """`vectors` are rows, (3, 3), in units of `alat`, which is in bohr."""
+    """A lattice.
+
+    Args:
+        alat: The unit of length, in bohr.
+        vectors: The lattice vectors as rows, (3, 3), in units of `alat`.
+    """
 
     alat: float
     vectors: Matrix
@@ -45,7 +50,7 @@ def read_lattice(deck: Deck) -> Lattice:
     """Return the lattice of an input.
 
     Raises:
-        UndescribedError: it is not there, or there is no such one.
+        UndescribedError: The input has no lattice, or pw.x knows none of that kind.
     """
     ibrav = round(deck.get_float("ibrav", math.nan)) if deck.get("ibrav") else None
     if ibrav is None:
@@ -66,7 +71,7 @@ def read_lattice(deck: Deck) -> Lattice:
 
 
 def _celldm(deck: Deck, ibrav: int) -> tuple[float, ...]:
-    """Return celldm(1) to celldm(6), also where the input gives A, B, C and cosines instead."""
+    """Return celldm(1) to celldm(6), also if the input gives A, B, C and cosines instead."""
     length = deck.get_float("a", 0.0)
     if length <= 0:
         return tuple(deck.get_float(f"celldm({k})", 0.0) for k in range(1, _CELLDM + 1))

@@ -1,6 +1,6 @@
 """pw.x as an objective: a configuration becomes a job, an output a measurement.
 
-Where ions move, the number of their steps may differ by rounding: what is compared is the time of a step.
+If ions move, the number of their steps may differ by rounding, so runs are compared by the time of a step.
 """
 
 from collections.abc import Iterator, Mapping
@@ -42,13 +42,14 @@ RELAXATIONS = ("relax", "vc-relax")
 _STEP = Metric("scf_step_s", "s")
 _EV_OF_RY = 13.605693
 _HOUR_S, _LAST_OF_MINUTE_S = 3600.0, 59.99
-_BAND_TOLERANCE_EV = 1e-3  # energies are printed to a tenth of that
+_BAND_TOLERANCE_EV = 1e-3  # a tenth of this is the last printed digit
 
 TRANSPORTS: Mapping[str, Mapping[str, str]] = {
     "two-copies": {"OMPI_MCA_btl_vader_single_copy_mechanism": "none"},
 }
-"""Ways for Open MPI 4's ranks on one node to exchange data, beside its own (one copy, by CMA): two copies, through
-shared memory. TCP and, without a fabric, UCX were slower for every input that we tried."""
+"""Ways for Open MPI 4's ranks on one node to exchange data, besides its own (one copy, by CMA): two copies, through shared
+memory. TCP and, without a fabric, UCX were slower for every input that we tried.
+"""
 
 ALLOCATORS: Mapping[str, Mapping[str, str]] = {
     "keep": {
@@ -58,8 +59,9 @@ ALLOCATORS: Mapping[str, Mapping[str, str]] = {
     },
     "huge-pages": {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"},
 }
-"""Ways for glibc to manage memory (mallopt(3), glibc manual "Memory Allocation Tunables"): keep what was freed, which
-saves page faults for pw.x's work arrays; or ask for transparent huge pages."""
+"""Ways for glibc to manage memory (mallopt(3), glibc manual "Memory Allocation Tunables"): keep freed memory, which saves
+page faults for pw.x's work arrays; or ask for transparent huge pages.
+"""
 
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "BLIS_NUM_THREADS", "MKL_NUM_THREADS")
 _ELECTRONS = ("diagonalization", "diago_david_ndim", "mixing_mode", "mixing_beta", "mixing_ndim", "startingwfc")
@@ -69,9 +71,14 @@ _ELECTRONS = ("diagonalization", "diago_david_ndim", "mixing_mode", "mixing_beta
 class QeObjective:
     """Runs one input of pw.x.
 
-    `deck` is the user's input with absolute paths; there are so many `nodes`, which more ranks and threads than cores
-    share; `library_paths` are the values of LD_LIBRARY_PATH that select the BLAS libraries, by name; each run gets a
-    copy of what was `saved`, for inputs that continue from it.
+    Args:
+        program: pw.x, by name or path.
+        deck: The user's input with absolute paths.
+        tolerance_ry: How far apart the energies of two runs may be, in Ry.
+        cores_per_node: The cores of a node.
+        nodes: The number of nodes; ranks and threads beyond their cores share these.
+        library_paths: The values of LD_LIBRARY_PATH that select the BLAS libraries, by name.
+        saved: The files from which the input continues; each run gets a copy.
     """
 
     program: str
@@ -99,7 +106,7 @@ class QeObjective:
         deck = self._deck_for(configuration)
         deck.write(context.folder / INPUT_NAME)
         copies = self.saved.copy_into(deck, context.folder, deck.prefix) if self.saved is not None else ()
-        # Where cores are shared, the run holds all there are.
+        # If ranks share cores, the run holds all cores.
         cores = min(ranks * threads, self.nodes * self.cores_per_node)
         return Job(
             argv=(self.program, *_divisions(configuration), "-inp", INPUT_NAME),
@@ -118,7 +125,7 @@ class QeObjective:
     def progress_reader(self) -> ProgressReader:
         """Return a reader of SCF iterations."""
         reader = IterationReader()
-        steps = count(1)  # iterations are numbered anew where ions moved, and for exact exchange
+        steps = count(1)  # pw.x restarts its own numbers when ions move, and for exact exchange
 
         def read(line: str) -> Progress | None:
             done = reader.read(line)
@@ -130,21 +137,21 @@ class QeObjective:
         return read
 
     def measure(self, output: Output) -> Measurement:
-        """Check that the run converged and ended well, divided as it was asked to; read its times and its energy.
+        """Check that the run converged, ended normally and was divided as asked; read its times and its energy.
 
         Raises:
-            RunFailure: it did not, in the words of pw.x.
+            RunFailure: It did not; the message uses pw.x's words.
         """
         parsed = parse(output.stdout)
         failure = find_failure(output, parsed)
         if failure is not None:
             raise failure
         if output.job is not None and (others := layout_differences(output.job, parsed.layout)):
-            msg = f"pw.x divided the work otherwise than it was asked to: {', '.join(others)}"
+            msg = f"pw.x did not divide the work as asked: {', '.join(others)}"
             raise InvalidResult(msg, "qe.other-division")
         total = parsed.total
         if total is None:
-            msg = "a run without a time is a failure, and failure_of says which"
+            msg = "a run without a time is a failure, which find_failure returns"
             raise AssertionError(msg)
         usage = output.status.usage
         wall_s = _to_the_second(total.wall_s, usage.elapsed_s)
@@ -166,7 +173,7 @@ class QeObjective:
         """Return what the run computed.
 
         Raises:
-            InvalidResult: it did not print it.
+            InvalidResult: It printed no result.
         """
         if parsed.energy_ry is not None:
             return Answer("total energy", parsed.energy_ry, self.tolerance_ry, "Ry")
@@ -209,18 +216,18 @@ class QeObjective:
 
 
 def own_folder_values(deck: Deck) -> dict[str, Value]:
-    """Return what lets pw.x write into the run's folder alone, wavefunctions as well."""
+    """Return the variables that make pw.x write into the run's folder only, wave functions included."""
     return {name: OUTPUT_FOLDER for name in ("outdir", "wfcdir") if name == "outdir" or deck.get(name) is not None}
 
 
 def _divisions(configuration: Configuration) -> list[str]:
-    """Return the options of what the configuration says, ones as well: pw.x may choose what it is not told."""
+    """Return the command-line options of the configuration, also for values of 1: pw.x may choose what is left out."""
     told = ((option, configuration.get(name)) for name, option in DIVISIONS.items())
     return [word for option, value in told if value is not None for word in (option, str(value))]
 
 
 def _to_the_second(printed_s: float, elapsed_s: float) -> float:
-    """Return the time of a run of which pw.x prints no seconds, from an hour on: they are those of the whole job."""
+    """Return the time of a run; from an hour on pw.x prints no seconds, so they are taken from the job's time."""
     return printed_s if printed_s < _HOUR_S else min(max(elapsed_s, printed_s), printed_s + _LAST_OF_MINUTE_S)
 
 
@@ -233,7 +240,7 @@ DIVISIONS = {"npool": "-npool", "nbgrp": "-nbgrp", "ntg": "-ntg", "ndiag": "-ndi
 
 
 def layout_differences(job: Job, layout: Layout) -> list[str]:
-    """Return in words what pw.x did otherwise than it was asked to; what it was not told it may choose."""
+    """Return in words where pw.x divided the work other than asked; it may choose what was not asked for."""
     did = {
         "npool": layout.pools,
         "nbgrp": layout.band_groups,

@@ -1,4 +1,4 @@
-"""What a study file may say about pw.x, and which input it means."""
+"""The options of a study of pw.x, and the input that they name."""
 
 import difflib
 from collections.abc import Mapping
@@ -19,17 +19,17 @@ class QeOptions(BaseModel):
     """The `[options]` of a study of pw.x.
 
     Args:
-        input: a shipped input (`tio2`, `ceo2`) or the path of an own one.
+        input: A shipped input (`tio2`, `ceo2`) or the path of a user's.
         program: pw.x, by name or path.
-        change_path: also tune what changes the path to the solution (diagonalisation, mixing, first wavefunctions).
-        change_output: also tune which scratch files pw.x leaves (`disk_io`).
-        oversubscribe: allow more ranks and threads than cores.
-        max_ranks: the greatest number of ranks; as many as there are cores by default.
-        facts: the path of a TOML file with the size of the problem, for a prediction without pw.x.
-        energy_tolerance_ry: how far a run's total energy may be from the default's; the input's `conv_thr` by default.
-        saved: what an earlier run has left, for an input that continues from it: its `outdir`, or PREFIX.save.
-        prepared_by: the input of a run that is made once before, and that the input continues from.
-        pseudo_cache: where pseudopotentials that we make ourselves are kept; `~/.cache/autotune/pseudo` by default.
+        change_path: Also tune what changes the path to the solution (diagonalisation, mixing, first wave functions).
+        change_output: Also tune which scratch files pw.x leaves (`disk_io`).
+        oversubscribe: Allow more ranks and threads than cores.
+        max_ranks: The largest number of ranks; by default the number of cores.
+        facts: The path of a TOML file with the size of the problem, for a prediction without pw.x.
+        energy_tolerance_ry: How far a run's total energy may be from the default's; by default the input's `conv_thr`.
+        saved: The files of an earlier run from which the input continues: its `outdir`, or PREFIX.save.
+        prepared_by: The input of a run that is made once, and from which the study's input continues.
+        pseudo_cache: The folder for pseudopotentials that autotune generates; by default `~/.cache/autotune/pseudo`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -58,16 +58,16 @@ class QeOptions(BaseModel):
         """Check options from a study file.
 
         Raises:
-            PlanError: they have errors: all of them, each with its path.
+            PlanError: The options have errors; all are reported, each with its path.
         """
         return read_options(cls, options, "pw.x")
 
 
 def input_text(name: str) -> tuple[str, Path, bytes]:
-    """Return what the input is called, the folder that its paths start from, and its text.
+    """Return the input's name, the folder from which its relative paths start, and its text.
 
     Raises:
-        PlanError: there is no such file, or it cannot be read.
+        PlanError: There is no such file, or it cannot be read.
     """
     path = Path(name).expanduser()
     if not path.is_file() and name in SHIPPED_INPUTS:
@@ -77,17 +77,17 @@ def input_text(name: str) -> tuple[str, Path, bytes]:
     except FileNotFoundError:
         close = difflib.get_close_matches(name, SHIPPED_INPUTS, n=1)
         suggestion = f" (did you mean {close[0]!r}?)" if close else ""
-        msg = f"input {name!r} is not there{suggestion}; give the path of a pw.x input, or one of: {_shipped()}"
+        msg = f"there is no input {name!r}{suggestion}; give the path of a pw.x input, or one of: {_shipped()}"
     except OSError as error:
         msg = f"input {name!r} cannot be read: {error.strerror}"
     raise PlanError(msg)
 
 
 def with_own_input(options: Mapping[str, Any], path: str) -> dict[str, Any]:
-    """Return the options with an input of the user's: a path, or the name of one that ships.
+    """Return the options with a user's input: a path, or the name of a shipped input.
 
     Raises:
-        PlanError: there is no such file, or it cannot be read.
+        PlanError: There is no such file, or it cannot be read.
     """
     try:
         input_text(path)
@@ -97,13 +97,13 @@ def with_own_input(options: Mapping[str, Any], path: str) -> dict[str, Any]:
 
 
 def shipped_input(name: str) -> bytes:
-    """Return the text of an input that ships with the studies.
+    """Return the text of a shipped input.
 
     Raises:
-        PlanError: none is called so.
+        PlanError: There is none of this name.
     """
     if name not in SHIPPED_INPUTS:
-        msg = f"no shipped input is called {name!r}; there are: {_shipped()}"
+        msg = f"no shipped input is called {name!r}; known: {_shipped()}"
         raise PlanError(msg)
     return (resources.files("studies") / "inputs" / f"{name}.in").read_bytes()
 

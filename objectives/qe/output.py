@@ -1,4 +1,4 @@
-"""What pw.x prints, as values. Pure text in, and never an error for what is missing: a run may end anywhere.
+"""The output of pw.x as values. Missing parts are never an error, since a run may end anywhere.
 
 Formats: UtilXlib/clocks_handler.f90 (times), PW/src/print_ks_energies.f90 and PW/src/electrons.f90 of Quantum ESPRESSO.
 """
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 _DAY_S, _HOUR_S, _MINUTE_S = 86_400, 3_600, 60
-_COUNT = r"\d{1,9}"  # more digits than that are no count, whatever a broken file says
+_COUNT = r"\d{1,9}"  # a broken file may have more digits, but that is no count
 _SECONDS = r"\d+\.\d*|\.\d+"
 _DURATION = rf"(?:({_COUNT})\s*d)?\s*(?:({_COUNT})\s*h)?\s*(?:({_COUNT})\s*m(?!s))?\s*(?:({_SECONDS}|\d+)\s*s)?"
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[EeDd][-+]?\d+)?"
@@ -27,7 +27,7 @@ _NOT_CONVERGED = re.compile(r"^\s*(?:EXX )?convergence NOT achieved after\s*(\d{
 _VERSION = re.compile(r"^\s*Program PWSCF\s+v\.\s*(\S+)\s+(?:\([^()\n]*\)\s*)?starts", re.MULTILINE)
 _SPINS = "Starting magnetic structure"
 _WEIGHT = re.compile(rf"^\s*k\(\s*\d+\) = \([^()\n]*\), wk =\s*({_NUMBER})", re.MULTILINE)
-_OF_ONE_SPIN = 1.5  # the weights of all k-points add up to 1, or to 2 with both spins
+_OF_ONE_SPIN = 1.5  # between 1 and 2: the weights of all k-points add up to 1, or to 2 with both spins
 _ELECTRONS = re.compile(rf"number of electrons\s*=\s*({_NUMBER})")
 _BAND_STRUCTURE = "End of band structure calculation"
 _LEVEL = re.compile(
@@ -37,23 +37,23 @@ _LEVEL = re.compile(
 _BANDS_FOLLOW = re.compile(r"^\s*k =.*(?:bands|band energies) \(ev\):\s*$")
 _BAND_ENERGIES = re.compile(r"^\s*(?:-?\d+\.\d{4}\s*)+$")
 _BAND_ENERGY = re.compile(r"-?\d+\.\d{4}")
-# "fft and procs/group" is of 6.0 and 6.1.
+# Versions 6.0 and 6.1 print "fft and procs/group".
 _TASK_GROUPS = (
     r"wavefunctions fft division:\s+(?:task group distribution\s*#TG\s+x Z-proc|fft and procs/group)\s*=\s*(\d{1,9})"
 )
 _CUTOFF = r"^\s*{} cutoff\s*=\s*({})\s*Ry"
 _GRID = r"^\s*{} +grid:\s*\d+ G-vectors\s+FFT dimensions:\s*\(\s*(\d+),\s*(\d+),\s*(\d+)\)"
-# "Mb" and "total allocated" are of 6.0.
+# Version 6.0 prints "Mb" and "total allocated".
 _MEMORY = r"^\s*Estimated {} dynamical RAM{}\s*>\s*([\d.]+)\s*([kMG][bB])"
 _UNIT_BYTES = {"k": 1024, "M": 1024**2, "G": 1024**3}
 
 MAIN_TIMER = "PWSCF"
-_ROUTINES = 60  # all that pw.x prints for an SCF calculation: a broken output may have any number
+_ROUTINES = 60  # at least as many as pw.x prints for an SCF calculation; a broken output may have any number
 
 
 @dataclass(frozen=True)
 class Timer:
-    """One line of pw.x's table of routines; `calls` is 0 where pw.x does not say (as for the whole program)."""
+    """One line of pw.x's table of routines, in seconds; `calls` is 0 if not printed, as for the whole program."""
 
     cpu_s: float
     wall_s: float
@@ -72,10 +72,17 @@ class Iteration:
 
 @dataclass(frozen=True)
 class Layout:
-    """How pw.x divided its work: what it did, which may differ from what it was asked to do.
+    """How pw.x divided its work, which may differ from what it was asked to do.
 
-    `diagonalization_grid` is the side of the square of ranks that share a subspace problem; 1 is the serial algorithm.
-    `nodes` are those over which the ranks were distributed; None where it was not printed.
+    Args:
+        ranks: MPI ranks.
+        threads: Threads of each rank.
+        pools: Pools.
+        band_groups: Band groups of a pool.
+        task_groups: Task groups of a band group.
+        diagonalization: The algorithm of the subspace problem.
+        diagonalization_grid: The side of the square of ranks that share it; 1 is the serial algorithm.
+        nodes: The nodes of the ranks; None if not printed.
     """
 
     ranks: int = 1
@@ -90,7 +97,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Workload:
-    """The size of the problem, as pw.x states it before it begins; None where it was not printed."""
+    """The size of the problem, as pw.x prints it before it begins; None where it was not printed."""
 
     kpoints: int | None = None
     bands: int | None = None
@@ -105,7 +112,7 @@ class Workload:
 
     @property
     def sizes(self) -> dict[str, int | float]:
-        """What is known of the problem beside its k-points, by the names that the facts of a study have."""
+        """The known sizes except the k-points, by the names of the study's facts."""
         found: dict[str, int | float | None] = {
             "bands": self.bands,
             "electrons": self.electrons,
@@ -122,8 +129,8 @@ class Workload:
 class PwOutput:
     """Everything read from one output of pw.x.
 
-    Of a band structure (nscf) there are no energies but those of bands, where they were printed, and a level: that of
-    Fermi, or the highest occupied one.
+    A band structure (nscf) has no energies except those of bands, if they were printed, and a level: the Fermi energy,
+    or the highest occupied level.
     """
 
     version: str | None = None
@@ -142,7 +149,7 @@ class PwOutput:
 
     @property
     def energy_ry(self) -> float | None:
-        """The final energy (marked `!`, with exact exchange `!!`): the last, where the ions moved."""
+        """The final energy (marked `!`, with exact exchange `!!`): the last one if the ions moved."""
         return self.energies_ry[-1] if self.energies_ry else None
 
     @property
@@ -157,13 +164,13 @@ class PwOutput:
 
 
 def duration_s(text: str) -> float | None:
-    """Return a time as pw.x prints it (`0.79s`, `1m52.55s`, `1h 2m`, `1d 2h 3m`) in seconds; None if it is none."""
+    """Return a time as pw.x prints it (`0.79s`, `1m52.55s`, `1h 2m`, `1d 2h 3m`) in seconds; None for other text."""
     match = re.fullmatch(rf"\s*{_DURATION}\s*", text)
     return _seconds(match.groups()) if match and any(match.groups()) else None
 
 
 def parse(text: str) -> PwOutput:
-    """Read an output of pw.x, of any version and however mutilated."""
+    """Read an output of pw.x of any version, complete or not."""
     lines = text.splitlines()
     iterations, energies = _iterations(lines)
     return PwOutput(
@@ -184,7 +191,7 @@ def parse(text: str) -> PwOutput:
 
 
 class IterationReader:
-    """Puts iterations together from the lines that tell of them, in the order in which pw.x prints them."""
+    """Assembles iterations from the lines that pw.x prints about them."""
 
     def __init__(self) -> None:
         self._number: int | None = None
@@ -192,7 +199,7 @@ class IterationReader:
         self._energy_ry: float | None = None
 
     def read(self, line: str) -> Iteration | None:
-        """Take the next line; return the iteration that this line completes."""
+        """Read the next line; return the iteration that it completes."""
         if match := _ITERATION.match(line):
             self._number, self._elapsed_s, self._energy_ry = int(match[1]), None, None
         elif match := _TIME_SO_FAR.match(line):
@@ -207,7 +214,7 @@ class IterationReader:
 
 
 def number(text: str) -> float:
-    """Return a number as Fortran writes it: `1.0d-6` and `1.E-06` alike."""
+    """Return a number in Fortran's notation: `1.0d-6` and `1.E-06` alike."""
     return float(text.lower().replace("d", "e"))
 
 
@@ -223,7 +230,7 @@ def _timers(lines: list[str]) -> Iterator[tuple[str, Timer]]:
 
 
 def _band_energies(lines: list[str]) -> tuple[float, ...]:
-    """Return the energies of all bands at all k-points, of which a line has eight."""
+    """Return the energies of all bands at all k-points; a line has eight of them."""
     found: list[float] = []
     are_bands = False
     for line in lines:
@@ -242,7 +249,7 @@ def _iterations(lines: list[str]) -> tuple[tuple[Iteration, ...], tuple[float, .
             iterations.append(done)
         if line.startswith("!") and (match := _ENERGY.match(line)):
             energies[match[1]].append(number(match[2]))
-    # With exact exchange, "!" marks cycles on the way.
+    # With exact exchange, "!" marks intermediate cycles.
     return tuple(iterations), tuple(energies["!!"] or energies["!"])
 
 
@@ -283,9 +290,9 @@ def _workload(text: str) -> Workload:
 
 
 def _kpoints(text: str) -> int | None:
-    """Return how many k-points are shared out over pools: where spins have their own, each counts twice.
+    """Return how many k-points the pools share; each counts twice if spins have their own.
 
-    Then pw.x prints one of each two, with weights that add up to 1 (PW/src/summary.f90); early versions printed both.
+    Then pw.x prints one of each pair, with weights that add up to 1 (PW/src/summary.f90); early versions printed both.
     """
     printed = _number(r"number of k points=\s*(\d{1,9})", text)
     if printed is None or _SPINS not in text:

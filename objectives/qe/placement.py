@@ -1,4 +1,4 @@
-"""Placement: on which nodes the ranks of pools are, and how many of their pairs talk across nodes."""
+"""Placement: the nodes of the ranks of each pool, and how many pairs of its ranks are on different nodes."""
 
 from dataclasses import dataclass
 
@@ -10,9 +10,14 @@ Column = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Placement:
-    """Of each run, (n,): its nodes, the ranks of a full one, and of the pool on most nodes those and what crosses them.
+    """The placement of n runs; columns, (n,) each. The pool meant is the one on most nodes.
 
-    `share` is the share of the ordered pairs of ranks of that pool that are on different nodes, `pairs` how many pairs.
+    Args:
+        nodes: The nodes of the run.
+        ranks_of_node: The ranks of a full node.
+        span: The nodes of the pool.
+        share: The share of the pool's ordered pairs of ranks that are on different nodes.
+        pairs: The number of its pairs on different nodes.
     """
 
     nodes: Column
@@ -23,9 +28,10 @@ class Placement:
 
 
 def place_ranks(ranks: Column, pools: Column, threads: Column, nodes: Column, cores_per_node: Column) -> Placement:
-    """Return where ranks are that fill nodes one after the other; all (n,), NaN where something is not known.
+    """Return where ranks are that fill nodes one after another; all (n,), NaN where something is unknown.
 
-    If they would leave one of the `nodes` empty they are spread evenly. Where `nodes` is NaN, as few as possible.
+    If they would leave one of the `nodes` empty, they are spread evenly. If `nodes` is NaN, they use as few as
+    possible.
     """
     room = np.maximum(np.floor(cores_per_node / threads), 1.0)
     used = np.where(np.isnan(nodes), np.ceil(ranks / room), nodes)
@@ -43,10 +49,10 @@ def place_ranks(ranks: Column, pools: Column, threads: Column, nodes: Column, co
 
 
 def _widest_pool(keys: Column) -> Column:
-    """Return span, share and pairs, (u, 3), of the pool on most nodes; `keys`: ranks of a pool, pools, ranks a node."""
+    """Return span, share and pairs, (u, 3), of the pool on most nodes; `keys`: ranks of a pool, pools, ranks of a node."""
     size, pools, capacity = keys.T
     best = np.tile([1.0, 0.0, 0.0], (len(keys), 1))
-    # Where pools begin within a node repeats after as many pools as a node has ranks.
+    # The position in a node at which a pool begins repeats with a period of `capacity` pools.
     for pool in range(int(np.minimum(pools, capacity).max())):
         first = np.minimum(size, capacity - (pool * size) % capacity)
         whole = np.floor((size - first) / capacity)

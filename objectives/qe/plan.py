@@ -1,4 +1,4 @@
-"""Making pw.x ready to be tuned: the program, the input, a dry run for the size of the problem, and the space."""
+"""Make pw.x ready to be tuned: the program, the input, a dry run for the size of the problem, and the space."""
 
 import hashlib
 import os
@@ -36,11 +36,11 @@ _LACKS_MEMORY = (
     "or fewer ranks (--set options.max_ranks=N)"
 )
 _TWO = 2
-_DRY = "dry"  # the prefix of dry runs
+_DRY = "dry"  # the prefix of the files of dry runs
 _DRY_RUN_LIMIT_S = 300.0
 _HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 _HUGE_PAGES_GLIBC = (2, 35)
-_DISTRIBUTED = b"distributed-memory algorithm"  # what a build that can share the subspace problem would print
+_DISTRIBUTED = b"distributed-memory algorithm"  # the text is in builds that can share the subspace problem
 _INSTALLATION = ("pw_version", "openmp", "scalapack", "system_blas")
 _INPUTS_THAT_MATTER = ("diagonalization", "diago_david_ndim", "mixing_mode", "mixing_ndim", "startingwfc", "disk_io")
 
@@ -63,17 +63,17 @@ class _Program:
 def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: RunJob, folder: Path) -> Plan:
     """Find pw.x, check the input, learn the size of the problem from a dry run in `folder`, and suggest the space.
 
-    Where nothing is going to run (`nothing_runs`), a problem may be described by its input, without pw.x, or by facts.
+    If nothing is going to run (`nothing_runs`), the problem may be described by its input without pw.x, or by facts.
 
     Raises:
-        PlanError: pw.x is not there, or the input cannot be tuned; every reason that is known, a line each.
+        PlanError: pw.x is missing, or the input cannot be tuned; all known reasons are reported.
     """
     checked = QeOptions.read(options)
     needs_more = checked.prepared_by is not None and machine.get("makes_files") is False
     if needs_more or (machine.get("nothing_runs") and (checked.facts or shutil.which(checked.program) is None)):
         return _plan_without_program(checked, machine)
     if checked.facts is not None:
-        msg = "where pw.x runs it tells how large the problem is; leave the facts out, or predict for --machine NAME"
+        msg = "pw.x itself prints the size of the problem here; leave the facts out, or predict for --machine NAME"
         raise PlanError(Problem(msg, "options.facts"))
     folder = folder.resolve()
     errors: list[str] = []
@@ -89,7 +89,7 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
         place = _prepare_run_folder(folder / "dry-run" / "pools", deck, saved)
         facts = _with_copies(facts, run_job, _stopping_job(program, deck, place, MpiStart(_TWO)))
     lacks_memory = space.default_lacks_memory(facts)
-    if lacks_memory:  # a rule that the default breaks is no space
+    if lacks_memory:  # the space must contain the default
         facts = replace(facts, node_memory_bytes=0)
     tolerance_ry = checked.energy_tolerance_ry or deck.energy_tolerance_ry
     inherited = os.environ.get("LD_LIBRARY_PATH", "")
@@ -142,16 +142,16 @@ def _plan_without_program(checked: QeOptions, machine: Mapping[str, Any]) -> Pla
 def _find_saved(
     checked: QeOptions, deck: Deck, machine: Mapping[str, Any], run_job: RunJob, folder: Path
 ) -> tuple[Saved | None, Mapping[str, str]]:
-    """Return what the input continues from, and what tells it from others; it is prepared if the options say so."""
+    """Return the files from which the input continues, and their identity; make them if the options name the input for it."""
     if checked.saved is not None:
         saved = Saved.find(checked.saved, deck.prefix)
         return saved, {"saved": saved.digest}
     if checked.prepared_by is None:
         return None, {}
     if machine.get("described"):
-        msg = "the machine is another one than this: make that run there, and name its outdir (saved = FOLDER)"
+        msg = "the plan is for another machine: make that run there, and name its outdir (saved = FOLDER)"
         raise PlanError(Problem(msg, "options.prepared_by"))
-    # Nothing else of the options is about another input.
+    # The other options are about the study's own input.
     options = {"input": checked.prepared_by, "program": checked.program, "pseudo_cache": checked.pseudo_cache}
     first = plan(options, machine=machine, run_job=run_job, folder=folder / "prepared")
     objective = first.objective
@@ -164,7 +164,7 @@ def _find_saved(
 
 
 def _with_pseudo_folder(deck: Deck, files: Mapping[str, Path], folder: Path) -> Deck:
-    """Return the deck with its pseudopotentials where any folder finds them, by an absolute path."""
+    """Return the deck with an absolute path to its pseudopotentials, which is valid from any folder."""
     home = pseudo.gather(files, folder / "pseudo")
     return deck.with_values("control", {"pseudo_dir": f"{home}/"})
 
@@ -173,7 +173,7 @@ def _find_program(name: str, errors: list[str]) -> _Program | None:
     found = shutil.which(name)
     if found is None:
         errors.append(
-            f"{name} is not there: `module load` Quantum ESPRESSO (`module avail qe espresso`), or install it "
+            f"{name} is not installed here: `module load` Quantum ESPRESSO (`module avail qe espresso`), or install it "
             "(Debian: apt-get install quantum-espresso quantum-espresso-data; conda: conda install -c conda-forge qe)"
         )
         return None
@@ -214,9 +214,9 @@ def _find_missing(deck: Deck, folders: tuple[Path, ...]) -> list[str]:
 
 
 def _dry_run(program: _Program, deck: Deck, saved: Saved | None, run_job: RunJob, folder: Path) -> PwOutput:
-    """Return what pw.x says of the problem.
+    """Return what pw.x prints about the problem.
 
-    First without the MPI start command, which is quicker where a program may be started so.
+    The first attempt is without the MPI start command, which is quicker on machines that allow it.
     """
     output = None
     for start in (None, MpiStart(1)):
@@ -235,15 +235,15 @@ def _dry_run(program: _Program, deck: Deck, saved: Saved | None, run_job: RunJob
 
 
 def _prepare_run_folder(folder: Path, deck: Deck, saved: Saved | None) -> Path:
-    """Return the folder of a dry run, with what its input continues from."""
+    """Return the folder of a dry run, with a copy of the files from which its input continues."""
     if saved is not None:
         saved.copy_into(deck, folder, _DRY)
     return folder
 
 
 def _stopping_job(program: _Program, deck: Deck, folder: Path, start: MpiStart | None) -> Job:
-    """Return a run that ends once it has said how large the problem is: it finds the file that asks it to."""
-    # max_seconds is for versions that do not look for the file before the first iteration.
+    """Return a run that ends once it has printed the size of the problem: it finds the file that asks it to stop."""
+    # max_seconds stops versions that look for the file only after the first iteration.
     stopping = deck.with_values("control", {**own_folder_values(deck), "prefix": _DRY, "max_seconds": 1.0})
     out = folder / OUTPUT_FOLDER
     out.mkdir(parents=True, exist_ok=True)
@@ -270,7 +270,7 @@ def _run(run_job: RunJob, job: Job) -> Output | None:
 
 
 def _root_permission() -> dict[str, str]:
-    """Let root start Open MPI without its start command, too."""
+    """Return variables that let root start Open MPI programs, also without the start command."""
     return {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"} if os.geteuid() == 0 else {}
 
 
@@ -279,7 +279,7 @@ def _space_facts(
 ) -> space.QeFacts:
     cores = int(machine.get("cores", 1))
     grid = seen.workload.smooth_grid
-    # Of another machine nobody knows its libraries here; builds for clusters share the subspace problem.
+    # The libraries of another machine are unknown here; builds for clusters can share the subspace problem.
     here = None if machine.get("described") else program
     libraries_here = here.blas if here else ()
     return space.QeFacts(
@@ -307,14 +307,14 @@ def _space_facts(
 
 
 def _with_copies(facts: space.QeFacts, run_job: RunJob, job: Job) -> space.QeFacts:
-    """Return the facts with how much of its memory a pool shares with others, by a dry run of two pools."""
+    """Return the facts with the memory that each pool needs for itself, measured by a dry run with two pools."""
     if facts.kpoints < _TWO or facts.cores < _TWO:
         return replace(facts, pool_bytes=facts.shared_bytes, shared_bytes=0)
     output = _run(run_job, replace(job, argv=(*job.argv, "-npool", str(_TWO))))
     said = parse(output.stdout).workload.memory_per_rank_bytes if output is not None else None
     if said is None:
         return facts
-    # A rank of one of two pools has what each pool has, and half of what they share.
+    # With two pools, a rank holds the whole memory of its pool and half of the memory that both share.
     shared = min(max(0, 2 * (facts.shared_bytes - said)), facts.shared_bytes)
     return replace(facts, pool_bytes=facts.shared_bytes - shared, shared_bytes=shared)
 
@@ -326,7 +326,7 @@ def _memory_need(facts: space.QeFacts) -> MemoryNeed | None:
 
 
 def _version_there(machine: Mapping[str, Any]) -> str | None:
-    """Return the version of pw.x that is known of another machine: the one here may be older, or not there."""
+    """Return the version of pw.x on another machine if known: the one here may be older, or missing."""
     version = machine.get("installation", {}).get("pw_version")
     return version if isinstance(version, str) else None
 
@@ -340,13 +340,13 @@ def _allocators() -> tuple[str, ...]:
         policy = _HUGE_PAGES.read_text(encoding="ascii")
     except (OSError, ValueError) as error:
         if isinstance(error, OSError) and is_transient(error):
-            raise  # with fewer values the study would be another one
+            raise  # with fewer values it would be a different study
         return ("keep",)
     return tuple(ALLOCATORS) if number >= _HUGE_PAGES_GLIBC and "[madvise]" in policy else ("keep",)
 
 
 def _transports(cores: int) -> tuple[str, ...]:
-    """Return the ways to exchange data that MPI has here beside its own."""
+    """Return the ways to exchange data that MPI offers here besides its own."""
     flavour = detect()
     is_known = flavour is not None and flavour.kind == OPEN_MPI and flavour.version[:1] == (4,)
     return tuple(TRANSPORTS) if is_known and flavour is not None and flavour.single_copy and cores > 1 else ()
@@ -370,7 +370,7 @@ def _size_note(name: str, size: Workload) -> str:
 
 
 def _cycles(deck: Deck) -> dict[str, Value]:
-    """Return how many self-consistent cycles a run makes, where the input tells it: ions that move need any number."""
+    """Return how many self-consistent cycles a run makes, if the input determines it; moving ions take any number."""
     cycles: Mapping[str, int] = {"scf": 1} | dict.fromkeys(BAND_STRUCTURES, 0)
     return {"scf_cycles": cycles[deck.calculation]} if deck.calculation in cycles else {}
 

@@ -1,6 +1,6 @@
-"""Pseudopotentials: where an input's are, and those that are made here with ld1.x for the inputs that we ship.
+"""Pseudopotentials: where an input's are, and how ld1.x makes those of the shipped inputs.
 
-The parameters of the generated ones are data files (`studies/inputs/*.ld1`), from pslibrary (A. Dal Corso,
+The parameters of the generated ones are data files (`studies/inputs/*.ld1`) from pslibrary (A. Dal Corso,
 https://dalcorso.github.io/pslibrary/, GPL-2.0-or-later); see the notice beside them.
 """
 
@@ -19,16 +19,16 @@ from objectives.qe.deck import Deck
 
 SYSTEM_FOLDER = Path("/usr/share/espresso/pseudo")  # compiled into Debian's pw.x
 _TIMEOUT_S = 120
-_MAX_LINE = 200  # pw.x 6.7 cannot read lines beyond 1024 characters, not even those that its own ld1.x writes
+_MAX_LINE = 200  # pw.x 6.7 cannot read lines of over 1024 characters, although its own ld1.x writes them
 _NUMBERS_A_LINE = 4
 _OCCUPIED = re.compile(r"^\d[SPDF]\s+\d+\s+\d+\s+(-?[\d.]+)", re.MULTILINE)
 _FILE_NAME = re.compile(r"file_pseudopw\s*=\s*'([^']+)'")
 
 
 def search_folders(deck: Deck, input_folder: Path, environment: Mapping[str, str]) -> tuple[Path, ...]:
-    """Return where pw.x would look for the input's pseudopotentials, in that order.
+    """Return the folders in which pw.x would look for the input's pseudopotentials, in that order.
 
-    A relative `pseudo_dir` is relative to where pw.x is started: nearly always the input's own folder.
+    A relative `pseudo_dir` starts from where pw.x is started, which is nearly always the input's own folder.
     """
     given = deck.get("pseudo_dir")
     if given:
@@ -41,7 +41,7 @@ def search_folders(deck: Deck, input_folder: Path, environment: Mapping[str, str
 
 
 def locate(names: Sequence[str], folders: Sequence[Path]) -> tuple[dict[str, Path], list[str]]:
-    """Return the file of each name, and a sentence for each one that is nowhere."""
+    """Return the file of each name, and a sentence for each name without one."""
     found: dict[str, Path] = {}
     errors: list[str] = []
     for name in names:
@@ -55,7 +55,7 @@ def locate(names: Sequence[str], folders: Sequence[Path]) -> tuple[dict[str, Pat
 
 
 def gather(files: Mapping[str, Path], folder: Path) -> Path:
-    """Return one folder that holds all `files` by name: theirs, if they share one, or else links in `folder`."""
+    """Return one folder that holds all `files` by name: their own if they share one, else `folder` with links."""
     homes = {path.parent for name, path in files.items() if path.name == name}
     if len(homes) == 1 and all(path.name == name for name, path in files.items()):
         return homes.pop()
@@ -70,13 +70,13 @@ def gather(files: Mapping[str, Path], folder: Path) -> Path:
 
 
 def cache_folder(environment: Mapping[str, str]) -> Path:
-    """Return where generated pseudopotentials are kept."""
+    """Return the folder of generated pseudopotentials."""
     base = environment.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Path(base) / "autotune" / "pseudo"
 
 
 def generate(names: Sequence[str], folder: Path, program: str = "ld1.x") -> None:
-    """Make those pseudopotentials that we have a recipe for and that `folder` lacks.
+    """Make the pseudopotentials that have a shipped recipe and are missing from `folder`.
 
     Raises:
         PlanError: ld1.x is missing or failed.
@@ -87,11 +87,11 @@ def generate(names: Sequence[str], folder: Path, program: str = "ld1.x") -> None
         return
     found = shutil.which(program)
     if found is None:
-        msg = f"{program}, which makes {', '.join(wanted)}, is not there; install quantum-espresso, or `module load` it"
+        msg = f"{program}, which makes {', '.join(wanted)}, is missing; install quantum-espresso, or `module load` it"
         raise PlanError(msg)
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # two studies may begin at once
+        fcntl.flock(lock, fcntl.LOCK_EX)  # two studies may start at once
         for name in wanted:
             if not (folder / name).is_file():
                 _generate_one(name, recipes[name], found, folder)
@@ -114,13 +114,13 @@ def rewrap(text: str) -> str:
 
 
 def recipe_valence(name: str) -> float | None:
-    """Return the valence electrons of a pseudopotential that we have a recipe for; None without one."""
+    """Return the valence electrons of a pseudopotential that has a shipped recipe; None without one."""
     recipe = _recipes().get(name)
     return None if recipe is None else sum(max(0.0, float(occupied)) for occupied in _OCCUPIED.findall(recipe))
 
 
 def _recipes() -> dict[str, str]:
-    """Return the inputs of ld1.x that we ship, by the name of the file that each makes."""
+    """Return the shipped inputs of ld1.x, by the name of the file that each makes."""
     texts = [
         entry.read_text(encoding="ascii")
         for entry in (resources.files("studies") / "inputs").iterdir()

@@ -1,6 +1,6 @@
 """What the run time of pw.x depends on: how its parallel levels divide the problem, as columns of numbers.
 
-The levels: images, pools (k-points), band groups, then the FFT grid's planes and the plane waves over the ranks of a
+The levels are pools (k-points), band groups, and then the FFT grid's planes and the plane waves over the ranks of a
 band group. See the user's guide of PWscf, "Parallelization", and Giannozzi et al., J. Phys.: Condens. Matter 29 (2017).
 """
 
@@ -15,15 +15,16 @@ from objectives.qe.placement import place_ranks
 from objectives.shapes.columns import CaseColumns, Column
 
 _COMPLEX_BYTES = 16
-# Shares of pairs count by 1 + 10 share: a power law of that goes from "none" to "all" over a decade.
+# Shares of pairs enter as 1 + 10 share, so that a power law spans a decade between "none" and "all".
 _DECADE = 10.0
 
 
 def quantities(columns: Mapping[str, npt.NDArray[Any]]) -> dict[str, Column]:
-    """Return what can be computed of `columns`, (n,) each, NaN where something is not known.
+    """Return what can be computed from n cases, (n,) each, NaN where something is unknown.
 
-    `columns` are parameters of `spaces.qe` and facts of the workload (`kpoints`, `bands`, `fft_dense_x`, ...) and of
-    the machine (`cores_per_node`, `nodes`, `memory_bandwidth_bytes_per_s`), by name.
+    Args:
+        columns: Parameters of `spaces.qe`, facts of the workload (`kpoints`, `bands`, `fft_dense_x`, ...) and of the
+            machine (`cores_per_node`, `nodes`, `memory_bandwidth_bytes_per_s`), (n,) each, by name.
     """
     known = CaseColumns(columns)
     ranks, threads = known.number("np"), known.number("threads", 1.0)

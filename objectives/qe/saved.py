@@ -1,4 +1,4 @@
-"""What an earlier run of pw.x has saved, for inputs that continue from it: nscf, bands, restarts."""
+"""The saved files of an earlier run of pw.x, for inputs that continue from it: nscf, bands, restarts."""
 
 import json
 import os
@@ -25,7 +25,7 @@ _TIME_LIMIT_S = 24 * 3600.0
 
 
 def is_continuation(deck: Deck) -> bool:
-    """Return whether the input reads what another run has saved."""
+    """Return whether the input reads what another run saved."""
     return (
         deck.calculation in BAND_STRUCTURES or _restarts(deck) or any(_is_from_file(deck, name) for name in _FROM_FILES)
     )
@@ -33,31 +33,32 @@ def is_continuation(deck: Deck) -> bool:
 
 @dataclass(frozen=True)
 class Saved:
-    """The folder PREFIX.save that a run of pw.x has left, and what lies beside it."""
+    """The folder PREFIX.save that a run of pw.x left, and the files beside it."""
 
     folder: Path
 
     @classmethod
     def find(cls, path: str, prefix: str) -> "Saved":
-        """Return what is saved in `path`: such a folder, or the `outdir` that it is in.
+        """Return the saved files in `path`, which is such a folder or the `outdir` that contains it.
 
         Raises:
-            PlanError: there is no such folder.
+            PlanError: There is no such folder.
         """
         place = Path(path).expanduser().resolve()
         folder = place if place.suffix == _SAVE else place / f"{prefix}{_SAVE}"
         if not any(folder.glob("data-file*.xml")):
-            msg = f"{folder} is no folder that pw.x has saved; name the outdir of an scf run with prefix {prefix!r}"
+            msg = f"{folder} was not saved by pw.x; name the outdir of an scf run with prefix {prefix!r}"
             raise PlanError(Problem(msg, "options.saved"))
         return cls(folder)
 
     @property
     def digest(self) -> str:
-        """What tells it from others: the density, and what pw.x says of the run."""
+        """The digest of the density and of pw.x's description of the run."""
         return text_digest("".join(f"{file.name} {file_digest(file)}\n" for file in sorted(self._files(waves=False))))
 
     def copy_into(self, deck: Deck, folder: Path, prefix: str) -> tuple[tuple[str, str], ...]:
-        """Copy into a run's folder what its input reads: the density; wave functions, or everything, if it asks.
+        """Copy what the input reads into a run's folder: the density, and wave functions or everything if it asks for
+        them.
 
         Return the copies, by their names in that folder, with the paths of the originals.
         """
@@ -84,11 +85,11 @@ class Saved:
 def save_once(
     objective: Objective, configuration: Configuration, identity: Mapping[str, str], prefix: str, run_job: RunJob
 ) -> Saved:
-    """Return what a run of the configuration saves under `prefix`; on this machine it is made once.
+    """Return what a run of the configuration saves under `prefix`; it is made once on this machine.
 
     Raises:
-        PlanError: it fails.
-        OSError: its folder cannot be written.
+        PlanError: It fails.
+        OSError: Its folder cannot be written.
     """
     kept = _cache() / text_digest(repr((prefix, sorted(identity.items()))))
     if not _is_whole(kept):
@@ -101,10 +102,10 @@ def save_once(
             except RunFailure as error:
                 msg = f"the run that the input continues from failed: {error}"
                 raise PlanError(Problem(msg, "options.prepared_by")) from error
-            for waves in outdir.glob(f"*.{_WAVES}*"):  # of each rank; the saved ones are those of all
+            for waves in outdir.glob(f"*.{_WAVES}*"):  # the files of single ranks; PREFIX.save holds those of all
                 waves.unlink()
             _write_contents(outdir)
-            # Two studies may begin at once: the first to be done is the one that counts.
+            # Two studies may start at once: the first to finish wins.
             with suppress(OSError):
                 if not _is_whole(kept):
                     kept.rename(Path(scratch) / "spoilt")
@@ -114,7 +115,7 @@ def save_once(
 
 
 def _write_contents(folder: Path) -> None:
-    """Write down which files there are: who frees the disk may take some of them only."""
+    """Record the files and their sizes, so that a folder from which a clean-up removed some is recognised."""
     sizes = {str(file.relative_to(folder)): file.stat().st_size for file in folder.rglob("*") if file.is_file()}
     (folder / _CONTENTS).write_text(json.dumps(sizes))
 

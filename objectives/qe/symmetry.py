@@ -1,8 +1,9 @@
-"""The symmetry of a crystal, and its k-points, as pw.x finds them (PW/src/symm_base.f90, kpoint_grid.f90, irrek.f90).
+"""The symmetry of a crystal and its k-points, as pw.x finds them (PW/src/symm_base.f90, kpoint_grid.f90, irrek.f90).
 
-pw.x knows the symmetries of cubic and hexagonal axes only, keeps the fractional translations of halves to sixths, and
-none in a supercell; it reduces a grid by the lattice first, and then adds what the crystal lacks. A crystallographer's
-irreducible wedge may have fewer points; what counts is how many pw.x computes.
+pw.x knows the symmetries of cubic and hexagonal axes only. It keeps fractional translations of halves to sixths, and
+none in a supercell. It reduces a grid by the lattice's symmetry first, and then adds the points that the crystal's
+lower symmetry needs. A crystallographer's irreducible wedge may have fewer points; what matters is how many pw.x
+computes.
 """
 
 import math
@@ -25,9 +26,12 @@ _SAME_K = 1e-5
 
 @dataclass(frozen=True)
 class Crystal:
-    """The symmetries of a lattice, those of its atoms, both (n, 3, 3) in crystal axes, and what its grids must divide.
+    """The symmetries of a crystal.
 
-    `grid_factors` are those that the fractional translations ask of the three sides of a grid.
+    Args:
+        of_lattice: The symmetries of the lattice, (n, 3, 3) in crystal axes.
+        of_crystal: Those that also map the atoms onto each other, (m, 3, 3).
+        grid_factors: The factors that the three sides of a grid must have, because of fractional translations.
     """
 
     of_lattice: Integers
@@ -36,7 +40,7 @@ class Crystal:
 
     @property
     def without_symmetry(self) -> "Crystal":
-        """The same with the identity alone."""
+        """The same crystal with the identity alone."""
         return Crystal(self.of_lattice[:1], self.of_lattice[:1], (1, 1, 1))
 
 
@@ -62,9 +66,9 @@ def crystal(vectors: Matrix, positions: Matrix, species: Integers) -> Crystal:
 def grid_points(
     sides: tuple[int, int, int], shifts: tuple[int, int, int], symmetries: Integers, *, sign: bool
 ) -> Matrix:
-    """Return the points of a uniform grid, (n, 3) in crystal axes, one of those that `symmetries` make equal.
+    """Return the points of a uniform grid, (n, 3) in crystal axes, one for each set that `symmetries` map onto each other.
 
-    With `sign` a point and its opposite are equal, too.
+    With `sign` a point is equal to its opposite.
     """
     nk, moved = np.array(sides), np.array(shifts) / 2
     indices = np.array(list(product(*(range(side) for side in sides))))
@@ -86,12 +90,12 @@ def grid_points(
 
 
 def count_kpoints(points: Matrix, found: Crystal, *, sign: bool) -> int:
-    """Return how many k-points pw.x computes: `points`, each of which stands for its images under the lattice."""
+    """Return how many k-points pw.x computes for `points`, each of which stands for its images under the lattice."""
     return sum(_stars(point, found, sign=sign) for point in points)
 
 
 def _stars(point: Matrix, found: Crystal, *, sign: bool) -> int:
-    """Return how many of a point's images under the lattice the crystal tells apart."""
+    """Return how many of a point's images under the lattice are different for the crystal."""
     images = np.einsum("nji,j->ni", found.of_lattice, point)
     representatives: list[Matrix] = []
     for image in images:
@@ -163,7 +167,7 @@ def _is_fraction(part: float) -> bool:
 
 
 def _maps(positions: Matrix, moved: Matrix, species: Integers, shift: Matrix) -> bool:
-    """Return whether every moved atom, less the shift, is where one of its species is."""
+    """Return whether every moved atom, less the shift, lies on an atom of its species."""
     apart = moved[:, None, :] - positions[None, :, :] - shift
     together = (np.abs(apart - np.rint(apart)) < _SAME_PLACE).all(axis=2)
     return bool((together & (species[:, None] == species[None, :])).any(axis=1).all())

@@ -1,1 +1,1 @@
-"""Shapes: what a run time is a sum of, before anything was measured."""
+"""Shapes: the terms whose sum a run time is, before anything was measured."""

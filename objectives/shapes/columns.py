@@ -1,4 +1,4 @@
-"""What is known of cases: their columns as numbers, with something usual where there is none."""
+"""Columns of cases as numbers or words, with usual values where something is unknown."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,31 +12,31 @@ Column = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class CaseColumns:
-    """Columns of parameters and facts by name, (n,) each: numbers, NaN for no value, or words, None for none."""
+    """Columns of parameters and facts by name, (n,) each: numbers with NaN for no value, or words with None."""
 
     columns: Mapping[str, npt.NDArray[Any]]
 
     @property
     def count(self) -> int:
-        """How many cases there are."""
+        """The number of cases."""
         return len(next(iter(self.columns.values()), ()))
 
     def number(self, name: str, usual: float | Column = np.nan) -> Column:
-        """Return a column of numbers; `usual`, a number or (n,), where there is none."""
+        """Return a column of numbers, with `usual` (a number or (n,)) where there is none."""
         column = self.columns.get(name)
         if column is None or column.dtype == object:
             return np.full(self.count, usual)
         return np.where(np.isnan(column), usual, column)
 
     def first(self, *names: str, usual: float) -> Column:
-        """Return for each case the number of the first of `names` that it has one for, else `usual`."""
+        """Return for each case the number of the first of `names` that has one, else `usual`."""
         column = np.full(self.count, usual)
         for name in reversed(names):
             column = np.where(np.isnan(own := self.number(name)), column, own)
         return column
 
     def words(self, name: str) -> list[str]:
-        """Return a column as words; "" for no value, a whole number without decimals."""
+        """Return a column as words: "" for no value, whole numbers without decimals."""
         column = self.columns.get(name)
         if column is None:
             return [""] * self.count

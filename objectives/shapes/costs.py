@@ -1,7 +1,7 @@
-"""Costs: what a program's run time is a sum of, in the seconds that are expected before any measurement.
+"""Costs: the terms of a program's run time, in the seconds that are expected before any measurement.
 
-A term is an amount of work over a rate: the amounts follow from the configuration and the size of the problem, the
-rates of a build on a machine are few numbers, of which something is known in advance.
+A term is an amount of work divided by a rate. The amounts follow from the configuration and the size of the problem;
+the rates of a build on a machine are a few numbers, of which typical values are known.
 """
 
 from collections.abc import Mapping
@@ -15,21 +15,21 @@ Column = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Costs:
-    """The cost of n cases.
+    """The costs of n cases.
 
     Args:
-        seconds: Each term by name, (n,), not negative; NaN where a fact that it needs is not known.
-        doubts: The standard deviation of the logarithm of each term's rate from one build or machine to another.
-        level: The standard deviation of the logarithm of all terms together: how little is known of the amount of
-            work. With a great one only the order of configurations is predicted, not their times.
+        seconds: Each term by name, (n,), not negative; NaN where a fact that it needs is unknown.
+        doubts: The standard deviation of the logarithm of each term's rate between builds and machines.
+        level: The standard deviation of the logarithm of the whole sum, since the amount of work is uncertain. If it is
+            large, only the order of configurations is predicted, not their times.
         timers: The terms that each of the program's own timers measures, by the timer's name.
-        timed: In which cases the timers measure what the run waits for, (n,): they are one rank's, which another may
-            keep waiting. None: in all.
+        timed: The cases whose timers measure what the run waits for, (n,); None: all. Timers are those of one rank,
+            which another rank may keep waiting.
         reads: The parameters that the terms depend on.
-        sized: Whether the terms say how much more work a larger problem is: only the rest of a workload's level is then
-            its own, however vague that of all is.
-        inverse: Whether the sum is the inverse of what is measured: the seconds that a unit of work takes, where work
-            a second is measured.
+        sized: Whether the terms say how much more work a larger problem is. Then a workload's own level is only the
+            rest, however uncertain `level` is.
+        inverse: Whether the measured metric is the inverse of the sum: the terms are seconds per unit of work, and work
+            per second is measured.
     """
 
     seconds: Mapping[str, Column]
@@ -57,7 +57,7 @@ class Costs:
         return logarithms
 
     def at(self, places: npt.NDArray[np.intp]) -> "Costs":
-        """Return the cases at `places`, (m,)."""
+        """Return the cases at the indices `places`, (m,)."""
         timed = None if self.timed is None else self.timed[places]
         return replace(self, seconds={name: column[places] for name, column in self.seconds.items()}, timed=timed)
 

@@ -6,16 +6,16 @@ from objectives.shapes.columns import Column
 
 
 def message_s(bytes_: Column, latency_s: Column, bytes_per_s: Column) -> Column:
-    """Return how long a message takes between two ranks."""
+    """Return the time of a message between two ranks, in seconds."""
     return latency_s + bytes_ / bytes_per_s
 
 
 def allreduce_s(ranks: Column, bytes_: Column, latency_s: Column, bytes_per_s: Column) -> tuple[Column, Column]:
-    """Return how long a sum over all ranks takes for its messages, and for their bytes.
+    """Return the times of a sum over all ranks, in seconds: for its messages, and for their bytes.
 
-    Messages pass a ring, as for long vectors: 2 (p - 1) of them, of 2 (p - 1) / p times the vector in all; short
-    vectors pass a tree of 2 log2(p) messages (Thakur, Rabenseifner & Gropp, Int. J. High Perform. Comput. Appl. 19,
-    2005; Patarasuk & Yuan, J. Parallel Distrib. Comput. 69, 2009). The shorter of the two counts.
+    Long vectors pass a ring: 2 (p - 1) messages with 2 (p - 1) / p times the vector in total. Short vectors pass a tree
+    of 2 log2(p) messages (Thakur, Rabenseifner & Gropp, Int. J. High Perform. Comput. Appl. 19, 2005; Patarasuk & Yuan,
+    J. Parallel Distrib. Comput. 69, 2009). The faster of both counts.
     """
     many = np.maximum(ranks, 1.0)
     rounds = np.ceil(np.log2(many))

@@ -1,25 +1,29 @@
-"""Strong scaling: the shape of every program that divides a problem over ranks and threads.
+"""Strong scaling: the shape of any program that divides a problem over ranks and threads.
 
-The work is divided (Amdahl, AFIPS 1967), up to what every rank does for itself, what runs in no thread, and what runs
-once; cores of a node share its memory, and communication grows with ranks (Hockney, Parallel Computing 20, 1994).
+The work is divided (Amdahl, AFIPS 1967), except what every rank repeats, what runs outside of threads and what runs
+once. The cores of a node share its memory, and communication grows with the ranks (Hockney, Parallel Computing 20,
+1994).
 """
 
 from objectives.shapes.shape import Shape, Term
 
-# Names that no parameter has.
+# Names that no parameter can have.
 _RANKS, _THREADS, _NODES = "_ranks", "_threads", "_nodes"
 
-# Shares of the time on one core. They are rough, as the doubts say: what counts is which term grows with what.
+# Shares of the time on one core. They are rough, as the doubts say: what matters is what each term grows with.
 _COMPUTING = 1.0
 _SURE, _ROUGH, _VAGUE = 0.15, 0.8, 1.2
 
 
 def strong_scaling(ranks: str | None, threads: str | None, nodes: str | None = None) -> Shape:
-    """Return the shape of a program with so many ranks and threads a rank, expressions of a study's space; None: one.
+    """Return the shape of a program by its ranks, and its threads for each rank.
 
-    Without an expression for its `nodes` it has as few as have its cores.
+    The amount of work is unknown: the shape predicts which configuration is faster and by how much, but not its time.
 
-    The work is not known: the shape says which configuration is faster, and by how much, but not how long one takes.
+    Args:
+        ranks: An expression of the study's space; None: one rank.
+        threads: An expression of the study's space; None: one thread.
+        nodes: An expression of the study's space; None: as few nodes as have the cores.
     """
     cores = " * ".join(name for name, text in ((_RANKS, ranks), (_THREADS, threads)) if text is not None) or "1"
     fewest = f"(ceil(({cores}) / cores_per_node) if is_set(cores_per_node) else 1)"

@@ -11,14 +11,18 @@ from spaces.expressions.names import names_of
 from spaces.expressions.quantities import Columns, FloatArray, computed_columns
 
 UNKNOWN_WORK = 5.0
-"""The level of a shape that says how a time changes, not how long it is: a factor of 150 up or down."""
+"""The level of a shape that predicts how a time changes, not how long it is: a factor of 150 up or down."""
 
 
 @dataclass(frozen=True)
 class Term:
     """A part of a run time: `share` times the value of an expression, at a rate that is not known exactly.
 
-    `doubt` is the standard deviation of the logarithm of that rate. `name` is what explanations call the term.
+    Args:
+        name: Its name in explanations.
+        expression: The expression.
+        share: The factor.
+        doubt: The standard deviation of the logarithm of its rate.
     """
 
     name: str
@@ -29,12 +33,14 @@ class Term:
 
 @dataclass(frozen=True)
 class Shape:
-    """The terms of a run time, or of its `inverse`, where work a second is measured.
+    """The terms of a run time.
 
-    `level` is the standard deviation of the logarithm of all of it together.
-
-    Terms may name what `derived` compute, and `counts`, which may name those before them: values that are 1 where a
-    configuration leaves them unset.
+    Args:
+        terms: The terms; they may use the names of `derived` and `counts`.
+        level: The standard deviation of the logarithm of the whole sum.
+        derived: Expressions by name.
+        counts: Expressions by name that are 1 where a configuration leaves them unset; they may use those before them.
+        inverse: The sum is the seconds per unit of work, and work per second is measured.
     """
 
     terms: tuple[Term, ...]
@@ -44,7 +50,7 @@ class Shape:
     inverse: bool = False
 
     def costs(self, columns: Columns) -> Costs:
-        """Return the cost of cases, by their `columns`, (n,) each; a term that is known nowhere counts as nothing."""
+        """Return the costs of cases, by their `columns`, (n,) each; a term that no case has counts as 0."""
         nothing = np.zeros(len(next(iter(columns.values()), ())))
         known = self.term_values(columns)
         seconds = {term.name: known.get(term.name, nothing) for term in self.terms}
@@ -52,7 +58,7 @@ class Shape:
 
     @property
     def reads(self) -> frozenset[str]:
-        """The names that the terms mention, and those that these are computed from."""
+        """The names that the terms use, and those that these are computed from."""
         computed = {**self.derived, **self.counts}
         names = {name for term in self.terms for name in names_of(term.expression)}
         while more := {other for name in names & computed.keys() for other in names_of(computed[name])} - names:
@@ -60,10 +66,7 @@ class Shape:
         return frozenset(names)
 
     def term_values(self, columns: Columns) -> dict[str, FloatArray]:
-        """Return the terms, (n,) each and not negative, at `columns`, (n,) each; NaN where one is not known.
-
-        A term that is known nowhere is left out.
-        """
+        """Return the terms at `columns`, (n,) each: not negative, NaN where unknown, without terms that no case has."""
         known: Columns = columns
         for name, text in self.counts.items():
             count = computed_columns({name: text}, self.derived, {**columns, **known})

@@ -180,7 +180,7 @@ def test_a_program_that_makes_a_file_and_is_missing_here_is_no_mistake(tmp_path)
         ('kind = "time"', 'kind = "other"', "took_s has no kind: runs that have lost cannot be stopped early"),
         ('kind = "time"', 'kind = "rate"', ""),
         ("progress = 'step (\\d+)'", "", ""),
-        ("answer =", "# answer =", "a fast wrong answer would not be noticed"),
+        ("answer =", "# answer =", "a fast wrong run would not be noticed"),
         ("metrics =", "# metrics =", "the time of the whole run is optimised"),
         ("trials = 7", "trials = 8", "budget.trials is 8, but there are 7 configurations"),
     ],

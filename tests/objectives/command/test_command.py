@@ -217,7 +217,7 @@ def objective_of(options):
     [
         ({}, "@ options.argv"),
         ({"argv": []}, "@ options.argv"),
-        ({"argv": ["no-such-program-here"]}, "is not there; give its full path"),
+        ({"argv": ["no-such-program-here"]}, "is not installed here; give its full path"),
         ({"argv": [sys.executable], "metrics": [{"name": "a"}]}, "@ options.metrics.0.pattern"),
         ({"argv": [sys.executable], "typo": 1}, "@ options.typo"),
     ],
