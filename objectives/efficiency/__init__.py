@@ -1,1 +1,1 @@
-"""How well an MPI program uses its ranks: measured of any program, by a library that its processes load."""
+"""How well an MPI program uses its ranks, measured for any program by a library that its processes load."""

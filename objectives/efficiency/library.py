@@ -1,4 +1,4 @@
-"""The library that times a run's calls of MPI: made once on this machine, by whatever C compiler there is."""
+"""The library that times a run's MPI calls; it is built once on this machine with whatever C compiler it has."""
 
 import shutil
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from launchers.software.digest import file_digest, text_digest
 from objectives.made_file import NotMadeError, made_path, make_once
 
 SOURCES = tuple(Path(__file__).with_name(name) for name in ("mpitime.c", "mpicalls.h"))
-"""What it is made of: the first is compiled, and includes the others."""
+"""Its sources; the first is compiled and includes the other."""
 
 NAME = "autotune-mpitime.so"
 FOLDER_VARIABLE = "AUTOTUNE_MPI_TIMES"
@@ -18,10 +18,10 @@ _COMPILERS = ("cc", "gcc", "clang", "mpicc")
 
 
 def build() -> Path:
-    """Return the library, made if it is not there yet.
+    """Return the library; build it if it does not exist yet.
 
     Raises:
-        NotMadeError: there is no compiler, it fails, or nothing can be written.
+        NotMadeError: There is no compiler, it fails, or nothing can be written.
     """
     command = _command()
     if command is None:
@@ -35,24 +35,24 @@ def build() -> Path:
 
 
 def built_path() -> Path | None:
-    """Return where the library is when it is made; None where nothing could make it."""
+    """Return where the library lies once it is built; None if no compiler could build it."""
     command = _command()
     return None if command is None else made_path(NAME, (command,), SOURCES)
 
 
 def identity() -> str:
-    """Return what tells runs with this library from others."""
+    """Return what distinguishes runs with this library from others."""
     return f"timed by a library that is loaded first, {text_digest(' '.join(map(file_digest, SOURCES)))}"
 
 
 def with_library(environment: Mapping[str, str], library: Path, folder: Path) -> dict[str, str]:
-    """Return the variables of a job with the library loaded after what the job loads first anyway."""
+    """Return the variables of a job with this library preloaded after those that the job preloads itself."""
     loaded = [environment[PRELOAD]] if environment.get(PRELOAD) else []
     return {**environment, PRELOAD: ":".join([*loaded, str(library)]), FOLDER_VARIABLE: str(folder.resolve())}
 
 
 def without_library(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of a job without the library, as it is when nothing is measured of it."""
+    """Return the variables of a job without the library, for runs that are not measured."""
     others = {name: value for name, value in environment.items() if name not in {PRELOAD, FOLDER_VARIABLE}}
     if PRELOAD not in environment:
         return others

@@ -1,4 +1,4 @@
-"""An objective whose runs tell how long each rank was in MPI, beside what they measure anyway."""
+"""An objective whose runs also measure how long each rank was in MPI, and the plan for it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,17 +27,17 @@ EFFICIENCIES = (
     Metric("load_balance", "", "maximize"),
     Metric("communication_efficiency", "", "maximize"),
 )
-"""What is measured of every run whose ranks all tell; absent of the others."""
+"""Measured for every run whose ranks all wrote their times."""
 
 MPI_TIMES = "mpi_times"
-"""The detail that says what the efficiencies are of."""
+"""The detail with the times from which the efficiencies are computed."""
 
 
 @dataclass(frozen=True)
 class TimedObjective:
-    """Runs the jobs of an objective with `library` loaded, where that is there, and adds the efficiencies to the rest.
+    """Runs the jobs of an objective with `library` loaded, if it exists, and adds the efficiencies to its metrics.
 
-    A job inside an image is left alone: the library was made outside of it.
+    A job inside an image runs without it, since the library was built outside.
     """
 
     objective: Objective
@@ -45,11 +45,11 @@ class TimedObjective:
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
-        """Those of the objective, and the efficiencies."""
+        """The metrics of the objective, and the efficiencies."""
         return (*self.objective.metrics, *EFFICIENCIES)
 
     def job(self, configuration: Configuration, context: Context) -> Job:
-        """Return the objective's job, whose ranks write into its folder; those of a part write into the part's."""
+        """Return the objective's job, whose ranks write their times into its folder, or into that of their part."""
         job = self.objective.job(configuration, context)
         if self.library is None or not self.library.is_file():
             return job
@@ -62,7 +62,7 @@ class TimedObjective:
         return self.objective.progress_reader()
 
     def measure(self, output: Output) -> Measurement:
-        """Return what the objective measures and the efficiencies; where ranks did not tell, a remark says so."""
+        """Return what the objective measures and the efficiencies; if ranks wrote no times, a remark says so."""
         measured = self.objective.measure(output)
         try:
             found = group_executions(read_times(output.folder))
@@ -79,7 +79,7 @@ class TimedObjective:
 
 
 def _merge_details(details: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the objective's details with ours; what both remark on is said."""
+    """Return the objective's details with ours; remarks of both are joined."""
     remarks = [str(one[REMARK]) for one in (details, ours) if one.get(REMARK)]
     return {**details, **ours, **({REMARK: "; ".join(remarks)} if remarks else {})}
 
@@ -89,7 +89,7 @@ def _with_library(job: Job, library: Path) -> Job:
     if job.software is not None:
         if job.software.container is not None:
             return job
-        # What a module loads first, the job's own variable would replace.
+        # Keep what a module preloads: the job's own variable replaces the module's.
         first = job.software.changes.variables.get(PRELOAD)
         environment = {**({PRELOAD: first} if first else {}), **environment}
     return replace(job, environment=with_library(environment, library, job.folder))
@@ -100,7 +100,7 @@ def _details(found: Sequence[Execution]) -> dict[str, object]:
     computing = [rank.computing_s for rank in ranks]
     elsewhere = sum(rank.calls_elsewhere for rank in ranks)
     calls = sum(rank.calls for rank in ranks) + elsewhere
-    said = f"{elsewhere} of {calls} calls of MPI are of other threads than the one that called MPI_Init: not timed"
+    said = f"{elsewhere} of {calls} MPI calls were not timed: other threads than the one of MPI_Init made them"
     return {
         MPI_TIMES: {
             "executions": len(found),
@@ -114,17 +114,17 @@ def _details(found: Sequence[Execution]) -> dict[str, object]:
     }
 
 
-_TIMED = "MPI calls"  # of the identity of a plan whose runs are timed
+_TIMED = "MPI calls"  # a key in the identity of a plan whose runs are timed
 
 
 def with_mpi_times(plan: Plan, path: str) -> Plan:
-    """Return a plan whose runs are timed, as the study file asks at `path`. Nothing is made for it yet.
+    """Return a plan whose runs are timed, as the study file asks at `path`. The library is not built yet.
 
     Raises:
-        PlanError: its runs are not made here, or tell their efficiencies themselves.
+        PlanError: Its runs are not made here, or measure efficiencies themselves.
     """
     if plan.runs != "launched":
-        raise PlanError(Problem("the time in MPI is measured of runs that autotune makes, not of others'", path))
+        raise PlanError(Problem("the time in MPI is measured only in runs that autotune makes", path))
     own = {metric.name for metric in plan.objective.metrics}
     if taken := [metric.name for metric in EFFICIENCIES if metric.name in own]:
         msg = f"the program measures {', '.join(taken)} itself; leave this out, or give those another name"
@@ -137,12 +137,12 @@ def with_mpi_times(plan: Plan, path: str) -> Plan:
 
 
 def build_library(plan: Plan) -> Plan:
-    """Make the library that the runs of a timed plan load; where that cannot be, the plan that is returned says so."""
+    """Build the library that the runs of a timed plan load; if that fails, a note in the returned plan says so."""
     if _TIMED not in plan.identity:
         return plan
     try:
         library.build()
     except NotMadeError as error:
-        note = f"no efficiencies: the library that times calls of MPI cannot be made: {error}"
+        note = f"no efficiencies: the library that times MPI calls cannot be built: {error}"
         return replace(plan, notes=(*plan.notes, note))
     return plan

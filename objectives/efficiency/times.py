@@ -1,9 +1,9 @@
-"""The time that ranks were in MPI, and the efficiencies that follow from it.
+"""The times of ranks in MPI, and the efficiencies computed from them.
 
-They are those of the POP Centre of Excellence (POP Standard Metrics for Parallel Performance Analysis; Wagner, Mohr,
-Giménez, Labarta, A structured approach to performance analysis, 2019). A rank computes while it is not in MPI. Over the
-ranks of a run, load balance is the average computing time by the longest, communication efficiency the longest by the
-time of the run, and parallel efficiency their product: the share of all ranks' time that is computing.
+The metrics are those of the POP Centre of Excellence (POP Standard Metrics for Parallel Performance Analysis; Wagner,
+Mohr, Giménez, Labarta, A structured approach to performance analysis, 2019). A rank computes while it is not in MPI.
+Load balance is the ranks' average computing time divided by the longest; communication efficiency is the longest
+divided by the time of the run; parallel efficiency is their product, the share of all ranks' time that is computing.
 """
 
 from collections import defaultdict
@@ -17,23 +17,30 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from objectives.figure import read_text
 
 PREFIX = ".autotune-mpi-times."
-"""How the files begin that the ranks of a run write into its folder: one for each host, a line for each rank."""
+"""The prefix of the files that ranks write into a run's folder: one file for each host, with a line for each rank."""
 
 _MOST_RANKS = 2**24  # more than any machine has
 _NONE_WROTE = (
-    "no rank wrote how long it was in MPI: the program calls no MPI, has it built in, ended without MPI_Finalize, or "
-    "did not load the library"
+    "no rank wrote how long it was in MPI: the program does not use MPI, links it statically, ended without "
+    "MPI_Finalize, or did not load the library"
 )
 
 
 class MissingTimesError(Exception):
-    """The ranks of a run did not tell how long they were in MPI, or not all of them did; the text says what is so."""
+    """Some or all ranks of a run did not write how long they were in MPI; the message says which."""
 
 
 class RankTimes(BaseModel):
-    """What one rank wrote when it ended: from MPI_Init on, in ns of its own clock.
+    """The line that a rank wrote when it ended; times are since MPI_Init.
 
-    It knows of `ranks`; its start command has `started` so many, or 0 where that tells nothing.
+    Args:
+        rank: Its number.
+        ranks: The number of ranks that it knows of.
+        started: The number of ranks that its start command started; 0 if unknown.
+        elapsed_ns: How long it ran, in ns of its own clock.
+        mpi_ns: How long it was in MPI, in ns.
+        calls: Its timed MPI calls.
+        calls_elsewhere: MPI calls of other threads, which are not timed.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -55,7 +62,7 @@ class RankTimes(BaseModel):
 
     @property
     def computing_s(self) -> float:
-        """For how long it was not in MPI."""
+        """How long it was not in MPI, in seconds."""
         return (self.elapsed_ns - self.mpi_ns) * 1e-9
 
 
@@ -73,14 +80,14 @@ class Efficiencies:
 
 
 Execution = Sequence[RankTimes]
-"""One start of an MPI program: the times of all of its ranks, in their order."""
+"""One execution of an MPI program: the times of all its ranks, in their order."""
 
 
 def read_times(folder: Path) -> list[RankTimes]:
-    """Return what ranks wrote into a run's folder, and into those of its parts; other lines do not count.
+    """Return what ranks wrote into a run's folder and those of its parts; other lines are ignored.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: It cannot be read.
     """
     files = sorted([*folder.glob(f"{PREFIX}*"), *folder.glob(f"*/{PREFIX}*")])
     lines = (line for file in files for line in (read_text(file) or "").splitlines())
@@ -88,11 +95,12 @@ def read_times(folder: Path) -> list[RankTimes]:
 
 
 def group_executions(times: Iterable[RankTimes]) -> list[Execution]:
-    """Return the executions that all ranks wrote of. A rank that wrote several times was in one after the other.
+    """Return the executions whose ranks all wrote. A rank that wrote several times took part in several, one after
+    another.
 
     Raises:
-        MissingTimesError: no rank wrote, or some did not; or ranks did not know of one another, and would be taken for
-            programs that ran one after the other.
+        MissingTimesError: No rank or not every rank wrote; or ranks did not know each other, and would look like
+            programs that ran one after another.
     """
     by_size: dict[int, dict[int, list[RankTimes]]] = defaultdict(lambda: defaultdict(list))
     for one in times:
@@ -112,10 +120,10 @@ def group_executions(times: Iterable[RankTimes]) -> list[Execution]:
 
 
 def check_ranks_found(started: int, known: int) -> None:
-    """Check that ranks know of as many as were started.
+    """Check that the ranks know of all ranks that were started.
 
     Raises:
-        MissingTimesError: they know of fewer: the start command is of another MPI library than the program.
+        MissingTimesError: They know of fewer, since the start command and the program use different MPI libraries.
     """
     if known < started:
         msg = f"{started} ranks were started, and each found {known}"
@@ -123,9 +131,9 @@ def check_ranks_found(started: int, known: int) -> None:
 
 
 def efficiencies(group_executions: Sequence[Execution]) -> Efficiencies:
-    """Return the efficiencies of executions, of which there is one at least; several are added up.
+    """Return the efficiencies of one or more executions, whose times are added up.
 
-    Where no rank computes, none does more than another.
+    If no rank computes, the load counts as balanced.
     """
     average = fsum(fsum(rank.computing_s for rank in ranks) / len(ranks) for ranks in group_executions)
     longest = fsum(max(rank.computing_s for rank in ranks) for ranks in group_executions)
@@ -136,7 +144,7 @@ def efficiencies(group_executions: Sequence[Execution]) -> Efficiencies:
 
 
 def runtime_s(group_executions: Sequence[Execution]) -> float:
-    """Return for how long MPI programs ran, from MPI_Init to MPI_Finalize."""
+    """Return how long MPI programs ran from MPI_Init to MPI_Finalize, in seconds."""
     return fsum(max(rank.elapsed_ns for rank in ranks) * 1e-9 for ranks in group_executions)
 
 

@@ -1,1 +1,1 @@
-"""Collective operations of MPI: their algorithms by collective, number of ranks and message size."""
+"""MPI libraries: collective operations as an objective, and rules files for them."""

@@ -1,4 +1,4 @@
-"""Backends of torch.distributed in place of the MPI library: gloo, and NCCL where each rank can have a GPU."""
+"""Backends of torch.distributed instead of the MPI library: gloo, and NCCL if each rank can have a GPU."""
 
 from collections.abc import Mapping
 
@@ -15,7 +15,7 @@ _PROGRAM = PROGRAMS / "mpi" / "backends.py"
 
 
 def command(python: TorchPython) -> tuple[str, ...]:
-    """Return the command of the program that measures them."""
+    """Return the command of the program that measures the backends."""
     return (python.path, "-P", str(_PROGRAM))
 
 
@@ -25,7 +25,7 @@ def identity(python: TorchPython) -> dict[str, str]:
 
 
 def knobs(python: TorchPython, options: MpiOptions) -> Knobs:
-    """Return the choice of the backend; unset is the library itself, as it is."""
+    """Return the choice of the backend; unset means the MPI library without changes."""
     on_gpus = python.gpus >= min(options.ranks)
     names = (GLOO, NCCL) if on_gpus else (GLOO,)
     help_ = "the backend of torch.distributed that does it; unset: the MPI library"

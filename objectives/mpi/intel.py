@@ -1,8 +1,8 @@
 """Intel MPI's variables of collective operations: the I_MPI_ADJUST family.
 
-Intel documents which algorithms there are by number: "I_MPI_ADJUST Family Environment Variables" in the Developer
-Reference for Linux (2020 Update 2; later ones call them presets and number more of them). Of these are tuned the ones
-for one node and for several; topology-aware ones, which need a switch hierarchy, are left out.
+Intel documents the algorithms by number: "I_MPI_ADJUST Family Environment Variables" in the Developer Reference for
+Linux (2020 Update 2; later editions call them presets and list more). We tune those for one and for several nodes, and
+leave out topology-aware ones, which need a switch hierarchy.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,12 +29,12 @@ ALGORITHMS: Mapping[Collective, Mapping[str, int]] = {
 
 
 def algorithm_variable(collective: Collective) -> str:
-    """Return the variable that chooses the algorithm of a collective."""
+    """Return the variable that selects the algorithm of a collective."""
     return f"{PREFIX}{collective.upper()}"
 
 
 def knobs(collectives: Sequence[Collective]) -> Knobs:
-    """Return the parameters: one for each collective whose algorithms are known."""
+    """Return the parameters: one for each collective whose algorithms are documented."""
     parameters = tuple(
         Choice(
             algorithm_variable(collective),
@@ -50,6 +50,6 @@ def knobs(collectives: Sequence[Collective]) -> Knobs:
 
 
 def environment(configuration: Configuration) -> dict[str, str]:
-    """Return the variables of a run: algorithms by their numbers."""
+    """Return the variables of a run, with the numbers of the algorithms."""
     numbers = {algorithm_variable(collective): names for collective, names in ALGORITHMS.items()}
     return {name: str(numbers[name][str(value)]) for name, value in configuration.items() if name in numbers}

@@ -1,4 +1,4 @@
-"""The variables of an MPI library that are tuned: parameters, the rules between them, and how a run is told them."""
+"""The tuned variables of an MPI library: parameters, the rules between them, and the environment of a run."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,19 +14,22 @@ PAUSE_US = "progress_thread_us"
 BACKEND = "backend"
 
 OURS = frozenset({COLLECTIVE, RANKS, BIND_TO, TESTS, PAUSE_US, BACKEND})
-"""Parameters that are no variables of a library: the start command or our program is told them."""
+"""Parameters that are not variables of a library: they are passed to the start command or to our program."""
 
 
 def only_for(collective: Collective) -> str:
-    """Return the condition of a parameter that one collective alone has."""
+    """Return the condition of a parameter that applies to one collective only."""
     return f"{COLLECTIVE} == '{collective}'"
 
 
 @dataclass(frozen=True)
 class Knobs:
-    """What of a library is tuned.
+    """The tuned variables of a library.
 
-    `variables` returns the environment of a run of a configuration, without what is no variable of the library.
+    Args:
+        parameters: Its parameters.
+        constraints: The rules between them.
+        variables: Returns the environment of a run of a configuration: the variables of the library only.
     """
 
     parameters: tuple[Parameter, ...]

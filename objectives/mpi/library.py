@@ -1,4 +1,4 @@
-"""Which MPI library is installed here, and which of its variables are tuned."""
+"""Find out which MPI library is installed, and which of its variables can be tuned."""
 
 import os
 import re
@@ -22,7 +22,7 @@ _INSTALL = "apt-get install libopenmpi-dev gcc, or `module load openmpi`"
 
 @dataclass(frozen=True)
 class Library:
-    """An MPI library: its compiler, and what of it is tuned."""
+    """An MPI library, its compiler, and what is tuned of it."""
 
     name: Name
     version: str
@@ -31,23 +31,23 @@ class Library:
 
 
 def find_library(options: MpiOptions, here: Probe) -> Library:
-    """Return the library whose compiler is the one of the options.
+    """Return the library of the compiler in the options.
 
     Raises:
-        PlanError: there is no such compiler, or its library does not say what its variables are.
+        PlanError: There is no such compiler, or its library does not list its variables.
     """
     compiler = shutil.which(options.compiler)
     if compiler is None:
-        msg = f"there is no {options.compiler!r} here, which builds the benchmark: {_INSTALL}"
+        msg = f"the compiler {options.compiler!r}, which builds the benchmark, was not found: {_INSTALL}"
         raise PlanError(Problem(msg, "options.compiler"))
     compiler = str(Path(compiler).absolute())
-    # The tools of the same library are beside its compiler; others on the search path may be those of another one.
+    # Look beside the compiler first: tools on the search path may belong to another library.
     for folders in (str(Path(compiler).parent), os.environ.get("PATH", "")):
         for tool, read in _TOOLS.items():
             path = shutil.which(tool, path=folders)
             if path is not None and (found := read(options, here, path, compiler)) is not None:
                 return found
-    msg = f"{compiler} is there, but none of {', '.join(_TOOLS)}, which list what its library has to tune: {_INSTALL}"
+    msg = f"{compiler} was found, but none of {', '.join(_TOOLS)}, which list its library's variables: {_INSTALL}"
     raise PlanError(Problem(msg, "options.compiler"))
 
 

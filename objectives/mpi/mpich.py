@@ -1,7 +1,7 @@
 """MPICH's variables of collective operations, as its `mpivars` lists them.
 
-Their meanings are in doc/mpich/tuning_parameters.md of MPICH's sources. With MPICH 4.0 the program lists fewer
-algorithms than with 5.0; what it does not list is not tuned.
+Their meanings are in doc/mpich/tuning_parameters.md of MPICH's sources. MPICH 4.0 lists fewer algorithms than 5.0; what
+is not listed is not tuned.
 """
 
 import re
@@ -14,14 +14,14 @@ from spaces import Choice, Configuration, Integer, Parameter
 _PREFIX = "MPIR_CVAR_"
 _VARIABLE = re.compile(r"\t(MPIR_CVAR_\w+?) *=(\S*)\t")
 _ALGORITHM = re.compile(r"(\w+) +- ")
-# What leaves it to the library, what only calls the nonblocking form, and what needs another library.
+# Not algorithms: the library's own choice, the nonblocking form of the call, and a form that needs another library.
 _LEFT_OUT = frozenset({"auto", "nb", "ccl"})
 _RADICES = {"tree": "TREE_KVAL", "recexch": "RECEXCH_KVAL", "k_brucks": "BRUCKS_KVAL", "k_dissemination": "DISSEM_KVAL"}
-_FANS = (4, 8, 16)  # 2 is what they have
+_FANS = (4, 8, 16)  # 2 is the default
 
 
 def parse_variables(text: str) -> dict[str, tuple[str, ...]]:
-    """Read what `mpivars` lists: the variables, each with the names of its values where it has names."""
+    """Parse the output of `mpivars`: variables, with the names of their values for those that have names."""
     found: dict[str, tuple[str, ...]] = {}
     last = None
     for line in text.splitlines():
@@ -36,12 +36,12 @@ def parse_variables(text: str) -> dict[str, tuple[str, ...]]:
 
 
 def algorithm_variable(collective: Collective) -> str:
-    """Return the variable that chooses the algorithm of a collective."""
+    """Return the variable that selects the algorithm of a collective."""
     return f"{_PREFIX}{collective.upper()}_INTRA_ALGORITHM"
 
 
 def knobs(known: Mapping[str, Sequence[str]], collectives: Sequence[Collective]) -> Knobs:
-    """Return what of the `known` variables is tuned."""
+    """Return what is tuned of the `known` variables."""
     parameters: list[Parameter] = []
     for collective in collectives:
         variable = algorithm_variable(collective)

@@ -1,4 +1,4 @@
-"""The benchmark of collective operations as an objective: a configuration becomes a job, lines a measurement."""
+"""The benchmark of collective operations as an objective: a configuration becomes a job, its lines a measurement."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -32,9 +32,9 @@ ELAPSED = Metric("elapsed_s", "s", kind="time")
 EXPOSED = Metric("exposed_s", "s")
 HIDDEN = Metric("hidden_percent", "%", "maximize")
 OVERLAP_METRICS = (EXPOSED, HIDDEN, ELAPSED)
-"""Of nonblocking operations: what they cost a program that computes meanwhile, and what of them it does not notice."""
+"""The metrics of nonblocking operations: the time that they add to a computation, and the share that it hides."""
 
-_WORDS = 400  # characters of the program's words in a message
+_WORDS = 400  # characters of the program's output in a message
 _Size = tuple[Annotated[int, Field(ge=0)], Annotated[float, Field(gt=0, allow_inf_nan=False)]]
 
 
@@ -49,11 +49,17 @@ class _Result(BaseModel):
 
 @dataclass(frozen=True)
 class MpiObjective:
-    """Runs our program with the variables of a configuration, which `variables` says.
+    """Runs our benchmark with the variables of a configuration.
 
-    `program` is its path, `sizes` its messages' with commas between them; a run measures for `seconds`. More ranks than
-    `cores` share them. The first of the `metrics` is what it measures of each size; with `OVERLAP_METRICS` it is the
-    program of nonblocking operations. `torch` is the command of the program that does them by a backend of torch.
+    Args:
+        program: Its path.
+        sizes: The message sizes in bytes, separated by commas.
+        seconds: How long a run measures, in seconds.
+        cores: The cores of the machine; more ranks share them.
+        variables: Returns the environment of a configuration.
+        metrics: The first is measured at each size. With `OVERLAP_METRICS` the benchmark is that of nonblocking
+            operations.
+        torch: The command of the benchmark of torch's backends.
     """
 
     program: str
@@ -94,7 +100,7 @@ class MpiObjective:
         return HIDDEN in self.metrics
 
     def progress_reader(self) -> ProgressReader:
-        """Return a reader of sizes."""
+        """Return a reader of the sizes that are done."""
 
         def read(line: str) -> Progress | None:
             found = json_object(line)
@@ -104,10 +110,10 @@ class MpiObjective:
         return read
 
     def measure(self, output: Output) -> Measurement:
-        """Check that the results of the collective were right, and that the run ended well; read its figures.
+        """Check that the collective gave right results and the run ended normally; read its figures.
 
         Raises:
-            RunFailure: they were not, or it did not, in the words of MPI or of our program.
+            RunFailure: It did not; the message uses the words of MPI or of our program.
         """
         check_ending(output)
         lines = [json_object(line) for line in output.stdout.splitlines()]
@@ -136,18 +142,18 @@ class MpiObjective:
         job = output.job
         if job is not None and job.mpi is not None and job.mpi.ranks != result.ranks:
             msg = (
-                f"{job.mpi.ranks} ranks were started, and each found {result.ranks}: the start command is not of "
-                "the MPI library that the benchmark was built with; load one MPI library only"
+                f"{job.mpi.ranks} ranks were started, and each found {result.ranks}: the start command is that of "
+                "another MPI library than the benchmark was built with; load one MPI library only"
             )
             raise InvalidResult(msg, code="mpi.two-libraries")
         if self._overlap and [size for size, _ in result.hidden_percent] != [size for size, _ in result.sizes]:
-            raise InvalidResult("the result does not say what share is hidden of each size", code="mpi.bad-result")
+            raise InvalidResult("the result does not give the hidden share of each size", code="mpi.bad-result")
         mean = math.exp(math.fsum(math.log(value) for _, value in result.sizes) / len(result.sizes))
         hidden = [share for _, share in result.hidden_percent]
         shares = {HIDDEN.name: math.fsum(hidden) / len(hidden)} if self._overlap else {}
         return Measurement(
             metrics={self.metrics[0].name: mean, **shares, ELAPSED.name: output.status.usage.elapsed_s},
-            # The program has compared every number of every result with the right one.
+            # The program itself has checked every number of every result.
             answer=Answer("wrong numbers", 0.0, 0.5),
             details={
                 POINTS: [list(size) for size in result.sizes],
@@ -160,7 +166,7 @@ class MpiObjective:
 
 
 def _said(output: Output) -> str:
-    """Return what MPI said of an error; the frame of dashes around it says nothing."""
+    """Return MPI's error message without the lines of dashes around it."""
     text = f"{output.stdout}\n{output.stderr}".strip()[-10 * _WORDS :]
     lines = [line.strip() for line in text.splitlines() if line.strip(" -*") and not line.startswith("{")]
     errors = [line for line in lines if "error" in line.lower() or "MPI_ERR" in line]

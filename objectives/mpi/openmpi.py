@@ -1,7 +1,7 @@
 """Open MPI's variables of collective operations, as its `ompi_info` lists them.
 
-Which algorithms read a segment size or a fan-out is written in ompi/mca/coll/tuned/coll_tuned_*_decision.c (the calls
-in `ompi_coll_tuned_*_intra_do_this`); the variables' own help says only that "some algorithms" do.
+Which algorithms read a segment size or a fan-out is in ompi/mca/coll/tuned/coll_tuned_*_decision.c (the calls in
+`ompi_coll_tuned_*_intra_do_this`); the help of the variables only says that "some algorithms" do.
 """
 
 import re
@@ -24,10 +24,10 @@ _SEGMENT_BYTES = (1024, 4096, 16_384, 65_536, 262_144)
 _FANOUTS = {"chain_fanout": "chain", "knomial_radix": "knomial"}
 _FANS = (2, 4, 8, 16)
 _AUTOMATIC = "ignore"
-_TWO = "two_proc"  # the others refuse other numbers of ranks by falling back; this one fails
+_TWO = "two_proc"  # with another number of ranks this algorithm fails; the others fall back
 
 _EAGER_BYTES = (1024, 2048, 8192, 16_384, 32_768, 65_536)
-_FIRST = 100  # above the priority of all that ship
+_FIRST = 100  # above the priority of every shipped component
 _ADAPT = "coll_adapt_priority"
 _COMPONENTS = ("han", "adapt", "sm", "xhc", "acoll")
 _LINE = re.compile(r"mca:[^:]*:[^:]*:param:(\w+):(value|enumerator:value:-?\d+):(.*)")
@@ -35,14 +35,14 @@ _LINE = re.compile(r"mca:[^:]*:[^:]*:param:(\w+):(value|enumerator:value:-?\d+):
 
 @dataclass(frozen=True)
 class Variable:
-    """A variable of Open MPI: its value where nobody sets it, and the names of its values, by number."""
+    """A variable of Open MPI: its default value, and the names of its values, by number."""
 
     value: str
     names: Mapping[int, str] = field(default_factory=dict)
 
 
 def parse_variables(text: str) -> dict[str, Variable]:
-    """Read what `ompi_info --parsable` lists; lines that say other things are passed over."""
+    """Parse the output of `ompi_info --parsable`; other lines are skipped."""
     values: dict[str, str] = {}
     names: dict[str, dict[int, str]] = {}
     for line in text.splitlines():
@@ -57,18 +57,18 @@ def parse_variables(text: str) -> dict[str, Variable]:
 
 
 def algorithm_variable(collective: Collective) -> str:
-    """Return the variable that chooses the algorithm of a collective."""
+    """Return the variable that selects the algorithm of a collective."""
     return f"coll_{'libnbc' if collective in NONBLOCKING else 'tuned'}_{collective}_algorithm"
 
 
 def algorithms(known: Mapping[str, Variable], collective: Collective) -> dict[str, int]:
-    """Return the numbers of a collective's algorithms by name, without the one that leaves it to the library."""
+    """Return the numbers of a collective's algorithms by name, without the library's own choice."""
     variable = known.get(algorithm_variable(collective))
     return {} if variable is None else {name: number for number, name in variable.names.items() if name != _AUTOMATIC}
 
 
 def knobs(known: Mapping[str, Variable], collectives: Sequence[Collective], wanted: Sequence[str]) -> Knobs:
-    """Return what of the `known` variables is tuned."""
+    """Return what is tuned of the `known` variables."""
     parameters: list[Parameter] = []
     constraints: list[Constraint] = []
     if "algorithms" in wanted:
@@ -114,7 +114,7 @@ def _two_rank_rules(parameters: Sequence[Parameter]) -> Iterator[Constraint]:
 
 def _components(known: Mapping[str, Variable], collectives: Sequence[Collective]) -> list[Parameter]:
     if collectives[0] in NONBLOCKING:
-        # Only one component beside libnbc has nonblocking operations, and of those here it has the broadcast.
+        # Besides libnbc only the component adapt has nonblocking operations, and only the broadcast of ours.
         if _ADAPT not in known or "ibcast" not in collectives:
             return []
         help_ = "the component `adapt` takes the place of `libnbc`"
@@ -141,7 +141,7 @@ def _libnbc_rules(parameters: Sequence[Parameter]) -> Iterator[Constraint]:
 
 
 def _transport(known: Mapping[str, Variable]) -> Iterator[Parameter]:
-    # vader was called sm again in Open MPI 5, where one name is a synonym of the other.
+    # Open MPI 5 renamed vader to sm; both names work there.
     memory = next((name for name in ("btl_sm", "btl_vader") if f"{name}_eager_limit" in known), None)
     if memory is None:
         return
@@ -160,7 +160,7 @@ def _transport(known: Mapping[str, Variable]) -> Iterator[Parameter]:
 
 
 def environment(configuration: Configuration) -> dict[str, str]:
-    """Return the variables of a run: what is chosen, and the one without which no choice is read."""
+    """Return the variables of a run: what the configuration sets, and the variable that makes the library read it."""
     chosen = {PREFIX + name: str(value) for name, value in configuration.items() if name not in OURS}
     if any(name.startswith("coll_tuned_") for name in configuration):
         chosen[PREFIX + DYNAMIC_RULES] = "1"  # without it the library does not read which algorithm is wanted

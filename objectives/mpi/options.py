@@ -1,4 +1,4 @@
-"""What a study file may say about collective operations."""
+"""The options of a study of collective operations."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, get_args
@@ -17,24 +17,24 @@ NONBLOCKING: tuple[Nonblocking, ...] = get_args(Nonblocking)
 REDUCTIONS = frozenset({"allreduce", "reduce", "reduce_scatter"})
 
 NUMBER_BYTES = 4
-"""What is exchanged are numbers of this size: a message holds a whole number of them."""
+"""The size of the numbers that are exchanged; a message holds a whole number of them."""
 
-_LARGEST = 2**26  # times the ranks, twice, is what a rank allocates
+_LARGEST = 2**26  # bytes; a rank allocates twice this times the number of ranks
 
 
 class MpiOptions(BaseModel):
     """The `[options]` of a study of collective operations.
 
     Args:
-        collectives: Which ones, all blocking or all nonblocking; the parameter `collective` has these values.
-        ranks: Numbers of ranks; the parameter `ranks` has these values.
-        message_bytes: The sizes of the messages of a run, as the OSU micro-benchmarks count them.
+        collectives: The values of the parameter `collective`, all blocking or all nonblocking.
+        ranks: The values of the parameter `ranks`.
+        message_bytes: The message sizes of a run, as the OSU micro-benchmarks count them.
         seconds: How long a run measures, all sizes together.
-        knobs: What is tuned: `algorithms` of the collectives, `components` that may take their place, `transport`
-            of messages within a node, `placement` of ranks on cores, `progress` of nonblocking ones; or
-            `backends`, other libraries in place of MPI.
+        knobs: The kinds of parameters: `algorithms` of the collectives, `components` that may replace their own,
+            `transport` of messages within a node, `placement` of ranks on cores, `progress` of nonblocking operations;
+            or `backends`, other libraries instead of MPI.
         compiler: The MPI library's compiler, by name or path.
-        python: The interpreter that has PyTorch, for `backends`.
+        python: The interpreter with PyTorch, for `backends`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -53,7 +53,7 @@ class MpiOptions(BaseModel):
     @classmethod
     def _of_one_kind(cls, collectives: list[Collective]) -> list[Collective]:
         if 0 < sum(name in NONBLOCKING for name in collectives) < len(collectives):
-            msg = f"nonblocking ones ({', '.join(NONBLOCKING)}) have other figures than blocking ones; name one kind"
+            msg = f"nonblocking collectives ({', '.join(NONBLOCKING)}) have other metrics than blocking: name one kind"
             raise ValueError(msg)
         return collectives
 
@@ -61,16 +61,18 @@ class MpiOptions(BaseModel):
     @classmethod
     def _of_these(cls, knobs: list[Knobs], given: ValidationInfo) -> list[Knobs]:
         if "progress" in knobs and not set(given.data.get("collectives", NONBLOCKING)) & set(NONBLOCKING):
-            msg = f"'progress' is made while nonblocking ones run: {', '.join(NONBLOCKING)}; leave it out"
+            msg = f"'progress' is for nonblocking collectives only ({', '.join(NONBLOCKING)}); leave it out"
             raise ValueError(msg)
         if "backends" in knobs and (len(knobs) > 1 or set(given.data.get("collectives", ())) & set(NONBLOCKING)):
-            msg = "'backends' stands alone, for blocking collectives: what is tuned of MPI means nothing to the others"
+            msg = (
+                "'backends' is for blocking collectives, without other knobs: backends do not read what is tuned of MPI"
+            )
             raise ValueError(msg)
         return knobs
 
     @property
     def overlap(self) -> bool:
-        """Whether the collectives are nonblocking ones, behind computation."""
+        """Whether the collectives are nonblocking and overlap with computation."""
         return self.collectives[0] in NONBLOCKING
 
     @classmethod
@@ -78,6 +80,6 @@ class MpiOptions(BaseModel):
         """Check options from a study file.
 
         Raises:
-            PlanError: they have errors: all of them, each with its path.
+            PlanError: The options have errors; all are reported, each with its path.
         """
         return read_options(cls, options, "the benchmark of collective operations")

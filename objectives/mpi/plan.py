@@ -1,4 +1,4 @@
-"""Making an MPI library ready to be tuned: its variables, the benchmark built with its compiler, and the space."""
+"""Make an MPI library ready to be tuned: its variables, the benchmark built with its compiler, and the space."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -31,13 +31,13 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     """Ask the MPI library for its variables, build the benchmark, and suggest the space.
 
     Raises:
-        PlanError: the options have errors, or the benchmark cannot be built here.
+        PlanError: The options have errors, or the benchmark cannot be built here.
     """
     checked = MpiOptions.read(options)
     found = find_library(checked, Probe(run_job, folder.resolve(), _LIMIT_S))
     python = torch.find_python(checked.python, run_job, folder.resolve()) if "backends" in checked.knobs else None
     if python is not None:
-        # Others do not read what is tuned of the library.
+        # The backends do not read the library's variables.
         found = replace(found, knobs=backends.knobs(python, checked))
     source = _PROGRAMS / ("overlap.c" if checked.overlap else "collectives.c")
     program = _build(found, source)

@@ -1,10 +1,10 @@
-"""What the time of an exchange by UCX is made of: latency and bytes of messages, by the protocol that carries them.
+"""The terms of an exchange by UCX: latency and bytes of messages, by the protocol that carries them.
 
 A message below the rendezvous threshold is eager: it is copied into buffers on both sides. A longer one begins with a
-handshake, and is then written or read in place, or sent in fragments that are copied (scheme `am`). Over TCP it is cut
-into segments, each with a call of the system. See Hockney (Parallel Computing 20, 1994) for latency and bandwidth,
-Woodall et al. (EuroPVM/MPI 2006) for eager messages and rendezvous, and "Frequently asked questions" and
-"UCX environment parameters" of openucx.readthedocs.io for what the variables do.
+handshake, and is then written or read in place, or sent in fragments that are copied (scheme `am`). TCP cuts it into
+segments, each with a system call. See Hockney (Parallel Computing 20, 1994) for latency and bandwidth, Woodall et al.
+(EuroPVM/MPI 2006) for eager messages and rendezvous, and "Frequently asked questions" and "UCX environment parameters"
+of openucx.readthedocs.io for the variables.
 """
 
 from collections.abc import Mapping
@@ -18,27 +18,28 @@ from objectives.shapes.costs import Costs
 from objectives.shapes.messages import message_s
 from spaces.ucx.values import size_bytes
 
-_ROW_BYTES = 2 * 16  # of both frames that a worker merges
-_RNDV = {"merge": 8192.0, "perftest": 65_536.0}  # ucxx sets it; UCX's own choice is about that
+_ROW_BYTES = 2 * 16  # bytes of a row in each of the two frames that a worker merges
+_RNDV = {"merge": 8192.0, "perftest": 65_536.0}  # the first is set by ucxx; UCX's own choice is near the second
 _SEGMENT = 8192.0
 
-# Usual rates of a core, of memory and of the wires: what a machine's facts say goes before them.
+# Typical rates of a core, of memory and of the network, for machines without these facts.
 _LATENCY_S, _LATENCY_BETWEEN_NODES_S = 1e-6, 3e-6
 _BANDWIDTH, _BANDWIDTH_BETWEEN_NODES = 3e9, 1e10
 _COPY, _MERGE, _MERGE_ON_GPU = 5e9, 1e8, 1e10
 _SEGMENT_S = 4e-6
-# How long until a message is noticed: a thread that sleeps is woken, a loop looks at once, and two loops that share a
-# core wait for each other.
+# Time until a message is noticed: a sleeping thread must be woken, a polling loop sees it at once, and two loops that
+# share a core wait for each other.
 _NOTICE_S = {"": 2e-5, "blocking": 4e-5, "polling": 5e-6, "thread-polling": 2e-4}
 
 _READ = frozenset({"UCX_RNDV_THRESH", "UCX_RNDV_SCHEME", "UCX_TCP_TX_SEG_SIZE", "UCXPY_PROGRESS_MODE"})
 
 
 def costs(columns: Mapping[str, npt.NDArray[Any]]) -> Costs:
-    """Return the seconds that each byte of the exchange takes: the inverse of a throughput.
+    """Return the seconds for each byte of the exchange: the inverse of a throughput.
 
-    `columns` are variables of UCX, facts of the benchmark (`benchmark`, `workers`, `rows` or the sizes of messages) and
-    of the machine.
+    Args:
+        columns: Variables of UCX, facts of the benchmark (`benchmark`, `workers`, `rows` or message sizes) and of the
+            machine, (n,) each.
     """
     known = CaseColumns(columns)
     workers = known.number("workers", 2.0)
@@ -46,7 +47,7 @@ def costs(columns: Mapping[str, npt.NDArray[Any]]) -> Costs:
     share = _ROW_BYTES / 2.0 * known.number("rows") / workers
     small, large = known.number("smallest_message_bytes"), known.number("largest_message_bytes")
     size = np.where(is_merge, share, np.sqrt(small * large))
-    # A worker exchanges a share of each of its two frames with every other one, meanwhile others do so, too.
+    # Each worker exchanges a share of both of its frames with every other worker, all at the same time.
     messages = np.where(is_merge, 2.0 * (workers - 1.0), 1.0)
     whole = np.where(is_merge, _ROW_BYTES * known.number("rows") * workers, size)
     several = known.number("nodes", 1.0) > 1.0
@@ -89,6 +90,6 @@ def costs(columns: Mapping[str, npt.NDArray[Any]]) -> Costs:
 
 
 def _sizes(known: CaseColumns, name: str, usual: Column) -> Column:
-    """Return the sizes that a variable says, `usual` where it says none."""
+    """Return the sizes in a variable, with `usual` where it holds none."""
     sizes = [size_bytes(word) for word in known.words(name)]
     return np.array([other if size is None else size for size, other in zip(sizes, usual.tolist(), strict=True)])

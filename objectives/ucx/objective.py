@@ -28,7 +28,7 @@ from objectives.ucx.protocols import PROTOCOLS, Span, choices
 from spaces import Configuration
 
 VARIABLES = ("UCX_", "UCXPY_")
-"""Beginnings of the names of parameters that are variables of the environment."""
+"""Prefixes of parameters that are environment variables."""
 
 ELAPSED = Metric("elapsed_s", "s", kind="time")
 MERGE_METRICS = (
@@ -37,11 +37,11 @@ MERGE_METRICS = (
     ELAPSED,
 )
 
-# Unbuffered, Python makes C's output so, too: what UCX prints would be lost with a worker that is ended.
+# Unbuffered, so that what UCX prints is not lost when a worker is killed; Python then unbuffers C's output as well.
 _ENVIRONMENT = {"UCX_WARN_UNUSED_ENV_VARS": "y", "PYTHONUNBUFFERED": "1"}
-_WORDS = 400  # characters of the program's words in a message
+_WORDS = 400  # characters of the program's output in a message
 _UNUSED = re.compile(r"unused env(?:ironment)? variables?: ([^\n]*)")
-_ASIDE = re.compile(r"\((?:maybe|set)\b[^)\n]*\)")  # UCX's suggestions are not what it complains of
+_ASIDE = re.compile(r"\((?:maybe|set)\b[^)\n]*\)")  # UCX's suggestions are not the unused variables
 _RULES: tuple[tuple[re.Pattern[str], type[RunFailure], str], ...] = tuple(
     (re.compile(rf"[^\n]*(?:{sign})[^\n]*"), failure, f"ucx.{code}")
     for sign, failure, code in (
@@ -83,10 +83,14 @@ def perftest_metrics(test: str) -> tuple[Metric, ...]:
 
 @dataclass(frozen=True)
 class UcxObjective:
-    """Runs one of our two programs with the variables of a configuration.
+    """Runs one of our two benchmarks with the variables of a configuration.
 
-    `argv` is its whole command line, `processes` how many take part in the exchange; `environment` makes UCX tell more;
-    `spans` are the sizes of the messages.
+    Args:
+        argv: Its whole command line.
+        processes: The processes that take part in the exchange.
+        metrics: Its metrics.
+        environment: Variables that make UCX print more.
+        spans: The message sizes in bytes.
     """
 
     argv: tuple[str, ...]
@@ -119,10 +123,10 @@ class UcxObjective:
         return read
 
     def measure(self, output: Output) -> Measurement:
-        """Check that UCX accepted everything and that the run ended well; read its figures.
+        """Check that UCX accepted all values and the run ended normally; read its figures.
 
         Raises:
-            RunFailure: it did not, in the words of UCX or of our program.
+            RunFailure: It did not; the message uses the words of UCX or of our program.
         """
         check_ending(output)
         text = f"{output.stdout}\n{output.stderr}"
@@ -162,7 +166,7 @@ class UcxObjective:
 
 
 def unused_variables(text: str) -> tuple[str, ...]:
-    """Return the variables that UCX says it did not use, in the words of 1.13 and of 1.21."""
+    """Return the variables that UCX reports as unused, in the formats of 1.13 and of 1.21."""
     said = {name for match in _UNUSED.findall(text) for name in re.findall(r"UCX_\w+", _ASIDE.sub("", match))}
     return tuple(sorted(said))
 
@@ -173,7 +177,7 @@ def program(name: str) -> str:
 
 
 def _failure(output: Output, text: str) -> RunFailure | None:
-    # A value that UCX did not accept is no measurement of it, however the run ended.
+    # If UCX rejected a value, the run does not measure it, however it ended.
     rules = _RULES if output.status.exit_code != 0 else _RULES[:1]
     for sign, failure, code in rules:
         if match := sign.search(text):

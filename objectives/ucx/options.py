@@ -1,4 +1,4 @@
-"""What a study file may say about the benchmarks of UCX."""
+"""The options of a study of UCX."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,9 +16,13 @@ Test = Literal["tag_bw", "tag_lat", "stream_bw", "stream_lat", "am_bw", "am_lat"
 
 @dataclass(frozen=True)
 class Size:
-    """A workload: rows of each worker's two frames (16 bytes a row), or sizes of the messages.
+    """A workload.
 
-    `iterations` and `warm_up` are those of the merge: small ones are repeated more often.
+    Args:
+        rows: The rows of each worker's two frames, 16 bytes a row.
+        iterations: Iterations of the merge; small ones are repeated more often.
+        warm_up: Iterations before those.
+        message_bytes: The message sizes of ucx_perftest.
     """
 
     rows: int
@@ -39,20 +43,20 @@ class UcxOptions(BaseModel):
     """The `[options]` of a study of UCX.
 
     Args:
-        benchmark: `merge` (frames of a distributed table are exchanged and merged, by ucxx), `perftest` (ucx_perftest
-            between two processes), or `auto`: merge where a Python has ucxx, otherwise perftest.
-        size: the workload, `small` or `large`: see `SIZES`.
-        workers: processes of the merge.
-        iterations: how often the benchmark is repeated within a run; the median counts.
-        warm_up: how many iterations before those do not count.
-        variables: variables to tune beside those chosen by default: names, or patterns like `UCX_TCP_*`.
-        only: tune nothing but these, by name or pattern, UCXPY_ ones included; nothing is left out without any.
-        test: what ucx_perftest measures.
-        message_bytes: sizes of the messages of ucx_perftest; those of `size` by default.
-        python: the interpreter that has ucxx, by name or path; looked for by default.
-        transports: use only these, as `ucx_info -d` names them: ["tcp"], ["sysv", "cma"]; all, if there are none.
-        server: what starts a command on another host, where the server of ucx_perftest then runs: ["ssh", "node2"].
-        server_address: the name or address of that host for the client.
+        benchmark: `merge` (ucxx exchanges and merges the frames of a distributed table), `perftest` (ucx_perftest
+            between two processes), or `auto`: merge if a Python has ucxx, otherwise perftest.
+        size: The workload, `small` or `large`; see `SIZES`.
+        workers: The processes of the merge.
+        iterations: Iterations of a run; their median counts.
+        warm_up: Iterations before those, which do not count.
+        variables: Variables to tune besides the default ones: names, or patterns like `UCX_TCP_*`.
+        only: Tune only these, by name or pattern, including UCXPY_ variables; empty means no limit.
+        test: The test of ucx_perftest.
+        message_bytes: The message sizes of ucx_perftest; by default those of `size`.
+        python: The interpreter with ucxx, by name or path; by default autotune looks for one.
+        transports: Use only these, by their names in `ucx_info -d`: ["tcp"], ["sysv", "cma"]; empty means all.
+        server: The command that starts another on the host of ucx_perftest's server: ["ssh", "node2"].
+        server_address: The name or address of that host for the client.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -76,12 +80,12 @@ class UcxOptions(BaseModel):
         """Check options from a study file.
 
         Raises:
-            PlanError: they have errors: all of them, each with its path.
+            PlanError: The options have errors; all are reported, each with its path.
         """
         checked = read_options(cls, options, "ucx")
         wrong = [size for size in checked.message_bytes if not 1 <= size <= 2**30]
         if wrong:
-            msg = f"sizes of messages are from 1 to 2**30 bytes, got {wrong}"
+            msg = f"message sizes are from 1 to 2**30 bytes, got {wrong}"
             raise PlanError(Problem(msg, "options.message_bytes"))
         if bool(checked.server) != bool(checked.server_address):
             msg = 'another host needs both: server = ["ssh", "node2"], server_address = "node2"'
@@ -101,23 +105,23 @@ class UcxOptions(BaseModel):
 
     @property
     def nodes(self) -> int:
-        """On how many nodes the processes run."""
+        """The number of nodes of the processes."""
         return 2 if self.server else 1
 
     def spans_bytes(self, benchmark: Benchmark) -> tuple[tuple[int, int], ...]:
-        """Return the sizes of the messages, from and to."""
+        """Return the ranges of message sizes: (from, to) in bytes."""
         if benchmark == "perftest":
             return tuple((size, size) for size in self.sizes_bytes())
-        # A counter, and a worker's share of a table, which a hash makes a little smaller or larger.
+        # A counter, and a worker's share of a table, which hashing makes a little smaller or larger.
         share = 16 * self.workload.rows / self.workers
         return ((1, 8), (int(0.9 * share), int(1.1 * share)))
 
     def sizes_bytes(self) -> tuple[int, ...]:
-        """Return the sizes of the messages of ucx_perftest."""
+        """Return the message sizes of ucx_perftest."""
         return tuple(self.message_bytes) or self.workload.message_bytes
 
     def repeats(self, benchmark: Benchmark) -> tuple[int, int]:
-        """Return how many iterations a run has, and how many go before."""
+        """Return the numbers of iterations and of warm-up iterations of a run."""
         size = self.workload
         own = (size.iterations, size.warm_up) if benchmark == "merge" else (_PERFTEST_ITERATIONS, _PERFTEST_WARM_UP)
         return (

@@ -1,4 +1,4 @@
-"""Making UCX ready to be tuned: which benchmark can run here, what its UCX says of itself, and the space."""
+"""Make UCX ready to be tuned: which benchmark can run here, what its UCX reports, and the space."""
 
 import json
 import re
@@ -24,14 +24,14 @@ from spaces.ucx.selection import TLS, Selection, select, unknown_names
 from spaces.ucx.transports import network_devices, tls_value
 
 _LIMIT_S = 60.0
-# The folder of our programs holds names that are others', too.
+# Our programs' folder has modules with names of other packages, so it must not be on the search path.
 _FLAGS = ("-P",)
 _INSTALL_MERGE = (
     "a Python with ucxx and pandas: python3 -m venv V && V/bin/pip install ucxx-cu12 pandas, python = V/bin/python"
 )
 _INSTALL_PERFTEST = "ucx_perftest and ucx_info: apt-get install ucx-utils, or `module load ucx`"
 
-# What the interpreter's own UCX is: the wheel of ucxx brings one, which need not be the system's.
+# Asks for the interpreter's own UCX: the wheel of ucxx contains one, which may differ from the system's.
 _PROBE = """
 import json, importlib.util, re, ucxx, numpy
 try:
@@ -64,7 +64,7 @@ DELAYED = Choice(
 )
 
 _THRESHOLD = "UCX_RNDV_THRESH"
-_OF_UCXX = {_THRESHOLD: "8192"}  # ucxx sets it where it is unset
+_OF_UCXX = {_THRESHOLD: "8192"}  # set by ucxx if unset
 _AUTO = "auto"
 
 
@@ -86,7 +86,7 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     """Choose the benchmark, ask its UCX for variables and transports, and suggest the space.
 
     Raises:
-        PlanError: the options have errors, or no benchmark can run here.
+        PlanError: The options have errors, or no benchmark can run here.
     """
     del machine
     checked = UcxOptions.read(options)
@@ -102,7 +102,7 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     texts = {what: _ask_ucx_info(here, found, what, asked) for what, asked in words.items()}
     variables = parse(texts["variables"])
     if not variables:
-        msg = f"{found.ucx_info} -c -f listed no variables; try it by hand"
+        msg = f"{found.ucx_info} -c -f listed no variables; run it yourself to see why"
         raise PlanError(msg)
     try:
         selection = select(
@@ -140,7 +140,11 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
 
 
 def _transports(checked: UcxOptions, there: set[str]) -> set[str]:
-    """Return the transports that may be used; a process always reaches itself."""
+    """Return the transports that may be used: those of the options, else all.
+
+    Raises:
+        PlanError: A transport of the options is not available here.
+    """
     wanted = set(checked.transports)
     if missing := sorted(wanted - there):
         msg = f"there is no transport {', '.join(missing)} here, only {', '.join(sorted(there))}"
@@ -150,12 +154,12 @@ def _transports(checked: UcxOptions, there: set[str]) -> set[str]:
 
 def _ucxx_parameters(only: Sequence[str]) -> tuple[Parameter, ...]:
     if not only or any(fnmatchcase(DELAYED.name, pattern) for pattern in only):
-        return (PROGRESS, DELAYED)  # the second one depends on the first
+        return (PROGRESS, DELAYED)  # DELAYED depends on PROGRESS
     return (PROGRESS,) if any(fnmatchcase(PROGRESS.name, pattern) for pattern in only) else ()
 
 
 def _merge_parameters(parameters: Sequence[Parameter], only: Sequence[str]) -> tuple[Parameter, ...]:
-    """Add what ucxx reads, and what ucxx does not leave to UCX."""
+    """Return the parameters with those of ucxx, and with `auto` for the threshold that ucxx sets itself."""
     return (
         *_ucxx_parameters(only),
         *(
@@ -175,7 +179,7 @@ def _find_installation(checked: UcxOptions, here: Probe) -> _Installation:
         found = _find_perftest(here)
     if found is not None:
         return found
-    asked = f"python = {checked.python!r} has no ucxx and pandas that work" if checked.python else "nothing is there"
+    asked = f"python = {checked.python!r} has no working ucxx and pandas" if checked.python else "none is installed"
     ways = {"merge": _INSTALL_MERGE, "perftest": _INSTALL_PERFTEST}
     needed = [f"{name} needs {way}" for name, way in ways.items() if checked.benchmark in {name, "auto"}]
     msg = f"no benchmark of UCX can run here, {asked}; {'; or '.join(needed)}"
@@ -211,7 +215,7 @@ def _find_perftest(here: Probe) -> _Installation | None:
     )
     version = _version(here, info, {})
     if version is None or mine != others:
-        msg = f"{test} and {info} are not of one UCX: {mine} and {others}; load one module, or install one package"
+        msg = f"{test} and {info} use different UCX libraries: {mine} and {others}; load one module or package"
         raise PlanError(msg)
     return _Installation("perftest", str(Path(test).absolute()), info, version, mine)
 
@@ -226,7 +230,7 @@ def _version(here: Probe, ucx_info: str, environment: Mapping[str, str]) -> str 
 def _ask_ucx_info(here: Probe, found: _Installation, what: str, words: tuple[str, ...]) -> str:
     output = here.run(what, (found.ucx_info, *words), found.environment)
     if output is None:
-        msg = f"{found.ucx_info} {' '.join(words)} failed; try it by hand"
+        msg = f"{found.ucx_info} {' '.join(words)} failed; run it yourself to see why"
         raise PlanError(msg)
     return output.stdout
 

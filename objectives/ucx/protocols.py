@@ -1,9 +1,9 @@
-"""Which protocols UCX chooses, so that configurations that make it choose alike are known to be alike.
+"""Which protocols UCX chooses, to recognise configurations that make it choose the same ones.
 
-Some variables act through that choice alone. UCX prints it from every run with UCX_PROTO_INFO=y, and `ucx_info -e`
-tells what it would be. Where another configuration differs in nothing but these variables from one that ran, and the
-same protocols would be chosen for the messages of the benchmark, it need not be run. UCX lists protocols since 1.16,
-earlier with UCX_PROTO_ENABLE=y; without a list nothing is concluded.
+Some variables act through that choice alone. With UCX_PROTO_INFO=y each run prints it, and `ucx_info -e` predicts it. A
+configuration that differs from a measured one only in these variables needs no run if UCX would choose the same
+protocols for the messages of the benchmark. UCX lists protocols since 1.16, earlier with UCX_PROTO_ENABLE=y; without a
+list every configuration is run.
 """
 
 import re
@@ -30,23 +30,23 @@ INFO = "UCX_PROTO_INFO"
 """The variable that makes UCX print its choice."""
 
 PROTOCOLS = "protocols"
-"""The detail of a measurement that holds the choice of its run, as `choices` returns it."""
+"""The detail of a measurement with the protocols of its run, as `choices` returns them."""
 
 Span = tuple[int, int]
-"""Sizes of messages in bytes, from and to."""
+"""A range of message sizes in bytes: from, to."""
 
 _ROW = re.compile(r"(?:# |\[[^|]*\] +)\| +(\S[^|]*?) +\| +(\S[^|]*?) +\|(?: +(\S[^|]*?) +\|)?")
 _RANGE = re.compile(r"(\w+)(?:\.\.(\w+))?")
-_TAGGED = "tagged message"  # what the benchmarks send, and what ucx_info lists
-# With error handling UCX leaves out what cannot notice that the other side died; some pairs of processes use it.
+_TAGGED = "tagged message"  # the messages of the benchmarks, in ucx_info's list
+# Some pairs of processes use error handling (e), where UCX leaves out transports that do not notice a dead peer.
 _FEATURES = ("t", "te")
 
 Ask = Callable[[str, Mapping[str, str]], str]
-"""Returns the output of `ucx_info -e -u FEATURES` with these variables; nothing where it failed."""
+"""Returns the output of `ucx_info -e -u FEATURES` with these variables; empty if it failed."""
 
 
 def choices(text: str, spans: Sequence[Span]) -> list[str]:
-    """Return a line for each protocol that UCX lists for tagged messages of these sizes; none where it lists none."""
+    """Return a line for each protocol that UCX lists for tagged messages of these sizes; none without a list."""
     found = {
         f"{kind}, {max(low, first):.0f} to {min(high, last):.0f} bytes: {protocol}"
         for kind, low, high, protocol in _listed(text)
@@ -57,7 +57,7 @@ def choices(text: str, spans: Sequence[Span]) -> list[str]:
 
 
 class Protocols:
-    """Foretells what UCX would choose; asks once for each configuration."""
+    """Predicts which protocols UCX would choose; asks once for each configuration."""
 
     def __init__(self, ask: Ask, spans: Sequence[Span], unset: Mapping[str, str] | None = None) -> None:
         """Look at messages of the sizes `spans`; `unset` are values that the benchmark gives to unset variables."""
@@ -68,7 +68,7 @@ class Protocols:
     def alike(self, one: Configuration, measured: Configuration, details: Mapping[str, Any]) -> bool:
         """Whether a configuration is the same in effect as a `measured` one, whose run had these details.
 
-        What `ucx_info` says counts only if it also says of the measured one what its run did choose.
+        The prediction of `ucx_info` is used only if it is right for the measured run.
         """
         names = {name for name in (*one, *measured) if one.get(name) != measured.get(name)}
         seen = details.get(PROTOCOLS)

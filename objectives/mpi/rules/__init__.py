@@ -1,1 +1,1 @@
-"""Files by which an MPI library follows a table of decisions about its collective operations."""
+"""Decision tables as files that MPI libraries read."""

@@ -1,10 +1,10 @@
 """Rules of Open MPI's component `tuned`: the text of versions 4 and 5, and the JSON of 6 and later.
 
-The text is what ompi/mca/coll/tuned/coll_tuned_dynamic_file.c reads: collectives, each with sizes of communicators,
-each with message sizes, of which the first must be 0; the rule of the largest number that is not above the own one
-counts, and algorithm 0 leaves the decision to the library. The JSON is described in docs/tuning-apps/coll-tuned.rst of
-Open MPI 6: the first rule that fits counts, and where none does the library decides. The same page has the numbers of
-collectives and algorithms; between versions, new ones are put at the end.
+The text is what ompi/mca/coll/tuned/coll_tuned_dynamic_file.c reads: collectives, each with communicator sizes, each
+with message sizes, the first of which must be 0. The rule with the largest size that is not above the message's
+applies, and algorithm 0 leaves the decision to the library. The JSON is described in docs/tuning-apps/coll-tuned.rst of
+Open MPI 6: the first rule that fits applies, and without one the library decides. The same page has the numbers of
+collectives and algorithms; new versions append to them.
 """
 
 import json
@@ -55,7 +55,7 @@ ALGORITHMS: Mapping[Collective, tuple[str, ...]] = {
 }
 """The names of the algorithms, from number 1 on."""
 
-_USUAL_FAN = 4  # of every fan-out and radix that nobody sets
+_USUAL_FAN = 4  # the default of every fan-out and radix
 _FANNED = frozenset({"chain", "knomial"})
 _FIRST_WITH_JSON = 6
 
@@ -64,7 +64,7 @@ def write(table: Table, version: str) -> dict[str, str]:
     """Return the file for a version of Open MPI.
 
     Raises:
-        PlanError: a decision has what no rule can say.
+        PlanError: A decision has a setting that rules cannot express.
     """
     major = version.partition(".")[0]
     if major.isdigit() and int(major) >= _FIRST_WITH_JSON:
@@ -91,7 +91,9 @@ def _text(table: Table) -> str:
 
 
 def _with_gaps(own: Mapping[int, Sequence[Span]]) -> Iterator[tuple[int, Sequence[Span]]]:
-    """Return spans by the number of ranks from which on they hold: numbers that were not measured are the library's."""
+    """Yield spans by the lowest number of ranks for which they hold; the library decides for numbers that were not
+    measured.
+    """
     nothing = (Span(0, None, {}),)
     if min(own) > 0:
         yield 0, nothing
@@ -105,7 +107,7 @@ def _line(collective: Collective, ranks: int, span: Span) -> str:
     """Return the rule of a span.
 
     Raises:
-        PlanError: nobody knows the number of its algorithm.
+        PlanError: The number of its algorithm is unknown.
     """
     size = 0 if span.first == 0 else _after(collective, ranks, span.first - 1)
     if not span.chosen:
@@ -113,13 +115,13 @@ def _line(collective: Collective, ranks: int, span: Span) -> str:
     name, fan, segment = _setting(collective, span.chosen)
     if name not in ALGORITHMS[collective]:
         known = ", ".join(ALGORITHMS[collective])
-        msg = f"the number of algorithm {name!r} of {collective} is not known; known: {known}"
+        msg = f"the number of algorithm {name!r} of {collective} is unknown; known: {known}"
         raise PlanError(msg)
     return f"{size} {ALGORITHMS[collective].index(name) + 1} {fan} {segment} # {name}"
 
 
 def _after(collective: Collective, ranks: int, message_bytes: int) -> int:
-    """Return the smallest size that is looked up for messages of more than `message_bytes`."""
+    """Return the smallest lookup size of messages of more than `message_bytes`."""
     return lookup_size(OPEN_MPI[collective], message_bytes, ranks) + 1
 
 
@@ -147,7 +149,7 @@ def _rules(collective: Collective, ranks: int, spans: Sequence[Span]) -> Iterato
 
 
 def _by_collective(table: Table) -> Iterator[tuple[Collective, list[tuple[int, Sequence[Span]]]]]:
-    """Return the spans by number of ranks of each collective for which anything else than the default was chosen.
+    """Yield the collectives with a setting other than the default, each with its spans by number of ranks.
 
     A barrier has one size.
     """
@@ -163,7 +165,7 @@ def _setting(collective: Collective, chosen: Configuration) -> tuple[str, int, i
     """Return algorithm, fan-out and segment size of a configuration.
 
     Raises:
-        PlanError: it has more than these.
+        PlanError: It has other settings, too.
     """
     variable = algorithm_variable(collective)
     known = {
@@ -174,7 +176,7 @@ def _setting(collective: Collective, chosen: Configuration) -> tuple[str, int, i
     }
     if others := sorted(chosen.keys() - known.keys()):
         msg = (
-            f"a rule for {collective} chooses algorithm, fan-out and segment size, and cannot say {', '.join(others)}: "
+            f"a rule for {collective} sets algorithm, fan-out and segment size, but cannot set {', '.join(others)}: "
             "tune knobs = ['algorithms'] alone for a rules file"
         )
         raise PlanError(msg)

@@ -1,4 +1,9 @@
-"""Spans of message sizes with one setting, and the size by which each library looks a rule up."""
+"""Spans of message sizes with one setting, and the sizes by which libraries look rules up.
+
+Which size Open MPI looks up differs between collectives: see the calls of `ompi_coll_tuned_get_target_method_params` in
+ompi/mca/coll/tuned/coll_tuned_decision_dynamic.c (open-mpi/ompi issue 7672 describes the surprise). A test measures
+each with the installed library.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,11 +35,11 @@ OPEN_MPI: Mapping[Collective, Meaning] = {
 }
 
 INTEL_MPI: Mapping[Collective, Meaning] = {"allreduce": "message"}
-"""Of the others it is not known to us."""
+"""The meanings for other collectives are not documented."""
 
 
 def lookup_size(meaning: Meaning, message_bytes: int, ranks: int) -> int:
-    """Return the size at which a library looks up the rule for messages that the benchmark counts as so large."""
+    """Return the size by which a library looks up the rule for messages of this size in the benchmark."""
     return _MEANINGS[meaning](message_bytes, ranks)
 
 
@@ -48,17 +53,17 @@ class Span:
 
 
 Table = Mapping[tuple[Collective, int], Sequence[Span]]
-"""The spans of each collective and number of ranks, from no bytes on and without gaps."""
+"""The spans of each collective and number of ranks, from 0 bytes on and without gaps."""
 
 
 def group_by_cell(decisions: Sequence[Decision]) -> Table:
     """Return the spans of decisions over `collective` and `ranks`.
 
-    What differs from the default holds from its point up to the last one in a row that says the same: nothing was
-    measured beyond, and the library decides there.
+    A setting other than the default holds from its point to the last consecutive point with the same setting. Beyond
+    that nothing was measured, so the library decides.
 
     Raises:
-        PlanError: the decisions are over other contexts.
+        PlanError: The decisions are over other contexts.
     """
     by_cell = sorted(decisions, key=lambda decision: (*_cell(decision), decision.point or 0.0))
     return {cell: tuple(_spans(list(own))) for cell, own in groupby(by_cell, key=_cell)}
@@ -67,7 +72,7 @@ def group_by_cell(decisions: Sequence[Decision]) -> Table:
 def _cell(decision: Decision) -> tuple[Collective, int]:
     if decision.contexts.keys() != {COLLECTIVE, RANKS} or decision.contexts[COLLECTIVE] not in COLLECTIVES:
         msg = (
-            f"rules of an MPI library are for decisions over {COLLECTIVE} and {RANKS}, not over "
+            f"rules of an MPI library need decisions over {COLLECTIVE} and {RANKS}, not over "
             f"{', '.join(decision.contexts) or 'nothing'}: [decisions] over = ['{COLLECTIVE}', '{RANKS}']"
         )
         raise PlanError(msg)

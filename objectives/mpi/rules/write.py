@@ -1,4 +1,4 @@
-"""A table of decisions as the file that the study's MPI library reads."""
+"""Write a table of decisions as the file that the study's MPI library reads."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
@@ -17,16 +17,16 @@ def write_rules(decisions: Sequence[Decision], facts: Mapping[str, Value]) -> di
     """Return the file for the library of `facts` (`mpi_library`, `mpi_version`), by its name.
 
     Raises:
-        PlanError: the library has no form for these decisions.
+        PlanError: The library has no form for these decisions.
     """
     if any(decision.contexts.get(COLLECTIVE) in NONBLOCKING for decision in decisions):
         msg = (
-            "the rules that MPI libraries read are of blocking collectives; what is best for nonblocking ones is in "
-            "`autotune best`: the program makes calls of MPI_Test itself, and is given variables for all sizes"
+            "MPI libraries read rules for blocking collectives only. `autotune best` shows the best settings of "
+            "nonblocking ones: the program makes calls of MPI_Test itself, and its variables apply to all sizes"
         )
         raise PlanError(msg)
     if any(BACKEND in decision.chosen for decision in decisions):
-        raise PlanError("no rule makes an MPI library use another one; what is best where is in `autotune best`")
+        raise PlanError("no rule makes an MPI library use another one; `autotune best` shows which is best where")
     spans = group_by_cell(decisions)
     match facts.get("mpi_library"):
         case "Open MPI":
@@ -36,7 +36,7 @@ def write_rules(decisions: Sequence[Decision], facts: Mapping[str, Value]) -> di
         case "Intel MPI":
             return write_intel(spans)
         case other:
-            msg = f"no form of rules is known for the MPI library {other!r}; known: Open MPI, MPICH, Intel MPI"
+            msg = f"the form of rules for the MPI library {other!r} is unknown; known: Open MPI, MPICH, Intel MPI"
             raise PlanError(msg)
 
 
@@ -44,9 +44,9 @@ _HEAD = "# How {library} does collective operations. To use it, before mpirun: s
 
 
 def write_mpich(decisions: Sequence[Decision]) -> dict[str, str]:
-    """Return the file for MPICH, whose variables choose one algorithm for all sizes and ranks.
+    """Return the file for MPICH, whose variables set one algorithm for all sizes and ranks.
 
-    Where a collective is not to be done in the same way at every size and number of ranks, the library decides.
+    If the best setting of a collective differs by size or ranks, the library decides.
     """
     settings: dict[str, list[Configuration]] = {}
     for decision in decisions:
@@ -63,7 +63,7 @@ def write_mpich(decisions: Sequence[Decision]) -> dict[str, str]:
 
 
 def write_intel(table: Table) -> dict[str, str]:
-    """Return the file for Intel MPI, whose variables choose by size and number of ranks."""
+    """Return the file for Intel MPI, whose variables select by size and number of ranks."""
     text = _HEAD.format(library="Intel MPI")
     for collective, cells in groupby(sorted(table), key=lambda cell: cell[0]):
         all_ranks = [ranks for _, ranks in cells]

@@ -145,7 +145,7 @@ def test_where_ranks_told_nothing_the_run_counts_and_says_so(made, tmp_path, ran
 def test_calls_of_other_threads_are_told(made, tmp_path):
     write(tmp_path, (1, 0), (1, 10))
     measured = TimedObjective(Program(), made).measure(ended(tmp_path))
-    assert measured.details[REMARK].startswith("10 of 20 calls of MPI are of other threads")
+    assert measured.details[REMARK].startswith("10 of 20 MPI calls were not timed: other threads")
 
 
 def test_a_study_that_asks_for_it_measures_it_and_is_another_study():
@@ -161,7 +161,7 @@ def test_a_study_that_asks_for_it_measures_it_and_is_another_study():
 
 def test_what_cannot_be_timed_is_refused_with_its_place():
     plan = Plan(Program(), tuple(small_space().parameters), (), {}, {})
-    with pytest.raises(StudyFileError, match="of runs that autotune makes") as caught:
+    with pytest.raises(StudyFileError, match="only in runs that autotune makes") as caught:
         joined(study_file(efficiency={"mpi": True}), replace(plan, runs="recorded"), this_machine().facts)
     assert [problem.path for problem in caught.value.problems] == ["efficiency.mpi"]
 
@@ -177,7 +177,7 @@ def test_where_nothing_compiles_that_is_said(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     plan = with_mpi_times(Plan(Program(), tuple(small_space().parameters), (), {}, {}), "efficiency.mpi")
     (note,) = build_library(plan).notes
-    assert note.startswith("no efficiencies: the library that times calls of MPI cannot be made: there is no C comp")
+    assert note.startswith("no efficiencies: the library that times MPI calls cannot be built: there is no C comp")
     assert "none of cc, gcc, clang, mpicc is on the search path" in note
     assert plan.objective.job({}, Context(tmp_path)) == Program().job({}, Context(tmp_path))
     (tmp_path / "cc").write_text("#!/bin/sh\necho 'error: broken' >&2\nexit 1\n")

@@ -97,7 +97,7 @@ def test_ranks_that_know_nothing_of_one_another_are_no_programs_one_after_the_ot
 
 
 def test_nobody_told_anything():
-    with pytest.raises(MissingTimesError, match="no rank wrote how long it was in MPI: the program calls no MPI"):
+    with pytest.raises(MissingTimesError, match="no rank wrote how long it was in MPI: the program does not use MPI"):
         group_executions([])
 
 

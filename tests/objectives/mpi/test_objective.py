@@ -36,7 +36,7 @@ def test_a_nonblocking_operation_has_what_it_costs_beside_computation_and_what_i
     assert measured.metrics == {"exposed_s": pytest.approx(2e-6), "hidden_percent": 45.0, "elapsed_s": 2.5}
     assert measured.details[POINTS] == [[8, 1e-6], [1024, 4e-6]]
     assert measured.details["hidden_percent"] == [[8, 0.0], [1024, 90.0]]
-    with pytest.raises(InvalidResult, match="does not say what share is hidden"):
+    with pytest.raises(InvalidResult, match="does not give the hidden share"):
         OVERLAP.measure(output(HIDDEN % ', "hidden_percent": [[8, 0]]'))
 
 
