@@ -1,1 +1,1 @@
-"""Training scripts as objectives."""
+"""Trainings as objectives: any script, and two programs that ship."""

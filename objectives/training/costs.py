@@ -1,4 +1,4 @@
-"""What the time of a training step is made of: computing, the exchange of gradients, the optimiser, the input.
+"""The terms of a training step: computing, the exchange of gradients, the optimiser, the input.
 
 A step computes its share of a batch forward and backward (three times the forward pass), sums the gradients over all
 workers bucket by bucket, and updates the weights (Li et al., "PyTorch Distributed", VLDB 2020; Goyal et al.,
@@ -19,23 +19,24 @@ from objectives.shapes.messages import allreduce_s
 _WEIGHT_BYTES = 4.0
 _MIB = 2.0**20
 _BUCKET_MIB = 25.0
-# Bytes of memory that an optimiser moves for each weight: weight, gradient, and their sum.
+# Bytes of memory that an optimiser moves for each weight: reads and writes of weight, gradient and momentum.
 _UPDATE_BYTES = 5 * _WEIGHT_BYTES
 
-# Usual rates, where the machine's facts say nothing: a part of the peak is reached.
+# Typical rates, for machines without these facts; computing reaches a part of the peak.
 _CORE, _REACHED, _GPU = 3e10, 0.3, 1e13
 _MEMORY = 2e10
-_LATENCY_S, _BANDWIDTH = 5e-5, 1e9  # gloo over loopback; NCCL and InfiniBand are better, and doubted
-_CALL_S = 1e-5  # of each operation that the interpreter starts
-_SAMPLE_S = 1e-3  # making a sample
-# Of the DNA network: 50,000 multiplications and additions at each of 10,240 places; calls of 61 layers, both ways.
+_LATENCY_S, _BANDWIDTH = 5e-5, 1e9  # gloo over loopback; NCCL and InfiniBand are faster, hence the large doubts
+_CALL_S = 1e-5  # per operation that the interpreter starts
+_SAMPLE_S = 1e-3  # to make a sample
+# The DNA network: 50,000 multiplications and additions at each of 10,240 places; calls of 61 layers, both ways.
 _DNA_OPERATIONS, _DNA_CALLS, _DNA_WEIGHTS = 1.0e9, 61 * 3, 474_017.0
 
 
 def ddp(columns: Mapping[str, npt.NDArray[Any]]) -> Costs:
-    """Return the seconds that each sample of a data-parallel training takes: the inverse of its speed.
+    """Return the seconds for each sample of a data-parallel training: the inverse of its speed.
 
-    `columns` are parameters of the space, facts of the training (`model`, `size`, `gpus`) and of the machine.
+    Args:
+        columns: Parameters of the space, facts of the training (`model`, `size`, `gpus`) and of the machine, (n,) each.
     """
     known = CaseColumns(columns)
     workers, threads = known.number("workers", 1.0), known.number("threads", 1.0)
@@ -77,9 +78,9 @@ def ddp(columns: Mapping[str, npt.NDArray[Any]]) -> Costs:
 
 
 def dna(columns: Mapping[str, npt.NDArray[Any]]) -> Costs:
-    """Return how the time of a training of the DNA network divides: over its windows, its steps, and their sums.
+    """Return how the time of a training of the DNA network divides into its windows, its steps, and their sums.
 
-    How many windows and epochs it has is not among the facts: only the order is known.
+    The number of windows and epochs is not among the facts, so only the order of configurations is predicted.
     """
     known = CaseColumns(columns)
     batch, threads = known.number("batch_size", 64.0), known.number("threads", 1.0)
@@ -106,7 +107,7 @@ def dna(columns: Mapping[str, npt.NDArray[Any]]) -> Costs:
 
 
 def _networks(known: CaseColumns) -> tuple[Column, Column, Column]:
-    """Return the weights, the operations of a sample forwards, and the operations that are called a step, (n,) each."""
+    """Return the weights, the operations of a sample's forward pass, and the operator calls of a step, (n,) each."""
     size = known.number("size", 32.0)
     area = size**2
     convolutions = 2.0 * 9.0 * (12 * 32 * area + 32 * 64 * area / 4.0 + 64 * 128 * area / 16.0)
@@ -124,5 +125,5 @@ def _networks(known: CaseColumns) -> tuple[Column, Column, Column]:
 
 
 def _numbers(known: CaseColumns, name: str, usual: float) -> Column:
-    """Return a parameter whose values are words that say numbers."""
+    """Return a parameter whose values are words for numbers."""
     return np.array([float(word) if word else usual for word in known.words(name)])

@@ -1,8 +1,8 @@
 """Data-parallel training: our own program on PyTorch's DistributedDataParallel, and its space.
 
-What is tuned is what the Horovod studies of competition teams tuned: processes, global batch (the learning rate grows
-in proportion, Goyal et al. 2017), size of the gradient buckets (the counterpart of Horovod's fusion buffer), loader
-processes, precision, layout; and, if asked for, what is done to gradients before they are sent.
+The parameters are those that competition teams tuned in Horovod: processes, global batch (the learning rate grows in
+proportion, Goyal et al. 2017), size of the gradient buckets (the counterpart of Horovod's fusion buffer), loader
+processes, precision and layout; and, if asked for, what is done to gradients before they are sent.
 """
 
 import shutil
@@ -43,29 +43,29 @@ from spaces.parameters.problem import Problem
 
 DATA, COMPUTE, COMMUNICATE = Metric("data_s", "s"), Metric("compute_s", "s"), Metric("communicate_s", "s")
 PHASES = (DATA, COMPUTE, COMMUNICATE)
-"""Of the reports that count, each the mean over workers; as metrics, and in the program's own names."""
+"""The phases of a step: means over the workers and over the reports that count, by the program's own names."""
 
 VALIDATE = Metric("validate_s", "s")
 
 _WORTH_SAYING = 0.25
-_NEAREST = 0.05  # runs of one configuration are to say the same
+_NEAREST = 0.05  # rounded, so that runs of one configuration give the same sentence
 
 
 def parts_of(seconds: Mapping[str, float]) -> dict[str, float]:
-    """Return the phases by their names, the validation with them where there was one: `data_s` is `data`."""
+    """Return the phases, and the validation if there was one, by names without the unit: `data_s` is `data`."""
     names = [metric.name for metric in (*PHASES, VALIDATE)]
     return {name.removesuffix("_s"): seconds[name] for name in names if name in seconds}
 
 
 def idle_sentence(seconds: Mapping[str, float], *, gpus: bool) -> str:
-    """Say for which share of the phases' time nothing is computed; empty where that is less than a quarter."""
+    """Return a sentence on the share of the phases' time in which nothing is computed; empty if below a quarter."""
     whole = sum(seconds[metric.name] for metric in PHASES)
     idle = whole - seconds[COMPUTE.name]
     if not whole or idle / whole < _WORTH_SAYING:
         return ""
     data, communication = (_rounded(seconds[metric.name] / whole) for metric in (DATA, COMMUNICATE))
     who = "GPUs idle" if gpus else "workers do not compute"
-    # The sum of what is said of both, so that nobody wonders.
+    # Print the sum of the rounded shares, so that the numbers add up.
     return f"the {who} for {data + communication:.0%} of the time: data {data:.0%}, communication {communication:.0%}"
 
 
@@ -83,12 +83,12 @@ EFFICIENCIES = (
 LOSS, VALIDATION_LOSS = Metric("loss", ""), Metric("validation_loss", "")
 ELAPSED = Metric("elapsed_s", "s", kind="time")
 _GAP = gap_metric(VALIDATION_LOSS)
-# Between two reports every configuration trains as many samples, so that their paces can be compared.
-_SAMPLES_PER_REPORT = 1536  # whole steps of every batch below
-_BATCHES = (32, 48, 64, 96, 128, 192, 256, 384, 512)  # multiples of three are for nodes of three, six or twelve GPUs
-_SMALLEST_MAP = 32  # of images up to this size the last stage of a ResNet sees one pixel: of one sample, no spread
-_LOSS_MAY_DIFFER = 0.1  # of that of exact gradients, after the same samples
-# Of a sample of size 32, as torch's autograd keeps activations (a test measures them); the optimiser has a velocity.
+# All configurations train this many samples between two reports, so that their paces can be compared.
+_SAMPLES_PER_REPORT = 1536  # a multiple of every batch below
+_BATCHES = (32, 48, 64, 96, 128, 192, 256, 384, 512)  # multiples of three suit nodes with three, six or twelve GPUs
+_SMALLEST_MAP = 32  # up to this size the last stage of a ResNet sees one pixel, and one sample has no variance
+_LOSS_MAY_DIFFER = 0.1  # as a share of the loss with exact gradients, after the same samples
+# For a sample of size 32, with the activations that torch's autograd keeps (a test measures them) and momentum.
 FOOTPRINTS = {
     "small-cnn": memory.Footprint(1_155_123, 1, 6.9e5, 4.4e5, size=32, dimensions=2),
     "resnet50": memory.Footprint(23_575_187, 1, 1.81e6, 8.7e5, size=32, dimensions=2),
@@ -120,25 +120,25 @@ class DdpOptions(BaseModel):
     """The `[options]` of a study of data-parallel training.
 
     Args:
-        model: what is trained: `small-cnn`, `resnet50`, `lstm` or `gru`, on generated data.
-        size: edge of a patch in pixels, or length of a sequence.
-        reports: a run trains that many times 1536 samples, the first of which do not count.
-        tune_batch: also tune the global batch; it changes how much is learnt from a sample, see `target_loss`.
-        batch_size: the global batch otherwise, and the default one.
-        target_loss: optimise the time until the training loss is there, instead of samples a second.
-        max_workers: processes at most; as many as cores, or as GPUs where there are some.
-        oversubscribe: allow more processes and threads than cores.
-        tune_checkpoints: also tune how often a checkpoint is written.
-        tune_hooks: also tune what is done to gradients before they are sent: torch's communication hooks.
-        tune_rate_scaling: also tune how the learning rate grows with the batch.
-        tune_prefetch: also tune how many batches each loader process makes ahead.
-        tune_float16: also try 16-bit arithmetic with fewer exponents than bfloat16's, and with loss scaling.
-        tune_optimizer: also try LARS, whose rates are each layer's own.
-        tune_pinned_memory: also try to hand batches to GPUs from memory that is never paged out.
-        tune_micro_batches: also tune in how many parts a worker learns its share of a batch.
-        tune_activations: also try to compute activations again when they are needed, or to keep them with the host.
-        validation_samples: look at so many other samples at the end, for the validation's loss and its time.
-        python: the interpreter that has PyTorch.
+        model: The network: `small-cnn`, `resnet50`, `lstm` or `gru`, on generated data.
+        size: The edge of a patch in pixels, or the length of a sequence.
+        reports: A run trains this many times 1536 samples; the first report does not count.
+        tune_batch: Also tune the global batch; it changes how much is learnt from a sample, see `target_loss`.
+        batch_size: The default global batch, and the only one without `tune_batch`.
+        target_loss: Optimise the time until the training loss reaches this, instead of samples per second.
+        max_workers: The largest number of processes; by default the number of cores, or of GPUs if there are any.
+        oversubscribe: Allow more processes and threads than cores.
+        tune_checkpoints: Also tune how often a checkpoint is written.
+        tune_hooks: Also tune torch's communication hooks, which change gradients before they are sent.
+        tune_rate_scaling: Also tune how the learning rate grows with the batch.
+        tune_prefetch: Also tune how many batches each loader process makes ahead.
+        tune_float16: Also try float16, which has a smaller range than bfloat16 and needs loss scaling.
+        tune_optimizer: Also try LARS, which has a learning rate for each layer.
+        tune_pinned_memory: Also try to copy batches to GPUs from page-locked memory.
+        tune_micro_batches: Also tune into how many parts a worker splits its share of a batch.
+        tune_activations: Also try to recompute activations, or to keep them in the host's memory.
+        validation_samples: The samples of a validation at the end, for its loss and time.
+        python: The interpreter with PyTorch.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -165,7 +165,7 @@ class DdpOptions(BaseModel):
 
     @property
     def changes_gradients(self) -> bool:
-        """Whether something is tuned that could save time by spoiling what is learnt from a sample."""
+        """Whether a tuned parameter could save time by spoiling what is learnt from a sample."""
         return self.tune_hooks or self.tune_float16
 
     @property
@@ -175,16 +175,22 @@ class DdpOptions(BaseModel):
 
     @property
     def has_images(self) -> bool:
-        """Whether the model is one of patches."""
+        """Whether the model works on images."""
         return self.model in {"small-cnn", "resnet50"}
 
 
 @dataclass(frozen=True)
 class DdpObjective:
-    """Runs our program; `argv` is its command line without what is tuned.
+    """Runs our training program.
 
-    With `checks_loss` the loss is an answer: what saves time by spoiling the training is a failed trial. A run that
-    `keeps_checkpoints` writes them into its own folder; no other run goes on from them. Loaders get `cores`, too.
+    Args:
+        argv: Its command line without what is tuned.
+        metrics: Its metrics.
+        environment: Its environment variables.
+        gpus: Whether each worker gets a GPU.
+        checks_loss: Whether the loss is an answer, so that saving time by spoiling the training fails the trial.
+        keeps_checkpoints: Whether runs write checkpoints into their folders; no other run resumes from them.
+        cores: The cores of a node; loader processes get cores up to this number.
     """
 
     argv: tuple[str, ...]
@@ -220,10 +226,10 @@ class DdpObjective:
         return make_reader("json")
 
     def measure(self, output: Output) -> Measurement:
-        """Check that the training ended well; read its result.
+        """Check that the training ended normally; read its result.
 
         Raises:
-            RunFailure: it did not, or its loss is no number.
+            RunFailure: It did not, or its loss is not a number.
         """
         check_training_end(output)
         result = _result(output.stdout)
@@ -231,7 +237,7 @@ class DdpObjective:
         told += [LOSS.name] if self.checks_loss or _GAP in self.metrics else []
         missing = [name for name in told if result.get(name) is None]
         if missing:
-            msg = f"the result tells no {', '.join(missing)}: {last_line(output) or 'nothing was printed'}"
+            msg = f"the result has no {', '.join(missing)}: {last_line(output) or 'nothing was printed'}"
             raise InvalidResult(msg, code="no-result")
         seen = {name: float(result[name]) for name in told} | {ELAPSED.name: output.status.usage.elapsed_s}
         remarks = [idle_sentence(seen, gpus=self.gpus)]
@@ -251,13 +257,13 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     """Find PyTorch and suggest the space.
 
     Raises:
-        PlanError: the options have errors, or there is no PyTorch here.
+        PlanError: The options have errors, or there is no PyTorch here.
     """
     checked = read_options(DdpOptions, options, "ddp")
     if errors := list(_errors(checked)):
         raise PlanError(errors)
     python = torch.find_python(checked.python, run_job, folder.resolve())
-    # All workers of a run are processes of one host.
+    # All workers of a run are on one host.
     cores = int(machine["cores_per_node"])
     most = checked.max_workers or python.gpus or cores
     if not python.gpus and most > cores and not checked.oversubscribe:
@@ -352,7 +358,7 @@ def _errors(checked: DdpOptions) -> Iterator[Problem]:
         name = "tune_hooks" if checked.tune_hooks else "tune_float16"
         msg = (
             f"{name} compares the loss after the same samples and steps with that of exact gradients: "
-            "say tune_batch = false as well, or give a target_loss"
+            "add tune_batch = false, or give a target_loss"
         )
         yield Problem(msg, f"options.{name}")
     if checked.tune_optimizer and checked.target_loss is None:
@@ -386,7 +392,7 @@ def _parameters(checked: DdpOptions, most: int, cores: int, *, compiles: bool, b
 
 
 def _optional_parameters(checked: DdpOptions, *, nccl: bool) -> Iterator[Parameter]:
-    """Return the parameters that are tuned only when the options say so."""
+    """Yield the parameters that are tuned only if the options ask for them."""
     if checked.tune_checkpoints:
         yield Integer("checkpoint_every", (10, 50, 200), optional=True, help="optimiser steps between checkpoints")
     if checked.tune_hooks:
@@ -414,13 +420,13 @@ def _has_bf16() -> bool:
         flags = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError as error:
         if is_transient(error):
-            raise  # with fewer values the study would be another one
+            raise  # with fewer values it would be a different study
         return False
     return "avx512_bf16" in flags or "amx_bf16" in flags or " bf16" in flags
 
 
 def _answer(result: Mapping[str, Any]) -> Answer:
-    """Return the loss, to be compared with that of runs that trained with the same samples in the same steps only."""
+    """Return the loss as an answer, which is compared only between runs with the same samples in the same steps."""
     name = f"the loss of seed {result.get('seed')} with batches of {result.get('batch_size')}"
     loss = Answer(name, float(result[LOSS.name]), 0.0, relative_tolerance=_LOSS_MAY_DIFFER)
     return Answer(LOSS.name, loss.value, 0.0, relative_tolerance=_LOSS_MAY_DIFFER, parts=(loss,))

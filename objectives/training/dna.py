@@ -1,7 +1,7 @@
-"""DNA sequence decoding: our own training program of a U-Net at single-base resolution, and its space.
+"""DNA sequence decoding: our own training of a U-Net at single-base resolution, and its space.
 
-The network and the task are those of a student cluster competition, after Leopard (Li & Guan, "Fast decoding cell
-type-specific transcription factor binding landscape at single-nucleotide resolution", Genome Research 31, 2021).
+Network and task are those of a student cluster competition, after Leopard (Li & Guan, "Fast decoding cell type-specific
+transcription factor binding landscape at single-nucleotide resolution", Genome Research 31, 2021).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,12 +21,14 @@ from spaces.parameters.problem import Problem
 TRAINED = Metric("train_auc", "", "maximize")
 MORE = (Metric("val_loss", "", "minimize"), Metric("val_dice", "", "maximize"), Metric("val_iou", "", "maximize"))
 PARAMETERS = 475_969
-"""Of the network, as Keras counts: 474,017 that are trained, and 1,952 moving statistics."""
+"""Parameters of the network as Keras counts them: 474,017 trained ones and 1,952 moving statistics."""
 
 _SYNTHETIC = "synthetic"
-_WINDOWS, _LENGTH = 256, 512  # of synthetic data, as the program has them
+_WINDOWS, _LENGTH = 256, 512  # the program's defaults for synthetic data
 FOOTPRINT = memory.Footprint(474_017, 2, 1.16e6, 6.9e5, size=_LENGTH, dimensions=1)
-"""In memory: trained weights, two moments of each, and a window as torch's autograd keeps it, as a test measures."""
+"""The memory that it needs: trained weights, two moments for each, and a window's activations in torch's autograd, as a
+test measures them.
+"""
 
 
 class DnaOptions(BaseModel):
@@ -34,25 +36,27 @@ class DnaOptions(BaseModel):
 
     Args:
         data: `synthetic`, or a folder with train_x.npy, train_y.npy, validation_x.npy, validation_y.npy.
-        windows: how many windows a training has; of synthetic data, or the first ones of a folder's.
-        validation_windows: how many are looked at after each epoch.
-        length: bases of a synthetic window, a multiple of 32.
-        batch_sizes: what is tried.
-        patience: a training ends after so many epochs without a smaller loss.
-        epochs: the most that a training has; a study's `[stopping]` goes before it.
-        precision: of the arithmetic; both are tried with `tune_precision`.
-        tune_momentum: also tune the momentum of the batch normalisation.
-        memory_limit_bytes: of a training; batch sizes that need more fail, and the search learns from it.
-        tune_ranks: also tune how many processes train together, each with a batch, and a GPU where there is one.
-        max_ranks: so many at most; as many as GPUs, or as have cores for their threads.
-        tune_rate_scaling: also tune how the learning rate grows with the ranks.
-        tune_micro_batches: also tune in how many parts a batch is learnt.
-        tune_activations: also try to compute activations again when they are needed, or to keep them with the host.
-        threads: of a training, or of each of its ranks.
-        device: `auto` is the GPU where there is one.
-        target: optimise the time until val_auc reaches it.
-        budget_s: stop a training after so many seconds; what it has reached counts.
-        python: the interpreter that has PyTorch.
+        windows: The windows of a training: generated, or the first ones in the folder.
+        validation_windows: The windows of the validation after each epoch.
+        length: The bases of a synthetic window, a multiple of 32.
+        batch_sizes: The batch sizes to try.
+        patience: The epochs without a smaller loss after which a training ends.
+        epochs: The most epochs of a training; the study's `[stopping]` overrides it.
+        precision: The precision of the arithmetic; both are tried with `tune_precision`.
+        tune_precision: Also tune the precision.
+        tune_momentum: Also tune the momentum of the batch normalisation.
+        memory_limit_bytes: The memory limit of a training; larger batches fail, and the search learns from it.
+        tune_ranks: Also tune how many processes train together, each with its own batch, and with a GPU if there are
+            any.
+        max_ranks: The most processes; by default the number of GPUs, or of cores divided by `threads`.
+        tune_rate_scaling: Also tune how the learning rate grows with the ranks.
+        tune_micro_batches: Also tune into how many parts a batch is split.
+        tune_activations: Also try to recompute activations, or to keep them in the host's memory.
+        threads: The threads of a training, or of each of its ranks.
+        device: The device; `auto` uses a GPU if there is one.
+        target: Optimise the time until val_auc reaches this.
+        budget_s: Stop a training after this many seconds; what it has reached counts.
+        python: The interpreter with PyTorch.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -84,11 +88,11 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     """Find PyTorch and suggest the space.
 
     Raises:
-        PlanError: the options have errors, or there is no PyTorch here.
+        PlanError: The options have errors, or there is no PyTorch here.
     """
     checked = read_options(DnaOptions, options, "dna")
     if checked.data != _SYNTHETIC and not Path(checked.data).is_dir():
-        msg = f"{checked.data} is no folder; give one with train_x.npy and so on, or synthetic"
+        msg = f"{checked.data} is not a folder; give one with train_x.npy and so on, or synthetic"
         raise PlanError(Problem(msg, "options.data"))
     python = torch.find_python(checked.python, run_job, folder.resolve())
     gpus = 1 if python.gpus and checked.device != "cpu" else 0
@@ -148,19 +152,19 @@ _ALONE = (Constraint("ranks to scale with", "ranks > 1 or not is_set(rate_scalin
 
 
 def _most_ranks(checked: DnaOptions, room: int) -> int:
-    """Return how many ranks are tried at most.
+    """Return the largest number of ranks to try.
 
     Raises:
-        PlanError: there is no room for them, or for a second one.
+        PlanError: There is no room for them, or for a second rank.
     """
     if not checked.tune_ranks:
         for name, given in (("max_ranks", checked.max_ranks), ("tune_rate_scaling", checked.tune_rate_scaling)):
             if given:
-                raise PlanError(Problem("a training has one rank: say tune_ranks = true as well", f"options.{name}"))
+                raise PlanError(Problem("a training has one rank: add tune_ranks = true", f"options.{name}"))
         return 1
     if room < (checked.max_ranks or 2):
         asked = checked.max_ranks or 2
-        msg = f"{asked} ranks need a GPU each, or {checked.threads} core(s) each: here is room for {room}"
+        msg = f"{asked} ranks need a GPU each, or {checked.threads} core(s) each: only {room} fit here"
         raise PlanError(Problem(msg, "options.max_ranks" if checked.max_ranks else "options.tune_ranks"))
     return checked.max_ranks or room
 
@@ -200,7 +204,7 @@ def _need(
     limit = checked.memory_limit_bytes
     if limit is None:
         return found
-    # The limit is of what each process asks for. A peak is of what all have touched, and tells nothing of it.
+    # The limit is on the memory that a process requests. No metric measures that: a peak is the memory touched.
     return MemoryNeed(
         of_rank,
         limit if found is None else min(limit, found.room_bytes),
@@ -211,13 +215,13 @@ def _need(
 
 
 def _windows(checked: DnaOptions) -> tuple[int, int]:
-    """Return how many windows a training has, and how many bases each; none of either where they cannot be read."""
+    """Return how many windows a training has, and the bases of each; 0 for both if they cannot be read."""
     if checked.data == _SYNTHETIC:
         return checked.windows or _WINDOWS, checked.length or _LENGTH
     try:
         found = np.load(Path(checked.data) / "train_x.npy", mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError):
-        return 0, 0  # the first run says what is wrong
+        return 0, 0  # the first run reports what is wrong
     return (checked.windows or len(found), int(found.shape[1])) if found.ndim > 1 else (0, 0)
 
 

@@ -1,4 +1,4 @@
-"""How a training ended, as a failure: its exit code has a meaning."""
+"""How a training ended, as a failure, by the exit codes of our training programs."""
 
 from launchers import EndReason
 from objectives.base import ApplicationError, InvalidResult, OutOfMemory, Output
@@ -9,10 +9,10 @@ _WORDS = 400
 
 
 def check_training_end(output: Output) -> None:
-    """Raise what the exit code says.
+    """Raise the failure that the exit code means.
 
     Raises:
-        RunFailure: the training did not end well; the message is in its own words.
+        RunFailure: The training did not end normally; the message uses its own words.
     """
     code = output.status.exit_code if output.status.reason is EndReason.EXITED else None
     said = last_line(output)
@@ -26,6 +26,6 @@ def check_training_end(output: Output) -> None:
 
 
 def last_line(output: Output) -> str:
-    """Return the last words of a run: of its errors, if there are any."""
+    """Return the last line that a run printed, of its errors if there are any."""
     lines = (output.stderr.strip() or output.stdout.strip())[-10_000:].splitlines()
     return lines[-1].strip()[:_WORDS] if lines else ""

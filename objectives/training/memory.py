@@ -1,8 +1,7 @@
-"""The memory of a training: what it needs by its configuration, and the parameters that need less of it.
+"""The memory of a training: what a configuration needs, and the parameters that reduce it.
 
-A step keeps the weights, a gradient of each, what the optimiser remembers, and the activations of the samples that are
-learnt from at once. More than that is in use (the interpreter, what operators take meanwhile): it is learnt from the
-study's own runs.
+A step keeps the weights, their gradients, the optimiser's state, and the activations of the samples that are processed
+at once. The interpreter and the temporaries of operators need more; that excess is learnt from the study's own runs.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -18,7 +17,7 @@ TEMPLATES = ("--micro-batches={micro_batches}", "--activations={activations}")
 """Words of a training's command line."""
 
 _WEIGHT_BYTES = 4
-# What takes more than is said depends on these: autocast keeps some operators at 32 bits, and compilers what they like.
+# The excess depends on these: autocast keeps some operators at 32 bits, and compilers choose what to keep.
 _OWN_EXCESS = ("precision", "compile", "activations")
 _GIB = 2**30
 
@@ -26,7 +25,7 @@ _GIB = 2**30
 def parameters(
     *, micro_batches: bool, activations: bool, on_gpus: bool, recomputes: bool = True
 ) -> Iterator[Parameter]:
-    """Yield what is tuned where memory is the limit."""
+    """Yield the parameters that reduce memory."""
     ways = (*(("recompute",) if recomputes else ()), *(("host",) if on_gpus else ()))
     if micro_batches:
         yield Integer("micro_batches", (2, 4, 8), optional=True, help="parts of a batch that are learnt in turn")
@@ -36,10 +35,15 @@ def parameters(
 
 @dataclass(frozen=True)
 class Footprint:
-    """What a network takes: its `parameters`, how many numbers its optimiser remembers of each, and its activations.
+    """The memory that a network needs.
 
-    `kept_bytes` are those of a sample that wait for the backward pass, `recomputed_bytes` are left of them where parts
-    are computed again: what goes in, and the largest part. Such a sample has that `size` in each of its `dimensions`.
+    Args:
+        parameters: The number of its weights.
+        remembered: How many numbers the optimiser keeps for each weight.
+        kept_bytes: The activations of a sample that wait for the backward pass.
+        recomputed_bytes: The rest of them if parts are recomputed: the inputs of parts, and the largest part.
+        size: The size of that sample in each of its dimensions.
+        dimensions: The number of its dimensions.
     """
 
     parameters: int
@@ -50,22 +54,25 @@ class Footprint:
     dimensions: int
 
     def scaled(self, size: int) -> "Footprint":
-        """Return what the network takes of samples of another size."""
+        """Return the footprint for samples of another size."""
         times = (size / self.size) ** self.dimensions
         return replace(
             self, kept_bytes=times * self.kept_bytes, recomputed_bytes=times * self.recomputed_bytes, size=size
         )
 
     def of_rank(self, configuration: Configuration, samples: int, *, sends: bool) -> float:
-        """Return the least that a process needs, in bytes, which learns from so many samples between two updates.
+        """Return the least memory that a process needs, in bytes.
 
-        One that `sends` has its gradients once more, in the buckets.
+        Args:
+            configuration: The configuration.
+            samples: The samples that it learns from between two updates.
+            sends: Whether it sends its gradients, and so holds a second copy of them in buckets.
         """
         at_once = -(-samples // int(configuration.get("micro_batches", 1)))
         copies = 2 + self.remembered + int(sends and not configuration.get("gradient_as_bucket_view", False))
         narrow = configuration.get("precision", "float32") != "float32"
         each = {"recompute": self.recomputed_bytes, "host": 0.0}
-        # A compiled network computes again what it finds cheap: only of the plain one it is known what it keeps.
+        # A compiled network recomputes what it finds cheap, so only the least that it keeps is known.
         otherwise = self.recomputed_bytes if configuration.get("compile") else self.kept_bytes
         activations = each.get(str(configuration.get("activations")), otherwise)
         return _WEIGHT_BYTES * self.parameters * copies + at_once * activations * (0.5 if narrow else 1.0)
@@ -79,9 +86,14 @@ def memory_need(
     *,
     on_gpus: bool,
 ) -> MemoryNeed | None:
-    """Return what runs need of a card, or of the node where they have none; None where nobody knows what there is.
+    """Return how much memory of a card, or of the node without GPUs, runs need; None if its size is unknown.
 
-    `ranks` is the parameter that says how many processes share the node.
+    Args:
+        of_rank: The memory of one process, in bytes.
+        ranks: The parameter with the number of processes that share the node.
+        python: The interpreter, which knows the GPUs.
+        machine: The facts of the machine.
+        on_gpus: Whether runs use GPUs.
     """
 
     def processes(one: Configuration) -> int:
@@ -98,15 +110,15 @@ def memory_need(
 
 
 def excess_kind(ranks: str) -> Callable[[Configuration], object]:
-    """Return what tells of a configuration which others take as much beyond the estimate.
+    """Return the key by which the excess of configurations is compared; see `MemoryNeed.kind`.
 
-    `ranks` is the parameter that says how many processes share the node.
+    `ranks` is the parameter with the number of processes that share the node.
     """
     return lambda one: (int(one.get(ranks, 1)), *(one.get(name) for name in _OWN_EXCESS))
 
 
 def memory_warnings(found: MemoryNeed | None, tuned: Iterable[Parameter]) -> tuple[str, ...]:
-    """Return a warning where the default configuration, which always runs, surely has not enough."""
+    """Return a warning if the default configuration, which always runs, certainly lacks memory."""
     default = {one.name: one.default for one in tuned if one.default is not None}
     needed = found.bytes_of(default) if found is not None else None
     if found is None or needed is None or needed <= found.room_bytes:

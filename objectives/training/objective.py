@@ -38,21 +38,31 @@ ELAPSED = Metric("elapsed_s", "s", kind="time")
 TIME_TO_TARGET = Metric("time_to_target_s", "s")
 
 STEPS, SEED, CHECKPOINT = "steps", "seed", "checkpoint"
-"""Placeholders of every training: what `Context` asks of a run, for scripts that take it on their command line."""
+"""Placeholders that every training may use for what `Context` asks of a run."""
 
 PLACEHOLDERS = (STEPS, SEED, CHECKPOINT)
+"""Placeholders of every training for what `Context` asks of a run, for scripts that take it on their command line."""
 
 
 @dataclass(frozen=True)
 class TrainingObjective:
     """Runs a training script.
 
-    `argv`, `environment` and `files` are templates of parameters and of `PLACEHOLDERS`; `metric` is read from its
-    progress lines, the best value counts; the values of `more` are those of that step. `trained` is what `metric` is on
-    the data that it trains with: recorded, too, and the gap between both. `progress` names the form of these lines, or
-    is patterns of one's own; the first step is called `first_step` there. With a `target` the time to reach it is
-    optimised instead, as the script tells it (`elapsed_s` of its progress lines). A script that is still training after
-    `budget_s` is stopped, and what it reached counts. Each of its `ranks` has `cores` and `gpus` of its own.
+    Args:
+        argv: The command, a template of parameters and of `PLACEHOLDERS`.
+        metric: The metric of the progress lines; its best value counts.
+        more: Metrics that are recorded at the step of that best value.
+        environment: Environment variables; templates, too.
+        progress: The form of the progress lines, or patterns.
+        cores: The cores of each rank.
+        gpus: The GPUs of each rank.
+        target: Optimise the time until `metric` reaches this, by `elapsed_s` in the progress lines.
+        budget_s: Stop a run after this many seconds; what it has reached counts.
+        files: Files that are written into the run's folder; templates, too.
+        first_step: The number of the first step in the progress lines.
+        nodes: The nodes of the machine.
+        trained: `metric` on the training data; it is recorded, with the gap between both.
+        ranks: The processes of a run.
     """
 
     argv: tuple[Word, ...]
@@ -72,7 +82,7 @@ class TrainingObjective:
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
-        """The metric that is optimised, then the others."""
+        """The optimised metric, then the others."""
         first = (self.metric,) if self.target is None else (TIME_TO_TARGET, self.metric)
         both = (self.trained, gap_metric(self.metric)) if self.trained else ()
         return (*first, *self.more, *both, ELAPSED)
@@ -112,10 +122,10 @@ class TrainingObjective:
         return shift_steps(self.first_step, read)
 
     def measure(self, output: Output) -> Measurement:
-        """Check that the script ended well; read its curve.
+        """Check that the script ended normally; read its curve.
 
         Raises:
-            RunFailure: it did not, or told no value of the metric.
+            RunFailure: It did not, or reported no value of the metric.
         """
         try:
             steps, seen = self._read_progress(output)
@@ -123,7 +133,7 @@ class TrainingObjective:
             raise InfrastructureError(str(error), code=error.code) from error
         if not (seen and self._used_its_budget(output)):
             check_training_end(output)
-        # A script that is not told how far it goes prints one step more before it is stopped: no part of the run.
+        # A script that does not know its number of steps may print one more before it is stopped; leave that out.
         asked = int(output.job.environment.get(STEPS_VARIABLE, 0)) if output.job is not None else 0
         seen = [progress for progress in seen if not asked or progress.step <= asked] or seen
         points = [(progress.step, progress.metrics[self.metric.name]) for progress in seen]
@@ -146,11 +156,11 @@ class TrainingObjective:
         return Measurement(declared, details=details)
 
     def _read_progress(self, output: Output) -> tuple[int, list[Progress]]:
-        """Return the last step, and the last word on each step that tells the metric, in the order of the steps."""
+        """Return the last step, and the last report of each step with the metric, in the order of the steps."""
         lines = output.stdout.splitlines()
         read = self.progress_reader()
         if not isinstance(self.progress, str):
-            # One search in all lines costs a fraction of one in each, and one that takes too long must be heard of.
+            # Searching all lines at once costs a fraction of one search for each, and raises if it takes too long.
             said = progress_in(self.progress, self._names, lines)
             read = shift_steps(self.first_step, lambda _line: next(said))
         told = [progress for line in lines if (progress := read(line)) is not None]
@@ -164,9 +174,9 @@ class TrainingObjective:
     def _no_metric_message(self, steps: int, output: Output) -> str:
         if not steps:
             how = "" if isinstance(self.progress, str) else f" by {' or '.join(map(repr, self.progress))}"
-            return f"no progress line tells {self.metric.name}{how}: {last_line(output) or 'nothing was printed'}"
+            return f"no progress line has {self.metric.name}{how}: {last_line(output) or 'nothing was printed'}"
         return (
-            f"no progress line up to step {steps} tells {self.metric.name}; if it is told at some steps only, "
+            f"no progress line up to step {steps} has {self.metric.name}; if only some steps report it, "
             "stopping.min_steps must not be less than the first of these"
         )
 
@@ -184,7 +194,7 @@ class TrainingObjective:
             value = progress.metrics[self.metric.name]
             if self.metric.cost(value) <= self.metric.cost(self.target):
                 if ELAPSED.name not in progress.metrics:
-                    msg = f"the progress lines tell no {ELAPSED.name}: the time to the target is not known"
+                    msg = f"the progress lines have no {ELAPSED.name}, so the time to the target is unknown"
                     raise InvalidResult(msg, code="no-time")
                 return progress.metrics[ELAPSED.name]
         last = seen[-1]
@@ -195,7 +205,7 @@ class TrainingObjective:
 
 
 def _placeholder_values(context: Context) -> dict[str, Value]:
-    # A run without a folder that is kept gets one that goes with it, so that a script needs no command line of its own
-    # for such runs.
+    # Without a checkpoint folder to keep, use one in the run's folder, so that the script's command line is the same
+    # in all runs.
     asked: dict[str, Value] = {SEED: context.seed, CHECKPOINT: str(context.checkpoint or context.folder / CHECKPOINT)}
     return asked if context.steps is None else {**asked, STEPS: context.steps}

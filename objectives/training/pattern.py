@@ -1,4 +1,4 @@
-"""Progress by regular expressions of one's own: each says where a line has the step, and where it has metrics."""
+"""Progress by a user's regular expressions, which find the step and the metrics in a line."""
 
 import difflib
 import re
@@ -16,8 +16,10 @@ STEP = "step"
 def pattern_errors(patterns: Sequence[str], metrics: Sequence[str], kinds: Sequence[str]) -> Iterator[tuple[int, str]]:
     """Yield what is wrong with patterns, each with the index of its pattern.
 
-    `metrics` are the names of the metrics, the one that is optimised first; `kinds` are the words that name a form of
-    progress lines, for one of which a pattern may have been mistaken.
+    Args:
+        patterns: The patterns.
+        metrics: The names of the metrics, the optimised one first.
+        kinds: The names of the forms of progress lines; a pattern may be a misspelt one.
     """
     named: set[str] = set()
     for index, pattern in enumerate(patterns):
@@ -44,7 +46,7 @@ def pattern_errors(patterns: Sequence[str], metrics: Sequence[str], kinds: Seque
         elif not compiled.groupindex:
             named |= {STEP, *metrics[: compiled.groups - 1]}
     if STEP not in named:
-        yield 0, f"no group is called {STEP!r}: which step a line is about is not known; write (?P<{STEP}>\\d+)"
+        yield 0, f"no group is called {STEP!r}, so the step of a line is unknown; write (?P<{STEP}>\\d+)"
     if metrics[0] not in named:
         how = f"write (?P<{metrics[0]}>\\S+)" if metrics[0].isidentifier() else "use groups without names"
         yield 0, f"no group is called {metrics[0]!r}, the metric that is optimised: {how}"
@@ -53,24 +55,24 @@ def pattern_errors(patterns: Sequence[str], metrics: Sequence[str], kinds: Seque
 def pattern_reader(patterns: Sequence[str], metrics: Sequence[str]) -> ProgressReader:
     """Return a reader for the live output of one run, which looks for each pattern in each line.
 
-    What a line without a step says belongs to the last step that was told; what is told of a step adds up.
+    A line without a step belongs to the last step that was reported; values of one step add up over its lines.
     """
     known = _StepState(metrics)
     return UntilSlow(lambda line: known.after(next(_matches(patterns, [line]))))
 
 
 def progress_in(patterns: Sequence[str], metrics: Sequence[str], lines: Sequence[str]) -> Iterator[Progress | None]:
-    """Yield what the reader of these patterns would say of each line, all of which are searched at once.
+    """Yield what the reader of these patterns returns for each line; all lines are searched at once.
 
     Raises:
-        SlowPatternError: a search took too long.
+        SlowPatternError: A search took too long.
     """
     known = _StepState(metrics)
     return (known.after(matches) for matches in _matches(patterns, lines))
 
 
 def _matches(patterns: Sequence[str], lines: Sequence[str]) -> Iterator[list[regex.Match[str]]]:
-    """Yield the matches in each line: those of all patterns in its first state, then those in the next."""
+    """Yield the matches in each line: those of all patterns in its first state, then in the next state."""
     shown = [states(line) if len(line) <= LINE_CHARACTERS else [] for line in lines]
     every = [state for line in shown for state in line]
     by_state = zip(*(find_in_lines(pattern, every) for pattern in patterns), strict=True)
@@ -78,7 +80,7 @@ def _matches(patterns: Sequence[str], lines: Sequence[str]) -> Iterator[list[reg
 
 
 class _StepState:
-    """What the lines so far say of their step."""
+    """The current step of a run and its values so far."""
 
     def __init__(self, metrics: Sequence[str]) -> None:
         self._order = (STEP, *metrics)
@@ -86,12 +88,12 @@ class _StepState:
         self._known: dict[str, float] = {}
 
     def after(self, matches: Sequence[regex.Match[str]]) -> Progress | None:
-        """Return what is known after a line with these matches; None if it says nothing."""
+        """Return the state after a line with these matches; None if the line adds nothing."""
         found = [self._take(match) for match in matches]
         return Progress(self._step, dict(self._known)) if any(found) and self._step is not None else None
 
     def _take(self, match: regex.Match[str]) -> bool:
-        """Take note of what a match says; False if that is nothing."""
+        """Add what a match says; return False if that is nothing."""
         texts = match.groupdict() or dict(zip(self._order, match.groups(), strict=False))
         numbers = finite(
             {name: value for name, text in texts.items() if (value := leading_number(text or "")) is not None}

@@ -1,10 +1,10 @@
-"""Readers of the progress that training scripts print: lines in, steps with metrics out, and never an error.
+"""Readers of the progress that training scripts print: lines in, steps with metrics out. They never raise.
 
-A line is what stands between two newlines. It may hold many states of a live bar, with carriage returns between them;
-states that come as lines of their own are understood as well. A reader that gets several signs of one step keeps the
-last: the results of the validation are often printed after those of the training.
+A line is the text between two newlines. It may hold many states of a live bar, separated by carriage returns; states
+that come as lines of their own work as well. If one step is reported several times, the last report counts: results of
+the validation are often printed after those of the training.
 
-Every piece of a pattern matches a bounded number of characters, so that the work grows with a line's length only.
+Every part of a pattern matches a bounded number of characters, so the work grows linearly with a line's length.
 
 Formats: keras/src/utils/progbar.py of Keras 2 and 3; pytorch/callbacks/progress/{tqdm,rich}_progress.py of Lightning.
 """
@@ -22,27 +22,30 @@ ReaderKind = Literal["auto", "json", "keras", "lightning", "plain"]
 KINDS: tuple[ReaderKind, ...] = get_args(ReaderKind)
 
 LINE_CHARACTERS = 2**16
-"""A longer line is no JSON and no plain progress line; a line of live bars may have any length."""
+"""Longer lines are not read as JSON or plain progress; a line of live bars may have any length."""
 
 MOST_STEPS = 2**53
-"""Beyond, a float no longer counts one by one."""
+"""Beyond this a float cannot count by one."""
 
 _NUMBER = r"[-+]?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40}|nan|inf(?:inity)?)(?:[eE][-+]?\d{1,4})?"
 _ANSI = re.compile(r"\x1b\[[0-9;?]{0,32}[@-~]")
-_ENDS = r"(?!\w|\.\w|,\d)"  # of a number: what follows is no unit, and no thousand
+_ENDS = r"(?!\w|\.\w|,\d)"  # after a number: no unit, and no thousands separator
 _LEADING = re.compile(rf"\s*({_NUMBER}){_ENDS}", re.IGNORECASE)
 
 
 def make_reader(kind: ReaderKind = "auto") -> ProgressReader:
     """Return a reader for the live output of one run.
 
-    `json`: an object on a line of its own, with `step`, or `epoch` where there is no `step`. `keras`: `Epoch 3/27` and
-    the final line of that epoch's bar. `lightning`: bars that are full; epochs are counted from 1. `plain`: `epoch 3
-    val_auc=0.51` and the like. `auto`: the first of these four, in this order, that reads a line is believed from then
-    on; a JSON line is believed at any time. Numbers that are not finite are left out.
+    Numbers that are not finite are left out.
+
+    Args:
+        kind: The form of the progress lines. `json`: an object on a line of its own with `step`, or `epoch` if there is
+            no `step`. `keras`: `Epoch 3/27` and the final line of that epoch's bar. `lightning`: full bars; epochs are
+            counted from 1. `plain`: `epoch 3 val_auc=0.51` and the like. `auto`: the first of these four, in this
+            order, that reads a line is used from then on; a JSON line is read at any time.
 
     Raises:
-        ValueError: there is no such kind.
+        ValueError: There is no such kind.
     """
     readers: dict[str, Callable[[], ProgressReader]] = {
         "auto": lambda: _Auto().read,
@@ -58,7 +61,7 @@ def make_reader(kind: ReaderKind = "auto") -> ProgressReader:
 
 
 def shift_steps(first: int, read: ProgressReader) -> ProgressReader:
-    """Return a reader whose steps count from 1, of one whose steps count from `first`."""
+    """Return a reader with steps counted from 1, for one with steps counted from `first`."""
 
     def read_shifted(line: str) -> Progress | None:
         progress = read(line)
@@ -89,7 +92,7 @@ def _json(line: str) -> Progress | None:
     if not text.startswith("{"):
         return None
     try:
-        # Integers as floats: one of a million digits is infinite then, and no error.
+        # Read integers as floats: one with a million digits is then infinite instead of an error.
         said = json.loads(text, parse_int=float)
     except (ValueError, RecursionError):
         return None
@@ -111,10 +114,11 @@ _KERAS_METRIC = re.compile(rf"([^:]{{1,200}}): ({_NUMBER})")
 
 
 class _Keras:
-    """One sign an epoch; Keras prints no `Epoch 1/1` for a single epoch, so that the first final line may be without.
+    """Reads one step for each epoch.
 
-    `evaluate` prints lines like the final ones. What follows the final line counts only where it says all that this one
-    said and more: Keras 3 with a checkpoint callback prints the full bar twice, without and with the validation.
+    Keras prints no `Epoch 1/1` for a single epoch, so the first final line may come without. `evaluate` prints lines
+    like the final ones. A later line of the epoch counts only if it has all of its metrics and more: Keras 3 with a
+    checkpoint callback prints the full bar twice, without and with the validation.
     """
 
     def __init__(self) -> None:
@@ -140,8 +144,8 @@ class _Keras:
 
 # `Epoch 3: 100%|██████████| 25/25 [00:01<00:00, 20.1it/s, v_num=0, val_auc=0.51]`; cut at the terminal's width, if any
 _TQDM = re.compile(r"Epoch (\d{1,15}):\s{1,3}\d{1,3}%\|[^|]{0,1000}\| (\d{1,15})/(\d{1,15}) \[([^\]]{0,8000})(\]?)")
-_TQDM_METRIC = re.compile(rf"([^=\s]{{1,200}})=({_NUMBER})(?:\.0?)?")  # it fills up a word, too: `nan.0`
-# `Epoch 4/4  ━━━━━ 25/25 0:00:48 • 0:00:00 0.48it/s v_num: 2.000 val_auc: 0.51`; what is too long goes on below
+_TQDM_METRIC = re.compile(rf"([^=\s]{{1,200}})=({_NUMBER})(?:\.0?)?")  # it also pads words: `nan.0`
+# `Epoch 4/4  ━━━━━ 25/25 0:00:48 • 0:00:00 0.48it/s v_num: 2.000 val_auc: 0.51`; what is too long continues below
 _RICH = re.compile(
     r"Epoch (\d{1,15})(?:/\d{1,15})?\s{1,20}[━╸╺-]{1,1000} (\d{1,15})/(\d{1,15})\s{1,20}"
     r"[\d:-]{1,20} • [\d:-]{1,20}\s{1,20}[\d.]{1,20}it/s(?!\S)"
@@ -149,14 +153,14 @@ _RICH = re.compile(
 _RICH_METRIC = re.compile(rf"(?<!\S)(\S{{1,200}}):\s{{1,400}}({_NUMBER})(?!\S)")
 _RICH_BELOW = re.compile(r"\s{10}")
 _RICH_CHARACTERS = 8000
-_VERSION = "v_num"  # Lightning's number of the run, no result
+_VERSION = "v_num"  # Lightning's number of the run, not a metric
 
 
 class _Lightning:
-    """Lightning counts epochs from 0; the step is how many are over.
+    """Reads Lightning's bars. Lightning counts epochs from 0; the step is the number of finished epochs.
 
-    In a full bar the results of the validation are those of the epoch before, until this epoch's validation is over.
-    So, where a run validates (it begins with a sanity check), only bars after the validation count.
+    Until an epoch's validation is over, a full bar shows the validation of the epoch before. So if a run validates (it
+    begins with a sanity check), only bars after the validation count.
     """
 
     def __init__(self) -> None:
@@ -180,7 +184,7 @@ class _Lightning:
         elif bar := _TQDM.match(state):
             return self._read_tqdm(bar)
         elif (bar := _RICH.match(state)) and bar[2] == bar[3]:
-            # Printed when the bar is stopped, after the validation.
+            # Rich bars are printed when they are stopped, after the validation.
             return self._read_rich(int(bar[1]) + 1, state[bar.end() :])
         return None
 
@@ -223,7 +227,7 @@ def _plain(line: str) -> Progress | None:
     if counted is None or _BAR.search(text):
         return None
     rest = text[counted.end() :]
-    # An epoch and a step: what is said is about a part of the epoch.
+    # A line with an epoch and a step is about a part of the epoch.
     if _PLAIN_PART.search(rest):
         return None
     pairs = [(match[1].replace(" ", "_"), match[2]) for match in _PLAIN_METRIC.finditer(rest)]
@@ -231,13 +235,13 @@ def _plain(line: str) -> Progress | None:
 
 
 def leading_number(text: str) -> float | None:
-    """Return the number that a text begins with; None if it begins with none, or has a unit right behind it."""
+    """Return the number at the start of a text; None without a number, or if a unit follows it without a blank."""
     match = _LEADING.match(text)
     return float(match[1]) if match else None
 
 
 def states(line: str) -> list[str]:
-    """Return the states of a live line, without colours and movements of the cursor; at least one, empty or not."""
+    """Return the states of a live line without colours and cursor movements; at least one, which may be empty."""
     bare = _ANSI.sub("", line).replace("\b", "")
     return [state.strip() for state in bare.split("\r") if state.strip()] or [""]
 

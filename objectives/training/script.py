@@ -1,4 +1,4 @@
-"""Any training script: a study file says how it is started, and which metric of its progress counts."""
+"""Any training script: the study file says how it is started, and which metric of its progress lines counts."""
 
 import re
 import shutil
@@ -55,7 +55,7 @@ _HIGH_IS_GOOD = (
 
 
 def direction_of(name: str) -> Direction | None:
-    """Return which values of a metric are better, if its name says so: `val_loss`, `train/top1_acc`; None if not."""
+    """Return the direction of a metric if its name shows it (`val_loss`, `train/top1_acc`); else None."""
     words = set(re.findall(r"[a-z]+\d*", name.lower()))
     low, high = not words.isdisjoint(_LOW_IS_GOOD), not words.isdisjoint(_HIGH_IS_GOOD)
     if low == high:
@@ -64,9 +64,9 @@ def direction_of(name: str) -> Direction | None:
 
 
 class ProgressMetric(BaseModel):
-    """A metric of the progress lines, by the name that it has there; a name alone is enough.
+    """A metric of the progress lines, by its name there; a name alone is enough.
 
-    Without a `direction` its name says which values are better, or it is an error.
+    Without a `direction`, the name must show which values are better.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -89,13 +89,13 @@ class ProgressMetric(BaseModel):
         return self
 
     def metric(self) -> Metric:
-        """Return it as a metric."""
+        """Return it as a metric of the objective."""
         direction = self.direction or direction_of(self.name)
         assert direction is not None
         return Metric(self.name, self.unit, direction)
 
 
-# How a script shows that it looks at its number of steps: by the variable, or by our helper that reads it.
+# Signs that a script reads its number of steps: the variable, or our helper that reads it.
 _SIGNS = (STEPS_VARIABLE.encode(), b"last_step(")
 _SCRIPT_BYTES = 2**20
 
@@ -103,13 +103,22 @@ _SCRIPT_BYTES = 2**20
 class TrainingOptions(BaseModel):
     """The `[options]` of a study of a training script.
 
-    `argv`, the values of `environment` and `files` are templates as those of a command, in which `{steps}`, `{seed}`
-    and `{checkpoint}` are what a run is asked for. `metric` is optimised, `metrics` are recorded beside it, each a name
-    or a table, and `trained` names what `metric` is on the data that is trained with. `progress` names the form of the
-    progress lines, or is a regular expression, or several (see docs/training.md), and `first_step` is what the first
-    step is called there. With `target` the time until the metric reaches it is optimised; with `budget_s` a run is
-    stopped after so many seconds, and what it has reached counts.
-    Each run gets `cores` (a number, the name of a parameter or an expression) and `gpus` of its own.
+    `argv`, `files` and the values of `environment` are templates as in a command; `{steps}`, `{seed}` and
+    `{checkpoint}` stand for what is asked of a run.
+
+    Args:
+        argv: The command.
+        environment: Its environment variables.
+        files: Files that are written into the run's folder.
+        metric: The metric that is optimised: a name or a table.
+        metrics: Metrics that are recorded besides it.
+        trained: The name of `metric` on the training data; it is recorded, with the gap between both.
+        progress: The form of the progress lines, or one or several regular expressions (see docs/training.md).
+        first_step: The number of the first step in the progress lines.
+        target: Optimise the time until the metric reaches this.
+        budget_s: Stop a run after this many seconds; what it has reached counts.
+        cores: The cores of a run: a number, the name of a parameter or an expression.
+        gpus: The GPUs of a run.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -129,7 +138,7 @@ class TrainingOptions(BaseModel):
 
     @property
     def form(self) -> ReaderKind | tuple[str, ...]:
-        """The form of the progress lines that is named, or the patterns."""
+        """The named form of the progress lines, or the patterns."""
         if isinstance(self.progress, list):
             return tuple(self.progress)
         return next((kind for kind in KINDS if kind == self.progress), (self.progress,))
@@ -144,10 +153,10 @@ class TrainingOptions(BaseModel):
 
 
 def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: RunJob, folder: Path) -> Plan:
-    """Check the options; the space of a training script is its study file's.
+    """Check the options. The study file defines the space of a training script.
 
     Raises:
-        PlanError: the options have errors: all of them, each with its path.
+        PlanError: The options have errors; all are reported, each with its path.
     """
     del run_job, folder
     checked = read_options(TrainingOptions, options, "training")
@@ -157,7 +166,7 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     errors += _trained_errors(checked)
     program = shutil.which(program_of(checked.argv))
     errors += [
-        Problem(f"program {called!r} is not there; give its full path", f"options.{place}")
+        Problem(f"program {called!r} was not found; give its full path", f"options.{place}")
         for place, called in (("argv.0", program_of(checked.argv)), *making_programs(checked.files))
         if shutil.which(called) is None
     ]
@@ -167,11 +176,11 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
         mentioned += mentions_in_files(checked.files, files)
     in_steps = checked.target is None and checked.budget_s is None
     if not in_steps and any(mention.text == STEPS for mention in mentioned):
-        msg = f"{{{STEPS}}} has no value: a target, or a budget of time, ends a run by itself"
+        msg = f"{{{STEPS}}} has no value: a run ends at its target or time budget; leave it out"
         errors.append(Problem(msg, "options"))
     if errors or program is None:
         raise PlanError(errors)
-    # Each run has a folder of its own, from where a relative path leads nowhere.
+    # Runs start in folders of their own, where a relative path would not be found.
     argv: list[Word] = [
         str(Path(program).absolute()),
         *map_words(checked.argv[1:], lambda word: str(Path(word).absolute()) if is_file(word) else word),
@@ -260,7 +269,7 @@ def _reading(options: TrainingOptions) -> dict[str, str]:
 
 
 def _identity(options: TrainingOptions, argv: Sequence[str], files: Sequence[RunFile]) -> dict[str, str]:
-    # The interpreter and its script; other files may be data, or what a run writes.
+    # The interpreter and its script; other files may be data or output.
     program = [argv[0], *[word for word in argv[1:] if is_file(word)][:1]]
     metric = options.metric.metric()
     return {

@@ -1,4 +1,4 @@
-"""The Python that has PyTorch: programs that train are run by it, since it need not be the one that runs autotune."""
+"""Find the Python that has PyTorch: it runs our training programs, and need not be the one that runs autotune."""
 
 import json
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from objectives.probe import PROGRAMS, Probe
 from spaces.parameters.problem import Problem
 
 TRAINERS = PROGRAMS / "training"
-"""The folder of our programs that train, each a package."""
+"""The folder of our training programs, each a package."""
 
 _LIMIT_S = 120.0
 _INSTALL = "python3 -m venv V && V/bin/pip install torch numpy, python = V/bin/python"
@@ -26,7 +26,16 @@ print(json.dumps({"torch": torch.__version__, "numpy": numpy.__version__,
 
 @dataclass(frozen=True)
 class TorchPython:
-    """An interpreter with PyTorch, and the GPUs that it sees; `gpu` and `gpu_bytes` are the first's name and memory."""
+    """An interpreter with PyTorch, and the GPUs that it sees.
+
+    Args:
+        path: Its path.
+        torch: The version of PyTorch.
+        numpy: The version of NumPy.
+        gpus: The number of GPUs.
+        gpu: The name of the first GPU; empty without GPUs.
+        gpu_bytes: The memory of the first GPU.
+    """
 
     path: str
     torch: str
@@ -37,25 +46,25 @@ class TorchPython:
 
     @property
     def identity(self) -> dict[str, str]:
-        """What makes measurements comparable."""
+        """The versions and the GPU, as a part of what makes measurements comparable."""
         return {"torch": self.torch, "numpy": self.numpy, "gpu": self.gpu or "none"}
 
 
 def find_python(asked: str | None, run_job: RunJob, folder: Path) -> TorchPython:
-    """Return the interpreter that was asked for, or the first that serves.
+    """Return the interpreter that was asked for, or the first with PyTorch.
 
     Raises:
-        PlanError: there is none.
+        PlanError: No interpreter here has PyTorch.
     """
     for path, text in Probe(run_job, folder, _LIMIT_S).find_pythons(asked, "torch", _PROBE):
         found = json.loads(text)
         return TorchPython(path, found["torch"], found["numpy"], found["gpus"], found["gpu"], found.get("gpu_bytes", 0))
-    which = f"python = {asked!r} has no PyTorch that works" if asked else "no Python here has PyTorch"
+    which = f"python = {asked!r} has no working PyTorch" if asked else "no Python here has PyTorch"
     msg = f"{which}; ./run installs one, or: {_INSTALL}"
     raise PlanError(Problem(msg, "options.python"))
 
 
 def program_digest(program: str) -> str:
-    """Return a digest of one of our programs."""
+    """Return the digest of one of our programs."""
     files = [*sorted(TRAINERS.glob(f"{program}/*.py")), *sorted(TRAINERS.glob("*.py"))]
     return text_digest(" ".join(file_digest(file) for file in files))

@@ -174,7 +174,7 @@ def test_failures_are_told_apart_in_the_scripts_own_words(ended, failure, code):
 def test_a_metric_that_is_told_at_some_steps_only(tmp_path):
     found = training.measure(output('{"step": 1, "loss": 1}\n{"step": 2, "val_auc": 0.5}\n{"step": 3, "loss": 1}\n'))
     assert found.details["last_step"] == 3
-    with pytest.raises(InvalidResult, match=r"up to step 1 tells val_auc.*min_steps"):
+    with pytest.raises(InvalidResult, match=r"up to step 1 has val_auc.*min_steps"):
         training.measure(output('{"step": 1, "loss": 1}\n'))
 
 
@@ -203,7 +203,7 @@ def test_the_time_to_a_target_is_that_of_the_first_step_that_reaches_it():
     assert down.measure(output(LINES)).metrics["time_to_target_s"] == 6.0
     with pytest.raises(InvalidResult, match=r"did not reach 0\.9 in 3 steps"):
         TrainingObjective(("train",), AUC, target=0.9).measure(output(LINES))
-    with pytest.raises(InvalidResult, match="tell no elapsed_s"):
+    with pytest.raises(InvalidResult, match="have no elapsed_s"):
         aimed.measure(output('{"step": 1, "val_auc": 0.5}\n'))
 
 
@@ -236,7 +236,7 @@ def test_a_program_that_is_missing_for_a_file_is_said_with_its_place(tmp_path):
         planned(tmp_path, argv=[sys.executable], metric="acc", files=files)
     (problem,) = caught.value.problems
     assert problem.path == "options.files.1.made_by.1.0"
-    assert "program 'no-such-program' is not there" in problem.message
+    assert "program 'no-such-program' was not found" in problem.message
 
 
 def test_another_progress_pattern_reads_the_same_training_in_another_way(tmp_path):
@@ -249,7 +249,7 @@ def test_another_progress_pattern_reads_the_same_training_in_another_way(tmp_pat
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"argv": ["nosuchprogram"], "metric": {"name": "acc"}}, "not there"),
+        ({"argv": ["nosuchprogram"], "metric": {"name": "acc"}}, "not found"),
         ({"argv": [sys.executable, "{a b}"], "metric": {"name": "acc"}}, "not the name of a parameter"),
         ({"argv": [sys.executable]}, "metric"),
         (

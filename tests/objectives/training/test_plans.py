@@ -82,18 +82,18 @@ def test_a_time_to_a_target_cannot_be_stopped_at_a_step(tmp_path):
 @pytest.mark.parametrize(
     ("module", "options", "words"),
     [
-        (dna, {"data": "/no/such/folder"}, "is no folder"),
+        (dna, {"data": "/no/such/folder"}, "is not a folder"),
         (dna, {"batch_sizes": []}, "batch_sizes"),
-        (dna, {"tune_ranks": True, "threads": 3}, r"here is room for 1.*options\.tune_ranks"),
-        (dna, {"tune_ranks": True, "max_ranks": 5}, r"here is room for 4.*options\.max_ranks"),
-        (dna, {"tune_rate_scaling": True}, "say tune_ranks = true as well"),
+        (dna, {"tune_ranks": True, "threads": 3}, r"only 1 fit here.*options\.tune_ranks"),
+        (dna, {"tune_ranks": True, "max_ranks": 5}, r"only 4 fit here.*options\.max_ranks"),
+        (dna, {"tune_rate_scaling": True}, "add tune_ranks = true"),
         (ddp, {"model": "resnet"}, "options.model"),
         (ddp, {"max_workers": 9}, "oversubscribe"),
         (ddp, {"bach_size": 64}, "did you mean 'batch_size'"),
-        (ddp, {"tune_hooks": True}, r"say tune_batch = false as well, or give a target_loss.*options\.tune_hooks"),
+        (ddp, {"tune_hooks": True}, r"add tune_batch = false, or give a target_loss.*options\.tune_hooks"),
         (ddp, {"tune_rate_scaling": True}, "give a target_loss as well"),
         (ddp, {"tune_optimizer": True}, "tune_optimizer changes what is learnt from a sample"),
-        (ddp, {"tune_float16": True}, r"say tune_batch = false as well.*options\.tune_float16"),
+        (ddp, {"tune_float16": True}, r"add tune_batch = false.*options\.tune_float16"),
         (ddp, {"tune_rate_scaling": True, "target_loss": 0.3, "tune_batch": False}, "and tune_batch = true"),
     ],
 )
@@ -104,7 +104,7 @@ def test_wrong_options_are_said_with_their_place(tmp_path, module, options, word
 
 @pytest.mark.parametrize("module", [dna, ddp])
 def test_no_torch_is_said_with_what_to_do(tmp_path, module):
-    with pytest.raises(PlanError, match=r"no PyTorch that works.*pip install torch"):
+    with pytest.raises(PlanError, match=r"no working PyTorch.*pip install torch"):
         planned(module, tmp_path, run_job=lambda job: output("", "no module", 1))
 
 
@@ -226,7 +226,7 @@ def test_the_gap_of_a_validated_ddp_run_is_a_metric(tmp_path):
     assert found.metrics["gap"] == pytest.approx(0.2)
     assert found.metrics["validate_s"] == found.details[PARTS]["validate"] == 0.7
     assert found.details[REMARK] == "overfits: validation_loss 0.5, but that of the training 0.3"
-    with pytest.raises(InvalidResult, match="tells no validate_s, validation_loss"):
+    with pytest.raises(InvalidResult, match="has no validate_s, validation_loss"):
         measured(tmp_path, {}, validation_samples=64)
 
 
