@@ -1,8 +1,8 @@
-"""Several inputs as one objective: a run runs all of them, and what is optimised is their weighted geometric mean.
+"""Several inputs as one objective: a run runs all of them, and their weighted geometric mean is optimised.
 
-The ratio of the means of two configurations is the weighted geometric mean of their ratios on the inputs, whatever the
-inputs' own values are: the mean of speed-ups over the default needs no value of the default (Fleming & Wallace, How not
-to lie with statistics: the correct way to summarize benchmark results, 1986).
+The ratio of two configurations' means is the weighted geometric mean of their ratios on the inputs, whatever the
+inputs' own values are. So the mean of speed-ups over the default needs no value of the default (Fleming & Wallace, How
+not to lie with statistics: the correct way to summarize benchmark results, 1986).
 """
 
 import json
@@ -43,9 +43,13 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class MixInput:
-    """One input: its share of the mix (all of them are 1 together), and its own objective.
+    """One input of a mix.
 
-    `not_its_own` are parameters that only other inputs have: it is run without them.
+    Args:
+        name: Its name.
+        share: Its share of the mix; all shares add up to 1.
+        objective: Its own objective.
+        not_its_own: Parameters that only other inputs have; it is run without them.
     """
 
     name: str
@@ -55,11 +59,11 @@ class MixInput:
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
-        """Its metrics, by names that tell the input; the first is its value in the mix."""
+        """Its metrics, with the input's name in theirs; the first is its value in the mix."""
         return tuple(replace(metric, name=name_for_input(metric.name, self.name)) for metric in self.objective.metrics)
 
     def own_configuration(self, configuration: Configuration) -> Configuration:
-        """Return the part of a configuration that is set for this input."""
+        """Return the part of a configuration that concerns this input."""
         return {name: value for name, value in configuration.items() if name not in self.not_its_own}
 
 
@@ -69,13 +73,13 @@ def name_for_input(name: str, input_name: str) -> str:
 
 
 def geometric_mean(values: Mapping[str, float], shares: Mapping[str, float]) -> float:
-    """Return the weighted geometric mean of positive values; the order of the inputs does not matter."""
+    """Return the weighted geometric mean of positive values; the order of the inputs does not change it."""
     return exp(fsum(share * log(values[name]) for name, share in shares.items()))
 
 
 @dataclass(frozen=True)
 class MixObjective:
-    """Runs each input in a folder of its own, one after the other; a failure of one is the run's."""
+    """Runs each input in its own folder, one after another; if one fails, the run fails."""
 
     inputs: tuple[MixInput, ...]
 
@@ -89,11 +93,11 @@ class MixObjective:
 
     @property
     def shares(self) -> dict[str, float]:
-        """What each input counts."""
+        """The share of each input."""
         return {one.name: one.share for one in self.inputs}
 
     def job(self, configuration: Configuration, context: Context) -> Job:
-        """Return the job whose parts are those of the inputs; its own limit is for all of them together."""
+        """Return the job with one part for each input; its time limit is for all of them together."""
         parts = tuple(self._part(one, configuration, context) for one in self.inputs)
         return Job(
             argv=(),
@@ -117,7 +121,7 @@ class MixObjective:
         return replace(one.objective.job(one.own_configuration(configuration), own), name=one.name)
 
     def progress_reader(self) -> ProgressReader:
-        """Return a reader of the lines that tell of each input that has ended; its metrics are those read so far."""
+        """Return a reader of the lines about inputs that have ended; its metrics are those of the input."""
         by_name = {one.name: one for one in self.inputs}
 
         def read(line: str) -> Progress | None:
@@ -137,8 +141,8 @@ class MixObjective:
         """Read the measurements of all inputs.
 
         Raises:
-            RunFailure: an input gave none; the message begins with its name.
-            OSError: a file that an input left cannot be read.
+            RunFailure: An input gave none; the message begins with its name.
+            OSError: A file that an input left cannot be read.
         """
         self._check(output)
         left = {one.name: _read_part(output.folder / one.name, output.job) for one in self.inputs}
@@ -155,7 +159,7 @@ class MixObjective:
         )
 
     def _check(self, output: Output) -> None:
-        """Check that the job as a whole was not ended: what its inputs say of their ends is of no use then."""
+        """Raise if the job as a whole was ended; the ends of its inputs then say nothing about the configuration."""
         status = output.status
         if status.state is JobState.ENDED and status.reason is EndReason.EXITED:
             return
@@ -170,7 +174,7 @@ class MixObjective:
     def _measure_input(self, one: MixInput, output: Output | None) -> Measurement:
         with _naming_input(one):
             if output is None:
-                msg = "left no word on how it ended"
+                msg = "did not record how it ended"
                 raise InfrastructureError(msg, code="lost")
             measurement = one.objective.measure(output)
             target = one.objective.metrics[0]
@@ -188,7 +192,7 @@ class MixObjective:
 
 @contextmanager
 def _naming_input(one: MixInput) -> Iterator[None]:
-    """Let a failure say which input failed."""
+    """Add the name of the input to a failure."""
     try:
         yield
     except RunFailure as failure:
@@ -196,7 +200,7 @@ def _naming_input(one: MixInput) -> Iterator[None]:
 
 
 def _read_part(folder: Path, job: Job | None = None) -> Output | None:
-    """Return what an input left in its folder, as a part of the job; None if nobody knows how it ended."""
+    """Return what an input left in its folder, as a part of the job; None if it is unknown how it ended."""
     status: JobStatus | None = read_status(folder)
     if status is None:
         return None
@@ -209,7 +213,7 @@ def _renamed(one: MixInput, metrics: Mapping[str, float]) -> dict[str, float]:
 
 
 def _answers(read: Mapping[str, Measurement]) -> Answer | None:
-    """Return the answers of the inputs as one: each is compared with the reference's on the same input."""
+    """Return the answers of the inputs as one; each is compared with the reference's on the same input."""
     parts = tuple(
         replace(measured.answer, name=name_for_input(measured.answer.name, name))
         for name, measured in read.items()
@@ -224,6 +228,6 @@ def _details(output: Output | None, measured: Measurement) -> dict[str, object]:
 
 
 def read_inputs(inputs: tuple[MixInput, ...], folder: Path, look: Callable[[MixInput, Output], _T]) -> list[_T]:
-    """Return what `look` finds in what each input left in the folder of a run, if it left anything."""
+    """Return what `look` reads from the output of each input in the folder of a run, where there is one."""
     outputs = ((one, _read_part(folder / one.name)) for one in inputs)
     return [look(one, output) for one, output in outputs if output is not None]

@@ -15,7 +15,7 @@ from spaces import Configuration, SpaceError
 
 @dataclass(frozen=True)
 class PlannedInput:
-    """One input of a mix: what it counts, in relation to the others, and its own plan."""
+    """One input of a mix: its weight in relation to the others, and its own plan."""
 
     name: str
     weight: float
@@ -26,7 +26,7 @@ def join_inputs(inputs: Sequence[PlannedInput]) -> Plan:
     """Return the plan whose objective is the mix of the inputs.
 
     Raises:
-        PlanError: they cannot be mixed; every reason.
+        PlanError: They cannot be mixed; all reasons are reported.
     """
     errors = differences(inputs)
     named = [(one.name, one.plan) for one in inputs]
@@ -90,7 +90,7 @@ def _described(metric: Metric) -> str:
 
 
 def _said(texts: Iterable[tuple[str, Sequence[str]]]) -> tuple[str, ...]:
-    """Return remarks, each once; one that is not made of all inputs tells of which."""
+    """Return remarks without repetition; a remark of some inputs names them."""
     by_text: dict[str, list[str]] = {}
     count = 0
     for name, remarks in texts:
@@ -127,7 +127,7 @@ def _alike(
 
 
 def _read_figures(inputs: Sequence[tuple[MixInput, Plan]], output: Output) -> Readings:
-    """Read the figures of each input by itself."""
+    """Read the figures of each input on its own."""
     plans = {own.name: plan for own, plan in inputs}
 
     def seen(own: MixInput, left: Output) -> tuple[list[Reading], Reading | None]:

@@ -168,7 +168,7 @@ def costs(columns: Mapping[str, npt.NDArray[Any]]) -> Costs | None:
         "start of ranks": ranks * _RANK_S,
         "start of nodes": (at.nodes - 1.0) * _NODE_S,
     }
-    # Only the first pool's timers are printed. They count if it spans as many nodes as the others.
+    # Only the first pool's timers are printed. Others may wait longer if some pools lie across nodes.
     timed = (pools == 1.0) | (at.span == 1.0)
     found = {name: np.maximum(column, 0.0) for name, column in seconds.items()}
     return Costs(found, _DOUBTS, 0.5, _TIMERS, timed, _READS)

@@ -64,7 +64,7 @@ class Deck:
         return _unquoted(self.text[found[-1].start : found[-1].end]) if found else default
 
     def get_float(self, name: str, default: float) -> float:
-        """Return a number in Fortran's notation (`1.0d-6`); the default if there is none or it is not a number."""
+        """Return a number in Fortran's notation (`1.0d-6`); the default if the variable is unset or not a number."""
         try:
             return number(self.get(name) or "")
         except ValueError:
@@ -103,7 +103,7 @@ class Deck:
 
     @property
     def calculation(self) -> str:
-        """What pw.x computes: `scf`, `relax`, `nscf`, ..."""
+        """The kind of calculation: `scf`, `relax`, `nscf`, ..."""
         return (self.get("calculation") or "scf").lower()
 
     @property

@@ -276,7 +276,7 @@ class DescribedInput:
         name: Its name in messages.
         deck: Its input.
         size: Its size.
-        identity: What distinguishes it from other problems.
+        identity: The digests that distinguish it from other problems.
         note: How its size is known.
     """
 
@@ -314,8 +314,8 @@ def describe_input(options: QeOptions) -> DescribedInput:
         return DescribedInput(f"input {name}", deck, describe(deck, valence, known), identity, note)
     except UndescribedError as error:
         msg = (
-            f"{name} alone does not say how large the problem is: {error}; say what is missing in a TOML file "
-            f"(--facts FILE), or ask where {options.program} is installed"
+            f"{name} alone does not determine the size of the problem: {error}; add what is missing in a TOML file "
+            f"(--facts FILE), or predict where {options.program} is installed"
         )
         raise PlanError(msg) from error
 

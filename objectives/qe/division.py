@@ -21,7 +21,7 @@ _BLOCK_OF_BANDS = 100  # the smallest width of a rank's block of the subspace ma
 
 
 def chooses_layout(version: str | None) -> bool:
-    """Return whether this version of pw.x chooses pools, task groups and `ndiag` where its command line leaves them out."""
+    """Return whether this version of pw.x chooses the pools, task groups and `ndiag` that it is not given."""
     match = _VERSION.match(version or "")
     return match is not None and (int(match[1]), int(match[2])) >= _FIRST
 
@@ -88,7 +88,7 @@ class Division:
 def _choose(
     said: Column, rule: Callable[..., int], choosing: np.ndarray, *amounts: Column, otherwise: float | Column = 1.0
 ) -> Column:
-    """Return what was asked for, else what the rule gives if pw.x chooses and all amounts are known, else `otherwise`."""
+    """Return what was asked for, else the rule's choice if pw.x chooses and all amounts are known, else `otherwise`."""
     found = np.where(np.isnan(said), otherwise, said)
     asked = np.isnan(said) & choosing & ~np.isnan(np.sum(amounts, axis=0))
     for row in np.flatnonzero(asked):

@@ -36,7 +36,7 @@ _SIGNALS = (
 
 @dataclass(frozen=True)
 class ProgramError:
-    """What pw.x prints when it stops itself: the routine, its code and the message."""
+    """The error with which pw.x stops itself: the routine, its code and the message."""
 
     routine: str
     code: int

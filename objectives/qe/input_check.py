@@ -7,7 +7,7 @@ CALCULATIONS = ("scf", "relax", "vc-relax", "nscf", "bands")
 _NEEDED_GROUPS = ("control", "system", "electrons")
 _CONTINUES = (
     'the input continues from another run: name the scf input to run once before it (prepared_by = "scf.in"), or '
-    'the outdir that such a run left (saved = "FOLDER"); each trial gets a copy'
+    'the outdir that it left (saved = "FOLDER"); each trial gets a copy'
 )
 
 
@@ -22,7 +22,7 @@ def find_problems(deck: Deck, *, has_saved: bool = False) -> list[str]:
     found = [f"namelist &{name.upper()} is missing: pw.x needs it, if only as '&{name.upper()} /'" for name in missing]
     found.extend(f"card {card} is missing" for card in ("ATOMIC_SPECIES", "K_POINTS") if deck.card(card) is None)
     if deck.card("ATOMIC_SPECIES") is not None and not deck.pseudopotentials:
-        found.append("card ATOMIC_SPECIES names no pseudopotential: 'Ti 47.867 Ti.UPF' is a line of it")
+        found.append("card ATOMIC_SPECIES names no pseudopotential: a line of it is 'Ti 47.867 Ti.UPF'")
     calculation = deck.calculation
     if calculation not in CALCULATIONS:
         is_dynamics = calculation in {"md", "vc-md"}

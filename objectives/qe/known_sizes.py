@@ -15,17 +15,17 @@ _NEEDED = ("kpoints", "bands", "fft_dense_x", "fft_dense_y", "fft_dense_z")
 
 
 class KnownSizes(BaseModel):
-    """Facts of a problem by the names that a study has them; what is not there is not known.
+    """Sizes of a problem by the names of a study's facts; what is missing is unknown.
 
     Args:
         kpoints: k-points after symmetry.
         bands: Kohn-Sham states.
-        electrons: valence electrons.
-        atoms: atoms of the cell.
-        cutoff_ry: `ecutwfc`.
-        density_cutoff_ry: `ecutrho`.
-        fft_dense_x: points of the FFT grid of the density; and so on for y and z.
-        fft_smooth_x: points of the FFT grid of the wave functions, where it is another.
+        electrons: Valence electrons.
+        atoms: Atoms of the cell.
+        cutoff_ry: `ecutwfc`, in Ry.
+        density_cutoff_ry: `ecutrho`, in Ry.
+        fft_dense_x: Points of the FFT grid of the density; likewise y and z.
+        fft_smooth_x: Points of the FFT grid of the wave functions, if it differs; likewise y and z.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -48,7 +48,7 @@ class KnownSizes(BaseModel):
         """Read a file.
 
         Raises:
-            PlanError: it is not readable, not TOML, or has errors: all of them, each with its path.
+            PlanError: The file is not readable, not TOML, or has errors; all are reported, each with its path.
         """
         try:
             return cls.model_validate(parse_toml(read_toml_text(path)))
@@ -63,19 +63,19 @@ class KnownSizes(BaseModel):
 
     @property
     def dense_grid(self) -> tuple[int, int, int] | None:
-        """The grid of the density, if all of it is known."""
+        """The grid of the density, if all sides are known."""
         return _grid(self.fft_dense_x, self.fft_dense_y, self.fft_dense_z)
 
     @property
     def smooth_grid(self) -> tuple[int, int, int] | None:
-        """The grid of the wave functions, if all of it is known."""
+        """The grid of the wave functions, if all sides are known."""
         return _grid(self.fft_smooth_x, self.fft_smooth_y, self.fft_smooth_z)
 
     def workload(self) -> Workload:
-        """Return the size of a problem of which nothing else is known.
+        """Return the size of a problem from these facts alone.
 
         Raises:
-            PlanError: what bounds the space is missing.
+            PlanError: A size that limits the space is missing.
         """
         missing = [name for name in _NEEDED if getattr(self, name) is None]
         if missing:

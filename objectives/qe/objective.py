@@ -47,8 +47,9 @@ _BAND_TOLERANCE_EV = 1e-3  # a tenth of this is the last printed digit
 TRANSPORTS: Mapping[str, Mapping[str, str]] = {
     "two-copies": {"OMPI_MCA_btl_vader_single_copy_mechanism": "none"},
 }
-"""Ways for Open MPI 4's ranks on one node to exchange data, besides its own (one copy, by CMA): two copies, through shared
-memory. TCP and, without a fabric, UCX were slower for every input that we tried.
+"""Ways for Open MPI 4's ranks on one node to exchange data, besides its default of one copy (by CMA).
+
+Two copies go through shared memory. TCP and, without a fabric, UCX were slower for every input that we tried.
 """
 
 ALLOCATORS: Mapping[str, Mapping[str, str]] = {
@@ -59,8 +60,9 @@ ALLOCATORS: Mapping[str, Mapping[str, str]] = {
     },
     "huge-pages": {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"},
 }
-"""Ways for glibc to manage memory (mallopt(3), glibc manual "Memory Allocation Tunables"): keep freed memory, which saves
-page faults for pw.x's work arrays; or ask for transparent huge pages.
+"""Ways for glibc to manage memory (mallopt(3), glibc manual "Memory Allocation Tunables").
+
+Keep freed memory, which saves page faults for pw.x's work arrays; or ask for transparent huge pages.
 """
 
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "BLIS_NUM_THREADS", "MKL_NUM_THREADS")

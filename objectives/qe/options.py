@@ -100,7 +100,7 @@ def shipped_input(name: str) -> bytes:
     """Return the text of a shipped input.
 
     Raises:
-        PlanError: There is none of this name.
+        PlanError: No shipped input has this name.
     """
     if name not in SHIPPED_INPUTS:
         msg = f"no shipped input is called {name!r}; known: {_shipped()}"

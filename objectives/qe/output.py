@@ -48,7 +48,7 @@ _MEMORY = r"^\s*Estimated {} dynamical RAM{}\s*>\s*([\d.]+)\s*([kMG][bB])"
 _UNIT_BYTES = {"k": 1024, "M": 1024**2, "G": 1024**3}
 
 MAIN_TIMER = "PWSCF"
-_ROUTINES = 60  # at least as many as pw.x prints for an SCF calculation; a broken output may have any number
+_ROUTINES = 60  # an SCF calculation prints fewer routines; a broken output may have any number
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,11 @@ def place_ranks(ranks: Column, pools: Column, threads: Column, nodes: Column, co
 
 
 def _widest_pool(keys: Column) -> Column:
-    """Return span, share and pairs, (u, 3), of the pool on most nodes; `keys`: ranks of a pool, pools, ranks of a node."""
+    """Return span, share and pairs, (u, 3), of the pool on most nodes.
+
+    Args:
+        keys: The ranks of a pool, the number of pools and the ranks of a node, (u, 3).
+    """
     size, pools, capacity = keys.T
     best = np.tile([1.0, 0.0, 0.0], (len(keys), 1))
     # The position in a node at which a pool begins repeats with a period of `capacity` pools.

@@ -142,7 +142,7 @@ def _plan_without_program(checked: QeOptions, machine: Mapping[str, Any]) -> Pla
 def _find_saved(
     checked: QeOptions, deck: Deck, machine: Mapping[str, Any], run_job: RunJob, folder: Path
 ) -> tuple[Saved | None, Mapping[str, str]]:
-    """Return the files from which the input continues, and their identity; make them if the options name the input for it."""
+    """Return the files from which the input continues, and their identity; run `prepared_by` if the options name it."""
     if checked.saved is not None:
         saved = Saved.find(checked.saved, deck.prefix)
         return saved, {"saved": saved.digest}
@@ -227,7 +227,7 @@ def _dry_run(program: _Program, deck: Deck, saved: Saved | None, run_job: RunJob
             if seen.workload.kpoints and seen.workload.bands:
                 return seen
     if output is None:
-        msg = f"{program.path} could not be started; try it by hand: {program.path} -inp FILE"
+        msg = f"{program.path} could not be started; run it yourself to see why: {program.path} -inp FILE"
         raise PlanError(msg)
     failure = find_failure(output, parse(output.stdout))
     msg = f"a dry run of {program.path} did not say how large the problem is: {failure or 'no k-points in its output'}"

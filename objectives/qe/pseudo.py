@@ -50,7 +50,7 @@ def locate(names: Sequence[str], folders: Sequence[Path]) -> tuple[dict[str, Pat
             found[name] = places[0].resolve()
         else:
             looked = ", ".join(str(folder) for folder in folders)
-            errors.append(f"pseudopotential {name} is not there; looked in {looked}")
+            errors.append(f"pseudopotential {name} was not found; looked in {looked}")
     return found, errors
 
 

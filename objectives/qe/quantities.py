@@ -1,4 +1,4 @@
-"""What the run time of pw.x depends on: how its parallel levels divide the problem, as columns of numbers.
+"""The quantities on which pw.x's run time depends: how its parallel levels divide the problem, as columns of numbers.
 
 The levels are pools (k-points), band groups, and then the FFT grid's planes and the plane waves over the ranks of a
 band group. See the user's guide of PWscf, "Parallelization", and Giannozzi et al., J. Phys.: Condens. Matter 29 (2017).

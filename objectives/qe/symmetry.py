@@ -66,9 +66,13 @@ def crystal(vectors: Matrix, positions: Matrix, species: Integers) -> Crystal:
 def grid_points(
     sides: tuple[int, int, int], shifts: tuple[int, int, int], symmetries: Integers, *, sign: bool
 ) -> Matrix:
-    """Return the points of a uniform grid, (n, 3) in crystal axes, one for each set that `symmetries` map onto each other.
+    """Return the points of a uniform grid, (n, 3) in crystal axes, one for each set of equal points.
 
-    With `sign` a point is equal to its opposite.
+    Args:
+        sides: The points along each axis.
+        shifts: 1 for an axis that is shifted by half a step, else 0.
+        symmetries: Operations that make points equal, (m, 3, 3).
+        sign: Whether a point is equal to its opposite.
     """
     nk, moved = np.array(sides), np.array(shifts) / 2
     indices = np.array(list(product(*(range(side) for side in sides))))
@@ -90,7 +94,7 @@ def grid_points(
 
 
 def count_kpoints(points: Matrix, found: Crystal, *, sign: bool) -> int:
-    """Return how many k-points pw.x computes for `points`, each of which stands for its images under the lattice."""
+    """Return how many k-points pw.x computes for `points`; each stands for its images under the lattice."""
     return sum(_stars(point, found, sign=sign) for point in points)
 
 
@@ -146,7 +150,7 @@ def _is_supercell(positions: Matrix, species: Integers) -> bool:
 
 
 def _translation(operation: Integers, positions: Matrix, species: Integers, *, translations: bool) -> Matrix | None:
-    """Return the translation with which an operation maps the atoms onto each other; None if there is none."""
+    """Return the translation with which an operation maps the atoms onto each other, or None."""
     rotated = positions @ operation.T
     if _maps(positions, rotated, species, np.zeros(3)):
         return np.zeros(3)

@@ -1,1 +1,1 @@
-"""Replay: a table of measured configurations as an objective. Nothing is run; what was recorded is told again."""
+"""Replay: recorded measurements as an objective, with simulated time."""

@@ -1,9 +1,9 @@
 """CSV files: a header, parameters and a metric as columns, a line for each run.
 
-Lines with the same parameters are repeats of one configuration. A column whose every value is a whole number is one of
-whole numbers; else of numbers; else of `true` and `false`; else of words. An empty parameter is one without a value.
-Lines before the header that begin with `#` are remarks. What `autotune trials --runs --format csv` printed is known by
-its header.
+Lines with the same parameters are repeats of one configuration. A column holds whole numbers if all its values do; else
+numbers; else `true` and `false`; else words. An empty parameter has no value. Lines that begin with `#` before the
+header are comments. The output of `autotune trials --runs --format csv` is
+recognised by its header.
 """
 
 import csv
@@ -23,7 +23,7 @@ from spaces import Value
 from spaces.parameters.problem import Problem
 
 _YES = frozenset({"1", "true", "yes", "ok", "done"})
-_MOST_LINES = 500_000  # they take some seconds and some hundred megabytes
+_MOST_LINES = 500_000  # reading these takes seconds and hundreds of megabytes
 _NO = frozenset({"", "0", "false", "no"})
 _REMARKS = re.compile(r"\A(?:#.*\n)*")
 _TRUTH = {"true": True, "false": False}
@@ -35,7 +35,7 @@ def read_csv(text: str, options: ReplayOptions) -> RecordedTable:
     """Return the table of a CSV file.
 
     Raises:
-        PlanError: everything that is wrong with it.
+        PlanError: It has errors; all are reported.
     """
     header, rows = read_lines(text)
     options = _with_exported_columns(header, options)
@@ -54,30 +54,30 @@ def read_csv(text: str, options: ReplayOptions) -> RecordedTable:
 
 
 def read_lines(text: str) -> tuple[list[str], list[Row]]:
-    """Return the header and the lines below it, one more than are allowed at most.
+    """Return the header and the lines below it, at most one more than allowed.
 
-    A line with too few or too many cells has a None in it.
+    A line with too few or too many cells holds a None.
     """
     reader = csv.DictReader(io.StringIO(_REMARKS.sub("", text, count=1)))
     return list(reader.fieldnames or ()), list(islice(reader, _MOST_LINES + 1))
 
 
 def find_line_error(rows: Sequence[Row]) -> str | None:
-    """Say what is wrong with the lines of a file; None if nothing is."""
+    """Return what is wrong with the lines of a file; None if nothing is."""
     if len(rows) > _MOST_LINES:
         return f"the table has more than {_MOST_LINES:,} lines; use a part of it"
     broken = next((number for number, row in enumerate(rows, 2) if None in row or None in row.values()), None)
     if broken is not None:
-        return f"line {broken} has not as many values as the header has columns"
+        return f"line {broken} does not have as many values as the header has columns"
     return None if rows else "the table has no line below its header"
 
 
 def _with_exported_columns(header: Sequence[str], options: ReplayOptions) -> ReplayOptions:
-    """Return the options with the columns that `autotune trials --runs --format csv` has beside the study's metric."""
+    """Return the options completed by the header of `autotune trials --runs --format csv`; the metric is the study's."""
     if header[:2] != ["trial", "series"] or options.metric not in header or "job_s" not in header:
         return options
     end = header.index("job_s")
-    # After these come steps, and how much of the machine others took, where they are known.
+    # Columns for steps and for other load on the machine may follow.
     if list(header[end : end + 4]) != ["job_s", "cores", "failure", "bound"]:
         return options
     first = header.index(options.metric)
@@ -124,7 +124,7 @@ def _column_errors(header: Sequence[str], options: ReplayOptions) -> list[Proble
 
 
 def parse_column(texts: Sequence[str]) -> list[Value | None]:
-    """Return a column's values, of the narrowest type that all of them have; None for empty ones."""
+    """Return a column's values in the narrowest type that fits all of them; None for empty ones."""
     given = dict.fromkeys(text for text in texts if text)
     readers: tuple[Callable[[str], Value], ...] = (_whole, _finite, _truth)
     for read in readers:
@@ -148,7 +148,7 @@ def _finite(text: str) -> float:
 
 
 def _plain(text: str) -> str:
-    # Python takes 4_16 for 416.
+    # Python reads 4_16 as 416.
     if "_" in text:
         raise ValueError(text)
     return text
@@ -170,7 +170,7 @@ def _recording(rows: Sequence[Row], scale: Scale, options: ReplayOptions) -> Rec
 
 
 def _average_runs(runs: Sequence[TableRun]) -> list[TableRun]:
-    """Return one run for several: the mean of those that have a value, for what they took together."""
+    """Return one run for several, with the mean of their values and the sum of their times."""
     values = [run.value for run in runs if run.value is not None]
     if not values:
         return [runs[0]]
@@ -202,9 +202,9 @@ def _run(row: Row, scale: Scale, options: ReplayOptions) -> TableRun:
 
 
 def _failed(elapsed_s: float, message: str) -> TableRun:
-    """Return a failed run; words that begin with a kind of failure say which one it was."""
+    """Return a failed run; a message that begins with a kind of failure sets the kind."""
     kinds = (kind for kind in FailureKind if message.startswith(kind.value))
-    # What was the machine's fault then must not be tried again now: the record does not change.
+    # An infrastructure error would be retried, but a record does not change.
     kind = next((kind for kind in kinds if kind is not FailureKind.INFRASTRUCTURE_ERROR), FailureKind.APPLICATION_ERROR)
     said = message.removeprefix(kind.value).removeprefix(": ") or message
     return TableRun(elapsed_s, failure=kind, code="recorded", message=said)

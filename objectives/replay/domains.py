@@ -1,7 +1,7 @@
-"""Parameters that hold exactly the values found in a table, and names that expressions can use.
+"""Parameters that hold exactly the values of a table, under names that expressions can use.
 
-A set of numbers that are not whole is held by the coarsest even or logarithmic grid that meets all of them: so they
-keep their order. Where there is none of up to a thousand points, they are words.
+Numbers that are not whole become the coarsest even or logarithmic grid that contains all of them, which keeps their
+order. If no grid of up to about a thousand points does, they become words.
 """
 
 import keyword
@@ -20,14 +20,14 @@ _MOST_POINTS = 1001
 
 @dataclass(frozen=True)
 class Column:
-    """A parameter for a table's column; `as_words` says that numbers had to become words."""
+    """A parameter for a table's column; `as_words` says that its numbers became words."""
 
     parameter: Parameter
     as_words: bool = False
 
 
 def usable_names(names: Sequence[str], taken: Collection[str] = ()) -> dict[str, str]:
-    """Return a name that rules can use for each of the names: letters, digits and `_`, and none of `taken`."""
+    """Return a name for each of `names` that rules can use: letters, digits and `_`, and none of `taken`."""
     found: dict[str, str] = {}
     for name in names:
         changed = "".join(letter if letter.isalnum() or letter == "_" else "_" for letter in name) or "_"
@@ -41,7 +41,7 @@ def usable_names(names: Sequence[str], taken: Collection[str] = ()) -> dict[str,
 
 
 def parameter_of(column: str, name: str, values: Sequence[Value | None], default: Value | None) -> Column:
-    """Return the parameter called `name` whose values are those of a column; None among them: it may be unset."""
+    """Return the parameter called `name` with the values of a column; it may be unset if None is among them."""
     given = list(dict.fromkeys((type(value), value) for value in values if value is not None))
     found = [value for _, value in given]
     optional = len(found) < len({*values}) and None in values
@@ -71,7 +71,7 @@ def with_default(parameter: Parameter, default: Value | None) -> Parameter:
     """Return the parameter with another default; None: unset.
 
     Raises:
-        PlanError: it is not one of its values.
+        ValueError: It does not have this value.
     """
     own = value_of(parameter, default)
     changed: Parameter = replace(parameter, default=own)  # type: ignore[arg-type]  # checked when it is made
@@ -79,10 +79,10 @@ def with_default(parameter: Parameter, default: Value | None) -> Parameter:
 
 
 def value_of(parameter: Parameter, value: Value | None) -> Value | None:
-    """Return a table's value as the parameter has it.
+    """Return a table's value in the type of the parameter.
 
     Raises:
-        ValueError: the parameter does not have it.
+        ValueError: The parameter does not have this value.
     """
     if value is None:
         return None
@@ -95,7 +95,7 @@ def value_of(parameter: Parameter, value: Value | None) -> Value | None:
 
 
 def _grid(name: str, values: Sequence[float], *, optional: bool, called: str, default: float | None) -> Float | None:
-    """Return the coarsest grid that holds all values (n >= 2, increasing); None if there is none that is small."""
+    """Return the coarsest grid that holds all values (n >= 2, increasing); None if no small grid does."""
     if len(values) < 2:
         return None
     grids = [(points, log) for points, log in ((_log_points(values), True), (_even_points(values), False)) if points]
@@ -116,7 +116,7 @@ def _even_points(values: Sequence[float]) -> int | None:
 
 
 def _greatest_common_divisor(one: Fraction, other: Fraction) -> Fraction:
-    """Return the greatest number that divides both: their greatest common divisor."""
+    """Return the largest number that divides both."""
     return Fraction(
         math.gcd(one.numerator * other.denominator, other.numerator * one.denominator),
         one.denominator * other.denominator,
@@ -124,7 +124,7 @@ def _greatest_common_divisor(one: Fraction, other: Fraction) -> Fraction:
 
 
 def _log_points(values: Sequence[float]) -> int | None:
-    """Return the points of the logarithmic grid whose steps are the least ratio of neighbours; None: not positive."""
+    """Return the points of the logarithmic grid whose step is the smallest ratio of neighbours; None below 0."""
     if values[0] <= 0.0:
         return None
     logs = [math.log(value) for value in values]

@@ -1,8 +1,8 @@
-"""Cache files of Kernel Tuner: one entry a configuration, with its times in milliseconds and how it failed.
+"""Cache files of Kernel Tuner: one entry for each configuration, with its times in milliseconds and how it failed.
 
-Fields: van Werkhoven, Kernel Tuner, FGCS 90 (2019), and its documentation of cache files. `times` are the single
-executions of the kernel, `time` is their mean, `benchmark_time` what all of them took together with what lies between
-them, `compile_time` what was paid before.
+Fields: van Werkhoven, Kernel Tuner, FGCS 90 (2019), and its documentation of cache files. `times` are single executions
+of the kernel and `time` is their mean; `benchmark_time` is what all of them took, including the time between them;
+`compile_time` was spent before.
 """
 
 import math
@@ -28,7 +28,7 @@ def read_cache(document: Mapping[str, Any], options: ReplayOptions) -> RecordedT
     """Return the table of a cache file.
 
     Raises:
-        PlanError: it is not one, or does not have the metric; the message says what and where.
+        PlanError: It is not a cache, or lacks the metric; the message says what and where.
     """
     entries = document["cache"]
     names = document.get("tune_params_keys")
@@ -56,7 +56,7 @@ def read_cache(document: Mapping[str, Any], options: ReplayOptions) -> RecordedT
 
 
 def _others(entry: Mapping[str, Any], wanted: Collection[Metric]) -> dict[str, float]:
-    """Return the wanted metrics that an entry has, as they are written."""
+    """Return the wanted metrics that an entry has, in its own units."""
     return {other.name: float(entry[other.name]) for other in wanted if _is_number(entry.get(other.name))}
 
 
@@ -67,7 +67,7 @@ def _is_number(value: object) -> bool:
 def _recording(entry: Mapping[str, Any], scale: Scale, others: Mapping[str, float], *, repeats: bool) -> Recording:
     setup_s = _MS * float(entry.get("compile_time") or 0.0)
     together_s = _MS * float(entry.get("benchmark_time") or 0.0)
-    # Since Kernel Tuner 1.5 a failure has a field of its own; before, it stood for the time.
+    # Since Kernel Tuner 1.5 a failure has a field of its own; before, it was in place of the time.
     name, error = scale.metric.name, entry.get(_ERROR)
     value = entry[name] if error is None else None
     failed = next((part for part in (error, value, entry.get("time")) if isinstance(part, str)), None)
@@ -85,5 +85,5 @@ def _recording(entry: Mapping[str, Any], scale: Scale, others: Mapping[str, floa
 
 
 def _least_s(scale: Scale, value: float) -> float:
-    """Return what a run took at least: a time is part of its job's."""
+    """Return the least time of a run: a metric that is a time is a part of it."""
     return value if scale.metric.kind == "time" else 0.0

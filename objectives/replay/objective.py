@@ -1,4 +1,4 @@
-"""The objective of a replay: its job is a configuration, its output what a recorded run is told to have printed.
+"""The objective of a replay: its job is a configuration, its output what a recorded run would have printed.
 
 A run prints one line of JSON at its end: `{"step": 1, "time": 0.0039}`, or how it failed.
 """
@@ -33,10 +33,10 @@ from objectives.replay.table import RecordedTable, Recording, TableRun
 from spaces import Configuration
 
 PROGRAM = "replay"
-"""The first word of a replay's command, which nobody runs."""
+"""The first word of a replay's command, which is never run."""
 
 NOT_RECORDED = "not-recorded"
-"""The code of a run of a configuration that the table does not have."""
+"""The code of a run of a configuration that is not in the table."""
 
 _FAILED: Mapping[FailureKind, type[RunFailure]] = {
     FailureKind.INVALID_RESULT: InvalidResult,
@@ -47,7 +47,7 @@ _FAILED: Mapping[FailureKind, type[RunFailure]] = {
 
 @dataclass(frozen=True)
 class ReplayObjective:
-    """Tells the recorded runs of a table again."""
+    """Replays the recorded runs of a table."""
 
     table: RecordedTable
 
@@ -57,7 +57,7 @@ class ReplayObjective:
         return (self.table.metric, *self.table.others)
 
     def job(self, configuration: Configuration, context: Context) -> Job:
-        """Return a job that holds the configuration, and the cores that the recorded runs held."""
+        """Return a job with the configuration, and with the cores that the recorded runs held."""
         recording = self.table.recording(configuration)
         cores = max(1, recording.cores if recording else 1, len(context.cpus))
         return Job(
@@ -68,11 +68,11 @@ class ReplayObjective:
         )
 
     def draw(self, configuration: Configuration, rng: np.random.Generator, worker: str = "") -> RecordedRun:
-        """Return one of the recorded runs of a configuration, or of those of a `worker`, each as likely as others.
+        """Return one of the recorded runs of a configuration, or of those on `worker`, with equal probability.
 
-        Of a run that was stopped since it had lost only a bound is known. Where the configuration has other runs whose
-        values are known, it is told again as one of those that were not better than that bound; where all of them were
-        better, as a run with the bound as its value, which is the least that it can have been.
+        Of a run that was stopped because it had lost, only a bound is known. It is replaced by one of the
+        configuration's measured runs that are not better than the bound. If all of those are better, it gets the bound
+        as its value, the best that it can have been. Without measured runs it stays a bound.
         """
         recording = self.table.recording(configuration)
         if recording is None:
@@ -96,7 +96,7 @@ class ReplayObjective:
         return self._printed_run(elapsed_s, {"step": 1, **run.others, self.table.metric.name: run.value}, setup_s)
 
     def progress_reader(self) -> ProgressReader:
-        """Return a reader that finds a line's step."""
+        """Return a reader of a line's step."""
 
         def read(line: str) -> Progress | None:
             step = json_object(line).get("step")
@@ -105,10 +105,10 @@ class ReplayObjective:
         return read
 
     def measure(self, output: Output) -> Measurement:
-        """Read what a recorded run is told to have printed.
+        """Read what a recorded run would have printed.
 
         Raises:
-            RunFailure: it failed when it was recorded, or is not in the table.
+            RunFailure: It failed when it was recorded, or is not in the table.
         """
         check_ending(output)
         name = self.table.metric.name

@@ -1,4 +1,4 @@
-"""What a study file may say about a table, and what the metric of the table is."""
+"""The options of a replay, and the metrics of a table."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ SECONDS: Mapping[str, float] = {
     "seconds": 1.0,
     "ms": 1e-3,
     "milliseconds": 1e-3,
-    "miliseconds": 1e-3,  # so spelt in published files of the schema T4
+    "miliseconds": 1e-3,  # spelt like this in published files of the schema T4
     "us": 1e-6,
     "microseconds": 1e-6,
     "ns": 1e-9,
@@ -28,7 +28,7 @@ SECONDS: Mapping[str, float] = {
 
 
 class RecordedMetric(BaseModel):
-    """A metric beside the optimised one, by its name in the table; a name alone is enough."""
+    """A metric besides the optimised one, by its name in the table; a name alone is enough."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -46,27 +46,27 @@ class ReplayOptions(BaseModel):
     """The `[options]` of a replay.
 
     Args:
-        table: a shipped table, or the path of a file: CSV, a cache of Kernel Tuner, T4 results, each also as `.gz`; or
+        table: A shipped table, or the path of a file: CSV, a cache of Kernel Tuner, T4 results, each also as `.gz`; or
             a storage of autotune.
-        study: which study of a storage.
-        metric: what is optimised: a column, or a figure of Kernel Tuner's (`time` by default).
-        unit: its unit; the end of a column's name (`_s`, `_sec`, `_ms`) tells it, too.
-        direction: `maximize` for a rate, otherwise `minimize`, unless said.
-        kind: `time` where the unit is one of time, otherwise `other`, unless said.
-        metrics: other metrics that were recorded: columns, or figures of an entry; each in the unit of the table.
-        parameters: the columns of a CSV file that are the parameters.
-        elapsed: the column with the seconds that a run took; a metric of kind time says it otherwise.
-        setup: the column with the seconds that every run of a configuration pays first.
-        failure: the column with the words of a run that failed.
-        done: the column that says whether a run ended well.
-        bound: the column with the bound of a run that was stopped since it had lost.
-        cores: the column with the number of cores that a run held.
-        worker: the column with the name of the node that made a run.
-        space: a file with the space: T1, or what `autotune check --space --json` prints as `space`.
-        unrecorded: what becomes of configurations of the space that were not measured: they `fail`, or are left out of
+        study: The study, if the table is a storage.
+        metric: The optimised metric: a column, or a figure of Kernel Tuner's (`time` by default).
+        unit: Its unit; by default that at the end of a column's name (`_s`, `_sec`, `_ms`).
+        direction: By default `maximize` for a rate, otherwise `minimize`.
+        kind: By default `time` for a unit of time, otherwise `other`.
+        metrics: Other recorded metrics: columns, or figures of an entry, each in the unit of the table.
+        parameters: The columns of a CSV file that are parameters.
+        elapsed: The column with the seconds of a run; not needed for a metric of kind time.
+        setup: The column with the seconds that each run of a configuration needs first.
+        failure: The column with the message of a failed run.
+        done: The column that says whether a run ended normally.
+        bound: The column with the bound of a run that was stopped because it had lost.
+        cores: The column with the number of cores of a run.
+        worker: The column with the name of the node that made a run.
+        space: A file with the space: T1, or what `autotune check --space --json` prints as `space`.
+        unrecorded: The fate of configurations of the space that were not measured: they `fail`, or are left out of
             the space (`leave-out`).
-        default: the default configuration; parameters that it leaves out are unset.
-        repeats: whether every recorded repeat is a run; false: a configuration has one, with their mean.
+        default: The default configuration; parameters that it leaves out are unset.
+        repeats: Whether each recorded repeat is a run; if false, a configuration has one run with their mean.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -96,24 +96,24 @@ class ReplayOptions(BaseModel):
         """Check options from a study file.
 
         Raises:
-            PlanError: they have errors: all of them, each with its path.
+            PlanError: The options have errors; all are reported, each with its path.
         """
         return read_options(cls, options, "a replay")
 
 
 @dataclass(frozen=True)
 class Scale:
-    """The metric of a table, and by what the numbers of the file are multiplied: times become seconds."""
+    """The metric of a table, and the factor for the numbers in the file: times become seconds."""
 
     metric: Metric
     factor: float = 1.0
 
 
 def scale_of(options: ReplayOptions, name: str, unit: str | None) -> Scale:
-    """Return the metric called `name`, whose `unit` the file tells, unless the options do.
+    """Return the metric called `name`; the options' unit overrides the file's `unit`.
 
     Raises:
-        PlanError: a metric of kind time has no unit of time.
+        PlanError: A metric of kind time has no unit of time.
     """
     given = options.unit if options.unit is not None else unit
     if given is None and options.kind in {None, "time"} and options.direction != "maximize":
@@ -132,18 +132,18 @@ def scale_of(options: ReplayOptions, name: str, unit: str | None) -> Scale:
 
 
 def others_of(options: ReplayOptions, unit_of: Callable[[str], str | None] = lambda _: None) -> tuple[Metric, ...]:
-    """Return the metrics beside the optimised one; the file may tell the unit of one.
+    """Return the metrics besides the optimised one; the file may give the unit of one.
 
-    Their numbers stay as they are, also times: limits on them are written in the unit that the table has.
+    Their numbers are not converted, not even times: limits on them are written in the unit of the table.
 
     Raises:
-        PlanError: a name is there twice.
+        PlanError: A name occurs twice.
     """
     given = options.metrics or []
     names = [options.metric, *(other.name for other in given)]
     twice = next((place for place, name in enumerate(names) if name in names[:place]), None)
     if twice is not None:
-        msg = f"{names[twice]!r} is there twice: `metric` is optimised, and `metrics` are others"
+        msg = f"{names[twice]!r} occurs twice: `metric` is optimised, and `metrics` are others"
         raise PlanError(Problem(msg, f"options.metrics.{twice - 1}"))
     units = (other.unit if other.unit is not None else unit_of(other.name) for other in given)
     return tuple(
@@ -152,18 +152,18 @@ def others_of(options: ReplayOptions, unit_of: Callable[[str], str | None] = lam
     )
 
 
-# A name may end with `_min` that is no minutes.
+# Without `min`: a name that ends with `_min` may mean a minimum.
 _IN_NAMES = frozenset({"s", "sec", "ms", "us", "ns"})
 _WRITTEN_UNITS: Mapping[str, str] = {"sec": "s", "bytes": "B", "kib": "KiB", "mib": "MiB", "gib": "GiB"}
 
 
 def _written_unit(name: str) -> str:
-    """Return the unit at the end of a name, of time or of memory; nothing where there is none."""
+    """Return the unit of time or memory at the end of a name; empty without one."""
     unit = _unit_in(name)
     return _WRITTEN_UNITS.get(unit or name.rpartition("_")[2].lower(), unit or "")
 
 
 def _unit_in(name: str) -> str | None:
-    """Return the unit at the end of a name: `wall_s`, `elapsed_sec`; None of a rate, `samples_per_s`."""
+    """Return the unit of time at the end of a name (`wall_s`, `elapsed_sec`); None for a rate (`samples_per_s`)."""
     rest, _, end = name.rpartition("_")
     return end if end in _IN_NAMES and not rest.endswith("per") else None

@@ -1,4 +1,4 @@
-"""Makes a table ready to be replayed: reads it, finds its space and its default configuration, and says which."""
+"""Make a table ready to be replayed: read it, and find its space and its default configuration."""
 
 import csv
 import gzip
@@ -47,7 +47,7 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     """Read the table and find its space.
 
     Raises:
-        PlanError: the options or the files have errors: all of them, each with its path.
+        PlanError: The options or the files have errors; all are reported, each with its path.
     """
     del run_job, folder
     checked = ReplayOptions.read(options)
@@ -64,16 +64,16 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     except ValueError as error:
         raise PlanError(str(error)) from None
     except (AttributeError, TypeError, IndexError, RuntimeError, csv.Error) as error:
-        # Others' files: what has another form than its format says is read without a look at every part.
-        msg = f"{checked.table} does not have the form of its format: {error}"
+        # Readers of third-party files do not check every part, so a malformed file raises any of these.
+        msg = f"{checked.table} is malformed: {error}"
         raise PlanError(Problem(msg, "options.table")) from None
 
 
 def read_table(text: str, options: ReplayOptions) -> RecordedTable:
-    """Return the table of a file's text, whose format is told from it.
+    """Return the table of a file's text; the text shows the format.
 
     Raises:
-        PlanError: it is in no known format, or has errors; the message says which.
+        PlanError: It is in no known format, or has errors.
     """
     if not text.lstrip().startswith("{"):
         return read_csv(text, options)
@@ -81,7 +81,7 @@ def read_table(text: str, options: ReplayOptions) -> RecordedTable:
     columns = ("parameters", "elapsed", "setup", "failure", "done", "bound", "cores", "worker")
     given = [name for name in columns if getattr(options, name) is not None]
     if given:
-        msg = f"{given[0]} names a column of a CSV file, and {options.table} is none"
+        msg = f"{given[0]} names a column of a CSV file, but {options.table} is JSON"
         raise PlanError(Problem(msg, f"options.{given[0]}"))
     if "cache" in document:
         return read_cache(document, options)
@@ -97,7 +97,7 @@ def shipped_table(name: str) -> bytes:
 
 
 def _read_start(path: Path) -> bytes:
-    """Return a file; of one that is too large only so much that this shows."""
+    """Return a file, or enough of it to see that it is too large."""
     with path.open("rb") as file:
         return file.read(_MOST_BYTES + 1)
 
@@ -106,7 +106,7 @@ def _text(name: str, option: str) -> str:
     """Return the text of a file that may be compressed.
 
     Raises:
-        PlanError: it cannot be read.
+        PlanError: It cannot be read.
     """
     path = Path(name).expanduser()
     try:
@@ -125,15 +125,15 @@ def _text(name: str, option: str) -> str:
         reason = error.strerror or "it is broken"
         msg = f"cannot read {name}: {reason}{shipped}"
     except (UnicodeDecodeError, EOFError, zlib.error):
-        msg = f"{name} is no text, nor a compressed one"
+        msg = f"{name} is neither text nor compressed text"
     raise PlanError(Problem(msg, f"options.{option}"))
 
 
 def read_document(text: str, option: str) -> dict[str, Any]:
-    """Return a JSON object, also one of a cache of Kernel Tuner that was not closed.
+    """Return a JSON object; an unclosed cache of Kernel Tuner is accepted.
 
     Raises:
-        PlanError: it is none; the message names the `option` that gave it.
+        PlanError: It is not an object; the message names the `option` that gave it.
     """
     try:
         found = json.loads(text)
@@ -151,7 +151,7 @@ def read_document(text: str, option: str) -> dict[str, Any]:
 
 
 def _read_space(table: RecordedTable, options: ReplayOptions) -> _Space:
-    """Return the space of a file, and take note of what of it was measured."""
+    """Return the space of a file."""
     assert options.space is not None
     document = read_document(_text(options.space, "space"), "space")
     if "ConfigurationSpace" in document:
@@ -203,7 +203,7 @@ def _derive_space(table: RecordedTable, options: ReplayOptions, machine: Mapping
 
 
 def _key(table: RecordedTable, default: Mapping[str, Value], called: Mapping[str, str]) -> Key:
-    """Return the key of a configuration that the options name by columns, or by the names of the parameters."""
+    """Return the key of a configuration that the options give by columns, or by the names of parameters."""
     known = {**{name: name for name in called}, **{name: column for column, name in called.items()}}
     unknown = [name for name in default if name not in known]
     if unknown:
@@ -264,7 +264,7 @@ def _make_plan(table: RecordedTable, space: _Space, options: ReplayOptions, dige
 
 
 def _free_name(taken: Collection[str]) -> str:
-    """Return a name for the constraint: a replay may be replayed in turn."""
+    """Return a name for the constraint that is not taken: a replay may be replayed in turn."""
     name = _MEASURED
     while name in taken:
         name += " again"
@@ -311,7 +311,7 @@ def _time_notes(table: RecordedTable) -> list[str]:
 
 
 def _identity(options: ReplayOptions, digest: str) -> dict[str, str]:
-    # Where the file lies, and what the default is, changes no measurement.
+    # The path of the file and the default do not change measurements.
     meaning = options.model_dump(exclude={"table", "space", "default", "unrecorded"}, mode="json")
     told = hashlib.sha256(json.dumps(meaning, sort_keys=True).encode()).hexdigest()[:_DIGITS]
     return {"table": f"sha256:{digest}", "columns": f"sha256:{told}"}

@@ -18,7 +18,7 @@ _REASON = "a condition of the T1 file"
 
 @dataclass(frozen=True)
 class Definition:
-    """The space of a file. `default` is None where the file has none that is complete."""
+    """The space of a file; `default` is None if the file has no complete one."""
 
     parameters: tuple[Parameter, ...]
     constraints: tuple[Constraint, ...]
@@ -30,7 +30,7 @@ def read_t1(document: Mapping[str, Any]) -> Definition:
     """Return the space of a T1 file.
 
     Raises:
-        PlanError: everything that is wrong with it.
+        PlanError: It has errors; all are reported.
     """
     stored = document["ConfigurationSpace"]
     errors: list[Problem] = []
@@ -62,7 +62,7 @@ def read_t1(document: Mapping[str, Any]) -> Definition:
 
 
 def _values(given: object) -> list[Value]:
-    """Return the values of a parameter: a list, or a text that is a literal one."""
+    """Return the values of a parameter: a list, or a text with a literal list."""
     found = ast.literal_eval(given) if isinstance(given, str) else given
     if not isinstance(found, list | tuple) or not found:
         msg = f"no values in {given!r}"

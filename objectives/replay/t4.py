@@ -1,4 +1,4 @@
-"""Results files of the schema T4: one entry a tested configuration, with its times, validity and measurements.
+"""Results files of the schema T4: one entry for each tested configuration, with times, validity and measurements.
 
 Source: `schemas/T4.json` of AutoTuningAssociation/autotuning_methodology (MIT).
 """
@@ -27,7 +27,7 @@ def read_results(document: Mapping[str, Any], options: ReplayOptions) -> Recorde
     """Return the table of a results file; entries of the same configuration are its repeats.
 
     Raises:
-        PlanError: it is not one, or does not have the metric; the message says what and where.
+        PlanError: It is not such a file, or lacks the metric; the message says what and where.
     """
     entries = document["results"]
     if not isinstance(entries, Sequence) or not entries:
@@ -51,7 +51,7 @@ def read_results(document: Mapping[str, Any], options: ReplayOptions) -> Recorde
         if unknown:
             msg = f"the results have no measurements {unknown[0]!r}; they have {', '.join(sorted(known - {clock}))}"
             raise PlanError(Problem(msg, "options.metrics"))
-        # Single runs are known of what the file was made for, if that is a time, in the file's unit.
+        # Times of single runs are recorded only for the file's own objective, if that is a time; they are in its unit.
         runs_s = SECONDS[unit] if metric == clock and scale.metric.kind == "time" else None
         found: dict[Key, list[Recording]] = {}
         for entry in entries:
@@ -65,7 +65,7 @@ def read_results(document: Mapping[str, Any], options: ReplayOptions) -> Recorde
 
 
 def _with_others(recording: Recording, entry: Mapping[str, Any], others: Sequence[Metric]) -> Recording:
-    """Return a recording whose runs have the means of the other metrics: single runs of these are not told apart."""
+    """Return a recording with the means of the other metrics in each run, since single values are not recorded."""
     values = {other.name: _listed(entry, other.name) for other in others}
     means = {name: fmean(known) for name, known in values.items() if known and all(map(math.isfinite, known))}
     runs = (replace(run, others=means if run.value is not None else {}) for run in recording.runs)
@@ -73,7 +73,7 @@ def _with_others(recording: Recording, entry: Mapping[str, Any], others: Sequenc
 
 
 def _unit(entries: Sequence[Mapping[str, Any]], metric: str, time_unit: str | None) -> str | None:
-    """Return the unit of a metric: that of its first measurement, else `time_unit`."""
+    """Return the unit of a metric's first measurement, else `time_unit`."""
     for entry in entries:
         for measured in entry.get("measurements") or ():
             if measured.get("name") == metric:
@@ -109,14 +109,14 @@ def _recording(
 
 
 def _values(entry: Mapping[str, Any], scale: Scale, runs_s: Sequence[float], *, repeats: bool) -> list[float]:
-    """Return the values of an entry: the single runs where they are known, of which a measurement is the mean."""
+    """Return the values of an entry: single runs if they are recorded, else the measurement, which is their mean."""
     if len(runs_s) > 1 and repeats:
         return list(runs_s)
     return [scale.factor * value for value in _listed(entry, scale.metric.name)] or list(runs_s)
 
 
 def _listed(entry: Mapping[str, Any], name: str) -> list[float]:
-    """Return the values of the measurements of an entry that have a name."""
+    """Return the values of an entry's measurements of this name."""
     told = [one.get("value") for one in entry.get("measurements") or () if one.get("name") == name]
     listed = [item for value in told for item in (value if isinstance(value, list) else [value])]
     return [float(item) for item in listed if isinstance(item, int | float)]

@@ -1,4 +1,4 @@
-"""The recorded table: for each configuration that was measured its runs, whatever file they were read from."""
+"""The recorded table: the runs of each measured configuration, whatever file they were read from."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,11 +14,17 @@ Key = tuple[Value | None, ...]
 
 @dataclass(frozen=True)
 class TableRun:
-    """One recorded run: a value of the metric, or a failure, or a bound that its value was not better than.
+    """One recorded run: it has a value, a failure, or a bound that its value was not better than.
 
-    `elapsed_s` is how long its job took, without what is paid to set it up (compilation). `others` are the values of
-    the metrics beside the optimised one, by name, as far as they were recorded. `worker` is the node that made it, if
-    that was recorded.
+    Args:
+        elapsed_s: How long its job took, without set-up (compilation).
+        value: Its value of the metric.
+        failure: Why it failed.
+        bound: A value that its own was not better than.
+        code: The code of its failure.
+        message: The message of its failure.
+        others: Its values of the other metrics, by name, as far as recorded.
+        worker: The node that made it, if recorded.
     """
 
     elapsed_s: float
@@ -31,7 +37,7 @@ class TableRun:
     worker: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse a run that is several of these or none."""
+        """Refuse a run that does not have exactly one of value, failure and bound."""
         if [self.value is not None, self.failure is not None, self.bound is not None].count(True) != 1:
             msg = f"a recorded run has a value, a failure or a bound, got {self.value}, {self.failure}, {self.bound}"
             raise ValueError(msg)
@@ -39,7 +45,7 @@ class TableRun:
 
 @dataclass(frozen=True)
 class Recording:
-    """All recorded runs of one configuration; each pays `setup_s` first, and holds `cores`."""
+    """All recorded runs of one configuration; each needs `setup_s` first, and holds `cores`."""
 
     runs: tuple[TableRun, ...]
     setup_s: float = 0.0
@@ -53,9 +59,13 @@ class Recording:
 
 @dataclass(frozen=True)
 class RecordedTable:
-    """What was measured: configuration -> recording. Keys have the values of `parameters`, in their order.
+    """The recorded runs of a table's configurations.
 
-    The `metric` is optimised; `others` were recorded beside it.
+    Args:
+        parameters: The names of the parameters.
+        metric: The optimised metric.
+        recordings: The recordings; a key has the values of `parameters` in their order.
+        others: The other recorded metrics.
     """
 
     parameters: tuple[str, ...]
@@ -72,7 +82,7 @@ class RecordedTable:
         return {name: value for name, value in zip(self.parameters, key, strict=True) if value is not None}
 
     def recording(self, configuration: Configuration) -> Recording | None:
-        """Return what was recorded of a configuration; None if nothing was."""
+        """Return the recording of a configuration; None if it was not recorded."""
         return self.recordings.get(self.key(configuration))
 
     def true_value(self, configuration: Configuration) -> float | None:
@@ -81,12 +91,12 @@ class RecordedTable:
         return median(found.values) if found is not None and found.values else None
 
     def true_metrics(self, configuration: Configuration) -> dict[str, float]:
-        """Return the medians of everything that was recorded of a configuration, by the names of the metrics."""
+        """Return the medians of all recorded metrics of a configuration, by name."""
         found = self.recording(configuration)
         return self._medians(found) if found is not None else {}
 
     def best_of(self, allowed: Callable[[Mapping[str, float]], bool]) -> float | None:
-        """Return the best median of the configurations whose medians are allowed; None if there is none."""
+        """Return the best median among configurations whose medians are allowed, or None."""
         medians = (self._medians(recording) for recording in self.recordings.values())
         values = [known[self.metric.name] for known in medians if self.metric.name in known and allowed(known)]
         return min(values, key=self.metric.cost, default=None)
@@ -113,10 +123,10 @@ class RecordedTable:
         return sorted(set.intersection(*known)) if known else []
 
     def first_good(self) -> Key | None:
-        """Return the first configuration that has a value; None if there is none."""
+        """Return the first configuration that has a value, or None."""
         return next((key for key, recording in self.recordings.items() if recording.values), None)
 
     def distinct(self) -> list[list[Value | None]]:
-        """Return the values of each parameter, in the order in which they come first."""
+        """Return the values of each parameter in the order of their first occurrence."""
         keys: Sequence[Key] = list(self.recordings)
         return [list(dict.fromkeys(key[place] for key in keys)) for place in range(len(self.parameters))]

@@ -125,7 +125,7 @@ def test_an_input_that_left_nothing_is_nobodys_fault_and_a_value_of_nothing_is_i
     with pytest.raises(InvalidResult, match="input a: took_s is 0: values are compared by ratio"):
         mix("a", "b").measure(whole(tmp_path))
     left(tmp_path, "a", "1 7")
-    with pytest.raises(InfrastructureError, match="input b: left no word"):
+    with pytest.raises(InfrastructureError, match="input b: did not record"):
         mix("a", "b").measure(whole(tmp_path))
 
 

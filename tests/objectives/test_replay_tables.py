@@ -168,7 +168,7 @@ def test_a_run_that_was_not_done_failed():
             {"metric": "wall_s", "parameters": ["n"], "metrics": ["memory", "n"]},
             ["no column 'memory'", "@ options.metrics.0", "'n' is a parameter", "@ options.metrics.1"],
         ),
-        ("n,wall_s\n1,2\n", {"metric": "wall_s", "parameters": ["n"], "metrics": ["wall_s"]}, ["there twice"]),
+        ("n,wall_s\n1,2\n", {"metric": "wall_s", "parameters": ["n"], "metrics": ["wall_s"]}, ["occurs twice"]),
         ("{", {}, ["not JSON"]),
         ('{"cache": {"1": {"y": 1}}, "tune_params_keys": ["x"]}', {}, ["entry '1'"]),
     ],

@@ -136,7 +136,7 @@ def test_what_was_saved_may_be_named_and_tells_studies_apart(here, run_job):
 def test_a_folder_where_nothing_was_saved_and_another_machine_are_refused(here, run_job):
     with pytest.raises(PlanError, match="prepared_by"):
         planned(here, run_job, "nscf")
-    with pytest.raises(PlanError, match=r"ti\.save is no folder that pw.x has saved"):
+    with pytest.raises(PlanError, match=r"ti\.save was not saved by pw.x"):
         planned(here, run_job, "nscf", saved=str(here))
     with pytest.raises(PlanError, match="keep one of them"):
         planned(here, run_job, "nscf", saved=str(here), prepared_by="scf.in")

@@ -82,7 +82,7 @@ def test_a_large_input_as_its_published_output_says():
 
 def test_an_input_is_planned_where_pwx_is_not(nowhere):
     (nowhere / "ceria.in").write_text(CERIA)
-    with pytest.raises(PlanError, match=r"ceria.in alone does not say .* pseudopotential Ce.UPF is not there") as told:
+    with pytest.raises(PlanError, match=r"ceria.in alone does not .* pseudopotential Ce.UPF was not found") as told:
         planned(nowhere, input=str(nowhere / "ceria.in"))
     assert "electrons = N" in str(told.value)
     assert "--facts FILE" in str(told.value)
@@ -91,7 +91,7 @@ def test_an_input_is_planned_where_pwx_is_not(nowhere):
     assert (found.facts["kpoints"], found.facts["planes"], found.facts["fft_dense_x"]) == (20, 72, 96)
     assert Space(found.parameters, found.constraints, found.facts).default()["np"] == 48
     assert "input" in found.identity
-    with pytest.raises(PlanError, match=r"pw\.x is not there"):
+    with pytest.raises(PlanError, match=r"pw\.x is not installed here"):
         planned(nowhere, MACHINE | {"nothing_runs": False}, input=str(nowhere / "ceria.in"))
 
 
@@ -137,7 +137,7 @@ def test_facts_with_errors(nowhere, text, words):
 def test_facts_are_for_predictions(nowhere):
     with pytest.raises(PlanError, match="leave the facts out"):
         planned(nowhere, MACHINE | {"described": False, "nothing_runs": False}, facts="facts.toml")
-    with pytest.raises(PlanError, match="'command' takes no facts from a file; it is for: qe"):
+    with pytest.raises(PlanError, match="'command' takes no facts from a file; these do: qe"):
         registry.with_facts("command", {}, "facts.toml", has_input=False)
 
 
@@ -179,5 +179,5 @@ def test_the_electrons_of_an_atom_are_in_its_pseudopotential(tmp_path, header):
 
 def test_another_format_of_pseudopotentials_is_refused(tmp_path):
     (tmp_path / "H_US.van").write_text("   7  3  2    1    3    0    4\n")
-    with pytest.raises(UndescribedError, match="no pseudopotential in UPF"):
+    with pytest.raises(UndescribedError, match="not a pseudopotential in UPF"):
         valence_electrons(tmp_path / "H_US.van")

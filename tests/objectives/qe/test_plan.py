@@ -171,7 +171,7 @@ def test_a_program_that_cannot_be_started(here, run_job):
     def cannot(job):
         raise LaunchError("no")
 
-    with pytest.raises(PlanError, match="could not be started; try it by hand"):
+    with pytest.raises(PlanError, match="could not be started; run it yourself to see why"):
         planned(here, cannot)
 
 
@@ -182,10 +182,10 @@ def test_everything_that_is_wrong_at_once(here, run_job):
         planned(here, run_job, input=str(path), program="pwx.x")
     lines = str(caught.value).splitlines()
     assert len(lines) == 4
-    assert "pwx.x is not there: `module load` Quantum ESPRESSO" in lines[0]
+    assert "pwx.x is not installed here: `module load` Quantum ESPRESSO" in lines[0]
     assert "namelist &SYSTEM is missing" in lines[1]
     assert "continues from another run" in lines[2]
-    assert f"Ti.UPF is not there; looked in {here / 'home' / 'espresso' / 'pseudo'}" in lines[3]
+    assert f"Ti.UPF was not found; looked in {here / 'home' / 'espresso' / 'pseudo'}" in lines[3]
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_everything_that_is_wrong_at_once(here, run_job):
         ({"inptu": "x"}, "pw.x has no option 'inptu' (did you mean 'input'?)"),
         ({"change_path": "yes"}, "got 'yes' @ options.change_path"),
         ({"max_ranks": 0}, "got 0 @ options.max_ranks"),
-        ({"input": "tio3"}, "input 'tio3' is not there (did you mean 'tio2'?)"),
+        ({"input": "tio3"}, "there is no input 'tio3' (did you mean 'tio2'?)"),
         ({"input": "/"}, "is a directory"),
     ],
 )
@@ -276,7 +276,7 @@ def test_long_lines_are_rewrapped_without_changing_a_number():
 
 
 def test_a_missing_generator_is_named(tmp_path):
-    with pytest.raises(PlanError, match=r"nosuch-ld1\.x, which makes Ce\..*, is not there; install quantum-espresso"):
+    with pytest.raises(PlanError, match=r"nosuch-ld1\.x, which makes Ce\..*, is missing; install quantum-espresso"):
         pseudo.generate(["Ce.pbe-spfn-rrkjus_ld1.UPF"], tmp_path, program="nosuch-ld1.x")
 
 
