@@ -1,1 +1,1 @@
-"""What is run and how its output is read."""
+"""Objectives: the programs that studies run, and how their output is read."""

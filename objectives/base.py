@@ -32,9 +32,9 @@ class Metric:
         name: Its name in tables and study files.
         unit: Its unit, such as `s`; empty without one.
         direction: Whether lower or higher values are better.
-        kind: What an unfinished run says about its value. `time`: the run's time, or that of its main part; the value
-            cannot be below the time that has passed. `rate`: work per time; half the pace means half the value.
-            `other`: nothing.
+        kind: The conclusion that an unfinished run allows about its value. `time`: the run's time, or that of its main
+            part; the value cannot be below the time that has passed. `rate`: work per time; half the pace means half
+            the value. `other`: nothing.
     """
 
     name: str
@@ -89,7 +89,7 @@ class Answer:
     trial.
 
     Args:
-        name: What was computed.
+        name: The name of the result.
         value: Its value.
         tolerance: How far another run's value may differ, in `unit`.
         unit: Its unit.
@@ -124,12 +124,12 @@ class Answer:
 
 @dataclass(frozen=True)
 class Measurement:
-    """What one valid run measured.
+    """The results of one valid run.
 
     Args:
         metrics: Values by the names of metrics.
         answer: The result that the run computed, if the objective reads one.
-        details: More of the run, as JSON types; stored with it.
+        details: More about the run, as JSON types; stored with it.
         unused: Parameters that had no effect according to the program's own output.
     """
 
@@ -183,7 +183,7 @@ class RunFailure(Exception):  # noqa: N818  a failed run is an outcome of a tria
     """A run that gave no valid measurement.
 
     Args:
-        message: What happened, in the program's own words where it printed any.
+        message: The cause, in the program's own words if it printed any.
         code: The failure within its kind, for tables and statistics.
     """
 
@@ -226,14 +226,14 @@ class InfrastructureError(RunFailure):
 
 @dataclass(frozen=True)
 class Output:
-    """What a run left behind.
+    """The output of a run, and how it ended.
 
     Args:
         stdout: Its standard output.
         stderr: Its standard error.
         status: How it ended.
         folder: Its folder.
-        job: What was run; None for an output that was found, not made here.
+        job: The job that was run; None for an output that was found, not made here.
     """
 
     stdout: str
@@ -245,7 +245,7 @@ class Output:
 
 @dataclass(frozen=True)
 class Context:
-    """Where and with what one run of a trial is made.
+    """The surroundings of one run of a trial.
 
     Args:
         folder: The run's own folder; it exists and is empty.
@@ -274,7 +274,7 @@ class RecordedRun:
 
     Args:
         elapsed_s: How long its job took.
-        lines: What it printed and when, as (elapsed_s, line).
+        lines: Its output with times, as (elapsed_s, line).
         bound: The run was stopped because it had lost; the target metric would not have been better than this.
         setup_s: The part of `elapsed_s` before the program began, such as compilation; caps do not count it.
         worker: The node that made it, if recorded.
@@ -288,7 +288,7 @@ class RecordedRun:
 
 
 class Objective(Protocol):
-    """What a study runs. Neither side starts anything, so objectives are tested without running programs."""
+    """A program to run. Its methods start nothing, so objectives are tested without running programs."""
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
@@ -325,10 +325,10 @@ class MemoryNeed:
     """How much memory a run takes on its fullest node, by an estimate of the objective.
 
     Args:
-        bytes_of: The estimate for a configuration, in bytes; None if there is none. It grows with what a run really
+        bytes_of: The estimate for a configuration, in bytes, or None. It grows with what a run really
             needs, but may be too low.
         room_bytes: The memory of one `place`.
-        place: What has that memory: the `node`, or the `card` of each process.
+        place: The owner of that memory: the `node`, or the `card` of each process.
         peak: The metric that holds the memory which a run really took there.
         excess_bytes: How much more than estimated runs on other machines took, at least.
         kind: A key of a configuration; how much the estimate is too low is compared only among configurations of one
@@ -372,12 +372,12 @@ class Plan:
     """A program made ready to be tuned on this machine: the objective, and the space that it suggests.
 
     Args:
-        objective: What is run and measured.
+        objective: The objective.
         parameters: The parameters that it suggests.
         constraints: The rules between them.
         facts: Numbers and words about the workload and the installation, for rules and for the performance model.
-        identity: What makes measurements comparable, such as the digest of the input and the version of the program. A
-            study holds measurements of one identity.
+        identity: The properties that make measurements comparable, such as the digest of the input and the version of
+            the program. A study holds measurements of one identity.
         reading: How output is read (patterns, tolerances). If only this changed, stored outputs are read again.
         output_files: Files of a run's folder that are read besides what it prints.
         mentions: The parameters and expressions that the job mentions; the study file's space must define them.
@@ -392,7 +392,7 @@ class Plan:
             facts of the machine.
         warnings: Remarks on options that are valid but unwise.
         read_figures: Reads each figure of a run on its own, for a user, also where `measure` fails.
-        runs: Who makes the runs; `objectives.registry.plan` fills it in.
+        runs: The maker of the runs; `objectives.registry.plan` fills it in.
         shape: The terms whose sum a run time is, for the performance model.
         memory: The estimate by which configurations that cannot have enough memory are not run.
         workers: Returns the workers on which all of some configurations were recorded.

@@ -72,9 +72,7 @@ def missing_programs(options: CommandOptions) -> list[Problem]:
     ]
     first = {program: place for place, program in reversed(called)}
     return [
-        Problem(
-            f"program {program!r} is not installed here; give its full path, or `module load` it", f"options.{place}"
-        )
+        Problem(f"program {program!r} was not found; give its full path, or `module load` it", f"options.{place}")
         for program, place in reversed(first.items())
         if "{" not in program and not is_made_by_run(options, program) and shutil.which(program) is None
     ]
@@ -92,7 +90,7 @@ def _find_problems(options: CommandOptions) -> Iterator[Problem]:
     yield from fact_errors(options.facts)
     for i, step in enumerate(options.prepare):
         if not step:
-            yield Problem("a command has at least the name of a program", f"options.prepare.{i}")
+            yield Problem("a command needs at least the name of a program", f"options.prepare.{i}")
     yield from find_repeated_names("options.metrics", [metric.name for metric in options.metrics])
 
 
@@ -131,14 +129,16 @@ def _figure_errors(options: CommandOptions) -> Iterator[Problem]:
     ]
     for place, one in read_ones:
         if not one.pattern and not one.json_path:
-            yield Problem(f"how is {one.name} read? give a pattern, or a path into JSON as json", f"{place}.pattern")
+            yield Problem(
+                f"{one.name} needs a pattern, or a path into JSON as json, by which it is read", f"{place}.pattern"
+            )
         elif one.pattern and one.json_path:
             yield Problem(f"{one.name} is read by its pattern or as json: leave one of the two out", f"{place}.json")
         if one.file is not None and (error := name_error(one.file)):
             yield Problem(error, f"{place}.file")
     answer = options.answer
     if answer is not None and answer.tolerance is None and answer.relative_tolerance is None:
-        wrong = "how far may an answer be from the default's? give tolerance, relative_tolerance (1e-6), or both"
+        wrong = "an answer needs tolerance, relative_tolerance (1e-6) or both: how far it may be from the default's"
         yield Problem(wrong, "options.answer.tolerance")
     for i, name in enumerate(options.outputs):
         if error := name_error(name):

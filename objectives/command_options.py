@@ -80,7 +80,7 @@ class CommandOptions(_Section):
         success: Patterns that must match in what the program prints, or in `outputs`.
         failure: Patterns that mark a failed run.
         outputs: Files that the program writes and that are searched, too.
-        metrics: What is measured; the first is optimised.
+        metrics: The metrics; the first is optimised.
         answer: The result that is compared with the default's.
         progress: The pattern that finds how far a run is.
         unused: Patterns that find names of parameters or variables which had no effect according to the program.

@@ -25,7 +25,7 @@ def check_ending(output: Output) -> None:
     """
     status = output.status
     if status.state is not JobState.ENDED or status.reason in {EndReason.NOT_STARTED, EndReason.CANCELLED}:
-        msg = status.message or "the job was lost: nobody knows how it ended"
+        msg = status.message or "the job was lost: it is unknown how it ended"
         raise InfrastructureError(msg, code="lost")
     if status.reason is EndReason.TIMED_OUT:
         msg = f"was stopped at its time limit after {status.usage.elapsed_s:.1f} s"

@@ -46,9 +46,9 @@ class ExternalOptions(_Section):
     """The `[options]` of a study whose runs another program makes.
 
     Args:
-        metrics: What is reported; the first is optimised.
-        identity: What makes measurements comparable, such as the program's version and input. A study holds
-            measurements of one identity.
+        metrics: The reported metrics; the first is optimised.
+        identity: The properties that make measurements comparable, such as the program's version and input. A study
+            holds measurements of one identity.
         facts: Numbers and words about the problem, for constraints and the performance model.
     """
 

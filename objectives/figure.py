@@ -39,7 +39,7 @@ class Figure:
 
     @property
     def place(self) -> str:
-        """Where the number is looked for, for messages."""
+        """The place of the number, for messages."""
         return "the output" if self.file is None else self.file
 
     def value(self, output: Output) -> float:
@@ -121,7 +121,7 @@ def to_number(found: object) -> float | None:
 
 
 def _document(text: str) -> tuple[Any] | None:
-    """Return the JSON of a whole text, or of its last line that is an object or a list; None if there is none."""
+    """Return the JSON of a whole text, or of its last line that is an object or a list; None if neither is JSON."""
     whole = _read(text)
     if whole is not None:
         return whole

@@ -44,7 +44,7 @@ class FileOptions(BaseModel):
         made_by: Commands that make the file once on a machine.
         made_from: The paths of the files that those commands get copies of.
         lines: Lines to change in a copied text.
-        delimiters: What surrounds the name of a parameter; without any, nothing is replaced.
+        delimiters: The texts around the name of a parameter; without any, nothing is replaced.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -118,7 +118,7 @@ def _copy_with_mentioned(file: FileOptions, source: str, place: str) -> tuple[li
     try:
         text = short_text(path)
         if file.lines and text is None:
-            msg = f"{source} is no text of {MOST_BYTES} bytes at most, in which lines could be changed"
+            msg = f"lines can be changed only in text of {MOST_BYTES} bytes at most, which {source} is not"
             return [], [Problem(msg, f"{place}.copy")]
         beside = {} if text is None else mentioned_files(text, path.parent)
     except OSError as error:
@@ -175,7 +175,7 @@ def _file_errors(file: FileOptions, place: str) -> Iterator[Problem]:
         yield Problem(msg, f"{place}.lines")
     for k, command in enumerate(file.made_by or []):
         if not command:
-            yield Problem("a command has at least the name of a program", f"{place}.made_by.{k}")
+            yield Problem("a command needs at least the name of a program", f"{place}.made_by.{k}")
     yield from edit_errors(file.lines, f"{place}.lines")
     if len(file.delimiters) not in {0, 2} or not all(file.delimiters):
         wrong = f'delimiters are two, as in ["@", "@"], or none, [], got {file.delimiters!r}'

@@ -63,8 +63,8 @@ class JobMetrics:
 
 
 def _absent(status: JobStatus, name: str) -> str:
-    told = f"they tell {', '.join(status.metered)}" if status.metered else "they tell nothing"
+    measured = f"they measure {', '.join(status.metered)}" if status.metered else "they measure nothing"
     return (
-        f"no {name}: the meters of the node that made the run do not tell it ({told}); autotune doctor says on a node "
-        "which meters are there, and why others are not"
+        f"no {name}: the meters of the run's node do not measure it ({measured}); run autotune doctor there to see "
+        "which meters work, and why others do not"
     )

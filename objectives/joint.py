@@ -123,7 +123,7 @@ def _merged(same: Sequence[tuple[str, Parameter]]) -> Parameter:
 
 
 def _first_of(defaults: Sequence[Value | None], values: Sequence[Value], *, optional: bool) -> Value | None:
-    """Return the first default that all inputs allow; the first value if there is none."""
+    """Return the first default that all inputs allow, else the first value."""
     known = [default for default in defaults if default in values or (default is None and optional)]
     return known[0] if known else values[0]
 

@@ -1,10 +1,11 @@
-"""What is known of an objective before a study of it is planned."""
+"""The registration of an objective: what is known before a study of it is planned."""
 
 from dataclasses import dataclass
 from typing import Literal
 
 Runs = Literal["launched", "recorded", "told"]
-"""Who makes the runs: autotune launches them, they were recorded earlier, or another program makes and reports them."""
+"""The maker of the runs: autotune launches them, they were recorded earlier, or another program makes and reports them.
+"""
 
 
 @dataclass(frozen=True)
@@ -13,7 +14,7 @@ class Program:
 
     Args:
         name: The name of the executable.
-        purpose: What needs it.
+        purpose: The study that needs it.
         package: The Debian package that has it.
         otherwise: Another way to get it.
         version_argv: The words that make it print its version.
@@ -36,7 +37,7 @@ class ObjectiveKind:
 
     Args:
         plan: The function that makes a study's program ready; see `objectives.registry.plan` for its arguments.
-        runs: Who makes the runs.
+        runs: The maker of the runs.
         is_generic: Whether it stands for any program; the study's name then says which.
         paths: The options that are paths relative to the study file, such as `input`, or `files.*.template` in a list.
         quantities: A function that computes what a run time depends on, for performance models.

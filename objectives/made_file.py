@@ -91,5 +91,5 @@ def _make(folder: Path, name: str, commands: Sequence[Sequence[str]], sources: S
             msg = f"{line!r}, which makes {name}, ended with exit code {ended.returncode}: {' '.join(errors)}"
             raise NotMadeError(msg)
     if not (folder / name).is_file():
-        msg = f"the commands that make {name} have ended well, but left no such file"
+        msg = f"the commands that make {name} succeeded, but left no such file"
         raise NotMadeError(msg)

@@ -33,8 +33,8 @@ class SlowPatternError(Exception):
 
     def __init__(self, pattern: str) -> None:
         super().__init__(
-            f"the search for the pattern {pattern!r} took more than {LIMIT_S:g} s; alternatives that begin alike in a "
-            "repeat, as in (a|aa)+, or several .* can take time without end: write one repeat, and characters that end "
+            f"the search for the pattern {pattern!r} took more than {LIMIT_S:g} s; alternatives with one start in a "
+            "repeat, as in (a|aa)+, or several .* can take forever: write one repeat, and characters that end "
             "it, as in [^,]*"
         )
 

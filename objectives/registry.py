@@ -147,7 +147,7 @@ def with_facts(name: str, options: Mapping[str, Any], path: str, *, has_input: b
     option = _stored_kind(name).facts
     if option is None:
         able = ", ".join(known for known, kind in OBJECTIVES.items() if kind.facts)
-        msg = f"objective {name!r} takes no facts from a file; it is for: {able}"
+        msg = f"objective {name!r} takes no facts from a file; these do: {able}"
         raise PlanError(msg)
     return {key: value for key, value in options.items() if has_input or key != "input"} | {option: path}
 

@@ -108,7 +108,7 @@ def find_dangling_options(words: Sequence[Word], unset: Set[str]) -> Iterator[st
 
 
 def environment_text(environment: Mapping[str, str]) -> str:
-    """Return variables as one sorted line without the values of secrets; "none" if there are none."""
+    """Return variables as one sorted line without the values of secrets; "none" for no variables."""
     return (
         ", ".join(
             f"{name}={text}"

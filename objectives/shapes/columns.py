@@ -22,7 +22,7 @@ class CaseColumns:
         return len(next(iter(self.columns.values()), ()))
 
     def number(self, name: str, usual: float | Column = np.nan) -> Column:
-        """Return a column of numbers, with `usual` (a number or (n,)) where there is none."""
+        """Return a column of numbers; `usual`, a number or (n,), replaces missing ones."""
         column = self.columns.get(name)
         if column is None or column.dtype == object:
             return np.full(self.count, usual)

@@ -1,7 +1,7 @@
 """Costs: the terms of a program's run time, in the seconds that are expected before any measurement.
 
 A term is an amount of work divided by a rate. The amounts follow from the configuration and the size of the problem;
-the rates of a build on a machine are a few numbers, of which typical values are known.
+the rates of a build on a machine are a few numbers with known typical values.
 """
 
 from collections.abc import Mapping

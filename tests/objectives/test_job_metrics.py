@@ -32,9 +32,9 @@ def test_a_run_has_its_programs_metrics_and_those_of_its_job(measure):
 
 @pytest.mark.parametrize(("metrics", "demanded"), [((ENERGY, SECONDS), ()), ((SECONDS,), ("energy_j",))])
 def test_a_run_without_a_figure_that_is_asked_for_is_invalid_and_says_what_is_told(measure, metrics, demanded):
-    with pytest.raises(InvalidResult, match=r"no energy_j: .*they tell cpu_energy_j.*autotune doctor"):
+    with pytest.raises(InvalidResult, match=r"no energy_j: .*they measure cpu_energy_j.*autotune doctor"):
         measure(metrics, demanded, cpu_energy_j=3.0)
-    with pytest.raises(InvalidResult, match="they tell nothing"):
+    with pytest.raises(InvalidResult, match="they measure nothing"):
         measure(metrics, demanded)
 
 

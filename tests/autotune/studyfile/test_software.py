@@ -146,7 +146,7 @@ def test_a_program_that_a_software_does_not_bring_is_named_with_it(here):
     shutil.rmtree(here / "solver2")
     report = check(written(here), (), this_machine(), LocalLauncher())
     assert [problem.message for problem in report.missing] == [
-        "with software 'new': program 'solver' is not installed here; give its full path, or `module load` it"
+        "with software 'new': program 'solver' was not found; give its full path, or `module load` it"
     ]
 
 

@@ -217,7 +217,7 @@ def objective_of(options):
     [
         ({}, "@ options.argv"),
         ({"argv": []}, "@ options.argv"),
-        ({"argv": ["no-such-program-here"]}, "is not installed here; give its full path"),
+        ({"argv": ["no-such-program-here"]}, "was not found; give its full path"),
         ({"argv": [sys.executable], "metrics": [{"name": "a"}]}, "@ options.metrics.0.pattern"),
         ({"argv": [sys.executable], "typo": 1}, "@ options.typo"),
     ],
@@ -331,7 +331,7 @@ def test_an_answer_has_an_absolute_tolerance_a_relative_one_or_both():
         1e-6,
     )
     assert (answer(tolerance=0.5).tolerance, answer(tolerance=0.5).relative_tolerance) == (0.5, 0.0)
-    with pytest.raises(PlanError, match="give tolerance, relative_tolerance"):
+    with pytest.raises(PlanError, match="needs tolerance, relative_tolerance"):
         answer()
 
 

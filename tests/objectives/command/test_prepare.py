@@ -129,5 +129,5 @@ def test_commands_that_are_wrong(prepare, place):
 
 
 def test_without_preparation_a_program_must_be_there():
-    with pytest.raises(PlanError, match=r"program '\./program' is not there"):
+    with pytest.raises(PlanError, match=r"program '\./program' was not found"):
         planned(argv=["./program"])

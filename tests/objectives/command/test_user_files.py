@@ -154,7 +154,7 @@ def test_what_cannot_be_made_is_said_in_the_programs_own_words(mine, monkeypatch
     assert failing.endswith("@ options.files.0.made_by")
     assert "left no such file" in error("pass")
     (line,) = errors(files=[{"name": "made", "made_by": [["no-such-program"]]}])
-    assert "program 'no-such-program' is not there" in line
+    assert "program 'no-such-program' was not found" in line
     (line,) = errors(files=[{"name": "m", "made_by": [[sys.executable]], "made_from": [str(mine / "nowhere")]}])
     assert "nowhere: No such file" in line
 
