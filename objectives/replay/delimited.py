@@ -73,7 +73,7 @@ def find_line_error(rows: Sequence[Row]) -> str | None:
 
 
 def _with_exported_columns(header: Sequence[str], options: ReplayOptions) -> ReplayOptions:
-    """Return the options completed by the header of `autotune trials --runs --format csv`; the metric is the study's."""
+    """Return the options completed by the header of `autotune trials --runs --format csv`."""
     if header[:2] != ["trial", "series"] or options.metric not in header or "job_s" not in header:
         return options
     end = header.index("job_s")

@@ -206,7 +206,8 @@ def test_a_rule_that_no_difference_of_the_programs_touches_is_one_rule():
     size = Integer("size", (1, 2, 3), default=1)
     rules = (Constraint("few", "size <= limit", "no more"), Constraint("odd", "size % 2 == 1", "pairs fail"))
     plans = [Plan(SimpleNamespace(metrics=()), (size,), rules, {"limit": limit}, {}) for limit in (1, 3)]
-    plan = join_software([PlannedSoftware(name, LoadedSoftware(), plan) for name, plan in zip("ab", plans, strict=True)])
+    planned = [PlannedSoftware(name, LoadedSoftware(), plan) for name, plan in zip("ab", plans, strict=True)]
+    plan = join_software(planned)
     assert sorted(rule.name for rule in plan.constraints) == ["few (a)", "few (b)", "odd"]
 
 
