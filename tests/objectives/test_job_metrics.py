@@ -1,4 +1,4 @@
-"""Metrics of a whole job beside those of its program, and what is said where nobody measured them."""
+"""Metrics of a whole job besides those of its program, and the message if they were not measured."""
 
 import pytest
 

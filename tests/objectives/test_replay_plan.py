@@ -78,7 +78,7 @@ def test_a_bound_is_never_told_as_more_than_is_known(tmp_path):
     assert (only.bound, only.lines) == (3.0, ())
     mixed = planned(tmp_path, "n,word,wall_s,stopped\n1,a,2,\n1,a,5,\n1,a,,3\n")
     drawn = [measured(mixed, mixed.recorded({"n": 1, "word": "a"}, rng))["wall_s"] for _ in range(300)]
-    # The stopped run was not better than 3, so it is told as the 5: twice as often as the 2.
+    # The stopped run was not better than 3, so it is replaced by the 5, which is drawn twice as often as the 2.
     assert Counter(drawn)[5.0] > 1.5 * Counter(drawn)[2.0]
     better = planned(tmp_path, "n,word,wall_s,stopped\n1,a,2,\n1,a,,3\n")
     values = {measured(better, better.recorded({"n": 1, "word": "a"}, rng))["wall_s"] for _ in range(50)}

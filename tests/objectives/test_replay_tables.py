@@ -43,7 +43,7 @@ def test_a_cache_of_kernel_tuner_in_seconds():
     good = table.recordings[1,]
     assert good.setup_s == pytest.approx(0.5)
     assert [run.value for run in good.runs] == pytest.approx([0.01, 0.03])
-    # What all executions took together, and not the kernel's own time, is what a run costs.
+    # A run costs its share of the time of all executions, not the kernel's own time.
     assert [run.elapsed_s for run in good.runs] == pytest.approx([0.15, 0.15])
     assert (table.true_value({"x": 1}), table.best) == (pytest.approx(0.02), pytest.approx(0.02))
 

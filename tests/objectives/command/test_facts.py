@@ -1,4 +1,4 @@
-"""What a program says of itself is a fact for rules."""
+"""Facts that a program reports about itself, for rules."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""An objective whose runs are timed: what its jobs load, what is measured, what is said where ranks told nothing."""
+"""An objective whose runs are timed: what jobs preload, what is measured, and the remark if ranks wrote no times."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What ranks write of their time in MPI, and the efficiencies that follow: known cases, and what always holds."""
+"""The times of ranks in MPI, and the efficiencies computed from them: known cases, and properties that always hold."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Words of a command line that come and go together."""
+"""Words of a command line, and groups of words that are left out together."""
 
 import sys
 from pathlib import Path

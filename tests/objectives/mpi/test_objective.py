@@ -1,4 +1,4 @@
-"""What a run of the benchmark says, as a measurement or a failure."""
+"""The output of a run of the benchmark as a measurement or a failure."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -64,7 +64,7 @@ def test_every_nonblocking_one_is_measured_behind_computation(behind_computation
 
 
 def test_a_wrong_number_of_a_nonblocking_one_is_noticed(behind_computation, tmp_path):
-    """What is received is spoilt when the operation has been started, before MPI_Wait says that it is there."""
+    """Spoil the received data after the operation has started, before MPI_Wait returns."""
     source = tmp_path / "wrong.c"
     source.write_text(
         "#include <mpi.h>\n"

@@ -30,7 +30,7 @@ LABELS = {"npool": "pools", "nbgrp": "band_groups", "ntg": "task_groups"}
 
 
 def run(configuration, folder, *, said=None):
-    """Return the measurement of a configuration, of which the fake is told `said` instead, if that is given."""
+    """Return the measurement of a configuration; the fake divides as `said` asks, if it is given."""
     job = OBJECTIVE.job(configuration, Context(folder))
     text = PWX.run(job if said is None else OBJECTIVE.job(said, Context(folder)))
     return OBJECTIVE.measure(Output(text, "", ENDED, folder, job))

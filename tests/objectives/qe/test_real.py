@@ -46,7 +46,7 @@ def tio2(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
-    """The default input with fewer plane waves and k-points: as many bands and ranks to share out, in less time."""
+    """The default input with fewer plane waves but the same bands, which takes less time."""
     folder = tmp_path_factory.mktemp("small")
     text = shipped_input("tio2").decode()
     fewer = (("ecutwfc = 25", "ecutwfc = 12"), ("ecutrho = 200", "ecutrho = 60"), ("3 3 4 0 0 0", "2 2 2 0 0 0"))
@@ -58,7 +58,7 @@ def small(tmp_path_factory):
 
 
 def covering_sample(space: Space, count: int) -> list[dict[str, object]]:
-    """Return the default and `count - 1` more, each of which adds as many values not yet tried as it can."""
+    """Return the default and `count - 1` more configurations, each with as many untried values as possible."""
     candidates = [dict(configuration) for configuration in space.sample(np.random.default_rng(0), 300)]
     chosen = [dict(space.default())]
     while len(chosen) < count:

@@ -1,7 +1,7 @@
-"""pw.x's output from 6.5 to 7.5, beside the versions of `test_qe_versions.py`: excerpts of real runs.
+"""pw.x's output from 6.5 to 7.5, besides the versions of `test_versions.py`: excerpts of real runs.
 
-Each says where the whole output is: A is a file of aiidateam/aiida-quantumespresso (MIT), below
-tests/parsers/fixtures/pw, of which a few lines of figures are kept.
+Each names the whole output: A is a file of aiidateam/aiida-quantumespresso (MIT), below tests/parsers/fixtures/pw, from
+which a few lines of figures are kept.
 """
 
 import pytest

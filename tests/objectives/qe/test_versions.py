@@ -1,8 +1,8 @@
 """The forms of pw.x's output from 6.0 to 7.6: the lines that are read, as each version prints them.
 
-Each excerpt says where the whole output is: Q is a file of the repository QEF/q-e (GPL-2), of which a few lines of
-figures are kept; A is one of aiidateam/aiida-quantumespresso (MIT), below tests/parsers/fixtures/pw. What no stored
-output shows is written by the FORMAT statements that are named.
+Each excerpt names the whole output: Q is a file of the repository QEF/q-e (GPL-2), from which a few lines of figures
+are kept; A is a file of aiidateam/aiida-quantumespresso (MIT), below tests/parsers/fixtures/pw. Lines that no stored
+output has follow the FORMAT statements that are named.
 """
 
 import pytest

@@ -1,4 +1,4 @@
-"""What is said of a training's memory before it runs, against what torch keeps, where a Python with torch is."""
+"""The predicted memory of a training against what torch keeps, where a Python with torch is installed."""
 
 import json
 import os

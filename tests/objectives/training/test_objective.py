@@ -61,7 +61,7 @@ def test_a_script_gets_what_it_is_asked_for_on_its_command_line_and_in_its_files
     assert job.argv[1:] == ("--epochs=3", "--seed=4", f"--keep={tmp_path / 'kept'}", "0.1")
     assert job.environment["EPOCHS"] == "3"
     assert (tmp_path / "conf").read_text() == "epochs 3\nseed 4\n"
-    # What begins anew keeps its checkpoints in its own folder.
+    # A run without a checkpoint to resume from keeps its checkpoints in its own folder.
     anew = plan.objective.job({"rate": 0.1}, Context(tmp_path, steps=3))
     assert f"--keep={tmp_path / 'checkpoint'}" in anew.argv
 

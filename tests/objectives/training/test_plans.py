@@ -290,7 +290,7 @@ GIB = 2**30
         ({}, {"micro_batches": 4}, 0.25),
         ({}, {"batch_size": 128}, 0.5),
         ({"precision": "bfloat16"}, {}, 0.5),
-        ({}, {"batch_size": 1000}, 1.0),  # all windows: there are no more
+        ({}, {"batch_size": 1000}, 1.0),  # all windows
         ({}, {"activations": "host"}, 0.0),
     ],
 )
@@ -321,7 +321,7 @@ def test_the_memory_of_workers_is_that_of_their_node(tmp_path):
     # Two have all weights twice, and each its gradients in buckets as well; and half of the samples each.
     weights = 4 * ddp.FOOTPRINTS["resnet50"].parameters
     assert need.bytes_of(one | {"workers": 2}) - need.bytes_of(one) == pytest.approx((2 * 4 - 3) * weights)
-    assert planned(ddp, tmp_path).memory is None  # nobody says what the node has
+    assert planned(ddp, tmp_path).memory is None  # the memory of the node is unknown
     limited = dna.plan(given | {"memory_limit_bytes": GIB}, machine=machine, run_job=answering(), folder=tmp_path)
     assert (limited.memory.room_bytes, limited.memory.peak) == (GIB, "")
     kind = limited.memory.kind

@@ -340,7 +340,7 @@ def test_long_lines_are_read_to_their_end(kind, head):
 
 
 def test_the_page_is_true(tmp_path):
-    """Its example without the helper goes on from its checkpoint, and its other lines are read."""
+    """The page's example without the helper resumes from its checkpoint, and its other lines are read."""
     (program,) = [text for text in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL) if "state.json" in text]
     runs = [
         subprocess.run(

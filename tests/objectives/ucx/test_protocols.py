@@ -60,7 +60,7 @@ def test_a_choice_that_stays_is_no_effect_and_one_that_changes_is():
         ({**TCP, "UCXPY_PROGRESS_MODE": "polling", "UCX_RNDV_SCHEME": "am"}, SEEN, "nor is that about the choice"),
         ({**TCP, "UCX_RNDV_SCHEME": "am"}, {}, "the run listed no protocols"),
         ({**TCP, "UCX_RNDV_SCHEME": "am"}, {PROTOCOLS: []}, "this UCX lists none"),
-        ({**TCP, "UCX_RNDV_SCHEME": "am"}, {PROTOCOLS: ["another"]}, "ucx_info does not foretell what the run did"),
+        ({**TCP, "UCX_RNDV_SCHEME": "am"}, {PROTOCOLS: ["another"]}, "ucx_info does not predict what the run did"),
     ],
 )
 def test_what_is_not_known_is_not_said_to_be_alike(one, details, why):
