@@ -33,9 +33,9 @@ class SlowPatternError(Exception):
 
     def __init__(self, pattern: str) -> None:
         super().__init__(
-            f"the search for the pattern {pattern!r} took more than {LIMIT_S:g} s; alternatives with one start in a "
-            "repeat, as in (a|aa)+, or several .* can take forever: write one repeat, and characters that end "
-            "it, as in [^,]*"
+            f"the search for the pattern {pattern!r} took more than {LIMIT_S:g} s; alternatives with the same start in "
+            "a repeat, as in (a|aa)+, or several .* can take forever: write one repeat, and characters that end it, as "
+            "in [^,]*"
         )
 
 

@@ -130,22 +130,22 @@ def check_ranks_found(started: int, known: int) -> None:
         raise MissingTimesError(msg)
 
 
-def efficiencies(group_executions: Sequence[Execution]) -> Efficiencies:
+def efficiencies(executions: Sequence[Execution]) -> Efficiencies:
     """Return the efficiencies of one or more executions, whose times are added up.
 
     If no rank computes, the load counts as balanced.
     """
-    average = fsum(fsum(rank.computing_s for rank in ranks) / len(ranks) for ranks in group_executions)
-    longest = fsum(max(rank.computing_s for rank in ranks) for ranks in group_executions)
+    average = fsum(fsum(rank.computing_s for rank in ranks) / len(ranks) for ranks in executions)
+    longest = fsum(max(rank.computing_s for rank in ranks) for ranks in executions)
     return Efficiencies(
         load_balance=min(1.0, average / longest) if longest else 1.0,
-        communication_efficiency=min(1.0, longest / runtime_s(group_executions)),
+        communication_efficiency=min(1.0, longest / runtime_s(executions)),
     )
 
 
-def runtime_s(group_executions: Sequence[Execution]) -> float:
+def runtime_s(executions: Sequence[Execution]) -> float:
     """Return how long MPI programs ran from MPI_Init to MPI_Finalize, in seconds."""
-    return fsum(max(rank.elapsed_ns for rank in ranks) * 1e-9 for ranks in group_executions)
+    return fsum(max(rank.elapsed_ns for rank in ranks) * 1e-9 for ranks in executions)
 
 
 def _read(line: str) -> RankTimes | None:

@@ -64,7 +64,7 @@ class Nodes:
     def rules_of_one_process(self, threads: Count) -> tuple[Constraint, ...]:
         """Return the rule that a program without ranks has no more threads than a node, if there are several nodes.
 
-        On one node no rule is added: the fact `cores`, by which a study's own rules limit threads, counts all nodes.
+        With one node, a study's own rules over the fact `cores` are enough; with several, `cores` counts all of them.
         """
         if self.count == 1 or not isinstance(threads, str) or not _is_readable(threads):
             return ()

@@ -307,7 +307,7 @@ def _space_facts(
 
 
 def _with_copies(facts: space.QeFacts, run_job: RunJob, job: Job) -> space.QeFacts:
-    """Return the facts with the memory that each pool needs for itself, measured by a dry run with two pools."""
+    """Return the facts with a rank's memory split into its pool's own and what pools share: run two pools dry."""
     if facts.kpoints < _TWO or facts.cores < _TWO:
         return replace(facts, pool_bytes=facts.shared_bytes, shared_bytes=0)
     output = _run(run_job, replace(job, argv=(*job.argv, "-npool", str(_TWO))))

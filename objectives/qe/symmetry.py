@@ -105,8 +105,8 @@ def _stars(point: Matrix, found: Crystal, *, sign: bool) -> int:
     for image in images:
         own = np.einsum("nji,j->ni", found.of_crystal, image)
         own = np.concatenate([own, -own]) if sign else own
-        layout_differences = (own - other for other in representatives)
-        if not any((np.abs(d - np.rint(d)).max(axis=1) < _SAME_K).any() for d in layout_differences):
+        differences = (own - other for other in representatives)
+        if not any((np.abs(d - np.rint(d)).max(axis=1) < _SAME_K).any() for d in differences):
             representatives.append(image)
     return len(representatives)
 
