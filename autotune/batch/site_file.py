@@ -15,8 +15,8 @@ from autotune.errors import AutotuneError, CannotRunHereError
 from autotune.machines.catalogue import find_machine
 from autotune.machines.description import MachineDescription, MachineError
 from autotune.machines.facts import Facts
-from autotune.machines.identity import config_folder
 from autotune.machines.this_machine import Machine
+from autotune.machines.user_files import config_folder
 from autotune.studyfile import NAME
 from autotune.studyfile.one_of import OneOf
 from autotune.tomlfiles import reading as tomlfiles

@@ -10,7 +10,7 @@ from typing import Any
 from autotune.execution.capping import Cap, Watch, limited, was_capped
 from autotune.execution.run_folder import output_in
 from autotune.execution.segments import Segment, SegmentWatch
-from autotune.machines.provenance import at_start
+from autotune.machines.provenance import host_state
 from autotune.records.outcome import Outcome
 from autotune.records.study import STOPPED
 from launchers import STDOUT, EndReason, Job, JobStatus, Launcher, LaunchError, MpiStart, Place, Resources
@@ -78,7 +78,7 @@ class Watched:
             task = replace(task, cap=replace(task.cap, pace=None))
         self.task = task
         self._from_start = from_start
-        self._conditions = at_start(task.job.resources.cpus) if task.job.resources.cpus else {}
+        self._conditions = host_state(task.job.resources.cpus) if task.job.resources.cpus else {}
         self._ahead = SegmentWatch(task.segment) if task.segment else None
         self._watch = Watch(task.objective.progress_reader(), task.cap, on_progress=self._ahead)
 

@@ -29,7 +29,7 @@ def find_cards(ask: Ask | None = None) -> tuple[Card, ...]:
     Raises:
         CannotRunHereError: a tool is there and does not answer.
     """
-    ask = ask or _asked
+    ask = ask or _run_tool
     nvidia = _nvidia(ask)
     if nvidia:
         return nvidia
@@ -40,7 +40,7 @@ def find_cards(ask: Ask | None = None) -> tuple[Card, ...]:
 
 def _nvidia(ask: Ask) -> tuple[Card, ...] | None:
     listed = ask(["nvidia-smi", "-L"])
-    near = _near(ask(["nvidia-smi", "--query-gpu=uuid,pci.bus_id", "--format=csv,noheader"])) if listed else {}
+    near = _cores_near(ask(["nvidia-smi", "--query-gpu=uuid,pci.bus_id", "--format=csv,noheader"])) if listed else {}
     cards: list[tuple[int, Card, list[Card]]] = []
     for line in listed.splitlines():
         if match := _GPU.match(line):
@@ -56,7 +56,7 @@ def _nvidia(ask: Ask) -> tuple[Card, ...] | None:
     return tuple(usable)
 
 
-def _near(told: str) -> dict[str, tuple[int, ...]]:
+def _cores_near(told: str) -> dict[str, tuple[int, ...]]:
     """Return the cores near each card, by its UUID."""
     found = {}
     for line in told.splitlines():
@@ -94,7 +94,7 @@ def _amd_name(number: int, unique: object) -> str:
     return f"GPU-{digits}" if re.fullmatch(r"[0-9a-f]{16}", digits) else str(number)
 
 
-def _asked(command: Sequence[str]) -> str:
+def _run_tool(command: Sequence[str]) -> str:
     try:
         done = subprocess.run(list(command), capture_output=True, text=True, timeout=_PATIENCE_S, check=False)
     except OSError:

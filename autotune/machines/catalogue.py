@@ -1,19 +1,28 @@
 """Machines by name: shipped descriptions, the user's own, files, and this machine."""
 
 import importlib.resources
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from autotune.machines.description import MachineDescription, MachineError, load
-from autotune.machines.detect import this_description
-from autotune.machines.identity import config_folder
-from autotune.machines.printed_names import card_called
+from autotune.machines.detect import describe_this_machine
+from autotune.machines.user_files import config_folder
 from spaces.parameters.errors import did_you_mean
 
 THIS = "this"
 """The name of the machine that the process runs on."""
+
+_BRACKETS = re.compile(r"\[([^\]]+)\]")
+_WORD = re.compile(r"[a-z0-9.]+")
+_NOISE = frozenset(
+    {
+        *("nvidia", "amd", "ati", "intel", "advanced", "micro", "devices", "corporation", "inc", "inc.", "r", "tm"),
+        *("tesla", "quadro", "graphics", "gpu", "device", "card", "series", "oam", "ac", "mba", "mcm"),
+    }
+)
 
 
 def machine_files() -> dict[str, Path]:
@@ -33,14 +42,14 @@ def find_machine(name_or_path: str) -> MachineDescription:
         MachineError: there is no such machine, or its description has errors.
     """
     if name_or_path == THIS:
-        return this_description()
+        return describe_this_machine()
     known = machine_files()
     if name_or_path in known:
         return load(known[name_or_path])
     path = Path(name_or_path)
     if path.suffix == ".toml" or "/" in name_or_path:
         return load(path)
-    if (card := card_called(name_or_path, _readable(known))) is not None:
+    if (card := _find_card(name_or_path, _readable(known))) is not None:
         return card
     names = [*sorted(known), THIS]
     msg = (
@@ -49,6 +58,25 @@ def find_machine(name_or_path: str) -> MachineDescription:
         f"or goes into {config_folder()}/machines"
     )
     raise MachineError(msg)
+
+
+def _find_card(name: str, described: Iterable[MachineDescription]) -> MachineDescription | None:
+    """Return the description of the one card that a program calls `name`; None where none or several could be it."""
+    words = _words(name)
+    cards = [card for card in described if _is_card(card) and words and _words(card.gpu.model or "") == words]
+    return cards[0] if len(cards) == 1 else None
+
+
+def _is_card(machine: MachineDescription) -> bool:
+    """Return whether a description is of one accelerator, not of a node that has some."""
+    return machine.gpu.model is not None and machine.gpu.count in {None, 1} and machine.cpu.model is None
+
+
+def _words(name: str) -> frozenset[str]:
+    # What follows a comma is a remark: "one die".
+    lowered = name.lower().partition(",")[0]
+    bracketed = _BRACKETS.search(lowered)
+    return frozenset(_WORD.findall(bracketed[1] if bracketed else lowered)) - _NOISE
 
 
 def _readable(files: Mapping[str, Path]) -> Iterator[MachineDescription]:

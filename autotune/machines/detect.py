@@ -5,8 +5,10 @@ Detection does not fail where something is missing: unknown facts are left out.
 
 import platform
 import re
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 from autotune.machines.description import (
@@ -21,18 +23,17 @@ from autotune.machines.description import (
 )
 from autotune.machines.facts import Facts
 from autotune.machines.gpus import find_gpus
-from autotune.machines.identity import figures_file
 from autotune.machines.network import find_network
-from autotune.machines.part import for_cores
 from autotune.machines.software import find_scheduler, find_software
 from autotune.machines.this_machine import Machine, read_or_empty, this_machine
+from autotune.machines.user_files import figures_file
 from launchers.cpus import parse_cpu_list
 
 _VENDORS = {"AuthenticAMD": "amd", "GenuineIntel": "intel", "HygonGenuine": "hygon", "0x41": "arm", "0x46": "fujitsu"}
 _KIB = {"K": 1, "M": 1024, "G": 1024**2}
 
 
-def this_description(machine: Machine | None = None, *, programs: bool = True) -> MachineDescription:
+def describe_this_machine(machine: Machine | None = None, *, programs: bool = True) -> MachineDescription:
     """Return this machine, with the figures that were measured on a machine like it, if there are any.
 
     `machine` is a part of this machine, if only a part is used: then the figures are those of its cores. Without
@@ -46,11 +47,11 @@ def this_description(machine: Machine | None = None, *, programs: bool = True) -
     file = figures_file(_detected(whole, programs=False).given)
     figures = load(file).measured if file.exists() else MeasuredFigures()
     if machine.cores != whole.cores:
-        figures = for_cores(figures, machine.cores)
-    return with_figures(_detected(machine, programs=programs), figures)
+        figures = figures_of_cores(figures, machine.cores)
+    return add_figures(_detected(machine, programs=programs), figures)
 
 
-def with_figures(machine: MachineDescription, figures: MeasuredFigures) -> MachineDescription:
+def add_figures(machine: MachineDescription, figures: MeasuredFigures) -> MachineDescription:
     """Return a detected machine with its measured figures."""
     if figures == MeasuredFigures():
         return machine
@@ -58,10 +59,35 @@ def with_figures(machine: MachineDescription, figures: MeasuredFigures) -> Machi
     return machine.model_copy(update={"measured": figures, "sources": machine.sources | {"measured": source}})
 
 
+def figures_of_cores(figures: MeasuredFigures, cores: int) -> MeasuredFigures:
+    """Return the figures of a part of the cores: the rates of all cores become those of `cores`.
+
+    Between measured numbers of cores, rates are interpolated linearly. Rates not measured by cores are dropped.
+    """
+    changed: dict[str, float | None] = {}
+    for name, table in (
+        ("memory_bandwidth_bytes_per_s", figures.memory_bandwidth_by_cores),
+        ("blas_flops", figures.blas_flops_by_cores),
+    ):
+        changed[name] = _between({int(key): rate for key, rate in (table or {}).items() if key.isdecimal()}, cores)
+    if cores < 2:
+        changed |= {"mpi_latency_s": None, "mpi_bandwidth_bytes_per_s": None}
+    return figures.model_copy(update=changed)
+
+
+def _between(rates: Mapping[int, float], cores: int) -> float | None:
+    if cores in rates:
+        return rates[cores]
+    for low, high in pairwise(sorted(rates)):
+        if low < cores < high:
+            return rates[low] + (rates[high] - rates[low]) * (cores - low) / (high - low)
+    return None
+
+
 def quick_facts(machine: Machine) -> Facts:
     """Return the facts of this machine without starting programs; figures in a file with errors are left out."""
     with suppress(MachineError):
-        return this_description(machine, programs=False).facts
+        return describe_this_machine(machine, programs=False).facts
     return _detected(machine, programs=False).facts
 
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from autotune.machines.figure import Figure, best
+from autotune.machines.figure import Figure, best_figure
 
 MIB = 2**20
 FILE_BYTES = 256 * MIB
@@ -36,17 +36,17 @@ def disk_rates(folder: Path, file_bytes: int = FILE_BYTES, repeats: int = _REPEA
         if size < min(_LEAST_BYTES, file_bytes):
             msg = f"less than {10 * _LEAST_BYTES // MIB} MiB are free in {folder}"
             raise DiskError(msg)
-        measured = [_once(folder, size) for _ in range(repeats)]
+        measured = [_measure_file(folder, size) for _ in range(repeats)]
     except OSError as error:
         msg = f"{folder}: {error.strerror}"
         raise DiskError(msg) from error
     return {
-        "disk_write_bytes_per_s": best([write for write, _ in measured]),
-        "disk_read_bytes_per_s": best([read for _, read in measured]),
+        "disk_write_bytes_per_s": best_figure([write for write, _ in measured]),
+        "disk_read_bytes_per_s": best_figure([read for _, read in measured]),
     }
 
 
-def _once(folder: Path, size: int) -> tuple[float, float]:
+def _measure_file(folder: Path, size: int) -> tuple[float, float]:
     """Return the rates of one file, writing and reading."""
     # Some file systems and drives compress repeated data.
     chunk = os.urandom(min(_CHUNK_BYTES, size))

@@ -13,12 +13,12 @@ class Figure:
     spread: float
 
 
-def best(repeats: Sequence[float]) -> Figure:
+def best_figure(repeats: Sequence[float]) -> Figure:
     """Return the greatest of some rates: other programs on the machine can only lower a rate."""
     return _of(repeats, max)
 
 
-def middle(repeats: Sequence[float]) -> Figure:
+def median_figure(repeats: Sequence[float]) -> Figure:
     """Return the median of some repeats."""
     return _of(repeats, median)
 

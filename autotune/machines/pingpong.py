@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from autotune.held_folders import temporary_folder
-from autotune.machines import rank
-from autotune.machines.figure import Figure, best, middle
+from autotune.machines import pingpong_rank
+from autotune.machines.figure import Figure, best_figure, median_figure
 from launchers.base import LaunchError
 from launchers.job import STDERR, STDOUT, Job, Resources
 from launchers.local import LocalLauncher
@@ -47,10 +47,10 @@ def message_figures(flavour: MpiFlavour | None, cpus: Sequence[int]) -> tuple[di
         msg = f"{flavour.kind.default_path} starts ranks in an allocation only: measure in a job"
         raise PingPongError(msg)
     with temporary_folder("pingpong") as folder:
-        compiled = _compiled(folder / "pingpong")
-        by_python = (sys.executable, "-P", rank.__file__, flavour.kind.interface)
-        argv = (str(folder / "pingpong"),) if compiled else by_python
-        return read_output(_run(flavour, argv, folder, cpus)), "" if compiled else BY_PYTHON
+        is_compiled = _compile(folder / "pingpong")
+        by_python = (sys.executable, "-P", pingpong_rank.__file__, flavour.kind.interface)
+        argv = (str(folder / "pingpong"),) if is_compiled else by_python
+        return read_output(_run(flavour, argv, folder, cpus)), "" if is_compiled else BY_PYTHON
 
 
 def read_output(text: str) -> dict[str, Figure]:
@@ -64,15 +64,15 @@ def read_output(text: str) -> dict[str, Figure]:
         figures[name].append(float(value))
     try:
         return {
-            "mpi_latency_s": middle(figures["latency"]),
-            "mpi_bandwidth_bytes_per_s": best(figures["bandwidth"]),
+            "mpi_latency_s": median_figure(figures["latency"]),
+            "mpi_bandwidth_bytes_per_s": best_figure(figures["bandwidth"]),
         }
     except ValueError as error:
         msg = "the program of two ranks printed no times"
         raise PingPongError(msg) from error
 
 
-def _compiled(program: Path) -> bool:
+def _compile(program: Path) -> bool:
     """Compile the program; false if that cannot be done here."""
     compiler = shutil.which("mpicc")
     if compiler is None:

@@ -83,7 +83,7 @@ def _user() -> str:
         return ""  # a container may have no name for its user
 
 
-def at_start(cpus: Sequence[int]) -> dict[str, float]:
+def host_state(cpus: Sequence[int]) -> dict[str, float]:
     """Return the state of this host just before a run on `cpus` starts, JSON-able; unknown figures are left out.
 
     The frequency is the mean over those cores of a sample that answer at once: reading it must not disturb the run.

@@ -19,7 +19,7 @@ from typing import Any
 Work = tuple[Callable[[], object], float]
 
 
-def copying(array_bytes: int) -> Work:
+def copy_work(array_bytes: int) -> Work:
     """Copy one array to another. Bytes read and bytes written count, as in STREAM (McCalpin, 1995)."""
     import numpy as np  # noqa: PLC0415  takes a while, and only some need it
 
@@ -28,7 +28,7 @@ def copying(array_bytes: int) -> Work:
     return lambda: np.copyto(target, source), 2.0 * source.nbytes
 
 
-def multiplying(order: int, libraries: Sequence[str]) -> tuple[Work, str]:
+def multiply_work(order: int, libraries: Sequence[str]) -> tuple[Work, str]:
     """Multiply two square matrices by the first BLAS library that can be loaded, else by numpy's own.
 
     Returns the work, and the file of the library.
@@ -90,9 +90,9 @@ def main() -> None:
             work = (lambda: None, 0.0)
             try:
                 if request["prepare"] == "copy":
-                    work = copying(request["bytes"])
+                    work = copy_work(request["bytes"])
                 else:
-                    work, answer["library"] = multiplying(request["order"], request["libraries"])
+                    work, answer["library"] = multiply_work(request["order"], request["libraries"])
                 work[0]()
             except MemoryError:
                 answer["error"] = "no memory"

@@ -37,7 +37,7 @@ class Workers:
         self._timer.daemon = True
         try:
             for cpu in cpus:
-                self._processes.append(_started(cpu, {**environment, **_ONE_THREAD}))
+                self._processes.append(_start_worker(cpu, {**environment, **_ONE_THREAD}))
             self._timer.start()
         except OSError as error:
             self._end()
@@ -106,7 +106,7 @@ class Workers:
                     _pipe(pipe).close()
 
 
-def _started(cpu: int, environment: Mapping[str, str]) -> subprocess.Popen[str]:
+def _start_worker(cpu: int, environment: Mapping[str, str]) -> subprocess.Popen[str]:
     # -P: the modules beside the program must not take the place of the library's.
     return subprocess.Popen(
         [sys.executable, "-P", worker.__file__, str(cpu)],

@@ -34,7 +34,7 @@ def machine(
     """
     from autotune.machines.catalogue import find_machine
     from autotune.machines.description import MachineError
-    from autotune.machines.shown import shown_lines
+    from autotune.machines.description_lines import description_lines
 
     if list_all:
         _list(as_json)
@@ -48,15 +48,15 @@ def machine(
     if as_json:
         print_json(_to_dict(described))
     elif file is None:
-        for line in shown_lines(described):
+        for line in description_lines(described):
             output().print(line, markup=False)
 
 
 def _measured() -> "MachineDescription":
-    from autotune.machines.detect import describe, with_figures
-    from autotune.machines.figures import FigureBenchmark, measure
-    from autotune.machines.identity import figures_file
+    from autotune.machines.benchmark import FigureBenchmark, measure
+    from autotune.machines.detect import add_figures, describe
     from autotune.machines.this_machine import this_machine
+    from autotune.machines.user_files import figures_file
     from launchers.detect import detect
 
     whole = this_machine()
@@ -65,7 +65,7 @@ def _measured() -> "MachineDescription":
     with displayed("stopped: nothing was kept, and nothing is left running") as display:
         display.line(f"measuring {whole}")
         figures = measure(detected, bench, display.line)
-    described = with_figures(detected, figures)
+    described = add_figures(detected, figures)
     file = figures_file(detected.given)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)

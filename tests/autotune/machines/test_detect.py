@@ -10,13 +10,12 @@ from hypothesis import strategies as st
 
 from autotune.machines import gpus, software
 from autotune.machines.description import Gpu, MachineDescription, MachineError, MeasuredFigures
-from autotune.machines.detect import describe, file_system_of, quick_facts, this_description
+from autotune.machines.detect import describe, describe_this_machine, figures_of_cores, file_system_of, quick_facts
 from autotune.machines.gpus import find_gpus, gfx_name, read_nvidia_smi
-from autotune.machines.identity import figures_file
 from autotune.machines.network import find_network
-from autotune.machines.part import for_cores
 from autotune.machines.software import find_blas, find_scheduler
 from autotune.machines.this_machine import Machine, this_machine
+from autotune.machines.user_files import figures_file
 from autotune.planning.prepare import prepare
 from autotune.studyfile import SpaceSection, StudyFile
 from launchers.local import LocalLauncher
@@ -262,14 +261,14 @@ def test_the_file_system_of_a_folder(tmp_path, folder, kind):
 
 def test_this_machine_is_described_with_its_figures(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    machine = this_description(programs=False)
+    machine = describe_this_machine(programs=False)
     assert "measured_blas_flops" not in quick_facts(this_machine())
     file = figures_file(machine.given)
     figures = MeasuredFigures(blas_flops=5e9, memory_bandwidth_by_cores={"1": 1e10, "2": 2e10})
     file.parent.mkdir(parents=True)
     file.write_text(machine.model_copy(update={"measured": figures}).to_toml(), encoding="utf-8")
     assert quick_facts(this_machine())["measured_blas_flops"] == 5e9
-    assert this_description(programs=False).source("measured.blas_flops") == "autotune machine --measure"
+    assert describe_this_machine(programs=False).source("measured.blas_flops") == "autotune machine --measure"
     part = dataclasses.replace(this_machine(), cpus=this_machine().cpus[:1])
     if this_machine().cores > 1:
         assert quick_facts(part)["measured_memory_bandwidth_bytes_per_s"] == 1e10
@@ -277,7 +276,7 @@ def test_this_machine_is_described_with_its_figures(tmp_path, monkeypatch):
     file.write_text("cores = 1\n", encoding="utf-8")
     assert quick_facts(this_machine())["cores"] == this_machine().cores
     with pytest.raises(MachineError, match="unknown key"):
-        this_description()
+        describe_this_machine()
 
 
 def test_nodes_of_other_types_have_other_figures():
@@ -305,14 +304,16 @@ def test_figures_of_a_part_of_the_cores():
         blas_flops=9.0,
         mpi_latency_s=1e-6,
     )
-    assert for_cores(figures, 8).memory_bandwidth_bytes_per_s == 40.0
-    assert for_cores(figures, 2).memory_bandwidth_bytes_per_s == pytest.approx(16.0)
-    assert for_cores(figures, 2).blas_flops is None
-    assert for_cores(figures, 2).mpi_latency_s == 1e-6
-    assert for_cores(figures, 1).mpi_latency_s is None
-    assert for_cores(figures, 16).memory_bandwidth_bytes_per_s is None
+    assert figures_of_cores(figures, 8).memory_bandwidth_bytes_per_s == 40.0
+    assert figures_of_cores(figures, 2).memory_bandwidth_bytes_per_s == pytest.approx(16.0)
+    assert figures_of_cores(figures, 2).blas_flops is None
+    assert figures_of_cores(figures, 2).mpi_latency_s == 1e-6
+    assert figures_of_cores(figures, 1).mpi_latency_s is None
+    assert figures_of_cores(figures, 16).memory_bandwidth_bytes_per_s is None
     assert (
-        MachineDescription(name="x", measured=for_cores(figures, 1)).facts["measured_memory_bandwidth_bytes_per_s"]
+        MachineDescription(name="x", measured=figures_of_cores(figures, 1)).facts[
+            "measured_memory_bandwidth_bytes_per_s"
+        ]
         == 10
     )
 

@@ -9,7 +9,7 @@ import pytest
 
 from autotune import __version__
 from autotune.machines import provenance
-from autotune.machines.provenance import SessionFacts, at_start, session_facts
+from autotune.machines.provenance import SessionFacts, host_state, session_facts
 from autotune.machines.this_machine import Machine, this_machine
 from launchers.mpi import MpiFlavour
 from launchers.mpi.open_mpi import OPEN_MPI
@@ -107,7 +107,7 @@ def test_state_at_the_start_of_a_run(kernel):
             "cpu/cpu3/cpufreq/scaling_cur_freq": "3000000\n",
         }
     )
-    state = at_start((0,))
+    state = host_state((0,))
     assert state == {"load_1m": 1.88, "frequency_mhz": 2000.0, "memory_available_bytes": 4000000 * 1024}
     assert json.loads(json.dumps(state)) == state
 
@@ -115,13 +115,13 @@ def test_state_at_the_start_of_a_run(kernel):
 def test_frequency_is_a_mean_over_all_of_the_runs_cores(kernel, monkeypatch):
     monkeypatch.setattr(provenance, "_FREQUENCY_PATIENCE_S", 60.0)
     kernel({f"cpu/cpu{cpu}/cpufreq/scaling_cur_freq": f"{khz}\n" for cpu, khz in enumerate((2000000, 3000000, 0))})
-    assert at_start((0, 1, 2, 3))["frequency_mhz"] == 2500.0
+    assert host_state((0, 1, 2, 3))["frequency_mhz"] == 2500.0
 
 
 def test_a_kernel_that_is_slow_to_answer_is_not_asked_for_every_core(kernel, monkeypatch):
     monkeypatch.setattr(provenance, "_FREQUENCY_PATIENCE_S", -1.0)
     kernel({f"cpu/cpu{cpu}/cpufreq/scaling_cur_freq": f"{cpu + 1}000000\n" for cpu in range(4)})
-    assert at_start(range(4))["frequency_mhz"] == 1000.0
+    assert host_state(range(4))["frequency_mhz"] == 1000.0
 
 
 @pytest.mark.parametrize(
@@ -137,8 +137,8 @@ def test_a_kernel_that_is_slow_to_answer_is_not_asked_for_every_core(kernel, mon
 )
 def test_what_cannot_be_read_at_the_start_is_left_out(kernel, files):
     kernel(files)
-    assert at_start((0, 1)) == {}
-    assert at_start(()) == {}
+    assert host_state((0, 1)) == {}
+    assert host_state(()) == {}
 
 
 def test_files_that_may_not_be_read(kernel, tmp_path, monkeypatch):
@@ -149,11 +149,11 @@ def test_files_that_may_not_be_read(kernel, tmp_path, monkeypatch):
 
     monkeypatch.setattr(Path, "read_text", refused)
     assert facts().governor == ""
-    assert at_start((0,)) == {}
+    assert host_state((0,)) == {}
 
 
 def test_this_host_says_something():
-    assert at_start(this_machine().cpus)["memory_available_bytes"] > 0
+    assert host_state(this_machine().cpus)["memory_available_bytes"] > 0
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ _BINARY = (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
 _DECIMAL = (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3))
 
 
-def shown_lines(machine: MachineDescription) -> list[str]:
+def description_lines(machine: MachineDescription) -> list[str]:
     """Return the lines: each fact with its value and the number of its source, then the sources, then remarks."""
     given = {path: value for path, value in machine.given.items() if path not in _REMARKS}
     sources = dict.fromkeys(filter(None, map(machine.source, given)))
@@ -28,12 +28,12 @@ def shown_lines(machine: MachineDescription) -> list[str]:
     return lines + [f"note: {note}" for note in machine.measured.notes or ()]
 
 
-def shown_value(name: str, value: object) -> str:
+def text_with_unit(name: str, value: object) -> str:
     """Return a value with the unit that its fact's name ends with: `bandwidth_bytes_per_s`, `flops`, `latency_s`."""
     if isinstance(value, Mapping):
         unit = name.removesuffix("_by_cores")
         unit = "flops" if "flops" in unit else "_bytes_per_s"
-        return ", ".join(f"{key}: {shown_value(unit, item)}" for key, item in value.items())
+        return ", ".join(f"{key}: {text_with_unit(unit, item)}" for key, item in value.items())
     if not isinstance(value, (int, float)) or isinstance(value, bool):
         return str(value)
     return _quantity(name, value)
@@ -57,6 +57,6 @@ def _decimal(value: float, unit: str) -> str:
 
 
 def _with_spread(machine: MachineDescription, path: str, value: Any) -> str:  # noqa: ANN401  a fact of any type
-    shown = shown_value(path, value)
+    shown = text_with_unit(path, value)
     spread = (machine.measured.spread or {}).get(path.removeprefix("measured."))
     return shown if spread is None else f"{shown} (repeats differ by {spread:.0%})"

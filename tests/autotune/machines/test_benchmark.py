@@ -17,10 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autotune.machines import disk, worker
+from autotune.machines.benchmark import FigureBenchmark, Sizes, core_counts, measure
 from autotune.machines.description import Cpu, MachineDescription
 from autotune.machines.disk import DiskError, disk_rates
-from autotune.machines.figure import best, middle
-from autotune.machines.figures import FigureBenchmark, Sizes, core_counts, measure
+from autotune.machines.figure import best_figure, median_figure
 from autotune.machines.pingpong import BY_PYTHON, PingPongError, message_figures, read_output
 from autotune.machines.software import find_blas
 from autotune.machines.this_machine import this_machine
@@ -56,13 +56,13 @@ def children():
 
 
 def test_a_figure_and_how_far_its_repeats_are_apart():
-    assert best([8.0, 10.0, 9.0]).value == 10.0
-    assert middle([8.0, 10.0, 9.0]).value == 9.0
-    assert best([8.0, 10.0, 9.0]).spread == pytest.approx(2 / 9)
-    assert middle([5.0]).spread == 0.0
+    assert best_figure([8.0, 10.0, 9.0]).value == 10.0
+    assert median_figure([8.0, 10.0, 9.0]).value == 9.0
+    assert best_figure([8.0, 10.0, 9.0]).spread == pytest.approx(2 / 9)
+    assert median_figure([5.0]).spread == 0.0
     for wrong in ([], [0.0, 1.0]):
         with pytest.raises(ValueError, match="positive repeats"):
-            best(wrong)
+            best_figure(wrong)
 
 
 @given(st.integers(1, 5000))
@@ -201,10 +201,10 @@ def test_the_rate_is_work_over_time(monkeypatch):
 
 
 def test_what_a_copy_and_a_product_count():
-    step, moved = worker.copying(2**12)
+    step, moved = worker.copy_work(2**12)
     step()
     assert moved == 2 * 2**12
-    (step, operations), library = worker.multiplying(10, NO_BLAS)
+    (step, operations), library = worker.multiply_work(10, NO_BLAS)
     step()
     assert (operations, library) == (2000.0, "numpy's own")
 
@@ -213,7 +213,7 @@ def test_the_systems_library_multiplies_right():
     path = find_blas()
     if path is None:
         pytest.skip("there is no BLAS library here")
-    (step, operations), library = worker.multiplying(4, ["libno-such-blas.so.1", str(path)])
+    (step, operations), library = worker.multiply_work(4, ["libno-such-blas.so.1", str(path)])
     step()
     assert operations == 128.0
     assert library != "numpy's own"

@@ -1,6 +1,6 @@
 """The work of `pingpong.c` without a compiler and without `mpi.h`: it calls the MPI library that is installed.
 
-    mpirun -np 2 python rank.py openmpi|mpich
+    mpirun -np 2 python pingpong_rank.py openmpi|mpich
 
 Each message takes a little longer: the latency includes the time of a call from Python.
 """

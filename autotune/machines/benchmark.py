@@ -13,7 +13,7 @@ import psutil
 
 from autotune.machines.description import MachineDescription, MeasuredFigures
 from autotune.machines.disk import FILE_BYTES, DiskError, disk_rates
-from autotune.machines.figure import Figure, best
+from autotune.machines.figure import Figure, best_figure
 from autotune.machines.pingpong import PingPongError, message_figures
 from autotune.machines.software import BLAS_LIBRARIES
 from autotune.machines.workers import WorkerError, Workers
@@ -137,7 +137,7 @@ def _memory(
         for cores in core_counts(len(bench.cpus)):
             size = sizes.array_bytes or _array_bytes(machine.cpu.cache_bytes or 0, cores, results)
             workers.prepare(cores, {"prepare": "copy", "bytes": size})
-            figure = best([workers.rate(cores, sizes.duration_s) for _ in range(sizes.repeats)])
+            figure = best_figure([workers.rate(cores, sizes.duration_s) for _ in range(sizes.repeats)])
             table[str(cores)] = float(f"{figure.value:.5g}")
             say(f"memory bandwidth of {_cores(cores)}: {figure.value / 1e9:.4g} GB/s")
             results.add(_named(cores, len(bench.cpus), figure, "memory_bandwidth{}_bytes_per_s"))
@@ -151,7 +151,7 @@ def _arithmetic(bench: FigureBenchmark, sizes: Sizes, results: _Results, say: Sa
         # Rates between one core and all follow from these two: cores share no arithmetic, only power and caches.
         for cores in sorted({1, len(bench.cpus)}):
             library = str(workers.prepare(cores, task)[0]["library"])
-            figure = best([workers.rate(cores, sizes.duration_s) for _ in range(sizes.repeats)])
+            figure = best_figure([workers.rate(cores, sizes.duration_s) for _ in range(sizes.repeats)])
             table[str(cores)] = float(f"{figure.value:.5g}")
             say(f"floating-point rate of {_cores(cores)}: {figure.value / 1e9:.4g} Gflop/s ({library})")
             results.add(_named(cores, len(bench.cpus), figure, "blas_flops{}"))
