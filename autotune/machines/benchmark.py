@@ -1,6 +1,6 @@
-"""What is measured on a machine, in under a minute: memory, arithmetic, messages, disk.
+"""Measure a machine in under a minute: memory, arithmetic, messages, disk.
 
-The rate of some cores is that of as many processes, each pinned to a core of its own like the ranks of a job.
+The rate of n cores is measured with n processes, each pinned to a core of its own like the ranks of a job.
 """
 
 import os
@@ -20,7 +20,7 @@ from autotune.machines.workers import WorkerError, Workers
 from launchers.mpi import MpiFlavour
 
 MIB = 2**20
-# With more runnable processes a core than this, the figures are those of a shared machine.
+# Above this many runnable processes a core the machine is shared, and a note says so.
 BUSY_LOAD_A_CORE = 0.3
 # The rule of STREAM (McCalpin, 1995): each array at least four times the size of the last caches together.
 _ARRAY_CACHES = 4
@@ -31,10 +31,15 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much is measured. Memory and arithmetic may take `patience_s` each.
+    """How much work each measurement does.
 
-    `order` is that of the matrices: large enough for arithmetic to dominate, small enough for slow libraries.
-    `array_bytes` is the size of each array that is copied, None to fit the caches.
+    Attributes:
+        array_bytes: The size of each array that is copied; None derives it from the caches.
+        order: Of the matrices: large enough for arithmetic to dominate, small enough for slow libraries.
+        duration_s: The length of one repeat of a rate.
+        repeats: Of each rate, and of the disk.
+        file_bytes: The size of the file that the disk is measured with.
+        patience_s: The time limit of memory, and that of arithmetic.
     """
 
     array_bytes: int | None = None
@@ -47,7 +52,14 @@ class Sizes:
 
 @dataclass(frozen=True)
 class FigureBenchmark:
-    """Where figures are measured: the cores, a folder on the disk, and the MPI start command."""
+    """The parts of the machine to measure.
+
+    Attributes:
+        cpus: The hardware threads to use, one of each core.
+        folder: A folder on the disk to measure.
+        flavour: The MPI that starts ranks; None if none works here.
+        libraries: BLAS libraries, the preferred one first.
+    """
 
     cpus: tuple[int, ...]
     folder: Path
@@ -71,9 +83,10 @@ class _Results:
 def measure(
     machine: MachineDescription, bench: FigureBenchmark, say: Say, sizes: Sizes | None = None
 ) -> MeasuredFigures:
-    """Measure the machine that this process runs on; `say` gets a line for each figure.
+    """Measure the machine that this process runs on; report each figure through `say`.
 
-    A figure that cannot be measured is left out, with a note. No process and no file remains, however this ends.
+    A figure that cannot be measured is left out, and a note gives the reason. No process or file remains, even after
+    an error or an interrupt.
     """
     sizes = sizes or Sizes()
     results = _Results()
@@ -122,7 +135,7 @@ def core_counts(cores: int) -> tuple[int, ...]:
 
 
 def _load() -> float:
-    """Return how many processes ran or waited to run in the last minute, on average; 0 if that is unknown."""
+    """Return the mean number of running and runnable processes in the last minute; 0 if it is unknown."""
     try:
         return os.getloadavg()[0]
     except OSError:
@@ -148,7 +161,7 @@ def _arithmetic(bench: FigureBenchmark, sizes: Sizes, results: _Results, say: Sa
     with Workers(bench.cpus, patience_s=sizes.patience_s) as workers:
         table, library = {}, ""
         task = {"prepare": "blas", "order": sizes.order, "libraries": list(bench.libraries)}
-        # Rates between one core and all follow from these two: cores share no arithmetic, only power and caches.
+        # Other numbers of cores are interpolated between these: cores share no arithmetic, only power and caches.
         for cores in sorted({1, len(bench.cpus)}):
             library = str(workers.prepare(cores, task)[0]["library"])
             figure = best_figure([workers.rate(cores, sizes.duration_s) for _ in range(sizes.repeats)])
@@ -161,13 +174,13 @@ def _arithmetic(bench: FigureBenchmark, sizes: Sizes, results: _Results, say: Sa
 
 
 def _named(cores: int, most: int, figure: Figure, pattern: str) -> dict[str, Figure]:
-    """Return the figure by its names: the name for one core, that for all cores, or both if there is only one core."""
+    """Return a figure by its name for one core, for all cores, or by both names on a machine with one core."""
     names = [pattern.format("_core")] * (cores == 1) + [pattern.format("")] * (cores == most)
     return dict.fromkeys(names, figure)
 
 
 def _array_bytes(cache_bytes: int, cores: int, results: _Results) -> int:
-    """Return the size of each process's two arrays: larger than the caches, within a quarter of the free memory."""
+    """Return the size of each of a process's two arrays: larger than the caches, all in a quarter of free memory."""
     wanted = max(_ARRAY_LEAST_BYTES, _ARRAY_CACHES * cache_bytes // cores)
     allowed = min(_ARRAY_MOST_BYTES, psutil.virtual_memory().available // 4 // (2 * cores))
     if allowed < wanted:

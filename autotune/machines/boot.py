@@ -1,7 +1,7 @@
-"""This boot of this machine: what tells it from all others, and how long it has lasted, which nobody can set.
+"""The current boot of this machine: its identifier, and the time since it began.
 
-The wall clock is set: by hand, by a time server, when a virtual machine goes on. What ends something, or keeps it
-alive, goes by the time since the boot.
+The wall clock may jump: by hand, by a time server, when a virtual machine resumes. Deadlines and leases therefore use
+the time since the boot, which cannot be set.
 """
 
 import time
@@ -19,19 +19,19 @@ def boot_id() -> str:
 
 
 def since_boot_s() -> float:
-    """Return how long ago this machine was booted; it goes on while the machine is suspended."""
+    """Return the seconds since this machine booted, including the time that it was suspended."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def steady_clock() -> Callable[[], float]:
-    """Return a clock of the seconds since 1970 that shows now what the wall clock shows, and that nobody can set."""
+    """Return a clock of the seconds since 1970 that agrees with the wall clock now and ignores later changes of it."""
     booted_at = time.time() - since_boot_s()
     return lambda: booted_at + since_boot_s()
 
 
 @dataclass(frozen=True)
 class Moment:
-    """A moment of some boot, in seconds since that."""
+    """A moment: the boot in which it lies, and the seconds from that boot to it."""
 
     boot: str
     since_boot_s: float
@@ -43,5 +43,5 @@ class Moment:
 
     @property
     def ago_s(self) -> float | None:
-        """How long ago it was; None if that was before this boot, or elsewhere."""
+        """Seconds from this moment until now; None if it lies in another boot, or on another machine."""
         return since_boot_s() - self.since_boot_s if self.boot == boot_id() else None

@@ -1,4 +1,4 @@
-"""The cards of this machine, each by the name that no other card has."""
+"""The cards of this machine, each by a unique name."""
 
 import json
 import re
@@ -11,7 +11,7 @@ from autotune.machines.this_machine import read_or_empty
 from launchers.card import Card, cards_in_environment, is_visible, visible_to_hip
 from launchers.cpus import parse_cpu_list
 
-_PATIENCE_S = 60.0  # where no driver was loaded, that comes first, for one card after the other
+_PATIENCE_S = 60.0  # the tool may first have to load the driver, for one card after the other
 _PCI = Path("/sys/bus/pci/devices")
 _BUS = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]")
 _GPU = re.compile(r"^GPU (\d{1,9}): .*\(UUID: (GPU-[^)]+)\)")
@@ -21,19 +21,22 @@ Ask = Callable[[Sequence[str]], str]
 
 
 def find_cards(ask: Ask | None = None) -> tuple[Card, ...]:
-    """Return the cards that this process may use; instances of a divided card count as cards, not the card itself.
+    """Return the cards that this process may use.
 
-    Where no tool of a vendor lists any, they are those that the vendor's variable names. `ask` runs a tool and returns
-    what it prints.
+    A divided card is replaced by its instances. If no vendor's tool lists any card, the result is the cards that the
+    vendor's variable names (`CUDA_VISIBLE_DEVICES` and the like).
+
+    Args:
+        ask: Runs a command and returns what it prints; empty if the command is missing or fails.
 
     Raises:
-        CannotRunHereError: a tool is there and does not answer.
+        CannotRunHereError: a tool is installed but does not answer.
     """
     ask = ask or _run_tool
     nvidia = _nvidia(ask)
     if nvidia:
         return nvidia
-    # One vendor's cards may all be hidden, so that the other's are used.
+    # A user may hide all NVIDIA cards in order to use the AMD ones.
     amd = _amd(ask)
     return cards_in_environment() if nvidia is None and amd is None else amd or ()
 
@@ -89,7 +92,7 @@ def _amd(ask: Ask) -> tuple[Card, ...] | None:
 
 
 def _amd_name(number: int, unique: object) -> str:
-    """Return the UUID of a card, or its number: processors with graphics, and old cards, have no unique ID."""
+    """Return the UUID of a card; its number if it has no unique ID, like old cards and processors with graphics."""
     digits = str(unique).removeprefix("0x")
     return f"GPU-{digits}" if re.fullmatch(r"[0-9a-f]{16}", digits) else str(number)
 
@@ -100,7 +103,10 @@ def _run_tool(command: Sequence[str]) -> str:
     except OSError:
         return ""
     except subprocess.TimeoutExpired as error:
-        # Without its list the cards would have other names here than in another study, and both would use them.
-        msg = f"{command[0]} has not answered for {_PATIENCE_S:g} s, so nobody knows which cards are free; try again"
+        # Without the tool's list this study would name the cards differently from others, and both would use them.
+        msg = (
+            f"{command[0]} has not answered for {_PATIENCE_S:g} s, so the cards of this machine are unknown; "
+            "try again when it answers"
+        )
         raise CannotRunHereError(msg) from error
     return done.stdout if done.returncode == 0 else ""

@@ -1,4 +1,4 @@
-"""Machines by name: shipped descriptions, the user's own, files, and this machine."""
+"""Find machines by name: shipped descriptions, the user's own, files, this machine, cards by their printed names."""
 
 import importlib.resources
 import re
@@ -32,11 +32,10 @@ def machine_files() -> dict[str, Path]:
 
 
 def find_machine(name_or_path: str) -> MachineDescription:
-    """Return a machine by name (`gadi`), by the path of its description (`./mine.toml`), or `this` one.
+    """Return a machine by its name (`gadi`), by the path of its description (`./mine.toml`), or as `this`.
 
-    An accelerator may have the name that programs print: `NVIDIA A100-PCIE-40GB`.
-
-    This machine has the figures that were measured on a machine like it, if there are any.
+    A card is also found by the name that programs print: `NVIDIA A100-PCIE-40GB`. The description of `this` machine
+    includes the figures measured on a machine like it, if any are stored.
 
     Raises:
         MachineError: there is no such machine, or its description has errors.
@@ -54,26 +53,30 @@ def find_machine(name_or_path: str) -> MachineDescription:
     names = [*sorted(known), THIS]
     msg = (
         f"no machine is called {name_or_path!r}{did_you_mean(name_or_path, names)}; known: {', '.join(names)}; "
-        f"a description of your own is given by its path, ./{name_or_path}.toml, "
-        f"or goes into {config_folder()}/machines"
+        f"give a description of your own by its path, ./{name_or_path}.toml, "
+        f"or put it into {config_folder()}/machines"
     )
     raise MachineError(msg)
 
 
 def _find_card(name: str, described: Iterable[MachineDescription]) -> MachineDescription | None:
-    """Return the description of the one card that a program calls `name`; None where none or several could be it."""
+    """Return the described card that programs print as `name`; None unless exactly one matches.
+
+    Programs print one card in several ways: "NVIDIA A100-PCIE-40GB", "A100-PCIE-40GB"; "AMD Radeon PRO W7800",
+    "Navi 31 [Radeon Pro W7800]". Names match if they have the same words apart from vendor and form of the card.
+    """
     words = _words(name)
     cards = [card for card in described if _is_card(card) and words and _words(card.gpu.model or "") == words]
     return cards[0] if len(cards) == 1 else None
 
 
 def _is_card(machine: MachineDescription) -> bool:
-    """Return whether a description is of one accelerator, not of a node that has some."""
+    """Return whether a description is of a single card, not of a node with cards."""
     return machine.gpu.model is not None and machine.gpu.count in {None, 1} and machine.cpu.model is None
 
 
 def _words(name: str) -> frozenset[str]:
-    # What follows a comma is a remark: "one die".
+    # A description may add a remark after a comma: "one die".
     lowered = name.lower().partition(",")[0]
     bracketed = _BRACKETS.search(lowered)
     return frozenset(_WORD.findall(bracketed[1] if bracketed else lowered)) - _NOISE

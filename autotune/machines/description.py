@@ -26,7 +26,7 @@ Word = Annotated[str, Field(min_length=1)]
 
 
 class MachineError(AutotuneError):
-    """A machine is unknown, or its description is wrong: the message lists every error with its path."""
+    """A machine is unknown, or its description has errors: the message lists all of them, each with its path."""
 
 
 class _Section(BaseModel):
@@ -34,16 +34,25 @@ class _Section(BaseModel):
 
 
 class Nodes(_Section):
-    """The machine as a whole: how many such nodes it has, and its batch system (`pbs`, `slurm`, ...)."""
+    """The machine as a whole.
+
+    Attributes:
+        count: How many nodes of this kind it has.
+        scheduler: Its batch system: `pbs`, `slurm`, ...
+    """
 
     count: Count | None = None
     scheduler: Word | None = None
 
 
 class Cpu(_Section):
-    """The processors of one node. `flops` is their double-precision peak, `cache_bytes` the last level, all sockets.
+    """The processors of one node.
 
-    `cores_per_node` are physical cores that a job may use. `microarchitecture` is a name of archspec's.
+    Attributes:
+        microarchitecture: A name that archspec knows.
+        cores_per_node: The physical cores that a job may use.
+        flops: The double-precision peak of all sockets, per second.
+        cache_bytes: The last-level caches of all sockets together.
     """
 
     vendor: Word | None = None
@@ -67,10 +76,15 @@ class Memory(_Section):
 
 
 class Gpu(_Section):
-    """The accelerators of one node: `count` of them; all other fields describe one.
+    """The accelerators of one node.
 
-    `lanes` is how many threads go in step (warp, wavefront); `shared_memory_bytes` and `registers` (of 32 bits) are
-    those of one of the `compute_units`. `flops_fp32` and `flops_fp64` are peaks without matrix units.
+    Attributes:
+        count: How many of them a node has. All other fields describe a single one.
+        flops_fp32: The single-precision peak without matrix units, per second.
+        flops_fp64: The double-precision peak without matrix units, per second.
+        lanes: How many threads execute in lockstep (a warp or wavefront).
+        shared_memory_bytes: The shared memory of one compute unit.
+        registers: The 32-bit registers of one compute unit.
     """
 
     count: Count | None = None
@@ -89,7 +103,7 @@ class Gpu(_Section):
 
 
 class Network(_Section):
-    """What connects the nodes: bandwidth and latency of one node, in one direction."""
+    """The network between the nodes: bandwidth and latency of one node, in one direction."""
 
     name: Word | None = None
     bandwidth_bytes_per_s: Rate | None = None
@@ -97,7 +111,7 @@ class Network(_Section):
 
 
 class Disk(_Section):
-    """The file system that runs are made on, or the disk of a node."""
+    """The file system that runs write to, or the disk of a node."""
 
     name: Word | None = None
     write_bytes_per_s: Rate | None = None
@@ -116,8 +130,14 @@ class Software(_Section):
 class MeasuredFigures(_Section):
     """The figures that `autotune machine --measure` measured on one node.
 
-    The rates without `core` are those of all cores together. The messages go between two ranks on this node. `spread`
-    holds the spread of the repeats of each figure: (greatest - least) / median.
+    Rates without `core` in their names are those of all cores together. Messages pass between two ranks on this node.
+
+    Attributes:
+        at: When the figures were measured, in ISO 8601.
+        blas: The library that the floating-point rates are measured with.
+        load_1m: The mean number of runnable processes in the minute before.
+        spread: By figure, the spread of its repeats: (greatest - least) / median.
+        notes: Remarks, and the figures that could not be measured with the reasons.
     """
 
     at: Word | None = None
@@ -138,7 +158,11 @@ class MeasuredFigures(_Section):
 
 
 class MachineDescription(_Section):
-    """A machine. `sources` says where each fact, or each section of facts, comes from: a page, or how it was found."""
+    """A machine.
+
+    Attributes:
+        sources: By path of a fact or a section, where it comes from: a page, or how it was detected.
+    """
 
     name: str = Field(pattern=NAME)
     title: str = ""
@@ -158,7 +182,7 @@ class MachineDescription(_Section):
         return self.for_nodes(1)
 
     def for_nodes(self, nodes: int) -> Facts:
-        """Return the facts of an allocation of `nodes` nodes: `nodes` and `cores` are its own, the rest one node's.
+        """Return the facts of an allocation: `nodes` and `cores` are totals, all other facts are those of one node.
 
         Raises:
             MachineError: `nodes` is less than 1, or more than the machine has.
@@ -181,7 +205,7 @@ class MachineDescription(_Section):
         }
 
     def source(self, path: str) -> str:
-        """Return where a fact comes from; empty if the description does not say."""
+        """Return the source of a fact; empty if the description names none."""
         return self.sources.get(path) or self.sources.get(path.partition(".")[0], "")
 
     def to_toml(self) -> str:
@@ -191,25 +215,29 @@ class MachineDescription(_Section):
 
 
 def load(path: Path) -> MachineDescription:
-    """Read a description from a file; its name is the file's if it has none.
+    """Read a description from a file; without a name in it, the machine takes the file's name.
 
     Raises:
-        MachineError: it cannot be read, is not TOML, or has errors: all of them at once, each with its path.
+        MachineError: the file cannot be read, is not TOML, or has errors: all are listed, each with its path.
     """
     return parse({"name": path.stem, **tomlfiles.read(path, "machine file", MachineError)}, str(path))
 
 
 def parse(table: Mapping[str, Any], source: str) -> MachineDescription:
-    """Check a description's table.
+    """Return the description in a table.
+
+    Args:
+        table: The content of a description file.
+        source: The name of the file, for messages.
 
     Raises:
-        MachineError: all errors at once, each with its path; `source` names the file.
+        MachineError: the table has errors: all are listed, each with its path.
     """
     return tomlfiles.checked(table, MachineDescription, source, MachineError, _unknown_sources(table))
 
 
 def sections() -> dict[str, type[BaseModel]]:
-    """Return the sections of a description that hold facts."""
+    """Return the models of the sections that contain facts, by name."""
     return {
         "nodes": Nodes,
         "cpu": Cpu,
@@ -223,7 +251,10 @@ def sections() -> dict[str, type[BaseModel]]:
 
 
 def _unknown_sources(table: Mapping[str, Any]) -> list[Problem]:
-    """Return the sources that name no fact: pydantic checks them only if the rest is right."""
+    """Return a problem for each source that names no fact.
+
+    A validator of pydantic would run only if the rest of the description is valid.
+    """
     named = table.get("sources", {})
     if not isinstance(named, Mapping):
         return []

@@ -1,4 +1,4 @@
-"""A description of a machine for reading."""
+"""Lines of text that show the description of a machine."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,7 +12,7 @@ _DECIMAL = (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3))
 
 
 def description_lines(machine: MachineDescription) -> list[str]:
-    """Return the lines: each fact with its value and the number of its source, then the sources, then remarks."""
+    """Return a line for each fact with its value and the number of its source, then the sources, then the notes."""
     given = {path: value for path, value in machine.given.items() if path not in _REMARKS}
     sources = dict.fromkeys(filter(None, map(machine.source, given)))
     numbers = {source: number for number, source in enumerate(sources, start=1)}
@@ -29,7 +29,7 @@ def description_lines(machine: MachineDescription) -> list[str]:
 
 
 def text_with_unit(name: str, value: object) -> str:
-    """Return a value with the unit that its fact's name ends with: `bandwidth_bytes_per_s`, `flops`, `latency_s`."""
+    """Return a value with the unit in its fact's name: `bandwidth_bytes_per_s`, `flops`, `latency_s`."""
     if isinstance(value, Mapping):
         unit = name.removesuffix("_by_cores")
         unit = "flops" if "flops" in unit else "_bytes_per_s"

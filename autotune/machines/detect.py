@@ -1,6 +1,6 @@
-"""This machine, as the kernel, the environment and the installed programs describe it.
+"""Detect this machine from the kernel, the environment and the installed programs.
 
-Detection does not fail where something is missing: unknown facts are left out.
+Detection never fails for a missing file or program: it leaves out the facts that it cannot find.
 """
 
 import platform
@@ -34,25 +34,26 @@ _KIB = {"K": 1, "M": 1024, "G": 1024**2}
 
 
 def describe_this_machine(machine: Machine | None = None, *, programs: bool = True) -> MachineDescription:
-    """Return this machine, with the figures that were measured on a machine like it, if there are any.
+    """Return the description of this machine, with the figures measured on a machine like it, if any are stored.
 
-    `machine` is a part of this machine, if only a part is used: then the figures are those of its cores. Without
-    `programs` no program is started: that takes milliseconds, and leaves out the facts that only programs know.
+    Args:
+        machine: The part of this machine that is used, if not all of it; the figures are then those of its cores.
+        programs: Whether to start programs that detect further facts. Without them detection takes milliseconds.
 
     Raises:
-        MachineError: the file of the figures has errors.
+        MachineError: the file of measured figures has errors.
     """
     whole = this_machine()
     machine = machine or whole
-    file = figures_file(_detected(whole, programs=False).given)
+    file = figures_file(_describe_cached(whole, programs=False).given)
     figures = load(file).measured if file.exists() else MeasuredFigures()
     if machine.cores != whole.cores:
         figures = figures_of_cores(figures, machine.cores)
-    return add_figures(_detected(machine, programs=programs), figures)
+    return add_figures(_describe_cached(machine, programs=programs), figures)
 
 
 def add_figures(machine: MachineDescription, figures: MeasuredFigures) -> MachineDescription:
-    """Return a detected machine with its measured figures."""
+    """Return a copy of a detected machine with its measured figures."""
     if figures == MeasuredFigures():
         return machine
     source = f"autotune machine --measure, {figures.at}" if figures.at else "autotune machine --measure"
@@ -60,9 +61,10 @@ def add_figures(machine: MachineDescription, figures: MeasuredFigures) -> Machin
 
 
 def figures_of_cores(figures: MeasuredFigures, cores: int) -> MeasuredFigures:
-    """Return the figures of a part of the cores: the rates of all cores become those of `cores`.
+    """Return the figures of a part of the cores: rates of all cores become those of `cores` cores.
 
-    Between measured numbers of cores, rates are interpolated linearly. Rates not measured by cores are dropped.
+    Rates are interpolated linearly between the measured numbers of cores. A rate is dropped if it was not measured by
+    the number of cores.
     """
     changed: dict[str, float | None] = {}
     for name, table in (
@@ -85,19 +87,25 @@ def _between(rates: Mapping[int, float], cores: int) -> float | None:
 
 
 def quick_facts(machine: Machine) -> Facts:
-    """Return the facts of this machine without starting programs; figures in a file with errors are left out."""
+    """Return the facts of this machine without starting programs; ignore a file of figures that has errors."""
     with suppress(MachineError):
         return describe_this_machine(machine, programs=False).facts
-    return _detected(machine, programs=False).facts
+    return _describe_cached(machine, programs=False).facts
 
 
 @cache
-def _detected(machine: Machine, *, programs: bool) -> MachineDescription:
+def _describe_cached(machine: Machine, *, programs: bool) -> MachineDescription:
     return describe(machine, programs=programs)
 
 
 def describe(machine: Machine, *, programs: bool, root: Path = Path("/")) -> MachineDescription:
-    """Describe the machine that this process runs on; `root` is where /proc, /sys and /etc are."""
+    """Describe the machine that this process runs on.
+
+    Args:
+        machine: The cores and memory that may be used.
+        programs: Whether to start programs that detect further facts.
+        root: The folder with `proc`, `sys` and `etc`.
+    """
     cpu, sources = _cpu(machine, root), {"cpu": "/proc/cpuinfo, /sys/devices/system/cpu", "memory": "/proc/meminfo"}
     gpu, gpu_source = find_gpus(programs=programs, root=root)
     network, network_source = find_network(root)
@@ -127,9 +135,11 @@ def describe(machine: Machine, *, programs: bool, root: Path = Path("/")) -> Mac
 
 
 def file_system_of(folder: Path, mountinfo: str) -> str:
-    """Return the type of the file system that a folder is on (`ext4`, `lustre`); empty if it is not listed.
+    """Return the type of the file system that contains a folder (`ext4`, `lustre`); empty if it is not listed.
 
-    `mountinfo` is the text of /proc/self/mountinfo, see proc_pid_mountinfo(5).
+    Args:
+        folder: The folder, as an absolute path.
+        mountinfo: The text of /proc/self/mountinfo, see proc_pid_mountinfo(5).
     """
     best, kind = -1, ""
     for line in mountinfo.splitlines():
@@ -164,7 +174,7 @@ def _cpu(machine: Machine, root: Path) -> Cpu:
 
 
 def _cpuinfo(root: Path) -> dict[str, str]:
-    """Return the first processor's entries."""
+    """Return the entries of the first processor in /proc/cpuinfo."""
     lines = (line.partition(":") for line in read_or_empty(root / "proc/cpuinfo").splitlines())
     info: dict[str, str] = {}
     for key, _, value in lines:
@@ -180,7 +190,7 @@ def _vendor(info: dict[str, str]) -> str | None:
 
 
 def _frequency_hz(cpu: Path, info: dict[str, str]) -> float | None:
-    """Return the nominal frequency; where the kernel does not know it, the frequency at boot."""
+    """Return the nominal frequency, or the frequency at boot if the kernel does not know the nominal one."""
     for name in ("base_frequency", "cpuinfo_max_freq"):
         text = read_or_empty(cpu / "cpufreq" / name).strip()
         if text.isdecimal() and int(text):
@@ -201,7 +211,7 @@ def _vector_bits(flags: set[str], root: Path) -> int | None:
 
 
 def _cache_bytes(cpus: tuple[int, ...], root: Path) -> int:
-    """Return the size of the last-level caches of some processors, each counted once."""
+    """Return the total size of the last-level caches of some processors; a shared cache counts once."""
     caches: dict[tuple[int, str], int] = {}
     for cpu in cpus:
         for index in (root / f"sys/devices/system/cpu/cpu{cpu}/cache").glob("index*"):

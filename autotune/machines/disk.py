@@ -1,4 +1,4 @@
-"""How fast a folder's disk writes and reads one file."""
+"""Measure how fast the disk of a folder writes and reads a file."""
 
 import os
 import shutil
@@ -14,22 +14,22 @@ FILE_BYTES = 256 * MIB
 _CHUNK_BYTES = 4 * MIB
 _LEAST_BYTES = 16 * MIB
 _REPEATS = 3
-# On a slow or busy disk, a part of the file must do.
+# On a slow or busy disk, stop writing or reading after this time: the rate of a part of the file is enough.
 _PATIENCE_S = 3.0
 
 
 class DiskError(RuntimeError):
-    """The disk cannot be measured: there is no space, or nothing may be written."""
+    """The disk cannot be measured: it is full, or the folder is not writable."""
 
 
 def disk_rates(folder: Path, file_bytes: int = FILE_BYTES, repeats: int = _REPEATS) -> dict[str, Figure]:
-    """Write a file until it is on the disk, and read it again; rates in bytes/s.
+    """Measure the rates of writing a file through to the disk and of reading it again, in bytes/s.
 
-    The file has no name, so it is gone however this ends. At most a tenth of the free space is used. Where the system
-    does not drop its cached copy of the file, the reading rate is that of memory.
+    The file has no name, so nothing remains of it even if this process is killed. It takes at most a tenth of the free
+    space. If the system does not drop its cached copy of the file, the reading rate is that of memory.
 
     Raises:
-        DiskError: there is no space, or nothing may be written.
+        DiskError: the disk is full, or the folder is not writable.
     """
     try:
         size = min(file_bytes, shutil.disk_usage(folder).free // 10)
@@ -47,8 +47,8 @@ def disk_rates(folder: Path, file_bytes: int = FILE_BYTES, repeats: int = _REPEA
 
 
 def _measure_file(folder: Path, size: int) -> tuple[float, float]:
-    """Return the rates of one file, writing and reading."""
-    # Some file systems and drives compress repeated data.
+    """Write and read a file of `size` bytes once; return both rates."""
+    # Random bytes, since some file systems and drives compress repeated data.
     chunk = os.urandom(min(_CHUNK_BYTES, size))
     with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
         descriptor = file.fileno()

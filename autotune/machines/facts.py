@@ -1,4 +1,4 @@
-"""The facts of a machine by flat names, as expressions and models take them."""
+"""The facts of a machine by flat names, as used in expressions and models."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,7 @@ from spaces.parameters.parameter import Value
 
 Facts = dict[str, Value]
 
-# Facts whose path says too little, and facts with a name of their own in this project.
+# Facts whose path would be unclear as a name, and facts that have a shorter name in this project.
 NAMES = {
     "nodes.count": "machine_nodes",
     "nodes.scheduler": "scheduler",
@@ -36,9 +36,13 @@ def fact_name(path: str) -> str | None:
 
 
 def flat_facts(given: Mapping[str, Any], nodes: int) -> Facts:
-    """Return the facts of an allocation of `nodes` nodes; `given` are the known facts of a machine, by path.
+    """Return the facts of an allocation, by flat names.
 
-    A machine whose processors are described, and which has no accelerators, has `gpus_per_node` 0.
+    A machine with described processors and without accelerators has `gpus_per_node` 0.
+
+    Args:
+        given: The known facts of the machine, by path.
+        nodes: The nodes of the allocation.
     """
     facts: Facts = {"nodes": nodes}
     per_node = given.get("cpu.cores_per_node")

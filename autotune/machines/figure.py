@@ -1,4 +1,4 @@
-"""A measured figure: a value that stands for its repeats, and their spread."""
+"""A measured figure: one value for all repeats of a measurement, and their spread."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -7,19 +7,24 @@ from statistics import median
 
 @dataclass(frozen=True)
 class Figure:
-    """`value` in the unit that the figure's name says; `spread` is (greatest - least) / median of the repeats."""
+    """A figure from several repeats.
+
+    Attributes:
+        value: In the unit that ends the name of the figure.
+        spread: (greatest - least) / median of the repeats.
+    """
 
     value: float
     spread: float
 
 
 def best_figure(repeats: Sequence[float]) -> Figure:
-    """Return the greatest of some rates: other programs on the machine can only lower a rate."""
+    """Return the figure of some rates by the greatest of them: other programs on the machine only lower a rate."""
     return _of(repeats, max)
 
 
 def median_figure(repeats: Sequence[float]) -> Figure:
-    """Return the median of some repeats."""
+    """Return the figure of some repeats by their median."""
     return _of(repeats, median)
 
 

@@ -1,4 +1,4 @@
-"""The accelerators of this machine: by nvidia-smi and by what the kernel's drivers list."""
+"""Detect the accelerators of this machine with nvidia-smi and the lists of the kernel's drivers."""
 
 import csv
 import re
@@ -10,7 +10,7 @@ from autotune.machines.description import Gpu
 from autotune.machines.this_machine import read_or_empty
 
 _PATIENCE_S = 10.0
-# Older drivers do not know compute_cap, and then answer nothing at all.
+# Older drivers do not know compute_cap, and refuse the whole query because of it.
 _QUERIES = (("name", "memory.total", "compute_cap"), ("name", "memory.total"))
 # CUDA C++ Programming Guide, "Technical Specifications per Compute Capability": shared memory of a multiprocessor.
 _SHARED_KIB = {
@@ -32,9 +32,11 @@ _NOT_BY_MAJOR = {"7.5": "turing", "8.9": "ada", "10.0": "blackwell", "12.0": "bl
 
 
 def find_gpus(*, programs: bool, root: Path = Path("/")) -> tuple[Gpu, str]:
-    """Return the accelerators, and how they were found; both are empty if none is known.
+    """Return the accelerators and the source of that knowledge; both are empty if no accelerator is found.
 
-    Without `programs` no program is started: then less is known of NVIDIA's.
+    Args:
+        programs: Whether to start nvidia-smi, which knows more than the driver's files.
+        root: The folder with `proc` and `sys`.
     """
     if programs and (gpu := _from_nvidia_smi()) is not None:
         return gpu, "nvidia-smi"
@@ -48,7 +50,7 @@ def find_gpus(*, programs: bool, root: Path = Path("/")) -> tuple[Gpu, str]:
 def read_nvidia_smi(text: str) -> Gpu | None:
     """Read what `nvidia-smi --query-gpu=name,memory.total,compute_cap --format=csv,noheader,nounits` printed.
 
-    Memory is in MiB there. Of several models only the most frequent one counts. None if no accelerator is listed.
+    Its memory is in MiB. If several models are listed, the result is the most frequent one; None if none is listed.
     """
     try:
         rows = [tuple(cell.strip() for cell in row) for row in csv.reader(text.splitlines()) if len(row) >= 2]
@@ -125,7 +127,7 @@ def _amd_gpu(properties: dict[str, int], memory_bytes: int) -> Gpu:
 
 
 def gfx_name(version: int) -> str:
-    """Return AMD's name of an architecture from the driver's number: 90010 is `gfx90a`; empty if there is no number."""
+    """Return AMD's name of an architecture from the driver's number: 90010 is `gfx90a`; empty for the number 0."""
     major, minor, stepping = version // 10000, version // 100 % 100, version % 100
     return f"gfx{major}{minor:x}{stepping:x}" if major else ""
 

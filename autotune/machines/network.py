@@ -1,4 +1,4 @@
-"""What connects this machine to others, as the kernel lists it."""
+"""Detect the network of this machine from the kernel's lists of ports."""
 
 import re
 from pathlib import Path
@@ -11,9 +11,9 @@ _RATE = re.compile(r"(\d+(?:\.\d+)?) Gb/sec(?: \(\d+X (\w+)\))?")
 
 
 def find_network(root: Path = Path("/")) -> tuple[Network, str]:
-    """Return the fastest kind of network that is connected, and how it was found; both are empty if there is none.
+    """Return the fastest connected network and the folder that lists it; both are empty without a network.
 
-    Its bandwidth is the sum of the signalling rates of all ports of this kind.
+    The bandwidth is the sum of the signalling rates of all its ports.
     """
     for look, where in ((_infiniband, "sys/class/infiniband"), (_ethernet, "sys/class/net")):
         if (network := look(root / where)) is not None:
@@ -28,7 +28,7 @@ def _infiniband(folder: Path) -> Network | None:
         if match is None or "ACTIVE" not in read_or_empty(port / "state"):
             continue
         layer = read_or_empty(port / "link_layer").strip() or "InfiniBand"
-        # Intel's Omni-Path uses the same part of the kernel.
+        # Omni-Path is listed under InfiniBand too; its driver is called hfi1.
         kind = "Omni-Path" if port.parent.parent.name.startswith("hfi") else layer
         rates_gbit.append(float(match[1]))
         names.append(f"{kind} {match[2] or ''}".strip())
@@ -42,7 +42,7 @@ def _infiniband(folder: Path) -> Network | None:
 def _ethernet(folder: Path) -> Network | None:
     speeds_mbit = []
     for port in sorted(folder.glob("*")):
-        # Bridges, tunnels and the loopback have no device.
+        # Bridges, tunnels and the loopback have no `device`.
         if (port / "device").exists() and read_or_empty(port / "operstate").strip() == "up":
             text = read_or_empty(port / "speed").strip()
             speeds_mbit.append(int(text) if text.isdecimal() else 0)

@@ -1,4 +1,4 @@
-"""Messages between two ranks on this machine, by a small MPI program: compiled here, or else a slower one."""
+"""Measure messages between two ranks on this machine with an MPI program, in C or else in Python."""
 
 import os
 import re
@@ -25,16 +25,19 @@ _LINE = re.compile(r"^(latency|bandwidth) ([\d.e+-]+)$", re.MULTILINE)
 
 
 class PingPongError(RuntimeError):
-    """Messages cannot be measured here; the text says why."""
+    """Messages cannot be measured here; the text gives the reason."""
 
 
 def message_figures(flavour: MpiFlavour | None, cpus: Sequence[int]) -> tuple[dict[str, Figure], str]:
-    """Return latency (s, of 8 bytes) and bandwidth (bytes/s, of 4 MiB) between ranks on the first two cores.
+    """Measure latency (s, of 8 bytes) and bandwidth (bytes/s, of 4 MiB) between ranks on the first two cores.
 
-    The latency is the median of the repeats, the bandwidth the best repeat. The text is a remark, or empty.
+    The latency is the median of the repeats, the bandwidth the best repeat.
+
+    Returns:
+        The figures, and a remark on them, which may be empty.
 
     Raises:
-        PingPongError: there is one core only, no start command works here, or the program failed.
+        PingPongError: the machine has a single core, no MPI start command works here, or the program failed.
     """
     if len(cpus) < 2:
         msg = "there is one core only"
@@ -54,10 +57,10 @@ def message_figures(flavour: MpiFlavour | None, cpus: Sequence[int]) -> tuple[di
 
 
 def read_output(text: str) -> dict[str, Figure]:
-    """Read what the program prints.
+    """Return the figures in the output of the MPI program.
 
     Raises:
-        PingPongError: the text has no times.
+        PingPongError: the output contains no times.
     """
     figures: dict[str, list[float]] = {"latency": [], "bandwidth": []}
     for name, value in _LINE.findall(text):
@@ -73,7 +76,7 @@ def read_output(text: str) -> dict[str, Figure]:
 
 
 def _compile(program: Path) -> bool:
-    """Compile the program; false if that cannot be done here."""
+    """Compile the C program; return whether that worked."""
     compiler = shutil.which("mpicc")
     if compiler is None:
         return False

@@ -1,8 +1,8 @@
-"""The work of `pingpong.c` without a compiler and without `mpi.h`: it calls the MPI library that is installed.
+"""Do the work of `pingpong.c` without a compiler and `mpi.h`, by calls of the installed MPI library.
 
     mpirun -np 2 python pingpong_rank.py openmpi|mpich
 
-Each message takes a little longer: the latency includes the time of a call from Python.
+The latency includes the time of a call from Python, about 1 us.
 """
 
 import ctypes
@@ -14,9 +14,9 @@ _SMALL_BYTES, _LARGE_BYTES, _REPEATS = 8, 4 * 2**20, 9
 
 
 class Mpi:
-    """The few calls that are needed, by the binary interface of Open MPI (from 1.7 on) or of MPICH's family.
+    """The few MPI calls needed here, through the binary interface of Open MPI (from 1.7 on) or MPICH and its relatives.
 
-    Handles are addresses of variables of the library there, and numbers here (mpi.h of either).
+    In Open MPI handles are addresses of variables in the library, in MPICH they are numbers (mpi.h of either).
     """
 
     def __init__(self, kind: str) -> None:
@@ -35,7 +35,7 @@ class Mpi:
         self.rank = rank.value
 
     def half_trip_s(self, buffer: Any, size: int, trips: int) -> float:  # noqa: ANN401  ctypes has no name for it
-        """Return half of the time that a message takes to and fro."""
+        """Return half of the time of a round trip of a message, averaged over `trips`."""
         other, tag = ctypes.c_int(1 - self.rank), ctypes.c_int(0)
         sent = (buffer, ctypes.c_int(size), self.char, other, tag, self.world)
         send, receive = self.library.MPI_Send, self.library.MPI_Recv
@@ -55,7 +55,7 @@ class Mpi:
 
 
 def main() -> None:
-    """Print what rank 0 measures."""
+    """Measure on both ranks, and print the times of rank 0."""
     mpi = Mpi(sys.argv[1])
     buffer = ctypes.create_string_buffer(b"\1" * _LARGE_BYTES)
     mpi.half_trip_s(buffer, _SMALL_BYTES, 1000)

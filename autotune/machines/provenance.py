@@ -1,4 +1,4 @@
-"""Provenance: the software and the host of a measurement, beside the command and environment of its run."""
+"""Provenance: the host and the software of a measurement, stored beside the command and environment of its run."""
 
 import math
 import os
@@ -18,9 +18,9 @@ from launchers.mpi import MpiFlavour
 
 _PROC = Path("/proc")
 _GIT_PATIENCE_S = 5.0
-# Git sets these for the hooks that it runs: they name another repository than the study file's.
+# Git sets these variables for its hooks: they name another repository than the study file's.
 _GIT_ELSEWHERE = frozenset({"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_NAMESPACE"})
-# Older kernels take 10 ms to read the frequency of one core, unless it was read a moment ago.
+# Older kernels take 10 ms to read the frequency of a core, unless it was read a moment ago.
 _FREQUENCY_PATIENCE_S = 0.0005
 _FREQUENCY_SAMPLE = 8
 
@@ -29,8 +29,10 @@ _FREQUENCY_SAMPLE = 8
 class SessionFacts:
     """The facts that all runs of a session share; an unknown fact is empty.
 
-    `governor` is the frequency governor of the cores in use, `turbo` is `on` or `off`. `study_commit` is the commit
-    that is checked out in the study file's folder, with `-dirty` appended if the file differs from it.
+    Attributes:
+        governor: The frequency governor of the cores in use.
+        turbo: `on` or `off`.
+        study_commit: The commit checked out in the study file's folder, with `-dirty` appended if the file differs.
     """
 
     host: str
@@ -50,7 +52,7 @@ class SessionFacts:
 
     @property
     def identity(self) -> dict[str, str]:
-        """What must be the same for two measurements to be comparable, as far as it is known."""
+        """The known facts that must be equal for two measurements to be comparable."""
         candidates = {"governor": self.governor, "turbo": self.turbo, "mpi": self.mpi}
         return {name: value for name, value in candidates.items() if value}
 
@@ -58,9 +60,13 @@ class SessionFacts:
 def session_facts(
     machine: Machine, flavour: MpiFlavour | None, study_file: Path | None, *, here: bool = True
 ) -> SessionFacts:
-    """Return the facts of a session that starts ranks with `flavour` on `machine`, which this process runs on.
+    """Return the facts of a session.
 
-    Unless the session runs `here`, the frequencies are unknown.
+    Args:
+        machine: The machine that this process runs on.
+        flavour: The MPI that starts the ranks, if any.
+        study_file: The path of the study file, if the study has one.
+        here: Whether the runs are made on this machine; otherwise `governor` and `turbo` are unknown.
     """
     return SessionFacts(
         host=machine.host,
@@ -80,13 +86,14 @@ def _user() -> str:
     try:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
-        return ""  # a container may have no name for its user
+        return ""  # a container may lack an account for its user
 
 
 def host_state(cpus: Sequence[int]) -> dict[str, float]:
-    """Return the state of this host just before a run on `cpus` starts, JSON-able; unknown figures are left out.
+    """Return the state of this host just before a run on `cpus` starts, JSON-able, without unknown figures.
 
-    The frequency is the mean over those cores of a sample that answer at once: reading it must not disturb the run.
+    The frequency is the mean over a sample of the cores. Reading it stops after half a millisecond, since it must not
+    disturb the run.
     """
     state = {
         "load_1m": _load_1m(),
@@ -103,7 +110,7 @@ def _governor(cpus: Sequence[int]) -> str:
 
 
 def _turbo() -> str:
-    # Where Intel's driver is in charge the general switch is missing.
+    # Under Intel's driver the general switch does not exist.
     by_intel = {"0": "on", "1": "off"}.get(_word(Path(CPUS, "intel_pstate/no_turbo")), "")
     return by_intel or {"0": "off", "1": "on"}.get(_word(Path(CPUS, "cpufreq/boost")), "")
 
@@ -134,15 +141,15 @@ def _memory_available_bytes() -> int | None:
 
 
 def _word(path: Path) -> str:
-    """Return the one word in a file; empty if the file holds anything else."""
+    """Return the word in a file; empty if the file contains anything but a single word."""
     text = read_or_empty(path).strip()
     return text if re.fullmatch(r"\w+", text, re.ASCII) else ""
 
 
 def _commit(study_file: Path) -> str:
-    """Return the commit of a study file; empty if there is none, or git fails."""
+    """Return the commit of a study file; empty if it is not committed or git fails."""
     try:
-        # A link's commit is that of the file it leads to.
+        # For a link, the commit is that of its target.
         file = study_file.resolve()
         commit, committed = _git(file.parent, "rev-parse", "HEAD", f"HEAD:./{file.name}").split()
         (present,) = _git(file.parent, "hash-object", "--", file.name).split()

@@ -1,4 +1,4 @@
-"""The software that builds, links and starts programs on this machine."""
+"""Detect the software that builds, links and starts programs on this machine."""
 
 import os
 import re
@@ -21,7 +21,10 @@ _COMPILERS = ("gcc", "cc", "clang")
 
 
 def find_software(*, programs: bool, root: Path = Path("/")) -> tuple[Software, dict[str, str]]:
-    """Return the installed software, and how each was found; without `programs` none is started, so less is known."""
+    """Return the installed software, and the source of each fact about it.
+
+    Without `programs` no program is started, so the MPI and the compiler remain unknown.
+    """
     sources = {}
     system = re.search(r'^PRETTY_NAME="?([^"\n]+)', read_or_empty(root / "etc/os-release"), re.MULTILINE)
     if system:
@@ -46,7 +49,7 @@ def find_software(*, programs: bool, root: Path = Path("/")) -> tuple[Software, 
 
 
 def find_blas(environment: Mapping[str, str] = os.environ) -> Path | None:
-    """Return the BLAS library that a program would load here, without loading it; None if there is none.
+    """Return the BLAS library that a program would load here, without loading it; None if no library is found.
 
     It searches the folders of LD_LIBRARY_PATH, then the usual ones, but not the loader's cache.
     """
@@ -66,9 +69,9 @@ def blas_name(path: Path) -> str:
 
 
 def find_scheduler(environment: Mapping[str, str] = os.environ) -> str | None:
-    """Return the batch system: by the allocation that this process runs in, or by the installed commands.
+    """Return the batch system of the allocation that this process runs in, or else that of the installed commands.
 
-    The allocation goes first: some sites have wrappers with other schedulers' names.
+    The allocation decides first, since some sites install wrappers with the names of another scheduler's commands.
     """
     systems = all_batch_systems()
     for system in systems:

@@ -1,7 +1,7 @@
-"""The machine: what its hardware offers to a study, as facts for constraints and for the record.
+"""This machine: the cores, memory and other facts that its hardware offers to a study.
 
-Cores are counted as a scheduler counts them: physical cores that this process may use (affinity mask, cgroup quota),
-one hardware thread each. How many of them a core has is told beside that.
+Cores are counted as a scheduler counts them: the physical cores that this process may use (affinity mask, cgroup
+quota), each with one hardware thread. `threads_per_core` gives the hardware threads of a core.
 """
 
 import os
@@ -29,10 +29,13 @@ _OWN_GROUPS = Path("/proc/self/cgroup")
 
 @dataclass(frozen=True)
 class Machine:
-    """One machine, or `nodes` alike of a cluster; all other fields describe one of them, called `host`.
+    """A machine, or several equal nodes of a cluster.
 
-    `cpus` are the numbers of the hardware threads to use, one for each physical core. A run that asks for them may use
-    up to `threads_per_core` of each core.
+    Attributes:
+        host: The name of one node. All fields but `nodes` describe this node.
+        cpus: The numbers of the hardware threads to use, one for each physical core.
+        nodes: How many equal nodes there are.
+        threads_per_core: The hardware threads of each core that a run may use if it asks for more than one.
     """
 
     host: str
@@ -47,12 +50,12 @@ class Machine:
 
     @property
     def cores(self) -> int:
-        """How many physical cores a study may use, on all nodes together."""
+        """The number of physical cores that a study may use, on all nodes together."""
         return self.nodes * self.cores_per_node
 
     @property
     def cores_per_node(self) -> int:
-        """How many physical cores of one node a study may use."""
+        """The number of physical cores of one node that a study may use."""
         return len(self.cpus)
 
     @property
@@ -69,9 +72,9 @@ class Machine:
 
     @property
     def identity(self) -> dict[str, str]:
-        """What must be the same for two measurements to be comparable.
+        """The facts that must be equal for two measurements to be comparable.
 
-        A host's name is not part of it, nor the number of nodes: a run has only the nodes that it requests.
+        The host's name is not among them, nor the number of nodes: a run has only the nodes that it requests.
         """
         return {
             "cpu": self.cpu_model,
@@ -80,7 +83,7 @@ class Machine:
         }
 
     def describe(self) -> dict[str, Any]:
-        """Return all facts, JSON-able, to be kept with a study."""
+        """Return all facts, JSON-able, for storage with a study."""
         return asdict(self) | {"cpus": list(self.cpus), "cores": self.cores}
 
     def __str__(self) -> str:
@@ -99,7 +102,7 @@ def this_machine() -> Machine:
     threads = fewest_threads(cpus, allowed)
     if quota is not None:
         cpus = cpus[: max(1, floor(quota))]
-        # Further hardware threads would only use the same time up faster.
+        # The quota is processor time: further hardware threads would only use it up faster.
         threads = min(threads, max(1, floor(quota / len(cpus))))
     return Machine(
         host=socket.gethostname(),
@@ -119,7 +122,7 @@ def _sockets(cpus: tuple[int, ...]) -> int:
 
 
 def _cpu_quota() -> float | None:
-    """Return for how many CPUs' time the control groups allow at once; None without a limit."""
+    """Return the number of CPUs whose time the control groups allow; None without a limit."""
     limits = [_words(group / "cpu.max") for group in _groups("")]
     limits += [[*_words(group / "cpu.cfs_quota_us"), *_words(group / "cpu.cfs_period_us")] for group in _groups("cpu")]
     quotas = [int(limit[0]) / int(limit[1]) for limit in limits if len(limit) == 2 and all(map(str.isdigit, limit))]
@@ -134,9 +137,10 @@ def _memory_bytes() -> int:
 
 
 def _groups(controller: str) -> list[Path]:
-    """Return the folders of this process's control group and of all above it: each may have a limit.
+    """Return the folders of this process's control group and of all groups above it: each may have a limit.
 
-    Of version 2 of control groups, or of a `controller` of version 1. In a container they may lie at the root.
+    An empty `controller` means control groups of version 2, a name one of version 1. In a container the group may be
+    mounted at the root.
     """
     own = parse_cgroups(read_if_there(_OWN_GROUPS)).get(controller, "")
     return [_CGROUP / controller / path.lstrip("/") for path in group_and_parents(own)]
@@ -149,7 +153,7 @@ def _words(path: Path) -> list[str]:
 def _cpu_model() -> str:
     told = dict(line.partition(":")[::2] for line in reversed(read_if_there(Path("/proc/cpuinfo")).splitlines()))
     found = {key.strip(): " ".join(value.split()) for key, value in told.items()}
-    # ARM's kernel tells numbers, POWER's has a key of its own.
+    # On ARM the kernel gives numbers instead of a name, on POWER it has a key of its own.
     if "CPU part" in found:
         numbers = (found.get(f"CPU {key}", "?") for key in ("implementer", "part", "variant"))
         return f"{platform.machine()} {'/'.join(numbers)}"
@@ -158,10 +162,10 @@ def _cpu_model() -> str:
 
 
 def read_if_there(path: Path) -> str:
-    """Return the text of one of the kernel's files; empty if there is no such file, or it may not be read.
+    """Return the text of a kernel file; empty if the file does not exist or may not be read.
 
     Raises:
-        OSError: it cannot be read now: a machine that is described without it would be another one.
+        OSError: the file cannot be read at the moment. The facts without it would describe another machine.
     """
     try:
         return path.read_text(encoding="utf-8", errors="replace")
@@ -172,7 +176,7 @@ def read_if_there(path: Path) -> str:
 
 
 def read_or_empty(path: Path) -> str:
-    """Return the text of one of the kernel's files, without which a machine is the same; empty if there is none now."""
+    """Return the text of a kernel file that no identity depends on; empty if it cannot be read for any reason."""
     try:
         return read_if_there(path)
     except OSError:

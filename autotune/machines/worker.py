@@ -1,10 +1,10 @@
-"""A program that keeps one core busy and reports its rate: `autotune.machines.workers` starts one on each core.
+"""A program that keeps a core busy and reports its rate: `autotune.machines.workers` starts one on each core.
 
     python worker.py CPU
 
-It reads requests, one JSON object a line, and answers each with another. `{"prepare": "copy", "bytes": N}` and
-`{"prepare": "blas", "order": N, "libraries": [...]}` get arrays ready; `{"run_s": T}` works for T seconds and reports
-the rate. It ends with its input, so it does not outlive its parent.
+It reads requests, one JSON object a line, and answers each with a JSON object. `{"prepare": "copy", "bytes": N}` and
+`{"prepare": "blas", "order": N, "libraries": [...]}` allocate the arrays; `{"run_s": T}` works for T seconds and
+reports the rate. It exits at the end of its input, so it does not outlive its parent.
 """
 
 import ctypes
@@ -15,12 +15,12 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-# One step of work, and how much it is: bytes moved, or floating-point operations.
+# A step of work, and its amount: bytes moved, or floating-point operations.
 Work = tuple[Callable[[], object], float]
 
 
 def copy_work(array_bytes: int) -> Work:
-    """Copy one array to another. Bytes read and bytes written count, as in STREAM (McCalpin, 1995)."""
+    """Return the work of copying an array. Bytes read and bytes written count, as in STREAM (McCalpin, 1995)."""
     import numpy as np  # noqa: PLC0415  takes a while, and only some need it
 
     source = np.ones(max(1, array_bytes // 8))
@@ -29,9 +29,9 @@ def copy_work(array_bytes: int) -> Work:
 
 
 def multiply_work(order: int, libraries: Sequence[str]) -> tuple[Work, str]:
-    """Multiply two square matrices by the first BLAS library that can be loaded, else by numpy's own.
+    """Return the work of multiplying two square matrices, and the file of the BLAS library that does it.
 
-    Returns the work, and the file of the library.
+    The library is the first that can be loaded, or else numpy's own.
     """
     for library in libraries:
         try:
@@ -46,7 +46,7 @@ def multiply_work(order: int, libraries: Sequence[str]) -> tuple[Work, str]:
 
 
 def _calls(dgemm: Callable[..., object], order: int) -> Callable[[], object]:
-    """Return a call of DGEMM (netlib.org/blas) as Fortran calls it: everything by address, lengths of words last."""
+    """Return a call of DGEMM (netlib.org/blas) with Fortran's conventions: all by address, lengths of strings last."""
     matrices = [(ctypes.c_double * order**2)(*([1.0] * order**2)) for _ in range(3)]
     n, word = ctypes.byref(ctypes.c_int(order)), ctypes.c_char_p(b"N")
     one, zero = ctypes.byref(ctypes.c_double(1.0)), ctypes.byref(ctypes.c_double(0.0))
@@ -56,16 +56,16 @@ def _calls(dgemm: Callable[..., object], order: int) -> Callable[[], object]:
 
 
 def _loaded_from(library: str) -> str:
-    """Return the file that the loader took for a library's name."""
+    """Return the file that the loader found for the name of a library."""
     stem = library.partition(".so")[0]
     with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:  # noqa: PTH123  pathlib takes a while
         paths = [line.split(maxsplit=5)[5].strip() for line in maps if line.count("/")]
-    # A link's name is not in the list, but that of the file it leads to: most often they begin alike.
+    # The list has the target of a link, not the link itself; usually both names begin alike.
     return next((path for path in paths if os.path.basename(path).startswith(stem)), library)  # noqa: PTH119
 
 
 def rate(work: Work, duration_s: float) -> float:
-    """Return the work done in a second; do at least one step."""
+    """Work for `duration_s` seconds, at least one step; return the amount of work a second."""
     step, amount = work
     start, steps = time.perf_counter(), 0
     while True:
@@ -77,7 +77,7 @@ def rate(work: Work, duration_s: float) -> float:
 
 
 def main() -> None:
-    """Answer every line of the input."""
+    """Answer the requests in the input until it ends."""
     os.sched_setaffinity(0, {int(sys.argv[1])})
     work: Work = (lambda: None, 0.0)
     for line in sys.stdin:
@@ -86,7 +86,7 @@ def main() -> None:
         if "run_s" in request:
             answer["rate"] = rate(work, request["run_s"])
         else:
-            # The old arrays go before the new ones come.
+            # Free the old arrays before the new ones are allocated.
             work = (lambda: None, 0.0)
             try:
                 if request["prepare"] == "copy":

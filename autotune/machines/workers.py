@@ -1,4 +1,4 @@
-"""Processes that keep cores busy at the same time, one on each core, and report their rates."""
+"""Processes that keep several cores busy at the same time, one on each core, and report their rates."""
 
 import json
 import os
@@ -12,23 +12,26 @@ from typing import IO, Any, Self
 
 from autotune.machines import worker
 
-# One rank a core is what is measured: a library's own threads would be on the same core.
+# Each process is pinned to one core: threads of a library would only compete for that core.
 _ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "GOTO_NUM_THREADS"), "1"
 )
 
 
 class WorkerError(RuntimeError):
-    """A measuring process did not work: it was killed, or had too little memory or time."""
+    """A measuring process failed: it was killed, or it had too little memory or time."""
 
 
 class Workers:
-    """One process on each of `cpus`, used as a context: it ends them all.
+    """Processes, one on each of some hardware threads; a context manager that ends them all.
 
-    All measurements together may take `patience_s`; after that the processes are killed.
+    Args:
+        cpus: The hardware threads.
+        patience_s: The time for all measurements together; then the processes are killed.
+        environment: The environment of the processes.
 
     Raises:
-        WorkerError: they cannot be started.
+        WorkerError: the processes cannot be started.
     """
 
     def __init__(self, cpus: Sequence[int], *, patience_s: float, environment: Mapping[str, str] = os.environ) -> None:
@@ -55,10 +58,10 @@ class Workers:
         self._end()
 
     def prepare(self, first: int, task: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """Prepare the `first` processes for a task of `worker`; the others drop their arrays.
+        """Prepare the `first` processes for a task of `worker`; make the others free their arrays.
 
         Raises:
-            WorkerError: a process is gone, or has too little memory.
+            WorkerError: a process has exited, or has too little memory.
         """
         idle = {"prepare": "copy", "bytes": 8}
         answers = self._answers([task] * first + [idle] * (len(self._processes) - first))[:first]
@@ -71,7 +74,7 @@ class Workers:
         """Let the `first` processes work at the same time, and return the sum of their rates.
 
         Raises:
-            WorkerError: a process is gone.
+            WorkerError: a process has exited.
         """
         return float(sum(answer["rate"] for answer in self._answers([{"run_s": duration_s}] * first)))
 
@@ -84,15 +87,15 @@ class Workers:
                 pipe.flush()
             lines = [_pipe(process.stdout).readline() for process, _ in exchanges]
         except OSError as error:
-            msg = f"a measuring process is gone: {error.strerror}"
+            msg = f"a measuring process has exited: {error.strerror}"
             raise WorkerError(msg) from error
         if not all(lines):
-            msg = "a measuring process was ended: for want of memory, or because it took too long"
+            msg = "a measuring process was killed: it lacked memory or took too long"
             raise WorkerError(msg)
         return [json.loads(line) for line in lines]
 
     def _stop(self) -> None:
-        """Kill all processes: a reader that waits for an answer meets the end of the output."""
+        """Kill all processes; a thread that waits for an answer then reads the end of the output."""
         for process in self._processes:
             process.kill()
 
@@ -101,13 +104,13 @@ class Workers:
         for process in self._processes:
             process.wait()
             for pipe in (process.stdin, process.stdout):
-                # Requests that were not yet written are lost.
+                # Closing fails if requests are still unwritten; they are not needed any more.
                 with suppress(OSError):
                     _pipe(pipe).close()
 
 
 def _start_worker(cpu: int, environment: Mapping[str, str]) -> subprocess.Popen[str]:
-    # -P: the modules beside the program must not take the place of the library's.
+    # -P: modules beside the program must not hide those of the standard library.
     return subprocess.Popen(
         [sys.executable, "-P", worker.__file__, str(cpu)],
         stdin=subprocess.PIPE,

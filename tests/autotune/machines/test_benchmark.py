@@ -1,4 +1,4 @@
-"""Measuring, on sizes that take no time: what is counted, what is left out and why, and that nothing is left behind."""
+"""Measure this machine with tiny sizes: what is counted, what is left out and why, and cleanup."""
 
 import os
 import shutil
@@ -50,7 +50,7 @@ def _others():
 
 
 def children():
-    """Return the processes that the test has started: servers of other tests, and what they start, are none of ours."""
+    """Return the processes that the test has started, without servers of other tests and their children."""
     own = [child for child in psutil.Process().children() if child.pid not in BEFORE]
     return [process for child in own for process in (child, *child.children(recursive=True))]
 
@@ -137,7 +137,7 @@ def test_what_takes_too_long_is_ended(tmp_path):
     sizes = Sizes(array_bytes=2**16, order=8, duration_s=120.0, patience_s=0.2, file_bytes=2**16)
     found = measure(MACHINE, bench(tmp_path), lambda _: None, sizes)
     assert found.blas_flops is None
-    assert any("it took too long" in note for note in found.notes)
+    assert any("took too long" in note for note in found.notes)
     assert not children()
 
 

@@ -25,12 +25,12 @@ ROCM = json.dumps(
         "system": {"Driver version": "6.7"},
     }
 )
-# A processor with graphics comes first, and says that it has no ID.
+# The first entry is a processor with graphics, which reports no ID.
 MIXED = json.dumps({"card0": {"Unique ID": "N/A"}, "card1": {"Unique ID": "0xdeadbeefdeadbeef"}, "card2": {}})
 
 
 def tool(**printed):
-    """Return a machine that has these tools; what else it is asked for is not there."""
+    """Return a function that runs these tools; any other command is missing."""
 
     def ask(command):
         if command[0] not in printed:
@@ -155,9 +155,9 @@ def test_a_program_sees_its_own_cards_and_no_others():
     several = [Card("GPU-1", "nvidia"), Card("GPU-2", "nvidia"), Card("0", "intel"), Card("")]
     order = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
     assert visibility_variables(several, 4) == {"CUDA_VISIBLE_DEVICES": "GPU-1,GPU-2", "ZE_AFFINITY_MASK": "0"} | order
-    # What a caller's HIP_VISIBLE_DEVICES says counts among all cards, of which the program sees its own.
+    # HIP_VISIBLE_DEVICES of the caller numbers all cards; the program sees only its own.
     amd = {"ROCR_VISIBLE_DEVICES": "GPU-a,3", "HIP_VISIBLE_DEVICES": "0,1"}
     assert visibility_variables([Card("GPU-a", "amd"), Card("3", "amd")], 2) == amd | order
-    # Numbers that a batch system, or Ray, has given are those of the bus.
+    # Numbers set by a batch system or by Ray follow the order on the bus.
     assert visibility_variables([], 1) == visibility_variables([Card("")], 1) == order
     assert visibility_variables([], 0) == {}

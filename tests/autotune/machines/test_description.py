@@ -1,4 +1,4 @@
-"""Descriptions of machines: what ships, what a file may say, and how mistakes in it are said."""
+"""Descriptions of machines: the shipped ones, the format of the file, and the messages about mistakes in it."""
 
 import tomllib
 
@@ -42,14 +42,14 @@ def test_every_shipped_fact_has_a_source(name):
 
 @pytest.mark.parametrize("name", sorted(SHIPPED))
 def test_shipped_figures_are_of_the_right_size(name):
-    """Catch a slip of a power of ten, or a figure of a socket where that of a node is meant."""
+    """Catch a wrong power of ten, or the figure of a socket in place of that of a node."""
     machine = find_machine(name)
     cpu, gpu = machine.cpu, machine.gpu
     assert cpu.microarchitecture is None or cpu.microarchitecture in archspec.cpu.TARGETS
     if cpu.microarchitecture:
         assert archspec.cpu.TARGETS[cpu.microarchitecture].family.name == cpu.architecture
     if cpu.flops and cpu.frequency_hz and cpu.cores_per_node and cpu.vector_bits:
-        # Two fused units of that width; the reported peak of some Skylakes is at a lower frequency.
+        # A core has two fused units of this width. Some Skylakes report their peak at a lower frequency.
         most = cpu.cores_per_node * cpu.frequency_hz * 4 * cpu.vector_bits / 64
         assert 0.8 * most < cpu.flops < 1.01 * most
     if machine.memory.bandwidth_bytes_per_s and cpu.sockets:

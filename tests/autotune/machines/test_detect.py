@@ -1,4 +1,4 @@
-"""Detection on made-up trees of the kernel's files, and on what this machine really has."""
+"""Detection on made-up trees of the kernel's files, and on this machine."""
 
 import dataclasses
 import json
@@ -49,7 +49,7 @@ def tree(root, files):
 
 
 def caches(*groups):
-    """Return the files of caches: a private second level, and a third one for each group of processors."""
+    """Return the files of caches: a private second level, and a third level for each group of processors."""
     files = {}
     for group in groups:
         listed = ",".join(map(str, group))

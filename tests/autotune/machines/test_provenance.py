@@ -21,7 +21,7 @@ MEMINFO = "MemTotal:        8000000 kB\nMemFree:          100000 kB\nMemAvailabl
 
 @pytest.fixture
 def kernel(tmp_path, monkeypatch):
-    """Return a function that writes files of a kernel that says nothing else."""
+    """Return a function that writes files of an otherwise empty kernel file system."""
     monkeypatch.setattr(provenance, "CPUS", tmp_path / "cpu")
     monkeypatch.setattr(provenance, "_PROC", tmp_path / "proc")
 
@@ -158,7 +158,7 @@ def test_this_host_says_something():
 
 @pytest.fixture
 def repository(tmp_path, monkeypatch):
-    """A git repository with one commit, which has `mine.toml`."""
+    """Return a git repository with a single commit of `mine.toml`."""
     if shutil.which("git") is None:
         pytest.skip("no git here")
     for name in list(os.environ):

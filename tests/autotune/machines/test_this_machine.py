@@ -44,7 +44,7 @@ def test_nodes_of_a_cluster_are_one_machine_with_all_their_cores():
     assert three.facts["nodes"] == 3
     assert three.facts["cores_per_node"] == one.facts["cores_per_node"] == one.cores
     assert str(three).startswith(f"3 nodes like {one.host}, each {one.cores} core")
-    # What was measured on one node can be compared, however many there were beside it.
+    # Measurements of a node are comparable whatever the number of nodes in the cluster.
     assert three.identity == one.identity
 
 
@@ -75,7 +75,7 @@ def test_how_many_hardware_threads_of_each_core_a_run_may_use(allowed, quota, ex
     machine = this_machine.__wrapped__()
     threads = machine.facts["threads_per_core"]
     assert (machine.cpus, threads) == expected
-    # Whatever a run has of the cores of the pool, no other run has.
+    # Runs in the pool never share a core.
     pool = CorePool(machine.cpus)
     taken = [pool.take(Resources(1, threads_per_core=threads)) for _ in machine.cpus]
     used = [cpu for one in taken for cpu in threads_in_use(one.cpus, one.threads_per_core)]
@@ -89,7 +89,7 @@ EARLIER = "4:cpu,cpuacct:/user/job\n3:memory:/user/job\n0::/\n"
 
 @pytest.fixture
 def limited(tmp_path, monkeypatch):
-    """Return a function that puts this process, of a machine with 8 GiB, into control groups with these limits."""
+    """Return a function that puts this process into control groups with given limits, on a machine with 8 GiB."""
     monkeypatch.setattr(this_machine_module.psutil, "virtual_memory", lambda: SimpleNamespace(total=2**33))
     monkeypatch.setattr(this_machine_module, "_CGROUP", tmp_path)
     monkeypatch.setattr(this_machine_module, "_OWN_GROUPS", tmp_path / "own")
