@@ -14,13 +14,12 @@ from autotune.errors import AutotuneError, CannotRunHereError, StudyFileError
 from autotune.execution.task import run_job
 from autotune.held_folders import temporary_folder
 from autotune.machines.this_machine import Machine
-from autotune.planning.duets import fallback, halves_of, no_duet, refusal
-from autotune.planning.idle_rules import idle_rules
-from autotune.planning.left_behind import left_behind
-from autotune.planning.metering import no_meter, spoiled
+from autotune.planning.check_warnings import study_warnings, uncopied_files
+from autotune.planning.duets import duet_fallback, duet_obstacle, duet_refusal, halves_of
+from autotune.planning.metering import meter_obstacle, shared_meter
+from autotune.planning.named_programs import named_programs
 from autotune.planning.prepare import check_secrets
-from autotune.planning.typed import blamed, changed_keys, input_keys
-from autotune.planning.what_runs import what_runs
+from autotune.planning.typed_options import blame_option, changed_keys, input_keys
 from autotune.results.export import resolved
 from autotune.studyfile import OWN_SAMPLER, StudyFile
 from autotune.studyfile.paths import with_absolute_paths
@@ -112,21 +111,21 @@ def check(  # noqa: PLR0913
         key.startswith("options") for key, _ in changed_keys(changes)
     )
     folders = (path.absolute().parent, Path.cwd())
-    examination = _Examination(report, machine, launcher, lines, folders, is_own=is_own)
+    checkup = _Check(report, machine, launcher, lines, folders, is_own=is_own)
     if static:
-        report.study = examination.read(table, changes)
-        report.notes += [f"it names {key}: {what}" for key, what in what_runs(table)]
+        report.study = checkup.read(table, changes)
+        report.notes += [f"it names {key}: {what}" for key, what in named_programs(table)]
     else:
-        examination.examine(table, changes)
+        checkup.examine(table, changes)
     report.mistakes = sorted(
-        (blamed(problem, typed, lines) for problem in report.mistakes), key=lambda problem: problem.line or 0
+        (blame_option(problem, typed, lines) for problem in report.mistakes), key=lambda problem: problem.line or 0
     )
-    report.missing = [blamed(problem, typed, lines) for problem in report.missing]
+    report.missing = [blame_option(problem, typed, lines) for problem in report.missing]
     return report
 
 
 @dataclass(frozen=True)
-class _Examination:
+class _Check:
     """One checkup on its way; `lines` are those of the file, by path; its user's own files may lie in `folders`.
 
     `of` says which input a problem is about; `is_own` that its options are the user's own.
@@ -137,7 +136,7 @@ class _Examination:
     launcher: Launcher
     lines: Mapping[str, int]
     folders: Sequence[Path]
-    of: Callable[[Problem], Problem] = lambda problem: problem
+    relabel: Callable[[Problem], Problem] = lambda problem: problem
     is_own: bool = True
 
     def examine(self, table: dict[str, Any], changes: Iterable[str]) -> None:
@@ -145,40 +144,40 @@ class _Examination:
         if study is None:
             return
         self.report.study = study
-        self._sampler(study)
-        plans = self._commands(study) if study.objective == registry.COMMAND else self._plans(study)
-        plan = self._space(study, None if plans is None else plans.tuned)
+        self._check_sampler(study)
+        plans = self._plan_commands(study) if study.objective == registry.COMMAND else self._plan_objective(study)
+        plan = self._check_space(study, None if plans is None else plans.tuned)
         if plans is not None and not self.report.mistakes:
-            self._verified(study, plans)
+            self._check_verified_inputs(study, plans)
         try:
             check_secrets(study)
         except CannotRunHereError as error:
-            self._missing(_all(error))
+            self._add_missing(_problems_of(error))
         if self.report.mistakes or self.report.missing or plan is None:
             return
         self.report.plan = plan
-        self._job(study, plan)
+        self._check_job(study, plan)
         job = self.report.job
-        if why := no_meter(study, plan, self.launcher, job.resources.gpus if job is not None else 0):
-            self._missing([Problem(why)])
-        if doubt := spoiled(study, plan, self.launcher):
+        if why := meter_obstacle(study, plan, self.launcher, job.resources.gpus if job is not None else 0):
+            self._add_missing([Problem(why)])
+        if doubt := shared_meter(study, plan, self.launcher):
             self.report.warnings.append(doubt)
         self.report.notes += plan.notes
-        self.report.warnings += _warnings(study, plan, self.report.space)
+        self.report.warnings += study_warnings(study, plan, self.report.space)
         self.report.warnings += plan.warnings if self.is_own else ()
 
-    def _wrong(self, problems: Iterable[Problem]) -> None:
-        self.report.mistakes += [located(self.of(problem), self.lines) for problem in problems]
+    def _add_mistakes(self, problems: Iterable[Problem]) -> None:
+        self.report.mistakes += [located(self.relabel(problem), self.lines) for problem in problems]
 
-    def _missing(self, problems: Iterable[Problem]) -> None:
-        self.report.missing += [located(self.of(problem), self.lines) for problem in problems]
+    def _add_missing(self, problems: Iterable[Problem]) -> None:
+        self.report.missing += [located(self.relabel(problem), self.lines) for problem in problems]
 
     def read(self, table: dict[str, Any], changes: Iterable[str]) -> StudyFile | None:
         """Return the table as a study file; wrong sections have their defaults."""
         try:
             return studyfile.changed(table, changes, "study")
         except StudyFileError as error:
-            self._wrong(_all(error))
+            self._add_mistakes(_problems_of(error))
             if not error.problems:
                 return None
             wrong = {(problem.path or "").partition(".")[0] for problem in error.problems}
@@ -191,7 +190,7 @@ class _Examination:
         except StudyFileError:
             return None
 
-    def _sampler(self, study: StudyFile) -> None:
+    def _check_sampler(self, study: StudyFile) -> None:
         if study.sampler.name == OWN_SAMPLER and not study.sampler.options:
             return
         from autotune.search.registry import check_sampler  # noqa: PLC0415  Optuna takes a second to import
@@ -199,33 +198,33 @@ class _Examination:
         try:
             check_sampler(study.sampler)
         except StudyFileError as error:
-            self._wrong(_all(error))
+            self._add_mistakes(_problems_of(error))
         except CannotRunHereError as error:
-            self._missing(_all(error))
+            self._add_missing(_problems_of(error))
 
-    def _commands(self, study: StudyFile) -> StudyPlans | None:
+    def _plan_commands(self, study: StudyFile) -> StudyPlans | None:
         """Return the plans of a command, or of those of the inputs."""
         if not study.inputs:
-            plan = self._command(study)
+            plan = self._plan_command(study)
             return None if plan is None else StudyPlans(plan)
         plans = []
         for index, one in enumerate(study.inputs):
-            examined = replace(self, report=CheckReport(), of=partial(of_input, index=index, one=one))
-            plan = examined._command(study.model_copy(update={"options": study.options_of(one), "inputs": []}))
+            inner = replace(self, report=CheckReport(), relabel=partial(of_input, index=index, one=one))
+            plan = inner._plan_command(study.model_copy(update={"options": study.options_of(one), "inputs": []}))
             plans += [planned_input(plan, index, one)] if plan is not None else []
-            self.report.mistakes += [found for found in examined.report.mistakes if found not in self.report.mistakes]
-            self.report.missing += [found for found in examined.report.missing if found not in self.report.missing]
+            self.report.mistakes += [found for found in inner.report.mistakes if found not in self.report.mistakes]
+            self.report.missing += [found for found in inner.report.missing if found not in self.report.missing]
         if len(plans) < len(study.inputs) or self.report.mistakes:
             return None
         try:
             return together(plans)
         except PlanError as error:
-            self._wrong(error.problems)
+            self._add_mistakes(error.problems)
             return None
 
-    def _command(self, study: StudyFile) -> Plan | None:
+    def _plan_command(self, study: StudyFile) -> Plan | None:
         checked, files, errors = read_command_options(study.options)
-        self._wrong(errors)
+        self._add_mistakes(errors)
         if checked is None:
             return None
         if errors:
@@ -246,25 +245,25 @@ class _Examination:
         try:
             return plan_with_software(study, study.options, Path(), plan)
         except PlanError as error:
-            self._missing(error.problems)
+            self._add_missing(error.problems)
             return make_plan(checked, files, nodes)
 
-    def _plans(self, study: StudyFile) -> StudyPlans | None:
+    def _plan_objective(self, study: StudyFile) -> StudyPlans | None:
         with temporary_folder("plan") as scratch:
             folder = scratch / "plan"
             try:
-                return plans_of(study, folder, partial(self._planned, study))
+                return plans_of(study, folder, partial(self._plan_options, study))
             except PlanError as error:
                 if not registry.is_known(study.objective):
-                    self._wrong(replace(problem, path="objective") for problem in error.problems)
+                    self._add_mistakes(replace(problem, path="objective") for problem in error.problems)
                 else:
-                    self._wrong(problem for problem in error.problems if problem.path is not None)
-                    self._missing(problem for problem in error.problems if problem.path is None)
+                    self._add_mistakes(problem for problem in error.problems if problem.path is not None)
+                    self._add_missing(problem for problem in error.problems if problem.path is None)
             except StudyFileError as error:
-                self._wrong(_all(error))
+                self._add_mistakes(_problems_of(error))
         return None
 
-    def _planned(
+    def _plan_options(
         self, study: StudyFile, options: Mapping[str, Any], folder: Path, /, *, is_elsewhere: bool = False
     ) -> Plan:
         return registry.plan(
@@ -275,40 +274,40 @@ class _Examination:
             folder=folder,
         )
 
-    def _space(self, study: StudyFile, plan: Plan | None) -> Plan | None:
+    def _check_space(self, study: StudyFile, plan: Plan | None) -> Plan | None:
         """Check the space; return the plan whose jobs get what it computes."""
         if plan is None and study.objective != registry.COMMAND:
             return None  # most of it is the objective's
         try:
             ready, space = joined(study, plan or _NO_PLAN, self.machine.facts)
         except StudyFileError as error:
-            self._wrong(_in_file(problem, study) for problem in error.problems)
+            self._add_mistakes(_as_file_problem(problem, study) for problem in error.problems)
             return plan
         if plan is None:
             return None
         self.report.space = space
         return ready
 
-    def _verified(self, study: StudyFile, plans: StudyPlans) -> None:
+    def _check_verified_inputs(self, study: StudyFile, plans: StudyPlans) -> None:
         """Check the space of each input on which the winner will be compared with the default."""
         for index, one in enumerate(study.inputs):
             if one.name in plans.verified:
-                examined = replace(self, report=CheckReport(), of=partial(of_input, index=index, one=one))
-                examined._space(study, plans.verified[one.name])
-                self.report.mistakes += examined.report.mistakes
-                self.report.missing += examined.report.missing
+                inner = replace(self, report=CheckReport(), relabel=partial(of_input, index=index, one=one))
+                inner._check_space(study, plans.verified[one.name])
+                self.report.mistakes += inner.report.mistakes
+                self.report.missing += inner.report.missing
 
-    def _duet(self, study: StudyFile, plan: Plan, job: Job | None) -> None:
+    def _check_duet(self, study: StudyFile, plan: Plan, job: Job | None) -> None:
         wanted = job.resources if job is not None else Resources()
-        why = no_duet(study, halves_of(plan, self.machine, self.launcher), lambda: wanted, plan.metered)
+        why = duet_obstacle(study, halves_of(plan, self.machine, self.launcher), lambda: wanted, plan.metered)
         if why and study.verdict.mode == "duet":
-            self._missing([Problem(refusal(why), "verdict.mode")])
+            self._add_missing([Problem(duet_refusal(why), "verdict.mode")])
         elif why:
-            self.report.notes.append(fallback(why))
+            self.report.notes.append(duet_fallback(why))
 
-    def _job(self, study: StudyFile, plan: Plan) -> None:
+    def _check_job(self, study: StudyFile, plan: Plan) -> None:
         if plan.recorded is not None or self.report.space is None:
-            self._duet(study, plan, None)
+            self._check_duet(study, plan, None)
             return
         with temporary_folder("plan") as scratch:
             folder = scratch / "run"
@@ -317,9 +316,9 @@ class _Examination:
             cpus = self.machine.cpus[: job.resources.cores]
             job = replace(job, resources=replace(job.resources, cpus=cpus))
             self.report.job = job
-            self._duet(study, plan, job)
+            self._check_duet(study, plan, job)
             if plan.runs == "launched":
-                self.report.warnings += left_behind(job, self.folders)
+                self.report.warnings += uncopied_files(job, self.folders)
             try:
                 lines = [f"input {part.name}: {self.launcher.preview(part)}" for part in job.placed_parts]
                 shown = "\n".join(lines) or self.launcher.preview(job)
@@ -328,11 +327,11 @@ class _Examination:
                 self.report.missing.append(Problem(str(error)))
 
 
-def _all(error: AutotuneError) -> tuple[Problem, ...]:
+def _problems_of(error: AutotuneError) -> tuple[Problem, ...]:
     return error.problems or (Problem(str(error)),)
 
 
-def _in_file(problem: Problem, study: StudyFile) -> Problem:
+def _as_file_problem(problem: Problem, study: StudyFile) -> Problem:
     """Return a problem of the space with its path in the study file; rules do not know their paths."""
     if isinstance(problem, ConditionProblem):
         return Problem(problem.message, f"space.parameters.{problem.parameter}.when")
@@ -341,31 +340,6 @@ def _in_file(problem: Problem, study: StudyFile) -> Problem:
         index = indices.get(problem.constraint)
         return Problem(problem.message, None if index is None else f"space.constraints.{index}.rule")
     return problem
-
-
-def _warnings(study: StudyFile, plan: Plan, space: Space | None) -> Iterator[str]:
-    size = space.size if space is not None else None
-    if size is not None and size.exact and size.value == 1:
-        yield "the space has one configuration: there is nothing to tune"
-    elif size is not None and size.exact and not study.budget.auto and size.value < study.budget.most:
-        yield f"budget.trials is {study.budget.trials}, but there are {size.value} configurations: no more are tried"
-    if space is not None:
-        # A value that is an option itself stands alone.
-        missing = {p.name for p in space.parameters if p.may_be_missing and not str(p.values[0]).startswith("-")}
-        unset = {name for name in (*missing, *space.derived) if space.behind(name) & missing}
-        for words in (study.tuned_options.get("argv", []), *study.tuned_options.get("prepare", [])):
-            yield from find_dangling_options(words, unset)
-        yield from idle_rules(space, study.space)
-    # An objective that has parameters of its own gets them its own way.
-    if space is not None and (study.objective == registry.COMMAND or (plan.mentions and not plan.parameters)):
-        reached = {parameter for mention in plan.mentions for name in mention.names for parameter in space.behind(name)}
-        unreached = [name for name in study.space.parameters if name not in reached]
-        yield from (f"parameter {name!r} reaches nothing: no option mentions it" for name in unreached)
-    if study.stopping is not None and plan.steps_source == "unclear":
-        yield (
-            f"it is not known whether the program stops where it is asked to: no option has {{steps}}, and no file of "
-            f"argv mentions {STEPS_VARIABLE}; one that goes on is stopped when it tells the next step; --run tries it"
-        )
 
 
 _NO_PLAN = Plan(CommandObjective(CommandOptions(argv=["true"])), (), (), {}, {})

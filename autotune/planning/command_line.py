@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autotune.machines.this_machine import FACTS
-from autotune.planning.programs import KnownProgram, known_program
+from autotune.planning.known_programs import KnownProgram, known_program
 from launchers.mpi import start_commands
 from objectives.run_files import name_error
 from spaces.expressions.functions import FUNCTIONS
@@ -64,24 +64,24 @@ def propose_knobs(words: Sequence[str]) -> CommandLineProposal:
 
     Variables may stand in front, as in a shell, also after `env`.
     """
-    parts = _Apart()
+    parser = _CommandLineParser()
     left = list(words)
     if left[:1] == ["env"] and len(left) > 1 and _VARIABLE.fullmatch(left[1]):
         left = left[1:]
     while len(left) > 1 and _VARIABLE.fullmatch(left[0]):
-        parts.variable(left.pop(0))
+        parser.read_variable(left.pop(0))
     if len(left) > 1 and (options := _rank_options(Path(left[0]).name)):
-        left = parts.starter(left, options)
-    program = known_program(left).named_by(left)
-    parts.program(left, program)
-    parts.fill(program)
-    parts.files.update({name: path for name in program.reads if name not in parts.files and (path := _here(name))})
+        left = parser.drop_start_command(left, options)
+    program = known_program(left).with_file_names(left)
+    parser.read_program(left, program)
+    parser.add_fill_option(program)
+    parser.files.update({name: path for name in program.reads if name not in parser.files and (path := _here(name))})
     return CommandLineProposal(
-        tuple(parts.argv), tuple(parts.environment), tuple(parts.knobs), tuple(parts.files.items()), program
+        tuple(parser.argv), tuple(parser.environment), tuple(parser.knobs), tuple(parser.files.items()), program
     )
 
 
-class _Apart:
+class _CommandLineParser:
     """A command line while it is taken apart."""
 
     def __init__(self) -> None:
@@ -90,7 +90,7 @@ class _Apart:
         self.knobs: list[Knob] = []
         self.files: dict[str, Path] = {}
 
-    def variable(self, word: str) -> None:
+    def read_variable(self, word: str) -> None:
         name, _, value = word.partition("=")
         if _THREAD_VARIABLES.fullmatch(name) and _WHOLE.fullmatch(value) and int(value) > 0:
             knob = next((knob for knob in self.knobs if knob.kind == "threads"), None)
@@ -101,7 +101,7 @@ class _Apart:
         else:
             self.environment.append((name, _escaped(value)))
 
-    def starter(self, words: list[str], rank_options: Collection[str]) -> list[str]:
+    def drop_start_command(self, words: list[str], rank_options: Collection[str]) -> list[str]:
         """Remove the MPI start command with its options, if all of these are known."""
         at = 1
         ranks = None
@@ -119,7 +119,7 @@ class _Apart:
         self._knob("np", ranks, f"{words[0]} {words[1]}", "ranks")
         return words[at:]
 
-    def program(self, words: Sequence[str], known: KnownProgram) -> None:
+    def read_program(self, words: Sequence[str], known: KnownProgram) -> None:
         for index, word in enumerate(words):
             option, equals, value = word.partition("=")
             if index == 0:
@@ -135,7 +135,7 @@ class _Apart:
             else:
                 self.argv.append(self._file(word, known))
 
-    def fill(self, known: KnownProgram) -> None:
+    def add_fill_option(self, known: KnownProgram) -> None:
         """Name the option by which a program fills the cores that is not in the command, where the other one is."""
         is_said = self._has("ranks") or any(knob.where in known.totals for knob in self.knobs)
         if not known.fills or is_said or self._has("threads") == self._has("processes"):

@@ -27,7 +27,9 @@ def halves_of(plan: Plan, machine: Machine, launcher: Launcher, place: Place = "
     return Halves.of(machine.cpus)
 
 
-def no_duet(study: StudyFile, halves: Halves, wanted: Callable[[], Resources], metered: Collection[str] = ()) -> str:
+def duet_obstacle(
+    study: StudyFile, halves: Halves, wanted: Callable[[], Resources], metered: Collection[str] = ()
+) -> str:
     """Say why the verdict of a study that asks for duets cannot have them; empty if it can. A run has what is `wanted`.
 
     It must have the figures of meters that are `metered`. Runs of other configurations may need more cores: whether
@@ -42,7 +44,7 @@ def no_duet(study: StudyFile, halves: Halves, wanted: Callable[[], Resources], m
     return halves.why or halves.lacks(wanted())
 
 
-def refusal(why: str) -> str:
+def duet_refusal(why: str) -> str:
     """Say that a study asks for duets that it cannot have."""
     return (
         f"verdict.mode is 'duet', but {why}: no two runs can be made side by side; use 'interleaved', or 'auto', which "
@@ -50,6 +52,6 @@ def refusal(why: str) -> str:
     )
 
 
-def fallback(why: str) -> str:
+def duet_fallback(why: str) -> str:
     """Say that a study without duets goes on."""
     return f"verdict.mode is 'auto': pairs are made in turns, since {why}"

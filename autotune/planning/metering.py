@@ -7,7 +7,7 @@ from launchers.meters.figures import ENERGY, OF_THE_CARDS, OF_THE_NODE
 from objectives.base import Plan
 
 
-def no_meter(study: StudyFile, plan: Plan, launcher: Launcher, gpus: int) -> str:
+def meter_obstacle(study: StudyFile, plan: Plan, launcher: Launcher, gpus: int) -> str:
     """Say why a study whose runs have so many GPUs cannot be measured as it asks.
 
     Empty if it can, and where other nodes make the runs.
@@ -22,7 +22,7 @@ def no_meter(study: StudyFile, plan: Plan, launcher: Launcher, gpus: int) -> str
     return f"{why}; take {', '.join(names)} out of the study file, or use a machine that has one" if why else ""
 
 
-def spoiled(study: StudyFile, plan: Plan, launcher: Launcher) -> str:
+def shared_meter(study: StudyFile, plan: Plan, launcher: Launcher) -> str:
     """Say why figures of the whole node would be those of several runs; empty if nothing speaks against them."""
     names = ", ".join(sorted(OF_THE_NODE.intersection(plan.metered)))
     alone = study.budget.workers == 1 if launcher.queue is None else launcher.queue.site.exclusive

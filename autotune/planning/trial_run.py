@@ -52,7 +52,7 @@ class TrialRun:
         return f"asked to stop after step {asked}, the program ended after step {last}: such a training counts as over"
 
 
-def trial_run(
+def run_default(
     plan: Plan,
     default: Configuration,
     machine: Machine,

@@ -23,8 +23,8 @@ from autotune.files import sweep_discarded
 from autotune.held_folders import remove_abandoned, temporary_folder
 from autotune.machines.provenance import SessionFacts, session_facts
 from autotune.performance.measurements.dataset import measurements, setting_of
-from autotune.planning.duets import fallback, halves_of, no_duet, refusal
-from autotune.planning.metering import no_meter, spoiled
+from autotune.planning.duets import duet_fallback, duet_obstacle, duet_refusal, halves_of
+from autotune.planning.metering import meter_obstacle, shared_meter
 from autotune.planning.prepare import Prepared, prepare
 from autotune.records.study import REPLAY_NOTICE
 from autotune.scheduling.memory_bounds import carried_over
@@ -236,11 +236,11 @@ def _check_duet(study: StudyFile, settings: SessionSettings, prepared: Prepared,
         CannotRunHereError: it asks for duets, and no two runs can be made side by side.
     """
     halves = _halves(settings, prepared.plan)
-    why = no_duet(study, halves, lambda: _default_job(prepared).resources, prepared.plan.metered)
+    why = duet_obstacle(study, halves, lambda: _default_job(prepared).resources, prepared.plan.metered)
     if why and study.verdict.mode == "duet":
-        raise CannotRunHereError(refusal(why))
+        raise CannotRunHereError(duet_refusal(why))
     if why:
-        display.line(fallback(why))
+        display.line(duet_fallback(why))
 
 
 def _check_meters(study: StudyFile, settings: SessionSettings, prepared: Prepared, display: Display) -> None:
@@ -251,10 +251,10 @@ def _check_meters(study: StudyFile, settings: SessionSettings, prepared: Prepare
     """
     plan = prepared.plan
     if plan.metered and settings.ray_address is None:
-        why = no_meter(study, plan, settings.launcher, _default_job(prepared).resources.gpus)
+        why = meter_obstacle(study, plan, settings.launcher, _default_job(prepared).resources.gpus)
         if why:
             raise CannotRunHereError(why)
-    if doubt := spoiled(study, plan, settings.launcher):
+    if doubt := shared_meter(study, plan, settings.launcher):
         display.line(doubt)
 
 

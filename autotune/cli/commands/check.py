@@ -65,7 +65,7 @@ def check(
     tried = None
     if run and report.study and report.plan and report.space is not None and report.job and not report.missing:
         from autotune.execution.core_pool import CoreClaim, work_on
-        from autotune.planning.trial_run import trial_run
+        from autotune.planning.trial_run import run_default
 
         def say(text: str) -> None:
             errors().print(text, markup=False)
@@ -73,7 +73,7 @@ def check(
         work = f"the check of {work_on(report.study.name)}"
         claim = CoreClaim.claim(machine.cpus, wait_by=say if wait else None, work=work)
         try:
-            tried = trial_run(report.plan, report.space.default(), machine, launcher, report.study)
+            tried = run_default(report.plan, report.space.default(), machine, launcher, report.study)
         finally:
             claim.release()
     code = _exit_code(report, tried)

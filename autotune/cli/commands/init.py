@@ -45,9 +45,9 @@ def init(
     Give the command after --: autotune init mine.toml -- mpirun -np 4 ./solve --threads 2
     """
     from autotune.planning.command_line import propose_knobs
-    from autotune.planning.template import harmless, study_text
+    from autotune.planning.study_template import example_command, study_text
 
-    words = context.meta.get(_COMMAND) or list(harmless())
+    words = context.meta.get(_COMMAND) or list(example_command())
     if target is not None and file is not None:
         msg = f"{file} and -o {target}: a study file is written to one of them, leave the other out"
         raise StudyFileError(msg)

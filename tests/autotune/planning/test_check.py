@@ -12,8 +12,8 @@ from autotune.errors import BusyError, CannotRunHereError
 from autotune.execution import core_pool
 from autotune.execution.core_pool import CoreClaim
 from autotune.machines.this_machine import this_machine
+from autotune.planning.named_programs import named_programs
 from autotune.planning.prepare import prepare
-from autotune.planning.what_runs import what_runs
 from autotune.studyfile import parse
 from autotune.studyfile.loading import load
 from launchers.local import local_launcher
@@ -308,9 +308,9 @@ modules = ["evil"]
 
 def test_what_a_file_of_others_names_neither_speaks_to_the_terminal_nor_shows_secrets():
     table = {"options": {"a\x1b[31m": {"argv": ["\x1b[2J"]}, "environment": {"B\n": "1", "API_KEY": "open-sesame"}}}
-    told = [f"{key}: {what}" for key, what in what_runs(table)]
+    told = [f"{key}: {what}" for key, what in named_programs(table)]
     assert told == [r"options.'a\x1b[31m'.argv: '\x1b[2J'", r"options.environment: 'B\n'='1', API_KEY='***'"]
-    assert list(what_runs({"options": {"server": ["ssh", "node2"]}})) == [("options.server", "'ssh' 'node2'")]
+    assert list(named_programs({"options": {"server": ["ssh", "node2"]}})) == [("options.server", "'ssh' 'node2'")]
 
 
 def test_mistakes_in_expressions_have_their_path_and_a_caret(tmp_path):

@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from autotune.machines.this_machine import this_machine
-from autotune.planning.duets import fallback, halves_of, no_duet, refusal
+from autotune.planning.duets import duet_fallback, duet_obstacle, duet_refusal, halves_of
 from autotune.studyfile import VerdictSection
 from launchers import Resources
 from launchers.local import local_launcher
@@ -33,19 +33,21 @@ def test_only_where_this_machine_makes_the_runs_there_are_halves(runs, launcher,
 def test_a_study_hears_of_it_if_it_asks_for_duets():
     halves = halves_of(SimpleNamespace(runs="recorded"), this_machine(), LOCAL)
     said = {
-        mode: no_duet(study_file(verdict={"mode": mode}), halves, Resources) for mode in ("interleaved", "duet", "auto")
+        mode: duet_obstacle(study_file(verdict={"mode": mode}), halves, Resources)
+        for mode in ("interleaved", "duet", "auto")
     }
     assert said == {"interleaved": "", "duet": halves.why, "auto": halves.why}
-    assert refusal(said["duet"]).startswith("verdict.mode is 'duet', but recorded runs have no cores: ")
+    assert duet_refusal(said["duet"]).startswith("verdict.mode is 'duet', but recorded runs have no cores: ")
     assert (
-        fallback(said["auto"]) == "verdict.mode is 'auto': pairs are made in turns, since recorded runs have no cores"
+        duet_fallback(said["auto"])
+        == "verdict.mode is 'auto': pairs are made in turns, since recorded runs have no cores"
     )
 
 
 def test_a_study_without_a_single_winner_has_no_duets():
     study = study_file(verdict={"mode": "duet"}, tradeoff={"metric": "memory_bytes"})
     halves = halves_of(SimpleNamespace(runs="launched"), this_machine(), LOCAL)
-    assert "without a single winner" in no_duet(study, halves, Resources)
+    assert "without a single winner" in duet_obstacle(study, halves, Resources)
 
 
 def test_a_verdict_over_several_nodes_is_not_made_by_duets():

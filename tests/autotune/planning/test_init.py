@@ -15,8 +15,8 @@ from autotune import studyfile
 from autotune.machines.this_machine import this_machine
 from autotune.planning.check import check
 from autotune.planning.command_line import propose_knobs
-from autotune.planning.programs import known_programs
-from autotune.planning.template import study_text
+from autotune.planning.known_programs import known_programs
+from autotune.planning.study_template import study_text
 from autotune.studyfile.space import joined
 from launchers.local import LocalLauncher
 from objectives.base import Context

@@ -10,7 +10,7 @@ from autotune.cli.study_request import choose
 from autotune.errors import StudyFileError
 from autotune.machines.this_machine import this_machine
 from autotune.planning.check import check
-from autotune.planning.programs import known_programs
+from autotune.planning.known_programs import known_programs
 from autotune.studyfile.space import joined
 from launchers import EndReason, JobState, JobStatus, Usage
 from launchers.local import LocalLauncher

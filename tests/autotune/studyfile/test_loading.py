@@ -1,4 +1,4 @@
-"""Mistakes of the command line are not blamed on the study file."""
+"""Mistakes of the command line are not blame_option on the study file."""
 
 import pytest
 

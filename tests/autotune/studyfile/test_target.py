@@ -5,8 +5,8 @@ import pytest
 from autotune.errors import StudyFileError
 from autotune.execution.halves import Halves
 from autotune.machines.this_machine import this_machine
-from autotune.planning.duets import no_duet
-from autotune.planning.metering import no_meter, spoiled
+from autotune.planning.duets import duet_obstacle
+from autotune.planning.metering import meter_obstacle, shared_meter
 from autotune.records.limit import breaches, measured
 from autotune.records.outcome import Outcome
 from autotune.studyfile.limits import limits_of
@@ -111,33 +111,33 @@ def test_what_is_wrong_with_a_target_is_said(sections, runs, path, says):
 def test_a_machine_without_the_meter_is_said_before_anything_runs(monkeypatch):
     there = MeterFinding("energy of processors", ("cpu_energy_j",), why="nothing shows it")
     monkeypatch.setattr("autotune.planning.metering.find_meters", lambda **_: (there,))
-    why = no_meter(study_file(), planned(target="energy_j"), LocalLauncher(), 0)
+    why = meter_obstacle(study_file(), planned(target="energy_j"), LocalLauncher(), 0)
     assert "no meter of this machine measures energy_j: energy of processors: none (nothing shows it)" in why
-    assert no_meter(study_file(), planned(), LocalLauncher(), 0) == ""
+    assert meter_obstacle(study_file(), planned(), LocalLauncher(), 0) == ""
     counters = MeterFinding("energy", ("cpu_energy_j",), found="2 counters")
     cards = MeterFinding("cards", ("gpu_energy_j", "gpu_busy_share"), why="the driver lists none")
     monkeypatch.setattr(
         "autotune.planning.metering.find_meters", lambda **asked: (counters, cards)[: 1 + asked["cards"]]
     )
-    assert no_meter(study_file(), planned(target="energy_j"), LocalLauncher(), 0) == ""
+    assert meter_obstacle(study_file(), planned(target="energy_j"), LocalLauncher(), 0) == ""
     # With cards the whole is that of the cards, too.
-    assert "the driver lists none" in no_meter(study_file(), planned(target="energy_j"), LocalLauncher(), 1)
-    assert "a run has no GPU" in no_meter(study_file(), planned(target="gpu_energy_j"), LocalLauncher(), 0)
+    assert "the driver lists none" in meter_obstacle(study_file(), planned(target="energy_j"), LocalLauncher(), 1)
+    assert "a run has no GPU" in meter_obstacle(study_file(), planned(target="gpu_energy_j"), LocalLauncher(), 0)
 
 
 def test_figures_of_the_whole_node_are_not_those_of_one_of_several_runs():
     study, alone = study_file(budget={"workers": 4}), study_file()
     energy, card = planned(target="energy_j"), planned(target="gpu_energy_j")
-    assert "workers is 4" in spoiled(study, energy, LocalLauncher())
-    assert spoiled(alone, energy, LocalLauncher()) == spoiled(study, card, LocalLauncher()) == ""
+    assert "workers is 4" in shared_meter(study, energy, LocalLauncher())
+    assert shared_meter(alone, energy, LocalLauncher()) == shared_meter(study, card, LocalLauncher()) == ""
     shared, whole = (
         BatchLauncher(SLURM.scheduler, Site("slurm", exclusive=exclusive), run_command) for exclusive in (False, True)
     )
-    assert "exclusive = true" in spoiled(alone, energy, shared)
-    assert spoiled(alone, energy, whole) == ""
+    assert "exclusive = true" in shared_meter(alone, energy, shared)
+    assert shared_meter(alone, energy, whole) == ""
     duets = study_file(verdict={"mode": "duet"})
     halves = Halves.of((0, 1))
-    assert "counts all processors" in no_duet(duets, halves, Resources, energy.metered)
+    assert "counts all processors" in duet_obstacle(duets, halves, Resources, energy.metered)
 
 
 def test_a_command_of_the_users_is_a_meter_and_makes_another_study(tmp_path, monkeypatch):
@@ -146,4 +146,4 @@ def test_a_command_of_the_users_is_a_meter_and_makes_another_study(tmp_path, mon
     found = joined(study, plan(runs="launched"), this_machine().facts)[0]
     assert found.identity["meter"] == "joules --rack 7"
     assert found.objective.job({"np": 2}, Context(tmp_path)).meter == ("joules", "--rack", "7")
-    assert no_meter(study, found, LocalLauncher(), 0) == ""
+    assert meter_obstacle(study, found, LocalLauncher(), 0) == ""

@@ -19,7 +19,7 @@ def input_keys(path: str, before: Mapping[str, Any], after: Mapping[str, Any]) -
     return [(f"options.{key}", f"--input {path}") for key in _different(before, after)]
 
 
-def blamed(problem: Problem, typed: Sequence[TypedKey], lines: Mapping[str, int]) -> Problem:
+def blame_option(problem: Problem, typed: Sequence[TypedKey], lines: Mapping[str, int]) -> Problem:
     """Return a problem with the option that it is about, if it is about one; `lines` are those of the file, by path.
 
     A key that was typed may be wrong in its table, or have made a table in which others are missing.

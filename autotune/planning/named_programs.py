@@ -10,11 +10,11 @@ _SOFTWARE = frozenset({"modules", "spack", "spack_environment", "container", "ru
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
-def what_runs(table: object, path: str = "") -> Iterator[tuple[str, str]]:
+def named_programs(table: object, path: str = "") -> Iterator[tuple[str, str]]:
     """Yield the keys of a study file that name programs or code, each with what it says."""
     if isinstance(table, list | tuple):
         for index, value in enumerate(table):
-            yield from what_runs(value, f"{path}.{index}")
+            yield from named_programs(value, f"{path}.{index}")
     if not isinstance(table, Mapping):
         return
     for key, value in table.items():
@@ -25,7 +25,7 @@ def what_runs(table: object, path: str = "") -> Iterator[tuple[str, str]]:
         if value and (key in _COMMANDS | _SOFTWARE or is_code or is_site or is_environment):
             yield inner, _shown(mask_tables({key: value})[key])
         elif not inner.startswith("space."):
-            yield from what_runs(value, inner)
+            yield from named_programs(value, inner)
 
 
 def _key(key: str) -> str:

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from autotune.planning.command_line import CommandLineProposal, Knob, propose_knobs
-from autotune.planning.programs import KnownProgram
+from autotune.planning.known_programs import KnownProgram
 
 
-def harmless() -> tuple[str, ...]:
-    """Return a harmless command, where none was given: it packs a part of this Python, and throws the result away."""
+def example_command() -> tuple[str, ...]:
+    """Return a example_command command, where none was given: it packs a part of this Python, and throws the result away."""
     target = str(Path(getattr(unicodedata, "__file__", sys.executable)).resolve())
     if shutil.which("xz"):
         return ("xz", "--stdout", "--threads=1", "--block-size=262144", target)

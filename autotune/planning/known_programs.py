@@ -61,16 +61,16 @@ class KnownProgram(BaseModel):
                 return option, value
         return None
 
-    def named_by(self, words: Sequence[str]) -> "KnownProgram":
+    def with_file_names(self, words: Sequence[str]) -> "KnownProgram":
         """Return it with its files called as the options of a command line say: those of one file win over others."""
         called: dict[str, str] = {}
         for option, files in sorted(self.names.items(), key=lambda item: -len(item[1])):
             for value in [value for word, value in pairwise(words) if word == option][:1]:
                 called |= {file: value.removesuffix(Path(file).suffix) + Path(file).suffix for file in files}
-        return self.model_validate(_renamed(self.model_dump(), called))
+        return self.model_validate(_rename_files(self.model_dump(), called))
 
 
-def _renamed(known: dict[str, Any], called: Mapping[str, str]) -> dict[str, Any]:
+def _rename_files(known: dict[str, Any], called: Mapping[str, str]) -> dict[str, Any]:
     """Return what is known of a program whose files are called otherwise."""
 
     def read(section: Any) -> Any:  # noqa: ANN401  a table, a pattern or nothing

@@ -1,9 +1,12 @@
-"""Rules that forbid nothing are seen; those that only this machine makes idle are not."""
+"""Warnings of rules that forbid nothing on any machine, and of files that a run will not find."""
+
+from pathlib import Path
 
 import pytest
 
-from autotune.planning.idle_rules import idle_rules
+from autotune.planning.check_warnings import idle_rules, uncopied_files
 from autotune.studyfile.model import SpaceSection
+from launchers import Job
 from spaces import space_from_tables
 
 PARAMETERS = {
@@ -52,3 +55,25 @@ def test_a_rule_that_forbids_nothing_is_named_with_the_reason(rules, why):
 )
 def test_rules_that_forbid_something_or_would_elsewhere_are_not(rule):
     assert found(rule) == []
+
+
+def warnings(job: Job, *folders: Path) -> list[str]:
+    return [text.partition(" lies in ")[0] for text in uncopied_files(job, folders)]
+
+
+def test_a_relative_file_that_will_not_be_in_the_folder_of_a_run(tmp_path):
+    run, here, beside = (tmp_path / name for name in ("run", "here", "beside"))
+    for folder in (run, here, beside):
+        folder.mkdir()
+    for name in ("topol.tpr", "in.mine", "main.c", "solve", "written"):
+        (here / name).write_text("")
+    (beside / "data.al").write_text("")
+    (run / "in.mine").write_text("")
+    words = ("solve", "-s", "topol.tpr", "--data=data.al", "in.mine", str(here / "main.c"), "nowhere", "-v", "x" * 400)
+    (text, _) = uncopied_files(Job(words, run), [here, beside])
+    assert f"topol.tpr lies in {here}" in text
+    assert "[[options.files]] with name = 'topol.tpr' and copy = 'topol.tpr'" in text
+    assert warnings(Job(words, run), here, beside) == ["topol.tpr", "data.al"]
+    compiled = Job(("./solve", "written", "solve"), run, prepare=(("cc", "-o", "solve", "main.c"), ("gen", "written")))
+    assert warnings(compiled, here) == ["main.c", "written"]
+    assert warnings(Job(("solve", "-o", "written"), run), here) == []
