@@ -1,1 +1,1 @@
-"""Planning: from a study file and a machine to a plan; checking a study file and writing the first one."""
+"""Planning: turn a study file into a plan for a machine, check a study file, and write a first one."""

@@ -1,4 +1,4 @@
-"""A checkup of a study file: everything about it that can be known without a run, all mistakes at once."""
+"""Check a study file without a run, and report all mistakes at once."""
 
 import os
 import tomllib
@@ -40,14 +40,23 @@ from spaces.mention import Mention
 from spaces.parameters.problem import ConditionProblem, ConstraintProblem, Problem
 
 RUN_FOLDER = "RUN-FOLDER"
-"""The name shown for a run's folder before the run exists."""
+"""The name shown for the folder of a run that does not exist yet."""
 
 
 @dataclass
 class CheckReport:
-    """What was found: `mistakes` are the study file's, `missing` is what this machine lacks.
+    """The findings of a check; a field is None or empty if a mistake kept it from being determined.
 
-    What could not be known for a mistake is None or empty.
+    Attributes:
+        study: The study file; sections with mistakes have their defaults.
+        mistakes: Mistakes of the study file, or of options that change it.
+        missing: Programs, nodes and the like that this machine lacks for the study.
+        warnings: Parts of the study that are probably not meant.
+        notes: Further information for the user.
+        plan: The objective, ready for this machine.
+        space: The space of the study.
+        job: The run of the default configuration.
+        command: The command line of that run.
     """
 
     study: StudyFile | None = None
@@ -80,9 +89,15 @@ def check(  # noqa: PLR0913
     *,
     static: bool = False,
 ) -> CheckReport:
-    """Check a study file, with changes as `key=value` and an input of the user's, for the machine.
+    """Check a study file for a machine.
 
-    `static`: run and import nothing that it names, and note what that is.
+    Args:
+        path: The study file.
+        changes: Changes of its keys, as `key=value`; the last change of a key counts.
+        machine: The machine to check for.
+        launcher: The launcher for the runs.
+        own_input: An input of the user's that replaces that of the study.
+        static: Run and import nothing that the file names; list those names in the notes instead.
     """
     report = CheckReport()
     try:
@@ -98,7 +113,7 @@ def check(  # noqa: PLR0913
     typed = changed_keys(changes)
     table = {"name": path.stem, **with_absolute_paths(table, path.parent)}
     objective, options = table.get("objective"), table.get("options", {})
-    # Where these are something else, that is the mistake.
+    # Other types are a mistake that the check of the whole table reports.
     if own_input is not None and isinstance(objective, str) and isinstance(options, dict):
         try:
             table["options"] = registry.with_own_input(objective, options, own_input)
@@ -106,7 +121,8 @@ def check(  # noqa: PLR0913
             report.mistakes += error.problems
             return report
         typed += input_keys(own_input, options, table["options"])
-    # Who wrote a study that ships has read what is unwise in its options; its user cannot mend it.
+    # Warnings about the options of a shipped study are for its author; a user who left them unchanged cannot act on
+    # them.
     is_own = path not in studyfile.catalogue().values() or any(
         key.startswith("options") for key, _ in changed_keys(changes)
     )
@@ -126,9 +142,14 @@ def check(  # noqa: PLR0913
 
 @dataclass(frozen=True)
 class _Check:
-    """One checkup on its way; `lines` are those of the file, by path; its user's own files may lie in `folders`.
+    """A check in progress.
 
-    `of` says which input a problem is about; `is_own` that its options are the user's own.
+    Attributes:
+        report: The findings so far.
+        lines: The line of each key in the file, by path.
+        folders: Folders that may contain files that the command names.
+        relabel: Adds to a problem which input or workload it is about.
+        is_own: Whether the options are the user's own, not those of a shipped study.
     """
 
     report: CheckReport
@@ -173,7 +194,7 @@ class _Check:
         self.report.missing += [located(self.relabel(problem), self.lines) for problem in problems]
 
     def read(self, table: dict[str, Any], changes: Iterable[str]) -> StudyFile | None:
-        """Return the table as a study file; wrong sections have their defaults."""
+        """Return the study file in a table, with defaults for wrong sections; None if that is impossible."""
         try:
             return studyfile.changed(table, changes, "study")
         except StudyFileError as error:
@@ -203,7 +224,7 @@ class _Check:
             self._add_missing(_problems_of(error))
 
     def _plan_commands(self, study: StudyFile) -> StudyPlans | None:
-        """Return the plans of a command, or of those of the inputs."""
+        """Return the plans of a command, or those of the commands of all inputs."""
         if not study.inputs:
             plan = self._plan_command(study)
             return None if plan is None else StudyPlans(plan)
@@ -275,9 +296,9 @@ class _Check:
         )
 
     def _check_space(self, study: StudyFile, plan: Plan | None) -> Plan | None:
-        """Check the space; return the plan whose jobs get what it computes."""
+        """Check the space; return the plan completed with the values that the space derives."""
         if plan is None and study.objective != registry.COMMAND:
-            return None  # most of it is the objective's
+            return None  # the objective defines most of the space
         try:
             ready, space = joined(study, plan or _NO_PLAN, self.machine.facts)
         except StudyFileError as error:
@@ -289,7 +310,7 @@ class _Check:
         return ready
 
     def _check_verified_inputs(self, study: StudyFile, plans: StudyPlans) -> None:
-        """Check the space of each input on which the winner will be compared with the default."""
+        """Check the space of each input of weight 0, on which only winner and default will be compared."""
         for index, one in enumerate(study.inputs):
             if one.name in plans.verified:
                 inner = replace(self, report=CheckReport(), relabel=partial(of_input, index=index, one=one))
@@ -332,7 +353,7 @@ def _problems_of(error: AutotuneError) -> tuple[Problem, ...]:
 
 
 def _as_file_problem(problem: Problem, study: StudyFile) -> Problem:
-    """Return a problem of the space with its path in the study file; rules do not know their paths."""
+    """Return a problem of the space with its path in the study file, which rules do not know."""
     if isinstance(problem, ConditionProblem):
         return Problem(problem.message, f"space.parameters.{problem.parameter}.when")
     if isinstance(problem, ConstraintProblem):

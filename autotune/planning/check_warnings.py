@@ -1,4 +1,4 @@
-"""Warnings of a check: unlikely space, budget and parameters, rules that forbid nothing, files that no run will find."""
+"""Warnings of a check: a doubtful space or budget, idle rules and parameters, and files that no run will find."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,24 +14,25 @@ from spaces import Constraint, Listed, Space, SpaceError
 from spaces.expressions.node import Node
 
 _MOST_RULES = 40
-_MOST_COMBINATIONS = 10**7  # the sizes of a few spaces must be known at once
+_MOST_COMBINATIONS = 10**7  # above this, counting several spaces takes too long
 _OUTPUT = "-o"
 
 
 def study_warnings(study: StudyFile, plan: Plan, space: Space | None) -> Iterator[str]:
+    """Yield a warning for each part of a valid study that is probably not meant."""
     size = space.size if space is not None else None
     if size is not None and size.exact and size.value == 1:
         yield "the space has one configuration: there is nothing to tune"
     elif size is not None and size.exact and not study.budget.auto and size.value < study.budget.most:
         yield f"budget.trials is {study.budget.trials}, but there are {size.value} configurations: no more are tried"
     if space is not None:
-        # A value that is an option itself stands alone.
+        # A value that is itself an option may be left out without leaving another word behind.
         missing = {p.name for p in space.parameters if p.may_be_missing and not str(p.values[0]).startswith("-")}
         unset = {name for name in (*missing, *space.derived) if space.behind(name) & missing}
         for words in (study.tuned_options.get("argv", []), *study.tuned_options.get("prepare", [])):
             yield from find_dangling_options(words, unset)
         yield from idle_rules(space, study.space)
-    # An objective that has parameters of its own gets them its own way.
+    # An objective with parameters of its own need not mention them in its options.
     if space is not None and (study.objective == registry.COMMAND or (plan.mentioned and not plan.parameters)):
         reached = {
             parameter for mention in plan.mentioned for name in mention.names for parameter in space.behind(name)
@@ -40,16 +41,16 @@ def study_warnings(study: StudyFile, plan: Plan, space: Space | None) -> Iterato
         yield from (f"parameter {name!r} reaches nothing: no option mentions it" for name in unreached)
     if study.stopping is not None and plan.steps_told == "unclear":
         yield (
-            f"it is not known whether the program stops where it is asked to: no option has {{steps}}, and no file of "
-            f"argv mentions {STEPS_VARIABLE}; one that goes on is stopped when it tells the next step; --run tries it"
+            f"the program may not stop after the steps that it is given: no option contains {{steps}}, and no file in "
+            f"argv mentions {STEPS_VARIABLE}; a program that continues is stopped at its next step; --run tests it"
         )
 
 
 def idle_rules(space: Space, section: SpaceSection) -> Iterator[str]:
-    """Yield a sentence for each rule of the study file that no configuration breaks, whatever the machine is.
+    """Yield a sentence for each rule of the study file that forbids no configuration on any machine.
 
-    Rules that mention facts are left out, and those over parameters whose values depend on facts: they may forbid
-    something on another machine.
+    That is usually a mistake in the rule, or in the values of a parameter. Rules that mention facts, or parameters
+    whose values depend on facts, are not judged: they may forbid something on another machine.
     """
     own = {constraint["name"] for constraint in section.constraints}
     fixed = {name for name, table in section.parameters.items() if not _depends_on_facts(table)}
@@ -62,7 +63,7 @@ def idle_rules(space: Space, section: SpaceSection) -> Iterator[str]:
 
 
 def _why(space: Space, rule: Constraint, others: list[Constraint]) -> str | None:
-    """Return why a rule is false nowhere; None where it is false somewhere."""
+    """Return why a rule is never false; None if some configuration breaks it."""
     alone, beside = _size(space, []), _size(space, others)
     opposite = Constraint("its opposite", f"not ({rule.rule})")
     if _size(space, [*others, rule]) < beside:
@@ -77,7 +78,7 @@ def _why(space: Space, rule: Constraint, others: list[Constraint]) -> str | None
 
 
 def _size(space: Space, constraints: list[Constraint]) -> int:
-    """Return how many configurations the values, conditions and `constraints` allow."""
+    """Return the number of configurations that the values, the conditions and `constraints` allow."""
     try:
         return Space(space.parameters, constraints, space.facts, space.derived).size.value
     except SpaceError:
@@ -103,7 +104,12 @@ def _depends_on_facts(table: Mapping[str, Any]) -> bool:
 
 
 def uncopied_files(job: Job, folders: Sequence[Path]) -> Iterator[str]:
-    """Yield a warning for each; the job's folder has its input files, `folders` are where its user may mean files."""
+    """Yield a warning for each file that a command names but that will be missing in the folder of a run.
+
+    Args:
+        job: The job, with its input files in its folder.
+        folders: Folders in which the user may have the files.
+    """
     prepared = {word for step in job.prepare for word in step}
     named = [word for step in job.prepare for word in _relative_paths(step)]
     named += [word for word in _relative_paths(job.argv) if word not in prepared]
@@ -111,13 +117,13 @@ def uncopied_files(job: Job, folders: Sequence[Path]) -> Iterator[str]:
         home = next((folder for folder in folders if _is_file(folder / name)), None)
         if home is not None and not (job.folder / name).exists():
             yield (
-                f"{name} lies in {home}, but a run has a folder of its own, where it will not be: give its full path, "
-                f"or copy it there: [[options.files]] with name = {name!r} and copy = {name!r}"
+                f"{name} lies in {home}, but each run has a folder of its own without it: give its full path, "
+                f"or have it copied: [[options.files]] with name = {name!r} and copy = {name!r}"
             )
 
 
 def _relative_paths(words: Sequence[str]) -> Iterator[str]:
-    """Yield the relative paths that the words of a command may be, without what a compiler writes."""
+    """Yield the words of a command that may be relative paths, except for the output of a compiler."""
     before = ""
     for word in words[1:]:
         option, equals, value = word.partition("=")
@@ -130,5 +136,5 @@ def _relative_paths(words: Sequence[str]) -> Iterator[str]:
 def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
-    except (OSError, ValueError):  # no name of a file: too long, a NUL
+    except (OSError, ValueError):  # not a possible file name: too long, or with a NUL
         return False

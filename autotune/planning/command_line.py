@@ -1,4 +1,4 @@
-"""A proposal of a study file for a command line: which of its words may be knobs, and a file that says so."""
+"""Propose knobs for a command line: the words in it that could be tuned, and the files that it reads."""
 
 import keyword
 import os
@@ -15,23 +15,24 @@ from spaces.expressions.functions import FUNCTIONS
 
 _THREAD_VARIABLES = re.compile(r"(OMP|MKL|OPENBLAS|BLIS|NUMEXPR|GOTO)_NUM_THREADS")
 _VARIABLE = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
-# Written as the program will read them back: 007 and 1.50 are left alone.
+# Only numbers that are written back unchanged: not 007 or 1.50.
 _WHOLE = re.compile(r"0|[1-9]\d{0,8}")
 _DECIMAL = re.compile(r"(?:0|[1-9]\d{0,5})\.\d{1,6}")
 _TAKEN = frozenset({*FACTS, *FUNCTIONS, *keyword.kwlist, "true", "false", "none"})
-
-
-# A larger file is read where it lies, rather than copied for each run.
+# Larger files are not copied for each run, but read at their place.
 _MOST_COPIED_BYTES = 64 * 2**20
 
 
 @dataclass(frozen=True)
 class Knob:
-    """A number of the command line that could be tuned: `where` says where it stood.
+    """A number of the command line that could be tuned.
 
-    `kind` says what it counts: `ranks`, which the MPI start command starts; `processes`, which the program starts by
-    itself; `threads` of each; or that it is a `knob`. It is empty for a number that may be the size of the problem. The
-    `value` is empty for one that is not in the command.
+    Attributes:
+        name: The name of the parameter.
+        value: The number in the command; empty if the command does not contain it.
+        where: The option or variable that has the number.
+        kind: The things that it counts: `ranks` (started by the MPI start command), `processes` (started by the program
+            itself) or `threads` of each; `knob` for another known option; empty if it may be the size of the problem.
     """
 
     name: str
@@ -47,9 +48,14 @@ class Knob:
 
 @dataclass(frozen=True)
 class CommandLineProposal:
-    """A command line taken apart: its words and variables are templates that name the knobs.
+    """A command line with its numbers replaced by knobs.
 
-    `files` are those that each run needs a copy of, by the name that the command has for them.
+    Attributes:
+        argv: Templates of its words; `{name}` is the value of a knob.
+        environment: Templates of the variables before it, by name.
+        knobs: The knobs in these templates.
+        files: The files that each run needs a copy of, by their names in the command.
+        program: The known options and files of the program.
     """
 
     argv: tuple[str, ...]
@@ -60,9 +66,9 @@ class CommandLineProposal:
 
 
 def propose_knobs(words: Sequence[str]) -> CommandLineProposal:
-    """Take a command line apart: `OMP_NUM_THREADS=2 mpirun -np 4 prog -n 100` has threads, ranks, and a number.
+    """Propose knobs for a command line: `OMP_NUM_THREADS=2 mpirun -np 4 prog -n 100` has threads, ranks and a number.
 
-    Variables may stand in front, as in a shell, also after `env`.
+    Variables may precede the command as in a shell, also after `env`.
     """
     parser = _CommandLineParser()
     left = list(words)
@@ -82,7 +88,7 @@ def propose_knobs(words: Sequence[str]) -> CommandLineProposal:
 
 
 class _CommandLineParser:
-    """A command line while it is taken apart."""
+    """Splits a command line into templates, knobs and files, one part after the other."""
 
     def __init__(self) -> None:
         self.argv: list[str] = []
@@ -102,7 +108,7 @@ class _CommandLineParser:
             self.environment.append((name, _escaped(value)))
 
     def drop_start_command(self, words: list[str], rank_options: Collection[str]) -> list[str]:
-        """Remove the MPI start command with its options, if all of these are known."""
+        """Return the words without the MPI start command; unchanged if it has options besides the number of ranks."""
         at = 1
         ranks = None
         while at < len(words) and words[at].startswith("-"):
@@ -136,7 +142,10 @@ class _CommandLineParser:
                 self.argv.append(self._file(word, known))
 
     def add_fill_option(self, known: KnownProgram) -> None:
-        """Name the option by which a program fills the cores that is not in the command, where the other one is."""
+        """Add the option for threads if the command gives only processes, or the reverse.
+
+        A program that fills the cores by itself would derive the missing number from all cores of the machine.
+        """
         is_said = self._has("ranks") or any(knob.where in known.totals for knob in self.knobs)
         if not known.fills or is_said or self._has("threads") == self._has("processes"):
             return
@@ -144,9 +153,9 @@ class _CommandLineParser:
         self.argv += [options[0], f"{{{self._knob(options[0].lstrip('-'), '', options[0], kind).name}}}"]
 
     def _file(self, word: str, known: KnownProgram) -> str:
-        """Return a word; the file that it names is copied into a run's folder, or is given by its full path.
+        """Return a word; note a file that it names for copying into the folders of runs, or give its full path.
 
-        So is a folder that is written as a path: nothing says whether it is read or written.
+        A folder written as a path gets its full path, since the program may read or write it.
         """
         if ("/" in word or word in {".", ".."}) and not Path(word).is_absolute() and _is_folder(word):
             return _escaped(str(Path(word).resolve()))
@@ -185,7 +194,7 @@ class _CommandLineParser:
 
 
 def _rank_options(program: str) -> frozenset[str]:
-    """Return the options that set the number of ranks; empty if the program is no MPI start command."""
+    """Return the options that set the number of ranks; empty unless the program is an MPI start command."""
     return frozenset(
         word for command in start_commands() if program in command.commands for word in command.rank_options
     )
@@ -216,7 +225,7 @@ def _is_folder(word: str) -> bool:
 
 
 def _is_file(word: str) -> bool:
-    # A name without any sign of a path may be a word that happens to be a file's name, but hardly ever is.
+    # A word that is by chance also the name of a file here is rare enough.
     try:
         return Path(word).is_file()
     except (OSError, ValueError):

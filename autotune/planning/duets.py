@@ -1,4 +1,4 @@
-"""Duets of a study: whether the winner and the default can run side by side at its end."""
+"""Decide whether the winner and the default of a study can run as duets, side by side."""
 
 from collections.abc import Callable, Collection
 from typing import Literal
@@ -11,11 +11,11 @@ from launchers.meters.figures import OF_THE_NODE
 from objectives.base import Plan
 
 Place = Literal["here", "ray"]
-"""Where the runs of a session are made that are no jobs of a batch system."""
+"""The place in which a session makes runs that are not jobs of a batch system."""
 
 
 def halves_of(plan: Plan, machine: Machine, launcher: Launcher, place: Place = "here") -> Halves:
-    """Return the halves of the cores that runs of a plan have; none where others place them."""
+    """Return the halves of the cores for duets of a plan; if there are none, the result has the reason."""
     if plan.runs == "recorded":
         return Halves(why="recorded runs have no cores")
     if plan.runs == "told":
@@ -30,10 +30,15 @@ def halves_of(plan: Plan, machine: Machine, launcher: Launcher, place: Place = "
 def duet_obstacle(
     study: StudyFile, halves: Halves, wanted: Callable[[], Resources], metered: Collection[str] = ()
 ) -> str:
-    """Say why the verdict of a study that asks for duets cannot have them; empty if it can. A run has what is `wanted`.
+    """Return why the verdict of a study cannot use duets; empty if it can, or if the study does not ask for them.
 
-    It must have the figures of meters that are `metered`. Runs of other configurations may need more cores: whether
-    these do is known at the verdict.
+    Only the verdict itself knows whether the configurations that it compares need more cores than the default.
+
+    Args:
+        study: The study file.
+        halves: The halves of the cores.
+        wanted: Returns the resources of a run.
+        metered: The names of the metrics that meters measure.
     """
     if study.verdict.mode == "interleaved":
         return ""
@@ -45,13 +50,10 @@ def duet_obstacle(
 
 
 def duet_refusal(why: str) -> str:
-    """Say that a study asks for duets that it cannot have."""
-    return (
-        f"verdict.mode is 'duet', but {why}: no two runs can be made side by side; use 'interleaved', or 'auto', which "
-        "then does so"
-    )
+    """Return the error for a study that demands duets it cannot have."""
+    return f"verdict.mode is 'duet', but {why}: two runs cannot be made side by side; use 'interleaved' or 'auto'"
 
 
 def duet_fallback(why: str) -> str:
-    """Say that a study without duets goes on."""
+    """Return the note for a study that would prefer duets and makes its pairs in turns."""
     return f"verdict.mode is 'auto': pairs are made in turns, since {why}"

@@ -1,4 +1,4 @@
-"""Programs whose command lines are known, from the table that ships with the studies."""
+"""Programs with known command lines, from the table that ships with the studies."""
 
 import importlib.resources
 import tomllib
@@ -14,12 +14,19 @@ _TABLE = "init/programs.toml"
 
 
 class KnownProgram(BaseModel):
-    """What is known of a program: the options that count its threads and processes, and how its output is read.
+    """A known program: its options for threads and processes, its files, and how its output is read.
 
-    `commands` are the first words of its command line, without folders. `fills` says that it fills the cores by itself
-    when only one of `threads` and `processes` is given; `totals` count the threads of all processes together.
-    `in_place` are the ends of names of files that are programs themselves, `reads` are files that it reads though no
-    word names them, `names` are options that give files other names, and `study` is the shipped study of it.
+    Attributes:
+        commands: The first one or two words of its command line, without folders.
+        threads: Options for the number of threads of a process.
+        processes: Options for the number of processes.
+        totals: Options for the number of threads of all processes together.
+        fills: Whether it fills the cores by itself if only one of threads and processes is given.
+        knobs: Further options that may be tuned.
+        in_place: Suffixes of files that are programs themselves and are not copied.
+        reads: Files that it reads without an option.
+        names: By option, the files whose names the option changes.
+        study: The shipped study of the program.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -42,19 +49,19 @@ class KnownProgram(BaseModel):
     failure: list[str] = Field(default_factory=list)
 
     def kind_of(self, option: str) -> str | None:
-        """Return what the number of an option is: `threads`, `processes` or `knob`; None if that is not known."""
+        """Return what the number of an option is: `threads`, `processes` or `knob`; None for an unknown option."""
         kinds = (("threads", [*self.threads, *self.totals]), ("processes", self.processes), ("knob", self.knobs))
         return next((kind for kind, options in kinds if option in options), None)
 
     def option_before(self, words: Sequence[str]) -> str:
-        """Return the option whose value follows these words: a known one of several words, or the last word."""
+        """Return the option whose value follows these words: a known option of several words, or the last word."""
         several = [option for option in (*self.threads, *self.processes, *self.knobs) if " " in option]
         text = " ".join(words)
         known = next((option for option in several if text.endswith(f" {option}")), None)
         return known or (words[-1] if words and words[-1].startswith(("-", "+")) else "")
 
     def joined_option(self, word: str) -> tuple[str, str] | None:
-        """Return an option of one letter and the number that is written behind it, as in -j8 or +p4; None otherwise."""
+        """Return a one-letter option and the number joined to it, as in -j8 or +p4; None for other words."""
         for option in (*self.threads, *self.processes):
             value = word.removeprefix(option)
             if len(option) == 2 and word.startswith(option) and value.isdecimal() and value.isascii():
@@ -62,7 +69,10 @@ class KnownProgram(BaseModel):
         return None
 
     def with_file_names(self, words: Sequence[str]) -> "KnownProgram":
-        """Return it with its files called as the options of a command line say: those of one file win over others."""
+        """Return a copy with the file names that a command line sets.
+
+        An option that names a single file wins over one that names several.
+        """
         called: dict[str, str] = {}
         for option, files in sorted(self.names.items(), key=lambda item: -len(item[1])):
             for value in [value for word, value in pairwise(words) if word == option][:1]:
@@ -71,7 +81,7 @@ class KnownProgram(BaseModel):
 
 
 def _rename_files(known: dict[str, Any], called: Mapping[str, str]) -> dict[str, Any]:
-    """Return what is known of a program whose files are called otherwise."""
+    """Return the fields of a known program with some of its files renamed."""
 
     def read(section: Any) -> Any:  # noqa: ANN401  a table, a pattern or nothing
         if not isinstance(section, dict) or "file" not in section:
@@ -89,13 +99,13 @@ def _rename_files(known: dict[str, Any], called: Mapping[str, str]) -> dict[str,
 
 @cache
 def known_programs() -> tuple[KnownProgram, ...]:
-    """Return the programs of the table; the first stands for those that nobody knows."""
+    """Return the programs of the table; the first one describes all unknown programs."""
     text = (importlib.resources.files("studies") / _TABLE).read_text(encoding="utf-8")
     return tuple(KnownProgram.model_validate(entry) for entry in tomllib.loads(text)["programs"])
 
 
 def known_program(words: Sequence[str]) -> KnownProgram:
-    """Return what is known of the program that a command line starts."""
+    """Return the program that a command line starts; the first of the table if it is unknown."""
     names = [Path(word).name for word in words[:1]] + list(words[1:2])
     starts = {" ".join(names[:count]) for count in (1, 2)}
     unknown, *others = known_programs()

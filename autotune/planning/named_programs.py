@@ -1,4 +1,4 @@
-"""What a study file has run: for somebody who reads the file of another, before anything of it runs."""
+"""List the programs and code that a study file names, for a user who wants to review it before anything runs."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -11,7 +11,7 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def named_programs(table: object, path: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the keys of a study file that name programs or code, each with what it says."""
+    """Yield the keys of a study file that name programs or code, each with its value as text, secrets masked."""
     if isinstance(table, list | tuple):
         for index, value in enumerate(table):
             yield from named_programs(value, f"{path}.{index}")
@@ -29,7 +29,7 @@ def named_programs(table: object, path: str = "") -> Iterator[tuple[str, str]]:
 
 
 def _key(key: str) -> str:
-    """Return a key as TOML has it: in quotes it may be any text, also one that a terminal obeys."""
+    """Return a key as in TOML: quoted, since it may be any text, even control sequences for a terminal."""
     return key if _BARE.fullmatch(key) else repr(key)
 
 

@@ -1,4 +1,4 @@
-"""From a study file and a machine to everything a study is made of."""
+"""Prepare a study: its plan, space, definition and workloads, from a study file and a machine."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -39,7 +39,7 @@ class Prepared:
 
     @property
     def whole(self) -> Segment | None:
-        """How far a program goes that works in steps, where promotion does not decide it; None for others."""
+        """The whole training of a program that works in steps; None for other programs."""
         most = self.study.stopping.max_steps if self.study.stopping else None
         return Segment(most, most, self.definition.target) if most else None
 
@@ -53,10 +53,16 @@ def prepare(  # noqa: PLR0913, PLR0917  they have little in common
     described: Facts | None = None,
     before_run: Callable[[], None] = lambda: None,
 ) -> Prepared:
-    """Plan the objective in `folder` (a dry run may be made there), and build the space.
+    """Plan the objective of a study, and build its space.
 
-    `session` are further facts that compared measurements must share (governor, MPI); `described` are the
-    facts of a machine that is not this one; `before_run` is called before each dry run.
+    Args:
+        study: The study file.
+        machine: The machine for the runs.
+        launcher: The launcher of the runs.
+        folder: The folder for files of the plan, and for dry runs.
+        session: Further facts that compared measurements must share: governor, MPI.
+        described: The facts of a described machine, if the runs are not made on this one.
+        before_run: Called before each dry run.
 
     Raises:
         CannotRunHereError: the program cannot be tuned here.
@@ -100,7 +106,7 @@ def prepare(  # noqa: PLR0913, PLR0917  they have little in common
         facts=plan.facts,
         installation=plan.installation,
         machine=machine.describe() | {"facts": described or quick_facts(machine)},
-        # What was recorded, or is made elsewhere, does not depend on the machine that keeps it.
+        # Recorded runs, and runs that another program makes, do not depend on the machine that stores them.
         machine_identity={**machine.identity, **(session or {})} if plan.runs == "launched" else {},
         version=__version__,
         study=mask_tables(study.model_dump(mode="json")),
@@ -110,10 +116,10 @@ def prepare(  # noqa: PLR0913, PLR0917  they have little in common
 
 
 def check_secrets(study: StudyFile) -> None:
-    """Check that the secrets which a study file does not tell are in this environment.
+    """Check that the secrets that a study file leaves out are in this environment.
 
     Raises:
-        CannotRunHereError: some are missing.
+        CannotRunHereError: some of them are missing.
     """
     missing = sorted(find_masked_variables(study.model_dump()) - os.environ.keys())
     if missing:

@@ -1,4 +1,4 @@
-"""The text of a study file for a command line, with comments that teach what each section is for."""
+"""Write a study file for a command line, with comments that explain each section."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from autotune.planning.known_programs import KnownProgram
 
 
 def example_command() -> tuple[str, ...]:
-    """Return a example_command command, where none was given: it packs a part of this Python, and throws the result away."""
+    """Return a harmless command to show: it compresses a file of this Python and discards the result."""
     target = str(Path(getattr(unicodedata, "__file__", sys.executable)).resolve())
     if shutil.which("xz"):
         return ("xz", "--stdout", "--threads=1", "--block-size=262144", target)
@@ -25,14 +25,14 @@ _COUNTS = ("ranks", "processes", "threads")
 
 
 def study_text(words: Sequence[str], environment: Mapping[str, str]) -> str:
-    """Return a study file for a command line; it can be tuned as it is.
+    """Return a study file for a command line, ready to be tuned.
 
-    Its default does what the command line does where `environment` holds the caller's variables.
+    Its default configuration runs the command as given, under the variables in `environment`.
     """
     proposal = propose_knobs(words)
     active = [knob for knob in proposal.knobs if knob.kind]
     if not any(knob.kind in _COUNTS for knob in active):
-        # Where the variable is not set, programs with OpenMP have a thread for each core.
+        # Without the variable, programs with OpenMP start a thread on each core.
         threads = environment.get("OMP_NUM_THREADS", "")
         active.append(Knob("threads", threads if threads.isdecimal() else "", "OMP_NUM_THREADS", "threads"))
     left = [knob for knob in proposal.knobs if knob not in active]
@@ -42,14 +42,14 @@ def study_text(words: Sequence[str], environment: Mapping[str, str]) -> str:
 
 
 def _head(words: Sequence[str], program: KnownProgram) -> Iterator[str]:
-    yield "# What autotune is to tune, for the command"
+    yield "# A study of the command"
     for line in shlex.join(words).splitlines():
         yield f"#     {_comment(line)}"
-    yield "# Change what is not right (lines that begin with # do nothing), then:"
-    yield "#     autotune check ./THIS-FILE          every mistake with its line; --run makes one run"
-    yield "#     autotune study ./THIS-FILE          tunes"
+    yield "# Correct what is wrong below (lines that begin with # do nothing), then:"
+    yield "#     autotune check ./THIS-FILE          list every mistake with its line; --run makes one run"
+    yield "#     autotune study ./THIS-FILE          tune the command"
     if program.study is not None:
-        yield f"# A study of this program ships, with more of its knobs: autotune check {program.study}"
+        yield f"# autotune ships a study of this program with more parameters: autotune check {program.study}"
     yield ""
     yield 'objective = "command"'
     yield 'description = ""                        # one line for people'
@@ -59,24 +59,24 @@ def _options(proposal: CommandLineProposal, active: Sequence[Knob], left: Sequen
     values = {knob.name: int(knob.value) if knob.is_whole else knob.value for knob in left}
     yield ""
     yield "[options]"
-    yield "# The command line, word by word, without a shell: {name} is the value of parameter name, {{ is a brace"
-    yield "# Each run has a folder of its own, with the files below. A word that mentions a parameter without a value"
-    yield "# is left out."
+    yield "# The words of the command; no shell reads them. {name} is the value of the parameter name, {{ is a brace."
+    yield "# A word is left out if a parameter in it has no value. Each run has a folder of its own, with the files"
+    yield "# listed below."
     yield f"argv = [{', '.join(_text(_partly(word, values)) for word in proposal.argv)}]"
     kinds = {knob.kind: knob.name for knob in active}
     if "ranks" in kinds:
-        yield "# mpirun (or what this machine has instead) starts that many ranks of it."
+        yield "# The number of ranks, which mpirun (or the start command of this machine) starts."
         yield f'ranks = "{kinds["ranks"]}"'
     else:
-        yield '# ranks = "np"                         # an MPI program: the parameter that counts its ranks'
+        yield '# ranks = "np"                         # for an MPI program: the number of its ranks'
     if "processes" in kinds:
-        yield "# Each run gets as many cores of its own (times the ranks)."
+        yield "# The cores of a run (of each rank, if it has ranks)."
         yield f'threads = "{" * ".join(kinds[kind] for kind in ("processes", "threads") if kind in kinds)}"'
     elif "threads" in kinds:
-        yield "# Each run gets as many cores of its own (times the ranks); OMP_NUM_THREADS is set to it."
+        yield "# The cores of a run (of each rank, if it has ranks); OMP_NUM_THREADS is set to this number."
         yield f'threads = "{kinds["threads"]}"'
     else:
-        yield '# threads = "threads"                  # the parameter that counts threads; OMP_NUM_THREADS is set to it'
+        yield '# threads = "threads"                  # the cores of a run; OMP_NUM_THREADS is set to this number'
     yield from _environment(proposal, kinds, values)
     yield from _reading(proposal.program)
     yield _PREPARE
@@ -86,10 +86,10 @@ def _options(proposal: CommandLineProposal, active: Sequence[Knob], left: Sequen
 def _environment(
     proposal: CommandLineProposal, kinds: Mapping[str, str], values: Mapping[str, int | str]
 ) -> Iterator[str]:
-    yield "# Variables; a run sees few others of yours. With {name}, too."
+    yield "# Environment variables; {name} works here too. A run sees few other variables of your environment."
     variables = dict(proposal.environment)
     if "processes" in kinds and "OMP_NUM_THREADS" not in variables:
-        # It would be the number of cores, which is that of the processes times this one.
+        # A run would get the number of its cores by default, which is processes times threads.
         variables["OMP_NUM_THREADS"] = f"{{{kinds['threads']}}}" if "threads" in kinds else "1"
     if variables:
         pairs = ", ".join(f"{name} = {_text(_partly(value, values))}" for name, value in variables.items())
@@ -98,28 +98,28 @@ def _environment(
         yield '# environment = { OMP_SCHEDULE = "{schedule}" }'
 
 
-# How the output is read: what each key of the options is for, and an example of it.
+# By keys of the options: how the output is read, and an example.
 _READING = {
     ("metrics",): r"""
-# What is optimised. Without any, the time of the run. The last match of the pattern counts, its group is the
-# number; json = "results.0.seconds" reads JSON instead; file = "out.json" reads a file that the run wrote. With
-# kind = "time" (the run's time or that of its main part) or "rate" (work per time), lost runs can be stopped early.
+# The metric to optimise; by default the time of the run. The last match of the pattern counts, and its group is
+# the number. json = "results.0.seconds" reads JSON, file = "out.json" reads a file of the run. With kind = "time"
+# (of the run or of its main part) or "rate" (work per time), runs that are too slow can be stopped early.
 # metrics = [{ name = "solve_s", unit = "s", pattern = 'solved in (\S+) s', kind = "time" }]""",
     ("answer",): r"""
-# The result, which every run must have: without it a fast wrong answer would not be noticed.
+# The result that every run must compute; without it a fast wrong answer is not noticed.
 # answer = { name = "checksum", pattern = 'checksum (\S+)', tolerance = 1e-9 }""",
     ("outputs", "success", "failure"): r"""
-# What the output of a good run has, and that of a bad one. Exit codes other than 0 are failures anyway.
+# Patterns in the output of successful and of failed runs. An exit code other than 0 is always a failure.
 # success = ['^finished$']
 # failure = ['^ERROR.*']""",
     ("progress",): r"""
-# A number in the output that grows with the work done: slow runs are then stopped long before their end.
+# A number in the output that grows with the work done. With it, slow runs are stopped long before their end.
 # progress = '^step (\d+)'""",
 }
 
 
 def _reading(program: KnownProgram) -> Iterator[str]:
-    """Yield how the output is read: as it is known of the program, or examples in comments."""
+    """Yield the lines on reading the output: those of a known program, or examples in comments."""
     known = program.model_dump()
     for keys, text in _READING.items():
         mine = [key for key in keys if known[key]]
@@ -132,11 +132,11 @@ def _reading(program: KnownProgram) -> Iterator[str]:
 
 
 _PREPARE = """
-# Commands that run before each run, in its folder, and do not count: a compiler.
+# Commands before each run, in its folder, such as a compiler. Their time does not count.
 # prepare = [["gcc", "-O{level}", "-o", "program", "/home/me/program.c"]]"""
 
 _TEMPLATE = """
-# An input file for each run, with {name} in it; or template = "input.txt", a file beside this one.
+# An input file for each run, with {name} in it; template = "input.txt" reads it from a file beside this one.
 # [[options.files]]
 # name = "input.txt"
 # text = '''
@@ -149,8 +149,8 @@ def _files(proposal: CommandLineProposal) -> Iterator[str]:
         yield _TEMPLATE
         return
     yield ""
-    yield "# Files that the command reads: each run gets copies of them, and of the files beside them that they"
-    yield "# mention. lines = [...] makes knobs of what is in one, template instead of copy has {name} in it."
+    yield "# Files that the command reads. Each run gets copies of them, and of files beside them that they mention."
+    yield "# lines = [...] tunes lines of a file; template = ... in place of copy allows {name} in it."
     for name, path in proposal.files:
         yield "[[options.files]]"
         yield f"name = {_text(name)}"
@@ -159,54 +159,54 @@ def _files(proposal: CommandLineProposal) -> Iterator[str]:
 
 _BUDGET = """
 [budget]
-trials = 20                             # configurations in all, the default included; more are added later
-# timeout_s = 1800                      # no new one after that
-# run_time_limit_s = 600                # a run that takes longer has failed
+trials = 20                             # configurations to try, including the default; you can add more later
+# timeout_s = 1800                      # start no new trial after this time
+# run_time_limit_s = 600                # a run that takes longer fails
 
 [verdict]
-pairs = 6                               # at the end: fresh runs of the winner and of the default, side by side
-max_pairs = 12                          # at most, while the interval is wider than
-precision = 0.05                        # to either side
+pairs = 6                               # at the end: pairs of fresh runs, of the winner and of the default
+max_pairs = 12                          # more pairs, up to this number, while the interval is too wide
+precision = 0.05                        # the half width to reach, as a share of the speed-up
 """
 
 
 def _space(active: Sequence[Knob], left: Sequence[Knob]) -> Iterator[str]:
     yield ""
-    yield "# What may be tried: a parameter for each knob. type is integer (low and high, or values), float (low, high,"
-    yield "# points), choice (values) or flag; optional = true also tries without it. In quotes, facts of the machine:"
-    yield "# cores (of all nodes), cores_per_node, memory_bytes. The default is what you run today: everything is"
-    yield "# compared with it."
+    yield "# The parameters to tune. type is integer (low and high, or values), float (low, high, points), choice"
+    yield "# (values) or flag; optional = true also tries without the parameter. In quotes you may use facts of the"
+    yield "# machine: cores (of all nodes), cores_per_node, memory_bytes. The default should be what you run today:"
+    yield "# everything is compared with it."
     for knob in active:
         yield ""
         yield from _parameter(knob, active)
     for knob in left:
         yield ""
-        yield f"# {_comment(knob.where)} {knob.value}: a knob, or the size of the problem, which must stay as it is?"
+        yield f"# {_comment(knob.where)} {knob.value}: a setting to tune, or the size of the problem, which must stay?"
         yield f"# To tune it, write {{{knob.name}}} in its place above, and uncomment:"
         yield from (f"# {line}" for line in _parameter(knob, active))
     yield ""
-    yield "# What cannot work, or need not be tried, with its reason."
+    yield "# Rules for configurations that cannot work or are not worth a trial, each with its reason."
     names = [knob.name for knob in _counts(active)]
     lead = "" if len(names) > 1 else "# "
     yield f"{lead}[[space.constraints]]"
     yield f'{lead}name = "cores"'
     cores = _cores(active) if len(names) > 1 else "cores"
     yield f'{lead}rule = "{" * ".join(names) if len(names) > 1 else "np * threads"} <= {cores}"'
-    yield f'{lead}reason = "more of them than cores wait for each other"'
+    yield f'{lead}reason = "with more threads than cores, they wait for each other"'
 
 
 def _counts(active: Sequence[Knob]) -> list[Knob]:
-    """Return the knobs whose product is the number of cores, the outermost first."""
+    """Return the knobs whose product is the number of cores, outermost first."""
     return [knob for kind in _COUNTS for knob in active if knob.kind == kind]
 
 
 def _cores(active: Sequence[Knob]) -> str:
-    """Return the fact that bounds the counts: only ranks are spread over nodes."""
+    """Return the fact that bounds the counts: cores of all nodes with ranks, of one node without."""
     return "cores" if any(knob.kind == "ranks" for knob in active) else "cores_per_node"
 
 
 def _default_count(knob: Knob, active: Sequence[Knob]) -> str:
-    """Return the default of one of the counts: as in the command, as far as there are cores; or what fills these."""
+    """Return the default of a count: the number in the command, limited by the cores, or else what fills the cores."""
     counts = _counts(active)
     others = [count for count in counts if count.value and count is not knob]
     if knob.value:
@@ -241,7 +241,7 @@ def _parameter(knob: Knob, active: Sequence[Knob]) -> Iterator[str]:
 
 
 def _partly(template: str, values: Mapping[str, int | str]) -> str:
-    """Return a template with the values of some parameters in their places."""
+    """Return a template with the values of some parameters filled in."""
     words = re.split(r"(\{\{|\}\}|\{\w+\})", template)
     return "".join(str(values[w[1:-1]]) if w[1:-1] in values and w.startswith("{") else w for w in words)
 
@@ -252,7 +252,7 @@ def _text(text: str) -> str:
 
 
 def _inline(value: object) -> str:
-    """Return a value of TOML on one line; a text with backslashes as it is, in single quotes."""
+    """Return a TOML value on a single line; a text with backslashes is put in single quotes."""
     if isinstance(value, Mapping):
         return f"{{ {', '.join(f'{key} = {_inline(item)}' for key, item in value.items())} }}"
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""The first run of a study: its default configuration, and what was read from what it printed and wrote."""
+"""Run the default configuration of a study once, and read its metrics, answer and progress."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -19,10 +19,15 @@ _TAIL_CHARACTERS = 200
 
 @dataclass(frozen=True)
 class TrialRun:
-    """One run. `failure` is the reason why it is invalid, or None; `tail` is the end of an invalid run's output.
+    """A run of the default configuration.
 
-    `steps` counts the signs of progress; `first_step` and `last_step` are the first and the last step that were
-    reported, `asked_steps` the one after which the program was asked to stop, if it was.
+    Attributes:
+        steps: The number of steps that the run reported.
+        first_step: The first reported step.
+        last_step: The last reported step.
+        asked_steps: The step after which the program was asked to stop, if any.
+        failure: Why the run is invalid; None if it is valid.
+        tail: The end of the output of an invalid run.
     """
 
     usage: Usage
@@ -38,18 +43,21 @@ class TrialRun:
 
     @property
     def steps_doubt(self) -> str | None:
-        """What is wrong with the steps that the program made; None if nothing is, or it was not asked for any."""
+        """The disagreement between the steps asked for and those made; None if they agree or none were asked for."""
         asked, last = self.asked_steps, self.last_step
         if asked is None or last is None or last == asked:
             return None
         if last > asked:
             return (
-                f"asked to stop after step {asked}, the program went on: give it {{steps}}, or let it read "
-                f"{STEPS_VARIABLE}; each training will be stopped when it tells the next step"
+                f"the program did not stop after step {asked} as asked: pass it {{steps}}, or let it read "
+                f"{STEPS_VARIABLE}; otherwise each training is stopped when it reports the next step"
             )
         if self.first_step == 0:
-            return f"the last step is called {last}, the first 0: steps count from 1, and first_step = 0 says otherwise"
-        return f"asked to stop after step {asked}, the program ended after step {last}: such a training counts as over"
+            return f"the program numbers its steps from 0 to {last}, but steps count from 1: set first_step = 0"
+        return (
+            f"the program was asked to stop after step {asked} and ended after step {last}: "
+            "a training that ends early counts as complete"
+        )
 
 
 def run_default(
@@ -61,7 +69,7 @@ def run_default(
 ) -> TrialRun:
     """Run the default configuration once, in a folder that is removed afterwards.
 
-    A program that works in steps is asked to stop where it is judged first, and is stopped when it goes on.
+    A program that works in steps is asked to stop after `min_steps`, and is stopped if it continues.
     """
     objective = plan.objective
     limit_s, steps = study.budget.run_time_limit_s, study.stopping.min_steps if study.stopping else None
@@ -84,7 +92,7 @@ def run_default(
         except LaunchError as error:
             return TrialRun(Usage(), None, failure=str(error))
         if output.status.reason is EndReason.CANCELLED and steps is not None and seen[-1:] > [steps]:
-            # It was stopped here, and what it did until then counts.
+            # We stopped it after the steps asked for, so the run is valid.
             output = replace(output, status=replace(output.status, reason=EndReason.EXITED, exit_code=0))
         first, last = (seen[0], seen[-1]) if seen else (None, None)
         left = output_in(last_folder(folder, [part.folder for part in job.parts]), output.status)
@@ -92,7 +100,7 @@ def run_default(
 
 
 def _read(plan: Plan, output: Output, last: Output) -> TrialRun:
-    """Read a run; `last` is what that part of it left which ran last."""
+    """Return the readings of a run, with the tail of its last part if the run is invalid."""
     failure, metrics, answer = None, {}, None
     try:
         measurement = plan.objective.measure(output)
@@ -100,7 +108,7 @@ def _read(plan: Plan, output: Output, last: Output) -> TrialRun:
         failure = f"{error.kind.value}: {error}"
     else:
         metrics, answer = dict(measurement.metrics), measurement.answer
-    # A figure that cannot be read hides the others from `measure`, and a person wants to see them.
+    # `measure` fails at the first unreadable figure; a person wants to see the others too.
     seen = Readings() if plan.read_figures is None else plan.read_figures(output)
     by_name = {reading.name: reading for reading in seen.metrics}
     readings = tuple(

@@ -1,4 +1,4 @@
-"""Problems of what was typed beside the name of a study: an option is to blame, and not the file that it changes."""
+"""Attribute problems of a study to the command-line options that caused them, rather than to lines of the file."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -6,23 +6,28 @@ from typing import Any
 from spaces.parameters.problem import OptionProblem, Problem
 
 TypedKey = tuple[str, str]
-"""A key of the study file that an option changed, and the option as it was typed."""
+"""A key of the study file that an option changed, and the option as typed."""
 
 
 def changed_keys(changes: Iterable[str]) -> list[TypedKey]:
-    """Return the keys of changes as `key=value`, the last first: it is the one that counts."""
+    """Return the keys of changes in the form `key=value`, the last one first, since the last change counts."""
     return [(change.partition("=")[0].strip(), f"--set {change}") for change in changes][::-1]
 
 
 def input_keys(path: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> list[TypedKey]:
-    """Return which of the options of a study are others with an input of the user's."""
+    """Return the keys of the options that an input of the user's changed, from the options before and after."""
     return [(f"options.{key}", f"--input {path}") for key in _different(before, after)]
 
 
 def blame_option(problem: Problem, typed: Sequence[TypedKey], lines: Mapping[str, int]) -> Problem:
-    """Return a problem with the option that it is about, if it is about one; `lines` are those of the file, by path.
+    """Return a problem as one of the option that caused it, or unchanged if no option did.
 
-    A key that was typed may be wrong in its table, or have made a table in which others are missing.
+    An option causes a problem of its own key, and also of keys that are missing in a table that it created.
+
+    Args:
+        problem: The problem.
+        typed: The keys that options changed.
+        lines: The line of each key in the file, by path.
     """
     path = problem.path
     if isinstance(problem, OptionProblem) or path is None:

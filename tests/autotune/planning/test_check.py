@@ -1,4 +1,4 @@
-"""`autotune check`: all mistakes of a study file at once, each with its path and line; what is known without a run."""
+"""`autotune check`: all mistakes of a study file at once, without a run, each with its path and line."""
 
 import json
 import sys
@@ -228,7 +228,7 @@ def test_the_run_of_a_check_waits_for_the_cores_if_it_is_to(tmp_path, monkeypatc
     claim = CoreClaim.claim(this_machine().cpus, work="study 'melt'")
     (tmp_path / "a.toml").write_text(GOOD)
     assert isinstance(invoke("check", str(tmp_path / "a.toml"), "--run").exception, BusyError)
-    # Whoever waits looks again after a while: by then the cores are free.
+    # The check waits for the cores and then looks again; the replaced sleep frees them.
     monkeypatch.setattr(locks, "time", SimpleNamespace(sleep=lambda _: claim.release()))
     ended = invoke("check", str(tmp_path / "a.toml"), "--run", "--wait")
     assert ended.exit_code == 0, ended.output

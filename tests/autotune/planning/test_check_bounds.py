@@ -1,4 +1,4 @@
-"""What `autotune check` says of a bound or a default that uses a derived value."""
+"""`autotune check` of bounds and defaults that use a derived value."""
 
 import json
 

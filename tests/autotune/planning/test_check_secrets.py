@@ -1,4 +1,4 @@
-"""Secrets in a study file: they are not stored, and `autotune check` tells where one is missing here."""
+"""Secrets in a study file: they are not stored, and `autotune check` reports those that are missing here."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""`autotune check` of a training: its script is asked for some steps, and mistakes of its section have their places."""
+"""`autotune check` of a training: the script gets a number of steps, and mistakes of the section have their lines."""
 
 from pathlib import Path
 
@@ -57,7 +57,7 @@ def test_a_training_script_that_does_not_stop_where_it_is_asked_to_is_noticed(tm
     assert found["run"]["last_step"] == 3
     assert any("{steps}" in warning for warning in found["warnings"])
     ended = invoke("check", str(tmp_path / "mine.toml"), "--run")
-    assert "asked to stop after step 2, the program went on" in ended.stdout
+    assert "the program did not stop after step 2 as asked" in ended.stdout
 
 
 def test_a_training_script_that_counts_from_0_is_noticed(tmp_path, monkeypatch):

@@ -1,4 +1,4 @@
-"""Where the winner and the default cannot run side by side, a study that asks for it is told why before it begins."""
+"""A study that asks for duets is refused before it begins, with the reason, if the runs cannot be made side by side."""
 
 from types import SimpleNamespace
 

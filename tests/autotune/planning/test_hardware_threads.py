@@ -1,4 +1,4 @@
-"""Hardware threads as a part of a space: a parameter where cores have several, and none where they have one."""
+"""Hardware threads in a space: a parameter if the cores have several, left out if they have a single one."""
 
 import re
 from dataclasses import replace

@@ -46,7 +46,7 @@ def test_golden_files(name):
         ("prog -np 4", ["prog", "-np", "{np}"], {"np": "processes"}),
         ("mpirun -n 4 prog", ["prog"], {"np": "ranks"}),
         ("mpirun --np=4 prog 5", ["prog", "{number2}"], {"np": "ranks", "number2": ""}),
-        # What this does not understand is left as it is.
+        # A start command with unknown options is not taken apart.
         ("mpirun --host a:2 -np 4 prog", ["mpirun", "--host", "a:2", "-np", "{np}", "prog"], {"np": "processes"}),
         ("mpirun -np 4", ["mpirun", "-np", "{np}"], {"np": "processes"}),
         ("xz -T 4 --threads=2 x", ["xz", "-T", "{threads}", "--threads={threads_2}", "x"], {"threads": "threads"}),
@@ -54,7 +54,7 @@ def test_golden_files(name):
         ("prog --cores 4 --range 2 --if 3", None, {"cores_2": "", "range_2": "", "if_2": ""}),
         ("make -j8", ["make", "-j{threads}"], {"threads": "threads"}),
         ("OMP_NUM_THREADS=2 prog -t 2", ["prog", "-t", "{threads}"], {"threads": "threads"}),
-        # A known program's own options, and no others: -t of ior is the size of a transfer, -nt of pw.x task groups.
+        # Only the options that a known program defines: -t of ior is a transfer size, -nt of pw.x counts task groups.
         ("namd2 +p4 my.namd", ["namd2", "+p{p}", "my.namd"], {"p": "threads"}),
         ("/opt/bin/gmx mdrun -ntomp 2", None, {"ntomp": "threads", "ntmpi": "processes"}),
         ("gmx mdrun -ntmpi 2 -nstlist 20", None, {"ntmpi": "processes", "ntomp": "threads", "nstlist": "knob"}),
@@ -105,7 +105,7 @@ def test_the_file_for_any_command_is_right_and_runs_that_command(tmp_path_factor
     path = tmp_path_factory.mktemp("init") / "mine.toml"
     path.write_text(text, encoding="utf-8")
     found = check(path, (), this_machine(), LocalLauncher())
-    # This launcher starts no ranks: that is the machine's lack, and no mistake of the file.
+    # This launcher cannot start ranks, which is no mistake of the file.
     assert [str(problem) for problem in found.mistakes] == []
     assert [problem for problem in found.missing if "needs MPI" not in str(problem)] == []
     job = found.plan.objective.job(found.space.default(), Context(path.parent))
@@ -173,7 +173,7 @@ def test_files_of_the_command_are_copied_for_each_run_and_numbers_that_stay_are_
         "10",
     ]
     assert options["files"] == [{"name": name, "copy": str(here / name)} for name in ("my.in", "data/mesh")]
-    # Uncommented, what is proposed for the size is right as well.
+    # The parameter proposed for the size is right too, once uncommented.
     block = re.search(r"(?m)^# \[space\.parameters\.size\]\n(?:# .*\n)+", text)
     assert block
     proposed = tomllib.loads(block[0].replace("# ", ""))["space"]["parameters"]["size"]
@@ -224,7 +224,7 @@ def test_a_known_program_is_tuned_as_its_user_ran_it_and_its_size_stays(tmp_path
     machine = replace(this_machine(), cpus=(0, 1))
     found = check(path, (), machine, LocalLauncher())
     assert (found.mistakes, found.missing) == ([], [])
-    # Neither the file, the metric, the answer nor what reaches nothing.
+    # No warning about the file, the metric, the answer, or an unused parameter.
     assert [text for text in found.warnings if "budget.trials" not in text] == []
     (tmp_path / "run").mkdir()
     job = found.plan.objective.job(found.space.default(), Context(tmp_path / "run"))
@@ -238,12 +238,12 @@ def test_a_known_program_is_tuned_as_its_user_ran_it_and_its_size_stays(tmp_path
 @pytest.mark.parametrize(
     ("command", "environment", "defaults", "cores"),
     [
-        # Without OMP_NUM_THREADS a program with OpenMP has a thread for each core.
+        # Without OMP_NUM_THREADS a program with OpenMP starts a thread on each core.
         ("prog -n 5", {}, {"threads": 4}, 4),
         ("prog -n 5", {"OMP_NUM_THREADS": "2"}, {"threads": 2}, 2),
         ("prog -n 5", {"OMP_NUM_THREADS": "4,2"}, {"threads": 4}, 4),
         ("prog -np 3", {}, {"np": 3}, 3),
-        # mdrun fills the cores by the option that is not given.
+        # mdrun fills the cores with the option that is missing.
         ("gmx mdrun -ntmpi 2", {}, {"ntmpi": 2, "ntomp": 2}, 4),
         ("gmx mdrun -ntomp 1", {}, {"ntomp": 1, "ntmpi": 4}, 4),
         ("gmx mdrun -nt 2", {}, {"nt": 2}, 2),
@@ -300,7 +300,7 @@ def test_programs_stay_where_they_are_since_they_load_others_beside_them(tmp_pat
     found = propose_knobs(["python3", "train.py", "wrapped", "--config=in.mine"])
     assert list(found.argv) == ["python3", str(tmp_path / "train.py"), str(tmp_path / "wrapped"), "--config=in.mine"]
     assert [name for name, _ in found.files] == ["in.mine"]
-    # A known program reads what it is given.
+    # A known program reads any file on its command line.
     assert [name for name, _ in propose_knobs(["lmp", "-in", "train.py"]).files] == ["train.py"]
 
 

@@ -1,4 +1,4 @@
-"""The studies of GROMACS and LAMMPS: what their patterns read from real outputs, and inputs of one's own."""
+"""The studies of GROMACS and LAMMPS: their patterns on real outputs, and inputs of the user's."""
 
 import shutil
 from pathlib import Path
@@ -59,7 +59,7 @@ def test_figures_of_gromacs(tmp_path, study):
     assert measured.answer.value == -64195.1
     text = (tmp_path / "md.log").read_text()
     assert steps(plan, text) == [0, 50, 100]
-    # In other systems the same number stands in another column.
+    # In other systems the number is in another column.
     header, values = "   Total Energy  Conserved En.", "   -6.41313e+04   -6.41951e+04"
     shifted = text.replace(header, f"{'Bond':>15}{header}").replace(values, f"{'1.00000e+00':>15}{values}")
     (tmp_path / "md.log").write_text(shifted)
@@ -104,7 +104,7 @@ def test_pgbench_says_from_version_15_on_how_many_transactions_failed(tmp_path, 
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
-    """A folder of a user's, who has a gmx that only makes what it is asked for, and an lmp that only lists packages."""
+    """Return a user's folder with a gmx that only writes its output file, and an lmp that only lists packages."""
     programs = {"gmx": '[ "$1" = grompp ] && echo made > topol.tpr; exit 0', "lmp": "echo MOLECULE OPENMP OPT PERI"}
     (tmp_path / "bin").mkdir()
     for name, text in programs.items():

@@ -1,4 +1,4 @@
-"""Mistakes of what is typed beside the name of a study: the option is named, and no line of the study file."""
+"""Mistakes in options beside the name of a study: the message names the option, not a line of the study file."""
 
 import json
 from pathlib import Path
@@ -24,7 +24,7 @@ default = 1
 
 
 def checked(folder: Path, *words: str) -> tuple[list[dict], str]:
-    """Return the mistakes that `check` finds with these options, and what it prints of them."""
+    """Return the mistakes that `check` finds with these options, and the text that it prints."""
     path = folder / "mine.toml"
     path.write_text(FILE)
     ended = invoke("check", str(path), *words)
