@@ -87,11 +87,11 @@ def job_script(form: str, script: JobScript) -> str:
     winner = find_batch_system(form).winner
     if winner is None:
         raise KeyError(form)
-    remarks = (*script.remarks, *([_asks(script)] if script.measured else []))
+    remarks = (*script.remarks, *([_request_remark(script)] if script.measured else []))
     return _assemble(replace(script, remarks=remarks), winner.head(_request(script)), winner.folder)
 
 
-def _asks(script: JobScript) -> str:
+def _request_remark(script: JobScript) -> str:
     """Say which needs of a measured run the script asks for."""
     needs, minutes = script.needs, _MINIMUM_WALLTIME_S // 60
     if script.memory_per_node_mib is None:
@@ -134,14 +134,14 @@ def _assemble(script: JobScript, head: Sequence[str], start: str) -> str:
         f'run="{start}"/{shlex.quote(script.name)}',
         'mkdir -p "$run"',
         'cd "$run"',
-        *(_file(name, _moved(text, folder, parts)) for name, text in job["files"].items()),
+        *(_file_lines(name, _relocate(text, folder, parts)) for name, text in job["files"].items()),
         *(line for part in parts for line in _part(part, folder, script.mpi)),
         *([] if parts else _commands(job, folder, script.mpi)),
     ]
     return "\n".join(lines) + "\n"
 
 
-def _moved(text: str, folder: str, parts: Sequence[Mapping[str, Any]]) -> str:
+def _relocate(text: str, folder: str, parts: Sequence[Mapping[str, Any]]) -> str:
     """Return the text of an input file for another folder: each part runs in one of its own."""
     for part in parts:
         text = text.replace(part["folder"], ".")
@@ -168,8 +168,8 @@ def _commands(job: Mapping[str, Any], folder: str, mpi: MpiFlavour) -> list[str]
     environment = own_environment(job) | (mpi_environment(mpi, user_id=_A_USER) if job["mpi"] else {})
     command = mpi_argv(mpi, job_from_description(job))
     return [
-        *(_copy(name, original, folder) for name, original in job.get("copies", ())),
-        *(line for name, value in sorted(environment.items()) for line in _exported(name, value, folder)),
+        *(_copy_lines(name, original, folder) for name, original in job.get("copies", ())),
+        *(line for name, value in sorted(environment.items()) for line in _export_lines(name, value, folder)),
         *(" ".join(_quoted(word, folder) for word in step) for step in job["prepare"]),
         " ".join(_quoted(word, folder) for word in command),
     ]
@@ -192,7 +192,7 @@ def _setup(site: Site | None, software: Sequence[str]) -> list[str]:
     return [*(f"module load {shlex.quote(module)}" for module in site.modules), *missing, *site.setup, *software]
 
 
-def _file(name: str, text: str) -> str:
+def _file_lines(name: str, text: str) -> str:
     end = _END
     while end in text:
         end += "_"
@@ -202,13 +202,13 @@ def _file(name: str, text: str) -> str:
     return f"{made}cat > {shlex.quote(name)} <<'{end}'\n{document}\n{end}"
 
 
-def _copy(name: str, original: str, start: str) -> str:
+def _copy_lines(name: str, original: str, start: str) -> str:
     folder = name.rpartition("/")[0]
     made = f"mkdir -p {shlex.quote(folder)}\n" if folder else ""
     return f"{made}cp {_quoted(original, start)} {shlex.quote(name)}"
 
 
-def _exported(name: str, value: str, folder: str) -> list[str]:
+def _export_lines(name: str, value: str, folder: str) -> list[str]:
     """Return the lines that set a variable; folders of autotune's own installation are the reader's to replace."""
     if is_masked(name, value):
         return [f': "${{{name}:?set it before: it was measured with a secret, which is not stored}}"', f"export {name}"]

@@ -53,7 +53,7 @@ def main() -> None:
     own = {host, host.partition(".")[0]}
     others = [other for other in allocation.hosts if not own & {other, other.partition(".")[0]}] if allocation else []
     flavour = detect()
-    told = {
+    report = {
         "host": host,
         "cpus": sorted(os.sched_getaffinity(0)),
         "online": _online(),
@@ -62,11 +62,11 @@ def main() -> None:
         "can_submit": shutil.which(submit) is not None,
         "mpi": f"{flavour.kind} {'.'.join(map(str, flavour.version))}".strip() if flavour else "",
         "hosts": len(allocation.hosts) if allocation else 0,
-        "starters": {name: _reached(words, others[0]) for name, words in _STARTERS.items()} if others else {},
+        "starters": {name: _try_starter(words, others[0]) for name, words in _STARTERS.items()} if others else {},
         "began": began,
         "ended": time.time(),
     }
-    sys.stdout.write(json.dumps(told))
+    sys.stdout.write(json.dumps(report))
 
 
 def _begin_together(folder: Path, number: int, together: int) -> None:
@@ -83,7 +83,7 @@ def _online() -> list[int]:
     return []
 
 
-def _reached(words: tuple[str, ...], host: str) -> str | None:
+def _try_starter(words: tuple[str, ...], host: str) -> str | None:
     """Return why a command does not start something on another node, empty if it does; None if it is not there."""
     if shutil.which(words[0]) is None:
         return None

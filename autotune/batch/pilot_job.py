@@ -5,13 +5,16 @@ one node on each other one. Each is started alone, so that a host that fails tak
 batch system has for it (`launchers.batch_systems.system.PilotForm`).
 """
 
+import os
 import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
+from pathlib import Path
 
-from autotune.errors import ExitCode
+from autotune.errors import CannotRunHereError, ExitCode
+from launchers.batch.commands import run_command
 from launchers.batch_systems.registry import all_batch_systems, find_batch_system
 from launchers.batch_systems.system import PilotForm, PilotRequest
 
@@ -98,22 +101,44 @@ def pilot_script(system: str, job: PilotJob) -> str:
     return _assemble(job, form, form.head(request), find_batch_system(system).scheduler.number_variable)
 
 
+def submit_chain(system: str, script: Path, count: int) -> list[str]:
+    """Submit a script `count` times, each job after the one before, and return the numbers of the jobs.
+
+    Raises:
+        CannotRunHereError: a job was refused; those before it stay submitted, and are named.
+    """
+    scheduler, after = find_batch_system(system).scheduler, pilot_form(system).after
+    numbers: list[str] = []
+    for _ in range(count):
+        command, *words = scheduler.submit(script)
+        argv = [command, *(after(numbers[-1]) if numbers else ()), *words]
+        # As a person would submit it: with all of this shell's environment.
+        answer = run_command(argv, script.parent, variables=os.environ)
+        number = scheduler.job_id(answer.stdout) if answer.code == 0 else None
+        if number is None:
+            made = f"{', '.join(numbers)} of a chain of {count} jobs" if numbers else "no job"
+            msg = f"{made} could be submitted; then {command} said: {answer.complaint}"
+            raise CannotRunHereError(msg)
+        numbers.append(number)
+    return numbers
+
+
 def _assemble(job: PilotJob, form: PilotForm, head: Sequence[str], number_variable: str) -> str:
     python = shlex.quote(job.python)
     command = f"{python} -m autotune study {shlex.join(job.study)}"
     several = job.nodes > 1
     if several:
         command += f' --ray-address "$(cat "$meeting/address")" --ray-nodes {job.nodes}'
-    goes_on = "the next job of the chain goes on" if job.chained else "it submits itself again"
+    continuation = "the next job of the chain goes on" if job.chained else "it submits itself again"
     lines = [
         # Only a login shell is sure to know of modules.
         "#!/bin/bash -l",
         *head,
         f"# Written by `autotune pilot`. Submit it with: {form.submit} {shlex.quote(job.script)}",
-        f"# If the study is not done when its time is over (exit code {ExitCode.UNFINISHED}), {goes_on}.",
+        f"# If the study is not done when its time is over (exit code {ExitCode.UNFINISHED}), {continuation}.",
         f"script={shlex.quote(job.script)}",
         f"cd {shlex.quote(job.folder)} || exit {ExitCode.STORAGE}",
-        *map(_or_end, job.setup),
+        *map(_end_on_failure, job.setup),
         "set -u",
         *(_cluster(python, form, number_variable) if several else []),
         # Before the study, which may be asked to end as soon as it exists.
@@ -128,17 +153,17 @@ def _assemble(job: PilotJob, form: PilotForm, head: Sequence[str], number_variab
         '    asked=; wait "$study"; again=$?',
         "    case $again in -1 | 127) ;; *) code=$again ;; esac",
         "done",
-        *([] if job.chained else _again(form)),
+        *([] if job.chained else _resubmit(form)),
         'exit "$code"',
     ]
     return "\n".join(lines) + "\n"
 
 
-def _again(form: PilotForm) -> list[str]:
+def _resubmit(form: PilotForm) -> list[str]:
     return [f'if [ "$code" = {ExitCode.UNFINISHED} ]; then', f'    {form.submit} "$script" && code=0', "fi"]
 
 
-def _or_end(line: str) -> str:
+def _end_on_failure(line: str) -> str:
     """Return a line of shell; a module that cannot be loaded ends the job: without it something else is measured."""
     return f"{line} || exit {ExitCode.CANNOT_RUN_HERE}" if _LOADS.fullmatch(line) else line
 

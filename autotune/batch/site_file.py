@@ -41,7 +41,7 @@ class SiteError(AutotuneError):
     """A site is not known, or its file is wrong: the message lists every error with its path."""
 
 
-def as_list(value: object) -> object:
+def as_tuple(value: object) -> object:
     """Return a list of a file as a tuple; a word alone is refused, which would be one of letters."""
     if isinstance(value, str):
         msg = f'must be a list: ["{value}"]'
@@ -60,8 +60,8 @@ class ProgramSection(BaseModel):
 
     @field_validator("licences", "modules", "setup", mode="before")
     @classmethod
-    def _listed(cls, value: object) -> object:
-        return as_list(value)
+    def _to_tuple(cls, value: object) -> object:
+        return as_tuple(value)
 
 
 class SiteFile(BaseModel):
@@ -107,19 +107,19 @@ class SiteFile(BaseModel):
 
     @field_validator("licences", "directives", "modules", "setup", "chunk", mode="before")
     @classmethod
-    def _listed(cls, value: object) -> object:
-        return as_list(value)
+    def _to_tuple(cls, value: object) -> object:
+        return as_tuple(value)
 
     @field_validator("qos", "account_name", "group", "chunk", "energy")
     @classmethod
-    def _is_known_there(cls, value: object, info: ValidationInfo) -> object:
-        if value is not False and (instead := foreign(info.data.get("scheduler", ""), info.field_name or "")):
+    def _check_setting(cls, value: object, info: ValidationInfo) -> object:
+        if value is not False and (instead := unknown_setting(info.data.get("scheduler", ""), info.field_name or "")):
             raise ValueError(instead)
         return value
 
     @field_validator("chunk")
     @classmethod
-    def _says_no_size(cls, value: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+    def _check_chunk(cls, value: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
         if sizes := [word for word in value if word.startswith(_SIZES)]:
             msg = f"{', '.join(sizes)}: the size of a run is its own; say what kind of node it is, such as model=NAME"
             raise ValueError(msg)
@@ -130,15 +130,17 @@ class SiteFile(BaseModel):
 
     @field_validator("directives")
     @classmethod
-    def _leave_the_job_alone(cls, value: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
-        reasons = [reason for directive in value if (reason := refused(info.data.get("scheduler", ""), directive))]
+    def _check_directives(cls, value: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        reasons = [
+            reason for directive in value if (reason := reserved_reason(info.data.get("scheduler", ""), directive))
+        ]
         if reasons:
             raise ValueError("; ".join(reasons))
         return value
 
     @field_validator("walltime")
     @classmethod
-    def _lasts(cls, value: str) -> str:
+    def _check_walltime(cls, value: str) -> str:
         try:
             seconds = parse_duration_s(value)
         except ValueError:
@@ -150,7 +152,7 @@ class SiteFile(BaseModel):
 
     @field_validator("mpi")
     @classmethod
-    def _starts(cls, value: str) -> str:
+    def _check_mpi(cls, value: str) -> str:
         if _flavour(value, None) is None:
             kinds = ", ".join(map(str, start_commands()))
             msg = f"must be one of {kinds}, with a version if it is known (Open MPI 4.1.2)"
@@ -208,7 +210,7 @@ PROJECT = "PROJECT"
 """What stands in a script for an account that is its user's to fill in."""
 
 
-def charged(site: Site, account: str | None = None) -> Site:
+def with_account(site: Site, account: str | None = None) -> Site:
     """Return a site as a script has it: with an account, or a word in its place where the site needs one."""
     return replace(site, account=account or site.account or (PROJECT if site.needs_account else ""))
 
@@ -242,7 +244,7 @@ def own_cluster(scheduler: str, *, programs: Collection[str] = ()) -> Cluster | 
     return cluster if cluster.site.scheduler == scheduler else None
 
 
-def lasting(name_or_path: str) -> str:
+def absolute_site(name_or_path: str) -> str:
     """Return a name of the site that holds in every folder: that of a shipped site, or the full path of a file."""
     path = Path(name_or_path).expanduser()
     return os.fspath(path.absolute()) if _is_file_of(name_or_path) else name_or_path
@@ -355,13 +357,13 @@ def _flavour(text: str, start: str | None) -> MpiFlavour | None:
     return None
 
 
-def refused(scheduler: str, directive: str) -> str | None:
+def reserved_reason(scheduler: str, directive: str) -> str | None:
     """Return why a line for the scheduler (without its `#SBATCH` or `#PBS`) cannot be used; None if it can."""
     reasons = find_batch_system(scheduler).reserved(directive) if scheduler in names() else {}
     return "; ".join(f"{option}: {reason}" for option, reason in reasons.items()) or None
 
 
-def foreign(scheduler: str, setting: str) -> str | None:
+def unknown_setting(scheduler: str, setting: str) -> str | None:
     """Return what to write instead of a setting that a batch system does not know; None if it knows it."""
     if scheduler not in names():
         return None

@@ -85,7 +85,7 @@ class SiteFindings:
 
 
 @dataclass
-class _Followed:
+class _SubmittedJob:
     job: Job
     id: str = ""
     submitted: float = field(default_factory=time.time)
@@ -101,16 +101,16 @@ def probe(
     """
     (folder / TOKEN_FILE).touch()
     submit = system.scheduler.submit(Path("job"))[0]
-    followed = [_Followed(_job(folder, number, launcher.site.python, submit)) for number in range(JOBS)]
-    refused = {id(one): problem for one in followed if (problem := _submitted(launcher, one, say))}
-    running = {one.id: one for one in followed if one.id}
+    submitted_jobs = [_SubmittedJob(_job(folder, number, launcher.site.python, submit)) for number in range(JOBS)]
+    refused = {id(one): problem for one in submitted_jobs if (problem := _submit(launcher, one, say))}
+    running = {one.id: one for one in submitted_jobs if one.id}
     try:
         _wait(launcher, running, patience_s, say)
         remembers = _remembers(system, [one for one in running.values() if one.status.state is JobState.ENDED])
     finally:
         launcher.end(one.id for one in running.values() if one.status.state not in _OVER)
-    found = tuple(_finding(one, refused.get(id(one), "")) for one in followed)
-    return SiteFindings(system.label, found, remembers, told(system, system.limits, launcher.site.queue))
+    found = tuple(_finding(one, refused.get(id(one), "")) for one in submitted_jobs)
+    return SiteFindings(system.label, found, remembers, ask_batch_system(system, system.limits, launcher.site.queue))
 
 
 def _job(folder: Path, number: int, python: str, submit: str) -> Job:
@@ -123,7 +123,7 @@ def _job(folder: Path, number: int, python: str, submit: str) -> Job:
     )
 
 
-def _submitted(launcher: BatchQueue, one: _Followed, say: Callable[[str], None]) -> str:
+def _submit(launcher: BatchQueue, one: _SubmittedJob, say: Callable[[str], None]) -> str:
     """Submit a job; return why it was refused."""
     try:
         one.id = launcher.submit(one.job)
@@ -137,11 +137,13 @@ def _nodes(job: Job) -> str:
     return "one core" if job.resources.nodes == 1 else f"{job.resources.nodes} nodes"
 
 
-def _number(one: _Followed) -> str:
+def _number(one: _SubmittedJob) -> str:
     return one.id.split(":")[1]
 
 
-def _wait(launcher: BatchQueue, running: dict[str, _Followed], patience_s: float, say: Callable[[str], None]) -> None:
+def _wait(
+    launcher: BatchQueue, running: dict[str, _SubmittedJob], patience_s: float, say: Callable[[str], None]
+) -> None:
     give_up_at = time.monotonic() + patience_s
     said: dict[str, str] = {}
     while time.monotonic() < give_up_at:
@@ -156,7 +158,7 @@ def _wait(launcher: BatchQueue, running: dict[str, _Followed], patience_s: float
         time.sleep(_LOOK_S)
 
 
-def _finding(one: _Followed, refused: str) -> JobFinding:
+def _finding(one: _SubmittedJob, refused: str) -> JobFinding:
     nodes, status = one.job.resources.nodes, one.status
     if refused:
         return JobFinding(nodes, problem=refused)
@@ -167,11 +169,11 @@ def _finding(one: _Followed, refused: str) -> JobFinding:
         sight = NodeSight.model_validate(json.loads((one.job.folder / STDOUT).read_text(encoding="utf-8")))
     except (OSError, ValueError, ValidationError):
         ended = status.message or f"it ended with exit code {status.exit_code}"
-        return JobFinding(nodes, problem=f"told nothing: {ended}")
+        return JobFinding(nodes, problem=f"printed no findings: {ended}")
     return JobFinding(nodes, sight, max(0.0, sight.began - one.submitted))
 
 
-def _remembers(system: BatchSystem, ended: Sequence[_Followed]) -> bool | None:
+def _remembers(system: BatchSystem, ended: Sequence[_SubmittedJob]) -> bool | None:
     """Ask for jobs that have ended."""
     if not ended:
         return None
@@ -183,7 +185,7 @@ def _remembers(system: BatchSystem, ended: Sequence[_Followed]) -> bool | None:
     return states is not None and set(numbers) <= states.keys()
 
 
-def told(system: BatchSystem, questions: Sequence[LimitsQuery], queue: str) -> tuple[str, ...]:
+def ask_batch_system(system: BatchSystem, questions: Sequence[LimitsQuery], queue: str) -> tuple[str, ...]:
     """Ask a batch system, and return what its answers say."""
     said: list[str] = []
     for question in questions:

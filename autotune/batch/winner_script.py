@@ -6,7 +6,7 @@ from typing import Any
 
 from autotune.batch.job_script import JobScript, job_script, own_environment
 from autotune.batch.script_forms import SHELL
-from autotune.batch.site_file import PROJECT, charged, find_cluster, own_cluster, program_names
+from autotune.batch.site_file import PROJECT, find_cluster, own_cluster, program_names, with_account
 from autotune.errors import AutotuneError, CannotRunHereError, NothingWorkedError
 from autotune.execution.task import job_from_description
 from autotune.records.series import SeriesKind
@@ -69,10 +69,10 @@ def site_of(study: StudyFile, form: str, name: str | None = None, account: str |
     if name is None and launcher.kind != form:
         own = None if form == SHELL else own_cluster(form, programs=programs)
         if own is not None:
-            return charged(own.site, account)
+            return with_account(own.site, account)
         return Site(form, account=account, knows_program=False) if account is not None else None
     scheduler = None if form == SHELL else form
-    return charged(find_cluster(name or launcher.site, scheduler, programs=programs).site, account)
+    return with_account(find_cluster(name or launcher.site, scheduler, programs=programs).site, account)
 
 
 def _command(job: dict[str, Any]) -> list[str]:

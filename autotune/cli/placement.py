@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from autotune.batch.launchers_here import LOCAL, launcher_names
+from autotune.batch.launcher_names import LOCAL, launcher_names
 from autotune.cli.choices import choice
 from autotune.errors import CannotRunHereError, StudyFileError
 from launchers.batch_systems.registry import BATCH_SYSTEMS, EXPERIMENTAL, find_batch_system
@@ -98,12 +98,12 @@ def check_commands(cluster: "Cluster | None") -> None:
 
 def cautions(cluster: "Cluster | None") -> tuple[str, ...]:
     """Return what the batch system says that a user should know before a study."""
-    from autotune.batch.site_probe import told
+    from autotune.batch.site_probe import ask_batch_system
 
     if cluster is None:
         return ()
     system = find_batch_system(cluster.site.scheduler)
-    return told(system, system.cautions(cluster.site), cluster.site.queue)
+    return ask_batch_system(system, system.cautions(cluster.site), cluster.site.queue)
 
 
 def check_site(site: "Site") -> None:

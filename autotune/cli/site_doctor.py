@@ -35,7 +35,7 @@ def ask_site(
         AutotuneError: there is no such site, or no batch system here.
         typer.Exit: the user does not agree, or no job has run.
     """
-    from autotune.batch.probed_site import sentences, site_text
+    from autotune.batch.probe_report import site_sentences, site_text
     from autotune.batch.site_probe import JOBS, LONGEST_S, probe
     from launchers.batch import BatchLauncher
 
@@ -58,9 +58,9 @@ def ask_site(
     if as_json:
         jobs = [{**asdict(job), "sight": job.sight and job.sight.model_dump()} for job in found.jobs]
         told = {"jobs": jobs, "history": found.remembers, "limits": found.limits}
-        print_json({"system": chosen.scheduler, **told, "sentences": sentences(found)})
+        print_json({"system": chosen.scheduler, **told, "sentences": site_sentences(found)})
     else:
-        for sentence in sentences(found):
+        for sentence in site_sentences(found):
             output().print(sentence, markup=False)
     if not found.sights:
         raise typer.Exit(ExitCode.CANNOT_RUN_HERE)
@@ -74,11 +74,11 @@ def _site(launcher: str | None, name: str | None, given: Mapping[str, str]) -> t
     Raises:
         AutotuneError: there is no such site, or jobs cannot be submitted here.
     """
-    from autotune.batch.site_file import find_cluster, lasting, own_cluster
+    from autotune.batch.site_file import absolute_site, find_cluster, own_cluster
 
     cluster = find_cluster(name, launcher) if name is not None else own_cluster(launcher or "")
     if cluster is not None:
-        known, keys = cluster.site, {"base": lasting(name)} if name is not None else {}
+        known, keys = cluster.site, {"base": absolute_site(name)} if name is not None else {}
     else:
         known, keys = Site(str(launcher), str(launcher), nodes=2), {}
     site = replace(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from autotune.batch.launchers_here import LOCAL
+from autotune.batch.launcher_names import LOCAL
 from autotune.cli.common import duration_s, if_held
 from autotune.cli.study_options import StudyOptions, Switch
 from autotune.errors import StudyFileError
@@ -87,14 +87,14 @@ def choose(
     Its site is the same from every folder: other commands come back to the study from elsewhere.
     """
     from autotune import studyfile
-    from autotune.batch.site_file import lasting
+    from autotune.batch.site_file import absolute_site
     from objectives import registry
     from objectives.base import PlanError
 
     given = [f"{key}={value}" for key, value in (overrides or {}).items() if value is not None]
     loaded = studyfile.load(studyfile.find(name), [*(changes or []), *given])
     if loaded.launcher.site is not None:
-        launcher = loaded.launcher.model_copy(update={"site": lasting(loaded.launcher.site)})
+        launcher = loaded.launcher.model_copy(update={"site": absolute_site(loaded.launcher.site)})
         loaded = loaded.model_copy(update={"launcher": launcher})
     try:
         options = loaded.options

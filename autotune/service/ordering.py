@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from autotune.batch.launchers_here import launcher_names
+from autotune.batch.launcher_names import launcher_names
 from autotune.durations import parse_duration_s
 from autotune.errors import AutotuneError
 from autotune.service.catalogue import CatalogueStudy

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from autotune.batch.launchers_here import LOCAL
+from autotune.batch.launcher_names import LOCAL
 from autotune.cli.common import duration_s, output, print_json
 from autotune.cli.options import AsJson, YesOption
 from autotune.cli.placement import LauncherOption, SiteOption

@@ -60,7 +60,7 @@ def pilot(
     If time runs out, the script submits itself again. `pilot` takes the options of `study`, too.
     """
     from autotune import studyfile
-    from autotune.batch.pilot_chain import submit_chain
+    from autotune.batch.pilot_job import submit_chain
 
     options = _checked(name, context.args, nodes)
     there = _Site.of(site, system, nodes, studyfile.read(studyfile.find(name)))
@@ -116,9 +116,9 @@ class _Site:
         """
         if name is None:
             return cls(system or _USUAL)
-        from autotune.batch.site_file import charged, find_cluster, program_names
+        from autotune.batch.site_file import find_cluster, program_names, with_account
 
-        site = charged(find_cluster(name, system, programs=program_names(study)).site)
+        site = with_account(find_cluster(name, system, programs=program_names(study)).site)
         if site.scheduler not in pilot_forms():
             msg = f"site {site.name!r} has {site.scheduler}: pilot jobs are written for {', '.join(pilot_forms())} only"
             raise CannotRunHereError(msg)

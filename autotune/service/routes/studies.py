@@ -5,7 +5,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Request, Response
 
-from autotune.batch.launchers_here import launchers_here
+from autotune.batch.launcher_names import available_launchers
 from autotune.records.labels import Labels
 from autotune.service.audit import AuditLog
 from autotune.service.catalogue import Catalogue
@@ -54,7 +54,7 @@ def routes(studies: Studies, catalogue: Catalogue, audit: AuditLog) -> APIRouter
     @router.get("/launchers", responses=answers())
     def list_launchers() -> list[LauncherBrief]:
         """List what can start runs from the service's host."""
-        return [LauncherBrief(name=name) for name in launchers_here()]
+        return [LauncherBrief(name=name) for name in available_launchers()]
 
     @router.post("/estimate", responses=answers(404, 413, 415))
     def estimate_cost(new: NewStudy) -> CostEstimate | None:

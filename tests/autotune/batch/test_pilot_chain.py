@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from autotune.batch.pilot_chain import submit_chain
-from autotune.batch.pilot_job import PilotJob, pilot_script
+from autotune.batch.pilot_job import PilotJob, pilot_script, submit_chain
 from autotune.errors import CannotRunHereError
 from tests.launchers.fakes.cluster import FakeCluster
 from tests.launchers.jobs import wait_for

@@ -2,7 +2,7 @@
 
 import pytest
 
-from autotune.batch.site_file import refused
+from autotune.batch.site_file import reserved_reason
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ from autotune.batch.site_file import refused
     ],
 )
 def test_slurm_is_not_told_what_the_job_says(directive):
-    assert refused("slurm", directive)
+    assert reserved_reason("slurm", directive)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_slurm_is_not_told_what_the_job_says(directive):
     ],
 )
 def test_what_a_site_may_say_to_slurm(directive):
-    assert refused("slurm", directive) is None
+    assert reserved_reason("slurm", directive) is None
 
 
 @pytest.mark.parametrize(
@@ -72,28 +72,29 @@ def test_what_a_site_may_say_to_slurm(directive):
     ["-o x", "-N x", "-Nx", "-e /x", "-J 1-4", "-l walltime=1:00", "-l wd,ncpus=4", "-lselect=2", "-j n", "-I"],
 )
 def test_pbs_is_not_told_what_the_job_says(directive):
-    assert refused("pbs", directive)
+    assert reserved_reason("pbs", directive)
 
 
 @pytest.mark.parametrize(
     "directive", ["-l wd", "-l storage=scratch/jx00", "-P jx00", "-W umask=022", "-q normal", "-m e"]
 )
 def test_what_a_site_may_say_to_pbs(directive):
-    assert refused("pbs", directive) is None
+    assert reserved_reason("pbs", directive) is None
 
 
 @pytest.mark.parametrize(
     "directive", ["-o x", "-N x", "-t 1-4", "-l h_rt=1:0:0", "-l mem_free=1G,h_rt=60", "-pe smp 4", "-sync y", "-wd /"]
 )
 def test_grid_engine_is_not_told_what_the_job_says(directive):
-    assert refused("grid-engine", directive)
+    assert reserved_reason("grid-engine", directive)
 
 
 @pytest.mark.parametrize("directive", ["-pe orte", "-l mem_free=1G", "-P proj", "-m n", "-q all.q"])
 def test_what_a_site_may_say_to_grid_engine(directive):
-    assert refused("grid-engine", directive) is None
+    assert reserved_reason("grid-engine", directive) is None
 
 
 def test_the_reason_names_the_option():
-    assert refused("pbs", "-l walltime=1:00") == "-l walltime: each run sets its wall time; set walltime = ... instead"
-    assert refused("lsf", "-o x") is None
+    reason = "-l walltime: each run sets its wall time; set walltime = ... instead"
+    assert reserved_reason("pbs", "-l walltime=1:00") == reason
+    assert reserved_reason("lsf", "-o x") is None

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from autotune.batch.site_file import PROJECT, SiteError, charged, find_cluster, program_names, site_files
+from autotune.batch.site_file import PROJECT, SiteError, find_cluster, program_names, site_files, with_account
 from autotune.errors import CannotRunHereError
 from launchers.mpi.open_mpi import OPEN_MPI
 
@@ -31,8 +31,8 @@ def test_shipped_sites_can_be_used(name):
 def test_gadi_is_the_machine_of_the_competitions_scripts():
     site, machine, _ = find_cluster("gadi", "pbs")
     assert (site.account, site.licences, site.directives) == ("", (), ("-l wd",))
-    assert charged(site).account == PROJECT
-    assert charged(site, "ab12").account == "ab12"
+    assert with_account(site).account == PROJECT
+    assert with_account(site, "ab12").account == "ab12"
     assert (site.nodes * site.cores_per_node, machine.name) == (1536, "gadi")
     assert (site.mpi.kind, site.mpi.version, site.mpi.path) == (OPEN_MPI, (4, 1, 2), "mpirun")
     assert not site.by_chunks

@@ -5,7 +5,7 @@ import tomllib
 
 import pytest
 
-from autotune.batch.probed_site import sentences, site_table, site_text
+from autotune.batch.probe_report import site_sentences, site_table, site_text
 from autotune.batch.site_file import find_cluster
 from autotune.batch.site_probe import JobFinding, NodeSight, SiteFindings
 from launchers.batch_systems import grid_engine, pbs, slurm
@@ -37,7 +37,7 @@ def found(*jobs, **changes):
 
 def test_jobs_that_may_use_a_whole_node_get_whole_nodes():
     told = found(seen(), seen(began=11.0), remembers=False)
-    said = "\n".join(sentences(told))
+    said = "\n".join(site_sentences(told))
     assert "a job of one core may use all 4 of its node" in said
     assert "two jobs on one node could both use 0, 1, 2, 3" in said
     assert "history: none" in said
@@ -47,19 +47,19 @@ def test_jobs_that_may_use_a_whole_node_get_whole_nodes():
 
 def test_jobs_that_are_kept_to_cores_of_their_own_may_share_a_node():
     told = found(seen(cpus=(0,)), seen(cpus=(1,), began=11.0))
-    assert "cores: two jobs on one node had different ones" in sentences(told)
+    assert "cores: two jobs on one node had different ones" in site_sentences(told)
     assert "exclusive" not in site_table(told, {})
 
 
 @pytest.mark.parametrize("other", [{"host": "n2"}, {"began": 12.5}])
 def test_nothing_is_said_of_two_jobs_that_did_not_meet(other):
     told = found(seen(cpus=(0,)), seen(cpus=(0,), **other))
-    assert any("did not run on one node at one time" in sentence for sentence in sentences(told))
+    assert any("did not run on one node at one time" in sentence for sentence in site_sentences(told))
 
 
 def test_which_command_reaches_the_other_node_is_said_and_what_was_refused():
     two = JobFinding(2, SIGHT.model_copy(update={"hosts": 2, "starters": {"srun": "", "ssh": "no key", "qrsh": None}}))
-    said = "\n".join(sentences(found(two, JobFinding(1, problem="sbatch does not take the job: no account"))))
+    said = "\n".join(site_sentences(found(two, JobFinding(1, problem="sbatch does not take the job: no account"))))
     assert "srun reaches the other node" in said
     assert "ssh does not reach the other node of a job (no key)" in said
     assert "qrsh" not in said

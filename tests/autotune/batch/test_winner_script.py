@@ -9,7 +9,7 @@ import pytest
 from autotune.batch import winner_script
 from autotune.batch.job_script import JobScript, job_script
 from autotune.batch.script_forms import SHELL, script_forms
-from autotune.batch.site_file import PROJECT, SiteError, charged, find_cluster
+from autotune.batch.site_file import PROJECT, SiteError, find_cluster, with_account
 from autotune.comparison.findings import Ablation
 from autotune.results.summary import Summary
 from autotune.statistics.standings import Standings
@@ -143,12 +143,12 @@ def test_folders_of_autotunes_own_installation_are_to_be_filled_in(monkeypatch):
 
 
 def test_a_site_puts_nobody_elses_project_and_no_other_program_into_a_script():
-    text = written("pbs", charged(find_cluster("gadi", programs=["lmp"]).site))
+    text = written("pbs", with_account(find_cluster("gadi", programs=["lmp"]).site))
     assert f"#PBS -P {PROJECT}\n" in text
     assert f"# {PROJECT} is yours to fill in" in text
     assert "qe" not in text.replace("autotune-qe", "").replace("study qe", "")
     assert "# module load ..." in text
-    assert "-P ab12\n" in written("pbs", charged(find_cluster("gadi").site, "ab12"))
+    assert "-P ab12\n" in written("pbs", with_account(find_cluster("gadi").site, "ab12"))
 
 
 def test_a_word_that_names_the_runs_folder_twice_leads_into_the_new_one_twice():

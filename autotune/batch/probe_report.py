@@ -1,4 +1,4 @@
-"""What the jobs of a site's probe mean: sentences for a person, and a site file."""
+"""What the jobs of a site's probe mean: site_sentences for a person, and a site file."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from autotune.batch.site_probe import SiteFindings
 from autotune.tomlfiles.write import written
 
 
-def sentences(found: SiteFindings) -> list[str]:
+def site_sentences(found: SiteFindings) -> list[str]:
     """Return what was found, and what follows from it."""
     said = [*_starts(found), *_folder(found), *_node(found), *_history(found), *_cores(found), *_starters(found)]
     sights = found.sights
@@ -32,7 +32,7 @@ def site_table(found: SiteFindings, settings: dict[str, Any]) -> dict[str, Any]:
 
 def site_text(found: SiteFindings, settings: dict[str, Any]) -> str:
     """Return the text of a site file, with what was found as comments."""
-    comments = [f"# {line}" for sentence in sentences(found) for line in sentence.splitlines()]
+    comments = [f"# {line}" for sentence in site_sentences(found) for line in sentence.splitlines()]
     return "\n".join([f"# Found by `autotune doctor` with jobs of {found.system}.", *comments, ""]) + written(
         site_table(found, settings)
     )

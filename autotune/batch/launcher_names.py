@@ -14,7 +14,7 @@ def launcher_names() -> list[str]:
     return [LOCAL, *names()]
 
 
-def launchers_here() -> list[str]:
+def available_launchers() -> list[str]:
     """Return those that can be used from this host."""
     commands = {system.name: system.scheduler.submit(Path("job.sh"))[0] for system in all_batch_systems()}
     return [LOCAL, *(name for name, command in commands.items() if shutil.which(command))]
