@@ -1,4 +1,4 @@
-"""The allocation that this process runs in, as the batch system says it: which hosts, and until when."""
+"""The allocation that this process runs in: its hosts and its end, as the batch system describes them."""
 
 import subprocess
 import time
@@ -12,13 +12,18 @@ _PATIENCE_S = 30.0
 
 
 def read(environment: Mapping[str, str], read_text: Callable[[str], str] | None = None) -> Allocation | None:
-    """Return the allocation that the environment describes; None outside an allocation. `read_text` reads a file."""
+    """Return the allocation that the environment describes; None outside an allocation.
+
+    Args:
+        environment: The variables of this process.
+        read_text: Reads a file, such as the list of hosts.
+    """
     allocations = (system.allocation(environment, read_text or _read_text) for system in all_batch_systems())
     return next(filter(None, allocations), None)
 
 
 def ask_end(allocation: Allocation, run: Callable[[Sequence[str]], str] | None = None) -> float | None:
-    """Ask the batch system, once, when the allocation ends, in seconds since 1970; None if it does not say."""
+    """Ask the batch system once for the end of the allocation, in seconds since 1970; None if it does not answer."""
     question = next((system.end for system in all_batch_systems() if system.label == allocation.system), None)
     if question is None:
         return None
@@ -29,9 +34,9 @@ def ask_end(allocation: Allocation, run: Callable[[Sequence[str]], str] | None =
 
 
 def find_end(allocation: Allocation, now: float, run: Callable[[Sequence[str]], str] | None = None) -> float | None:
-    """Return when the allocation ends: from its environment, else from a query of the batch system.
+    """Return the end of the allocation from its environment, or else from a query of the batch system.
 
-    An end before `now` does not count: the environment is of an earlier job, or the job was given more time.
+    An end before `now` is ignored: the environment is that of an earlier job, or the job was extended.
     """
     if allocation.ends_at is not None and allocation.ends_at > now:
         return allocation.ends_at
@@ -44,11 +49,11 @@ def _read_text(path: str) -> str:
 
 
 def _run(argv: Sequence[str]) -> str:
-    """Return what a command prints.
+    """Run a command and return its output.
 
     Raises:
-        OSError: it is not there.
-        subprocess.SubprocessError: it failed.
+        OSError: the command is not installed.
+        subprocess.SubprocessError: the command failed.
     """
     ended = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=_PATIENCE_S)
     return ended.stdout

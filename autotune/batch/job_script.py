@@ -1,4 +1,4 @@
-"""The winner as a job script, for a batch system or a plain shell."""
+"""Write the winner as a job script, for a batch system or a plain shell."""
 
 import shlex
 import sys
@@ -22,26 +22,33 @@ from objectives.base import CHECKPOINT_VARIABLE, SEED_VARIABLE
 from objectives.efficiency.library import without_library
 from spaces import Configuration
 
-# A job script asks for more than was measured: production runs meet busier machines.
+# A job script requests more than was measured, since production runs may share busier machines.
 _TIME_MARGIN = 3.0
 _MEMORY_MARGIN = 1.5
 _MINIMUM_WALLTIME_S = 600
 _MINIMUM_MEMORY_MIB = 1024
 _END = "END_OF_INPUT"
-MODULES = "# module load ...  (what the programs below need, where they come from modules)"
-"""What stands in a script where nobody has said which modules its programs need."""
-# What only root's runs need is no part of the winner.
+MODULES = "# module load ...  (if the programs below come from modules)"
+"""The line of a script for modules that no site file and no study names."""
+# Variables that MPI needs only for root are no part of the winner: any other user ID leaves them out.
 _A_USER = 1
-# A production run uses neither the checkpoints of tuning nor its random numbers.
+# A production run uses neither the checkpoints nor the random seed of tuning.
 _OF_TUNING = (CHECKPOINT_VARIABLE, SEED_VARIABLE)
 
 
 @dataclass(frozen=True)
 class JobScript:
-    """What a script is made of: a configuration, its job as `describe_job` tells it, and what a run of it needs.
+    """The content of a job script.
 
-    `remarks` become comments at its top, with where its needs come from if they were `measured`.
-    At a `site` it has the site's lines for its scheduler, modules and setup.
+    Attributes:
+        name: The name of the job, and of the folder that it runs in.
+        configuration: The configuration to run.
+        job: The measured job, in the form of `describe_job`.
+        needs: The time and memory of a run.
+        mpi: The MPI that starts ranks.
+        remarks: Comments at the top.
+        site: The site whose lines for scheduler, modules and setup the script gets, if any.
+        measured: Whether the needs were measured; a comment then gives the figures.
     """
 
     name: str
@@ -55,20 +62,20 @@ class JobScript:
 
     @property
     def walltime_s(self) -> int:
-        """The wall time to ask for, in whole minutes."""
+        """The wall time to request, in whole minutes."""
         return max(_MINIMUM_WALLTIME_S, 60 * ceil(_TIME_MARGIN * self.needs.elapsed_s / 60))
 
     @property
     def gpus(self) -> int:
-        """How many GPUs the run held."""
+        """The number of GPUs of the measured run."""
         return int(self.job["resources"].get("gpus", 0))
 
     @property
     def memory_per_node_mib(self) -> int | None:
-        """The memory to ask for on each node, in MiB; a run's is counted on its first one.
+        """The memory to request on each node, in MiB, from that of the measured run on its first node.
 
-        None where it was not counted: the ranks that a batch system starts itself, as by `srun`, are no descendants of
-        the run's supervisor.
+        None if it is unknown: ranks that a batch system starts itself, for instance through `srun`, are no descendants
+        of the run's supervisor, which counts memory.
         """
         has_ranks = any(one["mpi"] for one in (self.job, *self.job.get("parts", ())))
         if self.measured and has_ranks and self.mpi.kind.allocation_variable is not None:
@@ -80,7 +87,7 @@ def job_script(form: str, script: JobScript) -> str:
     """Return the text of a job script in one of the `script_forms`.
 
     Raises:
-        KeyError: there is no such form.
+        KeyError: the form is unknown.
     """
     if form == SHELL:
         return _assemble(script, [], "$PWD")
@@ -92,12 +99,12 @@ def job_script(form: str, script: JobScript) -> str:
 
 
 def _request_remark(script: JobScript) -> str:
-    """Say which needs of a measured run the script asks for."""
+    """Return the remark on the time and memory that the script requests for a measured run."""
     needs, minutes = script.needs, _MINIMUM_WALLTIME_S // 60
     if script.memory_per_node_mib is None:
         return (
             f"wall time: {_TIME_MARGIN:g} times that of the measured run ({needs.elapsed_s:.3g} s), at least {minutes} "
-            f"min; how much memory the ranks used that {script.mpi.kind} started is not known: ask for it yourself"
+            f"min; the memory of ranks started by {script.mpi.kind} was not measured: request it yourself"
         )
     where = " on its first node" if script.job["resources"]["nodes"] > 1 else ""
     return (
@@ -142,14 +149,14 @@ def _assemble(script: JobScript, head: Sequence[str], start: str) -> str:
 
 
 def _relocate(text: str, folder: str, parts: Sequence[Mapping[str, Any]]) -> str:
-    """Return the text of an input file for another folder: each part runs in one of its own."""
+    """Return the text of an input file with paths relative to the new run: each part has its own folder there."""
     for part in parts:
         text = text.replace(part["folder"], ".")
     return text.replace(folder, ".")
 
 
 def _part(part: Mapping[str, Any], folder: str, mpi: MpiFlavour) -> list[str]:
-    """Return the lines that run one input of a mix; nothing of them reaches the others."""
+    """Return the lines that run an input of a mix, in a subshell so that they do not affect the other inputs."""
     inside = Path(part["folder"]).name
     head = [
         f"(  # input {part['name']}; take out the inputs that you do not want to run",
@@ -159,7 +166,7 @@ def _part(part: Mapping[str, Any], folder: str, mpi: MpiFlavour) -> list[str]:
 
 
 def own_environment(job: Mapping[str, Any]) -> dict[str, str]:
-    """Return the variables that are set for a job, without those that only tuning needs."""
+    """Return the variables of a job, without those that only tuning needs."""
     variables = mask_secrets(job["environment"], job.get("tuned", ()))
     return without_library({name: value for name, value in variables.items() if name not in _OF_TUNING})
 
@@ -183,7 +190,7 @@ def _quoted(word: str, folder: str) -> str:
 
 
 def _setup(site: Site | None, software: Sequence[str]) -> list[str]:
-    """Return what makes the programs available: the site's lines, then those of the winner's own software."""
+    """Return the lines that make the programs available: those of the site, then those of the winner's software."""
     if site is None and not software:
         return [MODULES]
     if site is None:
@@ -209,7 +216,11 @@ def _copy_lines(name: str, original: str, start: str) -> str:
 
 
 def _export_lines(name: str, value: str, folder: str) -> list[str]:
-    """Return the lines that set a variable; folders of autotune's own installation are the reader's to replace."""
+    """Return the lines that set a variable.
+
+    A folder of autotune's own installation becomes a variable that the reader must set, since production runs should
+    not depend on that installation.
+    """
     if is_masked(name, value):
         return [f': "${{{name}:?set it before: it was measured with a secret, which is not stored}}"', f"export {name}"]
     own = [part for part in value.split(":") if _is_own(part)]

@@ -1,4 +1,4 @@
-"""What can start runs from this host: the machine itself, and the batch systems whose commands are here."""
+"""The names of launchers: this machine, and the batch systems."""
 
 import shutil
 from pathlib import Path
@@ -10,11 +10,11 @@ LOCAL = "local"
 
 
 def launcher_names() -> list[str]:
-    """Return what may start runs: this machine, or a batch system."""
+    """Return the names of all launchers: this machine, and every batch system."""
     return [LOCAL, *names()]
 
 
 def available_launchers() -> list[str]:
-    """Return those that can be used from this host."""
+    """Return the names of the launchers that can be used from this host: their commands are installed."""
     commands = {system.name: system.scheduler.submit(Path("job.sh"))[0] for system in all_batch_systems()}
     return [LOCAL, *(name for name, command in commands.items() if shutil.which(command))]

@@ -1,7 +1,8 @@
-"""What `autotune doctor --launcher` runs on a node: `python -I node_probe.py FOLDER NUMBER OF SUBMIT`.
+"""The program that `autotune doctor --launcher` runs on a node: `python -I node_probe.py FOLDER NUMBER OF SUBMIT`.
 
-`FOLDER` is that of all its jobs, as the host that submits knows it. Jobs `NUMBER` of `OF` begin together as far as they
-can, so that two on one node can be compared; a job of several nodes tries every way to start something on the others.
+`FOLDER` is the folder of all these jobs, by its path on the submitting host. Jobs `NUMBER` 0 to `OF` - 1 wait for each
+other for a while, so that two of them on the same node can be compared. A job on several nodes tries every command that
+might start a program on another node.
 """
 
 import json
@@ -20,9 +21,9 @@ from autotune.batch.allocation import read
 from launchers.cpus import CPUS, parse_cpu_list
 from launchers.detect import detect
 
-TOKEN_FILE = "token"  # noqa: S105  shows that the folder is the same one
+TOKEN_FILE = "token"  # noqa: S105  shows that the node sees the folder of the submitting host
 
-# What may start something on another node of a job.
+# Commands that may start a program on another node of a job.
 _STARTERS = {
     "srun": (
         "srun",
@@ -42,7 +43,7 @@ _TOGETHER_S, _SIDE_BY_SIDE_S, _LOOK_S, _PATIENCE_S = 10.0, 1.0, 0.1, 20.0
 
 
 def main() -> None:
-    """Print what this node is like, as JSON."""
+    """Print the properties of this node as JSON."""
     began = time.time()
     folder, number, together, submit = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
     sees = (folder / TOKEN_FILE).is_file()
@@ -84,7 +85,7 @@ def _online() -> list[int]:
 
 
 def _try_starter(words: tuple[str, ...], host: str) -> str | None:
-    """Return why a command does not start something on another node, empty if it does; None if it is not there."""
+    """Return why a command cannot start a program on a host; empty if it can, None if it is not installed."""
     if shutil.which(words[0]) is None:
         return None
     try:

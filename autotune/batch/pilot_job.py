@@ -1,8 +1,8 @@
-"""Pilot mode: a job script that runs a study inside one allocation, and submits itself again until it is done.
+"""Pilot jobs: job scripts that run a study inside one allocation and submit themselves again until it is done.
 
-On several nodes the script starts a Ray cluster of its own (`autotune.execution.ray_node`): the head on the first host,
-one node on each other one. Each is started alone, so that a host that fails takes no other along, in the way that the
-batch system has for it (`launchers.batch_systems.system.PilotForm`).
+On several nodes the script starts a Ray cluster (`autotune.execution.ray_node`): the head on the first host, and a node
+on each other host. The hosts are started one by one, so that a failing host does not stop the others, with the command
+that the batch system has for this (`launchers.batch_systems.system.PilotForm`).
 """
 
 import os
@@ -18,24 +18,32 @@ from launchers.batch.commands import run_command
 from launchers.batch_systems.registry import all_batch_systems, find_batch_system
 from launchers.batch_systems.system import PilotForm, PilotRequest
 
-# A command that loads modules, with nothing behind it.
+# A command that loads modules, without a second command on the same line.
 _LOADS = re.compile(r"\s*(module\s+(load|add|use)|ml)\s[^;&|#]*")
 # PBS refuses longer names.
 _NAME_CHARACTERS = 15
-# How long the head may take to answer, in steps of a fifth of a second; the nodes have as long to join.
+# The time for the head to answer, in steps of a fifth of a second; the nodes have the same time to join.
 _LOOKS = 600
-# A host that has died must not keep the others waiting until the end of the allocation.
+# The time for Ray to end, in the same steps: a dead host must not block the job until the end of the allocation.
 _END_LOOKS = 150
 
 
 @dataclass(frozen=True)
 class PilotJob:
-    """What a script is made of.
+    """The content of a pilot's job script.
 
-    `script` is its own full path, `folder` where the study is kept, `study` the words after `autotune study`. Site
-    settings are `directives` for the batch system without their `#SBATCH` or `#PBS`, and `setup`, lines for the shell
-    on every host (`module load qe`). `cores_per_node` is the number requested from PBS, unless a directive requests it.
-    One of several that are submitted in advance (`chained`) does not submit itself again.
+    Attributes:
+        name: The name of the study.
+        script: The full path of the script itself.
+        folder: The folder of the study.
+        python: The Python interpreter.
+        study: The words after `autotune study`.
+        nodes: The number of nodes.
+        walltime_s: The wall time to request.
+        cores_per_node: The cores to request from PBS, unless a directive does.
+        directives: Lines for the batch system, without `#SBATCH` or `#PBS`.
+        setup: Lines for the shell of every host (`module load qe`).
+        chained: Whether this is one of several jobs submitted in advance, which do not submit themselves again.
     """
 
     name: str
@@ -51,19 +59,19 @@ class PilotJob:
     chained: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse what would not stay in its line.
+        """Refuse words that would break the lines of the script.
 
         Raises:
-            ValueError: a word has a line's end in it.
+            ValueError: a word contains a line break or a NUL.
         """
         for word in (self.script, self.folder, self.python, *self.study, *self.directives, *self.setup):
             if "\n" in word or "\0" in word:
-                msg = f"{word!r} cannot stand in a job script: it has more than one line"
+                msg = f"{word!r} cannot be written into a job script: it contains a line break or a NUL"
                 raise ValueError(msg)
 
     @property
     def job_name(self) -> str:
-        """The name of the study as every batch system takes it."""
+        """The name of the job, in a form that every batch system accepts."""
         return re.sub(r"[^A-Za-z0-9_]+", "-", f"autotune-{self.name}")[:_NAME_CHARACTERS].rstrip("-")
 
     @property
@@ -74,7 +82,7 @@ class PilotJob:
 
 
 def pilot_forms() -> tuple[str, ...]:
-    """Return the names of the batch systems that pilot jobs are written for."""
+    """Return the names of the batch systems that support pilot jobs."""
     return tuple(system.name for system in all_batch_systems() if system.pilot is not None)
 
 
@@ -82,7 +90,7 @@ def pilot_form(system: str) -> PilotForm:
     """Return the form of pilot jobs for a batch system, one of the `pilot_forms`.
 
     Raises:
-        KeyError: there is no such batch system, or no pilot jobs are written for it.
+        KeyError: the batch system is unknown, or does not support pilot jobs.
     """
     form = find_batch_system(system).pilot
     if form is None:
@@ -102,22 +110,24 @@ def pilot_script(system: str, job: PilotJob) -> str:
 
 
 def submit_chain(system: str, script: Path, count: int) -> list[str]:
-    """Submit a script `count` times, each job after the one before, and return the numbers of the jobs.
+    """Submit a script `count` times, each job to start after the previous one has ended; return the job numbers.
+
+    This is for sites whose compute nodes may not submit jobs, so that a pilot cannot submit itself again.
 
     Raises:
-        CannotRunHereError: a job was refused; those before it stay submitted, and are named.
+        CannotRunHereError: a job was refused; the message names the earlier jobs, which stay submitted.
     """
     scheduler, after = find_batch_system(system).scheduler, pilot_form(system).after
     numbers: list[str] = []
     for _ in range(count):
         command, *words = scheduler.submit(script)
         argv = [command, *(after(numbers[-1]) if numbers else ()), *words]
-        # As a person would submit it: with all of this shell's environment.
+        # Pass the whole environment of this shell, as with a job submitted by hand.
         answer = run_command(argv, script.parent, variables=os.environ)
         number = scheduler.job_id(answer.stdout) if answer.code == 0 else None
         if number is None:
-            made = f"{', '.join(numbers)} of a chain of {count} jobs" if numbers else "no job"
-            msg = f"{made} could be submitted; then {command} said: {answer.complaint}"
+            made = f"only {', '.join(numbers)} of a chain of {count} jobs" if numbers else "no job"
+            msg = f"{made} could be submitted; {command} refused the next one: {answer.complaint}"
             raise CannotRunHereError(msg)
         numbers.append(number)
     return numbers
@@ -129,9 +139,9 @@ def _assemble(job: PilotJob, form: PilotForm, head: Sequence[str], number_variab
     several = job.nodes > 1
     if several:
         command += f' --ray-address "$(cat "$meeting/address")" --ray-nodes {job.nodes}'
-    continuation = "the next job of the chain goes on" if job.chained else "it submits itself again"
+    continuation = "the next job of the chain continues" if job.chained else "it submits itself again"
     lines = [
-        # Only a login shell is sure to know of modules.
+        # Only a login shell is certain to define `module`.
         "#!/bin/bash -l",
         *head,
         f"# Written by `autotune pilot`. Submit it with: {form.submit} {shlex.quote(job.script)}",
@@ -141,14 +151,14 @@ def _assemble(job: PilotJob, form: PilotForm, head: Sequence[str], number_variab
         *map(_end_on_failure, job.setup),
         "set -u",
         *(_cluster(python, form, number_variable) if several else []),
-        # Before the study, which may be asked to end as soon as it exists.
+        # Set the trap before the study starts, since a signal may arrive at any time after that.
         "asked=",
         "trap 'asked=yes; kill -TERM \"${!-}\"' TERM INT",
         f"{command} &",
         "study=$!",
         'wait "$study"; code=$?',
-        # A signal ends the wait, not the study, which may be over by now: how it ended is asked for again. A bash that
-        # got both signals at once may not know it any more (-1).
+        # A signal ends the wait, not the study, so wait again for its exit code. A bash that received both signals at
+        # once may have lost that code (-1), and then the first one counts.
         'while [ -n "$asked" ]; do',
         '    asked=; wait "$study"; again=$?',
         "    case $again in -1 | 127) ;; *) code=$again ;; esac",
@@ -164,15 +174,15 @@ def _resubmit(form: PilotForm) -> list[str]:
 
 
 def _end_on_failure(line: str) -> str:
-    """Return a line of shell; a module that cannot be loaded ends the job: without it something else is measured."""
+    """Return a shell line; if it loads modules, a failure ends the job, since another program would be measured."""
     return f"{line} || exit {ExitCode.CANNOT_RUN_HERE}" if _LOADS.fullmatch(line) else line
 
 
 def _cluster(python: str, form: PilotForm, number_variable: str) -> list[str]:
-    """Return the lines that start Ray on the hosts of the allocation, and end it in every case."""
+    """Return the lines that start Ray on the hosts of the allocation, and end it however the script exits."""
     no_head = f'echo "the Ray head did not start" >&2; exit {ExitCode.CANNOT_RUN_HERE}'
     return [
-        # The script is also what the other hosts run: they need the same folder and modules.
+        # The other hosts run this script too, since they need the same folder and modules.
         f'if [ "${{1-}}" = ray-node ]; then exec {python} -m autotune.execution.ray_node "$2"; fi',
         f"meeting=$PWD/.autotune-ray-${{{number_variable}%%.*}}",
         f'rm -rf "$meeting"; mkdir -m 700 "$meeting" || exit {ExitCode.STORAGE}',

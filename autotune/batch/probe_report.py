@@ -1,4 +1,4 @@
-"""What the jobs of a site's probe mean: site_sentences for a person, and a site file."""
+"""Report the findings of a site's probe as sentences and as a site file."""
 
 from typing import Any
 
@@ -7,17 +7,17 @@ from autotune.tomlfiles.write import written
 
 
 def site_sentences(found: SiteFindings) -> list[str]:
-    """Return what was found, and what follows from it."""
+    """Return the findings and their consequences, a sentence each."""
     said = [*_starts(found), *_folder(found), *_node(found), *_history(found), *_cores(found), *_starters(found)]
     sights = found.sights
     if sights and not all(sight.can_submit for sight in sights):
-        said.append("nodes: jobs cannot be submitted from a node; a pilot cannot submit itself again there")
-    said += [f"limits: {limit}" for limit in found.limits] or ["limits: none were told"]
+        said.append("nodes: jobs cannot be submitted from a node, so a pilot cannot submit itself again")
+    said += [f"limits: {limit}" for limit in found.limits] or ["limits: the batch system reports none"]
     return said
 
 
 def site_table(found: SiteFindings, settings: dict[str, Any]) -> dict[str, Any]:
-    """Return the keys of a site file: the user's own `settings`, and what was found."""
+    """Return the keys of a site file: the user's `settings`, completed with the findings."""
     table = dict(settings)
     sights = found.sights
     if any(sight.hosts > 1 for sight in sights):
@@ -31,7 +31,7 @@ def site_table(found: SiteFindings, settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def site_text(found: SiteFindings, settings: dict[str, Any]) -> str:
-    """Return the text of a site file, with what was found as comments."""
+    """Return the text of a site file, with the findings as comments."""
     comments = [f"# {line}" for sentence in site_sentences(found) for line in sentence.splitlines()]
     return "\n".join([f"# Found by `autotune doctor` with jobs of {found.system}.", *comments, ""]) + written(
         site_table(found, settings)
@@ -62,8 +62,8 @@ def _history(found: SiteFindings) -> list[str]:
     if found.remembers is None:
         return []
     if found.remembers:
-        return ["history: the batch system still tells of jobs that have ended"]
-    return ["history: none; how a job ended is known from its own status file only"]
+        return ["history: the batch system still reports jobs that have ended"]
+    return ["history: none; only its own status file shows how a job ended"]
 
 
 def _cores(found: SiteFindings) -> list[str]:
@@ -73,21 +73,21 @@ def _cores(found: SiteFindings) -> list[str]:
     sight = small[0]
     said = []
     if sight.is_confined:
-        said.append(f"cores: a job is kept to its own, {len(sight.cpus)} of the {len(sight.online)} of its node")
+        said.append(f"cores: a job is confined to {len(sight.cpus)} of the {len(sight.online)} of its node")
     else:
         said.append(
-            f"cores: a job of one core may use all {len(sight.online)} of its node: jobs there disturb one another; "
+            f"cores: a job of one core may use all {len(sight.online)} of its node, so jobs there disturb one another; "
             "exclusive = true gives each run whole nodes"
         )
     pair = found.side_by_side
     if pair is None:
-        said.append("cores: two jobs did not run on one node at one time, so that nothing is known of such")
+        said.append("cores: the two jobs did not run on one node at the same time, so sharing a node was not tested")
     else:
         both = sorted(set(pair[0].cpus) & set(pair[1].cpus))
         said.append(
             f"cores: two jobs on one node could both use {', '.join(map(str, both))}"
             if both
-            else "cores: two jobs on one node had different ones"
+            else "cores: two jobs on one node had different cores"
         )
     return said
 

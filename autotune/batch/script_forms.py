@@ -1,4 +1,4 @@
-"""The forms of the winner's job script: the batch systems that have one, and a plain shell."""
+"""The forms of the winner's job script: one for each supported batch system, and one for a plain shell."""
 
 from collections.abc import Iterable, Sequence
 
@@ -15,12 +15,12 @@ def script_forms() -> list[str]:
 
 
 def shipped_forms() -> list[str]:
-    """Return the names of the forms that need no other distribution."""
+    """Return the names of the forms that autotune itself ships."""
     return _forms(BATCH_SYSTEMS.values())
 
 
 def script_labels() -> Sequence[tuple[str, str]]:
-    """Return every form with its name for a person, such as `Slurm (sbatch)`."""
+    """Return every form with a readable label, such as `Slurm (sbatch)`."""
     systems = {system.name: system for system in all_batch_systems()}
     return [(form, _label(systems[form]) if form in systems else "Shell script") for form in script_forms()]
 

@@ -1,4 +1,4 @@
-"""The site file: what a cluster's users write at the top of every job script, said once."""
+"""The site file: the settings that a cluster's users would otherwise write at the top of every job script."""
 
 import importlib.resources
 import os
@@ -38,11 +38,11 @@ _SIZES = ("ncpus=", "mpiprocs=", "ngpus=", "mem=")
 
 
 class SiteError(AutotuneError):
-    """A site is not known, or its file is wrong: the message lists every error with its path."""
+    """A site is unknown, or its file has errors: the message lists all of them, each with its path."""
 
 
 def as_tuple(value: object) -> object:
-    """Return a list of a file as a tuple; a word alone is refused, which would be one of letters."""
+    """Return a list as a tuple; refuse a single word, which would become a tuple of its letters."""
     if isinstance(value, str):
         msg = f'must be a list: ["{value}"]'
         raise ValueError(msg)  # noqa: TRY004  pydantic collects these
@@ -50,7 +50,7 @@ def as_tuple(value: object) -> object:
 
 
 class ProgramSection(BaseModel):
-    """What a program needs at a site, beyond what every job there has."""
+    """Settings that a single program needs at a site, in addition to those of every job."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -65,12 +65,18 @@ class ProgramSection(BaseModel):
 
 
 class SiteFile(BaseModel):
-    """The settings of a site; `base` names another site, whose settings apply where this file has none.
+    """The settings of a site; `launchers.site.Site` explains most of them.
 
-    `launchers.site.Site` says what they are for. `machine` is the description of its nodes (`autotune machine`), of
-    which a job gets `nodes` at most; `mpi` is what starts ranks, such as `Open MPI 4.1.2`, by the command `start`.
-    `workers` is the default number of runs side by side. `programs` are by the objective of a study, or the name of the
-    file that a command starts: what belongs to one program must not get into the jobs of another.
+    The key `base` names another site, whose settings apply unless this file has its own.
+
+    Attributes:
+        machine: The description of its nodes, as for `autotune machine`.
+        nodes: The most nodes that a job gets.
+        workers: The default number of runs side by side.
+        mpi: The MPI that starts ranks, such as `Open MPI 4.1.2`.
+        start: The command that starts ranks.
+        programs: Settings for single programs, by the objective of a study or by the name of the file that a command
+            starts. They are kept out of the jobs of other programs.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -121,10 +127,10 @@ class SiteFile(BaseModel):
     @classmethod
     def _check_chunk(cls, value: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
         if sizes := [word for word in value if word.startswith(_SIZES)]:
-            msg = f"{', '.join(sizes)}: the size of a run is its own; say what kind of node it is, such as model=NAME"
+            msg = f"{', '.join(sizes)}: each run sets its own size; give the kind of node only, such as model=NAME"
             raise ValueError(msg)
         if value and not info.data.get("by_chunks", True):
-            msg = "by_chunks = false asks for totals, which have no chunks; leave that out, or these words"
+            msg = "by_chunks = false requests totals, which have no chunks; remove by_chunks, or chunk"
             raise ValueError(msg)
         return value
 
@@ -146,7 +152,7 @@ class SiteFile(BaseModel):
         except ValueError:
             seconds = 0.0
         if not 0 < seconds <= _LONGEST_S:
-            msg = "must be a duration such as 90m or 2h30m, of a year at most"
+            msg = "must be a duration such as 90m or 2h30m, at most a year"
             raise ValueError(msg)
         return value
 
@@ -155,13 +161,17 @@ class SiteFile(BaseModel):
     def _check_mpi(cls, value: str) -> str:
         if _flavour(value, None) is None:
             kinds = ", ".join(map(str, start_commands()))
-            msg = f"must be one of {kinds}, with a version if it is known (Open MPI 4.1.2)"
+            msg = f"must be one of {kinds}, optionally with a version (Open MPI 4.1.2)"
             raise ValueError(msg)
         return value
 
 
 class Cluster(NamedTuple):
-    """A site with the description of its nodes; `workers` is the default number of runs side by side."""
+    """A site with the description of its nodes.
+
+    Attributes:
+        workers: The default number of runs side by side.
+    """
 
     site: Site
     description: MachineDescription
@@ -169,7 +179,7 @@ class Cluster(NamedTuple):
 
     @property
     def machine(self) -> Machine:
-        """The nodes that one run gets at most."""
+        """The largest set of nodes that a run gets."""
         cpu = self.description.cpu
         return Machine(
             host=self.site.name,
@@ -184,56 +194,60 @@ class Cluster(NamedTuple):
 
     @property
     def facts(self) -> Facts:
-        """The description of these nodes."""
+        """The facts of these nodes."""
         return self.description.for_nodes(self.site.nodes)
 
 
 def user_file() -> Path:
-    """Return where a user's own site is described."""
+    """Return the file that describes the user's own site."""
     return config_folder() / "site.toml"
 
 
 def site_files() -> dict[str, Path]:
-    """Return the sites that ship with autotune: name -> file."""
+    """Return the files of the shipped sites, by name."""
     folder = importlib.resources.files("studies") / "sites"
     files = (Path(str(entry)) for entry in folder.iterdir() if entry.name.endswith(".toml"))
     return {file.stem: file for file in sorted(files)}
 
 
 def program_names(study: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the names by which a site file may know the program of a study: its objective, the file it starts."""
+    """Return the names under which a site file may list the program of a study: its objective, the file it starts."""
     command = (study.get("options") or {}).get("argv") or ()
     return (str(study.get("objective", "")), *(os.path.basename(str(word)) for word in command[:1]))  # noqa: PTH119
 
 
 PROJECT = "PROJECT"
-"""What stands in a script for an account that is its user's to fill in."""
+"""The word in a script for an account that its user must fill in."""
 
 
 def with_account(site: Site, account: str | None = None) -> Site:
-    """Return a site as a script has it: with an account, or a word in its place where the site needs one."""
+    """Return a site with an account; with a placeholder if the site needs an account and none is known."""
     return replace(site, account=account or site.account or (PROJECT if site.needs_account else ""))
 
 
 def find_cluster(name_or_path: str | None, scheduler: str | None = None, *, programs: Collection[str] = ()) -> Cluster:
-    """Return a site by the path of its file, by the name of a shipped one, or the user's own without either.
+    """Return a site by the path of its file or by the name of a shipped site; without either, the user's own.
 
-    It has what the program of one of the names `programs` needs.
+    Args:
+        name_or_path: The site.
+        scheduler: The batch system that the site must have, if any.
+        programs: The names of the program whose settings are included.
 
     Raises:
-        SiteError: there is none, its file has errors, or it has another scheduler than the requested one.
+        SiteError: the site is unknown, its file has errors, or it has another batch system.
+        CannotRunHereError: neither a site nor the user's own file is given.
     """
     path = _path(name_or_path)
     cluster = _cluster(tomlfiles.checked(_table(path, ()), SiteFile, str(path), SiteError), path, programs)
     if scheduler is not None and cluster.site.scheduler != scheduler:
         has = f"site {cluster.site.name!r} ({path}) has {cluster.site.scheduler}"
-        msg = f"{has}, asked for was {scheduler}; leave --launcher out, or give another --site"
+        msg = f"{has}, but {scheduler} is requested; leave --launcher out, or give another --site"
         raise SiteError(msg)
     return cluster
 
 
 def own_cluster(scheduler: str, *, programs: Collection[str] = ()) -> Cluster | None:
-    """Return the user's own site if it has that batch system, with what the program needs.
+    """Return the user's own site, with settings of the program; None unless it has this batch system.
 
     Raises:
         SiteError: its file has errors.
@@ -245,13 +259,13 @@ def own_cluster(scheduler: str, *, programs: Collection[str] = ()) -> Cluster | 
 
 
 def absolute_site(name_or_path: str) -> str:
-    """Return a name of the site that holds in every folder: that of a shipped site, or the full path of a file."""
+    """Return a name of the site that is valid in every folder: that of a shipped site, or the full path of a file."""
     path = Path(name_or_path).expanduser()
     return os.fspath(path.absolute()) if _is_file_of(name_or_path) else name_or_path
 
 
 def _is_file_of(name_or_path: str) -> bool:
-    """Whether it is the path of a file, and not the name of a site that ships."""
+    """Return whether this is the path of a file rather than the name of a shipped site."""
     return name_or_path not in site_files() and (name_or_path.endswith(".toml") or "/" in name_or_path)
 
 
@@ -259,7 +273,7 @@ def _path(name_or_path: str | None, beside: Path | None = None) -> Path:
     """Return the file of a site; with `beside`, a path is relative to the folder of that file."""
     known = site_files()
     if "\0" in (name_or_path or ""):
-        msg = f"{name_or_path!r} is no name of a file"
+        msg = f"{name_or_path!r} is not a file name: it contains a NUL"
         raise SiteError(msg)
     if name_or_path is None:
         if user_file().is_file():
@@ -276,13 +290,13 @@ def _path(name_or_path: str | None, beside: Path | None = None) -> Path:
         return path if beside is None else beside.parent / path
     msg = (
         f"no site is called {name_or_path!r}{did_you_mean(name_or_path, known)}; known: {', '.join(known)}; "
-        f"a file of your own is given by its path, ./{name_or_path}.toml"
+        f"give a file of your own by its path, ./{name_or_path}.toml"
     )
     raise SiteError(msg)
 
 
 def _table(path: Path, above: tuple[Path, ...]) -> dict[str, Any]:
-    """Return the table of a file over that of its base."""
+    """Return the table of a file, completed with that of its base."""
     table = tomlfiles.read(path, "site file", SiteError)
     base = table.pop("base", None)
     if base is None:
@@ -298,7 +312,7 @@ def _table(path: Path, above: tuple[Path, ...]) -> dict[str, Any]:
 
 
 def _name(path: Path) -> str:
-    """Return the name of a file in the letters that a study or a job may have."""
+    """Return the stem of a file name, restricted to the characters that the name of a study or job may have."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).strip("._-") or "site"
 
 
@@ -309,7 +323,7 @@ def _cluster(file: SiteFile, path: Path, programs: Collection[str]) -> Cluster:
     except MachineError as error:
         raise SiteError(Problem(f"{path}: {error}", "machine")) from error
     cores = machine.cpu.cores_per_node
-    # What a node has is more than a job may ask for: the system's part is missing.
+    # The memory of a node is more than a job may request: the operating system needs a part.
     memory = None if file.memory_per_node_gib is None else int(file.memory_per_node_gib * 2**30)
     if cores is None or (memory or machine.memory.bytes) is None:
         missing = "its cores (cpu.cores_per_node)" if cores is None else "its memory (or give memory_per_node_gib)"
@@ -358,16 +372,16 @@ def _flavour(text: str, start: str | None) -> MpiFlavour | None:
 
 
 def reserved_reason(scheduler: str, directive: str) -> str | None:
-    """Return why a line for the scheduler (without its `#SBATCH` or `#PBS`) cannot be used; None if it can."""
+    """Return why a line for the scheduler (without its `#SBATCH` or `#PBS`) is not allowed; None if it is."""
     reasons = find_batch_system(scheduler).reserved(directive) if scheduler in names() else {}
     return "; ".join(f"{option}: {reason}" for option, reason in reasons.items()) or None
 
 
 def unknown_setting(scheduler: str, setting: str) -> str | None:
-    """Return what to write instead of a setting that a batch system does not know; None if it knows it."""
+    """Return a replacement for a setting that a batch system does not know; None if it knows the setting."""
     if scheduler not in names():
         return None
     system = find_batch_system(scheduler)
     if setting == "energy" and system.scheduler.energy is None:
-        return f"the accounting of {system.name} is not asked for energy, only Slurm's is; [meter] has a command for it"
+        return f"energy is read only from the accounting of Slurm, not of {system.name}; use a command in [meter]"
     return system.unsupported_settings.get(setting)

@@ -1,4 +1,4 @@
-"""A handful of tiny jobs that show what a site's batch system does: documents say little of it, and are often wrong."""
+"""Probe a site with a few tiny jobs, since its documentation says little about its batch system and is often wrong."""
 
 import json
 import time
@@ -15,20 +15,20 @@ from launchers.batch.commands import run_command
 from launchers.batch_systems.system import BatchSystem, LimitsQuery
 
 TOGETHER = 2
-"""So many jobs of one core are to run side by side."""
+"""The number of jobs of one core, which should run side by side."""
 
 JOBS = TOGETHER + 1
-"""Those, and one on two nodes."""
+"""The number of all jobs: these, and a job on two nodes."""
 
 LONGEST_S = 60.0
-"""No job runs longer."""
+"""The time limit of a job."""
 
 _LOOK_S = 0.2
 _OVER = frozenset({JobState.ENDED, JobState.LOST})
 
 
 class NodeSight(BaseModel):
-    """What a job saw on its node: see `autotune.batch.node_probe`."""
+    """The properties of a node that a job printed: see `autotune.batch.node_probe`."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -46,13 +46,20 @@ class NodeSight(BaseModel):
 
     @property
     def is_confined(self) -> bool:
-        """Whether the job may use only some of the node's cores."""
+        """Whether the job may use only a part of the node's cores."""
         return len(self.cpus) < len(self.online)
 
 
 @dataclass(frozen=True)
 class JobFinding:
-    """What became of one job: what it saw, or the `problem`; `waited_s` is the time from submission to start."""
+    """The result of a job.
+
+    Attributes:
+        nodes: The number of its nodes.
+        sight: The properties of its node, if it ran.
+        waited_s: The time from submission to start.
+        problem: Why it did not run or printed nothing; empty if it ran.
+    """
 
     nodes: int
     sight: NodeSight | None = None
@@ -62,7 +69,14 @@ class JobFinding:
 
 @dataclass(frozen=True)
 class SiteFindings:
-    """What the jobs showed. `remembers` says whether the batch system tells of jobs that have ended; None: unknown."""
+    """The findings of all jobs.
+
+    Attributes:
+        system: The batch system.
+        jobs: The results of the jobs.
+        remembers: Whether the batch system still reports jobs that have ended; None if that is unknown.
+        limits: The limits that the batch system reports.
+    """
 
     system: str
     jobs: tuple[JobFinding, ...]
@@ -71,12 +85,12 @@ class SiteFindings:
 
     @property
     def sights(self) -> list[NodeSight]:
-        """What was seen by the jobs that ran."""
+        """The properties of nodes from all jobs that ran."""
         return [job.sight for job in self.jobs if job.sight is not None]
 
     @property
     def side_by_side(self) -> tuple[NodeSight, NodeSight] | None:
-        """The two jobs of one core, if they ran on one node at one time."""
+        """The two jobs of one core, if they ran on the same node at the same time."""
         small = [job.sight for job in self.jobs if job.nodes == 1 and job.sight is not None]
         if len(small) < TOGETHER or small[0].host != small[1].host:
             return None
@@ -95,9 +109,14 @@ class _SubmittedJob:
 def probe(
     launcher: BatchQueue, system: BatchSystem, folder: Path, patience_s: float, say: Callable[[str], None]
 ) -> SiteFindings:
-    """Submit the jobs, wait for them, and return what they show; what has not ended after `patience_s` is cancelled.
+    """Submit the jobs, wait for them, and return their findings.
 
-    `folder` is empty, and where studies would be kept. `say` gets what happens meanwhile.
+    Args:
+        launcher: The launcher that submits the jobs.
+        system: The batch system.
+        folder: An empty folder in which studies would be made.
+        patience_s: The time for all jobs; those that have not ended by then are cancelled.
+        say: Receives messages on the progress.
     """
     (folder / TOKEN_FILE).touch()
     submit = system.scheduler.submit(Path("job"))[0]
@@ -124,7 +143,7 @@ def _job(folder: Path, number: int, python: str, submit: str) -> Job:
 
 
 def _submit(launcher: BatchQueue, one: _SubmittedJob, say: Callable[[str], None]) -> str:
-    """Submit a job; return why it was refused."""
+    """Submit a job; return why it was refused, or an empty text."""
     try:
         one.id = launcher.submit(one.job)
     except LaunchError as error:
@@ -164,7 +183,7 @@ def _finding(one: _SubmittedJob, refused: str) -> JobFinding:
         return JobFinding(nodes, problem=refused)
     if status.state not in _OVER:
         why = f": {status.message}" if status.message else ""
-        return JobFinding(nodes, problem=f"had not ended in time, and was cancelled ({status.state}{why})")
+        return JobFinding(nodes, problem=f"did not end in time and was cancelled ({status.state}{why})")
     try:
         sight = NodeSight.model_validate(json.loads((one.job.folder / STDOUT).read_text(encoding="utf-8")))
     except (OSError, ValueError, ValidationError):
@@ -174,7 +193,7 @@ def _finding(one: _SubmittedJob, refused: str) -> JobFinding:
 
 
 def _remembers(system: BatchSystem, ended: Sequence[_SubmittedJob]) -> bool | None:
-    """Ask for jobs that have ended."""
+    """Return whether the batch system still reports jobs that have ended; None if there are none or it cannot tell."""
     if not ended:
         return None
     scheduler, numbers = system.scheduler, [_number(one) for one in ended]
@@ -186,7 +205,7 @@ def _remembers(system: BatchSystem, ended: Sequence[_SubmittedJob]) -> bool | No
 
 
 def ask_batch_system(system: BatchSystem, questions: Sequence[LimitsQuery], queue: str) -> tuple[str, ...]:
-    """Ask a batch system, and return what its answers say."""
+    """Ask a batch system some questions, and return the sentences in its answers."""
     said: list[str] = []
     for question in questions:
         answer = run_command(question.command(queue), variables=system.scheduler.variables)

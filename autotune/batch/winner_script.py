@@ -1,4 +1,4 @@
-"""The job script of a study's winner."""
+"""The command line and the job script of a study's winner."""
 
 import json
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ _ELSEWHERE = {SeriesKind.WORKLOAD, SeriesKind.WATCH, SeriesKind.ASIDE}
 
 
 def run_to_use(store: ReadableStudy, summary: Summary) -> Run | None:
-    """Return the newest complete run of the configuration to use, not on another workload; None without one."""
+    """Return the newest complete run of the configuration to use on the tuned workload; None without such a run."""
     wanted = dict(summary.configuration or {})
     runs = [
         run
@@ -34,9 +34,9 @@ def run_to_use(store: ReadableStudy, summary: Summary) -> Run | None:
 
 
 def command_to_use(store: ReadableStudy, summary: Summary) -> list[str] | dict[str, list[str]] | None:
-    """Return the command line of the configuration to use, with its variables and ranks; None where none was started.
+    """Return the command line of the configuration to use, with variables and ranks; None if no command was started.
 
-    A mix has one for each input, by its name.
+    For a mix, return the command lines by input.
     """
     run = run_to_use(store, summary)
     if run is None or summary.definition.replay or summary.definition.told:
@@ -47,23 +47,23 @@ def command_to_use(store: ReadableStudy, summary: Summary) -> list[str] | dict[s
 
 
 def commands_of(job: Mapping[str, Any]) -> list[list[str]]:
-    """Return the command lines of a stored job, as in `command_to_use`; none if nothing was started."""
+    """Return the command lines of a stored job, as in `command_to_use`; empty if no command was started."""
     return [_command(dict(part)) for part in job.get("parts") or ([job] if job.get("argv") else [])]
 
 
 def setup_to_use(store: ReadableStudy, summary: Summary) -> list[str]:
-    """Return the lines of shell that make the software of the configuration to use available: modules, paths."""
+    """Return the shell lines that make the software of the configuration to use available: modules, paths."""
     run = run_to_use(store, summary)
     return [] if run is None else [line.removesuffix(" || exit 1") for line in run.job.get("setup", ())]
 
 
 def site_of(study: StudyFile, form: str, name: str | None = None, account: str | None = None) -> Site | None:
-    """Return the site that a job script is for: the one called `name`, the study's, or the user's own.
+    """Return the site of a job script: the site called `name`, the study's, or the user's own.
 
-    None: a script in this form is for no site in particular.
+    None means that a script in this form is not for a particular site.
 
     Raises:
-        SiteError: its file has errors, or it has another batch system than the form's.
+        SiteError: the site's file has errors, or its batch system is not that of the form.
     """
     launcher, programs = study.launcher, program_names({"objective": study.objective, "options": study.tuned_options})
     if name is None and launcher.kind != form:
@@ -76,7 +76,7 @@ def site_of(study: StudyFile, form: str, name: str | None = None, account: str |
 
 
 def _command(job: dict[str, Any]) -> list[str]:
-    # A folder of the measured run is none of the next one's, and secrets are those of the shell.
+    # Leave out variables with the folder of the measured run, and secrets, which the user's shell has.
     environment = {
         name: value for name, value in own_environment(job).items() if job["folder"] not in value and value != MASK
     }
@@ -85,7 +85,10 @@ def _command(job: dict[str, Any]) -> list[str]:
 
 
 def _figures(summary: Summary) -> list[str]:
-    """Say what was measured of the configuration in the script: of a simplified one not what its winner gave."""
+    """Return sentences on the measured speed of the configuration in the script.
+
+    A simplified configuration gets its own figures, and those of the winner only as such.
+    """
     if summary.preference is not None:
         said = [summary.simplified_sentence(), summary.preference.sentence(), summary.verdict_sentence()]
         return [sentence for sentence in said if sentence is not None]
@@ -102,9 +105,9 @@ def script_of(store: ReadableStudy, summary: Summary, form: str, site: Site | No
     """Return the script, in one of the `script_forms`, that runs the configuration to use as it was measured.
 
     Raises:
-        CannotRunHereError: the study is a replay, so nothing ran, or another program makes its runs.
-        NothingWorkedError: there is no complete run of the winner.
-        AutotuneError: it is a trade-off, and no point of its front was asked for.
+        CannotRunHereError: the study is a replay, or another program makes its runs.
+        NothingWorkedError: no run of the winner is complete.
+        AutotuneError: the study is a trade-off, and no point of its front is chosen.
     """
     if summary.definition.replay:
         msg = (
@@ -117,8 +120,8 @@ def script_of(store: ReadableStudy, summary: Summary, form: str, site: Site | No
         raise CannotRunHereError(msg)
     if summary.front is not None and summary.preference is None:
         msg = (
-            f"study {summary.name!r} looks for a trade-off, and has no single winner; say what matters how much, and "
-            f"the script is for that point of the front: --weights {summary.front.equal_weights}"
+            f"study {summary.name!r} looks for a trade-off and has no single winner; "
+            f"weight its metrics to choose a point of the front: --weights {summary.front.equal_weights}"
         )
         raise AutotuneError(msg)
     run = run_to_use(store, summary)
@@ -132,14 +135,14 @@ def script_of(store: ReadableStudy, summary: Summary, form: str, site: Site | No
 
 
 def _remarks(summary: Summary, job: Mapping[str, Any], site: Site | None) -> list[str]:
-    """Say what the script runs, and what is left for its reader to fill in."""
+    """Return remarks on the study, its figures, and what the reader must fill in."""
     remarks = [f"autotune study {summary.name}, on {summary.definition.machine['host']}", *_figures(summary)]
     if site is not None and site.account == PROJECT:
-        remarks.append(f"{PROJECT} is yours to fill in: the project to charge (autotune best --account NAME)")
+        remarks.append(f"replace {PROJECT} by the project to charge, or use autotune best --account NAME")
     texts = [part.get(key) for part in (job, *job.get("parts", ())) for key in ("argv", "prepare", "files")]
     per_core = job["resources"].get("threads_per_core", 1)
     if per_core > 1:
-        remarks.append(f"measured with {per_core} hardware threads of each core, which the job must be allowed to use")
+        remarks.append(f"measured with {per_core} hardware threads of each core: the job must be allowed to use them")
     if MASK in json.dumps(texts):
-        remarks.append(f"{MASK} stands for a secret, which is not stored: put it there")
+        remarks.append(f"replace {MASK} by your secret: secrets are not stored")
     return remarks

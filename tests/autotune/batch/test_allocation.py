@@ -1,4 +1,4 @@
-"""What the environment of a job says of its allocation."""
+"""The allocation of a job, as its environment describes it."""
 
 import subprocess
 import time
@@ -109,7 +109,7 @@ def test_pbs():
     environment = {"PBS_JOBID": "9.gadi-pbs", "PBS_NODEFILE": "/nodes", "PBS_NCPUS": "96", "PBS_NGPUS": "8"}
     files = {"/nodes": "gadi-1\ngadi-2\n"}
     assert read(environment, files.__getitem__) == Allocation("PBS", "9.gadi-pbs", ("gadi-1", "gadi-2"), (48, 48), 4)
-    # OpenPBS: as many lines as MPI processes, and NCPUS is that of a host
+    # OpenPBS: a line for each MPI process, and NCPUS is that of a host
     plain = {"PBS_JOBID": "9", "PBS_NODEFILE": "/nodes", "NCPUS": "2"}
     files = {"/nodes": "a\na\nb\nb\n"}
     assert read(plain, files.__getitem__) == Allocation("PBS", "9", ("a", "b"), (2, 2))

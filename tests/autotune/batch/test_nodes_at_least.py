@@ -1,4 +1,4 @@
-"""A study whose verdict speaks for several nodes of a batch system: on stand-ins, and on a real Slurm with two."""
+"""A study whose verdict holds for several nodes of a batch system: on stand-ins, and on a real Slurm with two nodes."""
 
 import json
 import os
@@ -51,7 +51,7 @@ NODES = "--nodes-at-least"
 
 
 def tuned(folder, scheduler, least, *lines, workers=2, path=None):
-    """Tune to the end; return what was said, and the hosts of each round of the verdict."""
+    """Tune to the end; return the output, and the hosts of each round of the verdict."""
     (folder / "mine.toml").write_text(STUDY)
     (folder / "node.toml").write_text(NODE)
     site = SITE.format(scheduler=scheduler, folder=folder, workers=workers)

@@ -1,4 +1,4 @@
-"""Studies whose runs are jobs of a stand-in for PBS, at a site like Gadi: what happens to tuner, jobs and server."""
+"""Studies whose runs are jobs of a stand-in for PBS, at a site like Gadi: failures of tuner, jobs and server."""
 
 import signal
 import time
@@ -54,7 +54,7 @@ def test_a_tuner_that_is_killed_finds_its_jobs_again(cluster, study, history):
     wait_for(lambda: len(study.active()) == 3 and len(study.launches()) == 3)
     left = study.active()
     study.kill(first)
-    # One ends while nobody looks, which makes room for the one that waits.
+    # A job ends while no tuner runs, which makes room for the waiting job.
     study.hold("0000[2-9]")
     wait_for(lambda: len(study.active()) == 2)
     second = study.start()
@@ -84,12 +84,12 @@ def test_a_tuner_that_is_killed_while_it_submits_finds_the_job(study, lines):
 
 @pytest.mark.full
 def test_a_submission_that_outlives_its_tuner_is_waited_for(study):
-    # The server has the job, and is slow to say so.
+    # The server has accepted the job, but its answer is slow.
     study.wrap_qsub('number=$(qsub "$@"); kill -9 $PPID; while ! [ -e "$study/go" ]; do sleep 0.05; done; echo $number')
     assert study.start().wait(PATIENCE_S) == -signal.SIGKILL
     second = study.start()
     wait_for(lambda: study.log.count("space:") == 2)
-    time.sleep(1.0)  # long enough to submit the run again, for one that does not wait
+    time.sleep(1.0)  # a tuner that does not wait would submit the run again in this time
     (study.folder / "go").touch()
     assert second.wait(PATIENCE_S) == 0, study.log
     study.check()
@@ -158,7 +158,7 @@ def test_what_happens_to_a_job_is_not_held_against_its_configuration(cluster, st
         do(study.launches(folder=trial)[-1][1])
 
     for nth in (1, 2, 3):
-        # What has to make way is no try, however often.
+        # A preempted run does not count as a try, however often it happens.
         strike(cluster.preempt, "00001", nth)
     for nth in (1, 2):
         strike(cluster.fail_node, "00002", nth)
@@ -172,7 +172,7 @@ def test_what_happens_to_a_job_is_not_held_against_its_configuration(cluster, st
     assert "deleted with qdel by user@pbshost" in study.log
     assert len(study.launches(folder="00003")) == 3
     assert outcomes(study, 3) == []
-    # The next session has tries of its own.
+    # The next session counts its own tries.
     study.run()
     study.check()
     assert [[one.attempts for one in outcomes(study, trial)] for trial in (1, 2, 3)] == [[1], [3], [1]]
@@ -191,7 +191,7 @@ def test_cancelling_stops_the_tuner_and_leaves_no_job(cluster, study):
     assert "cannot connect to server" in away.stderr
     assert "use the same command again" in away.stderr
     assert len(study.active()) == 3
-    # One that has ended by itself is measured, and not lost.
+    # A job that has ended by itself is measured, not lost.
     study.hold("0000[2-9]")
     wait_for(lambda: len(study.launches("end", "00001")) == 1 and len(study.active()) == 2)
     cluster.switch("away", None)
@@ -234,13 +234,13 @@ def test_a_training_goes_on_from_where_it_was_taken_away_and_no_step_is_made_twi
     )
     study.hold("5")
     first = study.start()
-    wait_for((study.folder / "held-5").exists)  # by then it has written what it goes on from
+    wait_for((study.folder / "held-5").exists)  # by then it has written its checkpoint
     assert sum(training.trained().values()) == 4
     (taken,) = study.active()
     cluster.preempt(taken)
     wait_for(lambda: study.active() not in ({taken}, set()))
     study.kill(first)
-    # The job that goes on knows nothing of the first steps.
+    # The job that resumes the training did not run the first steps.
     second = study.start()
     wait_for(lambda: "goes on" in study.log)
     study.hold("2")

@@ -11,7 +11,7 @@ from tests.launchers.fakes.cluster import FakeCluster
 from tests.launchers.jobs import wait_for
 from tests.support.command_line import invoke
 
-# A study that is done in its second session: it says when it is there, and that no other one is.
+# A study that is done in its second session; it reports when it runs, and that no other session runs.
 STUDY = """#!/bin/bash
 mkdir alone && echo begins >>log || echo "not alone" >>log
 sleep 0.1; rmdir alone
@@ -47,7 +47,9 @@ def test_a_job_that_is_refused_leaves_those_before_it(cluster, tmp_path):
     script = script_in(tmp_path, cluster.kind)
     (first,) = submit_chain(cluster.kind, script, 1)
     cluster.switch("refuse", "account")
-    with pytest.raises(CannotRunHereError, match=r"no job could be submitted; then .* said: .*[Ii]nvalid [Aa]ccount"):
+    with pytest.raises(
+        CannotRunHereError, match=r"no job could be submitted; .* refused the next one: .*[Ii]nvalid [Aa]ccount"
+    ):
         submit_chain(cluster.kind, script, 2)
     assert [job["id"] for job in cluster.state.active()] == [first]
 
@@ -62,7 +64,7 @@ def test_the_command_submits_from_the_login_node(cluster, tmp_path, monkeypatch)
     jobs = cluster.state.active()
     assert ", ".join(job["id"] for job in jobs) in ended.output
     assert [job["after"] for job in jobs] == ["", *(job["id"] for job in jobs[:-1])]
-    # It must not submit itself: the next one is there.
+    # The script must not submit itself: the next job is already submitted.
     script = Path("autotune-job.sh").read_text()
     assert not any(line.lstrip().startswith(("sbatch", "qsub")) for line in script.splitlines())
     assert os.access("autotune-job.sh", os.X_OK)

@@ -1,4 +1,4 @@
-"""Job scripts that run a study inside an allocation: their text, and what they do."""
+"""Job scripts that run a study inside an allocation: their text and their behaviour."""
 
 import os
 import subprocess
@@ -160,7 +160,7 @@ def test_only_a_module_that_cannot_be_loaded_ends_the_job():
 
 @pytest.mark.parametrize("where", ["script", "folder", "python"])
 def test_what_has_two_lines_is_refused(where):
-    with pytest.raises(ValueError, match="more than one line"):
+    with pytest.raises(ValueError, match="a line break or a NUL"):
         changed(**{where: "/a\n#SBATCH --account=other"})
 
 
@@ -171,7 +171,7 @@ def test_names_that_every_batch_system_takes(name, job_name):
     assert changed(name=name).job_name == job_name
 
 
-# What stands for Python in the scripts that are run: a node of Ray, and a study that ends as it is told.
+# A stand-in for Python in the scripts: it acts as a node of Ray, or as a study that ends with a given code.
 PYTHON = """#!/bin/bash
 echo "$@" >>"$LOG"
 case $2 in
@@ -187,7 +187,7 @@ esac
 RUNS = '#!/bin/bash\necho "$(basename "$0") $*" >>"$LOG"\nwhile [ "$1" != bash ]; do shift; done\nexec "$@"\n'
 SAYS = '#!/bin/bash\necho "$(basename "$0") $*" >>"$LOG"\n'
 REMOTE = '#!/bin/bash\necho "$(basename "$0") $*" >>"$LOG"\nwhile [ $# -gt 1 ]; do shift; done\neval "$1"\n'
-# It hands its words to tm_spawn, which knows no shell: src/cmds/pbs_tmrsh.c of OpenPBS.
+# It passes its words to tm_spawn without a shell: src/cmds/pbs_tmrsh.c of OpenPBS.
 TMRSH = """#!/bin/bash
 echo "$(basename "$0") $*" >>"$LOG"
 [ $# -ge 2 ] || { echo "usage: pbs_tmrsh [-n][-l username] host [-n][-l username] command" >&2; exit 255; }
@@ -200,7 +200,7 @@ HOSTILE = "it's a $HOME; (dir)"
 
 
 class Job:
-    """A script in a folder with a hostile name, and programs that only write down how they were called."""
+    """A script in a folder with a hostile name, and programs that only record how they were called."""
 
     def __init__(self, folder: Path, system: str, nodes: int) -> None:
         self.folder = folder / HOSTILE
@@ -243,7 +243,7 @@ class Job:
         return subprocess.Popen(["bash", str(self.script)], env={**known, **environment})
 
     def asked_to_end(self, ended_with: int) -> int:
-        """Ask the job to end while its study runs, which then ends with that code; return the job's."""
+        """Ask the job to end while its study runs; the study exits with `code`. Return the exit code of the job."""
         process = self.start(HANG=str(ended_with), CODE="0")
         while not Path(f"{self.log}.hangs").exists():
             assert process.poll() is None

@@ -1,4 +1,4 @@
-"""Which lines for the scheduler a site may not have."""
+"""Lines for the scheduler that a site may not have."""
 
 import pytest
 

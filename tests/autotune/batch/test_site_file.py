@@ -1,4 +1,4 @@
-"""Site files: what a user writes once, and every mistake in it said at once."""
+"""Site files: their settings, and all mistakes in them reported at once."""
 
 from pathlib import Path
 
@@ -98,7 +98,7 @@ def test_only_slurm_is_asked_what_jobs_took(tmp_path):
     file.write_text('base = "slurm"\nenergy = true\n', encoding="utf-8")
     assert find_cluster(str(file)).site.energy
     file.write_text('base = "gadi"\nenergy = true\n', encoding="utf-8")
-    with pytest.raises(SiteError, match=r"not asked for energy, only Slurm's is; .* @ energy"):
+    with pytest.raises(SiteError, match=r"energy is read only from the accounting of Slurm, .* @ energy"):
         find_cluster(str(file))
 
 
@@ -125,12 +125,12 @@ def test_any_file_has_a_name(tmp_path, file, name):
         ("memory_per_node_gib = 1e30", "less than or equal"),
         ("poll_s = inf", "finite number"),
         ("poll_s = 1e30", "less than or equal"),
-        ('walltime = "99999999999d"', "of a year at most"),
+        ('walltime = "99999999999d"', "at most a year"),
         ('modules = "qe"', r'must be a list: \["qe"\]'),
         ('directives = ["-l wd", "-N mine"]', "-N: the job sets its name"),
         ('qos = "high"', "PBS has no such resource; use queue"),
-        ('chunk = ["model=sky"]', "by_chunks = false asks for totals"),
-        ('chunk = ["ncpus=4"]', "the size of a run is its own"),
+        ('chunk = ["model=sky"]', "by_chunks = false requests totals"),
+        ('chunk = ["ncpus=4"]', "each run sets its own size"),
     ],
 )
 def test_values_that_no_job_can_have(tmp_path, line, says):
@@ -165,5 +165,5 @@ def test_without_a_site_the_user_is_told_how_to_make_one():
 
 
 def test_another_scheduler_than_the_sites_is_refused():
-    with pytest.raises(SiteError, match="has pbs, asked for was slurm"):
+    with pytest.raises(SiteError, match="has pbs, but slurm is requested"):
         find_cluster("gadi", "slurm")

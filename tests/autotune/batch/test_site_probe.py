@@ -1,4 +1,4 @@
-"""What `autotune doctor --launcher` finds out about a site by jobs of its own."""
+"""The findings of `autotune doctor --launcher` from its jobs at a site."""
 
 import json
 import tomllib
@@ -47,14 +47,14 @@ def test_jobs_that_may_use_a_whole_node_get_whole_nodes():
 
 def test_jobs_that_are_kept_to_cores_of_their_own_may_share_a_node():
     told = found(seen(cpus=(0,)), seen(cpus=(1,), began=11.0))
-    assert "cores: two jobs on one node had different ones" in site_sentences(told)
+    assert "cores: two jobs on one node had different cores" in site_sentences(told)
     assert "exclusive" not in site_table(told, {})
 
 
 @pytest.mark.parametrize("other", [{"host": "n2"}, {"began": 12.5}])
 def test_nothing_is_said_of_two_jobs_that_did_not_meet(other):
     told = found(seen(cpus=(0,)), seen(cpus=(0,), **other))
-    assert any("did not run on one node at one time" in sentence for sentence in site_sentences(told))
+    assert any("did not run on one node at the same time" in sentence for sentence in site_sentences(told))
 
 
 def test_which_command_reaches_the_other_node_is_said_and_what_was_refused():
@@ -144,7 +144,7 @@ def test_a_real_slurm_is_asked(slurm, tmp_path):
     assert [job["problem"] for job in told["jobs"]] == ["", "", ""]
     assert told["history"] is True
     assert "nodes: srun reaches the other node of a job" in told["sentences"]
-    assert "cores: two jobs on one node had different ones" in told["sentences"]
+    assert "cores: two jobs on one node had different cores" in told["sentences"]
     assert any(limit.startswith("partition pair: State UP") for limit in told["limits"])
 
 
@@ -154,5 +154,5 @@ def test_a_real_grid_engine_is_asked(grid_engine, tmp_path):
     assert ended.returncode == 0, ended.stderr
     told = json.loads(ended.stdout)
     assert [job["problem"] == "" for job in told["jobs"]] == [True, True, False]
-    # When its accounting is written is its own business: it may know an ended job by then, or not.
+    # Slurm writes its accounting at any time, so it may or may not know an ended job by now.
     assert any("a job of one core may use all" in sentence for sentence in told["sentences"])

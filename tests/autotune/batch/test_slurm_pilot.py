@@ -1,4 +1,4 @@
-"""A pilot on two nodes of a real Slurm: one job, in which a study runs on both."""
+"""A pilot on two nodes of a real Slurm: a single job, in which a study runs on both nodes."""
 
 import json
 import shutil
@@ -26,7 +26,7 @@ metrics = [{{ name = "took_s", unit = "s", pattern = 'took (\\d+)' }}]
 
 def test_a_pilot_joins_two_nodes_and_runs_trials_on_both(slurm, tmp_path):
     (tmp_path / "mine.toml").write_text(STUDY.format(folder=tmp_path) + quick_sections(trials=4, workers=2))
-    # Both nodes are this machine: each gets a core of it.
+    # Both nodes are this machine, so each gets a core of it.
     core = f'taskset -pc $([ "$SLURMD_NODENAME" = {slurm.host} ]; echo $?) $$'
     words = ("--nodes", "2", "--walltime", "5m", "--directive", "--partition=pair", "--setup", core)
     written = autotune(tmp_path, "pilot", "./mine.toml", *words)

@@ -1,4 +1,4 @@
-"""Studies whose runs are jobs of a real Slurm: whatever happens to the tuner, to a job or to the node."""
+"""Studies whose runs are jobs of a real Slurm: failures of the tuner, of a job and of the node."""
 
 import signal
 import subprocess
@@ -16,7 +16,7 @@ from tests.support.warm import autotune
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
-# A trial after the first waits while there is a file `hold`.
+# Each trial after the first waits while the file `hold` exists.
 PROGRAM = """
 import os, sys, time
 held = os.path.basename(os.getcwd()).startswith(("00001", "00002", "00003", "00004"))
@@ -50,7 +50,7 @@ workers = 2
 
 
 class SlurmStudy(StudyFolder):
-    """A study of a program that naps, in a folder of its own."""
+    """A study of a program that sleeps, in a folder of its own."""
 
     @property
     def hold(self) -> Path:
@@ -85,7 +85,7 @@ def study(slurm, tmp_path):
 
 
 def whole(study: SlurmStudy) -> None:
-    """Check that every trial is measured, and that what ran is what is stored, once."""
+    """Check that every trial is measured, and that each run is stored exactly once."""
     trials = study.table()
     assert [row["state"] for row in trials] == ["complete"] * 5
     runs = study.table("--runs")

@@ -50,12 +50,12 @@ cores_per_node = {cores}
 [memory]
 bytes = 4_000_000_000
 """
-# Starts one rank, whatever it is asked for.
+# Starts a single rank, whatever number is requested.
 START = '#!/bin/sh\nwhile [ "$1" != sh ]; do shift; done\nexec "$@"\n'
 
 
 def tuned(folder: Path, scheduler: str, *lines: str, path: str | None = None) -> None:
-    """Tune to the end; the default has the ranks of two nodes, and is the best."""
+    """Tune to the end; the default has ranks on two nodes, and is the best."""
     (folder / "mine.toml").write_text(STUDY.format(folder=folder, cores=CORES, all_cores=2 * CORES))
     (folder / "node.toml").write_text(NODE.format(cores=CORES))
     (folder / "site.toml").write_text("\n".join((SITE.format(scheduler=scheduler, folder=folder), *lines)))

@@ -1,4 +1,4 @@
-"""What the winner's job script says and holds: figures of its own configuration, nothing of this session alone."""
+"""The winner's job script: the figures of its own configuration, and nothing that is valid in this session only."""
 
 import sys
 from dataclasses import replace
@@ -114,8 +114,8 @@ def test_no_memory_is_asked_for_by_what_ranks_used_that_slurm_itself_started():
     text = winner_script.script_of(Stored(with_srun), summary(), "slurm")
     assert "--mem" not in text
     assert "# wall time: 3 times that of the measured run" in text
-    assert "how much memory the ranks used that Slurm srun started is not known" in text
-    # What starts without ranks is counted.
+    assert "the memory of ranks started by Slurm srun was not measured" in text
+    # The memory of a program without ranks is measured.
     alone = replace(with_srun, job={**with_srun.job, "mpi": None})
     assert "#SBATCH --mem=1024M\n" in winner_script.script_of(Stored(alone), summary(), "slurm")
 
@@ -145,7 +145,7 @@ def test_folders_of_autotunes_own_installation_are_to_be_filled_in(monkeypatch):
 def test_a_site_puts_nobody_elses_project_and_no_other_program_into_a_script():
     text = written("pbs", with_account(find_cluster("gadi", programs=["lmp"]).site))
     assert f"#PBS -P {PROJECT}\n" in text
-    assert f"# {PROJECT} is yours to fill in" in text
+    assert f"# replace {PROJECT} by the project to charge" in text
     assert "qe" not in text.replace("autotune-qe", "").replace("study qe", "")
     assert "# module load ..." in text
     assert "-P ab12\n" in written("pbs", with_account(find_cluster("gadi").site, "ab12"))
