@@ -19,40 +19,40 @@ class Arguments(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class OfStudy(Arguments):
+class StudyArguments(Arguments):
     """A study."""
 
     study: Study
 
 
-class OfTrials(OfStudy):
+class TrialsArguments(StudyArguments):
     """Some trials of a study."""
 
     after: int = Field(-1, ge=-1, lt=2**31, description="Only trials with greater numbers.")
     limit: int = Field(50, ge=1, le=100)
 
 
-class OfTrial(OfStudy):
+class TrialArguments(StudyArguments):
     """A trial, or the winner."""
 
     trial: int | None = Field(None, ge=0, lt=2**31, description="The number of a trial; left out: the best.")
 
 
-class Suggest(OfStudy):
+class Suggest(StudyArguments):
     """A configuration that the study may try."""
 
     configuration: Configuration
     why: str = Field("", max_length=500, description="Your reason, for the people who read the study.")
 
 
-class Ask(OfStudy):
+class Ask(StudyArguments):
     """A run that you make."""
 
     lease_s: float = Field(600.0, gt=0, le=86400, description="In how many seconds you will have told its result.")
     wait_s: float = Field(0.0, ge=0, le=10, description="How long to wait for something to do.")
 
 
-class Tell(OfStudy):
+class Tell(StudyArguments):
     """What came of a run: exactly one of `value`, `metrics`, `failure` and `bound`."""
 
     lease: Lease
@@ -65,14 +65,14 @@ class Tell(OfStudy):
     message: str = Field("", max_length=2000)
 
 
-class Renew(OfStudy):
+class Renew(StudyArguments):
     """A lease that is to last longer."""
 
     lease: Lease
     lease_s: float = Field(600.0, gt=0, le=86400)
 
 
-class Predict(OfStudy):
+class Predict(StudyArguments):
     """What is predicted for a study of the catalogue."""
 
     machine: str | None = Field(None, max_length=100, description="A described machine; left out: the service's.")
@@ -85,7 +85,7 @@ class CheckFile(Arguments):
     text: str = Field(max_length=64_000, description="The study file, in TOML.")
 
 
-class Start(OfStudy):
+class Start(StudyArguments):
     """A study of the catalogue that is to be started."""
 
     study: Study = Field(description="The name of a study of the catalogue.")

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from autotune import __version__
 from autotune.agents.answers import answer_of
 from autotune.agents.budgets import AgentBudgets
-from autotune.agents.tools import TOOLS, Desk, Tool
+from autotune.agents.tools import TOOLS, Tool, ToolContext
 from autotune.client import Client, ServiceError
 from autotune.errors import AutotuneError
 from autotune.service.invalid import field_errors
@@ -28,7 +28,7 @@ INSTRUCTIONS = (
 )
 # The spaces of that many studies are in the schema of `suggest`; those of others are what `describe_space` gives.
 _DESCRIBED = 4
-_GOING_ON = frozenset({"running", "waiting", "open", "paused"})
+_ACTIVE = frozenset({"running", "waiting", "open", "paused"})
 # An agent had better know that a service is busy than wait for longer.
 _PATIENCE_S = 30.0
 
@@ -51,7 +51,7 @@ class Agent:
         """Return the tools that it has."""
         return [tool for tool in TOOLS.values() if self.scope.allows(tool.scope)]
 
-    def listed(self) -> list[types.Tool]:
+    def descriptions(self) -> list[types.Tool]:
         """Return the tools as the protocol describes them; a space that can be had is in the schema."""
         return [
             types.Tool(
@@ -70,18 +70,18 @@ class Agent:
         tool = next((tool for tool in self.tools() if tool.name == name), None)
         if tool is None:
             known = ", ".join(tool.name for tool in self.tools())
-            return _refused(f"there is no tool {name[:100]!r} for {self.scope}; there are: {known}")
+            return _refusal(f"there is no tool {name[:100]!r} for {self.scope}; there are: {known}")
         try:
             wanted = tool.arguments.model_validate(arguments)
             with self._client as client:
-                return _said(answer_of(tool.call(Desk(client, self.budgets), wanted)))
+                return _result(answer_of(tool.call(ToolContext(client, self.budgets), wanted)))
         except ValidationError as error:
-            return _refused("; ".join(f"{field}: {why}" for field, why in field_errors(error.errors()).items()))
+            return _refusal("; ".join(f"{field}: {why}" for field, why in field_errors(error.errors()).items()))
         except (ServiceError, AutotuneError, ValueError, RecursionError) as error:
-            return _refused(str(error))
+            return _refusal(str(error))
         except OSError as error:
             why = error.strerror or type(error).__name__
-            return _refused(f"the service does not answer ({why}): its owner starts it with `autotune serve`")
+            return _refusal(f"the service does not answer ({why}): its owner starts it with `autotune serve`")
 
     def _schema(self, tool: Tool) -> dict[str, Any]:
         schema = tool.arguments.model_json_schema()
@@ -93,7 +93,7 @@ class Agent:
     def _spaces(self) -> list[dict[str, Any]]:
         try:
             with Client(self.address, self.token, patience_s=_PATIENCE_S) as client:
-                going = [study["name"] for study in client.studies() if study["state"] in _GOING_ON]
+                going = [study["name"] for study in client.studies() if study["state"] in _ACTIVE]
                 found = [client.space(name) for name in going[:_DESCRIBED]]
         except (OSError, ServiceError):
             return []
@@ -108,7 +108,7 @@ def server_of(agent: Agent) -> Server[Any]:
         return await to_thread.run_sync(work, limiter=turn)
 
     async def list_tools(_: Any, __: Any) -> types.ListToolsResult:  # noqa: ANN401  the library's
-        return types.ListToolsResult(tools=await in_turn(agent.listed))
+        return types.ListToolsResult(tools=await in_turn(agent.descriptions))
 
     async def call_tool(_: Any, params: Any) -> types.CallToolResult:  # noqa: ANN401  the library's
         result: types.CallToolResult = await in_turn(partial(agent.call, params.name, params.arguments or {}))
@@ -134,11 +134,11 @@ def serve(agent: Agent) -> None:
     anyio.run(main)
 
 
-def _said(text: str) -> types.CallToolResult:
+def _result(text: str) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(type="text", text=text)])
 
 
-def _refused(why: str) -> types.CallToolResult:
+def _refusal(why: str) -> types.CallToolResult:
     return types.CallToolResult(
         content=[types.TextContent(type="text", text=answer_of({"refused": why}))], is_error=True
     )

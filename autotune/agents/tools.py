@@ -18,7 +18,7 @@ _IN_SHORT = ("name", "state", "objective", "ask_tell", "trials", "budget", "spee
 
 
 @dataclass(frozen=True)
-class Desk:
+class ToolContext:
     """What tools work with."""
 
     client: Client
@@ -33,50 +33,50 @@ class Tool:
     scope: Scope
     description: str
     arguments: type[given.Arguments]
-    call: Callable[[Desk, Any], Json]
+    call: Callable[[ToolContext, Any], Json]
 
 
-def _studies(desk: Desk, _: given.Arguments) -> Json:
-    return [{name: study[name] for name in _IN_SHORT} for study in desk.client.studies()]
+def _studies(context: ToolContext, _: given.Arguments) -> Json:
+    return [{name: study[name] for name in _IN_SHORT} for study in context.client.studies()]
 
 
-def _catalogue(desk: Desk, _: given.Arguments) -> Json:
-    return desk.client.catalogue()
+def _catalogue(context: ToolContext, _: given.Arguments) -> Json:
+    return context.client.catalogue()
 
 
-def _status(desk: Desk, of: given.OfStudy) -> Json:
-    return desk.client.study(of.study)
+def _status(context: ToolContext, of: given.StudyArguments) -> Json:
+    return context.client.study(of.study)
 
 
-def _trials(desk: Desk, of: given.OfTrials) -> Json:
-    found = (row for row in desk.client.trials(of.study) if row["trial"] > of.after)
+def _trials(context: ToolContext, of: given.TrialsArguments) -> Json:
+    found = (row for row in context.client.trials(of.study) if row["trial"] > of.after)
     return list(islice(found, of.limit))
 
 
-def _space(desk: Desk, of: given.OfStudy) -> Json:
-    return desk.client.space(of.study)
+def _space(context: ToolContext, of: given.StudyArguments) -> Json:
+    return context.client.space(of.study)
 
 
-def _result(desk: Desk, of: given.OfStudy) -> Json:
+def _result(context: ToolContext, of: given.StudyArguments) -> Json:
     return {
-        "best": _if_there(lambda: desk.client.incumbent(of.study)),
-        "verdict": _if_there(lambda: desk.client.verdict(of.study)),
+        "best": _or_none(lambda: context.client.incumbent(of.study)),
+        "verdict": _or_none(lambda: context.client.verdict(of.study)),
         "says": "without a verdict, the best only looks so: its value is from few runs",
     }
 
 
-def _explain(desk: Desk, of: given.OfTrial) -> Json:
+def _explain(context: ToolContext, of: given.TrialArguments) -> Json:
     number = of.trial
     if number is None:
-        number = int(desk.client.incumbent(of.study)["trial"])
-    trial = desk.client.trial(of.study, number)
-    hint = next((each for each in desk.client.hints(of.study) if each["trial"] == number), None)
+        number = int(context.client.incumbent(of.study)["trial"])
+    trial = context.client.trial(of.study, number)
+    hint = next((each for each in context.client.hints(of.study) if each["trial"] == number), None)
     return {
         "trial": trial["trial"],
         "proposed": _proposed(number, hint),
         "hint": hint,
         "runs": trial["made"][-10:],
-        "worth_of_the_winner's_options": _if_there(lambda: desk.client.ablation(of.study)),
+        "worth_of_the_winner's_options": _or_none(lambda: context.client.ablation(of.study)),
     }
 
 
@@ -86,44 +86,44 @@ def _proposed(number: int, hint: Json) -> str:
     return "by the search of the study" if hint is None else f"as a hint of {hint['by']}"
 
 
-def _suggest(desk: Desk, of: given.Suggest) -> Json:
-    return desk.client.hint(of.study, of.configuration, of.why)
+def _suggest(context: ToolContext, of: given.Suggest) -> Json:
+    return context.client.hint(of.study, of.configuration, of.why)
 
 
-def _hints(desk: Desk, of: given.OfStudy) -> Json:
-    return desk.client.hints(of.study)
+def _hints(context: ToolContext, of: given.StudyArguments) -> Json:
+    return context.client.hints(of.study)
 
 
-def _ask(desk: Desk, of: given.Ask) -> Json:
-    leased = desk.client.ask(of.study, of.lease_s, of.wait_s)
+def _ask(context: ToolContext, of: given.Ask) -> Json:
+    leased = context.client.ask(of.study, of.lease_s, of.wait_s)
     return {"nothing_to_do": "others are being measured; ask again later"} if leased is None else asdict(leased)
 
 
-def _tell(desk: Desk, of: given.Tell) -> Json:
+def _tell(context: ToolContext, of: given.Tell) -> Json:
     result = of.model_dump(exclude={"study", "lease"}, exclude_none=True)
-    return desk.client.tell(of.study, of.lease, **result)
+    return context.client.tell(of.study, of.lease, **result)
 
 
-def _renew(desk: Desk, of: given.Renew) -> Json:
-    return {"expires_s": desk.client.renew(of.study, of.lease, of.lease_s)}
+def _renew(context: ToolContext, of: given.Renew) -> Json:
+    return {"expires_s": context.client.renew(of.study, of.lease, of.lease_s)}
 
 
-def _predict(desk: Desk, of: given.Predict) -> Json:
-    return desk.client.predict(of.study, of.machine, of.k)
+def _predict(context: ToolContext, of: given.Predict) -> Json:
+    return context.client.predict(of.study, of.machine, of.k)
 
 
-def _check(_: Desk, of: given.CheckFile) -> Json:
-    return checked(of.text)
+def _check(_: ToolContext, of: given.CheckFile) -> Json:
+    return check_study_text(of.text)
 
 
-def _start(desk: Desk, of: given.Start) -> Json:
-    there = {study["name"] for study in desk.client.studies()}
+def _start(context: ToolContext, of: given.Start) -> Json:
+    there = {study["name"] for study in context.client.studies()}
     options: dict[str, Json] = {
-        "name": desk.budgets.name_of(of.name or of.study, there),
-        "trials": desk.budgets.trials_of(of.trials),
-        "timeout": desk.budgets.time_of(of.timeout),
+        "name": context.budgets.name_of(of.name or of.study, there),
+        "trials": context.budgets.trials_of(of.trials),
+        "timeout": context.budgets.time_of(of.timeout),
     }
-    return desk.client.start(of.study, **options, **({} if of.seed is None else {"seed": of.seed}))
+    return context.client.start(of.study, **options, **({} if of.seed is None else {"seed": of.seed}))
 
 
 TOOLS: Mapping[str, Tool] = {
@@ -131,20 +131,20 @@ TOOLS: Mapping[str, Tool] = {
     for tool in (
         Tool("list_studies", Scope.LOOK, "List the studies, each in short.", given.Arguments, _studies),
         Tool("list_catalogue", Scope.LOOK, "List the studies that may be started.", given.Arguments, _catalogue),
-        Tool("study_status", Scope.LOOK, "Show how a study stands.", given.OfStudy, _status),
-        Tool("list_trials", Scope.LOOK, "List trials of a study, by number.", given.OfTrials, _trials),
+        Tool("study_status", Scope.LOOK, "Show how a study stands.", given.StudyArguments, _status),
+        Tool("list_trials", Scope.LOOK, "List trials of a study, by number.", given.TrialsArguments, _trials),
         Tool(
             "describe_space",
             Scope.LOOK,
             "Show which configurations of a study are valid: a JSON schema, with the rules in words, and the default.",
-            given.OfStudy,
+            given.StudyArguments,
             _space,
         ),
         Tool(
             "get_result",
             Scope.LOOK,
             "Show the best configuration, and the verdict: the comparison with the default in fresh runs.",
-            given.OfStudy,
+            given.StudyArguments,
             _result,
         ),
         Tool(
@@ -152,7 +152,7 @@ TOOLS: Mapping[str, Tool] = {
             Scope.LOOK,
             "Show why a configuration was tried, its runs with the ends of what they printed, and what its options are "
             "worth.",
-            given.OfTrial,
+            given.TrialArguments,
             _explain,
         ),
         Tool(
@@ -170,7 +170,9 @@ TOOLS: Mapping[str, Tool] = {
             given.CheckFile,
             _check,
         ),
-        Tool("list_hints", Scope.LOOK, "List the hints of a study, and the trial of each.", given.OfStudy, _hints),
+        Tool(
+            "list_hints", Scope.LOOK, "List the hints of a study, and the trial of each.", given.StudyArguments, _hints
+        ),
         Tool(
             "suggest",
             Scope.ASK,
@@ -199,7 +201,7 @@ TOOLS: Mapping[str, Tool] = {
 }
 
 
-def _if_there(get: Callable[[], Json]) -> Json:
+def _or_none(get: Callable[[], Json]) -> Json:
     """Return what the service has, None where it has nothing yet."""
     try:
         return get()
@@ -209,7 +211,7 @@ def _if_there(get: Callable[[], Json]) -> Json:
         return None
 
 
-def checked(text: str) -> dict[str, Any]:
+def check_study_text(text: str) -> dict[str, Any]:
     """Return what is wrong with a study file, and what it names that its owner would run."""
     from autotune.machines.this_machine import this_machine  # noqa: PLC0415  the planning imports much
     from autotune.planning.check import check  # noqa: PLC0415

@@ -3,7 +3,7 @@
 from typing import Any
 
 from autotune.batch.site_probe import SiteFindings
-from autotune.tomlfiles.write import written
+from autotune.tomlfiles.writing import to_toml
 
 
 def site_sentences(found: SiteFindings) -> list[str]:
@@ -33,7 +33,7 @@ def site_table(found: SiteFindings, settings: dict[str, Any]) -> dict[str, Any]:
 def site_text(found: SiteFindings, settings: dict[str, Any]) -> str:
     """Return the text of a site file, with the findings as comments."""
     comments = [f"# {line}" for sentence in site_sentences(found) for line in sentence.splitlines()]
-    return "\n".join([f"# Found by `autotune doctor` with jobs of {found.system}.", *comments, ""]) + written(
+    return "\n".join([f"# Found by `autotune doctor` with jobs of {found.system}.", *comments, ""]) + to_toml(
         site_table(found, settings)
     )
 

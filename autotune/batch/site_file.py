@@ -238,7 +238,7 @@ def find_cluster(name_or_path: str | None, scheduler: str | None = None, *, prog
         CannotRunHereError: neither a site nor the user's own file is given.
     """
     path = _path(name_or_path)
-    cluster = _cluster(tomlfiles.checked(_table(path, ()), SiteFile, str(path), SiteError), path, programs)
+    cluster = _cluster(tomlfiles.validate(_table(path, ()), SiteFile, str(path), SiteError), path, programs)
     if scheduler is not None and cluster.site.scheduler != scheduler:
         has = f"site {cluster.site.name!r} ({path}) has {cluster.site.scheduler}"
         msg = f"{has}, but {scheduler} is requested; leave --launcher out, or give another --site"

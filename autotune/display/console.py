@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
 
-from rich.console import Console, Group
+from rich.console import Console, ConsoleOptions, Group, RenderResult
 from rich.live import Live
+from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from autotune.display.bar import Bar
 from autotune.formatting import quantity, shown
 from autotune.records.limit import breaks
 from autotune.statistics.standings import Standings
@@ -55,6 +55,24 @@ class Status:
     open_ended: bool = False
     more: int = 0
     subject: str = ""
+
+
+@dataclass(frozen=True)
+class Bar:
+    """How much of `total` is completed; with no total, a bar that moves."""
+
+    completed: int
+    total: int | None
+    width: int = 30
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Draw it."""
+        if not self.total:
+            yield ProgressBar(total=None, width=self.width)
+            return
+        whole, rest = ("#", ".") if options.ascii_only else ("━", "─")
+        filled = min(self.width, self.width * self.completed // self.total)
+        yield Text.assemble((whole * filled, "bar.complete"), (rest * (self.width - filled), "bar.back"))
 
 
 class Display(Protocol):

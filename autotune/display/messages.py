@@ -25,10 +25,10 @@ class Messages:
     compares: bool = True
     others: tuple[Metric, ...] = ()
 
-    def ran(self, trial: TrialRecord, outcome: Outcome) -> str:
+    def run_ended(self, trial: TrialRecord, outcome: Outcome) -> str:
         """Say how the newest run of a trial ended."""
         again = f", run {len(trial.runs)}" if len(trial.runs) > 1 else ""
-        text = f"trial {trial.number}{again}: {self.said(outcome)}"
+        text = f"trial {trial.number}{again}: {self._outcome_text(outcome)}"
         if outcome.complete and self.standings.default is trial:
             text += " (the default configuration)"
         elif trial.complete:
@@ -42,11 +42,11 @@ class Messages:
             text += f"  {shown(trial.configuration)}"
         return text if outcome.failure is None else _with_folder(text, trial)
 
-    def uncounted(self, run: Run) -> str:
+    def uncounted_run(self, run: Run) -> str:
         """Say how a run ended that counts for no trial's value: a warm-up."""
-        return f"{run.series}: {self.said(run.outcome)}, does not count"
+        return f"{run.series}: {self._outcome_text(run.outcome)}, does not count"
 
-    def said(self, outcome: Outcome) -> str:
+    def _outcome_text(self, outcome: Outcome) -> str:
         """Show the outcome of a run."""
         if outcome.failure is not None:
             return f"{outcome.failure.value}: {outcome.message}"
@@ -80,7 +80,7 @@ def _disturbed(outcome: Outcome) -> str:
     return f" ({disturbance.describe()})" if worth else ""
 
 
-def why_nothing_worked(ended: list[TrialRecord]) -> str:
+def failure_summary(ended: list[TrialRecord]) -> str:
     """Say why every run failed: each reason once, the most frequent first."""
     reasons = Counter(trial.message for trial in ended)
     last = {trial.message: trial for trial in ended}

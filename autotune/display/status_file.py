@@ -22,7 +22,7 @@ _EVERY_S = 1.0
 
 
 @dataclass(frozen=True)
-class _Now:
+class _Snapshot:
     """What is written. `advanced` counts how often more was finished, or another phase began, since the session did."""
 
     phase: str = STARTING
@@ -52,7 +52,7 @@ class StatusDisplay:
     inner: Display
     path: Path
     clock: Callable[[], float] = time.monotonic
-    _now: _Now = field(default_factory=_Now, init=False)
+    _now: _Snapshot = field(default_factory=_Snapshot, init=False)
     _write_at: float = field(default=0.0, init=False)
     _seen: bool = field(default=False, init=False)
     _process: dict[str, Any] = field(default_factory=_this_process, init=False)
@@ -75,7 +75,7 @@ class StatusDisplay:
         """Show how things are."""
         before = self._now
         further = self._seen and (status.phase != before.phase or status.finished > (before.finished or 0))
-        self._now = _Now(
+        self._now = _Snapshot(
             phase=status.phase,
             left_s=_finite(status.left_s),
             left_most_s=_finite(status.left_most_s),
@@ -96,7 +96,7 @@ class StatusDisplay:
             self._write(replace(self._now, phase=ENDED, message="", running=(), left_s=None, left_most_s=None, more=0))
         self.inner.close()
 
-    def _write(self, now: _Now) -> None:
+    def _write(self, now: _Snapshot) -> None:
         self._now = now
         self._write_at = self.clock() + _EVERY_S
         by = {"pid": os.getpid(), "process": self._process, "written": time.time()}

@@ -13,7 +13,7 @@ from autotune.errors import AutotuneError
 from autotune.machines.facts import Facts, flat_facts
 from autotune.studyfile import NAME
 from autotune.tomlfiles import reading as tomlfiles
-from autotune.tomlfiles import write as tomltext
+from autotune.tomlfiles import writing as tomltext
 from spaces.parameters.errors import did_you_mean
 from spaces.parameters.problem import Problem
 
@@ -211,7 +211,7 @@ class MachineDescription(_Section):
     def to_toml(self) -> str:
         """Return the description as TOML, which `parse` reads."""
         table = self.model_dump(exclude_none=True)
-        return tomltext.written({key: value for key, value in table.items() if value not in ("", {})})
+        return tomltext.to_toml({key: value for key, value in table.items() if value not in ("", {})})
 
 
 def load(path: Path) -> MachineDescription:
@@ -233,7 +233,7 @@ def parse(table: Mapping[str, Any], source: str) -> MachineDescription:
     Raises:
         MachineError: the table has errors: all are listed, each with its path.
     """
-    return tomlfiles.checked(table, MachineDescription, source, MachineError, _unknown_sources(table))
+    return tomlfiles.validate(table, MachineDescription, source, MachineError, _unknown_sources(table))
 
 
 def sections() -> dict[str, type[BaseModel]]:

@@ -26,7 +26,7 @@ from autotune.studyfile.paths import with_absolute_paths
 from autotune.studyfile.plans import StudyPlans, of_input, planned_input, plans_of, together
 from autotune.studyfile.software import plan_with_software
 from autotune.studyfile.space import joined
-from autotune.tomlfiles.lines import lines_of, located
+from autotune.tomlfiles.lines import lines_of, locate
 from launchers import Job, Launcher, LaunchError, Resources
 from objectives import registry
 from objectives.base import STEPS_VARIABLE, Context, Metric, Plan, PlanError
@@ -188,10 +188,10 @@ class _Check:
         self.report.warnings += plan.warnings if self.is_own else ()
 
     def _add_mistakes(self, problems: Iterable[Problem]) -> None:
-        self.report.mistakes += [located(self.relabel(problem), self.lines) for problem in problems]
+        self.report.mistakes += [locate(self.relabel(problem), self.lines) for problem in problems]
 
     def _add_missing(self, problems: Iterable[Problem]) -> None:
-        self.report.missing += [located(self.relabel(problem), self.lines) for problem in problems]
+        self.report.missing += [locate(self.relabel(problem), self.lines) for problem in problems]
 
     def read(self, table: dict[str, Any], changes: Iterable[str]) -> StudyFile | None:
         """Return the study file in a table, with defaults for wrong sections; None if that is impossible."""

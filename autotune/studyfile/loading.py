@@ -102,7 +102,7 @@ def parse(table: Mapping[str, Any], source: str) -> StudyFile:
     Raises:
         StudyFileError: all errors at once, each with its path; `source` names the file.
     """
-    return tomlfiles.checked(table, StudyFile, source, StudyFileError)
+    return tomlfiles.validate(table, StudyFile, source, StudyFileError)
 
 
 def _blamed(error: StudyFileError, keys: Sequence[str]) -> StudyFileError:

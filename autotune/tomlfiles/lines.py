@@ -40,7 +40,7 @@ def line_of(places: Mapping[str, int], path: str) -> int | None:
     return None
 
 
-def located(problem: Problem, places: Mapping[str, int]) -> Problem:
+def locate(problem: Problem, places: Mapping[str, int]) -> Problem:
     """Return a problem with its line, its path as `lines_of` writes paths; `places` are the lines of the file."""
     if problem.path is None:
         return problem

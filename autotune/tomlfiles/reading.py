@@ -30,7 +30,7 @@ def read(path: Path, noun: str, error: type[AutotuneError]) -> dict[str, Any]:
         raise error(msg) from caught
 
 
-def checked(
+def validate(
     table: Mapping[str, Any],
     model: type[_Model],
     source: str,
@@ -50,11 +50,11 @@ def checked(
         problems += problems_in(caught, model)
     problems += others
     if problems or validated is None:
-        raise wrong(source, problems, error)
+        raise problems_error(source, problems, error)
     return validated
 
 
-def wrong(
+def problems_error(
     source: str, problems: Sequence[Problem], error: type[AutotuneError], shown: int | None = None
 ) -> AutotuneError:
     """Return the error that lists the problems of a file, at most `shown` of them; `source` names the file."""

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from autotune.display.messages import why_nothing_worked
+from autotune.display.messages import failure_summary
 from autotune.errors import NothingWorkedError
 from autotune.formatting import output_folder, shown
 from autotune.records.study import State, TrialRecord
@@ -27,7 +27,7 @@ def check_hope(standings: Standings, give_up_after: int, *, launched: bool) -> N
     if launched and default is not None and default.state is State.FAILED and not standings.measured:
         raise NothingWorkedError(_why_default_failed(default))
     if standings.nothing_worked >= give_up_after:
-        raise NothingWorkedError(why_nothing_worked(_ran(standings)))
+        raise NothingWorkedError(failure_summary(_ran(standings)))
 
 
 def check_worked(standings: Standings) -> None:

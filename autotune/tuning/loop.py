@@ -286,9 +286,9 @@ class TuningLoop:
         assert run.trial is not None
         if run.series.is_tuning:
             self._note(self._trials[run.trial].with_run(run.lean))
-            said = self._telling.ran(self._trials[run.trial], run.outcome)
+            said = self._telling.run_ended(self._trials[run.trial], run.outcome)
         else:
-            said = self._telling.uncounted(run)
+            said = self._telling.uncounted_run(run)
         self._scheduler.ended(run, self._standings)
         self._manager.display.line(said)
         self._settle()

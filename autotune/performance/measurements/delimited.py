@@ -14,7 +14,7 @@ from autotune.performance.measurements.found import ImportedMeasurements, Place,
 from autotune.performance.measurements.mapping import MappingFile, MetricSection, WorkloadSection
 from autotune.performance.measurements.repeats import RepeatedMeasurement, aggregate
 from autotune.records.measurement import Measured, Setting
-from autotune.tomlfiles.reading import wrong
+from autotune.tomlfiles.reading import problems_error
 from objectives.replay.delimited import find_line_error, parse_column, read_lines
 from spaces import Value
 from spaces.parameters.problem import Problem, ProblemsError
@@ -49,12 +49,12 @@ def csv_table(text: str, path: str) -> DelimitedTable:
     try:
         header, lines = read_lines(text)
     except csv.Error as error:
-        raise wrong(path, [Problem(f"this is no CSV file: {error}")], ImportFileError) from None
+        raise problems_error(path, [Problem(f"this is no CSV file: {error}")], ImportFileError) from None
     said = find_line_error(lines)
     twice = sorted({name for name in header if header.count(name) > 1})
     errors = ([said] if said else []) + [f"the header has {name!r} twice" for name in twice]
     if errors:
-        raise wrong(path, [Problem(error) for error in errors], ImportFileError)
+        raise problems_error(path, [Problem(error) for error in errors], ImportFileError)
     columns = [_whole(parse_column([line[name].strip() for line in lines])) for name in header]
     return DelimitedTable(header, [dict(zip(header, cells, strict=True)) for cells in zip(*columns, strict=True)])
 
@@ -79,12 +79,12 @@ def read_table(table: DelimitedTable, mapping: MappingFile, place: Place, path: 
         if column not in table.header
     ]
     if errors:
-        raise wrong(path, errors, ImportFileError)
+        raise problems_error(path, errors, ImportFileError)
     reading = _Reading(mapping, place)
     for number, row in enumerate(table.rows):
         reading.take(row, table.name(number))
     if reading.errors:
-        raise wrong(path, reading.errors, ImportFileError, _SHOWN)
+        raise problems_error(path, reading.errors, ImportFileError, _SHOWN)
     says_nodes = mapping.nodes is not None or mapping.nodes_column is not None
     notes = () if says_nodes else ("one node each, since the mapping names neither nodes nor nodes_column",)
     return ImportedMeasurements("table", tuple(reading.measured()), counted(reading.left_out), notes)

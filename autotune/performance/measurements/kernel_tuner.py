@@ -9,7 +9,7 @@ from autotune.errors import ImportFileError
 from autotune.performance.measurements.found import ImportedMeasurements, Place
 from autotune.performance.measurements.repeats import RepeatedMeasurement, aggregate
 from autotune.records.measurement import Facts, Setting
-from autotune.tomlfiles.reading import wrong
+from autotune.tomlfiles.reading import problems_error
 from objectives.base import Metric, PlanError
 from objectives.replay.options import ReplayOptions
 from objectives.replay.plan import read_document
@@ -33,12 +33,16 @@ def read_tuned(text: str, path: str, given: Mapping[str, str | None], place: Pla
         table = read_recorded(text, ReplayOptions(table=path))
     except PlanError as error:
         # The paths are those of a study file's options.
-        raise wrong(path, [replace(problem, path=None) for problem in error.problems], ImportFileError) from None
+        raise problems_error(
+            path, [replace(problem, path=None) for problem in error.problems], ImportFileError
+        ) from None
     except ValueError as error:
-        raise wrong(path, [Problem(str(error))], ImportFileError) from None
+        raise problems_error(path, [Problem(str(error))], ImportFileError) from None
     except (AttributeError, TypeError, IndexError, RuntimeError, csv.Error) as error:
         # A foreign file is read without checking each part: a wrong form shows as one of these errors.
-        raise wrong(path, [Problem(f"it does not have the form of its format: {error}")], ImportFileError) from None
+        raise problems_error(
+            path, [Problem(f"it does not have the form of its format: {error}")], ImportFileError
+        ) from None
     machine, facts = place(given.get("machine") or _device(document, path), 1)
     setting = Setting(
         program=given.get("program") or _word(document.get("kernel_name")) or "kernel",

@@ -167,7 +167,7 @@ def check_mapping(table: Mapping[str, Any], path: str) -> MappingFile:
     Raises:
         ImportFileError: it has errors: all of them at once, each with its path.
     """
-    return tomlfiles.checked(table, MappingFile, path, ImportFileError)
+    return tomlfiles.validate(table, MappingFile, path, ImportFileError)
 
 
 def _completed(table: dict[str, Any], given: Mapping[str, str | None], csv: Path | None) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from autotune.cli.commands.check import _constraints, _parameters
 from autotune.cli.tables import Column, fitted
-from autotune.display.bar import Bar
+from autotune.display.console import Bar
 from autotune.records.study import Run, TrialRecord
 from autotune.results.export import as_csv
 from autotune.results.trial_columns import row_of, trial_columns

@@ -50,7 +50,7 @@ def test_the_panel_of_a_comparison_names_its_subject_and_not_the_best():
 def test_lines_of_trials_only_say_what_they_look_like():
     standings = stand(trial(0, 2.0), trial(1, 1.0))
     ran = standings.trials[1]
-    assert ", looks 2x  " in Messages(standings).ran(ran, ran.outcomes[0])
+    assert ", looks 2x  " in Messages(standings).run_ended(ran, ran.outcomes[0])
 
 
 def test_the_panel_says_why_the_job_of_a_run_waits():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from autotune.display.messages import Messages, why_nothing_worked
+from autotune.display.messages import Messages, failure_summary
 from autotune.records.outcome import Outcome
 from autotune.records.study import Run, TrialRecord
 from autotune.statistics.standings import Standings
@@ -25,11 +25,11 @@ def test_a_failed_run_names_the_folder_of_its_output(messages, tmp_path, monkeyp
     failure = failed(FailureKind.APPLICATION_ERROR, "no omp.h")
     said = f"trial 1: {failure.failure.value}: no omp.h  cc=clang"
     monkeypatch.chdir(tmp_path)
-    assert messages.ran(trial(1, failure, folder), failure) == f"{said}  (output in autotune-runs/mm/00001)"
+    assert messages.run_ended(trial(1, failure, folder), failure) == f"{said}  (output in autotune-runs/mm/00001)"
     monkeypatch.chdir(folder)
-    assert messages.ran(trial(1, failure, folder.parent), failure).endswith(f"(output in {folder.parent})")
-    assert messages.ran(trial(1, failure, tmp_path / "gone"), failure) == said
-    assert messages.ran(trial(1, took(2.0), folder), took(2.0)) == "trial 1: 2 s  cc=clang"
+    assert messages.run_ended(trial(1, failure, folder.parent), failure).endswith(f"(output in {folder.parent})")
+    assert messages.run_ended(trial(1, failure, tmp_path / "gone"), failure) == said
+    assert messages.run_ended(trial(1, took(2.0), folder), took(2.0)) == "trial 1: 2 s  cc=clang"
 
 
 def test_when_nothing_worked_each_reason_names_the_folder_of_its_newest_run(tmp_path, monkeypatch):
@@ -38,20 +38,20 @@ def test_when_nothing_worked_each_reason_names_the_folder_of_its_newest_run(tmp_
     trials = [
         trial(number, failed(FailureKind.APPLICATION_ERROR, "no omp.h"), tmp_path / str(number)) for number in (1, 2)
     ]
-    assert why_nothing_worked(trials).splitlines()[1] == "  2 times: no omp.h  (output in 2)"
+    assert failure_summary(trials).splitlines()[1] == "  2 times: no omp.h  (output in 2)"
 
 
 @pytest.mark.parametrize(("taken", "said"), [(0.43, True), (0.01, False), (None, False)])
 def test_a_run_that_others_slowed_down_says_so(messages, tmp_path, taken, said):
     conditions = {} if taken is None else {"taken_share": taken, "others_share": 0.5}
     outcome = Outcome({"wall_s": 2.0}, conditions=conditions)
-    line = messages.ran(trial(1, outcome, tmp_path), outcome)
+    line = messages.run_ended(trial(1, outcome, tmp_path), outcome)
     words = "(others kept it from running for 43% of its time, and used 50% of its cores)"
     assert (words in line) is said
 
 
 def test_what_a_run_has_to_tell_stands_behind_its_value(messages, tmp_path):
     outcome = Outcome({"wall_s": 2.0}, details={REMARK: "no efficiencies: no rank wrote"})
-    assert messages.ran(trial(1, outcome, tmp_path), outcome).startswith(
+    assert messages.run_ended(trial(1, outcome, tmp_path), outcome).startswith(
         "trial 1: 2 s (no efficiencies: no rank wrote)"
     )

@@ -12,7 +12,7 @@ from autotune.machines.catalogue import find_machine, machine_files
 from autotune.machines.description import MachineDescription, MachineError, load, parse, sections
 from autotune.machines.facts import fact_name
 from autotune.machines.this_machine import this_machine
-from autotune.tomlfiles.write import written
+from autotune.tomlfiles.writing import to_toml
 from spaces import Space, constraints_from_tables, parameters_from_tables
 
 SHIPPED = {
@@ -185,8 +185,8 @@ def test_what_is_written_is_read_as_it_was(tables, title):
 
 @given(st.dictionaries(st.text(), st.one_of(st.text(), st.booleans(), st.lists(st.integers(-5, 5)))))
 def test_any_plain_table_can_be_written(table):
-    assert tomllib.loads(written(table)) == table
-    assert tomllib.loads(written({"a": 1, "b": {"c": {"d": 2}, "e": table}})) == {
+    assert tomllib.loads(to_toml(table)) == table
+    assert tomllib.loads(to_toml({"a": 1, "b": {"c": {"d": 2}, "e": table}})) == {
         "a": 1,
         "b": {"c": {"d": 2}, "e": table},
     }

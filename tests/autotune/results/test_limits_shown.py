@@ -45,7 +45,7 @@ def test_what_breaks_a_limit_is_shown_as_a_measurement_that_does_wherever_it_is_
     assert "limits: p99 <= 20 ms; 2 of 3 trials with a value keep them" in summary.best_text()
     assert ("limits", "p99 <= 20 ms; 2 of 3 trials with a value keep them") in figures(summary, [])
     trial = summary.trials[1]
-    assert "breaks p99 <= 20 ms: 31 ms" in Messages(summary.standings).ran(trial, trial.outcomes[0])
+    assert "breaks p99 <= 20 ms: 31 ms" in Messages(summary.standings).run_ended(trial, trial.outcomes[0])
     marks = progress(summary).panels[0].marks
     line = next(mark for mark in marks if isinstance(mark, Line) and mark.label == "best so far")
     assert line.y == pytest.approx((3.0, 2.0, 2.0))
@@ -73,4 +73,4 @@ def test_runs_that_only_now_and_then_break_a_limit_say_so_though_the_trial_keeps
     trial = TrialRecord(1, {"np": 4}, tuple(Run({"np": 4}, 1, outcome=one) for one in outcomes), settled=True)
     summary.standings.update(trial)
     assert summary.standings.incumbent is trial
-    assert "breaks" in Messages(summary.standings).ran(trial, outcomes[-1])
+    assert "breaks" in Messages(summary.standings).run_ended(trial, outcomes[-1])

@@ -8,7 +8,7 @@ from typing import Any
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
-def written(table: Mapping[str, Any], prefix: str = "") -> str:
+def to_toml(table: Mapping[str, Any], prefix: str = "") -> str:
     """Return a table as TOML that `tomllib` reads back as it was: values first, then its tables.
 
     Values are strings, whole numbers, finite floats, truth values, lists of them, and tables.
@@ -18,7 +18,7 @@ def written(table: Mapping[str, Any], prefix: str = "") -> str:
     for key, value in table.items():
         if isinstance(value, Mapping):
             name = f"{prefix}{_key(key)}"
-            blocks.append(f"[{name}]\n{written(value, f'{name}.')}".rstrip("\n"))
+            blocks.append(f"[{name}]\n{to_toml(value, f'{name}.')}".rstrip("\n"))
     return "\n\n".join(blocks) + ("\n" if not prefix else "")
 
 
