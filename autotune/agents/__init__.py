@@ -1,1 +1,1 @@
-"""Agents: language models and their programs use studies by the Model Context Protocol."""
+"""Agents: language models and their programs use studies through the Model Context Protocol."""

@@ -1,7 +1,7 @@
-"""Answers: what an agent is told. It is bounded, and marks the texts that are of others.
+"""Answers to an agent: of bounded length, and with texts from other sources marked.
 
-What a program printed, what a study file says of itself and what others gave as reasons is data. A model may take a
-text for an order, so each such text is an object of its own that says what it is.
+The output of a program, the description in a study file and the reasons of hints are data. A model may mistake such a
+text for an instruction, so each is put into an object that says what it is.
 """
 
 import json
@@ -16,7 +16,7 @@ MOST_BYTES = 60_000
 _MOST_TEXT = 2_000
 _MOST_ITEMS = 200
 _MOST_DEPTH = 20
-# The fields whose texts are written by programs, by authors of study files, or by others who give hints.
+# Fields with texts from programs, from authors of study files, or from others who give hints.
 _OF_OTHERS = frozenset(
     {
         "stdout",
@@ -41,15 +41,15 @@ _OF_OTHERS = frozenset(
 
 
 def answer_of(value: Any) -> str:  # noqa: ANN401  whatever JSON holds
-    """Return the text of an answer; one that would be too long says so instead."""
+    """Return the text of an answer; an error instead if it would be too long."""
     text = json.dumps(_bounded(json_value(value)), ensure_ascii=True)
     if len(text) > MOST_BYTES:
-        return json.dumps({"error": f"the answer has {len(text)} characters, {MOST_BYTES} at most: ask for less"})
+        return json.dumps({"error": f"the answer has {len(text)} characters, more than {MOST_BYTES}: ask for less"})
     return text
 
 
 def plain(text: str) -> str:
-    """Return a text without control characters and those that cannot be seen, its middle left out if it is long."""
+    """Return a text without control and other invisible characters, shortened in the middle if it is long."""
     seen = "".join(c for c in text if c in "\n\t" or unicodedata.category(c)[0] != "C")
     if len(seen) <= _MOST_TEXT:
         return seen

@@ -1,4 +1,4 @@
-"""Budgets: what an agent may spend on studies that it starts. The owner sets them; the agent cannot change them."""
+"""Budgets of the studies that an agent starts. The owner of the service sets them; the agent cannot change them."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -9,9 +9,13 @@ from autotune.errors import AutotuneError
 
 @dataclass(frozen=True)
 class AgentBudgets:
-    """At most `studies` studies, whose names begin with `prefix`, each with `trials` trials and `time_s` seconds.
+    """The limits of an agent. Its studies are counted in storage, so a new connection does not bring a new budget.
 
-    Studies are counted where they are stored, so that a new connection brings no new budget.
+    Attributes:
+        studies: The most studies.
+        trials: The most trials of a study.
+        time_s: The longest time for starting trials in a study.
+        prefix: The start of the names of its studies.
     """
 
     studies: int = 1
@@ -20,26 +24,33 @@ class AgentBudgets:
     prefix: str = "agent-"
 
     def name_of(self, wanted: str, there: Collection[str]) -> str:
-        """Return the name of a new study; `there` are the studies that exist.
+        """Return the name of a new study.
+
+        Args:
+            wanted: The requested name, with or without the prefix.
+            there: The names of the existing studies.
 
         Raises:
-            AutotuneError: the name is taken, or there are as many as there may be.
+            AutotuneError: the name is taken, or the agent already has all its studies.
         """
         name = wanted if wanted.startswith(self.prefix) else f"{self.prefix}{wanted}"
         if name in there:
-            msg = f"there is a study {name!r}: its owner resumes or deletes it; choose another name for a new one"
+            msg = f"study {name!r} exists already, and only its owner can resume or delete it; choose another name"
             raise AutotuneError(msg)
         count = sum(each.startswith(self.prefix) for each in there)
         if count >= self.studies:
-            msg = f"{count} studies begin with {self.prefix!r}, and an agent may have {self.studies}: the owner decides"
+            msg = (
+                f"{count} studies begin with {self.prefix!r}, and an agent may have {self.studies}: "
+                "only the owner can raise this limit"
+            )
             raise AutotuneError(msg)
         return name
 
     def trials_of(self, wanted: int | None) -> int:
-        """Return how many trials a study gets.
+        """Return the number of trials of a new study.
 
         Raises:
-            AutotuneError: too many were asked for.
+            AutotuneError: the agent asks for too many.
         """
         if wanted is not None and wanted > self.trials:
             msg = f"trials: {wanted} was given; an agent may have {self.trials}"
@@ -47,10 +58,10 @@ class AgentBudgets:
         return wanted or self.trials
 
     def time_of(self, wanted: str | None) -> str:
-        """Return how long a study may start trials.
+        """Return the time in which a new study may start trials.
 
         Raises:
-            AutotuneError: it is no duration, or too long.
+            AutotuneError: the requested text is not a duration, or the time is too long.
         """
         try:
             seconds = self.time_s if wanted is None else parse_duration_s(wanted)

@@ -1,4 +1,4 @@
-"""Tools: what an agent can do, each by a request to the service, which guards it as it guards every client."""
+"""The tools of an agent. Each is a request to the service, which checks it like that of any client."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
@@ -13,13 +13,13 @@ from autotune.service.scopes import Scope
 
 Json = Any
 _NOT_THERE = 404
-# There may be many studies; `study_status` has the rest.
+# The fields of a study in a list, which may be long; `study_status` returns all fields.
 _IN_SHORT = ("name", "state", "objective", "ask_tell", "trials", "budget", "speed_up", "interval", "verdict")
 
 
 @dataclass(frozen=True)
 class ToolContext:
-    """What tools work with."""
+    """The client and the budgets that tools use."""
 
     client: Client
     budgets: AgentBudgets
@@ -27,7 +27,15 @@ class ToolContext:
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool: its name, what it needs, what it does, what it takes, and the function that does it."""
+    """A tool.
+
+    Attributes:
+        name: Its name in the protocol.
+        scope: The permission that it needs.
+        description: Its purpose, for the agent.
+        arguments: The model of its arguments.
+        call: The function that runs it.
+    """
 
     name: str
     scope: Scope
@@ -61,7 +69,7 @@ def _result(context: ToolContext, of: given.StudyArguments) -> Json:
     return {
         "best": _or_none(lambda: context.client.incumbent(of.study)),
         "verdict": _or_none(lambda: context.client.verdict(of.study)),
-        "says": "without a verdict, the best only looks so: its value is from few runs",
+        "says": "without a verdict, the best trial is uncertain: its value comes from few runs",
     }
 
 
@@ -129,9 +137,9 @@ def _start(context: ToolContext, of: given.Start) -> Json:
 TOOLS: Mapping[str, Tool] = {
     tool.name: tool
     for tool in (
-        Tool("list_studies", Scope.LOOK, "List the studies, each in short.", given.Arguments, _studies),
+        Tool("list_studies", Scope.LOOK, "List the studies in brief.", given.Arguments, _studies),
         Tool("list_catalogue", Scope.LOOK, "List the studies that may be started.", given.Arguments, _catalogue),
-        Tool("study_status", Scope.LOOK, "Show how a study stands.", given.StudyArguments, _status),
+        Tool("study_status", Scope.LOOK, "Show the state of a study.", given.StudyArguments, _status),
         Tool("list_trials", Scope.LOOK, "List trials of a study, by number.", given.TrialsArguments, _trials),
         Tool(
             "describe_space",
@@ -150,23 +158,22 @@ TOOLS: Mapping[str, Tool] = {
         Tool(
             "explain",
             Scope.LOOK,
-            "Show why a configuration was tried, its runs with the ends of what they printed, and what its options are "
-            "worth.",
+            "Show why a configuration was tried, its runs with the end of their output, and the worth of its options.",
             given.TrialArguments,
             _explain,
         ),
         Tool(
             "predict",
             Scope.LOOK,
-            "Predict the best configurations of a study of the catalogue on a machine; nothing is run there.",
+            "Predict the best configurations of a study of the catalogue on a machine, without running anything.",
             given.Predict,
             _predict,
         ),
         Tool(
             "check_study_file",
             Scope.LOOK,
-            "Check a study file that you wrote. It is only read: nothing that it names is run. Only the owner can put "
-            "it into the catalogue.",
+            "Check a study file that you wrote. No program that it names is run. Only the owner can put it into the "
+            "catalogue.",
             given.CheckFile,
             _check,
         ),
@@ -176,19 +183,19 @@ TOOLS: Mapping[str, Tool] = {
         Tool(
             "suggest",
             Scope.ASK,
-            "Propose a configuration to a study, as a hint. It must be valid and new. What was measured of earlier "
-            "hints decides when it is tried, and whether.",
+            "Propose a configuration to a study, as a hint. It must be valid and new. The results of earlier hints "
+            "decide whether and when it is tried.",
             given.Suggest,
             _suggest,
         ),
         Tool(
             "ask",
             Scope.ASK,
-            "Ask an open study for a configuration that you measure yourself; tell its result under the lease.",
+            "Ask an open study for a configuration that you measure yourself; report its result with `tell`.",
             given.Ask,
             _ask,
         ),
-        Tool("tell", Scope.ASK, "Tell what came of a run that you asked for.", given.Tell, _tell),
+        Tool("tell", Scope.ASK, "Report the result of a run from `ask`.", given.Tell, _tell),
         Tool("renew", Scope.ASK, "Ask for more time for a run.", given.Renew, _renew),
         Tool(
             "start_study",
@@ -202,7 +209,7 @@ TOOLS: Mapping[str, Tool] = {
 
 
 def _or_none(get: Callable[[], Json]) -> Json:
-    """Return what the service has, None where it has nothing yet."""
+    """Return the answer of the service; None if it does not have the item yet."""
     try:
         return get()
     except ServiceError as error:
@@ -212,7 +219,7 @@ def _or_none(get: Callable[[], Json]) -> Json:
 
 
 def check_study_text(text: str) -> dict[str, Any]:
-    """Return what is wrong with a study file, and what it names that its owner would run."""
+    """Return the mistakes of a study file, and the programs that it names."""
     from autotune.machines.this_machine import this_machine  # noqa: PLC0415  the planning imports much
     from autotune.planning.check import check  # noqa: PLC0415
     from launchers.local import local_launcher  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""What a person sees while a study runs: a live panel on a terminal, plain lines elsewhere."""
+"""Show a running study to a person: a live panel on a terminal, plain lines elsewhere."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -17,15 +17,21 @@ from autotune.statistics.standings import Standings
 from objectives.base import Progress
 from spaces import Configuration
 
-# A range that is narrower than this, as a ratio, is one number.
+# A range narrower than this ratio is shown as a single number.
 _SURE = 1.2
 
 
 @dataclass(frozen=True)
 class Running:
-    """A run in flight, of a trial or, with a `label`, of one side of a comparison.
+    """A run in flight, of a trial or of one side of a comparison.
 
-    `waits` says why its job has not started yet; it is empty where it has.
+    Attributes:
+        number: The number of the trial.
+        configuration: Its configuration.
+        elapsed_s: The time since the start of the run.
+        progress: The last progress that the program reported.
+        label: The side of a comparison.
+        waits: Why the job has not started yet; empty once it has.
     """
 
     number: int | None
@@ -38,11 +44,19 @@ class Running:
 
 @dataclass(frozen=True)
 class Status:
-    """A study at one moment. An `open_ended` study may stop before its budget, at an unknown time.
+    """The state of a study at a moment.
 
-    `running` are those in flight that are shown, `more` is the number of the others. `subject` says what is worked on,
-    or how far it is, where that is not the search for the best trial. The verdict is there after `left_s`, or
-    `left_most_s` at most.
+    Attributes:
+        standings: All trials with their values.
+        budget: The number of runs or trials of this phase.
+        finished: How many of them are finished.
+        running: The runs in flight that are shown.
+        left_s: The expected time until the verdict.
+        left_most_s: The longest time until the verdict.
+        phase: The phase of the study.
+        open_ended: Whether the study may stop before its budget, at an unknown time.
+        more: The number of runs in flight that are not shown.
+        subject: The current work and its progress, if it is not the search for the best trial.
     """
 
     standings: Standings
@@ -59,14 +73,14 @@ class Status:
 
 @dataclass(frozen=True)
 class Bar:
-    """How much of `total` is completed; with no total, a bar that moves."""
+    """A progress bar that is readable without colours: the rest is drawn thin. Without a total, the bar moves."""
 
     completed: int
     total: int | None
     width: int = 30
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Draw it."""
+        """Draw the bar."""
         if not self.total:
             yield ProgressBar(total=None, width=self.width)
             return
@@ -79,20 +93,20 @@ class Display(Protocol):
     """Shows a study to a person."""
 
     def line(self, text: str) -> None:
-        """Show something that happened."""
+        """Show an event."""
 
     def waits(self, text: str) -> None:
-        """Show what this session waits for: another one, or a quiet machine."""
+        """Show that this session waits for another session, or for a quiet machine."""
 
     def update(self, status: Status) -> None:
-        """Show how things are."""
+        """Show the state of the study."""
 
     def close(self) -> None:
-        """Show no more."""
+        """Stop showing the study."""
 
 
 class NoDisplay:
-    """Shows nothing: only the result is wanted."""
+    """Shows nothing, for callers that want only the result."""
 
     def line(self, text: str) -> None:
         """Show nothing."""
@@ -108,7 +122,7 @@ class NoDisplay:
 
 
 class PlainDisplay:
-    """One line for each thing that happens: for log files and pipes."""
+    """Prints a line for each event, for log files and pipes."""
 
     def __init__(self, console: Console) -> None:
         """Write to `console`."""
@@ -123,14 +137,14 @@ class PlainDisplay:
         self.line(text)
 
     def update(self, status: Status) -> None:
-        """Show nothing: a log needs no line that repeats ten times a second."""
+        """Show nothing, since updates come several times a second and would fill a log."""
 
     def close(self) -> None:
         """Do nothing."""
 
 
 class LiveDisplay:
-    """Lines for what happened, above a panel that follows the study."""
+    """Prints a line for each event, above a panel that follows the study."""
 
     def __init__(self, console: Console) -> None:
         """Draw on `console`, a terminal."""
@@ -142,7 +156,7 @@ class LiveDisplay:
         self._live.console.print(text, markup=False, highlight=False)
 
     def waits(self, text: str) -> None:
-        """Print a line above the panel, which has nothing else to tell until the wait is over."""
+        """Print a line above the panel, and show it in the panel until the wait is over."""
         self.line(text)
         self._live.update(Text(text, style="bold"))
 
@@ -156,7 +170,7 @@ class LiveDisplay:
 
 
 def display_for(console: Console) -> Display:
-    """Return the display that suits the console."""
+    """Return a live display for a terminal, and a plain one for other consoles."""
     return LiveDisplay(console) if console.is_terminal else PlainDisplay(console)
 
 
@@ -179,7 +193,7 @@ def panel(status: Status) -> Group:
 
 
 def time_left(status: Status) -> str:
-    """Say how long it is to the verdict; a range where that is not sure."""
+    """Return the time left until the verdict as text; a range if it is uncertain."""
     if status.left_s is None:
         return ""
     least, most = status.left_s, status.left_most_s or status.left_s
@@ -188,7 +202,7 @@ def time_left(status: Status) -> str:
 
 
 def best_line(status: Status) -> str:
-    """Show the best value so far."""
+    """Return a line on the best value so far."""
     standings = status.standings
     best = standings.incumbent
     if best is None and standings.nearest is not None:

@@ -1,4 +1,4 @@
-"""Telling: what a session says of runs and trials, a line each."""
+"""The lines that a session prints about runs and trials."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -16,9 +16,12 @@ _WORTH_A_WORD = 0.05
 
 @dataclass(frozen=True)
 class Messages:
-    """Words for the trials of a study, which are as `standings` say; `compares`: with the default and one another.
+    """Lines on the runs and trials of a study.
 
-    Of a trade-off the `others` are told, too; no single speed-up is.
+    Attributes:
+        standings: The trials with their values.
+        compares: Whether trials are compared with the default.
+        others: The further metrics of a trade-off. They are shown too, but no speed-up, since there is no single one.
     """
 
     standings: Standings
@@ -26,7 +29,7 @@ class Messages:
     others: tuple[Metric, ...] = ()
 
     def run_ended(self, trial: TrialRecord, outcome: Outcome) -> str:
-        """Say how the newest run of a trial ended."""
+        """Return a line on the end of the newest run of a trial."""
         again = f", run {len(trial.runs)}" if len(trial.runs) > 1 else ""
         text = f"trial {trial.number}{again}: {self._outcome_text(outcome)}"
         if outcome.complete and self.standings.default is trial:
@@ -43,11 +46,11 @@ class Messages:
         return text if outcome.failure is None else _with_folder(text, trial)
 
     def uncounted_run(self, run: Run) -> str:
-        """Say how a run ended that counts for no trial's value: a warm-up."""
+        """Return a line on the end of a run that does not count for the value of a trial: a warm-up."""
         return f"{run.series}: {self._outcome_text(run.outcome)}, does not count"
 
     def _outcome_text(self, outcome: Outcome) -> str:
-        """Show the outcome of a run."""
+        """Return the outcome of a run as text."""
         if outcome.failure is not None:
             return f"{outcome.failure.value}: {outcome.message}"
         if outcome.capped:
@@ -62,7 +65,7 @@ class Messages:
         return f"{quantity(outcome.metrics[metric.name], metric)}{told}{at}{stopped}{remark}"
 
     def value(self, trial: TrialRecord) -> str:
-        """Say what a complete trial is worth."""
+        """Return the value of a complete trial, with its speed-up, as text."""
         standings = self.standings
         runs = len(trial.measured(standings.metric.name))
         value = quantity(standings.value(trial), standings.metric)
@@ -74,14 +77,14 @@ class Messages:
 
 
 def _disturbed(outcome: Outcome) -> str:
-    """Say what others took from a run, where that is worth a word."""
+    """Return a remark on the processor time that other processes took from a run, if it was a notable share."""
     disturbance = outcome.disturbance
     worth = disturbance.taken_share is not None and disturbance.taken_share >= _WORTH_A_WORD
     return f" ({disturbance.describe()})" if worth else ""
 
 
 def failure_summary(ended: list[TrialRecord]) -> str:
-    """Say why every run failed: each reason once, the most frequent first."""
+    """Return the reasons why every run failed: each reason once, the most frequent first."""
     reasons = Counter(trial.message for trial in ended)
     last = {trial.message: trial for trial in ended}
     lines = [_with_folder(f"  {count} times: {message}", last[message]) for message, count in reasons.most_common(5)]

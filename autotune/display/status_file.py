@@ -1,4 +1,4 @@
-"""Live status: how a session stands, in a file that monitors read while it runs."""
+"""The status file: the state of a session, for monitors to read while it runs."""
 
 import json
 import os
@@ -16,14 +16,18 @@ from autotune.machines.boot import boot_id
 from launchers.process_tree import start_time
 
 STARTING, WAITING, ENDED = "starting", "waiting", "ended"
-"""The phases of a session that are not those of its study: before it has what it needs, and after its end."""
+"""The phases of a session before it has its cores and storage, while it waits for them, and after its end."""
 
 _EVERY_S = 1.0
 
 
 @dataclass(frozen=True)
 class _Snapshot:
-    """What is written. `advanced` counts how often more was finished, or another phase began, since the session did."""
+    """The content of the file.
+
+    Attributes:
+        advanced: How often a run or trial has finished, or a phase has begun, since the session began.
+    """
 
     phase: str = STARTING
     message: str = ""
@@ -38,15 +42,20 @@ class _Snapshot:
 
 
 def _this_process() -> dict[str, Any]:
-    """Return what tells this process from all others, also from later ones with its number."""
+    """Return what identifies this process, even among later processes with the same number."""
     return {"pid": os.getpid(), "started": start_time(os.getpid()), "boot": boot_id()}
 
 
 @dataclass
 class StatusDisplay:
-    """Shows what `inner` shows, and writes how things stand to `path`: at most once a second, or for a new phase.
+    """A display that also writes the state of the session to a file, at most once a second or for a new phase.
 
-    The file is one JSON object, and is never half-written. A failure to write it is ignored.
+    The file is a JSON object, and is never half-written. A failure to write it is ignored.
+
+    Attributes:
+        inner: The display that shows the study.
+        path: The file.
+        clock: The clock that limits how often the file is written.
     """
 
     inner: Display
@@ -61,18 +70,18 @@ class StatusDisplay:
         self._write(self._now)
 
     def line(self, text: str) -> None:
-        """Show something that happened; it ends a wait."""
+        """Show an event, which also ends a wait."""
         if self._now.phase == WAITING:
             self._write(replace(self._now, phase=STARTING, message=""))
         self.inner.line(text)
 
     def waits(self, text: str) -> None:
-        """Show which session this one waits for."""
+        """Show that this session waits."""
         self._write(replace(self._now, phase=WAITING, message=text))
         self.inner.waits(text)
 
     def update(self, status: Status) -> None:
-        """Show how things are."""
+        """Show the state of the study."""
         before = self._now
         further = self._seen and (status.phase != before.phase or status.finished > (before.finished or 0))
         self._now = _Snapshot(
@@ -91,7 +100,7 @@ class StatusDisplay:
         self.inner.update(status)
 
     def close(self) -> None:
-        """Show no more, and note that the session has ended."""
+        """Stop showing the study, and record that the session has ended."""
         if self._now.phase != ENDED:
             self._write(replace(self._now, phase=ENDED, message="", running=(), left_s=None, left_most_s=None, more=0))
         self.inner.close()
@@ -106,7 +115,7 @@ class StatusDisplay:
 
 
 def running_row(run: Running) -> dict[str, Any]:
-    """Return a run in flight as the service tells it."""
+    """Return a run in flight in the form that the service reports."""
     progress = run.progress
     return {
         "trial": run.number,
@@ -120,5 +129,5 @@ def running_row(run: Running) -> dict[str, Any]:
 
 
 def _finite(value: float | None) -> float | None:
-    """Return a number that JSON has."""
+    """Return a finite number unchanged, and None for others, which JSON cannot represent."""
     return value if value is not None and isfinite(value) else None

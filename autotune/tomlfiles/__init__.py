@@ -1,1 +1,1 @@
-"""TOML files: the lines of keys, checks with their problems, and writing."""
+"""TOML files: reading and validating them, finding the lines of keys, and writing them."""

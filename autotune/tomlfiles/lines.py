@@ -1,4 +1,4 @@
-"""The lines of keys in a TOML file: the standard library reads the values only."""
+"""Find the lines of keys in a TOML file, which the standard library does not report."""
 
 import re
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ _BARE = re.compile(r"[^,\]}\n#]*")
 def lines_of(text: str) -> dict[str, int]:
     """Return the line, from 1, of every key and list entry of a TOML file, by its dotted path: `options.argv.0`.
 
-    The file must be TOML; of a broken file, the lines before the mistake are returned.
+    If the file is not valid TOML, the result has the lines before the mistake.
     """
     reader = _Reader(text)
     with suppress(IndexError, ValueError, StopIteration, RecursionError):
@@ -31,7 +31,7 @@ def lines_of(text: str) -> dict[str, int]:
 
 
 def line_of(places: Mapping[str, int], path: str) -> int | None:
-    """Return the line of a path, or of the nearest table around it; None if nothing of it is in the file."""
+    """Return the line of a path, or of the nearest table around it; None if the file has neither."""
     parts = re.sub(r"\[(-?\d+)\]", r".\1", path).split(".")
     for count in range(len(parts), 0, -1):
         line = places.get(".".join(parts[:count]))
@@ -41,7 +41,7 @@ def line_of(places: Mapping[str, int], path: str) -> int | None:
 
 
 def locate(problem: Problem, places: Mapping[str, int]) -> Problem:
-    """Return a problem with its line, its path as `lines_of` writes paths; `places` are the lines of the file."""
+    """Return a problem with its line in the file, and with its path in the form of `lines_of`."""
     if problem.path is None:
         return problem
     path = re.sub(r"\[(-?\d+)\]", r".\1", problem.path)
@@ -73,7 +73,7 @@ class _Reader:
         listed = self._text.startswith("[[", self._at)
         self._at += 2 if listed else 1
         path = ""
-        # The last entry of a list of tables is meant by its name.
+        # The name of a list of tables refers to its last entry.
         keys = self._key()
         for number, key in enumerate(keys):
             path = _joined(path, key)

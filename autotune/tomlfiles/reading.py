@@ -1,4 +1,4 @@
-"""Reading a user's TOML files into models: all problems of a file are reported at once."""
+"""Read a user's TOML files into models, and report all problems of a file at once."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -15,17 +15,22 @@ _Model = TypeVar("_Model", bound=BaseModel)
 
 
 def read(path: Path, noun: str, error: type[AutotuneError]) -> dict[str, Any]:
-    """Return what a TOML file says, unchecked; `noun` is what messages call it: `study file`.
+    """Return the table in a TOML file, without validation.
+
+    Args:
+        path: The file.
+        noun: The kind of file, for messages: `study file`.
+        error: The exception to raise.
 
     Raises:
-        error: it is not readable, or not TOML.
+        error: the file is not readable, or not TOML.
     """
     try:
         return parse_toml(read_toml_text(path))
     except OSError as caught:
         msg = f"cannot read the {noun} {path}: {caught.strerror}"
         raise error(msg) from caught
-    except ValueError as caught:  # no text, no TOML, or no name of a file
+    except ValueError as caught:  # not text, not TOML, or not a possible file name
         msg = f"{path} is not a TOML file: {caught}"
         raise error(msg) from caught
 
@@ -37,10 +42,17 @@ def validate(
     error: type[AutotuneError],
     others: Iterable[Problem] = (),
 ) -> _Model:
-    """Return a table as a `model`; `others` are problems from further checks.
+    """Return a table as a `model`.
+
+    Args:
+        table: The table.
+        model: The model to validate it with.
+        source: The name of the file, for messages.
+        error: The exception to raise.
+        others: Problems from further checks, to report together with those of the model.
 
     Raises:
-        error: there are problems, all of them at once, each with its path; `source` names the file.
+        error: the table has problems: all are listed, each with its path.
     """
     problems: list[Problem] = []
     validated = None
@@ -57,6 +69,6 @@ def validate(
 def problems_error(
     source: str, problems: Sequence[Problem], error: type[AutotuneError], shown: int | None = None
 ) -> AutotuneError:
-    """Return the error that lists the problems of a file, at most `shown` of them; `source` names the file."""
+    """Return the error that lists the problems of the file `source`, at most `shown` of them."""
     plural = "error" if len(problems) == 1 else "errors"
     return error(f"{source}: {len(problems)} {plural}", problems, shown)

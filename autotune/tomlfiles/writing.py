@@ -1,4 +1,4 @@
-"""Writing TOML: tables of plain values, one level of tables in them."""
+"""Write TOML: tables of plain values and of further tables."""
 
 import json
 import re
@@ -9,9 +9,11 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def to_toml(table: Mapping[str, Any], prefix: str = "") -> str:
-    """Return a table as TOML that `tomllib` reads back as it was: values first, then its tables.
+    """Return a table as TOML that `tomllib` reads back unchanged: its values first, then its tables.
 
-    Values are strings, whole numbers, finite floats, truth values, lists of them, and tables.
+    Args:
+        table: Strings, integers, finite floats, booleans, lists of these, and tables.
+        prefix: The path of the table, with a final dot, in a recursive call.
     """
     lines = [f"{_key(key)} = {_value(value)}" for key, value in table.items() if not isinstance(value, Mapping)]
     blocks = ["\n".join(lines)] if lines else []
@@ -31,5 +33,5 @@ def _value(value: object) -> str:
         return f"[{', '.join(map(_value, value))}]"
     if isinstance(value, float):
         return repr(value)
-    # JSON's strings are TOML's, but for one character that TOML wants escaped.
+    # TOML has the same strings as JSON, except that it requires DEL to be escaped.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

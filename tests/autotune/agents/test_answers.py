@@ -1,4 +1,4 @@
-"""Answers: bounded, and with the texts of others marked."""
+"""Answers are bounded, and texts from other sources are marked."""
 
 import json
 from pathlib import Path

@@ -23,7 +23,7 @@ def test_an_agent_gets_what_its_owner_allows_and_no_more():
 def test_studies_are_counted_where_they_are_stored():
     assert BUDGETS.name_of("qe", {"qe", "other"}) == "agent-qe"
     assert BUDGETS.name_of("agent-b", {"agent-a"}) == "agent-b"
-    with pytest.raises(AutotuneError, match="there is a study 'agent-qe'"):
+    with pytest.raises(AutotuneError, match="study 'agent-qe' exists already"):
         BUDGETS.name_of("qe", {"agent-qe"})
     with pytest.raises(AutotuneError, match="an agent may have 2"):
         BUDGETS.name_of("c", {"agent-a", "agent-b"})

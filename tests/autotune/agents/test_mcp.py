@@ -1,4 +1,4 @@
-"""Agents: the protocol's own client library against a real service; scripted adversaries get nothing."""
+"""Agents: the protocol's client library against a real service, which refuses scripted attacks."""
 
 import json
 import sys
@@ -30,7 +30,7 @@ BUDGETS = AgentBudgets(studies=1, trials=10, time_s=60.0)
 @pytest.fixture(scope="module")
 def service(tmp_path_factory):
     with serving(tmp_path_factory.mktemp("agents")) as found:
-        # The first study that is opened imports what opens it, which takes long on a busy machine.
+        # Opening the first study imports much, which takes long on a busy machine.
         with Client(found.url, timeout_s=600.0) as client:
             client.start("outside", trials=100)
         yield found
@@ -46,7 +46,7 @@ def agent(service, scope=Scope.OPERATE):
 
 
 def used(server, *calls, at_once=False):
-    """Return what the client is answered: whether it was refused, and the text."""
+    """Return the answer to a client: whether it is a refusal, and its text."""
     answers = [None] * len(calls)
 
     async def call(client, place, name, arguments):
@@ -135,7 +135,7 @@ low = 1
 high = 2
 """
 
-# What an adversary tries, and a word of the refusal.
+# Attacks, each with a word of the refusal.
 ATTACKS = [
     ("suggest", {"study": "outside", "configuration": {"a": 3, "b": 4}}, "the parts are equal"),
     ("suggest", {"study": "outside", "configuration": {"a": 3, "b": "$(reboot)"}}, "not one of its values"),

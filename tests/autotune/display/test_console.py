@@ -1,4 +1,4 @@
-"""What the live panel and the lines of a session say of trials."""
+"""The live panel, and the lines that a session prints about trials."""
 
 from io import StringIO
 

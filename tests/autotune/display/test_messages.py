@@ -1,4 +1,4 @@
-"""What a session says of a run that failed: why, and where its output lies."""
+"""The message about a failed run: the reason, and the folder of its output."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The status file: what a monitor reads while a study runs, and that it never stands in the study's way."""
+"""The status file: its content while a study runs, and that failures to write it do not stop the study."""
 
 import json
 import os
