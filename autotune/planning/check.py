@@ -2,7 +2,7 @@
 
 import os
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -29,11 +29,10 @@ from autotune.studyfile.space import joined
 from autotune.tomlfiles.lines import lines_of, locate
 from launchers import Job, Launcher, LaunchError, Resources
 from objectives import registry
-from objectives.base import STEPS_VARIABLE, Context, Metric, Plan, PlanError
+from objectives.base import Context, Metric, Plan, PlanError
 from objectives.command import CommandObjective, CommandOptions, make_plan
 from objectives.command_check import find_mentions, missing_programs, read_command_options
 from objectives.mentions.nodes import Nodes
-from objectives.mentions.words import find_dangling_options
 from objectives.toml_text import parse_toml, read_toml_text
 from spaces import Configuration, Space
 from spaces.mention import Mention

@@ -34,4 +34,4 @@ def load_references(name_or_path: str) -> ReferencesFile:
     """
     path = found(name_or_path, reference_files(), "reference")
     table = tomlfiles.read(path, "reference file", StudyFileError)
-    return tomlfiles.checked(table, ReferencesFile, str(path), StudyFileError)
+    return tomlfiles.validate(table, ReferencesFile, str(path), StudyFileError)
