@@ -23,8 +23,8 @@ import numpy as np
 from optuna.study import StudyDirection
 
 from autotune.search.base import History, Rows
-from autotune.search.decisions.belief import Kernels, belief_of
-from autotune.search.decisions.decide import GUESS, choices
+from autotune.search.decisions.cell_model import Kernels, fit_cell_model
+from autotune.search.decisions.choices import GUESS, choose_settings
 from autotune.search.decisions.sampler import DecisionSampler
 from autotune.statistics.false_coverage import intervals
 from autotune.storage.observation import Observation
@@ -135,14 +135,14 @@ def spend(table: Table, method: str, budgets: list[int], seed: int) -> dict[tupl
 def judged(table: Table, sampler: DecisionSampler, rows: Rows, seen: list[Observation], how: tuple[int, str]) -> Score:
     """Return how good the table is: a cell is right within 1 % of the best."""
     seed, rule = how
-    belief = belief_of(sampler.grid, rows, seen, 1.0, Kernels(seed))
-    if belief is None:
+    cell_model = fit_cell_model(sampler.grid, rows, seen, 1.0, Kernels(seed))
+    if cell_model is None:
         return 0.0, float("nan"), float("nan"), 0
     cells: dict[Key, list[float]] = defaultdict(list)
     for key, value in table.true.items():
         cells[key[: len(table.over)]].append(value)
     defaults = [table.key(dict(one)) for one in table.space.decode(sampler.grid.defaults)]
-    found = choices(belief, rows, CONFIDENCE if rule == "sure" else GUESS)
+    found = choose_settings(cell_model, rows, CONFIDENCE if rule == "sure" else GUESS)
     keys = [table.key(dict(table.space.decode(one.row[None, :])[0])) for one in found]
     pairs = [(defaults[one.context], key) for one, key in zip(found, keys, strict=True)]
     stays = [True] * len(keys)

@@ -18,8 +18,8 @@ from autotune.decisions.shares import Shares, shares_of
 from autotune.records.points import median_points, points_of
 from autotune.records.series import Series
 from autotune.records.study import Run, TrialRecord
-from autotune.search.decisions.belief import Kernels, belief_of
-from autotune.search.decisions.decide import GUESS, Choice, choices
+from autotune.search.decisions.cell_model import Kernels, fit_cell_model
+from autotune.search.decisions.choices import GUESS, Choice, choose_settings
 from autotune.search.decisions.grid import Grid
 from autotune.search.decisions.weights import Usage
 from autotune.statistics import signed_rank
@@ -158,10 +158,10 @@ def _by_model(
     valid = grid.space.valid_indices(rows)
     observations = [_observed(trial, metric) for trial, there in zip(ended, valid, strict=True) if there]
     sign = -1.0 if metric.direction == "maximize" else 1.0
-    belief = belief_of(grid, rows[valid], observations, sign, Kernels(seed))
-    if belief is None:
+    cell_model = fit_cell_model(grid, rows[valid], observations, sign, Kernels(seed))
+    if cell_model is None:
         return [()] * len(confidences)
-    return [_decisions(grid, choices(belief, rows[valid], confidence)) for confidence in confidences]
+    return [_decisions(grid, choose_settings(cell_model, rows[valid], confidence)) for confidence in confidences]
 
 
 def _decisions(grid: Grid, chosen: Sequence[Choice]) -> tuple[Decision, ...]:

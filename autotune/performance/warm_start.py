@@ -112,10 +112,10 @@ def _expected(told: "Fields | None") -> WarmStart | None:
     """Return what is expected to be best by run times; None where nothing is known of them."""
     if told is None or told.expected is None:
         return None
-    from autotune.search.guidance.favourites import favourites  # noqa: PLC0415  what only shows studies needs no Optuna
+    from autotune.search.guidance.prior_candidates import prior_candidates  # noqa: PLC0415  what only shows studies needs no Optuna
 
     space = told.expected.space
-    best = favourites(space, told)[:1]
+    best = prior_candidates(space, told)[:1]
     gain = told.expected.gain(best)
     if gain.value <= 1.0:
         return WarmStart(why="nothing is expected to be better than the default")

@@ -1,1 +1,1 @@
-"""Where Optuna lives: the sampler over the valid set, and the studies in storage."""
+"""Search: samplers that propose valid configurations, our own and Optuna's."""

@@ -1,4 +1,4 @@
-"""Belief: what a search makes of the evidence: a Gaussian process, its mean function, and where runs work."""
+"""The model of a search, fitted to its trials, and the expected improvement of candidates under it."""
 
 from dataclasses import dataclass
 from math import log, pi, sqrt
@@ -10,56 +10,63 @@ from scipy.special import ndtr
 from autotune.search.base import Rows
 from autotune.search.feasibility import chance_to_work
 from autotune.search.guidance.held_cores import HeldCores
-from autotune.search.guidance.prior_mean import UNGUIDED, PriorMean, PriorWeights
-from autotune.search.limit_beliefs import NO_LIMITS, LimitBeliefs
+from autotune.search.guidance.prior_mean import NO_PRIOR, PriorMean, PriorWeights
+from autotune.search.limit_models import NO_LIMITS, LimitModels
 from autotune.search.training_data import TrainingData
 from autotune.statistics.gaussian_process import Array, GaussianProcess, fit_censored
 from spaces import Space
 
 LEAST_VALUES = 2
-"""A model is made of two values or more, unless a guide says where they come from."""
+"""The least number of values for a model without a prior mean."""
 
-# By so much, as a logarithm, values are off what a guide leads one to expect. Two or three that are not say little: its
-# weights were fitted to them.
+# The least standard deviation of the logarithms of values around the prior mean. Two or three values that agree with it
+# better prove little, since its weights were fitted to them.
 _OFF = 0.3
-# A process over n points costs n^3; the best and the newest this many tell nearly as much as all.
+# A process over n points costs n^3; this many points, the best and the newest, tell nearly as much as all.
 _REMEMBERED = 300
-# From there on an asymptotic series of the improvement is used: the difference of its terms is lost in rounding.
+# Below this the improvement is computed by its asymptotic series, since the exact difference is lost in rounding.
 _TAIL = -5.0
 
 
 @dataclass(frozen=True)
 class Posterior:
-    """What is believed of a space: the mean function, and the process of what it leaves unsaid; the best mean so far.
+    """The fitted model of a space.
 
-    Where runs work is known from what was `tried`, traits (n, d), and `worked`, (n,); `cores` are what runs hold, where
-    that matters; `limits` tell where limits are kept.
+    Attributes:
+        space: The space.
+        prior_weights: The mean function.
+        surrogate: The process of the values minus the mean function.
+        tried: The traits of the configurations that have run, (n, d).
+        worked: 1 for those whose run worked, 0 for the others, (n,).
+        best: The best mean so far, to be improved on.
+        cores: The cores that runs hold, if their cost counts.
+        limits: The models of the metrics that have limits.
     """
 
     space: Space
-    leaning: PriorWeights
+    prior_weights: PriorWeights
     surrogate: GaussianProcess
     tried: Array
     worked: Array
     best: float
     cores: HeldCores | None = None
-    limits: LimitBeliefs = NO_LIMITS
+    limits: LimitModels = NO_LIMITS
 
     def promise(self, rows: Rows) -> Array:
-        """Return the logarithm of the improvement expected at value indexes, (m, p), for what it costs."""
+        """Return the logarithm of the expected improvement, (m,), weighted by `weight`, at value indexes (m, p)."""
         traits = self.space.traits_of(rows)
         mean, deviation = self.surrogate.predict(traits)
-        improvement = log_expected_improvement(self.leaning.of(rows) + mean, deviation, self.best)
+        improvement = log_expected_improvement(self.prior_weights.of(rows) + mean, deviation, self.best)
         promise: Array = improvement + self.weight(rows, traits)
         return promise
 
     def weight(self, rows: Rows, traits: Array) -> Array:
-        """Return what to add, (m,), to the logarithm of an improvement.
+        """Return the terms to add to the logarithm of an improvement, (m,).
 
-        That is the chance of a run to work, that of a configuration to keep the limits, and the cost.
+        They are the chance that a run works, the chance that the configuration keeps the limits, and its cost.
         """
         chance: Array = np.log(self.works(traits)) + self.limits.log_chance(traits)
-        return chance if self.cores is None else chance - self.cores.dearness(rows)
+        return chance if self.cores is None else chance - self.cores.cost_penalty(rows)
 
     def works(self, traits: Array) -> Array:
         """Return the chances, (m,), that runs at `traits`, (m, d), work."""
@@ -67,8 +74,15 @@ class Posterior:
 
 
 @dataclass(frozen=True)
-class Weighed:
-    """What a model, by the `evidence`, expects of candidates: value indexes, (m, p), and their promise, (m,)."""
+class ScoredCandidates:
+    """Candidates with their weighted expected improvement.
+
+    Attributes:
+        model: The model that scored them.
+        evidence: The data that the model is fitted to.
+        candidates: Value indexes, (m, p).
+        promise: The result of `Posterior.promise` for each of them, (m,).
+    """
 
     model: Posterior
     evidence: TrainingData
@@ -77,49 +91,55 @@ class Weighed:
 
     @property
     def order(self) -> NDArray[np.intp]:
-        """The places of the candidates, the most promising first."""
+        """The positions of the candidates, the most promising first."""
         return np.argsort(-self.promise, kind="stable")
 
 
-def model_of(  # noqa: PLR0913  by keyword
+def fit_model(  # noqa: PLR0913  by keyword
     space: Space,
     seen: Rows,
     evidence: TrainingData,
-    guide: PriorMean = UNGUIDED,
+    prior: PriorMean = NO_PRIOR,
     *,
     believing: bool = True,
     cores: HeldCores | None = None,
 ) -> Posterior | None:
-    """Return what `evidence` of the configurations `seen`, (n, p), implies; None while it implies nothing.
+    """Return the model fitted to the trials; None if they have too few values.
 
-    `believing`: running trials are taken to be worth what the model expects of them. `cores` are what runs hold: they
-    count where a guide tells what is good, since a search that has to find that out learns little from small runs.
+    Args:
+        space: The space.
+        seen: The configurations of the trials, value indexes (n, p).
+        evidence: The observations of the trials.
+        prior: The prior mean.
+        believing: Whether to treat running trials as measured at the mean of the model (kriging believer).
+        cores: The cores that runs hold. They count only with a prior mean: a search without one learns little from
+            small runs.
     """
     valued = evidence.valued
-    if valued.sum() < (LEAST_VALUES if guide is UNGUIDED else 1):
+    if valued.sum() < (LEAST_VALUES if prior is NO_PRIOR else 1):
         return None
-    leaning = leaning_of(evidence, guide, seen)
-    leant = leaning.of(seen)
+    prior_weights = fit_prior_weights(evidence, prior, seen)
+    leant = prior_weights.of(seen)
     values = evidence.beyond(leant).filled
     x = space.traits_of(seen)
-    chosen = remembered(evidence.filled)
-    spread = 0.0 if guide is UNGUIDED else _OFF
+    chosen = points_to_fit(evidence.filled)
+    spread = 0.0 if prior is NO_PRIOR else _OFF
     surrogate = fit_censored(x[chosen], values[chosen], evidence.runs[chosen], evidence.censored[chosen], spread)
     best = _best(evidence, chosen, leant + surrogate.predict(x)[0])
-    limits = LimitBeliefs.fitted(evidence.limited, x, evidence.runs, chosen)
+    limits = LimitModels.fitted(evidence.limited, x, evidence.runs, chosen)
     if believing and evidence.pending.any():
         surrogate, limits = surrogate.believing(x[evidence.pending]), limits.believing(x[evidence.pending])
     measured = ~evidence.pending
     worked = evidence.measured[measured].astype(float)
-    cores = None if guide is UNGUIDED else cores
-    return Posterior(space, leaning, surrogate, x[measured], worked, best, cores, limits)
+    cores = None if prior is NO_PRIOR else cores
+    return Posterior(space, prior_weights, surrogate, x[measured], worked, best, cores, limits)
 
 
 def log_expected_improvement(mean: Array, deviation: Array, best: float) -> Array:
-    """Return the logarithm of how much each point is expected to lie below `best`; all (m,), for minimisation.
+    """Return the logarithm of the expected improvement on `best`; all arrays (m,), for minimisation.
 
-    Jones, Schonlau & Welch (1998), eq. 15, as a logarithm, which still tells where it is tiny (Ament et al., NeurIPS
-    2023).
+    Source: Jones, Schonlau & Welch (1998), eq. 15, as a logarithm, which distinguishes candidates even where the
+    improvement is tiny (Ament et al., NeurIPS 2023).
     """
     z = (best - mean) / deviation
     near = np.maximum(z, _TAIL)
@@ -132,10 +152,10 @@ def log_expected_improvement(mean: Array, deviation: Array, best: float) -> Arra
 
 
 def _best(evidence: TrainingData, chosen: NDArray[np.int64], mean: Array) -> float:
-    """Return what is to be improved on: the best mean, (n,), of the `chosen` trials that have values.
+    """Return the value to improve on: the best mean, (n,), of the `chosen` trials that have values and keep the limits.
 
-    Those that break a limit are no better than any that keeps them: while there is none of these, whatever is expected
-    to be better than the worst is an improvement, and the chance to keep the limits decides.
+    While no trial keeps the limits, it is the worst mean: nearly all candidates then count as an improvement, and their
+    chance to keep the limits decides.
     """
     among = chosen[evidence.valued[chosen]]
     places = among if len(among) else np.flatnonzero(evidence.valued)
@@ -143,14 +163,14 @@ def _best(evidence: TrainingData, chosen: NDArray[np.int64], mean: Array) -> flo
     return float(mean[feasible].min() if len(feasible) else mean[places].max())
 
 
-def leaning_of(evidence: TrainingData, guide: PriorMean, rows: Rows) -> PriorWeights:
-    """Return how far a guide is followed after the values and bounds of `evidence` at value indexes, (n, p)."""
+def fit_prior_weights(evidence: TrainingData, prior: PriorMean, rows: Rows) -> PriorWeights:
+    """Return the weights of a prior mean, fitted to the values and bounds of trials at value indexes (n, p)."""
     known = evidence.measured
-    return PriorWeights.fitted(guide, rows[known], evidence.values[known], evidence.censored[known])
+    return PriorWeights.fitted(prior, rows[known], evidence.values[known], evidence.censored[known])
 
 
-def remembered(values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the indexes of the `values`, (n,), that make a process: all known ones, or the best and the newest."""
+def points_to_fit(values: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the indexes of the `values`, (n,), to fit a process to: all known values, or the best and the newest."""
     known = np.flatnonzero(~np.isnan(values))
     if len(known) <= _REMEMBERED:
         return known

@@ -1,4 +1,4 @@
-"""Asker: asks a sampler for the next trial of a study, and stores that trial before anybody runs it."""
+"""Ask a sampler for the next trials of a study, and store each trial before it runs."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -15,32 +15,32 @@ from autotune.search.base import History, Proposer, Rows, SpaceExhaustedError, f
 from autotune.search.expected_gain import expected_gain_of
 from autotune.search.gp_sampler import ValidSetSampler
 from autotune.search.guidance.hints import hints_of, may_try
-from autotune.search.training_data import evidence_of
+from autotune.search.training_data import training_data_of
 from autotune.search.trial_index import TrialIndex
 from autotune.storage.observation import Observation
 from autotune.storage.study_store import StudyStore
 from spaces import Configuration, Space
 
-# So long others wait for one who proposes.
+# The time for which a request for several proposals may block other requests.
 _MOMENT_S = 0.05
 _RUNNING = Observation(pending=True)
-# Hints are looked for that often: many programs may ask for trials meanwhile.
+# The interval between two looks for new hints: many programs may ask for trials within it.
 _HINTS_S = 1.0
 
 
 class Asker:
-    """Proposes the new trials of the study in `store`, by a `sampler` of its space."""
+    """Proposes and stores the new trials of a study."""
 
     def __init__(self, store: StudyStore, sampler: Proposer) -> None:
         self.store = store
         self.sampler = sampler
-        self._roster: TrialIndex | None = None
+        self._index: TrialIndex | None = None
         self._hints: Sequence[Configuration] = ()
         self._hints_due = 0.0
 
     @property
     def space(self) -> Space:
-        """The space that configurations are proposed from."""
+        """The space of the proposed configurations."""
         return self.sampler.space
 
     def ask(
@@ -57,12 +57,12 @@ class Asker:
         seen: Mapping[int, Observation] | None = None,
         shows_nothing: Callable[[Configuration], bool] | None = None,
     ) -> list[TrialRecord]:
-        """Propose new trials, at most so many, and store them together; none if all configurations have been proposed.
+        """Propose new trials and store them together; none if all configurations have been proposed.
 
-        It takes no more than a moment, after which there may be fewer.
-
-        `seen` is what is known of the trials by now, by number: more than what was stored when each was settled;
-        `shows_nothing` tells which configurations have the same effect as a measured one.
+        Args:
+            most: The most trials. There may be fewer, since proposing stops after a moment.
+            seen: The current observations by trial number. Storage has only those of the time when a trial was settled.
+            shows_nothing: Returns whether a configuration has the same effect as a measured one.
         """
         if seen is not None:
             self.sampler.learn(seen, shows_nothing)
@@ -78,22 +78,24 @@ class Asker:
     def _proposed(
         self, history: History, most: int, shows_nothing: Callable[[Configuration], bool] | None
     ) -> list[Configuration]:
-        """Return the next proposals, each of which knows that those before it will run."""
+        """Return the next proposals; each one treats those before it as running."""
         until, proposed = time.monotonic() + _MOMENT_S, list[Configuration]()
         with suppress(SpaceExhaustedError):
             while len(proposed) < most and not (proposed and time.monotonic() >= until):
                 if proposed:
                     history = _with_running(history, self.space.indices(proposed[-1:]))
-                proposed.append(self._hinted(history, shows_nothing) or self.sampler.propose(history))
+                proposed.append(self._next_hint(history, shows_nothing) or self.sampler.propose(history))
         return proposed
 
-    def _hinted(self, history: History, shows_nothing: Callable[[Configuration], bool] | None) -> Configuration | None:
-        """Return a configuration from outside that is to be tried now; the default comes before all others."""
+    def _next_hint(
+        self, history: History, shows_nothing: Callable[[Configuration], bool] | None
+    ) -> Configuration | None:
+        """Return the hint to try now, if any; the default configuration is tried before all hints."""
         if not len(history.rows):
             return None
         if time.monotonic() >= self._hints_due:
             self._hints = [hint.configuration for hint in hints_of(self.store)]
-            self.sampler.heed(valid_hints(self._hints, self.space))
+            self.sampler.set_hints(valid_hints(self._hints, self.space))
             self._hints_due = time.monotonic() + _HINTS_S
         if not self._hints or self.sampler.follows_hints(history):
             return None
@@ -106,9 +108,11 @@ class Asker:
             return index, index.history(seen) or self.sampler.history(study)
 
     def prospect(self, seen: Mapping[int, Observation], noise: float) -> ExpectedGain | None:
-        """Return what the next trials would gain, for `seen` as for `ask`; None where the sampler does not know.
+        """Return the expected gain of the next trials; None if the sampler cannot estimate it.
 
-        `noise` is the relative standard deviation of runs of one configuration.
+        Args:
+            seen: The current observations, as for `ask`.
+            noise: The relative standard deviation of runs of one configuration.
         """
         if not isinstance(self.sampler, ValidSetSampler):
             return None
@@ -120,37 +124,37 @@ class Asker:
                 return None
 
     def forget(self) -> None:
-        """Read the trials anew before the next is proposed: they may have changed."""
-        self._roster = None
+        """Read the trials again before the next proposal, since they may have changed."""
+        self._index = None
 
     def _known(self, study: optuna.Study) -> TrialIndex:
-        if self._roster is None:
+        if self._index is None:
             trials = study.get_trials(deepcopy=False)
-            self._roster = TrialIndex.of(self.space, study.direction, self.sampler.counted(trials))
-        return self._roster
+            self._index = TrialIndex.of(self.space, study.direction, self.sampler.informative_trials(trials))
+        return self._index
 
 
 def _with_running(history: History, rows: Rows) -> History:
-    """Return what will be known once `rows`, (m, p), run."""
+    """Return the history with `rows`, (m, p), as running trials."""
     known = np.concatenate([history.rows, rows]) if len(history.rows) else rows
     return replace(history, rows=known, observations=[*history.observations, *[_RUNNING] * len(rows)])
 
 
 def valid_hints(hints: Sequence[Configuration], space: Space) -> Rows:
-    """Return the valid ones of the hints, (m, p), in their order."""
+    """Return the valid hints as value indexes, (m, p), in their order."""
     rows = space.indices(hints)
     valid: Rows = rows[space.valid_indices(rows)]
     return valid
 
 
 def worth_trying(hints: Sequence[Configuration], space: Space, history: History, limits: Limits = ()) -> Rows:
-    """Return the hints that may be tried now, (m, p), the first given first; none where hints have not paid."""
+    """Return the hints that may be tried now, (m, p), oldest first; none if earlier hints have not paid."""
     rows = valid_hints(hints, space)
     waiting = fresh(rows, history.rows)
     if not len(waiting):
         return waiting
     known = set(keys(rows))
     hinted = np.array([key in known for key in keys(history.rows)], dtype=np.bool_)
-    evidence = evidence_of(history.observations, history.direction, np.random.default_rng(0), limits)
+    evidence = training_data_of(history.observations, history.direction, np.random.default_rng(0), limits)
     costs = np.where(evidence.feasible, evidence.values, np.inf)
     return waiting if may_try(hinted, costs, history.trials) else waiting[:0]

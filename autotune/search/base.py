@@ -1,9 +1,9 @@
-"""Proposer: what every sampler here does alike, whatever it searches by.
+"""The base of all samplers here.
 
-It proposes only valid configurations that no other trial has, the default one first; passes over what is known to show
-nothing new; and changes no state, so that a proposal depends on the seed and the stored trials alone. It is an Optuna
-sampler: `study.optimize` works with it, several threads included, where the objective asks for the parameters by
-`suggest.suggest`.
+A sampler proposes only valid configurations that no other trial has, the default first, and passes over those that are
+known to show nothing new. It keeps no state between proposals, so a proposal depends only on the seed and the stored
+trials. Each is also an Optuna sampler: `study.optimize` works with it, even with several threads, if the objective gets
+the parameters through `suggest.suggest`.
 """
 
 import threading
@@ -32,14 +32,14 @@ from spaces import Configuration, Space
 Rows = NDArray[np.int32]
 
 PASSED_OVER = 10
-"""That many proposals that would show nothing new are passed over; to find that out may take a moment for each."""
+"""The most proposals that are passed over because they would show nothing new; each check may take a moment."""
 
-# So many predicted configurations may be no better than the default before the others are given up.
+# The number of predicted configurations that may fail to beat the default before the others are dropped.
 _PATIENCE = 2
 
-# Up to this size a uniform draw is one of the whole valid set.
+# A valid set up to this size is shuffled as a whole for a uniform draw.
 _SHUFFLED = 2_000
-# With more trials than that only a few are drawn at first.
+# With more trials than this, draw only a few configurations at first.
 _DRAWN = 300
 
 
@@ -49,9 +49,13 @@ class SpaceExhaustedError(Exception):
 
 @dataclass(frozen=True)
 class History:
-    """The other trials in the order of their numbers: value indexes `rows`, (n, p), and n `observations`.
+    """The known trials of a study, in the order of their numbers.
 
-    The parameters of `nameless` more trials are not known yet.
+    Attributes:
+        rows: Their configurations, value indexes (n, p).
+        observations: Their observations, n of them.
+        direction: Whether the metric is minimised or maximised.
+        nameless: The number of further trials whose parameters are not stored yet.
     """
 
     rows: Rows
@@ -61,12 +65,12 @@ class History:
 
     @property
     def trials(self) -> int:
-        """How many trials there are."""
+        """The number of trials, including those without parameters."""
         return len(self.rows) + self.nameless
 
 
 class Proposer(BaseSampler):
-    """Proposes from the valid set of a space, never the same configuration twice."""
+    """Proposes valid configurations of a space, each at most once."""
 
     def __init__(self, space: Space, *, seed: int = 0) -> None:
         self.space = space
@@ -76,7 +80,7 @@ class Proposer(BaseSampler):
         self._shows_nothing: Callable[[Configuration], bool] | None = None
         self._limits: Limits = ()
         self._predicted: Rows = np.empty((0, len(space.parameters)), dtype=np.int32)
-        # Threads share a sampler, and a trial is there before its parameters are stored: what was proposed meanwhile.
+        # Threads share a sampler, and a trial exists before its parameters are stored, so remember what was proposed.
         self._lock = threading.RLock()
         self._threads = ThreadpoolController()
         self._proposed: dict[tuple[str, int], Mapping[str, Any]] = {}
@@ -88,64 +92,68 @@ class Proposer(BaseSampler):
 
     @property
     @abstractmethod
-    def blind(self) -> int | None:
-        """How many trials after the default do not depend on measurements; None: none does."""
+    def startup_trials(self) -> int | None:
+        """The number of trials after the default that do not depend on measurements; None if no trial does."""
 
     @abstractmethod
-    def ranked(self, history: History, rng: np.random.Generator) -> Rows:
-        """Return at least one valid configuration that is not in `history`, (m, p), the best first.
+    def rank(self, history: History, rng: np.random.Generator) -> Rows:
+        """Return valid configurations that are not in `history`, (m, p) with m > 0, the best first.
 
         Raises:
-            SpaceExhaustedError: there is none left.
+            SpaceExhaustedError: all have been proposed.
         """
 
     def learn(
         self, seen: Mapping[int, Observation], shows_nothing: Callable[[Configuration], bool] | None = None
     ) -> None:
-        """Believe these observations, by the trials' numbers, rather than what storage tells of those trials.
+        """Use these observations in place of the stored ones.
 
-        `shows_nothing` tells which configurations have the same effect as a measured one.
+        Args:
+            seen: The observations by trial number.
+            shows_nothing: Returns whether a configuration has the same effect as a measured one.
         """
         self._seen = seen
         self._shows_nothing = shows_nothing
 
     def start_with(self, predicted: Sequence[Configuration]) -> None:
-        """Propose these first, after the default: what a model of other machines predicts to be best here.
+        """Propose these configurations after the default: the best ones as predicted from other machines.
 
-        When the first of them turn out to be no better than the default, the others are not tried.
+        If the first of them do not beat the default, the others are not tried.
         """
         self._predicted = self.space.indices(predicted)
 
-    def guide_by(self, guide: PriorMean | None, *, leads: bool = False) -> None:
-        """Heed what is known of configurations; a sampler that cannot, as this one, ignores it.
+    def set_prior_mean(self, prior: PriorMean | None, *, leads: bool = False) -> None:
+        """Set the prior mean of the model; samplers without a model ignore it.
 
-        Where it `leads`, the search begins with it, and not with trials that spread over the space.
+        Args:
+            prior: Knowledge about the configurations; None for none.
+            leads: Whether the search begins with it, instead of with trials that spread over the space.
         """
-        del guide, leads
+        del prior, leads
 
-    def heed(self, hints: Rows) -> None:
-        """Look also where configurations are like these hints, (k, p); a sampler that cannot ignores them."""
+    def set_hints(self, hints: Rows) -> None:
+        """Search also near these hints, value indexes (k, p); samplers without a model ignore them."""
         del hints
 
     def follows_hints(self, history: History) -> bool:
-        """Whether it proposes what is like the hints by itself, so that they need not be tried one by one."""
+        """Return whether the search itself uses the hints, so that they need not be tried one by one."""
         del history
         return False
 
-    def weigh_by(self, cores: HeldCores | None) -> None:
-        """Weigh what a run may bring against the cores that it holds; a sampler that cannot ignores it."""
+    def set_held_cores(self, cores: HeldCores | None) -> None:
+        """Weigh the expected improvement of a run against the cores that it holds; some samplers ignore this."""
         del cores
 
-    def keep(self, limits: Limits) -> None:
-        """Prefer what keeps these limits; observations tell the values of their metrics, in this order."""
+    def set_limits(self, limits: Limits) -> None:
+        """Prefer configurations that keep these limits; observations have the limited metrics in this order."""
         self._limits = limits
 
     def history(self, study: Study) -> History:
-        """Return what is known of all trials."""
-        return self._history(study, self.counted(study.get_trials(deepcopy=False)))
+        """Return the configurations and observations of all trials."""
+        return self._history(study, self.informative_trials(study.get_trials(deepcopy=False)))
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
-        """Return the whole space: every parameter is sampled together with all others."""
+        """Return the whole space, since all parameters are sampled together."""
         del study, trial
         return self._distributions
 
@@ -155,11 +163,11 @@ class Proposer(BaseSampler):
         """Return a valid configuration that no other trial has.
 
         Raises:
-            SpaceExhaustedError: there is none left.
+            SpaceExhaustedError: all have been proposed.
         """
         del search_space
         with self._lock:
-            others = [other for other in study.get_trials(deepcopy=False) if self._counts(other, trial)]
+            others = [other for other in study.get_trials(deepcopy=False) if self._is_informative_other(other, trial)]
             proposal = self.propose(self._history(study, others))
             self._proposed[study.study_name, trial.number] = proposal
             return proposal
@@ -168,40 +176,40 @@ class Proposer(BaseSampler):
         """Return a valid configuration that is not in `history`.
 
         Raises:
-            SpaceExhaustedError: there is none left.
+            SpaceExhaustedError: all have been proposed.
         """
         if not len(history.rows):
             return dict(self.space.default())
-        # One thread: the cores belong to the trials that run, and small matrices gain nothing by more.
+        # Use one thread: the cores belong to the running trials, and small matrices gain nothing from more.
         with self._lock, self._threads.limit(limits=1):
-            # Not the trial's number: a trial that nobody can run has a number, too.
+            # Seed with the number of known trials, not with the trial's number, which abandoned trials use up too.
             rng = np.random.default_rng([self.seed, history.trials])
-            predicted = self._trusted(history)
-            return self._first_new(predicted if len(predicted) else self.ranked(history, rng), history, rng)
+            predicted = self._predictions_left(history)
+            return self._first_new(predicted if len(predicted) else self.rank(history, rng), history, rng)
 
     def after_trial(self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None) -> None:
-        """Forget what was proposed: storage has it."""
+        """Forget the proposal, which is in storage now."""
         del state, values
         self._proposed.pop((study.study_name, trial.number), None)
 
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:  # noqa: ANN401  Optuna's own signature
-        """Refuse: a parameter that the proposal left out is unset, and must not be given a value."""
+        """Refuse, since a parameter that the proposal leaves out is unset and must not get a value."""
         del study, trial, param_distribution
         msg = f"parameter {param_name!r} has no value in this trial; only proposed parameters may be suggested"
         raise ValueError(msg)
 
-    def drawn(self, rng: np.random.Generator, seen: Rows) -> Rows:
+    def draw(self, rng: np.random.Generator, seen: Rows) -> Rows:
         """Return valid configurations that are not in `seen`, (m, p), in random order.
 
         Raises:
-            SpaceExhaustedError: there is none left.
+            SpaceExhaustedError: all have been proposed.
         """
         if self.space.listable and self.space.size.value <= _SHUFFLED:
             return unseen(rng.permutation(self.space.all_indices()), seen)
         most = len(seen) + PASSED_OVER
-        # `most` draws always hold a new one. After many trials a few draws mostly do.
+        # `most` draws always contain a new configuration. After many trials even a few draws usually do.
         count = most if len(seen) <= _DRAWN else 2 * PASSED_OVER
         while count < most:
             rows = fresh(self.space.sample_indices(rng, count), seen)
@@ -210,8 +218,8 @@ class Proposer(BaseSampler):
             count *= 8
         return unseen(self.space.sample_indices(rng, most), seen)
 
-    def _trusted(self, history: History) -> Rows:
-        """Return the predicted configurations that are to be tried yet; none once the first ones disappointed."""
+    def _predictions_left(self, history: History) -> Rows:
+        """Return the predicted configurations still to be tried; none once the first ones have failed to improve."""
         left = fresh(self._predicted, history.rows) if len(self._predicted) else self._predicted
         if not len(left):
             return left
@@ -221,26 +229,26 @@ class Proposer(BaseSampler):
             left = left[[not self._shows_nothing(self._decode(row)) for row in left]]
         return left if tried < _PATIENCE or _improved(ended, history.direction) else left[:0]
 
-    def _counts(self, other: FrozenTrial, trial: FrozenTrial) -> bool:
-        return other.number != trial.number and self._tells(other)
+    def _is_informative_other(self, other: FrozenTrial, trial: FrozenTrial) -> bool:
+        return other.number != trial.number and self._is_informative(other)
 
-    def _tells(self, other: FrozenTrial) -> bool:
+    def _is_informative(self, other: FrozenTrial) -> bool:
         if ABANDONED in other.user_attrs:
             return False
-        # A trial that ended before it had parameters tells nothing.
+        # A trial that ended before it had parameters gives no information.
         return bool(other.params) or not other.state.is_finished() or self._empty_is_valid
 
     @cached_property
     def _empty_is_valid(self) -> bool:
         return self.space.contains({})
 
-    def counted(self, trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
-        """Return those of `trials` that tell something, or will."""
-        return [trial for trial in trials if self._tells(trial)]
+    def informative_trials(self, trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
+        """Return the trials that give information, or will when they end."""
+        return [trial for trial in trials if self._is_informative(trial)]
 
     def _history(self, study: Study, others: Sequence[FrozenTrial]) -> History:
         rows = self.space.indices([self._parameters(study, other) for other in others])
-        # A trial of another process may have no parameters yet, or only some of them.
+        # A trial of another process may have none of its parameters yet, or only some.
         there = self.space.valid_indices(rows)
         observations = [
             self._seen.get(other.number) or observed(other) for other, known in zip(others, there, strict=True) if known
@@ -254,8 +262,8 @@ class Proposer(BaseSampler):
         return proposed if len(proposed) > len(other.params) else other.params
 
     def _first_new(self, candidates: Rows, history: History, rng: np.random.Generator) -> dict[str, Any]:
-        """Return the first that may show something new; if none of the first few does, one from anywhere."""
-        return self._new(candidates) or self._new(self.drawn(rng, history.rows)) or self._decode(candidates[0])
+        """Return the first candidate that may show something new; if the first few do not, one drawn at random."""
+        return self._new(candidates) or self._new(self.draw(rng, history.rows)) or self._decode(candidates[0])
 
     def _new(self, candidates: Rows) -> dict[str, Any] | None:
         configurations = map(self._decode, candidates[:PASSED_OVER])
@@ -268,14 +276,14 @@ class Proposer(BaseSampler):
 
 
 def _improved(ended: Sequence[Observation], direction: StudyDirection) -> bool:
-    """Whether any observation is better than the first, that of the default configuration; a failure is worst."""
+    """Return whether any observation is better than the first, that of the default; a failure counts as worst."""
     sign = -1.0 if direction == StudyDirection.MAXIMIZE else 1.0
     values = [np.inf if observation.value is None else sign * observation.value for observation in ended]
     return bool(min(values[1:], default=np.inf) < values[0])
 
 
 def fresh(rows: Rows, seen: Rows) -> Rows:
-    """Return each of `rows`, (m, p), that is not in `seen`, (n, p), once, in their order."""
+    """Return the distinct `rows`, (m, p), that are not in `seen`, (n, p), in their order."""
     known = set(keys(seen))
     first = {key: position for position, key in enumerate(keys(rows))}
     new: Rows = rows[[position for key, position in first.items() if key not in known]]
@@ -294,7 +302,7 @@ def unseen(candidates: Rows, seen: Rows) -> Rows:
     """Return the `candidates`, (m, p), that are not in `seen`, (n, p), in their order.
 
     Raises:
-        SpaceExhaustedError: all of them are.
+        SpaceExhaustedError: all of them are in `seen`.
     """
     rows = fresh(candidates, seen)
     if not len(rows):

@@ -1,8 +1,8 @@
-"""Plan: what to propose next and next after that, from one look at the data, while many runs are in flight.
+"""Plans: several proposals from one fitted model, while many runs are in flight.
 
-To fit a model for each of a thousand workers would take longer than their runs. A plan keeps the most promising
-candidates of one model, and takes note of each that is proposed as the model would: a run in flight is believed at the
-model's mean (kriging believer), so that its mean stays as it is and only its doubt gets less, near what was proposed.
+Fitting a model for each of a thousand workers would take longer than their runs. A plan keeps the most promising
+candidates of one model, and updates the model for each proposal: a run in flight counts as measured at the model's mean
+(kriging believer). So the mean stays, and only the uncertainty near the proposal decreases.
 """
 
 from dataclasses import dataclass
@@ -11,23 +11,23 @@ from typing import Protocol
 import numpy as np
 
 from autotune.records.limit import Limits
-from autotune.search.acquisition import Weighed, log_expected_improvement
+from autotune.search.acquisition import ScoredCandidates, log_expected_improvement
 from autotune.search.base import History, Rows, keys
 from autotune.statistics.gaussian_process import JITTER, Array, Factor
 
 CROWD = 20
-"""The least number of runs in flight for a plan; with fewer, every proposal has a model of its own."""
+"""The least number of runs in flight for a plan; with fewer, each proposal gets a model of its own."""
 
-# A plan is good until that share of the runs in flight has ended, or of those that it was made from.
+# A plan is valid until this fraction of the runs in flight, or of the runs that it was made from, has ended since.
 _OF_FLIGHTS = 10
 _OF_ENDED = 5
-# Where somebody waits it is good until that share is new of all that is known: a model of many takes seconds.
+# While requests wait, it is valid until this fraction of all results is new: fitting a model to many takes seconds.
 _OF_KNOWN = 50
-# A plan that another process makes serves on while the next one is made, until that share has ended since of the runs
-# in flight, or of those that it was made from: with so many more workers the search would know as little.
+# A plan from another process stays in use while the next one is made, until this fraction of the runs in flight, or of
+# the runs that it was made from, has ended: a search with that many more workers would know as little.
 _OF_FLIGHTS_MEANWHILE = 2
 _OF_ENDED_MEANWHILE = 10
-# The most promising candidates, and others by chance: what was proposed may have used up the region of the first.
+# The most promising candidates, and random others, since proposals may use up the region of the promising ones.
 _PROMISING = 700
 _OTHERS = 300
 _LEAST_VARIANCE = 1e-12
@@ -35,7 +35,14 @@ _LEAST_VARIANCE = 1e-12
 
 @dataclass(frozen=True)
 class PlanOrder:
-    """Make a plan from what is known of the trials; so many are `waiting` for a proposal, and `rng` decides ties."""
+    """A request for a plan.
+
+    Attributes:
+        history: The known trials.
+        limits: The limits that a winner must keep.
+        waiting: The number of requests that wait for a proposal.
+        rng: The random numbers for the plan.
+    """
 
     history: History
     limits: Limits
@@ -44,36 +51,45 @@ class PlanOrder:
 
 
 class PlanMaker(Protocol):
-    """Makes plans, one at a time, while the caller does something else."""
+    """Makes plans, one at a time, while the caller does other work.
+
+    Attributes:
+        is_warm: Whether it has made a plan already.
+        is_lost: Whether it has failed and makes no more plans.
+    """
 
     is_warm: bool
     is_lost: bool
 
     def begin(self, order: PlanOrder) -> bool:
-        """Order a plan; False if one is being made."""
+        """Order a plan; return False if another is being made."""
 
     def finished(self) -> "BatchProposals | None":
-        """Return the plan that was ordered, if it is made and was not returned yet."""
+        """Return the ordered plan once, when it is made."""
 
     def wait(self) -> "BatchProposals | None":
-        """Wait for the plan that was ordered, if one was; None if nothing can be made of the order."""
+        """Wait for the ordered plan; None if none is ordered, or no model can be fitted."""
 
 
 class BatchProposals:
-    """The candidates of one model, as they look when those that were proposed since are running."""
+    """A plan: the candidates of one model, updated for each proposal since."""
 
     def __init__(
-        self, weighed: Weighed, rows: Rows, rng: np.random.Generator, waiting: int = 0, *, ahead: bool = False
+        self, scored: ScoredCandidates, rows: Rows, rng: np.random.Generator, waiting: int = 0, *, ahead: bool = False
     ) -> None:
-        """Choose among what was weighed without the runs in flight; `rows`, (n, p), are all trials by now.
+        """Choose the candidates of a plan.
 
-        So many are `waiting` for a proposal: they are in flight soon. A plan that is made `ahead` may have to last
-        until the next one is made.
+        Args:
+            scored: The candidates, scored by a model without the runs in flight.
+            rows: All trials, value indexes (n, p).
+            rng: Chooses the random candidates.
+            waiting: The number of requests that wait for a proposal, and will be in flight soon.
+            ahead: Whether the plan may have to last until the next one is made.
         """
-        model, evidence = weighed.model, weighed.evidence
-        order = weighed.order
+        model, evidence = scored.model, scored.evidence
+        order = scored.order
         chosen = np.concatenate([order[:_PROMISING], rng.permutation(order[_PROMISING:])[:_OTHERS]])
-        self._candidates: Rows = weighed.candidates[chosen]
+        self._candidates: Rows = scored.candidates[chosen]
         self._places = {key: position for position, key in enumerate(keys(self._candidates))}
         self._known = len(rows)
         self._ended = int((~evidence.pending).sum())
@@ -87,9 +103,9 @@ class BatchProposals:
         self._kernel, self._scale = surrogate.kernel, surrogate.scale
         self._noise = self._kernel.noise + JITTER
         self._traits = model.space.traits_of(self._candidates)
-        self._mean = model.leaning.of(self._candidates) + surrogate.predict(self._traits)[0]
+        self._mean = model.prior_weights.of(self._candidates) + surrogate.predict(self._traits)[0]
         self._weights = model.weight(self._candidates, self._traits)
-        roots = _conditioned(weighed, model.space.traits_of(rows[evidence.pending]), self._traits)
+        roots = _conditioned(scored, model.space.traits_of(rows[evidence.pending]), self._traits)
         self._variance = self._kernel.signal - np.einsum("ij,ij->j", roots, roots)
         self._roots = np.empty((len(roots) + 2 * self._lasts_for, len(chosen)))
         self._roots[: len(roots)] = roots
@@ -100,15 +116,18 @@ class BatchProposals:
         return self._count == len(self._roots)
 
     def serves(self, rows: Rows, ended: int) -> bool:
-        """Whether it is still good when the trials are `rows`, (n, p), and `ended` of them have ended."""
+        """Return whether the plan is still valid when the trials are `rows`, (n, p), and `ended` of them have ended."""
         return len(rows) >= self._known and ended - self._ended < self._good_for and not self._full
 
     def lasts(self, rows: Rows, ended: int) -> bool:
-        """Whether it may serve while the next one is made, as in `serves`."""
+        """Return whether the plan may be used while the next one is made; arguments as in `serves`."""
         return len(rows) >= self._known and ended - self._ended <= self._lasts_for and not self._full
 
     def best(self, rows: Rows, count: int) -> Rows:
-        """Return the most promising that are not in `rows`, (n, p), which has all that it had before; none at last."""
+        """Return the most promising candidates that are not in `rows`, (n, p); empty if all have been proposed.
+
+        `rows` must begin with the trials of the previous call.
+        """
         for key in keys(rows[self._known :]):
             position = self._places.get(key)
             if position is None:
@@ -134,12 +153,17 @@ class BatchProposals:
         self._variance -= root**2
 
 
-def _conditioned(weighed: Weighed, pending: Array, traits: Array) -> Array:
-    """Return rows, (k, m), whose squares add up to what is known of candidates with `traits`, (m, d).
+def _conditioned(scored: ScoredCandidates, pending: Array, traits: Array) -> Array:
+    """Return roots, (k, m), whose squares add up to the variance of candidates that the known points remove.
 
-    Known are the points of the process, and those of `pending`, (l, d), believed at its mean.
+    Known are the points of the process, and the running ones, which count as measured at its mean.
+
+    Args:
+        scored: The model with its process.
+        pending: The traits of running trials, (l, d).
+        traits: The traits of the candidates, (m, d).
     """
-    surrogate = weighed.model.surrogate
+    surrogate = scored.model.surrogate
     kernel = surrogate.kernel
     known = surrogate.roots(np.concatenate([traits, pending]))
     candidates, running = known[:, : len(traits)], known[:, len(traits) :]

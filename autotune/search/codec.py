@@ -1,9 +1,9 @@
-"""Codec: configurations in terms that serve Optuna's own samplers best.
+"""Encode configurations in the form that suits Optuna's own samplers best.
 
-Ordered values are the integers of their places, so that powers of two and grids by logarithm are evenly spaced. Where a
-parameter may be without a value, that is one more choice of a word, and a switch of its own beside an ordered value,
-which then stands in the middle. Every column is there in every trial: samplers lose what they know of parameters
-together where some come and go. For samplers that know numbers only, a word is the greatest of as many numbers.
+An ordered value becomes its position, so that powers of two and logarithmic grids are evenly spaced. An optional word
+gets a further choice for "unset"; an optional number gets a switch, and its middle value while it is unset. Every
+column exists in every trial, since samplers lose the relations between parameters if some are missing at times. For
+samplers that know only numbers, a word is encoded by one number for each choice, of which the greatest wins.
 """
 
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ class Codec:
     """Turns rows of value indexes, (p,), into values of `distributions`, by name, and back."""
 
     def __init__(self, space: Space, *, numeric: bool = False) -> None:
-        """Encode the parameters of `space`; `numeric`: without categorical distributions."""
+        """Encode the parameters of `space`; with `numeric`, without categorical distributions."""
         self._columns = [_column(parameter, numeric=numeric) for parameter in space.parameters]
         self._names = [parameter.name for parameter in space.parameters]
         self.distributions = {

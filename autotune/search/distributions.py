@@ -1,7 +1,7 @@
 """Parameters as Optuna distributions.
 
-Fixed for the whole study, since Optuna allows no change within one; validity does not come from them but from the
-sampler, which proposes from the valid set only.
+They are fixed for a whole study, since Optuna allows no change within one. They do not ensure validity; the sampler
+does, which proposes only from the valid set.
 """
 
 from itertools import pairwise

@@ -1,11 +1,10 @@
-"""Every valid configuration once, in an order whose every beginning is spread over the space.
+"""Propose every valid configuration once, in an order that is spread over the space from the beginning.
 
-The valid set is a list in lexicographic order. From the default configuration on, each step goes forward by about the
-golden section of its length, round and round: by a number of places that has no divisor in common with the length, so
-that every place is met once. The places met so far leave gaps of at most three lengths, none much larger than another
-(three-distance theorem: Sós 1958), and since the step shares no divisor with the length, the parameters at the end of
-the list vary as well as those at its beginning. (Halving the list again and again would leave those at their first
-value for long.)
+The valid set is a list in lexicographic order. From the default configuration on, each step moves forward cyclically by
+about the golden section of its length. The step has no divisor in common with the length, so every place is visited
+once. The visited places leave gaps of at most three lengths, none much larger than another (three-distance theorem: Sós
+1958). As the step shares no divisor with the length, the last parameters of the order vary as well as the first ones;
+halving the list repeatedly would leave the last ones at their first value for long.
 """
 
 from functools import cached_property
@@ -21,10 +20,10 @@ _WINDOW = 50
 
 
 class ExhaustiveSampler(Proposer):
-    """Proposes every valid configuration once; an early end has seen something of every part of the space.
+    """Proposes every valid configuration once; a search that ends early has covered all parts of the space.
 
     Raises:
-        SpaceError: there are too many to list.
+        SpaceError: the valid configurations are too many to list.
     """
 
     def __init__(self, space: Space) -> None:
@@ -34,15 +33,15 @@ class ExhaustiveSampler(Proposer):
             raise SpaceError(lines)
 
     @property
-    def blind(self) -> None:
+    def startup_trials(self) -> None:
         """None: no trial depends on measurements."""
         return
 
-    def ranked(self, history: History, rng: np.random.Generator) -> Rows:
+    def rank(self, history: History, rng: np.random.Generator) -> Rows:
         """Return the next configurations of the order."""
         del rng
         size = len(self._rows)
-        # At most so many of the first have been proposed, and a few are wanted beyond them.
+        # The proposed ones are among the first len(rows); a few are needed beyond them.
         count = min(size, len(history.rows) + PASSED_OVER)
         places = (self._first + np.arange(count, dtype=np.int64) * stride(size)) % size
         return unseen(self._rows[places], history.rows)
@@ -58,10 +57,10 @@ class ExhaustiveSampler(Proposer):
 
 
 def stride(size: int) -> int:
-    """Return a number near the golden section of `size`, with no divisor in common with it.
+    """Return a number near the golden section of `size` that has no divisor in common with it.
 
-    Of those near by it is the one whose steps stay even the longest: the greatest quotient of its continued fraction is
-    the least (of the golden section itself all are 1).
+    Among nearby numbers, choose the one whose steps stay even the longest: it has the smallest maximum of the quotients
+    in its continued fraction. For the golden section itself all quotients are 1.
     """
     middle = round(size * _GOLDEN_SECTION)
     near = range(max(1, middle - _WINDOW), min(size, middle + _WINDOW) + 1)

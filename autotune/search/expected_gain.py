@@ -1,10 +1,10 @@
-"""Expected gain: what the next trials of a search would gain at most, with which probability.
+"""Estimate the most that the next trials of a search would gain, with a given probability.
 
 Functions are drawn from the model's posterior, jointly over the most promising candidates and some others, and the
-search is played on in each of them: the candidate of the greatest expected improvement, its drawn value, what the
-process makes of that, the next one (a rollout: Lam, Willcox & Wolpert, "Bayesian optimization with a finite budget",
-NeurIPS 2016). So the search learns while it goes, as it would: the candidates that look best now would gain too little,
-the best of all of them too much. How well that is calibrated: docs/search.md, `benchmarks.stopping`.
+search is simulated in each of them: it takes the candidate of greatest expected improvement, sees its drawn value,
+updates the process, and takes the next one (a rollout: Lam, Willcox & Wolpert, "Bayesian optimization with a finite
+budget", NeurIPS 2016). So the simulated search learns as the real one would. The candidates that look best now would
+give too low an estimate, the best of all candidates too high a one. Calibration: docs/search.md, `benchmarks.stopping`.
 """
 
 from dataclasses import dataclass
@@ -13,35 +13,41 @@ from math import expm1, log1p, sqrt
 import numpy as np
 
 from autotune.records.expected_gain import AHEAD, PROBABILITY, ExpectedGain
-from autotune.search.acquisition import Weighed, log_expected_improvement, remembered
+from autotune.search.acquisition import ScoredCandidates, log_expected_improvement, points_to_fit
 from autotune.search.base import History, Rows
 from autotune.search.gp_sampler import ValidSetSampler
 from autotune.statistics.gaussian_process import Array, GaussianProcess, above_bound
 
 DOUBT = 1.2
-"""The model is too sure of itself: functions are drawn with its standard deviations times that.
+"""The factor on the model's standard deviations for drawn functions, since the model is overconfident.
 
 Fitted on one half of the measured spaces of `benchmarks.stopping`, checked on the other.
 """
 
-# With fewer values than that the model is sure of what it cannot know. Bounds of capped trials teach it little: so many
-# count as a value (measured on the same spaces, with all capped that were 5 % slower than the best until then).
+# With fewer values the model is overconfident. Bounds of capped trials teach it little: this many count as a value
+# (measured on the same spaces, where each trial 5 % slower than the best until then was capped).
 _LEAST_VALUES = 15
 _BOUNDS_A_VALUE = 6
 _DRAWS = 200
-# What may be chosen in a drawn function: the most promising candidates, and others by chance.
+# The candidates in a drawn function: the most promising ones, and random others.
 _PROMISING = 200
 _OTHERS = 100
 _LEAST_VARIANCE = 1e-12
 
 
 @dataclass(frozen=True)
-class Beliefs:
-    """What is believed of m candidates: `mean` (m,), `covariance` (m, m), `works` (m,) the chance that a run does.
+class CandidatePosterior:
+    """The posterior of m candidates; lower values are better.
 
-    `noise` is the variance that the model cannot explain. `own` of it is not of runs but of configurations: what is
-    better in one than its neighbours tell, and to be gained there alone. `smooth` is the best mean of what is measured,
-    `best` the best with what is its own; lower is better.
+    Attributes:
+        mean: The means, (m,).
+        covariance: The covariance, (m, m).
+        works: The chances that a run works, (m,).
+        noise: The variance that the model cannot explain.
+        own: The part of `noise` that belongs to configurations, not to runs: each differs from what its neighbours
+            tell, and this difference can be gained only there.
+        smooth: The best mean among the measured configurations.
+        best: The best value among them, including their own differences.
     """
 
     mean: Array
@@ -53,9 +59,10 @@ class Beliefs:
     best: float
 
     def gains(self, trials: int, draws: int, rng: np.random.Generator, doubt: float = 1.0) -> Array:
-        """Return by how much the next `trials` undercut the best, (draws,), each in a function of its own.
+        """Return by how much the next `trials` improve on the best, (draws,), each in a drawn function of its own.
 
-        The functions differ from the mean `doubt` times as much as is believed; the search still believes its model.
+        The functions deviate from the mean by `doubt` times the model's deviation. The simulated search uses the model
+        without this factor.
         """
         count = len(self.mean)
         trials = min(trials, count)
@@ -87,52 +94,66 @@ class Beliefs:
 def expected_gain_of(
     sampler: ValidSetSampler, history: History, noise: float = 0.0, doubt: float = DOUBT
 ) -> ExpectedGain | None:
-    """Return what the next trials of a search gain; None while there are few values, or where they are no ratios.
+    """Return the expected gain of the next trials; None if there are few values, or if they are not all positive.
 
-    `noise` is the relative standard deviation of runs of one configuration: no gain is expected of that.
+    Args:
+        sampler: The sampler of the search.
+        history: The known trials.
+        noise: The relative standard deviation of runs of one configuration, which is not counted as a gain.
+        doubt: The factor on the model's standard deviations.
 
     Raises:
-        SpaceExhaustedError: no configuration is left.
+        SpaceExhaustedError: all configurations have been proposed.
     """
     values = [observation.value for observation in history.observations if observation.value is not None]
     bounds = [observation.bound for observation in history.observations if observation.bound is not None]
     known = len(values) + len(bounds) / _BOUNDS_A_VALUE
-    if sampler.blind is None or known < _LEAST_VALUES or min(*values, *bounds) <= 0.0:
+    if sampler.startup_trials is None or known < _LEAST_VALUES or min(*values, *bounds) <= 0.0:
         return None
-    # Not the stream of the next proposal.
+    # Use other random numbers than the next proposal does.
     rng = np.random.default_rng([sampler.seed, len(history.rows), AHEAD])
-    weighed = sampler.weighed(history, rng)
-    if weighed is None:
+    scored = sampler.score_candidates(history, rng)
+    if scored is None:
         return None
-    process = _process(history.rows, weighed)
+    process = _process(history.rows, scored)
     if process is None:
         return None
-    trials = min(AHEAD, len(weighed.candidates))
-    gains = _beliefs(weighed, process, log1p(noise), rng).gains(trials, _DRAWS, rng, doubt)
+    trials = min(AHEAD, len(scored.candidates))
+    gains = _candidate_posterior(scored, process, log1p(noise), rng).gains(trials, _DRAWS, rng, doubt)
     return ExpectedGain(trials, expm1(float(np.quantile(gains, PROBABILITY))))
 
 
 @dataclass(frozen=True)
 class _Process:
-    """The process of what the mean function leaves unsaid; `leant`, (n,), is what that function says of its points."""
+    """The process of the values minus the mean function.
+
+    Attributes:
+        surrogate: The process.
+        leant: The mean function at its points, (n,).
+    """
 
     surrogate: GaussianProcess
     leant: Array
 
 
-def _process(rows: Rows, weighed: Weighed) -> _Process | None:
-    """Return the process with the model's kernel, which knows how uncertain the values of capped trials are.
+def _process(rows: Rows, scored: ScoredCandidates) -> _Process | None:
+    """Return a process with the model's kernel that accounts for the uncertain values of capped trials.
 
-    None if among the trials that a process remembers there are hardly any values, only bounds.
+    For proposals it is enough to take the mean above the bound as the value of a capped trial. Here a process that
+    takes it for measured would expect nothing but that value around it.
 
-    `rows`, (n, p), are the value indexes of all trials. To propose, the mean above the bound is good enough a value;
-    a process that takes it for measured sees a plain where it knows of nothing but walls.
+    Args:
+        rows: All trials, value indexes (n, p).
+        scored: The model and its data.
+
+    Returns:
+        The process; None if nearly all of the trials have bounds only.
     """
-    evidence, model = weighed.evidence, weighed.model
-    chosen = remembered(evidence.filled)
+    evidence, model = scored.evidence, scored.model
+    chosen = points_to_fit(evidence.filled)
     if evidence.valued[chosen].sum() < 2:
         return None
-    leant = model.leaning.of(rows)
+    leant = model.prior_weights.of(rows)
     values = evidence.beyond(leant).filled
     x = model.space.traits_of(rows)
     censored, known = (chosen[evidence.censored[chosen] == capped] for capped in (True, False))
@@ -147,21 +168,23 @@ def _process(rows: Rows, weighed: Weighed) -> _Process | None:
     return _Process(process, leant[np.concatenate([known, censored])])
 
 
-def _beliefs(weighed: Weighed, process: _Process, noise: float, rng: np.random.Generator) -> Beliefs:
-    model, surrogate = weighed.model, process.surrogate
-    order = weighed.order
-    chosen = weighed.candidates[np.concatenate([order[:_PROMISING], rng.permutation(order[_PROMISING:])[:_OTHERS]])]
+def _candidate_posterior(
+    scored: ScoredCandidates, process: _Process, noise: float, rng: np.random.Generator
+) -> CandidatePosterior:
+    model, surrogate = scored.model, process.surrogate
+    order = scored.order
+    chosen = scored.candidates[np.concatenate([order[:_PROMISING], rng.permutation(order[_PROMISING:])[:_OTHERS]])]
     traits = model.space.traits_of(chosen)
     unexplained = surrogate.noise
     own = max(0.0, unexplained - noise**2)
-    mean = model.leaning.of(chosen) + surrogate.predict(traits)[0]
+    mean = model.prior_weights.of(chosen) + surrogate.predict(traits)[0]
     left, _ = surrogate.predict(surrogate.x)
     there = process.leant + left
-    # Of what a value is better than its neighbours tell, that part is no luck.
+    # The share of a value's difference from its neighbours that is not due to noise.
     kept = own / (own + noise**2 / surrogate.runs) if own > 0.0 else np.zeros(len(there))
     best = (there + kept * (surrogate.y - left)).min()
     covariance = surrogate.covariance(traits)
-    return Beliefs(mean, covariance, model.works(traits), unexplained, own, float(there.min()), float(best))
+    return CandidatePosterior(mean, covariance, model.works(traits), unexplained, own, float(there.min()), float(best))
 
 
 def _root(covariance: Array) -> Array:

@@ -1,7 +1,7 @@
-"""How likely a configuration is to run: a kernel average of what ran and what failed near it.
+"""The chance that a configuration runs: a kernel average of the runs and failures near it.
 
-With Nadaraya-Watson weights and one configuration's worth of trust in the space (a Beta prior): far from every failure
-a run is expected to work, among failures it is not, and no region is given up, since the chance never reaches zero.
+The average has Nadaraya-Watson weights and a Beta prior that counts as much as one configuration. So a run is expected
+to work far from every failure and to fail among failures, and no region is excluded, since the chance is never zero.
 """
 
 from math import sqrt
@@ -14,7 +14,7 @@ from autotune.statistics.gaussian_process import Array, correlation
 _TRUST = 1.0
 _EXPECTED = 0.9
 _LENGTH_SCALE = 0.2
-# At most this many configurations that worked, and as many that failed, are looked at; they stand for all others.
+# The most configurations that worked, and the most that failed, to look at; they represent all others.
 _HEARD = 500
 
 
@@ -31,7 +31,7 @@ def chance_to_work(candidates: Array, tried: Array, worked: Array) -> Array:
 
 
 def _witnesses(worked: Array) -> tuple[NDArray[np.intp], Array]:
-    """Return the places of the configurations to look at, and how many each stands for: all, if they are few."""
+    """Return the positions of the configurations to look at, and how many each represents; all if they are few."""
     if len(worked) <= 2 * _HEARD:
         return np.arange(len(worked)), np.ones(len(worked))
     sides = [np.flatnonzero(worked == said) for said in (0.0, 1.0)]

@@ -1,7 +1,7 @@
 """Our sampler as a strategy of Kernel Tuner: `tune_kernel(..., strategy=AutotuneStrategy())`.
 
-Kernel Tuner makes the space and the runs, and counts the budget; what comes next is asked of the sampler. A strategy is
-an object with a method `tune`; what it gets is in kernel_tuner/strategies/{wrapper,common}.py of Kernel Tuner 1.5.
+Kernel Tuner makes the space and the runs, and counts the budget; the sampler chooses the configurations. A strategy is
+an object with a method `tune`; kernel_tuner/strategies/{wrapper,common}.py of Kernel Tuner 1.5 show its arguments.
 """
 
 import sys
@@ -21,18 +21,18 @@ from spaces import Configuration, Constraint, Space, SpaceError, Value
 from spaces.parameters.listed import Listed
 
 Element = tuple[Any, ...]
-"""A configuration as Kernel Tuner has it: a value for every parameter, in their order."""
+"""A configuration of Kernel Tuner: a value for every parameter, in their order."""
 
 
 class Searchspace(Protocol):
-    """What is needed of Kernel Tuner's space: the values of every parameter, and all that is allowed."""
+    """The part of Kernel Tuner's space used here: the values of every parameter, and all allowed configurations."""
 
     tune_params: Mapping[str, Sequence[Any]]
     list: Sequence[Element]
 
 
 class CostFunction(Protocol):
-    """What is needed of Kernel Tuner's cost function: it runs a configuration, and raises when the budget is spent."""
+    """The part of Kernel Tuner's cost function used here: it runs a configuration, or raises without budget."""
 
     tuning_options: Mapping[str, Any]
 
@@ -40,29 +40,29 @@ class CostFunction(Protocol):
 
 
 class AutotuneStrategy:
-    """A strategy for `kernel_tuner.tune_kernel`; `seed` decides what it proposes.
+    """A strategy for `kernel_tuner.tune_kernel` that optimises a single, positive objective.
 
     `strategy_options` may have `max_fevals`, `time_limit`, and `x0`, the configuration to begin with: the one in use
-    today. It looks for the best value of one objective, which must be positive.
+    today. The proposals depend on `seed`.
     """
 
     costfunc_kwargs: Mapping[str, Any] = {"scaling": False, "snap": False}
 
     def __init__(self, seed: int = 0) -> None:
-        """Nothing happens before `tune`."""
+        """Set the seed; the search starts with `tune`."""
         self.seed = seed
 
     def tune(self, searchspace: Searchspace, runner: object, tuning_options: object) -> Any:  # noqa: ANN401
-        """Search as Kernel Tuner asks its strategies to; return its results."""
+        """Search in the way that Kernel Tuner demands of its strategies; return its results."""
         from kernel_tuner.strategies.wrapper import OptAlgWrapper  # noqa: PLC0415  only its users have it
 
         return OptAlgWrapper(self).tune(searchspace, runner, tuning_options)
 
     def __call__(self, func: CostFunction, searchspace: Searchspace) -> tuple[Element | None, float]:
-        """Run configurations until the budget or the space is spent; return the best and its cost.
+        """Run configurations until the budget or the space is exhausted; return the best and its cost.
 
         Raises:
-            ValueError: there are several objectives, or one whose values are not positive.
+            ValueError: the tuning has several objectives, or a value that is not positive.
         """
         options = func.tuning_options
         maximized = options["objective_higher_is_better"]
@@ -84,7 +84,7 @@ class AutotuneStrategy:
                 continue
             value = -cost if maximized[0] else cost
             if not 0.0 < value < np.inf:
-                msg = f"{options['objective'][0]} is {value:g}: what is optimised is compared by ratio, and is positive"
+                msg = f"{options['objective'][0]} is {value:g}: an objective is compared by ratio and must be positive"
                 raise ValueError(msg)
             study.tell(trial, value)
             best = min(best, (element, cost), key=lambda one: one[1])
@@ -92,7 +92,12 @@ class AutotuneStrategy:
 
 @dataclass(frozen=True)
 class KernelSpace:
-    """A space of Kernel Tuner as ours; `values` are those of Kernel Tuner for ours, by parameter."""
+    """A space of Kernel Tuner as one of ours.
+
+    Attributes:
+        space: Our space.
+        values: By parameter, the value of Kernel Tuner for each of our values.
+    """
 
     space: Space
     values: tuple[tuple[str, Mapping[Value, Any]], ...]
@@ -101,10 +106,11 @@ class KernelSpace:
     def of(
         cls, searchspace: Searchspace, restrictions: Sequence[str] = (), default: Sequence[Any] | None = None
     ) -> "KernelSpace":
-        """Return the space that allows exactly what Kernel Tuner does.
+        """Return the space with exactly the configurations that Kernel Tuner allows.
 
         The `restrictions` that are expressions become rules, whose quantities the sampler learns from (threads of a
-        block, elements of a tile); what they do not say (functions, limits of the device) is said by a list.
+        block, elements of a tile). Restrictions of other kinds (functions, limits of the device) become a list of the
+        allowed configurations.
         """
         names = usable_names(list(searchspace.tune_params))
         first = default if default is not None else _middle(searchspace)
@@ -127,12 +133,12 @@ class KernelSpace:
         return cls(space, tuple(values))
 
     def element(self, configuration: Configuration) -> Element:
-        """Return a configuration as Kernel Tuner has it."""
+        """Return a configuration in Kernel Tuner's form."""
         return tuple(known[configuration[name]] for name, known in self.values)
 
 
 def _middle(searchspace: Searchspace) -> Element:
-    """Return the configuration whose values are nearest to the middle of the lists that they are from."""
+    """Return the configuration whose values are nearest to the middle of their lists."""
     places = [
         {value: (place + 0.5) / len(given) for place, value in enumerate(given)}
         for given in searchspace.tune_params.values()
@@ -158,7 +164,7 @@ def _rules(restrictions: Sequence[str]) -> list[Constraint]:
 
 
 def _holds(space: Space, rule: Constraint, configurations: Sequence[Configuration]) -> bool:
-    """Whether a rule can be read, and all the configurations satisfy it."""
+    """Return whether a rule is readable and satisfied by all the configurations."""
     try:
         ruled = Space(space.parameters, [rule])
         return bool(ruled.valid_indices(ruled.indices(configurations)).all())
@@ -173,7 +179,7 @@ def _begin(options: Mapping[str, Any]) -> Sequence[Any] | None:
 
 def _quiet_study(direction: Literal["minimize", "maximize"], space: Space, seed: int) -> optuna.Study:
     verbosity = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.WARNING)  # nobody asked for this study
+    optuna.logging.set_verbosity(optuna.logging.WARNING)  # users do not know about this study
     try:
         return optuna.create_study(direction=direction, sampler=ValidSetSampler(space, seed=seed))
     finally:

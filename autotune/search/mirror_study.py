@@ -1,9 +1,9 @@
-"""Shadow: a study in memory in which an Optuna sampler sees the trials of the real one in its own terms.
+"""The mirror study: a study in memory in which an Optuna sampler sees the trials of the real one in its own terms.
 
-It is always what one gets by going through the real trials in their order, so that it can be lost at any time. Most
-samplers need no more than the trials. Some keep notes of their own proposals in the study (CMA-ES: which generation a
-trial belongs to): those are asked again for each trial, in its turn, before they learn what was tried instead. Where
-nothing changed but that the newest trial ended, nothing is done again.
+It can be rebuilt at any time by replaying the real trials in their order. Most samplers need only the trials. Some
+store notes on their own proposals in the study (CMA-ES: the generation of a trial); these are asked again for each
+trial in turn, before they learn which configuration was tried instead. If only the newest trial has ended since the
+last proposal, nothing is replayed.
 """
 
 from collections.abc import Callable
@@ -24,18 +24,24 @@ _NAME = "shadow"
 
 
 class _Study(optuna.Study):
-    """A study that its sampler cannot end: BruteForceSampler does once all was tried; here that is ours to see."""
+    """A study that its sampler cannot end.
+
+    BruteForceSampler ends a study once it has tried everything, but here the valid set decides that.
+    """
 
     def stop(self) -> None:
-        """Go on."""
+        """Do nothing, so that the study continues."""
 
 
 @dataclass(frozen=True)
 class InnerSampler:
-    """How to make an Optuna sampler from a seed, and what is special about it.
+    """An Optuna sampler and its properties.
 
-    It `remembers` its own proposals by notes in the study; is `numeric`: knows no categorical distributions; or is
-    `steady`: it needs the same seed every time.
+    Attributes:
+        build: Makes the sampler from a seed.
+        remembers: Whether it stores notes on its own proposals in the study.
+        numeric: Whether it cannot handle categorical distributions.
+        steady: Whether it needs the same seed every time.
     """
 
     build: Callable[[int], BaseSampler]
@@ -55,7 +61,7 @@ class _Entry:
 
 
 def new_storage(name: str) -> InMemoryStorage:
-    """Return a storage in memory with one study, without Optuna's message about it: no user asked for that study."""
+    """Return a storage in memory with one study, without Optuna's message, since users do not know about this study."""
     storage = InMemoryStorage()
     verbosity = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -88,7 +94,7 @@ class MirrorStudy:
             _Entry(row.tobytes(), None if np.isnan(value) else value)
             for row, value in zip(np.ascontiguousarray(rows), values.tolist(), strict=True)
         ]
-        if not self._goes_on(entries):
+        if not self._continues(entries):
             self._start()
         for number, entry in enumerate(entries):
             if number == len(self._entries):
@@ -104,8 +110,8 @@ class MirrorStudy:
         self._entries = []
         self._open = None
 
-    def _goes_on(self, entries: list[_Entry]) -> bool:
-        """Whether `entries` follow from those that the study has, with nothing to be done again."""
+    def _continues(self, entries: list[_Entry]) -> bool:
+        """Return whether the study can be brought up to `entries` without a replay."""
         known = self._entries
         if len(entries) < len(known) or (self._open is not None and len(entries) == len(known)):
             return False
@@ -132,7 +138,7 @@ class MirrorStudy:
         self._entries.append(entry)
 
     def _propose(self, number: int) -> optuna.Trial:
-        # One sampler for each proposal: what it would carry from one to the next could not be had again.
+        # Use a new sampler for each proposal, since state carried between proposals could not be restored.
         sequence = np.random.SeedSequence([self._seed, 0 if self._inner.steady else number])
         self._study.sampler = self._inner.build(int(sequence.generate_state(1)[0]) >> 1)
         self._open = self._study.ask(fixed_distributions=dict(self._codec.distributions))

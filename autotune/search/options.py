@@ -1,4 +1,4 @@
-"""The arguments of a sampler's class, as far as a study file can give them."""
+"""Check and complete the arguments of a sampler's class that a study file gives."""
 
 import inspect
 from collections.abc import Mapping
@@ -21,18 +21,18 @@ _SIMPLE: Mapping[str, tuple[type, ...]] = {
     "tuple": (list,),
     "Any": (int, float, bool, str, dict, list),
 }
-# The seed is that of the study file.
+# Arguments that we set: the seed comes from the study file.
 _OURS = ("self", "seed")
 
 
 def argument_errors(made: type[BaseSampler], options: Mapping[str, Any]) -> list[Problem]:
-    """Return what is wrong with `options` as arguments of `made`, each with its path in the study file."""
+    """Return the problems of `options` as arguments of `made`, each with its path in the study file."""
     known = _parameters(made)
     errors = []
     for name, value in options.items():
         wrong = ""
         if name == "seed":
-            wrong = "the seed is that of the study, sampler.seed"
+            wrong = "set the seed by sampler.seed"
         elif name not in known and not _takes_any(made):
             wrong = f"{made.__name__} has no option {name!r}{did_you_mean(name, known)}; {_listed(known)}"
         elif name in known and not _fits(value, known[name].annotation):
@@ -49,14 +49,14 @@ def argument_errors(made: type[BaseSampler], options: Mapping[str, Any]) -> list
 
 
 def arguments_of(made: type[BaseSampler], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments: `options`, and what goes without saying for a sampler behind the adapter."""
+    """Return the arguments: `options`, and defaults that suit a sampler behind the adapter."""
     known = _parameters(made)
     arguments = dict(options)
     if "n_startup_trials" in known:
-        # The adapter draws the first trials, from the valid set itself.
+        # The adapter itself draws the first trials, from the valid set.
         arguments.setdefault("n_startup_trials", 1)
     if "scramble" in known:
-        # Or the seed would change nothing.
+        # Without scrambling the seed has no effect.
         arguments.setdefault("scramble", True)
     if "warn_independent_sampling" in known and known["warn_independent_sampling"].default is True:
         arguments.setdefault("warn_independent_sampling", False)

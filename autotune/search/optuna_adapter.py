@@ -1,9 +1,10 @@
-"""The adapter: any Optuna sampler over the valid set of a space.
+"""The adapter: use any Optuna sampler over the valid set of a space.
 
-The inner sampler searches the product of the domains in a study of its own (`shadow`, `codec`), and what it proposes
-becomes the nearest valid configuration that no trial has. It learns what was tried instead: the values of complete
-trials (their logarithm where all are positive), the bounds of capped ones, for failures more than the worst, since
-Optuna's samplers pass over trials that failed, as for those that break a limit, and which trials are running.
+The inner sampler searches the product of the domains in a study of its own (`mirror_study`, `codec`). The nearest valid
+configuration that no trial has replaces its proposal, and the sampler learns the result of that one: the value of a
+complete trial (the logarithm if all are positive) or the bound of a capped one. Failed trials and those that break a
+limit get a value worse than the worst, since Optuna's samplers ignore trials that failed. It also sees the running
+trials.
 """
 
 from functools import cached_property
@@ -14,45 +15,45 @@ from numpy.typing import NDArray
 from autotune.search.base import PASSED_OVER, History, Proposer, Rows, unseen
 from autotune.search.codec import Codec
 from autotune.search.mirror_study import InnerSampler, MirrorStudy
-from autotune.search.training_data import TrainingData, evidence_of
+from autotune.search.training_data import TrainingData, training_data_of
 from spaces import Space
 from spaces.space import FloatArray
 
-# The nearest of the whole valid set is looked for up to this size, about 30 MB; else near a valid one, and in a sample.
+# Up to this size (about 30 MB) the whole valid set is searched for the nearest; else a sample and some neighbours.
 _LISTED = 50_000
 _SAMPLED = 500
-# A failure counts as worse than the worst by this share of the distance between the best and the worst.
+# A failure is worse than the worst by this share of the difference between the best and the worst.
 _MARGIN = 0.25
 
 
 class AdaptedSampler(Proposer):
-    """Proposes what an Optuna sampler would like to see, as near as a valid, new configuration is to that.
+    """Proposes the new valid configuration nearest to what an Optuna sampler proposes.
 
-    One that learns from any trials has `startup` uniform draws from the valid set first; one that remembers its own
-    proposals begins by itself.
+    A sampler that learns from any trials gets `startup` uniform draws from the valid set first. A sampler that stores
+    notes on its own proposals begins at once.
     """
 
     def __init__(self, space: Space, inner: InnerSampler, *, seed: int = 0, startup: int = 8) -> None:
         super().__init__(space, seed=seed)
         self._startup = 0 if inner.remembers else startup
-        self._shadow = MirrorStudy(Codec(space, numeric=inner.numeric), inner, seed)
+        self._mirror = MirrorStudy(Codec(space, numeric=inner.numeric), inner, seed)
 
     @property
-    def blind(self) -> int | None:
-        """How many trials after the default do not depend on measurements."""
+    def startup_trials(self) -> int | None:
+        """The number of trials after the default that do not depend on measurements."""
         return self._startup
 
-    def ranked(self, history: History, rng: np.random.Generator) -> Rows:
-        """Return new configurations, those nearest to what the inner sampler proposes first."""
+    def rank(self, history: History, rng: np.random.Generator) -> Rows:
+        """Return new configurations, those nearest to the inner sampler's proposal first."""
         if len(history.rows) <= self._startup:
-            return self.drawn(rng, history.rows)
-        values = told(evidence_of(history.observations, history.direction, rng, self._limits))
-        wanted = self._shadow.ask(history.rows, values)
+            return self.draw(rng, history.rows)
+        values = values_to_minimise(training_data_of(history.observations, history.direction, rng, self._limits))
+        wanted = self._mirror.ask(history.rows, values)
         candidates, features = self._around(wanted, history.rows, rng)
         distances = ((features - self.space.encode_indices(wanted[None, :])) ** 2).sum(1)
-        # On a grid many are equally near: chance decides among them, not the order of the parameters.
+        # On a grid many are equally near; chance decides among them, not the order of the parameters.
         nearest = np.lexsort((rng.permutation(len(distances)), np.round(distances, 9)))
-        # At most `len(history.rows)` of them have been proposed; a few are wanted beyond these.
+        # At most `len(history.rows)` of them have been proposed; a few more are needed.
         return unseen(candidates[nearest[: len(history.rows) + PASSED_OVER]], history.rows)
 
     def _around(self, wanted: Rows, seen: Rows, rng: np.random.Generator) -> tuple[Rows, FloatArray]:
@@ -70,8 +71,8 @@ class AdaptedSampler(Proposer):
         return rows, self.space.encode_indices(rows)
 
 
-def told(evidence: TrainingData) -> NDArray[np.float64]:
-    """Return the values that an inner sampler minimises, (n,): a number for each trial that ended, NaN for others."""
+def values_to_minimise(evidence: TrainingData) -> NDArray[np.float64]:
+    """Return the values that an inner sampler minimises, (n,): a number for each ended trial, NaN for running ones."""
     measured = evidence.measured
     if not measured.any():
         return np.where(np.isposinf(evidence.values), 0.0, evidence.values)
@@ -79,6 +80,6 @@ def told(evidence: TrainingData) -> NDArray[np.float64]:
     worst = float(evidence.values[measured].max()) + _MARGIN * spread
     beyond = sum((one.beyond for one in evidence.limited), np.zeros(len(measured)))
     breaks = evidence.valued & ~evidence.feasible
-    # The farther beyond a limit the worse, so that the sampler finds its way to what keeps it.
+    # The farther beyond a limit, the worse the value, so that the sampler is led to configurations that keep it.
     values = np.where(breaks, worst + spread * np.minimum(beyond, 1.0), evidence.values)
     return np.where(np.isposinf(evidence.values), worst + spread * bool(breaks.any()), values)

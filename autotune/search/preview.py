@@ -1,4 +1,4 @@
-"""What a study would try first, without a storage."""
+"""Preview the first proposals of a study, without a storage."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,12 @@ from spaces import Configuration, Space
 
 @dataclass(frozen=True)
 class Preview:
-    """The first proposals; they are the `whole` study where nothing is left to propose."""
+    """The first proposals of a study.
+
+    Attributes:
+        proposals: The configurations.
+        whole: Whether the study will have no others.
+    """
 
     proposals: tuple[Configuration, ...]
     whole: bool
@@ -23,12 +28,12 @@ def preview(space: Space, settings: SamplerSection, trials: int) -> Preview:
     """Return the proposals of a study with `trials` trials that do not depend on measurements.
 
     Raises:
-        StudyFileError: the sampler cannot be had, or not for this space.
+        StudyFileError: the sampler is not available, or not for this space.
     """
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     sampler = sampler_of(space, settings)
     study = optuna.create_study(sampler=sampler)
-    count = trials if sampler.blind is None else min(trials, sampler.blind + 1)
+    count = trials if sampler.startup_trials is None else min(trials, sampler.startup_trials + 1)
     proposals: list[Configuration] = []
     for _ in range(count):
         try:

@@ -1,4 +1,4 @@
-"""Samplers by their names in a study file: our own, and through the adapter Optuna's, OptunaHub's, and users' own."""
+"""Samplers by their names in a study file: ours, and through the adapter those of Optuna, OptunaHub and users."""
 
 import importlib
 import importlib.util
@@ -26,9 +26,9 @@ from spaces.parameters.problem import Problem
 _OWN = ("autotune", "random", "exhaustive")
 _OPTUNA = {"tpe": "TPESampler", "gp": "GPSampler", "cmaes": "CmaEsSampler"}
 _NEEDED = {"GPSampler": ("torch", "scipy"), "CmaEsSampler": ("cmaes",)}
-# They learn from the trials alone; all others are taken to keep notes of what they proposed.
+# Samplers that learn from the trials alone; all others may store notes on their proposals.
 _FORGETFUL = ("TPESampler", "GPSampler", "RandomSampler", "BruteForceSampler")
-# It is Optuna's GP for the first few hundred trials, which is slow to be asked about each of them again.
+# It uses Optuna's GP for the first few hundred trials, which would be slow to replay.
 _FORGETFUL_PACKAGES = ("samplers/auto_sampler",)
 _USELESS = {"GridSampler": "a grid of valid configurations is sampler.name = 'exhaustive'"}
 _HUB = "optunahub:"
@@ -38,10 +38,10 @@ _OPTUNA_CLASS = "optuna:"
 def sampler_of(space: Space, settings: SamplerSection, waiting: Callable[[], int] = lambda: 0) -> Proposer:
     """Return the sampler of a study file's `[sampler]` for `space`.
 
-    `waiting` tells how many requests for a proposal are unanswered, where others ask for them.
+    `waiting` returns the number of unanswered requests for a proposal, in a study whose runs another program makes.
 
     Raises:
-        StudyFileError: there is no such sampler, its options are wrong, or it cannot search this space.
+        StudyFileError: the sampler is unknown, its options are wrong, or it cannot search this space.
         CannotRunHereError: a package that it needs is not installed, or cannot be fetched.
     """
     inner = check_sampler(settings)
@@ -57,10 +57,10 @@ def sampler_of(space: Space, settings: SamplerSection, waiting: Callable[[], int
 
 
 def check_sampler(settings: SamplerSection) -> InnerSampler | None:
-    """Return the Optuna sampler that is behind a name, None behind our own, before anything is run.
+    """Check a sampler before anything runs; return the Optuna sampler behind its name, None for our own samplers.
 
     Raises:
-        StudyFileError: there is no such sampler, or its options are wrong: all of them are listed.
+        StudyFileError: the sampler is unknown, or its options are wrong: all of them are listed.
         CannotRunHereError: a package that it needs is not installed, or cannot be fetched.
     """
     if settings.name in _OWN:
@@ -108,11 +108,11 @@ def _from_hub(settings: SamplerSection) -> InnerSampler:
     package, _, commit = place.partition("@")
     try:
         module = importlib.import_module("optunahub").load_module(package, ref=commit)
-    except Exception as error:  # others' code, and a network: whatever it raises, the user has to see what it says
+    except Exception as error:  # foreign code and the network may raise anything, and the user must see the reason
         reason = " ".join(str(error).split()) or type(error).__name__
         msg = (
             f"OptunaHub's package {package!r} cannot be loaded: {reason}; it is fetched from GitHub when it is first "
-            "used: check its name on hub.optuna.org, the network, and that what it needs is installed"
+            "used: check its name on hub.optuna.org, the network, and that its dependencies are installed"
         )
         raise CannotRunHereError(Problem(msg, "sampler.name")) from error
     made = _hub_class(_samplers_in(module), place, name)
@@ -120,16 +120,16 @@ def _from_hub(settings: SamplerSection) -> InnerSampler:
 
 
 def _class_of_user(name: str) -> type[BaseSampler]:
-    """Return the class that `module:Class` names; the module is imported, with whatever it does then.
+    """Return the class that `module:Class` names, by importing the module.
 
     Raises:
         StudyFileError: the module has no such sampler.
-        CannotRunHereError: the module is not there, or cannot be imported.
+        CannotRunHereError: the module is missing, or cannot be imported.
     """
     module_name, _, wanted = name.partition(":")
     try:
         module = importlib.import_module(module_name)
-    except Exception as error:  # users' code: whatever it raises, they have to see what it says
+    except Exception as error:  # users' code may raise anything, and they must see the reason
         reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
         close = did_you_mean(module_name, (_OPTUNA_CLASS.removesuffix(":"), _HUB.removesuffix(":")))
         msg = (
@@ -152,7 +152,7 @@ def _class_of_user(name: str) -> type[BaseSampler]:
 
 
 def _samplers_in(module: ModuleType) -> dict[str, type[BaseSampler]]:
-    """Return the samplers that a module offers; what it imports from Optuna is not among them."""
+    """Return the samplers that a module defines, without those that it imports from Optuna."""
     samplers = ((name, value) for name, value in vars(module).items() if _is_sampler(value))
     return {name: value for name, value in samplers if not value.__module__.startswith("optuna.")}
 
@@ -196,7 +196,7 @@ def _building(made: type[BaseSampler], arguments: Mapping[str, Any]) -> Callable
     def build(seed: int) -> BaseSampler:
         given = {**arguments, "seed": seed} if seeded else dict(arguments)
         with warnings.catch_warnings():
-            # Each proposal makes a sampler: what is experimental or going away need not be said every time.
+            # Each proposal makes a sampler, so warnings of experimental or deprecated features would be repeated.
             warnings.simplefilter("ignore")
             return made(**given)
 

@@ -1,4 +1,4 @@
-"""Proposals for users of plain Optuna studies: ask for a trial, and get it with the parameters that were proposed."""
+"""Ask plain Optuna studies for trials that have the parameters proposed by our samplers."""
 
 import optuna
 
@@ -7,10 +7,10 @@ from spaces import Space
 
 
 def ask(study: optuna.Study, space: Space) -> optuna.Trial:
-    """Ask for a trial and give it the parameters that its sampler proposed.
+    """Ask for a trial and set the parameters that its sampler proposed.
 
     Raises:
-        SpaceExhaustedError: every valid configuration has been proposed; the empty trial is still there.
+        SpaceExhaustedError: every valid configuration has been proposed; the study keeps an empty trial.
     """
     trial = study.ask()
     suggest(trial, space)
@@ -18,7 +18,7 @@ def ask(study: optuna.Study, space: Space) -> optuna.Trial:
 
 
 def suggest(trial: optuna.Trial, space: Space) -> None:
-    """Give a trial the parameters that its sampler proposed; an objective of `study.optimize` begins with it."""
+    """Set the parameters that a trial's sampler proposed; call it first in an objective of `study.optimize`."""
     distributions = distributions_of(space)
     for name in trial.relative_params:
         _suggest(trial, name, distributions[name])

@@ -1,4 +1,4 @@
-"""Evidence: what is known of the trials of a study, as numbers that a sampler can learn from."""
+"""Training data: the observations of a study's trials as arrays that a model can be fitted to."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -8,16 +8,20 @@ from numpy.typing import NDArray
 from optuna.study import StudyDirection
 
 from autotune.records.limit import Limits
-from autotune.search.limit_beliefs import LimitedValues, limited_values
+from autotune.search.limit_models import LimitedValues, limited_values
 from autotune.statistics.chebyshev import chebyshev
 from autotune.storage.observation import Observation
 
 
 @dataclass(frozen=True)
 class TrainingData:
-    """Observations as arrays, all (n,): values to minimise, +inf for a failed trial, NaN for a pending one.
+    """Observations as arrays, all (n,).
 
-    `limited` are the values of the metrics that have a limit.
+    Attributes:
+        values: The values to minimise; +inf for a failed trial, NaN for a running one.
+        runs: The number of runs of each trial.
+        censored: Whether a value is the bound of a capped trial.
+        limited: The values of the metrics that have a limit.
     """
 
     values: NDArray[np.float64]
@@ -27,17 +31,17 @@ class TrainingData:
 
     @property
     def measured(self) -> NDArray[np.bool_]:
-        """Which trials have a value or a bound."""
+        """The trials that have a value or a bound."""
         return np.isfinite(self.values)
 
     @property
     def valued(self) -> NDArray[np.bool_]:
-        """Which trials have a value."""
+        """The trials that have a value."""
         return self.measured & ~self.censored
 
     @property
     def feasible(self) -> NDArray[np.bool_]:
-        """Which trials have a value and keep the limits."""
+        """The trials that have a value and keep the limits."""
         kept = self.valued
         for one in self.limited:
             kept &= one.kept
@@ -45,27 +49,27 @@ class TrainingData:
 
     @property
     def filled(self) -> NDArray[np.float64]:
-        """The values, a failed trial's a standard deviation worse than the worst: else a model is curious about it."""
+        """The values, with failed trials a standard deviation worse than the worst, so that a model avoids them."""
         known = self.values[self.measured]
         return np.where(np.isposinf(self.values), known.max() + known.std(), self.values)
 
     @property
     def pending(self) -> NDArray[np.bool_]:
-        """Which trials are running."""
+        """The trials that are running."""
         return np.isnan(self.values)
 
     def beyond(self, expected: NDArray[np.float64]) -> "TrainingData":
-        """Return the evidence of how much greater the values are than was `expected`, (n,)."""
+        """Return the data with the `expected` values, (n,), subtracted."""
         return replace(self, values=self.values - expected)
 
 
-def evidence_of(
+def training_data_of(
     observations: Sequence[Observation], direction: StudyDirection, rng: np.random.Generator, limits: Limits = ()
 ) -> TrainingData:
     """Return observations as arrays.
 
-    Times and rates are compared by ratio, so positive values enter the model by their logarithm. Of a trade-off all
-    metrics enter as one, with weights that change from proposal to proposal (ParEGO: Knowles 2006).
+    Times and rates are compared by ratio, so positive values enter as logarithms. The metrics of a trade-off are
+    combined into one, with weights that change from proposal to proposal (ParEGO: Knowles 2006).
     """
     sign = -1.0 if direction == StudyDirection.MAXIMIZE else 1.0
     values = np.array([_value(observation) for observation in observations])
@@ -78,7 +82,7 @@ def evidence_of(
     if others.size and whole.any():
         costs = np.column_stack([values[whole], *map(_as_ratios, others[whole].T)])
         values[whole] = chebyshev(costs, rng.dirichlet(np.ones(costs.shape[1])))
-        # A trial without one of the values cannot be weighed: like a failed one, it is no candidate.
+        # A trial that lacks a metric cannot be compared, so it counts as failed.
         values[measured & ~whole] = np.inf
     return TrainingData(
         values,
@@ -89,20 +93,20 @@ def evidence_of(
 
 
 def are_ratios(observations: Sequence[Observation]) -> bool:
-    """Whether these enter a model by their logarithms: all are positive, and there is no other metric."""
+    """Return whether the observations enter a model as logarithms: all are positive, and there is no trade-off."""
     known = [_value(observation) for observation in observations]
     return not any(value <= 0.0 for value in known) and not any(one.others for one in observations)
 
 
 def _others(observations: Sequence[Observation]) -> NDArray[np.float64]:
-    """Return the costs of the other metrics of a trade-off, (n, metrics); NaN where one was not measured."""
+    """Return the costs of the other metrics of a trade-off, (n, metrics); NaN for a missing value."""
     width = max((len(observation.others) for observation in observations), default=0)
     costs = [observation.others or (None,) * width for observation in observations]
     return np.array(costs, dtype=np.float64).reshape(len(observations), width)
 
 
 def _as_ratios(costs: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return costs, (n,), as logarithms in the same order, if all have one sign: those of a rate are negative."""
+    """Return costs, (n,), as logarithms in the same order if all have the same sign (rates have negative costs)."""
     if (costs > 0.0).all() or (costs < 0.0).all():
         return np.sign(costs) * np.log(np.abs(costs))
     return costs

@@ -1,7 +1,6 @@
-"""Trial index: what storage holds of a study's trials, kept up to date by its writer, so that nothing is read again.
+"""The trial index: a study's trials in memory, updated by the process that writes them.
 
-A storage cannot tell what is new without reading every trial that is not finished, which takes longer the more of them
-are running.
+Reading them again would be slow: to find out what is new, a storage reads every unfinished trial, and many may run.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,7 +23,7 @@ _LEAST_ROOM = 64
 
 @dataclass
 class TrialIndex:
-    """Which trials of a study are in the search."""
+    """The trials of a study that the search knows."""
 
     space: Space
     direction: StudyDirection
@@ -34,7 +33,7 @@ class TrialIndex:
 
     @classmethod
     def of(cls, space: Space, direction: StudyDirection, counted: Iterable[FrozenTrial]) -> Self:
-        """Read the trials that are `counted` in the search."""
+        """Return the index of the `counted` trials, those that give information."""
         index = cls(space, direction)
         counted = list(counted)
         index._append([trial.number for trial in counted], [trial.params for trial in counted])
@@ -46,11 +45,11 @@ class TrialIndex:
         return distributions_of(self.space)
 
     def add(self, number: int, configuration: Configuration) -> None:
-        """Take note of a new trial."""
+        """Add a new trial."""
         self._append([number], [configuration])
 
     def history(self, seen: Mapping[int, Observation]) -> History | None:
-        """Return what is known of the trials; None if `seen` does not tell of each."""
+        """Return the history of the trials; None if `seen` lacks an observation of one of them."""
         try:
             observations = [seen[number] for number in self._searched]
         except KeyError:

@@ -71,7 +71,7 @@ class TuningLoop:
         self._checkpoints = Checkpoints(manager.factory.folder, store.mark)
         self._scheduler = scheduler_of(store, study, self._space)
         limits = kept_limits(store, study.repeats.statistic)
-        asker.sampler.keep(limits.limits)
+        asker.sampler.set_limits(limits.limits)
         self._standings = Standings({}, self._metric, study.repeats.statistic, stored_verdict(store), limits)
         self._leading = Leading.of(self._standings, store.definition)
         self._telling = self._leading.telling

@@ -27,11 +27,11 @@ from autotune.performance.rightsizing.right_size import RightSize
 from autotune.performance.warm_start import guide, warm_start
 from autotune.planning.prepare import Prepared
 from autotune.results.summary import Summary, summarise
-from autotune.search.apart.model_process import planned_apart
 from autotune.search.asker import Asker
 from autotune.search.base import Proposer
 from autotune.search.decisions.registry import sampler_of_study
 from autotune.search.guidance.held_cores import HeldCores
+from autotune.search.plan_process import plan_in_process
 from autotune.search.registry import check_sampler
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import StudyFile, parse
@@ -83,7 +83,7 @@ def _until_done(opened: Opened) -> bool:
     sampler = sampler_of_study(prepared.space, study, waiting)
     _warm_up(opened, sampler)
     # Where others make the runs, nobody else needs the cores of this machine, and a crowd may ask.
-    apart = planned_apart(sampler) if settings.external is not None else nullcontext()
+    apart = plan_in_process(sampler) if settings.external is not None else nullcontext()
     with _says_what_remains(store, study), apart, runs_of(opened) as manager:
         _tune_and_judge(Asker(store, sampler), manager, study, prepared)
     return True
@@ -134,9 +134,9 @@ def _warm_up(opened: Opened, sampler: Proposer) -> None:
     except Exception as error:  # noqa: BLE001  whatever a model stumbles over, a study can do without it
         display.line(f"no warm start: the model failed: {' '.join(str(error).split()) or type(error).__name__}")
         return
-    sampler.guide_by(told, leads=start.followed)
+    sampler.set_prior_mean(told, leads=start.followed)
     if start.followed:
-        sampler.weigh_by(cores)
+        sampler.set_held_cores(cores)
     else:
         sampler.start_with(start.proposals)
 
@@ -144,7 +144,7 @@ def _warm_up(opened: Opened, sampler: Proposer) -> None:
 def _held_cores(prepared: Prepared) -> HeldCores | None:
     with temporary_folder("plan") as folder:
         context = Context(folder)
-        return HeldCores.found(
+        return HeldCores.infer(
             prepared.space, lambda configuration: prepared.plan.objective.job(configuration, context).resources.cores
         )
 

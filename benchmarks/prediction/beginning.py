@@ -72,7 +72,7 @@ def misled(cluster: Cluster, seed: int) -> ValidSetSampler:
 
 def without_costs(cluster: Cluster, seed: int) -> ValidSetSampler:
     sampler = led(cluster, seed)
-    sampler.weigh_by(None)
+    sampler.set_held_cores(None)
     return sampler
 
 
@@ -142,8 +142,8 @@ def _row(name: str, endings: list[Ending]) -> str:
 
 def _led(cluster: Cluster, seed: int, told: PriorMean) -> ValidSetSampler:
     sampler = ValidSetSampler(cluster.space, seed=seed)
-    sampler.guide_by(told, leads=True)
-    sampler.weigh_by(HeldCores.found(cluster.space, lambda one: int(one["np"]) * int(one["threads"])))
+    sampler.set_prior_mean(told, leads=True)
+    sampler.set_held_cores(HeldCores.infer(cluster.space, lambda one: int(one["np"]) * int(one["threads"])))
     return sampler
 
 

@@ -56,7 +56,7 @@ def searched(space: Space, values: dict[str, list[float]], seed: int, warm: tupl
     sampler = ValidSetSampler(space, seed=seed)
     if warm is not None:
         sampler.start_with(warm[0])
-        sampler.guide_by(warm[1])  # type: ignore[arg-type]
+        sampler.set_prior_mean(warm[1])  # type: ignore[arg-type]
     study = optuna.create_study(sampler=sampler)
     for number in range(space.size.value):
         trial = ask(study, space)

@@ -187,7 +187,7 @@ def searches(machines: Sequence[Machine], seeds: int, budget: int) -> None:
 
         def warm(sampler: ValidSetSampler, predicted: list = predicted, fields: Fields = fields) -> None:
             sampler.start_with(predicted)
-            sampler.guide_by(fields)
+            sampler.set_prior_mean(fields)
 
         line = [f"{machine.name:8}"]
         for name, prepare in (("cold", None), ("warm", warm)):

@@ -1,1 +1,1 @@
-"""Searching for a decision table: one model over all cells, and the run that brings the table most."""
+"""Search for a decision table: one model of all cells, and the run that is expected to gain most for the table."""

@@ -1,4 +1,4 @@
-"""Grid: the cells of a decision table, the settings that compete in them, and their traits."""
+"""The grid of a decision table: its cells, the settings that compete in them, and their traits."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,36 +13,41 @@ from autotune.statistics.gaussian_process import Array
 from spaces import Choice, Configuration, Parameter, Space, Value
 
 MOST_CONTEXTS = 2_000
-"""A table of more contexts than these is not for a person, nor for a model of a few hundred runs."""
+"""The most contexts of a table; more are too many for a reader, and for a model of a few hundred runs."""
 
-# Of more configurations than these the settings are a sample.
+# With more configurations than this, the settings are a sample.
 _LISTED = 20_000
-# So many rows are predicted at a time: settings in contexts.
+# The number of rows (settings in contexts) that are predicted at a time.
 _PREDICTED = 2_500
 _BY_LOGARITHM = 4.0
 
 
 @dataclass(frozen=True)
 class Grid:
-    """The valid set by context: `over` are the names of the parameters that the user's program decides."""
+    """The valid set by context.
+
+    Attributes:
+        space: The space.
+        over: The names of the parameters that the user's program decides, the contexts.
+    """
 
     space: Space
     over: tuple[str, ...]
 
     @cached_property
     def columns(self) -> list[int]:
-        """The places of the contexts among the parameters."""
+        """The positions of the contexts among the parameters."""
         names = [parameter.name for parameter in self.space.parameters]
         return [names.index(name) for name in self.over]
 
     @cached_property
     def others(self) -> list[int]:
-        """The places of the parameters that are chosen."""
+        """The positions of the parameters that the table chooses."""
         return [place for place in range(len(self.space.parameters)) if place not in self.columns]
 
     @cached_property
     def contexts(self) -> list[dict[str, Value]]:
-        """Every context in which the program's default is valid, in the order of the values."""
+        """Every context that has a valid default, in the order of the values."""
         return [dict(zip(self.over, values, strict=True)) for values, _ in self._with_defaults]
 
     @cached_property
@@ -57,7 +62,7 @@ class Grid:
         return [(values, default) for values, default in found if default is not None]
 
     def _default_at(self, values: Sequence[Value]) -> Configuration | None:
-        """Return what the program does by itself in a context; None where nothing valid is near."""
+        """Return the default in a context; None if no valid configuration is near it."""
         given = dict(zip(self.over, values, strict=True))
         own = {one.name: one.default for one in self.space.parameters if one.default is not None}
         wanted = {**self.space.default(), **given}
@@ -70,15 +75,15 @@ class Grid:
         return {key: place for place, key in enumerate(keys(self.defaults[:, self.columns]))}
 
     def context_of(self, rows: Rows) -> NDArray[np.intp]:
-        """Return the context of each of `rows`, (n,); -1 for one that is none of the table's."""
+        """Return the context of each of `rows`, (n,); -1 for a context that is not in the table."""
         found = (self._context_places.get(key, -1) for key in keys(rows[:, self.columns]))
         return np.fromiter(found, dtype=np.intp, count=len(rows))
 
     def settings(self, rng: np.random.Generator, tried: Rows) -> Rows:
-        """Return rows with the settings that compete, each in some context: all, or `tried` ones and a sample.
+        """Return rows with the competing settings, each in some context: all settings, or the tried ones and a sample.
 
-        They take turns: a tried one, in their order, and any at random. So among the first few are known ones and new
-        ones, however many have been tried, and none is left out for ever.
+        Tried settings, in their order, alternate with random ones. So the first few contain known and new settings,
+        however many have been tried, and no setting is left out for ever.
         """
         if self.space.listable and self.space.size.value <= _LISTED:
             more = rng.permutation(self.space.all_indices())
@@ -89,7 +94,7 @@ class Grid:
         return self.distinct(np.concatenate([known, more])[np.argsort(turns, kind="stable")])
 
     def distinct(self, rows: Rows) -> Rows:
-        """Return one row for each setting."""
+        """Return the first row of each setting."""
         first: dict[bytes, int] = {}
         for place, key in enumerate(keys(rows[:, self.others])):
             first.setdefault(key, place)
@@ -97,9 +102,12 @@ class Grid:
         return kept
 
     def across(self, settings: Rows, most: int = _PREDICTED, used: NDArray[np.bool_] | None = None) -> Rows:
-        """Return the settings in every context where they are valid, (m, p); of many settings the first.
+        """Return the settings in every context where they are valid, (m, p).
 
-        With `used`, (c,), only in those contexts.
+        Args:
+            settings: Rows with the settings.
+            most: About the most rows; of more settings only the first ones are used.
+            used: The contexts to use, (c,); by default all.
         """
         defaults = self.defaults if used is None else self.defaults[used]
         parts: list[Rows] = [defaults]
@@ -115,11 +123,11 @@ class Grid:
         return fresh(joined, joined[:0])
 
     def setting_keys(self, rows: Rows) -> list[bytes]:
-        """Return what tells settings apart, whatever their context."""
+        """Return the key of each row's setting, which does not depend on the context."""
         return keys(rows[:, self.others])
 
     def context_traits(self, rows: Rows) -> Array:
-        """Return the contexts of rows as numbers from 0 to 1, (n, d)."""
+        """Return the traits of the contexts of rows, numbers from 0 to 1, (n, d)."""
         traits = [_traits(self.space.parameters[place])[rows[:, place]] for place in self.columns]
         joined: Array = np.concatenate(traits, axis=1)
         return joined
@@ -136,7 +144,7 @@ def setting_of(configuration: Configuration, over: Iterable[str]) -> dict[str, V
 
 
 def point_traits(points: Sequence[float] | Array) -> Array:
-    """Return points as logarithms, (n,); what is not positive lies one doubling below the least that is."""
+    """Return points as logarithms, (n,); others than positive ones lie one doubling below the least of these."""
     values = np.asarray(points, dtype=float)
     positive = values[values > 0.0]
     least = float(positive.min()) / 2.0 if len(positive) else 1.0
@@ -145,7 +153,7 @@ def point_traits(points: Sequence[float] | Array) -> Array:
 
 
 def number(value: Value) -> float | None:
-    """Return a value that has a place in an order, as a number."""
+    """Return a numeric value as a float; None for other values."""
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 

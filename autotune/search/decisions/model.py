@@ -1,10 +1,10 @@
 """The model of a decision table: the logarithm of the cost of every setting in every cell, from all runs together.
 
-A Gaussian process with two parts: what a context and a point (message size) cost whatever the setting, and what a
-setting differs from that, which changes smoothly with context and point. So neighbours in size and ranks share what
-they know, and so do settings that are alike. It is the model of Krause and Ong, "Contextual Gaussian process bandit
-optimization" (NeurIPS 2011), section 5.2: an additive kernel over contexts and actions. A straight line in the
-contexts' traits is removed first: a cost that grows by decades is no noise.
+It is a Gaussian process with two parts: the cost of a context and a point (message size) for any setting, and the
+difference of a setting from it, which changes smoothly with context and point. So neighbours in size and ranks share
+information, and similar settings do, too. This is the model of Krause and Ong, "Contextual Gaussian process bandit
+optimization" (NeurIPS 2011), section 5.2: an additive kernel over contexts and actions. A straight line in the traits
+of contexts is removed first, since a growth of the cost by decades would look like noise.
 """
 
 from dataclasses import dataclass, replace
@@ -36,7 +36,14 @@ _RIDGE = 1e-3
 
 @dataclass(frozen=True)
 class Known:
-    """Values, (n,), of the logarithm of the cost: `contexts`, (n, a), and `traits`, (n, b), say of what."""
+    """Measured values.
+
+    Attributes:
+        contexts: The traits of their contexts and points, (n, a).
+        traits: The traits of their contexts, settings and points, (n, b).
+        y: The logarithms of the costs, (n,).
+        runs: The number of runs of each value, (n,).
+    """
 
     contexts: Array
     traits: Array
@@ -44,44 +51,49 @@ class Known:
     runs: Array
 
     def __len__(self) -> int:
-        """How many values there are."""
+        """The number of values."""
         return len(self.y)
 
     def some(self, places: NDArray[np.integer]) -> "Known":
-        """Return those at these places."""
+        """Return the values at some positions."""
         return Known(self.contexts[places], self.traits[places], self.y[places], self.runs[places])
 
 
 @dataclass(frozen=True)
 class TableModel:
-    """A straight line in the contexts, (a + 1,), and the `process` of what it leaves."""
+    """The model of a table.
+
+    Attributes:
+        process: The process of the residuals.
+        line: The straight line in the traits of contexts, (a + 1,).
+    """
 
     process: GaussianProcess
     line: Array
 
     @property
     def noise(self) -> float:
-        """The variance of one run's logarithm."""
+        """The variance of the logarithm of a single run's cost."""
         return self.process.noise
 
     @classmethod
     def of(cls, kernel: Kernel, known: Known) -> "TableModel":
-        """Return the model with this kernel."""
+        """Return the model of some values with a kernel."""
         line, rest = _straightened(known)
         return cls(GaussianProcess.of(kernel, _points(known.contexts, known.traits), rest, known.runs), line)
 
     def at(self, contexts: Array, traits: Array) -> Posterior:
-        """Return what is known at `contexts`, (m, a), with `traits`, (m, b)."""
+        """Return the posterior at `contexts`, (m, a), with `traits`, (m, b)."""
         left = self.process.at(_points(contexts, traits))
         return replace(left, mean=_design(contexts) @ self.line + left.mean)
 
     def believing(self, contexts: Array, traits: Array) -> "TableModel":
-        """Return the model that takes its own means there for one run's values."""
+        """Return the model with one run counted at each of these points, at the model's own means."""
         return replace(self, process=self.process.believing(_points(contexts, traits)))
 
 
-def learnt(known: Known, rng: np.random.Generator) -> Kernel:
-    """Return the kernel that is fitted to the values: a part over contexts, and one over contexts and settings."""
+def fit_table_kernel(known: Known, rng: np.random.Generator) -> Kernel:
+    """Return a kernel fitted to the values, with a part over contexts and a part over contexts and settings."""
     if len(known) > _LEARNT_FROM:
         known = known.some(rng.choice(len(known), _LEARNT_FROM, replace=False))
     _, rest = _straightened(known)
@@ -98,7 +110,7 @@ def _design(contexts: Array) -> Array:
 
 
 def _straightened(known: Known) -> tuple[Array, Array]:
-    """Return the straight line of least squares, and what it leaves, (n,)."""
+    """Return the straight line of least squares, and the residuals, (n,)."""
     design = _design(known.contexts)
     ridge = _RIDGE * len(known) * np.eye(design.shape[1])
     ridge[0, 0] = 0.0

@@ -1,4 +1,4 @@
-"""The sampler of a study, whether it looks for one winner or for a decision table."""
+"""The sampler of a study, which looks for a single winner or for a decision table."""
 
 from collections.abc import Callable
 from math import prod
@@ -18,7 +18,7 @@ def sampler_of_study(space: Space, study: StudyFile, waiting: Callable[[], int] 
     """Return the sampler of a study for its `space`; `waiting` is as for `sampler_of`.
 
     Raises:
-        StudyFileError: there is no such sampler, its options are wrong, or it cannot search this space.
+        StudyFileError: the sampler is unknown, its options are wrong, or it cannot search this space.
         CannotRunHereError: a package that it needs is not installed, or cannot be fetched.
     """
     settings, over = study.sampler, study.contexts

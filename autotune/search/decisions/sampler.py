@@ -1,14 +1,14 @@
 """The sampler of studies that look for a decision table.
 
-The default comes first in contexts that are far from each other, then a few trials that spread over contexts and
-settings. After that each run is the one that is expected to gain most for the table, the geometric mean over
-its cells: the knowledge gradient (Frazier, Powell & Dayanik, "The knowledge-gradient policy for correlated normal
-beliefs", INFORMS Journal on Computing 2009) of one setting in one context, summed over all cells that the run informs
-through the model, its own points and neighbours in size and ranks. Others' answers to the same question are static:
-decision trees fitted to exhaustive tables (Pjesivac-Grbovic, Bosilca, Fagg, Angskun & Dongarra, "MPI collective
-algorithm selection and quadtree encoding", Parallel Computing 2007), or active learning until the variance over the
-points is small, whether a decision hangs on it or not (Wilkins, Guo, Thakur, Dinda & Hardavellas, "ACCLAiM: Advancing
-the practicality of MPI collective communication autotuning using machine learning", CLUSTER 2022).
+The default runs first, in contexts that are far from each other, then a few trials that spread over contexts and
+settings. After that each run is the one with the greatest expected gain for the table, measured by the geometric mean
+over its cells. That is the knowledge gradient (Frazier, Powell & Dayanik, "The knowledge-gradient policy for correlated
+normal beliefs", INFORMS Journal on Computing 2009) of a setting in a context, summed over all cells that the run
+informs through the model: its own points, and neighbours in size and ranks. Earlier work is static: decision trees
+fitted to exhaustive tables (Pjesivac-Grbovic, Bosilca, Fagg, Angskun & Dongarra, "MPI collective algorithm selection
+and quadtree encoding", Parallel Computing 2007), or active learning until the variance over the points is small,
+whether or not a decision depends on it (Wilkins, Guo, Thakur, Dinda & Hardavellas, "ACCLAiM: Advancing the practicality
+of MPI collective communication autotuning using machine learning", CLUSTER 2022).
 """
 
 from collections.abc import Sequence
@@ -21,23 +21,31 @@ from scipy.special import ndtr
 
 from autotune.search import initial_design
 from autotune.search.base import PASSED_OVER, History, Proposer, Rows, fresh, keys, unseen
-from autotune.search.decisions.belief import Belief, Kernels, belief_of
+from autotune.search.decisions.cell_model import CellModel, Kernels, fit_cell_model
 from autotune.search.decisions.grid import Grid
 from autotune.search.decisions.weights import Usage
 from autotune.statistics.gaussian_process import Array, Posterior
 from spaces import Space
 
-# The default runs in at most so many contexts before anything else does.
+# The most contexts in which the default runs before any other setting.
 _DEFAULTS = 16
 _DESIGNED = 300
-# Settings in contexts at points that are predicted for a proposal, and how many of the best are looked at closely.
+# For a proposal: the rows times points to predict, the most points, and how many of the best get the exact gain.
 _PREDICTED = 2_500
 _POINTS = 6
 _CLOSELY = 30
 
 
 class DecisionSampler(Proposer):
-    """Proposes settings in contexts, `over` whose values a table is wanted; by `usage`, where a program spends time."""
+    """Proposes settings in contexts.
+
+    Args:
+        space: The space to search.
+        over: The parameters that are the contexts of the table.
+        seed: The seed of the random numbers.
+        startup: The number of trials that spread over contexts and settings.
+        usage: How often a program uses each cell.
+    """
 
     def __init__(
         self,
@@ -55,30 +63,30 @@ class DecisionSampler(Proposer):
         self._kernels = Kernels(seed)
 
     @property
-    def blind(self) -> int:
-        """How many trials after the default do not depend on measurements."""
+    def startup_trials(self) -> int:
+        """The number of trials after the default that do not depend on measurements."""
         return len(self._starts) - 1 + self._startup
 
-    def ranked(self, history: History, rng: np.random.Generator) -> Rows:
+    def rank(self, history: History, rng: np.random.Generator) -> Rows:
         """Return candidates that no trial has, the most promising first."""
         seen = history.rows
         first = fresh(self.grid.defaults[self._starts], seen)
         if len(first):
             return first
-        if len(seen) > self.blind:
+        if len(seen) > self.startup_trials:
             promising = self._promising(history, rng)
             if promising is not None and len(promising):
                 return promising
-        return self._designed(seen, rng)
+        return self._design(seen, rng)
 
     @cached_property
     def _wanted(self) -> NDArray[np.bool_]:
-        """Whether the program uses a context, (c,)."""
+        """Whether the program uses each context, (c,)."""
         return self._usage.wanted(self.grid)
 
     @cached_property
     def _starts(self) -> list[int]:
-        """The contexts in which the default runs first: far from each other, the study's own at first."""
+        """The contexts in which the default runs first: that of the study's default, then others far apart."""
         defaults = self.grid.defaults
         traits, away = self.grid.context_traits(defaults), np.where(self._wanted, np.inf, -np.inf)
         own = keys(self.space.indices([self.space.default()]))[0]
@@ -91,58 +99,58 @@ class DecisionSampler(Proposer):
             chosen.append(int(np.argmax(away)))
         return chosen[:_DEFAULTS]
 
-    def _designed(self, seen: Rows, rng: np.random.Generator) -> Rows:
+    def _design(self, seen: Rows, rng: np.random.Generator) -> Rows:
         settings = self.grid.settings(rng, seen)
         rows = fresh(self.grid.across(settings, used=self._wanted), seen)
         if not len(rows):
-            # The first settings have run everywhere; there may be others.
+            # The first settings have run in every context, so look at all settings.
             rows = unseen(self.grid.across(settings, len(settings) * len(self._wanted) + 1, self._wanted), seen)
         rows = rng.permutation(rows)[:_DESIGNED]
-        order = initial_design.ranked(self.space.traits_of(rows), self.space.traits_of(seen))
+        order = initial_design.rank(self.space.traits_of(rows), self.space.traits_of(seen))
         chosen: Rows = rows[order[:PASSED_OVER]]
         return chosen
 
     def _promising(self, history: History, rng: np.random.Generator) -> Rows | None:
-        belief = self.belief(history)
-        if belief is None:
+        cell_model = self.cell_model(history)
+        if cell_model is None:
             return None
         pending = np.array([one.pending for one in history.observations])
         if pending.any():
-            belief = belief.knowing(history.rows[pending])
-        points = belief.some_points(_POINTS)
-        weights = self._usage.of_cells(belief, points)
-        settings = self.grid.settings(rng, _best_first(belief, history.rows, points, weights))
-        rows = _working(belief, self.grid.across(settings, _PREDICTED // len(points), self._wanted))
+            cell_model = cell_model.with_running(history.rows[pending])
+        points = cell_model.some_points(_POINTS)
+        weights = self._usage.of_cells(cell_model, points)
+        settings = self.grid.settings(rng, _best_first(cell_model, history.rows, points, weights))
+        rows = _working(cell_model, self.grid.across(settings, _PREDICTED // len(points), self._wanted))
         if not len(rows):
             return None
-        gains = _Gains(belief, rows, points, weights)
+        gains = _Gains(cell_model, rows, points, weights)
         known = set(keys(history.rows))
         open_rows = np.flatnonzero([key not in known for key in keys(rows)])
-        best: Rows = rows[gains.ranked(open_rows)[:PASSED_OVER]]
+        best: Rows = rows[gains.rank(open_rows)[:PASSED_OVER]]
         return best
 
-    def belief(self, history: History) -> Belief | None:
-        """Return what the trials say of the cells; None before they say enough."""
+    def cell_model(self, history: History) -> CellModel | None:
+        """Return the model of the cells; None while there are too few values."""
         sign = -1.0 if history.direction == StudyDirection.MAXIMIZE else 1.0
-        return belief_of(self.grid, history.rows, history.observations, sign, self._kernels)
+        return fit_cell_model(self.grid, history.rows, history.observations, sign, self._kernels)
 
 
-def _working(belief: Belief, rows: Rows) -> Rows:
-    """Return those of rows whose setting has not always failed."""
-    kept: Rows = rows[[name not in belief.failed for name in belief.grid.setting_keys(rows)]]
+def _working(cell_model: CellModel, rows: Rows) -> Rows:
+    """Return the rows whose setting has not always failed."""
+    kept: Rows = rows[[name not in cell_model.failed for name in cell_model.grid.setting_keys(rows)]]
     return kept
 
 
-def _best_first(belief: Belief, tried: Rows, points: Sequence[float], weights: Array) -> Rows:
-    """Return the tried rows, those first that are the furthest below the default at some point of their context.
+def _best_first(cell_model: CellModel, tried: Rows, points: Sequence[float], weights: Array) -> Rows:
+    """Return the tried rows, ordered by the greatest distance below the default at any point of their context.
 
     Cells without weight do not count.
     """
-    tried = _working(belief, tried)
-    contexts = belief.grid.context_of(tried)
+    tried = _working(cell_model, tried)
+    contexts = cell_model.grid.context_of(tried)
     tried, contexts = tried[contexts >= 0], contexts[contexts >= 0]
-    both = np.concatenate([tried, belief.grid.defaults[contexts]])
-    means = belief.at(np.repeat(both, len(points), axis=0), np.tile(points, len(both))).mean
+    both = np.concatenate([tried, cell_model.grid.defaults[contexts]])
+    means = cell_model.at(np.repeat(both, len(points), axis=0), np.tile(points, len(both))).mean
     own, default = means.reshape(2, len(tried), len(points))
     behind = np.where(weights[contexts] > 0.0, own - default, np.inf).min(axis=1)
     ordered: Rows = tried[np.argsort(behind, kind="stable")]
@@ -150,27 +158,27 @@ def _best_first(belief: Belief, tried: Rows, points: Sequence[float], weights: A
 
 
 class _Gains:
-    """What a run of each of `rows`, (n, p), is expected to gain; arrays by row and point are (n, k).
+    """The expected gain of a run of each of `rows`, (n, p); arrays by row and point are (n, k).
 
-    `weights` say how much each cell matters, by context and point.
+    `weights`, (c, k), are the weights of the cells, by context and point.
     """
 
-    def __init__(self, belief: Belief, rows: Rows, points: Sequence[float], weights: Array) -> None:
+    def __init__(self, cell_model: CellModel, rows: Rows, points: Sequence[float], weights: Array) -> None:
         self._count = len(points)
-        self._posterior: Posterior = belief.at(np.repeat(rows, self._count, axis=0), np.tile(points, len(rows)))
-        self._noise = belief.model.noise
-        contexts = belief.grid.context_of(rows)
+        self._posterior: Posterior = cell_model.at(np.repeat(rows, self._count, axis=0), np.tile(points, len(rows)))
+        self._noise = cell_model.model.noise
+        contexts = cell_model.grid.context_of(rows)
         self._weights = weights[contexts]
         shape = (len(rows), self._count)
         self._mean = self._posterior.mean.reshape(shape)
         self._variance = self._posterior.deviation.reshape(shape) ** 2
         self._rival = self._rivals(contexts)
-        names = np.array(belief.grid.setting_keys(rows), dtype=object)
+        names = np.array(cell_model.grid.setting_keys(rows), dtype=object)
         self._alike: dict[bytes, NDArray[np.intp]] = {name: np.flatnonzero(names == name) for name in set(names)}
         self._names = names
 
     def _rivals(self, contexts: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Return the best other row of the same context, (n, k); the row itself where it is alone."""
+        """Return the best other row of the same context, (n, k); the row itself if it is the only one."""
         rivals = np.repeat(np.arange(len(contexts))[:, None], self._count, axis=1)
         for context in np.unique(contexts):
             rows = np.flatnonzero(contexts == context)
@@ -181,8 +189,8 @@ class _Gains:
             rivals[rows] = np.where(rows[:, None] == first[None, :], second[None, :], first[None, :])
         return rivals
 
-    def ranked(self, places: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Return the places with the greatest gains first."""
+    def rank(self, places: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Return the positions, those with the greatest gains first."""
         columns = np.arange(self._count)
         behind = self._mean[places] - self._mean[self._rival[places], columns]
         change = self._variance[places] / np.sqrt(self._variance[places] + self._noise)
@@ -192,7 +200,7 @@ class _Gains:
         return closely[np.argsort(-exact, kind="stable")]
 
     def _whole(self, place: int) -> float:
-        """Return the gain of one run over all cells in which its setting competes."""
+        """Return the gain of a run, summed over all cells in which its setting competes."""
         rows, total = self._alike[self._names[place]], 0.0
         for column in range(self._count):
             rivals = self._rival[rows, column]
@@ -206,7 +214,7 @@ class _Gains:
 
 
 def _gain(behind: Array, change: Array) -> Array:
-    """Return how much lower the least mean is expected to become when a difference `behind` changes so much."""
+    """Return the expected decrease of the least mean when a difference `behind` has the standard deviation `change`."""
     change = np.maximum(change, 1e-12)
     z = -np.abs(behind) / change
     gain: Array = change * (np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi) + z * ndtr(z))

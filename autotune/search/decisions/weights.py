@@ -1,4 +1,4 @@
-"""Weights: how much each cell of a decision table matters, by how often a program uses it and how long that takes."""
+"""The weights of the cells of a decision table: how often a program uses each, and how long that takes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from math import log2
 import numpy as np
 from numpy.typing import NDArray
 
-from autotune.search.decisions.belief import Belief
+from autotune.search.decisions.cell_model import CellModel
 from autotune.search.decisions.grid import Grid, number
 from autotune.statistics.gaussian_process import Array
 from autotune.studyfile import COUNT
@@ -19,9 +19,14 @@ _Key = tuple[float | str, ...]
 
 @dataclass(frozen=True)
 class Usage:
-    """How often a program uses each cell: `rows` with the contexts, the points under the name `points`, and a count.
+    """How often a program uses each cell.
 
-    Contexts must be those of the table; a point counts for the nearest one by ratio, if it is not beyond all of them.
+    A use at a size between the points of the table counts for the nearest point by ratio; one beyond all points is in
+    no cell.
+
+    Attributes:
+        rows: Rows with the contexts of the table, a point, and a count.
+        points: The name of the key with the point, if there are points.
     """
 
     rows: tuple[_Row, ...]
@@ -30,9 +35,12 @@ class Usage:
     def counts(
         self, contexts: Sequence[_Row], points: Sequence[Sequence[float]], ends: Sequence[Sequence[float]] | None = None
     ) -> tuple[dict[tuple[int, int], float], float]:
-        """Return the counts by context and by place among its `points`, and the share of all that are in no cell.
+        """Return the counts by context and position among its points, and the share of uses that are in no cell.
 
-        `ends` are all points of the contexts, where `points` are some.
+        Args:
+            contexts: The contexts of the table.
+            points: The points of each context.
+            ends: All points of each context, if `points` are only a part of them.
         """
         places = {_key(context, contexts[0]): place for place, context in enumerate(contexts)}
         found: dict[tuple[int, int], float] = {}
@@ -48,15 +56,15 @@ class Usage:
         return found, outside / whole if whole else 0.0
 
     def wanted(self, grid: Grid) -> NDArray[np.bool_]:
-        """Return which contexts of a grid are used at all; all of them if none is."""
+        """Return whether each context of a grid is used; all are if the rows use none of them."""
         used = {_key(row, grid.contexts[0]) for row in self.rows if row[COUNT]}
         found = np.array([_key(context, context) in used for context in grid.contexts])
         return found if found.any() else np.ones(len(grid.contexts), dtype=bool)
 
-    def of_cells(self, belief: Belief, points: Sequence[float]) -> Array:
-        """Return the weights of a belief's cells at these points, (c, k): one each, or the time in them; 0 for none."""
-        grid, columns = belief.grid, list(points)
-        own = [belief.points_of(context) or columns for context in range(len(grid.contexts))]
+    def of_cells(self, cell_model: CellModel, points: Sequence[float]) -> Array:
+        """Return the weights of the cells at some points, (c, k): equal without usage, else the time spent in them."""
+        grid, columns = cell_model.grid, list(points)
+        own = [cell_model.points_of(context) or columns for context in range(len(grid.contexts))]
         near = [_standing_for(known, columns) for known in own]
         there = np.array([[point in known for point in columns] for known in near], dtype=float)
         if not self.rows:
@@ -66,7 +74,7 @@ class Usage:
         for (context, column), count in counts.items():
             weights[context, columns.index(near[context][column])] = count
         rows = np.repeat(grid.defaults, len(columns), axis=0)
-        means = belief.at(rows, np.tile(columns, len(grid.defaults))).mean.reshape(weights.shape)
+        means = cell_model.at(rows, np.tile(columns, len(grid.defaults))).mean.reshape(weights.shape)
         weights *= there * np.exp(means - means.max())
         return weights / weights.max() if weights.any() else there
 
@@ -80,7 +88,7 @@ class Usage:
 
 
 def _standing_for(own: Sequence[float], points: Sequence[float]) -> list[float]:
-    """Return which of some points stand for a context's own: those that it has, or else the nearest ones."""
+    """Return the points that represent a context's own: those that it has, or else the nearest ones."""
     if np.isnan(points).any():
         return list(points)
     if has := [point for point in points if point in own]:
@@ -94,6 +102,6 @@ def _doublings(size: float) -> float:
 
 
 def _key(row: _Row, context: _Row) -> _Key:
-    """Return a row's values of the names of a context, so that 2 and 2.0 are the same."""
+    """Return a row's values for the names in a context, in a form in which 2 and 2.0 are equal."""
     values = (row[name] for name in context)
     return tuple(str(value) if (known := number(value)) is None else known for value in values)

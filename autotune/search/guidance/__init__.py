@@ -1,1 +1,1 @@
-"""Guidance: what is known before a study has measured anything, and how far a search follows it."""
+"""Guidance: knowledge from outside a study, and how far a search follows it."""

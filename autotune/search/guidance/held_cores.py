@@ -1,9 +1,9 @@
-"""Held cores: what a run costs, as far as it is known before: the cores that it holds, as a product of parameters.
+"""The cores that a run holds, as a product of parameters: the part of its cost that is known in advance.
 
-Where runs hold from one core to hundreds, the improvement that is expected of a run is weighed against its cost
-(expected improvement per second: Snoek, Larochelle & Adams, NIPS 2012). In full measure that prefers what is cheap and
-no good (Lee et al., "Cost-aware Bayesian optimization", arXiv:2003.10870, 2020), so the cost counts by its square root.
-How long a run takes does not count: one that has lost is stopped.
+If runs hold from one core to hundreds, the expected improvement of a run is weighed against its cost (expected
+improvement per second: Snoek, Larochelle & Adams, NIPS 2012). Divided by the full cost, cheap and bad configurations
+would win (Lee et al., "Cost-aware Bayesian optimization", arXiv:2003.10870, 2020), so the square root of the cost is
+used. The time of a run does not count, since a run that has lost is stopped.
 """
 
 from collections.abc import Callable
@@ -16,16 +16,23 @@ from numpy.typing import NDArray
 from spaces import Configuration, Space
 
 _POWER = 0.5
-# Costs that differ by less than this factor are no reason to try something else.
+# Costs that differ by less than this factor are ignored.
 _LEAST_FACTOR = 4.0
-# So many jobs are looked at, of which as many again check what was found.
+# The product is fitted to as many jobs as there are parameters plus this number, and checked on as many again.
 _JOBS_BEYOND_PARAMETERS = 8
 _EXACT = 1e-6
 
 
 @dataclass(frozen=True)
 class HeldCores:
-    """The cores of a run: a factor times powers of the numbers in a configuration, by their columns `names`."""
+    """The cores of a run: a factor times powers of numbers in the configuration.
+
+    Attributes:
+        space: The space.
+        names: The columns with these numbers.
+        powers: The exponent of each column.
+        factor: The logarithm of the factor.
+    """
 
     space: Space
     names: tuple[str, ...]
@@ -33,8 +40,8 @@ class HeldCores:
     factor: float
 
     @classmethod
-    def found(cls, space: Space, cores_of: Callable[[Configuration], int]) -> Self | None:
-        """Find out from the jobs of some configurations; None where cores hardly differ, or are no such product."""
+    def infer(cls, space: Space, cores_of: Callable[[Configuration], int]) -> Self | None:
+        """Fit the product to the jobs of some configurations; None if cores hardly differ or are not such a product."""
         rng = np.random.default_rng(0)
         count = len(space.parameters) + _JOBS_BEYOND_PARAMETERS
         rows = space.sample_indices(rng, 2 * count)
@@ -51,15 +58,15 @@ class HeldCores:
             return None
         return cls(space, names, solved[1:], float(solved[0]))
 
-    def dearness(self, rows: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Return what the cost takes from the logarithm of an improvement, (n,), at value indexes (n, p)."""
+    def cost_penalty(self, rows: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Return the term to subtract from the logarithm of an improvement, (n,), at value indexes (n, p)."""
         logs = self.factor + _logarithms(self.space.columns(rows), self.names) @ self.powers
-        dearness: NDArray[np.float64] = _POWER * logs
-        return dearness
+        cost_penalty: NDArray[np.float64] = _POWER * logs
+        return cost_penalty
 
 
 def _logarithms(columns: dict[str, NDArray[np.generic]], names: tuple[str, ...]) -> NDArray[np.float64]:
-    """Return the logarithms of columns, (n, k); a parameter without a value counts as 1, and so does one of 0."""
+    """Return the logarithms of columns, (n, k); an unset parameter counts as 1, and so does the value 0."""
     numbers = [columns[name].astype(float) for name in names]
     logs = [np.log(np.where(column > 0.0, column, 1.0)) for column in numbers]
     return np.column_stack(logs) if logs else np.zeros((len(next(iter(columns.values()), ())), 0))

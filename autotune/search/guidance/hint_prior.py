@@ -1,11 +1,11 @@
-"""What hints say of configurations: those that are like them may be good, and measurements decide how far that holds.
+"""A prior mean from hints: configurations similar to them may be good, as far as measurements confirm it.
 
-Each parameter's values are counted over the hints, and compared with how often they come in the valid set: a
-configuration is as good as the product of these ratios says, as in algorithms that estimate a distribution from good
+Each parameter's values are counted over the hints and compared with their frequencies in the valid set. The prediction
+for a configuration is the product of these ratios, as in algorithms that estimate a distribution from good
 configurations one variable at a time (Mühlenbein & Paaß, "From recombination of genes to the estimation of
-distributions", PPSN 1996). So many hints that agree say much, and a few that do not, little. It enters the search as
-the mean function of its process, as what other machines say does, and so is followed only as far as the study's own
-values agree (`prior_mean`); for beliefs of users that fade: Hvarfner et al., "piBO", ICLR 2022.
+distributions", PPSN 1996). So many hints that agree have a strong effect, and a few that disagree a weak one. The
+prediction is the mean function of the search's process, so its weight depends on the study's own values (`prior_mean`).
+For user beliefs that fade, see Hvarfner et al., "piBO", ICLR 2022.
 """
 
 import numpy as np
@@ -14,19 +14,19 @@ from numpy.typing import NDArray
 from spaces import Choice, Parameter, Space
 
 _SAMPLED = 2_000
-# The valid set counts as so many hints: one or two say little.
+# The valid set counts as this many hints, so that one or two real hints have little effect.
 _DOUBT = 4.0
-# Values of a number are like those this share of its values away.
+# Values of a number are similar within this share of its range of values.
 _NEAR = 0.1
-# What hints drawn at random would tell is taken off: the mean of so many such draws, and half of it for luck.
+# The information of hints drawn at random is subtracted: its mean over this many draws, times the next factor for luck.
 _CHANCES = 20
 _SURE = 1.5
-# What a factor of e in how often values come is worth in the logarithm of the metric, before anything was measured.
+# The change in the logarithm of the metric for a factor of e in the frequency of values, before any measurement.
 _WORTH = 0.15
 
 
 class HintPrior:
-    """The prior mean that follows from hints, value indexes (k, p), k of them one at least, in a space."""
+    """The prior mean from hints, value indexes (k, p) with k > 0, in a space."""
 
     def __init__(self, space: Space, hints: NDArray[np.int32]) -> None:
         self.hints = hints
@@ -36,12 +36,12 @@ class HintPrior:
         self._best = float(self._summed(np.concatenate([sample, hints])).max())
 
     def fields(self, rows: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Return the log costs, (n, 1), of value indexes `rows`, (n, p), relative to what is most like the hints."""
+        """Return the log costs, (n, 1), at value indexes (n, p), relative to the row most similar to the hints."""
         costs: NDArray[np.float64] = _WORTH * (self._best - self._summed(rows))[:, None]
         return costs
 
     def _summed(self, rows: NDArray[np.int32]) -> NDArray[np.float64]:
-        # The index of no value is -1: the first entry is that of it.
+        # An unset parameter has index -1, which is the first entry.
         summed: NDArray[np.float64] = np.sum(
             [logs[rows[:, place] + 1] for place, logs in enumerate(self._logs)], axis=0
         )
@@ -49,7 +49,7 @@ class HintPrior:
 
 
 def _log_ratios(parameter: Parameter, valid: NDArray[np.int32], hinted: NDArray[np.int32]) -> NDArray[np.float64]:
-    """Return the logarithms of how much more often each value comes in hints than in the valid set, (values + 1,)."""
+    """Return the log ratios of each value's frequency in hints to that in the valid set, (values + 1,)."""
     count = len(parameter.values) + 1
     usual = np.bincount(valid + 1, minlength=count) + 1.0 / count
     usual /= usual.sum()
@@ -74,11 +74,12 @@ def _log_ratios(parameter: Parameter, valid: NDArray[np.int32], hinted: NDArray[
     return logs
 
 
-def are_worth(hinted: NDArray[np.bool_], costs: NDArray[np.float64]) -> bool:
-    """Whether hints were better than what was tried without them: the default, and the first trial after it.
+def have_paid(hinted: NDArray[np.bool_], costs: NDArray[np.float64]) -> bool:
+    """Return whether hints were better than the default and the first other trial, chosen before any result was known.
 
-    `hinted`, (n,), tells which trials were hints, `costs`, (n,), are their values to minimise: +inf for a failed one,
-    NaN for one that has not ended. These two were chosen before anything was known.
+    Args:
+        hinted: Whether a trial was a hint, (n,).
+        costs: The values to minimise, (n,); +inf for a failed trial, NaN for one that has not ended.
     """
     own = np.flatnonzero(~hinted)[:2]
     tried = costs[hinted & ~np.isnan(costs)]

@@ -1,8 +1,8 @@
-"""Guide: what measurements in other settings (other machines, other workloads) say of configurations.
+"""The prior mean: predictions for configurations from measurements in other settings (machines, workloads).
 
-It enters the search as the mean function of its Gaussian process (Rasmussen & Williams 2006, section 2.7), never as
-made-up observations: the process learns how the study's own values differ from what the guide leads one to expect. How
-far it is followed is fitted to those values again before each proposal, so that what is wrong here soon says nothing.
+It is the mean function of the search's Gaussian process (Rasmussen & Williams 2006, section 2.7), not a set of made-up
+observations: the process learns how the study's own values differ from the predictions. Its weights are fitted to these
+values again before each proposal, so that predictions that are wrong here soon lose their effect.
 """
 
 from dataclasses import dataclass
@@ -12,76 +12,82 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
-# The prior of a weight, and what the logarithm of a value is off by where all weights are right.
+# The standard deviations of a weight's prior, and of the logarithm of a value if all weights are right.
 _SPREAD = 0.3
 _NOISE = 0.1
-# Twenty times the best is bad enough: how bad it is elsewhere tells nothing more, nor how it failed there.
+# Twenty times the best is bad enough: a worse value or a failure elsewhere gives no further information.
 _WORST = float(np.log(20.0))
-# Which bounds count depends on the weights, which depend on the bounds: that is settled after a few rounds.
+# The bounds that count depend on the weights, and the weights on the bounds; a few rounds settle both.
 _ROUNDS = 10
 
 
 class PriorMean(Protocol):
-    """What m other settings say of a space's configurations."""
+    """Predictions for the configurations of a space from m other settings."""
 
     def fields(self, rows: NDArray[np.int32]) -> NDArray[np.float64]:
         """Return the log costs, (n, m), of value indexes `rows`, (n, p), relative to the best of each of m settings.
 
-        Zero is that setting's best and log 2 half as good, whichever way the metric goes; +inf is what fails there;
-        never NaN, nor another m. It is asked about thousands of rows, valid ones of the space, before each proposal.
+        Zero is the best of that setting and log 2 half as good, whatever the direction of the metric; +inf is a failure
+        there. The result is never NaN, and m never changes. It is called with thousands of valid rows for each
+        proposal.
         """
 
 
 class NoPrior:
-    """Nothing is known of other settings."""
+    """The prior mean without any other setting."""
 
     def fields(self, rows: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Return no field at all, (n, 0)."""
+        """Return an empty array, (n, 0)."""
         return np.empty((len(rows), 0))
 
 
-UNGUIDED = NoPrior()
+NO_PRIOR = NoPrior()
 
 
 @dataclass(frozen=True)
 class PriorWeights:
-    """How far a guide is followed: `weights`, (m,), none of them negative, of its fields."""
+    """A prior mean with its weights.
 
-    guide: PriorMean
+    Attributes:
+        prior: The prior mean.
+        weights: The weight of each of its fields, (m,), not negative.
+    """
+
+    prior: PriorMean
     weights: NDArray[np.float64]
 
     @property
-    def say(self) -> float:
-        """What the fields weigh together: 1 is their say before anything was measured."""
+    def total_weight(self) -> float:
+        """The sum of the weights; it is 1 before any measurement."""
         return float(self.weights.sum())
 
     @classmethod
     def fitted(
         cls,
-        guide: PriorMean,
+        prior: PriorMean,
         rows: NDArray[np.int32],
         values: NDArray[np.float64],
         censored: NDArray[np.bool_] | None = None,
     ) -> Self:
-        """Fit to the study's own `values`, (n,), logarithms that are minimised, of value indexes `rows`, (n, p).
+        """Fit the weights to the study's own `values`, (n,), logarithms to minimise, at value indexes `rows`, (n, p).
 
         Bayesian linear regression (Rasmussen & Williams 2006, section 2.1.1): with the prior N(w0, s^2 I), w0 = 1/m,
         s = 0.3, and noise of variance t^2, t = 0.1, the most probable weights are those that minimise
 
             |y - A w|^2 / t^2 + |w - w0|^2 / s^2,
 
-        where the fields A, (n, m), and the values y are centred: what the best costs here is for the process to learn.
-        None may be negative: a setting where what is good is bad here would be followed backwards, and what that says
-        of configurations far from all that was tried is a leap. That is no matter of clipping: where two settings are
-        alike, one of them can be negative only because the other is too great.
+        where the fields A, (n, m), and the values y are centred, since the process learns the best value here. Weights
+        may not be negative: a setting in which good configurations are bad here would be followed backwards, and this
+        does not extrapolate to configurations far from the tried ones. Clipping negative weights would not do: of two
+        similar settings, one may be negative only because the weight of the other is too large.
 
-        The `censored` values, (n,), are bounds. One counts as a value where the guide expects less than it: most trials
-        that a misleading guide proposes are capped, and nothing else would tell against it.
+        The `censored` values, (n,), are bounds. A bound counts as a value if the prior predicts less than it: most
+        trials that a misleading prior proposes are capped, and nothing else would lower its weight.
         """
-        fields = _capped(guide.fields(rows))
+        fields = _capped(prior.fields(rows))
         count = fields.shape[1]
         if count == 0:
-            return cls(guide, np.zeros(0))
+            return cls(prior, np.zeros(0))
         known = np.ones(len(rows), dtype=bool) if censored is None else ~censored
         weights = _regressed(fields[known], values[known])
         counted = known
@@ -92,11 +98,11 @@ class PriorWeights:
                 break
             counted = known | below
             weights = _regressed(fields[counted], values[counted])
-        return cls(guide, weights)
+        return cls(prior, weights)
 
     def of(self, rows: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Return what the guide adds to the logarithms of values, (n,), at `rows`, (n, p)."""
-        added: NDArray[np.float64] = _capped(self.guide.fields(rows)) @ self.weights
+        """Return the weighted sum of the fields, (n,), at value indexes `rows`, (n, p)."""
+        added: NDArray[np.float64] = _capped(self.prior.fields(rows)) @ self.weights
         return added
 
 

@@ -5,7 +5,7 @@ from autotune.performance.warm_start import WarmStart, guide, stored_warm_start,
 from autotune.records.measurement import Measured, Setting
 from autotune.search.asker import Asker
 from autotune.search.gp_sampler import ValidSetSampler
-from autotune.search.guidance.favourites import favourites
+from autotune.search.guidance.prior_candidates import prior_candidates
 from autotune.statistics.standings import Standings
 from autotune.storage.study_store import StudyStore
 from tests.support.fakes import ListDisplay, definition
@@ -134,7 +134,7 @@ def test_a_program_whose_costs_are_known_begins_with_them_where_nothing_was_meas
 def test_what_failed_in_the_setting_is_worst_in_the_expected_times():
     cluster = Cluster.of("iris", 4, "oxide", seed=0)
     told = guide(cluster.space, cluster.setting, [])
-    best = cluster.space.decode(favourites(cluster.space, told)[:1])
+    best = cluster.space.decode(prior_candidates(cluster.space, told)[:1])
     again = guide(cluster.space, cluster.setting, [Measured(cluster.setting, best[0], failure="out of memory")])
     assert np.isposinf(again.fields(cluster.space.indices(best))).all()
 

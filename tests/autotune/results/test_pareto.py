@@ -13,7 +13,7 @@ from autotune.results.pareto import pareto_front, tradeoff_metrics
 from autotune.results.summary import summarise
 from autotune.search.asker import Asker
 from autotune.search.gp_sampler import ValidSetSampler
-from autotune.search.training_data import evidence_of
+from autotune.search.training_data import training_data_of
 from autotune.storage.observation import Observation
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile.space import joined
@@ -132,6 +132,6 @@ def test_who_has_only_some_of_the_values_is_no_candidate():
     rng = np.random.default_rng(0)
     observations = [Observation(value=float(v), others=(float(v), -float(v))) for v in (1.0, 2.0, 3.0)]
     lacking = [Observation(value=0.001), Observation(value=0.001, others=(None, 1.0))]
-    found = evidence_of([*observations, *lacking], StudyDirection.MINIMIZE, rng)
+    found = training_data_of([*observations, *lacking], StudyDirection.MINIMIZE, rng)
     assert np.isposinf(found.values[3:]).all()
     assert np.isfinite(found.values[:3]).all()

@@ -42,7 +42,7 @@ def test_what_is_known_without_reading_is_what_would_be_read(address):
         seen[trial.number] = Observation(value=value)
         found.store.settle_all({trial.number: seen[trial.number]})
     with found.store.as_optuna() as study:
-        known, read = found._roster.history(seen), found.sampler.history(study)
+        known, read = found._index.history(seen), found.sampler.history(study)
     assert known.rows.tolist() == read.rows.tolist()
     assert list(known.observations) == list(read.observations)
     assert (known.trials, known.direction) == (read.trials, read.direction) == (3, known.direction)

@@ -44,7 +44,7 @@ def fits(monkeypatch):
         made.append(arguments)
         return original(*arguments, **options)
 
-    original = sampler_module.model_of
+    original = sampler_module.fit_model
     monkeypatch.setattr(sampler_module, "model_of", counting)
     return made
 
@@ -91,12 +91,12 @@ def test_what_one_plan_proposes_is_new_valid_and_not_all_in_one_place():
 
 def test_a_running_trial_takes_away_doubt_as_if_it_were_measured():
     sampler, told, rng = ValidSetSampler(SQUARE), history(40, 30), np.random.default_rng(1)
-    weighed = sampler.weighed(told, rng, believing=False)
-    plan = BatchProposals(weighed, told.rows, rng)
+    scored = sampler.score_candidates(told, rng, believing=False)
+    plan = BatchProposals(scored, told.rows, rng)
     more = plan.best(told.rows, 1)
     rows = np.concatenate([told.rows, more])
     plan.best(rows, 1)
-    process = weighed.model.surrogate
+    process = scored.model.surrogate
     joined = GaussianProcess.of(process.kernel, SQUARE.traits_of(rows), np.zeros(len(rows)), np.ones(len(rows)))
     _, deviation = joined.predict(SQUARE.traits_of(plan._candidates))
     left = np.isfinite(plan._weights)
@@ -106,7 +106,7 @@ def test_a_running_trial_takes_away_doubt_as_if_it_were_measured():
 
 def test_what_others_have_proposed_meanwhile_is_not_proposed_again_however_much_that_is():
     sampler, told, rng = ValidSetSampler(SQUARE), history(40, 30), np.random.default_rng(1)
-    plan = BatchProposals(sampler.weighed(told, rng, believing=False), told.rows, rng)
+    plan = BatchProposals(sampler.score_candidates(told, rng, believing=False), told.rows, rng)
     rows = np.concatenate([told.rows, plan.best(told.rows, 50)])
     known = {row.tobytes() for row in rows}
     assert known.isdisjoint(row.tobytes() for row in plan.best(rows, 50))
@@ -114,7 +114,7 @@ def test_what_others_have_proposed_meanwhile_is_not_proposed_again_however_much_
 
 def test_a_plan_is_of_no_use_for_a_shorter_history():
     sampler, told, rng = ValidSetSampler(SQUARE), history(40, 30), np.random.default_rng(1)
-    plan = BatchProposals(sampler.weighed(told, rng, believing=False), told.rows, rng)
+    plan = BatchProposals(sampler.score_candidates(told, rng, believing=False), told.rows, rng)
     assert plan.serves(told.rows, 40)
     assert not plan.serves(told.rows[:-1], 40)
 

@@ -8,7 +8,7 @@ from optuna.study import StudyDirection
 
 from autotune.records.expected_gain import AHEAD, ExpectedGain
 from autotune.search.base import History, SpaceExhaustedError
-from autotune.search.expected_gain import Beliefs, expected_gain_of
+from autotune.search.expected_gain import CandidatePosterior, expected_gain_of
 from autotune.search.gp_sampler import ValidSetSampler
 from autotune.statistics.gaussian_process import above_bound
 from autotune.storage.observation import Observation
@@ -20,7 +20,7 @@ SQUARE = Space([Integer.range("x", 0, 19, default=10), Integer.range("y", 0, 19,
 def beliefs(mean, covariance, works=None, best=0.0, own=0.0):
     mean = np.array(mean, dtype=float)
     works = np.ones(len(mean)) if works is None else np.array(works)
-    return Beliefs(mean, np.array(covariance, dtype=float), works, own, own, best, best)
+    return CandidatePosterior(mean, np.array(covariance, dtype=float), works, own, own, best, best)
 
 
 def most(believed, trials, doubt=1.0):

@@ -159,8 +159,8 @@ def test_where_an_improvement_is_next_to_impossible_its_logarithm_still_tells():
 
 def test_a_design_takes_the_middle_then_the_corner():
     line = np.linspace(0.0, 1.0, 11)[:, None]
-    first = initial_design.ranked(line, line[:1])[0]
+    first = initial_design.rank(line, line[:1])[0]
     assert 0.5 <= line[first, 0] <= 0.9
-    second = initial_design.ranked(line, line[[0, first]])[0]
+    second = initial_design.rank(line, line[[0, first]])[0]
     gaps = np.abs(line - line[[0, first]].T).min(1)
     assert gaps[second] == gaps.max()

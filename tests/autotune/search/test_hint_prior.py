@@ -6,7 +6,7 @@ from optuna.study import StudyDirection
 
 from autotune.search.base import History
 from autotune.search.gp_sampler import ValidSetSampler
-from autotune.search.guidance.hint_prior import HintPrior, are_worth
+from autotune.search.guidance.hint_prior import HintPrior, have_paid
 from autotune.storage.observation import Observation
 from spaces import Choice, Constraint, Integer, Space
 
@@ -58,19 +58,19 @@ def test_hints_drawn_at_random_say_nothing_and_few_say_less_than_many():
 
 def test_hints_are_followed_once_they_were_better_than_what_was_tried_without_them():
     hinted = np.array([False, True, False, True])
-    assert are_worth(hinted, np.array([2.0, 0.5, 1.0, np.nan]))
-    assert not are_worth(hinted, np.array([2.0, 1.5, 1.0, np.nan])), "the search found better by itself"
-    assert not are_worth(hinted, np.array([2.0, np.inf, 1.0, np.nan])), "it failed"
-    assert not are_worth(hinted, np.array([2.0, np.nan, 1.0, np.nan])), "it has not ended"
-    assert not are_worth(hinted, np.array([2.0, 0.5, np.nan, 0.4])), "there is nothing to compare it with"
-    assert not are_worth(hinted[:2], np.array([2.0, 0.5]))
-    assert are_worth(hinted, np.array([2.0, 0.5, np.inf, 0.4]))
+    assert have_paid(hinted, np.array([2.0, 0.5, 1.0, np.nan]))
+    assert not have_paid(hinted, np.array([2.0, 1.5, 1.0, np.nan])), "the search found better by itself"
+    assert not have_paid(hinted, np.array([2.0, np.inf, 1.0, np.nan])), "it failed"
+    assert not have_paid(hinted, np.array([2.0, np.nan, 1.0, np.nan])), "it has not ended"
+    assert not have_paid(hinted, np.array([2.0, 0.5, np.nan, 0.4])), "there is nothing to compare it with"
+    assert not have_paid(hinted[:2], np.array([2.0, 0.5]))
+    assert have_paid(hinted, np.array([2.0, 0.5, np.inf, 0.4]))
 
 
 def test_good_hints_lead_the_search_and_bad_ones_do_not_change_it():
     own = {"np": 20, "block": 1, "blas": "slow"}
     led, alone = ValidSetSampler(SPACE, seed=1), ValidSetSampler(SPACE, seed=1)
-    led.heed(rows(GOOD * 5))
+    led.set_hints(rows(GOOD * 5))
     good = history((DEFAULT, 10.0), (GOOD[0], 2.0), (own, 9.0))
     assert led.follows_hints(good)
     proposed = led.propose(good)
@@ -78,14 +78,14 @@ def test_good_hints_lead_the_search_and_bad_ones_do_not_change_it():
     bad = history((DEFAULT, 10.0), (GOOD[0], 20.0), (own, 9.0))
     assert not led.follows_hints(bad)
     assert led.propose(bad) == alone.propose(bad)
-    led.heed(rows([]))
+    led.set_hints(rows([]))
     assert not led.follows_hints(good)
     assert led.propose(good) == alone.propose(good)
 
 
 def test_what_measurements_contradict_is_not_followed_further():
     sampler, alone = ValidSetSampler(SPACE, seed=1, startup=3), ValidSetSampler(SPACE, seed=1, startup=3)
-    sampler.heed(rows(GOOD * 5))
+    sampler.set_hints(rows(GOOD * 5))
     wrong = [({"np": k, "block": 16, "blas": "fast"}, 9.0 + k) for k in (10, 11, 12, 6, 5)]
     right = [({"np": k, "block": 1, "blas": "fastest"}, 5.0) for k in (18, 19, 20)]
     told = history((DEFAULT, 10.0), (GOOD[0], 8.9), ({"np": 24, "block": 1, "blas": "slow"}, 9.0), *wrong, *right)

@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 from optuna.study import StudyDirection
 from optuna.trial import TrialState
 
-from autotune.search.acquisition import leaning_of, model_of
+from autotune.search.acquisition import fit_model, fit_prior_weights
 from autotune.search.asker import Asker
 from autotune.search.base import History
 from autotune.search.expected_gain import expected_gain_of
 from autotune.search.gp_sampler import ValidSetSampler
 from autotune.search.guidance.held_cores import HeldCores
-from autotune.search.guidance.prior_mean import UNGUIDED, PriorWeights
+from autotune.search.guidance.prior_mean import NO_PRIOR, PriorWeights
 from autotune.search.registry import sampler_of
 from autotune.search.suggest import ask
-from autotune.search.training_data import evidence_of
+from autotune.search.training_data import training_data_of
 from autotune.storage.observation import Observation
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import SamplerSection
@@ -76,11 +76,11 @@ def cost_of(costs, configuration):
     return float(costs[place_of(SPACE.indices([configuration]))[0]])
 
 
-def studied(guide, seed=0, predicted=0, direction="minimize"):
+def studied(prior, seed=0, predicted=0, direction="minimize"):
     sampler = ValidSetSampler(SPACE, seed=seed)
-    sampler.guide_by(guide)
+    sampler.set_prior_mean(prior)
     if predicted:
-        sampler.start_with(guide.best(predicted))
+        sampler.start_with(prior.best(predicted))
     return optuna.create_study(sampler=sampler, direction=direction)
 
 
@@ -93,9 +93,9 @@ def tried(study, value_of):
         yield trial.params
 
 
-def trials_to_the_best(costs, guide, predicted=0, seed=0, sign=1):
+def trials_to_the_best(costs, prior, predicted=0, seed=0, sign=1):
     """Return how many trials it takes to come within 5 % of the optimum, at most one more than `TRIALS`."""
-    study = studied(guide, seed, predicted, "minimize" if sign == 1 else "maximize")
+    study = studied(prior, seed, predicted, "minimize" if sign == 1 else "maximize")
     proposed = tried(study, lambda configuration: np.exp(sign * cost_of(costs, configuration)))
     reached = (number for number in count(1) if cost_of(costs, next(proposed)) <= 0.05 or number > TRIALS)
     return next(reached)
@@ -108,8 +108,8 @@ def median_trials(guide_of, predicted=0, **options):
     )
 
 
-def first(trials, guide, value_of, **options):
-    return list(islice(tried(studied(guide, **options), value_of), trials))
+def first(trials, prior, value_of, **options):
+    return list(islice(tried(studied(prior, **options), value_of), trials))
 
 
 def history(values, places):
@@ -155,8 +155,8 @@ def test_weights_are_those_of_the_formula():
 
 def test_a_wrong_source_loses_its_weight_to_a_right_one():
     costs, places = rugged(), some(20)
-    guide = Said(roughly(costs, 1), costs.max() - costs, rugged(5))
-    told, turned, other = PriorWeights.fitted(guide, ROWS[places], costs[places]).weights
+    prior = Said(roughly(costs, 1), costs.max() - costs, rugged(5))
+    told, turned, other = PriorWeights.fitted(prior, ROWS[places], costs[places]).weights
     assert told > 0.7
     assert turned == 0.0
     assert other < 0.2
@@ -178,10 +178,10 @@ def test_whatever_is_said_the_weights_are_finite_and_not_negative(drawn):
     table = np.array(drawn)
     said = np.zeros((512, table.shape[1] - 1))
     said[: len(table)] = table[:, 1:]
-    leaning = PriorWeights.fitted(Said(said), ROWS[: len(table)], table[:, 0])
-    assert (leaning.weights >= 0.0).all()
-    assert np.isfinite(leaning.of(ROWS)).all()
-    assert leaning.of(ROWS).min() >= 0.0
+    prior_weights = PriorWeights.fitted(Said(said), ROWS[: len(table)], table[:, 0])
+    assert (prior_weights.weights >= 0.0).all()
+    assert np.isfinite(prior_weights.of(ROWS)).all()
+    assert prior_weights.of(ROWS).min() >= 0.0
 
 
 @pytest.mark.parametrize("value", [lambda cost: cost - 0.5, lambda cost: 0.0], ids=["negative", "zero"])
@@ -200,8 +200,8 @@ def test_trade_offs_are_not_guided():
     both = [Observation(value=float(np.exp(costs[k])), others=(1.0 + k % 7,)) for k in places]
     told = History(ROWS[places], both, StudyDirection.MINIMIZE)
     guided, cold = ValidSetSampler(SPACE), ValidSetSampler(SPACE)
-    guided.guide_by(right(costs))
-    proposals = [one.ranked(told, np.random.default_rng(1)) for one in (guided, cold)]
+    guided.set_prior_mean(right(costs))
+    proposals = [one.rank(told, np.random.default_rng(1)) for one in (guided, cold)]
     assert np.array_equal(*proposals)
 
 
@@ -210,9 +210,9 @@ def test_samplers_without_a_process_of_ours_ignore_it(name):
     costs, places = rugged(), some(12)
     told = history(np.exp(costs[places]), places)
     guided, cold = (sampler_of(SPACE, SamplerSection(name=name, seed=1)) for _ in range(2))
-    guided.guide_by(right(costs))
+    guided.set_prior_mean(right(costs))
     guided.start_with(right(costs).best(2))
-    proposals = [one.ranked(told, np.random.default_rng(1)) for one in (guided, cold)]
+    proposals = [one.rank(told, np.random.default_rng(1)) for one in (guided, cold)]
     assert np.array_equal(*proposals)
 
 
@@ -224,7 +224,7 @@ def test_a_guide_that_says_nothing_changes_nothing():
 
     cold = first(20, None, value_of)
     assert first(20, Said(np.zeros(512)), value_of) == cold
-    assert first(20, UNGUIDED, value_of) == cold
+    assert first(20, NO_PRIOR, value_of) == cold
     assert first(20, right(costs), value_of) != cold
 
 
@@ -244,15 +244,15 @@ def test_a_study_that_goes_on_with_a_new_sampler_proposes_the_same():
 def test_predictions_and_a_guide_make_up_for_the_design_and_a_guide_alone_does_not():
     costs = rugged()
     order = np.argsort(costs)
-    guide = Said(costs)
-    guide.best = lambda number: SPACE.decode(ROWS[order[1 : number + 1]])
+    prior = Said(costs)
+    prior.best = lambda number: SPACE.decode(ROWS[order[1 : number + 1]])
 
     def value_of(configuration):
         return np.exp(cost_of(costs, configuration))
 
-    assert first(4, guide, value_of, predicted=2)[3] == SPACE.decode(ROWS[order[:1]])[0]
-    assert first(7, guide, value_of) == first(7, None, value_of)
-    assert first(8, guide, value_of)[7] == SPACE.decode(ROWS[order[:1]])[0]
+    assert first(4, prior, value_of, predicted=2)[3] == SPACE.decode(ROWS[order[:1]])[0]
+    assert first(7, prior, value_of) == first(7, None, value_of)
+    assert first(8, prior, value_of)[7] == SPACE.decode(ROWS[order[:1]])[0]
 
 
 def test_predictions_that_all_fail_leave_the_design():
@@ -267,8 +267,8 @@ def test_a_failure_that_was_foretold_does_not_make_its_neighbours_look_good():
     said[failed] = np.inf
     places = np.append(np.setdiff1d(some(15), failed), failed)
     observations = [Observation(value=float(np.exp(1.0 + said[k]))) for k in places[:-1]]
-    evidence = evidence_of([*observations, Observation()], StudyDirection.MINIMIZE, np.random.default_rng(0))
-    model = model_of(SPACE, ROWS[places], evidence, Said(said))
+    evidence = training_data_of([*observations, Observation()], StudyDirection.MINIMIZE, np.random.default_rng(0))
+    model = fit_model(SPACE, ROWS[places], evidence, Said(said))
     near = ROWS[[failed - 1, failed + 1, failed - 8, failed + 8]]
     left, _ = model.surrogate.predict(SPACE.traits_of(near))
     assert (left >= 1.0 - 0.05).all()
@@ -279,10 +279,10 @@ def test_a_bound_is_a_bound_whatever_the_guide_says():
     observations = [Observation(value=float(np.exp(costs[k]))) for k in places[:-1]]
     bound = float(costs[places[-1]]) + 2.0
     told = [*observations, Observation(bound=float(np.exp(bound)))]
-    evidence = evidence_of(told, StudyDirection.MINIMIZE, np.random.default_rng(0))
-    model = model_of(SPACE, ROWS[places], evidence, Said(costs + 0.7))
+    evidence = training_data_of(told, StudyDirection.MINIMIZE, np.random.default_rng(0))
+    model = fit_model(SPACE, ROWS[places], evidence, Said(costs + 0.7))
     capped = ROWS[places[-1:]]
-    mean = model.leaning.of(capped) + model.surrogate.predict(SPACE.traits_of(capped))[0]
+    mean = model.prior_weights.of(capped) + model.surrogate.predict(SPACE.traits_of(capped))[0]
     assert mean[0] >= bound - 0.3
     assert model.best == pytest.approx(costs[places[:-1]].min(), abs=0.1)
 
@@ -295,8 +295,8 @@ def test_running_trials_are_believed_at_what_the_guide_makes_of_them():
         np.vstack([told.rows, ROWS[running]]), [*told.observations, Observation(pending=True)], told.direction
     )
     sampler = ValidSetSampler(SPACE)
-    sampler.guide_by(Said(costs))
-    alone, beside = (sampler.ranked(one, np.random.default_rng(0))[0] for one in (told, with_running))
+    sampler.set_prior_mean(Said(costs))
+    alone, beside = (sampler.rank(one, np.random.default_rng(0))[0] for one in (told, with_running))
     assert place_of(alone) == running
     assert place_of(beside) == np.argsort(costs)[1]
 
@@ -308,17 +308,17 @@ def test_what_the_next_trials_gain_is_seen_with_the_guide_s_eyes():
     places = np.argsort(costs)[5:200:5]
     told = history(np.exp(costs[places]), places)
     sampler = ValidSetSampler(SPACE)
-    blind = expected_gain_of(sampler, told)
+    startup_trials = expected_gain_of(sampler, told)
     # Elsewhere the best is one that cannot be had here: only differences count.
-    sampler.guide_by(Said(costs + 0.7))
+    sampler.set_prior_mean(Said(costs + 0.7))
     assert expected_gain_of(sampler, told).gain == pytest.approx(np.expm1(costs[places].min()), rel=0.1)
-    assert blind.gain != pytest.approx(np.expm1(costs[places].min()), rel=0.1)
+    assert startup_trials.gain != pytest.approx(np.expm1(costs[places].min()), rel=0.1)
 
 
 def test_proposals_begin_with_what_is_predicted_and_follow_the_guide_then():
     costs = rugged()
     asker = Asker(StudyStore.in_memory(definition(SPACE)), ValidSetSampler(SPACE))
-    asker.sampler.guide_by(Said(costs))
+    asker.sampler.set_prior_mean(Said(costs))
     order = np.argsort(costs)
     predicted = SPACE.decode(ROWS[order[1:3]])
     asker.sampler.start_with(predicted)
@@ -332,7 +332,7 @@ def test_proposals_begin_with_what_is_predicted_and_follow_the_guide_then():
 def test_a_guide_that_leads_is_followed_from_the_first_trial():
     costs = rugged()
     sampler = ValidSetSampler(SPACE)
-    sampler.guide_by(Said(costs), leads=True)
+    sampler.set_prior_mean(Said(costs), leads=True)
     study = optuna.create_study(sampler=sampler)
     proposed = list(islice(tried(study, lambda configuration: np.exp(cost_of(costs, configuration))), 4))
     assert min(cost_of(costs, configuration) for configuration in proposed) <= np.sort(costs)[3]
@@ -347,10 +347,10 @@ def test_capped_trials_take_the_say_from_a_guide_that_misleads():
         Observation(value=float(np.exp(costs[places[0]]))),
         *[Observation(bound=float(np.exp(costs[places[0]]) * 1.2))] * 3,
     ]
-    evidence = evidence_of(told, StudyDirection.MINIMIZE, np.random.default_rng(0))
+    evidence = training_data_of(told, StudyDirection.MINIMIZE, np.random.default_rng(0))
     wrong = Said(costs.max() - costs)
-    assert leaning_of(evidence, wrong, ROWS[places]).say < 0.1
-    assert leaning_of(evidence, Said(costs), ROWS[places]).say == pytest.approx(1.0, abs=0.1)
+    assert fit_prior_weights(evidence, wrong, ROWS[places]).total_weight < 0.1
+    assert fit_prior_weights(evidence, Said(costs), ROWS[places]).total_weight == pytest.approx(1.0, abs=0.1)
 
 
 def test_a_misleading_guide_that_leads_gives_way_to_the_design():
@@ -362,7 +362,7 @@ def test_a_misleading_guide_that_leads_gives_way_to_the_design():
         return np.exp(cost_of(costs, configuration))
 
     sampler = ValidSetSampler(SPACE)
-    sampler.guide_by(Said(costs.max() - costs), leads=True)
+    sampler.set_prior_mean(Said(costs.max() - costs), leads=True)
     proposed = list(islice(tried(optuna.create_study(sampler=sampler), value_of), 30))
     assert min(cost_of(costs, configuration) for configuration in proposed) < best + 0.3 * (default - best) + 0.2
 
@@ -376,13 +376,13 @@ def test_small_runs_come_first_where_a_guide_leads_and_runs_hold_different_cores
         def fields(self, rows):
             return 0.1 * np.abs(rows[:, 1:2] - 9.0)
 
-    def second(weighed):
+    def second(scored):
         sampler = ValidSetSampler(space)
-        sampler.guide_by(Flat(), leads=True)
-        sampler.weigh_by(weighed)
+        sampler.set_prior_mean(Flat(), leads=True)
+        sampler.set_held_cores(scored)
         told = History(space.indices([space.default()]), [Observation(value=2.0)], StudyDirection.MINIMIZE)
         return sampler.propose(told)["cores"]
 
-    weighed = HeldCores.found(space, lambda configuration: configuration["cores"])
-    assert second(weighed) <= 4
+    scored = HeldCores.infer(space, lambda configuration: configuration["cores"])
+    assert second(scored) <= 4
     assert second(None) > 4

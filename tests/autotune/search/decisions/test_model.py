@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from autotune.search.decisions.model import Known, TableModel, learnt
+from autotune.search.decisions.model import Known, TableModel, fit_table_kernel
 from autotune.statistics.gaussian_process import Kernel
 
 
@@ -14,7 +14,7 @@ def known(n=30, seed=0):
 
 def test_neighbours_share_what_they_know_and_the_crossover_is_found():
     data = known()
-    model = TableModel.of(learnt(data, np.random.default_rng(0)), data)
+    model = TableModel.of(fit_table_kernel(data, np.random.default_rng(0)), data)
     sizes = np.repeat([0.1, 0.9], 2)
     traits = np.column_stack([sizes, np.tile([0.0, 1.0], 2)])
     posterior = model.at(sizes[:, None], traits)

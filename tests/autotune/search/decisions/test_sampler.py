@@ -4,8 +4,8 @@ from optuna.study import StudyDirection
 
 from autotune.errors import StudyFileError
 from autotune.search.base import History, SpaceExhaustedError
-from autotune.search.decisions.belief import Kernels, belief_of
-from autotune.search.decisions.decide import choices
+from autotune.search.decisions.cell_model import Kernels, fit_cell_model
+from autotune.search.decisions.choices import choose_settings
 from autotune.search.decisions.grid import Grid
 from autotune.search.decisions.registry import sampler_of_study
 from autotune.search.decisions.sampler import DecisionSampler
@@ -62,9 +62,9 @@ def test_proposals_are_valid_new_and_follow_from_seed_and_trials():
 def test_a_table_of_a_few_runs_is_nearly_right_and_never_worse_than_the_default():
     for sign in (1.0, -1.0):
         sampler, rows, seen, _ = spent(34, sign)
-        belief = belief_of(sampler.grid, rows, seen, sign, Kernels(0))
+        cell_model = fit_cell_model(sampler.grid, rows, seen, sign, Kernels(0))
         ratios = []
-        for choice in choices(belief, rows, 0.95):
+        for choice in choose_settings(cell_model, rows, 0.95):
             (chosen,), (default,) = (
                 SPACE.decode(one[None, :]) for one in (choice.row, sampler.grid.defaults[choice.context])
             )
@@ -84,8 +84,11 @@ def test_a_run_of_several_points_tells_of_all_of_them():
         Observation(1.0, points=tuple((float(size), cost({**one, "bytes": size})) for size in (0, *SIZES)))
         for one in space.decode(rows)
     ]
-    belief = belief_of(Grid(space, ("op",)), rows, seen, 1.0, Kernels(0))
-    found = {(one.context, one.point): space.decode(one.row[None, :])[0]["way"] for one in choices(belief, rows, 0.95)}
+    cell_model = fit_cell_model(Grid(space, ("op",)), rows, seen, 1.0, Kernels(0))
+    found = {
+        (one.context, one.point): space.decode(one.row[None, :])[0]["way"]
+        for one in choose_settings(cell_model, rows, 0.95)
+    }
     assert len(found) == 2 * 13
     assert found[0, 8.0] == found[1, 0.0] == "tree"
     assert found[0, float(SIZES[-1])] == "ring"
@@ -103,7 +106,7 @@ def test_each_context_has_its_own_points_and_one_without_runs_those_of_the_neare
         for one in ran
     ]
     grid = Grid(space, ("op", "ranks"))
-    found = choices(belief_of(grid, rows, seen, 1.0, Kernels(0)), rows, 0.95)
+    found = choose_settings(fit_cell_model(grid, rows, seen, 1.0, Kernels(0)), rows, 0.95)
     cells = {(*grid.contexts[one.context].values(), one.point) for one in found}
     assert cells == {(op, ranks, float(size)) for op, own in sizes.items() for ranks in (2, 4) for size in own}
 
@@ -111,8 +114,8 @@ def test_each_context_has_its_own_points_and_one_without_runs_those_of_the_neare
 def test_a_setting_that_always_fails_is_not_chosen():
     sampler, rows, seen, proposed = spent(34)
     failed = [Observation() if one["way"] == "tree" else observed for one, observed in zip(proposed, seen, strict=True)]
-    belief = belief_of(sampler.grid, rows, failed, 1.0, Kernels(0))
-    assert "tree" not in {SPACE.decode(one.row[None, :])[0]["way"] for one in choices(belief, rows, 0.95)}
+    cell_model = fit_cell_model(sampler.grid, rows, failed, 1.0, Kernels(0))
+    assert "tree" not in {SPACE.decode(one.row[None, :])[0]["way"] for one in choose_settings(cell_model, rows, 0.95)}
     history = History(rows, failed, StudyDirection.MINIMIZE)
     assert sampler.propose(history)["way"] != "tree"
 
@@ -145,7 +148,7 @@ def test_however_many_settings_were_tried_new_ones_and_the_best_known_compete(mo
     monkeypatch.setattr(Grid, "across", spied)
     sampler = DecisionSampler(space, ("ranks",), seed=1, startup=0)
     sampler._starts = [0]
-    proposed = sampler.ranked(History(rows, seen, StudyDirection.MINIMIZE), np.random.default_rng(1))
+    proposed = sampler.rank(History(rows, seen, StudyDirection.MINIMIZE), np.random.default_rng(1))
     assert {19} < {one["way"] for one in space.decode(competing[0])}
     assert any(one["way"] >= 20 for one in space.decode(proposed))
 

@@ -4,7 +4,7 @@ import numpy as np
 from optuna.study import StudyDirection
 
 from autotune.search.base import History
-from autotune.search.decisions.belief import Kernels, belief_of
+from autotune.search.decisions.cell_model import Kernels, fit_cell_model
 from autotune.search.decisions.grid import Grid
 from autotune.search.decisions.sampler import DecisionSampler
 from autotune.search.decisions.weights import Usage
@@ -43,13 +43,13 @@ def test_uses_are_counted_at_the_nearest_point_and_what_is_in_no_cell_is_told():
 def test_weights_are_times_and_cells_that_are_not_there_have_none():
     rows = GRID.defaults
     seen = [Observation(1.0, points=measured(one["op"])) for one in SPACE.decode(rows)]
-    belief = belief_of(GRID, rows, seen, 1.0, Kernels(0))
+    cell_model = fit_cell_model(GRID, rows, seen, 1.0, Kernels(0))
     points = (0.0, *SIZES)
     barrier, copy = GRID.contexts.index({"op": "barrier", "ranks": 2}), GRID.contexts.index({"op": "copy", "ranks": 4})
-    even = Usage(()).of_cells(belief, points)
+    even = Usage(()).of_cells(cell_model, points)
     assert even[barrier].tolist() == [1.0, 0.0, 0.0, 0.0]
     assert even[copy].tolist() == [0.0, 1.0, 1.0, 1.0]
-    weights = Usage((row("copy", 8, 1, 4), row("copy", 32768, 1, 4)), "bytes").of_cells(belief, points)
+    weights = Usage((row("copy", 8, 1, 4), row("copy", 32768, 1, 4)), "bytes").of_cells(cell_model, points)
     assert weights[barrier].tolist() == [0.0] * 4
     assert weights[copy, 3] == 1.0
     assert 0.0 < weights[copy, 1] < 0.01
@@ -61,12 +61,12 @@ def test_a_context_whose_points_are_others_than_those_looked_at_counts_at_the_ne
     seen = [
         Observation(1.0, points=tuple((size, 1.0 + size) for size in sizes[one["op"]])) for one in SPACE.decode(rows)
     ]
-    belief = belief_of(GRID, rows, seen, 1.0, Kernels(0))
+    cell_model = fit_cell_model(GRID, rows, seen, 1.0, Kernels(0))
     barrier, copy = GRID.contexts.index({"op": "barrier", "ranks": 2}), GRID.contexts.index({"op": "copy", "ranks": 4})
-    assert Usage(()).of_cells(belief, SIZES)[barrier].tolist() == [0.0, 1.0, 0.0]
-    assert Usage((row("barrier", 0, 7),), "bytes").of_cells(belief, SIZES)[barrier].tolist() == [0.0, 1.0, 0.0]
+    assert Usage(()).of_cells(cell_model, SIZES)[barrier].tolist() == [0.0, 1.0, 0.0]
+    assert Usage((row("barrier", 0, 7),), "bytes").of_cells(cell_model, SIZES)[barrier].tolist() == [0.0, 1.0, 0.0]
     # 32768 is nearer to 1024 than 8 is, and copies of that size were not measured.
-    weights = Usage((row("copy", 1024, 1, 4), row("sum", 8, 1)), "bytes").of_cells(belief, (8.0, 32768.0))
+    weights = Usage((row("copy", 1024, 1, 4), row("sum", 8, 1)), "bytes").of_cells(cell_model, (8.0, 32768.0))
     assert weights[copy, 0] > 0.5
     assert weights[copy, 1] == 0.0
 

@@ -1,10 +1,10 @@
-"""Limit beliefs: where configurations are expected to keep the limits of a study.
+"""Models of the metrics that have limits: the chance that a configuration keeps the limits of a study.
 
-Each limited metric has a Gaussian process of its own, of values: how far a configuration is from the limit tells more
-than whether it keeps it. The improvement that is expected is multiplied by the chance to keep all limits (Gardner et
-al., "Bayesian optimization with inequality constraints", ICML 2014), that is of the noise-free values: a run that was
-lucky, or several that were not, are weighed as the noise of the process has it (Letham et al., "Constrained Bayesian
-optimization with noisy experiments", 2019).
+Each limited metric has a Gaussian process of its values, since the distance from a limit tells more than whether the
+limit is kept. The expected improvement is multiplied by the chance to keep all limits (Gardner et al., "Bayesian
+optimization with inequality constraints", ICML 2014). It is the chance of the noise-free values, so a lucky run counts
+only as far as the noise of the process allows (Letham et al., "Constrained Bayesian optimization with noisy
+experiments", 2019).
 """
 
 from collections.abc import Sequence
@@ -20,19 +20,24 @@ from autotune.records.limit import Limit, Limits
 from autotune.statistics.gaussian_process import Array, GaussianProcess, fit
 from autotune.storage.observation import Observation
 
-# A process is made of two values or more.
+# The least number of values for a process.
 _LEAST_VALUES = 2
 _LEAST_CHANCE = 1e-12
-# A process is too sure of itself, and then nothing that it expects to break a limit is ever looked at: the standard
-# deviations count that much more. Chosen on two measured spaces, checked on two others.
+# The factor on standard deviations, since a process is overconfident and would never let the search look where it
+# expects a broken limit. Chosen on two measured spaces, checked on two others.
 _DOUBT = 1.5
 
 
 @dataclass(frozen=True)
 class LimitedValues:
-    """What was measured of one limited metric, (n,), NaN where nothing was, and between which values it must be.
+    """The values of a limited metric, and its limit.
 
-    Values that are all positive are logarithms, and so are the ends then: what matters is the ratio to the limit.
+    Attributes:
+        values: The values of the trials, (n,), NaN for those without one.
+        low: The lower end of the limit.
+        high: The upper end of the limit.
+        ratios: Whether values and ends are logarithms. They are if all are positive, since then the ratio to the limit
+            matters.
     """
 
     values: Array
@@ -42,7 +47,7 @@ class LimitedValues:
 
     @classmethod
     def of(cls, limit: Limit, values: Array) -> Self:
-        """Return the values of a metric, in its unit, as a process learns from them."""
+        """Return the values of a metric, given in its unit, in the form that a process is fitted to."""
         ends = [end for end in (limit.low, limit.high) if abs(end) != inf]
         if not all(end > 0.0 for end in ends) or (values <= 0.0).any():
             return cls(values, limit.low, limit.high)
@@ -51,18 +56,18 @@ class LimitedValues:
 
     @property
     def kept(self) -> NDArray[np.bool_]:
-        """Which trials are known to keep the limit, (n,)."""
+        """The trials that are known to keep the limit, (n,)."""
         return (self.values >= self.low) & (self.values <= self.high)
 
     @property
     def beyond(self) -> Array:
-        """How far trials are beyond the limit, (n,), relatively; 0 if they keep it, 1 where nothing was measured."""
+        """The relative distance of each trial beyond the limit, (n,); 0 if it keeps the limit, 1 without a value."""
         scale = 1.0 if self.ratios else max(abs(end) for end in (self.low, self.high) if abs(end) != inf) or 1.0
         excess = np.maximum(self.low - self.values, self.values - self.high) / scale
         return np.where(np.isnan(excess), 1.0, np.maximum(excess, 0.0))
 
     def log_chance(self, mean: Array, deviation: Array) -> Array:
-        """Return the logarithms of the chances, (m,), that values of these distributions, (m,) both, keep the limit."""
+        """Return the logarithm of the chance that a value keeps the limit, for normal distributions; all (m,)."""
         below, above = (self.low - mean) / deviation, (self.high - mean) / deviation
         if self.low == -inf:
             chances: Array = log_ndtr(above)
@@ -74,7 +79,7 @@ class LimitedValues:
 
 
 def limited_values(limits: Limits, observations: Sequence[Observation]) -> tuple[LimitedValues, ...]:
-    """Return what the observations say of each limited metric."""
+    """Return the values of each limited metric in the observations."""
     known = np.full((len(limits), len(observations)), np.nan)
     for place, observation in enumerate(observations):
         for number, value in zip(range(len(limits)), observation.limited, strict=False):
@@ -83,14 +88,21 @@ def limited_values(limits: Limits, observations: Sequence[Observation]) -> tuple
 
 
 @dataclass(frozen=True)
-class LimitBeliefs:
-    """A process for each limited metric of which something was measured."""
+class LimitModels:
+    """A process for each limited metric that has enough values."""
 
     processes: tuple[tuple[LimitedValues, GaussianProcess], ...] = ()
 
     @classmethod
     def fitted(cls, limited: Sequence[LimitedValues], x: Array, runs: Array, chosen: NDArray[np.intp]) -> Self:
-        """Fit to the `chosen` of all trials, which have traits `x`, (n, d), and as many `runs`, (n,)."""
+        """Fit the processes.
+
+        Args:
+            limited: The values of the limited metrics.
+            x: The traits of all trials, (n, d).
+            runs: The number of runs of each trial, (n,).
+            chosen: The indexes of the trials to fit to.
+        """
         processes = []
         for one in limited:
             known = chosen[~np.isnan(one.values[chosen])]
@@ -99,11 +111,11 @@ class LimitBeliefs:
         return cls(tuple(processes))
 
     def believing(self, x: Array) -> Self:
-        """Return the beliefs while runs at traits `x`, (m, d), are in flight (kriging believer)."""
+        """Return the models while runs at traits `x`, (m, d), are in flight (kriging believer)."""
         return replace(self, processes=tuple((one, process.believing(x)) for one, process in self.processes))
 
     def log_chance(self, traits: Array) -> Array:
-        """Return the logarithms of the chances, (m,), that all limits are kept at traits (m, d)."""
+        """Return the logarithm of the chance that all limits are kept, (m,), at traits (m, d)."""
         chances: Array = np.zeros(len(traits))
         for one, process in self.processes:
             mean, deviation = process.predict(traits)
@@ -111,4 +123,4 @@ class LimitBeliefs:
         return chances
 
 
-NO_LIMITS = LimitBeliefs()
+NO_LIMITS = LimitModels()

@@ -1,6 +1,6 @@
-"""The process of a model: it is given a space, then orders, and answers each with a plan, until the other end closes.
+"""The program of the planning process: it receives a space, then orders, and answers each with a plan.
 
-python -m autotune.search.apart.worker DESCRIPTOR
+python -m autotune.search.plan_worker DESCRIPTOR
 """
 
 import sys
@@ -11,13 +11,13 @@ from autotune.search.gp_sampler import ValidSetSampler
 
 
 def main(descriptor: int) -> None:
-    """Answer on a connection, which this process has inherited."""
+    """Answer on an inherited connection until the other end closes."""
     with Connection(descriptor) as connection:
         try:
             sampler = ValidSetSampler(connection.recv())
             while True:
                 order: PlanOrder = connection.recv()
-                sampler.keep(order.limits)
+                sampler.set_limits(order.limits)
                 connection.send(sampler.new_plan(order.history, order.rng, order.waiting, ahead=True))
         except (EOFError, BrokenPipeError, ConnectionResetError):
             return

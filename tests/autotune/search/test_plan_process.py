@@ -6,10 +6,10 @@ import pytest
 from optuna.study import StudyDirection
 
 from autotune.search import gp_sampler as sampler_module
-from autotune.search.apart.model_process import ModelProcess, planned_apart
 from autotune.search.base import History
 from autotune.search.batch_proposals import PlanOrder
-from autotune.search.gp_sampler import ValidSetSampler, led_by
+from autotune.search.gp_sampler import ValidSetSampler, best_trial
+from autotune.search.plan_process import ModelProcess, plan_in_process
 from autotune.storage.observation import Observation
 from tests.autotune.search.test_batch_proposals import RUNNING, SQUARE, history, proposed, seconds
 
@@ -64,7 +64,7 @@ def slowly():
 @pytest.fixture
 def sampler(slowly):
     made = ValidSetSampler(SQUARE)
-    made.plan_apart(slowly)
+    made.set_plan_maker(slowly)
     return made
 
 
@@ -85,7 +85,7 @@ def test_a_process_makes_the_plan_that_would_be_made_here():
 
 def test_where_the_process_is_killed_plans_are_made_here():
     made = ValidSetSampler(SQUARE)
-    with planned_apart(made):
+    with plan_in_process(made):
         told = history(60, 50)
         process = made._apart
         assert process.begin(order(told))
@@ -117,7 +117,7 @@ def test_a_plan_is_thrown_away_when_another_trial_is_the_best(sampler, slowly):
     observations = list(told.observations)
     observations[60] = Observation(value=0.5)
     better = History(told.rows, observations, told.direction)
-    assert led_by(better) == 60 != led_by(told)
+    assert best_trial(better) == 60 != best_trial(told)
     # The one that was ordered before is of no use either.
     slowly.begin(order(told))
     proposed(sampler, better, 1)
@@ -133,7 +133,7 @@ def test_with_few_in_flight_nothing_is_made_elsewhere(sampler, slowly):
 def test_no_process_is_waited_for_that_still_starts(sampler, slowly, monkeypatch):
     slowly.is_warm = False
     here = []
-    original = sampler_module.model_of
+    original = sampler_module.fit_model
     monkeypatch.setattr(sampler_module, "model_of", lambda *given, **more: here.append(1) or original(*given, **more))
     proposed(sampler, after(60), 2)
     assert slowly.waits == 0
@@ -143,6 +143,6 @@ def test_no_process_is_waited_for_that_still_starts(sampler, slowly, monkeypatch
 def test_the_best_is_that_of_the_direction():
     values = [Observation(value=2.0), RUNNING, Observation(value=5.0), Observation()]
     rows = SQUARE.sample_indices(np.random.default_rng(0), 4)
-    assert led_by(History(rows, values, StudyDirection.MINIMIZE)) == 0
-    assert led_by(History(rows, values, StudyDirection.MAXIMIZE)) == 2
-    assert led_by(History(rows[:0], [], StudyDirection.MINIMIZE)) == -1
+    assert best_trial(History(rows, values, StudyDirection.MINIMIZE)) == 0
+    assert best_trial(History(rows, values, StudyDirection.MAXIMIZE)) == 2
+    assert best_trial(History(rows[:0], [], StudyDirection.MINIMIZE)) == -1

@@ -7,9 +7,9 @@ from optuna.study import StudyDirection
 from autotune.records.limit import Limit
 from autotune.search.base import History
 from autotune.search.gp_sampler import ValidSetSampler
-from autotune.search.limit_beliefs import LimitBeliefs, limited_values
-from autotune.search.optuna_adapter import told
-from autotune.search.training_data import evidence_of
+from autotune.search.limit_models import LimitModels, limited_values
+from autotune.search.optuna_adapter import values_to_minimise
+from autotune.search.training_data import training_data_of
 from autotune.storage.observation import Observation
 from objectives.base import Metric
 from spaces import Integer, Space
@@ -27,7 +27,7 @@ def observed(configuration):
 
 def searched(limits, budget, seed=0):
     sampler = ValidSetSampler(SQUARE, seed=seed)
-    sampler.keep(limits)
+    sampler.set_limits(limits)
     tried = []
     while len(tried) < budget:
         history = History(SQUARE.indices(tried), [observed(one) for one in tried], StudyDirection.MINIMIZE)
@@ -44,7 +44,7 @@ def test_a_search_under_a_limit_finds_the_best_that_keeps_it_and_spends_little_o
 
 def test_where_nothing_keeps_the_limit_yet_what_may_keep_it_is_looked_for():
     sampler = ValidSetSampler(SQUARE)
-    sampler.keep((Limit(MEMORY, high=4.0),))
+    sampler.set_limits((Limit(MEMORY, high=4.0),))
     tried = [{"x": x, "y": y} for x, y in ((30, 30), (30, 12), (12, 30), (20, 20), (8, 30), (30, 8), (9, 9), (8, 11))]
     history = History(SQUARE.indices(tried), [observed(one) for one in tried], StudyDirection.MINIMIZE)
     proposed = sampler.propose(history)
@@ -56,7 +56,7 @@ def test_the_chance_to_keep_a_limit_is_that_of_a_normal_variable(low, high):
     x = np.linspace(0.0, 1.0, 9)[:, None]
     observations = [Observation(value=1.0, limited=(8.0 + 4.0 * at,)) for at in x[:, 0]]
     limited = limited_values((Limit(MEMORY, low, high),), observations)
-    beliefs = LimitBeliefs.fitted(limited, x, np.ones(9), np.arange(9))
+    beliefs = LimitModels.fitted(limited, x, np.ones(9), np.arange(9))
     keeps = np.exp(beliefs.log_chance(np.array([[0.02], [0.5], [0.98]])))
     first, last = float(low <= 8.08), float(high >= 11.92)
     assert keeps[0] == pytest.approx(first if low != 9.0 else 0.0, abs=0.05)
@@ -68,7 +68,7 @@ def test_trials_without_a_value_of_the_metric_say_nothing_of_the_limit():
     observations = [Observation(value=1.0), Observation(pending=True), Observation(), Observation(1.0, limited=(None,))]
     limited = limited_values((MOST,), observations)
     assert not limited[0].kept.any()
-    beliefs = LimitBeliefs.fitted(limited, np.zeros((4, 1)), np.ones(4), np.arange(4))
+    beliefs = LimitModels.fitted(limited, np.zeros((4, 1)), np.ones(4), np.arange(4))
     assert beliefs.log_chance(np.zeros((2, 1))).tolist() == [0.0, 0.0]
 
 
@@ -88,5 +88,5 @@ def test_others_samplers_are_told_that_what_breaks_a_limit_is_worse_than_what_ke
         Observation(value=3.0, limited=(10.0,)),
         Observation(),
     ]
-    values = told(evidence_of(observations, StudyDirection.MINIMIZE, rng, (MOST,)))
+    values = values_to_minimise(training_data_of(observations, StudyDirection.MINIMIZE, rng, (MOST,)))
     assert values[3] < values[0] < values[1] < values[2] <= values[4]

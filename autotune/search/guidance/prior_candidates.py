@@ -1,4 +1,4 @@
-"""Favourites: the configurations that a guide thinks best, of a valid set that is too large to be asked about."""
+"""Find the best configurations under a prior mean, in a valid set that is too large to be evaluated as a whole."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,16 +14,16 @@ _CLIMBED = 10
 _CLIMBS = 20
 
 
-def favourites(space: Space, guide: PriorMean) -> Rows:
-    """Return the best of many draws and of their neighbours, (m, p), the best first; m is a few hundred at most.
+def prior_candidates(space: Space, prior: PriorMean) -> Rows:
+    """Return the best of many draws and of their neighbours, (m, p), the best first; m is at most a few hundred.
 
-    What the guide is asked is the mean of its fields: that is its say before anything was measured.
+    Configurations are compared by the mean of the prior's fields, which is its prediction before any measurement.
     """
     drawn = space.sample_indices(np.random.default_rng(0), _DRAWN)
-    best, costs = _best(guide, np.concatenate([space.indices([space.default()]), drawn]))
+    best, costs = _best(prior, np.concatenate([space.indices([space.default()]), drawn]))
     for _ in range(_CLIMBS):
         worst = costs[:_CLIMBED].sum()
-        best, costs = _best(guide, np.concatenate([best, neighbours_of(space, best[:_CLIMBED])]))
+        best, costs = _best(prior, np.concatenate([best, neighbours_of(space, best[:_CLIMBED])]))
         if costs[:_CLIMBED].sum() >= worst:
             break
     return best
@@ -34,9 +34,9 @@ def neighbours_of(space: Space, rows: Rows) -> Rows:
     return space.indices([near for configuration in space.decode(rows) for near in space.neighbours(configuration)])
 
 
-def _best(guide: PriorMean, rows: Rows) -> tuple[Rows, NDArray[np.float64]]:
-    """Return the best, each once, and their costs; of the same cost the first in the order of the space."""
+def _best(prior: PriorMean, rows: Rows) -> tuple[Rows, NDArray[np.float64]]:
+    """Return the best distinct rows and their costs; rows of equal cost are in the order of the space."""
     rows = np.unique(rows, axis=0)
-    costs = guide.fields(rows).mean(axis=1)
+    costs = prior.fields(rows).mean(axis=1)
     order = np.argsort(costs, kind="stable")[:_KEPT]
     return np.ascontiguousarray(rows[order]), costs[order]

@@ -1,7 +1,7 @@
-"""The process of a model, as its session sees it: orders go in, plans come out, and the session goes on meanwhile.
+"""Make plans in a process of its own, while the session continues.
 
-A fit takes as long as a hundred answers. In the process of a service it would hold Python's lock, and with it every
-other study, the page, and the results that clients tell.
+A fit takes as long as a hundred answers. In the process of a service it would hold Python's global lock, and with it
+every other study, the page, and the results that clients report.
 """
 
 import os
@@ -20,31 +20,32 @@ from autotune.search.batch_proposals import BatchProposals, PlanOrder
 from autotune.search.gp_sampler import ValidSetSampler
 from spaces import Space
 
-_WORKER = "autotune.search.apart.worker"
-# Results are stored and runs are handed out first, where there are too few cores for both.
+_WORKER = "autotune.search.plan_worker"
+# If there are too few cores, storing results and handing out runs come first.
 _NICENESS = 5
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
 class ModelProcess:
-    """Makes plans for one space, one at a time. The process starts with the first order, and ends with the context.
+    """A process that makes plans for a space, one at a time; a context manager.
 
-    It also ends when this process does, however that ends: it sees the connection close.
+    The process starts with the first order and ends with the context. It also ends whenever this process ends, since it
+    sees the connection close.
     """
 
     def __init__(self, space: Space) -> None:
-        """Start nothing yet."""
+        """Prepare; the process starts with the first order."""
         self._space = space
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection | None = None
         self._busy = False
         self.is_warm = False
-        """Whether it has answered: before, it still loads its libraries."""
+        """Whether it has answered already; before that, it is still loading its libraries."""
         self.is_lost = False
-        """Whether it has ended by itself; it is not started again."""
+        """Whether it has ended unexpectedly; it is not started again."""
 
     def __enter__(self) -> Self:
-        """Be ready for orders."""
+        """Return the process, ready for orders."""
         return self
 
     def __exit__(
@@ -60,12 +61,12 @@ class ModelProcess:
             self._process = None
 
     def begin(self, order: PlanOrder) -> bool:
-        """Order a plan; False if one is being made, or none can be."""
+        """Order a plan; return False if another is being made, or if the process is lost."""
         if self._busy or self.is_lost:
             return False
         try:
             if self._connection is None:
-                self._connection = self._started()
+                self._connection = self._start()
                 self._connection.send(self._space)
             self._connection.send(order)
             self._busy = True
@@ -74,21 +75,21 @@ class ModelProcess:
         return self._busy
 
     def finished(self) -> BatchProposals | None:
-        """Return the plan that was ordered, if it is made and was not returned yet."""
-        return self._received() if self._busy and self._has_answer() else None
+        """Return the ordered plan once, when it is made."""
+        return self._receive() if self._busy and self._has_answer() else None
 
     def wait(self) -> BatchProposals | None:
-        """Wait for the plan that was ordered; None if there is nothing to make one of, or the process has ended."""
-        return self._received() if self._busy else None
+        """Wait for the ordered plan; None if no plan is ordered or possible, or if the process has ended."""
+        return self._receive() if self._busy else None
 
     def _has_answer(self) -> bool:
         assert self._connection is not None
         try:
             return self._connection.poll()
         except OSError:
-            return True  # receiving says what is wrong
+            return True  # receiving will then raise the error
 
-    def _received(self) -> BatchProposals | None:
+    def _receive(self) -> BatchProposals | None:
         assert self._connection is not None
         self._busy = False
         plan: BatchProposals | None = None
@@ -99,9 +100,9 @@ class ModelProcess:
             self.is_lost = True
         return plan
 
-    def _started(self) -> Connection:
+    def _start(self) -> Connection:
         here, there = Pipe()
-        paths = [str(Path(__file__).parents[3]), os.environ.get("PYTHONPATH", "")]
+        paths = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
         with there:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", _WORKER, str(there.fileno())],
@@ -109,7 +110,7 @@ class ModelProcess:
                 stdout=subprocess.DEVNULL,
                 env=os.environ | _ONE_THREAD | {"PYTHONPATH": os.pathsep.join(filter(None, paths))},
                 pass_fds=[there.fileno()],
-                process_group=0,  # Ctrl-C is for the session, which ends it
+                process_group=0,  # Ctrl-C must reach only the session, which then ends this process
             )
         with suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, self._process.pid, os.getpriority(os.PRIO_PROCESS, 0) + _NICENESS)
@@ -117,11 +118,11 @@ class ModelProcess:
 
 
 @contextmanager
-def planned_apart(sampler: Proposer) -> Iterator[None]:
-    """Let a sampler that plans for a crowd do so in a process of its own, which starts with the crowd."""
+def plan_in_process(sampler: Proposer) -> Iterator[None]:
+    """Let a sampler make its plans in a process of its own, which starts once many runs are in flight."""
     if not isinstance(sampler, ValidSetSampler):
         yield
         return
     with ModelProcess(sampler.space) as process:
-        sampler.plan_apart(process)
+        sampler.set_plan_maker(process)
         yield

@@ -1,1 +1,0 @@
-"""The model in a process of its own, for a session that many programs ask."""
