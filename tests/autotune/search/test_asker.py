@@ -33,7 +33,7 @@ def test_when_every_configuration_was_proposed_there_is_none():
 
 def test_what_is_known_without_reading_is_what_would_be_read(address):
     asker(address)
-    optuna.load_study(study_name="paper", storage=address).ask()  # nobody can run it
+    optuna.load_study(study_name="paper", storage=address).ask()  # no process can run it
     found = asker(address)
     found.store.recover(SPACE)
     seen = {}

@@ -19,14 +19,14 @@ def seconds(configuration):
 
 
 def history(ended, running, seed=0):
-    """Return so many trials that ended, and so many that run, in random places."""
+    """Return ended and running trials in random places."""
     rows = SQUARE.sample_indices(np.random.default_rng(seed), ended + running)
     values = [Observation(value=seconds(one)) for one in SQUARE.decode(rows[:ended])]
     return History(rows, [*values, *[RUNNING] * running], StudyDirection.MINIMIZE)
 
 
 def proposed(sampler, told, count):
-    """Return the rows of so many proposals, of which none ends."""
+    """Return the rows of `count` proposals while no run ends."""
     found = []
     for _ in range(count):
         row = SQUARE.indices([sampler.propose(told)])
@@ -37,7 +37,7 @@ def proposed(sampler, told, count):
 
 @pytest.fixture
 def fits(monkeypatch):
-    """Count the models that are made."""
+    """Count the models that are fitted."""
     made = []
 
     def counting(*arguments, **options):
@@ -45,7 +45,7 @@ def fits(monkeypatch):
         return original(*arguments, **options)
 
     original = sampler_module.fit_model
-    monkeypatch.setattr(sampler_module, "model_of", counting)
+    monkeypatch.setattr(sampler_module, "fit_model", counting)
     return made
 
 
@@ -68,11 +68,11 @@ def test_with_few_runs_in_flight_every_proposal_has_a_model_of_its_own(fits):
 def test_who_waits_for_a_proposal_is_as_good_as_in_flight(fits):
     sampler = ValidSetSampler(SQUARE)
     sampler._waiting = lambda: CROWD
-    # Nothing runs at all: the first proposals of a plan are those of its model.
+    # Without running trials, the first proposals of a plan are those of its model.
     found = proposed(sampler, history(300, 0), 6)
     assert len({row.tobytes() for row in found}) == 6
     assert len(fits) == 1
-    # Of 300 that are known six are little news, of 60 they are not.
+    # Six new results are few beside 300 known ones, but many beside 60.
     proposed(sampler, history(305, 0), 1)
     assert len(fits) == 1
     proposed(sampler, history(306, 6), 1)
@@ -84,7 +84,7 @@ def test_what_one_plan_proposes_is_new_valid_and_not_all_in_one_place():
     found = proposed(ValidSetSampler(SQUARE), told, 40)
     assert len({row.tobytes() for row in np.concatenate([told.rows, found])}) == len(told.rows) + 40
     assert SQUARE.valid_indices(found).all()
-    # One in thirty would be so near to the best by chance; where others run the model has no doubt left to try.
+    # By chance one in thirty would be so near to the best; near running trials the model has no uncertainty left.
     near = np.abs(found - [19, 29]).max(1) <= 3
     assert 10 <= near.sum() <= 30
 

@@ -1,4 +1,4 @@
-"""What the next trials would gain at most: where the answer is known, and in spaces that are flat or are not."""
+"""The expected gain of the next trials: for known answers, and in flat and other spaces."""
 
 import numpy as np
 import pytest
@@ -55,7 +55,7 @@ def test_what_is_the_same_is_gained_once():
 
 
 def test_what_is_a_configuration_s_own_is_gained_too():
-    # The smooth part is known to be zero; each of two candidates has a part of its own.
+    # The smooth part is known to be zero; each of the two candidates has its own difference.
     assert most(beliefs([0.0, 0.0], 1e-12 * np.eye(2), own=1.0), 2) == pytest.approx(1.632, abs=0.03)
 
 
@@ -64,14 +64,14 @@ def test_what_is_known_above_a_bound():
     mean, deviation = above_bound(np.zeros(1), np.ones(1), np.zeros(1))
     assert mean[0] == pytest.approx((2 / np.pi) ** 0.5)
     assert deviation[0] == pytest.approx((1 - 2 / np.pi) ** 0.5)
-    # A bound that was kept for certain tells nothing, one that nobody expected is all that is known.
+    # A bound far below the mean changes nothing; for a bound far above the mean, the value is just above the bound.
     mean, deviation = above_bound(np.array([0.0, 0.0]), np.array([1.0, 1.0]), np.array([-9.0, 50.0]))
     assert mean == pytest.approx([0.0, 50.0], abs=1e-6)
     assert deviation[0] == pytest.approx(1.0)
 
 
 def test_the_search_learns_while_it_goes():
-    """The third candidate is the first one's opposite: where the first is bad, it is next, and the second is not."""
+    """The third candidate is the opposite of the first: if the first is bad, the third is next, not the second."""
     covariance = np.array([[1.0, 0.0, -1.0], [0.0, 0.5, 0.0], [-1.0, 0.0, 1.0]])
     mean = [0.0, 0.1, 0.2]
     without = most(beliefs(mean[:2], covariance[:2, :2]), 2)
@@ -149,12 +149,12 @@ def test_failures_and_bounds_are_no_obstacle():
 def test_nothing_is_said_where_nothing_is_known():
     few = history(lambda x, y: 1.0 + x, trials=14)
     assert prospect(few) is None
-    # Bounds do not make up for values.
+    # Bounds do not replace values.
     more = history(lambda x, y: 1.0 + x, trials=40)
     capped = [*few.observations[:5], *[Observation(bound=9.0)] * 35]
     assert prospect(History(more.rows, capped, more.direction)) is None
     assert prospect(history(lambda x, y: 1.0 + x), model=False) is None
-    # A ratio to a value that is not positive says nothing.
+    # A ratio to a value that is not positive has no meaning.
     assert prospect(history(lambda x, y: x - 3.0)) is None
     failed = History(history(lambda x, y: 1.0).rows, [Observation()] * 24, StudyDirection.MINIMIZE)
     assert prospect(failed) is None

@@ -82,7 +82,7 @@ def test_a_bound_below_the_prediction_hardly_changes_it():
 
 
 def test_a_bound_is_not_taken_for_a_value():
-    # A run stopped early is no good sign, however early it was.
+    # A run that was stopped early must not look good, however early it was.
     values = np.where(LAST_IS_A_BOUND, -3.0, VALUES)
     taken = float(fit(LINE, values, ONCE).predict(LINE[5:])[0][0])
     assert censored_mean(-3.0) > taken + 1.0

@@ -1,4 +1,4 @@
-"""What a run holds, found out from the jobs of a few configurations."""
+"""The cores of a run, inferred from the jobs of a few configurations."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What hints say of configurations that are like them, and how far that is followed."""
+"""The prior mean from hints: its predictions for similar configurations, and its effect on a search."""
 
 import numpy as np
 import pytest

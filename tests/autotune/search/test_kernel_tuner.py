@@ -1,4 +1,4 @@
-"""Our sampler as a strategy of Kernel Tuner, by a fake of its interface; and by the real one where it is installed."""
+"""Our sampler as a strategy of Kernel Tuner: with a fake of its interface, and with the real one if it is installed."""
 
 import itertools
 import json
@@ -30,7 +30,7 @@ class Searchspace:
 
 
 class Cost:
-    """Kernel Tuner's cost function: counts, and stops when the budget is spent."""
+    """Kernel Tuner's cost function: it counts calls, and raises when the budget is spent."""
 
     def __init__(self, budget, *, maximized=False, begin=None, restrictions=tuple(RULES), failing=()):
         self.asked, self.budget, self.failing = [], budget, failing

@@ -20,7 +20,7 @@ MOST = Limit(MEMORY, high=25.0)
 
 
 def observed(configuration):
-    """The fastest is x = y = 30, the more of both the more memory; at most 25 of it leaves x + y <= 25."""
+    """The fastest is x = y = 30, but memory grows with both: a limit of 25 leaves x + y <= 25."""
     x, y = configuration["x"], configuration["y"]
     return Observation(value=100.0 - x - 1.5 * y, limited=(float(x + y),))
 

@@ -34,7 +34,7 @@ SPACE = Space(
 
 
 class Noting(BaseSampler):
-    """Proposes the same always, and notes what it can see."""
+    """Always proposes the same configuration, and records the trials that it sees."""
 
     def __init__(self, seen, proposal):
         self.seen, self.proposal = seen, proposal
@@ -95,7 +95,7 @@ def test_what_is_to_be_maximised_is_told_with_the_other_sign():
 
 
 def test_a_proposal_becomes_the_nearest_valid_one():
-    # 64 with 4 threads breaks the rule; 16 with 4 is two steps of six away, 64 without a number of threads farther.
+    # 64 with 4 threads breaks the rule. 16 with 4 is two of six steps away, 64 with unset threads is farther.
     study, _ = noting(PROPOSAL)
     ask(study, SPACE)
     wanted = {"tile": 64, "threads": 4, "rate": 1.0, "pinned": True, "fixed": 3}

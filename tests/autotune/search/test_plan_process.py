@@ -1,4 +1,4 @@
-"""Plans that a process of its own makes: the same as in place, thrown away in time, and nothing stays behind."""
+"""Plans from a process of its own: equal to those made here, dropped in time, and no process remains."""
 
 import numpy as np
 import psutil
@@ -17,7 +17,7 @@ ROWS = SQUARE.sample_indices(np.random.default_rng(0), 250)
 
 
 def after(ended):
-    """Return so many trials that ended, the first of them as the best, and fifty that run."""
+    """Return trials that ended, the first of them as the best, and fifty running ones."""
     values = [0.9, *map(seconds, SQUARE.decode(ROWS[1:ended]))]
     told = [Observation(value=value) for value in values]
     return History(ROWS[: ended + 50], [*told, *[RUNNING] * 50], StudyDirection.MINIMIZE)
@@ -28,7 +28,7 @@ def order(told):
 
 
 class Slowly:
-    """Makes plans at once, and hands each out when it is waited for, or when `arrive` is called."""
+    """Makes plans at once, but returns each only to `wait`, or after a call of `arrive`."""
 
     is_warm, is_lost = True, False
 
@@ -118,7 +118,7 @@ def test_a_plan_is_thrown_away_when_another_trial_is_the_best(sampler, slowly):
     observations[60] = Observation(value=0.5)
     better = History(told.rows, observations, told.direction)
     assert best_trial(better) == 60 != best_trial(told)
-    # The one that was ordered before is of no use either.
+    # The plan ordered before is not valid either.
     slowly.begin(order(told))
     proposed(sampler, better, 1)
     assert slowly.orders[-1].history is better
@@ -134,10 +134,10 @@ def test_no_process_is_waited_for_that_still_starts(sampler, slowly, monkeypatch
     slowly.is_warm = False
     here = []
     original = sampler_module.fit_model
-    monkeypatch.setattr(sampler_module, "model_of", lambda *given, **more: here.append(1) or original(*given, **more))
+    monkeypatch.setattr(sampler_module, "fit_model", lambda *given, **more: here.append(1) or original(*given, **more))
     proposed(sampler, after(60), 2)
     assert slowly.waits == 0
-    assert len(here) == 2  # one is the order's
+    assert len(here) == 2  # one of them is from the order
 
 
 def test_the_best_is_that_of_the_direction():

@@ -1,4 +1,4 @@
-"""What other settings say of configurations: how it leads a search, and how little it costs where it is wrong."""
+"""The prior mean from other settings: how it leads a search, and how little it costs where it is wrong."""
 
 from itertools import count, islice
 from statistics import median
@@ -35,14 +35,14 @@ TRIALS = 60
 
 
 def rugged(seed=0):
-    """Return the log costs, (512,), in the order of `ROWS`, of a slope where neighbours tell little of each other."""
+    """Return the log costs, (512,), in the order of `ROWS`, of a slope on which neighbours differ much."""
     rng = np.random.default_rng(seed)
     costs = 0.1 * np.abs(ROWS - rng.integers(0, 8, 3)).sum(1) + rng.gamma(2.0, 0.15, len(ROWS))
     return costs - costs.min()
 
 
 def roughly(costs, seed, spread=0.1):
-    """Return what is nearly true."""
+    """Return the true costs with some noise."""
     noisy = costs + spread * np.random.default_rng(seed).standard_normal(len(costs))
     return noisy - noisy.min()
 
@@ -52,7 +52,7 @@ def place_of(rows):
 
 
 class Said:
-    """What other settings say, each in the order of `ROWS`."""
+    """The predictions of other settings, each in the order of `ROWS`."""
 
     def __init__(self, *said):
         self.said = np.column_stack(said)
@@ -85,7 +85,7 @@ def studied(prior, seed=0, predicted=0, direction="minimize"):
 
 
 def tried(study, value_of):
-    """Yield what is proposed; where the value is None the trial fails."""
+    """Yield the proposals; a trial whose value is None fails."""
     while True:
         trial = ask(study, SPACE)
         value = value_of(trial.params)
@@ -94,7 +94,7 @@ def tried(study, value_of):
 
 
 def trials_to_the_best(costs, prior, predicted=0, seed=0, sign=1):
-    """Return how many trials it takes to come within 5 % of the optimum, at most one more than `TRIALS`."""
+    """Return the number of trials until one is within 5 % of the optimum, at most one more than `TRIALS`."""
     study = studied(prior, seed, predicted, "minimize" if sign == 1 else "maximize")
     proposed = tried(study, lambda configuration: np.exp(sign * cost_of(costs, configuration)))
     reached = (number for number in count(1) if cost_of(costs, next(proposed)) <= 0.05 or number > TRIALS)
@@ -143,11 +143,11 @@ def test_it_guides_where_greater_is_better_too():
 
 def test_weights_are_those_of_the_formula():
     one = Said(np.arange(512.0))
-    # A'A = 1/2; the prior mean is 1, and the values are worth 2: 1 + 50 / (50 + 1 / 0.09).
+    # A'A = 1/2; the prior weight is 1, and the values imply 2: 1 + 50 / (50 + 1 / 0.09).
     fitted = PriorWeights.fitted(one, ROWS[:2], np.array([5.0, 7.0]))
     assert fitted.weights == pytest.approx([1.0 + 50.0 / (50.0 + 1.0 / 0.09)])
     assert fitted.of(ROWS[2:3]) == pytest.approx(2.0 * fitted.weights)
-    # One value tells nothing: the prior shares the weight out.
+    # A single value gives no information, so the weights stay equal.
     assert PriorWeights.fitted(Said(*rugged()[None].repeat(4, 0)), ROWS[:1], np.ones(1)).weights == pytest.approx(
         [0.25] * 4
     )
@@ -303,13 +303,13 @@ def test_running_trials_are_believed_at_what_the_guide_makes_of_them():
 
 @pytest.mark.slow
 def test_what_the_next_trials_gain_is_seen_with_the_guide_s_eyes():
-    """Where the guide is known to be right, what is left to be gained is known, too."""
+    """With a prior mean that is known to be right, the remaining gain is known too."""
     costs = rugged()
     places = np.argsort(costs)[5:200:5]
     told = history(np.exp(costs[places]), places)
     sampler = ValidSetSampler(SPACE)
     startup_trials = expected_gain_of(sampler, told)
-    # Elsewhere the best is one that cannot be had here: only differences count.
+    # The best of the other setting does not exist here, so only differences count.
     sampler.set_prior_mean(Said(costs + 0.7))
     assert expected_gain_of(sampler, told).gain == pytest.approx(np.expm1(costs[places].min()), rel=0.1)
     assert startup_trials.gain != pytest.approx(np.expm1(costs[places].min()), rel=0.1)
@@ -339,7 +339,7 @@ def test_a_guide_that_leads_is_followed_from_the_first_trial():
 
 
 def test_capped_trials_take_the_say_from_a_guide_that_misleads():
-    """What it thinks best is stopped as too slow, so that there is no value but the default's."""
+    """The predicted best configurations are stopped as too slow, so only the default has a value."""
     costs = rugged()
     order = np.argsort(costs)
     places = np.append(order[5], order[-3:])
@@ -368,7 +368,7 @@ def test_a_misleading_guide_that_leads_gives_way_to_the_design():
 
 
 def test_small_runs_come_first_where_a_guide_leads_and_runs_hold_different_cores():
-    """What is expected to be as good on fewer cores is tried there."""
+    """Of configurations that are expected to be equally good, those on fewer cores are tried."""
     cores = Integer.range("cores", 1, 64, default=64)
     space = Space([cores, Integer.range("way", 0, 15, default=0)])
 

@@ -134,7 +134,7 @@ def test_too_many_contexts_are_refused_with_the_path():
 
 
 def test_however_many_settings_were_tried_new_ones_and_the_best_known_compete(monkeypatch):
-    """32 contexts at six points leave room for a dozen settings, and twenty were tried: the last is the best by far."""
+    """32 contexts at six points leave room for a dozen settings, but the best is the last of twenty tried ones."""
     space = Space([Integer.range("ranks", 1, 32, default=1), Integer.range("way", 0, 199, default=0)], [])
     rows = space.indices([{"ranks": 1 + way, "way": way} for way in range(20)])
     costs = [*(50.0 - way for way in range(19)), 0.5]

@@ -1,4 +1,4 @@
-"""Weights of cells: what a program uses counts, by the time that it takes."""
+"""Weights of cells: a cell counts by how often a program uses it, and by the time that this takes."""
 
 import numpy as np
 from optuna.study import StudyDirection
@@ -65,7 +65,7 @@ def test_a_context_whose_points_are_others_than_those_looked_at_counts_at_the_ne
     barrier, copy = GRID.contexts.index({"op": "barrier", "ranks": 2}), GRID.contexts.index({"op": "copy", "ranks": 4})
     assert Usage(()).of_cells(cell_model, SIZES)[barrier].tolist() == [0.0, 1.0, 0.0]
     assert Usage((row("barrier", 0, 7),), "bytes").of_cells(cell_model, SIZES)[barrier].tolist() == [0.0, 1.0, 0.0]
-    # 32768 is nearer to 1024 than 8 is, and copies of that size were not measured.
+    # For 1024, 32768 is nearer than 8 by ratio, though copies of that size were not measured.
     weights = Usage((row("copy", 1024, 1, 4), row("sum", 8, 1)), "bytes").of_cells(cell_model, (8.0, 32768.0))
     assert weights[copy, 0] > 0.5
     assert weights[copy, 1] == 0.0
