@@ -33,13 +33,11 @@ def study_warnings(study: StudyFile, plan: Plan, space: Space | None) -> Iterato
             yield from find_dangling_options(words, unset)
         yield from idle_rules(space, study.space)
     # An objective with parameters of its own need not mention them in its options.
-    if space is not None and (study.objective == registry.COMMAND or (plan.mentioned and not plan.parameters)):
-        reached = {
-            parameter for mention in plan.mentioned for name in mention.names for parameter in space.behind(name)
-        }
+    if space is not None and (study.objective == registry.COMMAND or (plan.mentions and not plan.parameters)):
+        reached = {parameter for mention in plan.mentions for name in mention.names for parameter in space.behind(name)}
         unreached = [name for name in study.space.parameters if name not in reached]
         yield from (f"parameter {name!r} reaches nothing: no option mentions it" for name in unreached)
-    if study.stopping is not None and plan.steps_told == "unclear":
+    if study.stopping is not None and plan.steps_source == "unclear":
         yield (
             f"the program may not stop after the steps that it is given: no option contains {{steps}}, and no file in "
             f"argv mentions {STEPS_VARIABLE}; a program that continues is stopped at its next step; --run tests it"
