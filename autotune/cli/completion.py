@@ -17,7 +17,7 @@ _TOML = ".toml"
 def study_names(ctx: typer.Context, incomplete: str) -> list[str]:
     """Return the names of the stored studies that begin so, in the storage that the command line names."""
     with suppress(Exception):
-        from autotune.storage.names import stored_names
+        from autotune.storage.tables import stored_names
 
         names = stored_names(address.storage_url(ctx.params.get("storage") or address.DEFAULT))
         return [name for name in names if name.startswith(incomplete)]

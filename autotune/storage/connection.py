@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 import sqlalchemy
@@ -89,6 +89,26 @@ def tables_engine(url: str) -> Engine:
     if sqlite_path(url) is not None:
         sqlalchemy.event.listen(engine, "connect", only_read)
     return engine
+
+
+class ServerTables:
+    """The tables at an address, by SQLAlchemy."""
+
+    def __init__(self, url: str) -> None:
+        """Connect to a database."""
+        self._url = url
+        with storage_errors(url):
+            self._engine = tables_engine(url)
+
+    def names(self) -> frozenset[str]:
+        """Return which tables there are."""
+        with storage_errors(self._url):
+            return frozenset(sqlalchemy.inspect(self._engine).get_table_names())
+
+    def rows(self, statement: str, **values: object) -> list[Any]:
+        """Return the rows that a statement asks for."""
+        with storage_errors(self._url), self._engine.connect() as connection:
+            return list(connection.execute(sqlalchemy.text(statement), values))
 
 
 def only_read(connection: sqlite3.Connection, record: object) -> None:

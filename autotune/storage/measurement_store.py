@@ -33,7 +33,7 @@ from autotune.records.measurement import Measured
 from autotune.storage.address import shown
 from autotune.storage.columns import Record
 from autotune.storage.connection import storage_errors, tables_engine
-from autotune.storage.opening import opened
+from autotune.storage.optuna_storage import open_for_writing
 from autotune.storage.schema import known_version
 
 _METADATA = MetaData()
@@ -87,7 +87,7 @@ class MeasurementStore:
             StorageError: it cannot be used.
         """
         with storage_errors(url):
-            return cls(url, opened(url, _METADATA.create_all).engine)
+            return cls(url, open_for_writing(url, _METADATA.create_all).engine)
 
     @classmethod
     def read(cls, url: str) -> Self:

@@ -1,6 +1,7 @@
 """Optuna's own storage: opened, and refused where its tables are of another version."""
 
 import sqlite3
+from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
 
@@ -9,11 +10,20 @@ import sqlalchemy
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from optuna.storages import RDBStorage
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 
 from autotune.storage.address import sqlite_path
-from autotune.storage.connection import engine_arguments, only_read, readable_address, tables_engine, writable_address
-from autotune.storage.schema import check_studies, other_optuna
+from autotune.storage.connection import (
+    changing,
+    engine_arguments,
+    only_read,
+    prepare_sqlite,
+    readable_address,
+    set_up_alone,
+    tables_engine,
+    writable_address,
+)
+from autotune.storage.schema import check_studies, known_version, other_optuna, write_version
 from autotune.storage.sqlite.file import note_writing
 
 
@@ -40,6 +50,37 @@ def connect(url: str, *, read_only: bool = False) -> RDBStorage:
         if not read_only:
             note_writing(storage.engine)
     return storage
+
+
+def open_for_writing(url: str, make_tables: Callable[[Connection], None]) -> RDBStorage:
+    """Open a storage for writing, and make what is not there.
+
+    Raises:
+        StorageError: it is of another version than this autotune's, or has the tables of another Optuna.
+    """
+    path = sqlite_path(url)
+    if path is None or path.exists():
+        _check_version(url)
+        check_optuna(url)
+    prepare_sqlite(url)
+    with set_up_alone(url):
+        storage = connect(url)
+        with changing(url) as connection:
+            # Another process may have made it meanwhile.
+            version = known_version(connection, url)
+            make_tables(connection)
+            if version is None:
+                write_version(connection)
+    return storage
+
+
+def _check_version(url: str) -> None:
+    engine = tables_engine(url)
+    try:
+        with engine.connect() as connection:
+            known_version(connection, url)
+    finally:
+        engine.dispose()
 
 
 def check_optuna(url: str) -> bool:

@@ -23,7 +23,7 @@ from autotune.errors import BusyError, StorageError
 from autotune.locks import Holder
 from autotune.storage.connection import storage_errors
 from autotune.storage.leases import LEASES, SESSIONS
-from autotune.storage.opening import opened
+from autotune.storage.optuna_storage import open_for_writing
 from autotune.storage.run_log import SqlRunLog
 from launchers.process_tree import start_time
 
@@ -46,7 +46,7 @@ class SessionLease:
         """
         self._url, self._study, self._sleep = url, study, sleep
         with storage_errors(url):
-            self._engine = opened(url, SqlRunLog.create_table).engine
+            self._engine = open_for_writing(url, SqlRunLog.create_table).engine
         self._now_s = _now_s(self._engine)
         self._own = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(6)}"
         self._lost = False

@@ -165,7 +165,7 @@ def known_tables(url: str) -> Tables | None:
     """
     path = sqlite_path(url)
     if path is None:
-        from autotune.storage.server_tables import ServerTables  # noqa: PLC0415  SQLAlchemy is for servers only
+        from autotune.storage.connection import ServerTables  # noqa: PLC0415  SQLAlchemy is for servers only
 
         tables: Tables = ServerTables(url)
     elif path.is_file():

@@ -29,8 +29,7 @@ from autotune.storage.address import shown, sqlite_path
 from autotune.storage.connection import storage_errors, tables_engine
 from autotune.storage.leases import LEASES
 from autotune.storage.measurement_store import MEASUREMENTS
-from autotune.storage.opening import opened
-from autotune.storage.optuna_storage import connect
+from autotune.storage.optuna_storage import connect, open_for_writing
 from autotune.storage.readable import DEFINITION, LABELS, ReadableStudy
 from autotune.storage.run_log import RUNS, SqlRunLog, stored_keys
 from autotune.storage.stored_study import known_tables, study_in
@@ -60,7 +59,7 @@ class StoredStudies:
         self._tables: Tables | None = None
         with storage_errors(url):
             self._storage: RDBStorage = (
-                connect(url, read_only=True) if read_only else opened(url, SqlRunLog.create_table)
+                connect(url, read_only=True) if read_only else open_for_writing(url, SqlRunLog.create_table)
             )
 
     @property

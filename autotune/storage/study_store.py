@@ -24,8 +24,7 @@ from autotune.storage.amendment import Amendment, amend
 from autotune.storage.connection import Patience, changing, storage_errors
 from autotune.storage.leases import Fence, LeaseBook
 from autotune.storage.observation import Observation
-from autotune.storage.opening import opened
-from autotune.storage.optuna_storage import connect, log_engine
+from autotune.storage.optuna_storage import connect, log_engine, open_for_writing
 from autotune.storage.readable import ABANDONED, DEFINITION, HOME, MARK, check_same, runs_of_tuning, study_key
 from autotune.storage.run_log import MemoryRunLog, RunLog, Seldom, SqlRunLog, forget_deleted
 from autotune.storage.trial_table import TrialEnding, TrialTable, as_open, trial_table
@@ -81,7 +80,7 @@ class StudyStore:
             DifferentStudyError: the study there is about something else.
         """
         with storage_errors(url):
-            storage = opened(url, SqlRunLog.create_table)
+            storage = open_for_writing(url, SqlRunLog.create_table)
             study = optuna.create_study(
                 storage=storage,
                 study_name=name,
@@ -111,7 +110,7 @@ class StudyStore:
             StorageError: storage cannot be read, or there is no such study.
         """
         with storage_errors(url):
-            storage = connect(url, read_only=True) if read_only else opened(url, SqlRunLog.create_table)
+            storage = connect(url, read_only=True) if read_only else open_for_writing(url, SqlRunLog.create_table)
             names = optuna.get_all_study_names(storage)
             if name not in names:
                 known = ", ".join(names) or "none"

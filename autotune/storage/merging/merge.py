@@ -23,8 +23,7 @@ from autotune.storage.connection import changing, storage_errors, tables_engine
 from autotune.storage.leases import LEASES
 from autotune.storage.measurement_store import MEASUREMENTS
 from autotune.storage.merging.plan import Action, PlannedStudy, StudyContents, digest, planned
-from autotune.storage.opening import opened
-from autotune.storage.optuna_storage import check_optuna
+from autotune.storage.optuna_storage import check_optuna, open_for_writing
 from autotune.storage.readable import AMENDED, DEFINITION, MARK
 from autotune.storage.run_log import RUNS, SqlRunLog, stored_keys
 from autotune.storage.schema import known_version
@@ -79,7 +78,7 @@ def merge(sources: Sequence[str], target: str, say: Callable[[Merged], None], *,
             _make_folder(path.parent)
         try:
             with storage_errors(target):
-                opened(target, _make_tables)
+                open_for_writing(target, _make_tables)
                 with changing(target) as writer:
                     for source, reader in zip(sources, readers, strict=True):
                         say(_merged(source, reader, writer))

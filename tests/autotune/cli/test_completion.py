@@ -10,7 +10,7 @@ import pytest
 
 from autotune import studyfile
 from autotune.cli.completion import study_files
-from autotune.storage.names import stored_names
+from autotune.storage.tables import stored_names
 from autotune.storage.study_store import StudyStore
 from tests.autotune.cli.test_startup import HELP, imported
 from tests.support.fakes import definition, small_space

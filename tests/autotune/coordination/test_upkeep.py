@@ -12,7 +12,7 @@ from autotune.errors import BusyError, ExitCode
 from autotune.scheduling.checkpoints import Checkpoints
 from autotune.service import summaries as summaries_module
 from autotune.service.summaries import StudySummaries
-from autotune.storage.names import stored_names
+from autotune.storage.tables import stored_names
 from autotune.storage.stored_study import stored_study
 from autotune.storage.studies import StoredStudies
 from autotune.storage.study_lock import StudyLock

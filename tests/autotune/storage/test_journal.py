@@ -9,7 +9,7 @@ import pytest
 from autotune.errors import StorageError
 from autotune.storage.connection import prepare_sqlite
 from autotune.storage.sqlite import journal
-from autotune.storage.sqlite.mount import shared_file_system
+from autotune.storage.sqlite.journal import shared_file_system
 
 LINE = "30 1 0:31 / {point} rw,relatime shared:1 - {kind} source rw{options}\n"
 

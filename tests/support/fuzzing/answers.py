@@ -123,7 +123,7 @@ def _rocm_smi() -> Made:
 
 def _mounts() -> Made:
     from autotune.machines.detect import file_system_of
-    from autotune.storage.sqlite.mount import shared_file_system
+    from autotune.storage.sqlite.journal import shared_file_system
 
     def read(path: Path) -> object:
         return shared_file_system(Path("/a/b"), path), file_system_of(Path("/a/b"), text_of(path.read_bytes()))
