@@ -12,8 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from autotune.asktell.errors import ClosedError, FinishedError, ToldError
-from autotune.asktell.lease import LeasedRun, Reply
-from autotune.asktell.lease_clock import LeaseClock
+from autotune.asktell.lease import LeaseClock, LeasedRun, Reply
 from autotune.asktell.replies import Replies
 from autotune.asktell.report import RunReport
 from autotune.asktell.requests import AskRequest, CloseRequest, RenewRequest, Request, TellRequest

@@ -16,24 +16,88 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from autotune.asktell.errors import ClosedError, LaterError, ToldError
-from autotune.asktell.handed_out import HandedOut, lapsed, lease_of, leased_by
-from autotune.asktell.lease import LeasedRun, Ticket
-from autotune.asktell.lease_clock import LeaseClock
+from autotune.asktell.lease import LeaseClock, LeasedRun, Ticket
 from autotune.asktell.replies import DIGEST, LEASE, Replies, gone, told_already
 from autotune.asktell.requests import AskRequest, CloseRequest, RenewRequest, Request, TellRequest
-from autotune.asktell.ticketed_leases import TicketedLeases
 from autotune.coordination.lease_record import LeaseRecord
 from autotune.errors import AutotuneError
 from autotune.execution.executor import Executor
-from autotune.execution.task import Task
+from autotune.execution.task import PREEMPTED, Task
 from autotune.records.outcome import Outcome
 from autotune.records.study import Run
 from autotune.statistics.standings import Standings
 from autotune.storage.leases import Lease, LeaseBook, Taking
+from objectives.base import FailureKind
 
 # After this time requests are looked at again, even if proposals are still to be made.
 _SLICE_S = 0.05
 _WHO, _CORES, _ELSEWHERE = "who", "cores", "elsewhere"
+
+MOST_LAPSED = 5
+"""After this many lapsed leases in a row, the configuration of a run is taken to crash its clients."""
+
+
+@dataclass
+class HandedOut:
+    """A run that was handed out, or waits for a client: then it has no `ticket`."""
+
+    task: Task
+    record: Mapping[str, Any]
+    ticket: Ticket | None = None
+
+
+def lease_of(record: Mapping[str, Any]) -> str | None:
+    """Return the lease of a run in flight; None if no client has asked for it."""
+    ticket = Ticket.of(record)
+    return ticket.lease if ticket is not None else None
+
+
+def leased_by(request: AskRequest, record: Mapping[str, Any], ticket: Ticket | None, now: float) -> LeasedRun | None:
+    """Return a run that is out if it was given for the same request, whose answer its client has not heard."""
+    if ticket is None or ticket.expires_at <= now or not request.repeats(ticket.who, ticket.key):
+        return None
+    return ticket.asked(record, ticket.expires_at - now)
+
+
+def lapsed(ticket: Ticket) -> Outcome:
+    """Return what comes of a run whose lease has run out: another may have it, unless too many could not end it."""
+    count = ticket.lapsed + 1
+    if count >= MOST_LAPSED:
+        words = f"the leases of {count} who had it ran out, one after the other"
+        return Outcome(failure=FailureKind.TIMED_OUT, code="lapsed", message=words)
+    words = f"the lease of {ticket.who or 'who had it'} ran out"
+    return Outcome(failure=FailureKind.INFRASTRUCTURE_ERROR, code=PREEMPTED, message=words)
+
+
+@dataclass
+class TicketedLeases:
+    """The leases in `book` of a study whose runs are handed out.
+
+    `take_runs` stores the leases of runs, with the tickets of the clients that get them; `left` gets the leases that an
+    earlier session left.
+    """
+
+    book: LeaseBook
+    take_runs: Callable[[Mapping[str, Taking]], None]
+    left: Callable[[list[Lease]], None]
+
+    def take(self, runs: Mapping[str, Taking]) -> None:
+        """Store the leases of runs before they are handed out."""
+        self.take_runs(runs)
+
+    def note_job(self, place: str, job_id: str) -> None:
+        """Note the job of a run."""
+        self.book.note_job(place, job_id)
+
+    def release(self, place: str) -> None:
+        """Give a run up, handed out or not."""
+        self.book.release(place)
+
+    def all(self) -> list[Lease]:
+        """Return every lease of the study, by place."""
+        leases = self.book.all()
+        self.left(leases)
+        return leases
 
 
 @dataclass

@@ -1,7 +1,7 @@
 import pytest
 
 from autotune.asktell import AskTell
-from autotune.asktell.lease_clock import LeaseClock
+from autotune.asktell.lease import LeaseClock
 from tests.support.asking import external
 
 

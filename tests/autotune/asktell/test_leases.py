@@ -7,7 +7,7 @@ import pytest
 
 from autotune.asktell import AskTell, LeaseConflictError, LeaseGoneError, RunReport, ToldError
 from autotune.asktell.errors import ClosedError
-from autotune.asktell.lease_clock import LeaseClock
+from autotune.asktell.lease import LeaseClock
 from autotune.asktell.replies import Replies
 from autotune.asktell.requests import AskRequest
 from autotune.asktell.work_queue import WorkQueue

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from autotune.asktell import AskTell, FinishedError, LeaseConflictError, LeaseGoneError, RunReport
-from autotune.asktell.handed_out import MOST_LAPSED
-from autotune.asktell.lease_clock import LeaseClock
+from autotune.asktell.lease import LeaseClock
+from autotune.asktell.work_queue import MOST_LAPSED
 from autotune.storage.study_store import StudyStore
 from tests.support.asking import external, seconds
 

@@ -10,8 +10,8 @@ import pytest
 
 from autotune import studyfile
 from autotune.cli.completion import study_files
-from autotune.storage.tables import stored_names
 from autotune.storage.study_store import StudyStore
+from autotune.storage.tables import stored_names
 from tests.autotune.cli.test_startup import HELP, imported
 from tests.support.fakes import definition, small_space
 

@@ -12,10 +12,10 @@ from autotune.errors import BusyError, ExitCode
 from autotune.scheduling.checkpoints import Checkpoints
 from autotune.service import summaries as summaries_module
 from autotune.service.summaries import StudySummaries
-from autotune.storage.tables import stored_names
 from autotune.storage.stored_study import stored_study
 from autotune.storage.studies import StoredStudies
 from autotune.storage.study_lock import StudyLock
+from autotune.storage.tables import stored_names
 from launchers.supervisor import STATUS_FILE
 from tests.support.command_line import invoke
 from tests.support.command_study import CommandStudy

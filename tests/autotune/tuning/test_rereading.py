@@ -11,8 +11,8 @@ from autotune.records.outcome import Outcome
 from autotune.records.series import WARM_UP, Series
 from autotune.records.study import Run
 from autotune.search.distributions import distributions_of
-from autotune.storage.tables import stored_names
 from autotune.storage.readable import READINGS, VERDICT
+from autotune.storage.tables import stored_names
 from autotune.studyfile import parse
 from autotune.tuning.anew import begin_anew
 from autotune.tuning.rereading import reread, reread_study
