@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune.execution.halves import Halves
-from autotune.execution.topology import CorePlace, place_of
+from autotune.execution.halves import CorePlace, Halves, place_of
 from launchers import Resources
 
 
