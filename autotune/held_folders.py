@@ -27,7 +27,7 @@ def held_folder(base: Path, prefix: str, name: str | None = None) -> Iterator[Pa
         OSError: it cannot be made.
     """
     remove_abandoned(base, prefix)
-    folder, descriptor = _made_and_held(base, prefix, name)
+    folder, descriptor = _make_and_hold(base, prefix, name)
     try:
         yield folder
     finally:
@@ -57,7 +57,7 @@ def remove_abandoned(base: Path, prefix: str) -> None:
         _remove_unless_held(folder)
 
 
-def _made_and_held(base: Path, prefix: str, name: str | None) -> tuple[Path, int]:
+def _make_and_hold(base: Path, prefix: str, name: str | None) -> tuple[Path, int]:
     while True:
         if name is None:
             folder = Path(tempfile.mkdtemp(prefix=prefix, dir=base))
@@ -67,7 +67,7 @@ def _made_and_held(base: Path, prefix: str, name: str | None) -> tuple[Path, int
                 folder.mkdir(mode=0o700)
         # Another process may have found it before it was held, and have removed it: before it is opened, or after.
         try:
-            descriptor = _opened(folder)
+            descriptor = _open(folder)
         except FileNotFoundError:
             continue
         with suppress(OSError):  # a file system without locks: nobody takes it for abandoned there
@@ -89,13 +89,13 @@ def _mark(folder: Path, descriptor: int) -> None:
         raise
 
 
-def _opened(folder: Path) -> int:
+def _open(folder: Path) -> int:
     return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
 
 
 def _is_abandoned(folder: Path, *, remove: bool = False) -> bool:
     try:
-        descriptor = _opened(folder)
+        descriptor = _open(folder)
     except OSError:
         return False
     try:

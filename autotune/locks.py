@@ -149,7 +149,7 @@ class LockFile:
         os.close(self._descriptor)
 
 
-def when_free(claim: Callable[[], Claimed], wait_by: WaitBy | None) -> Claimed:
+def claim_when_free(claim: Callable[[], Claimed], wait_by: WaitBy | None) -> Claimed:
     """Return what `claim` returns; with `wait_by`, wait until nobody else has it, and tell it for whom.
 
     Raises:
@@ -181,7 +181,7 @@ def lock(file: LockFile, path: Path) -> bool:
         raise StorageError(msg) from error
 
 
-def held_by_another(path: Path) -> str | None:
+def other_holder(path: Path) -> str | None:
     """Return the process that holds a lock file, in words; None if it is free, or held by this process."""
     try:
         file = LockFile.open(path, create=False)
@@ -196,7 +196,7 @@ def held_by_another(path: Path) -> str | None:
         file.close()
 
 
-def works_here(path: Path) -> Holder | None:
+def find_local_holder(path: Path) -> Holder | None:
     """Return the process of this host that holds a lock file, without taking it from whoever wants it now.
 
     None if nobody does, it is this process, or that cannot be seen: processes of other users do not show their files.

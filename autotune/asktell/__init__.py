@@ -6,7 +6,7 @@ with AskTell.open(studyfile.load(Path("mine.toml")), "sqlite:////home/me/autotun
 """
 
 from autotune.asktell.asktell import AskTell
-from autotune.asktell.errors import ClosedError, FinishedError, LeaseConflictError, LeaseGoneError, ToldError
+from autotune.asktell.errors import ClosedError, FinishedError, InvalidRequestError, LeaseConflictError, LeaseGoneError
 from autotune.asktell.lease import LeasedRun, Reply
 from autotune.asktell.report import RunReport
 
@@ -19,5 +19,5 @@ __all__ = [
     "LeasedRun",
     "Reply",
     "RunReport",
-    "ToldError",
+    "InvalidRequestError",
 ]

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from autotune.asktell.errors import ClosedError, FinishedError, ToldError
+from autotune.asktell.errors import ClosedError, FinishedError, InvalidRequestError
 from autotune.asktell.lease import LeaseClock, LeasedRun, Reply
 from autotune.asktell.replies import Replies
 from autotune.asktell.report import RunReport
@@ -48,7 +48,7 @@ class AskTell:
     compare the winner with the default. The clients decide how many runs are in flight.
     """
 
-    def __init__(self, study: StudyFile, settings: SessionSettings, queue: WorkQueue, window: "_Window") -> None:
+    def __init__(self, study: StudyFile, settings: SessionSettings, queue: WorkQueue, window: "_StatusView") -> None:
         """Start the session in a thread of its own; use `open`."""
         self._study, self._settings, self._queue, self._window = study, settings, queue, window
         self._lock = threading.Lock()
@@ -80,7 +80,7 @@ class AskTell:
             AutotuneError: the study file is wrong or not about runs that another program makes, the storage cannot be
                 used, or another process has the study open.
         """
-        window = _Window(say)
+        window = _StatusView(say)
         queue = WorkQueue(answers=Replies(lambda: window.standings))
         if clock is not None:
             queue.clock = clock
@@ -104,19 +104,19 @@ class AskTell:
             FinishedError: there is nothing more to do.
             AutotuneError: the study cannot go on: nothing works, or its storage cannot be used.
         """
-        return self.asking(lease_s, wait_s=wait_s, who=who, key=key).result()
+        return self.ask_future(lease_s, wait_s=wait_s, who=who, key=key).result()
 
-    def asking(
+    def ask_future(
         self, lease_s: float = LEASE_S, *, wait_s: float = 0.0, who: str = "", key: str = ""
     ) -> Future[LeasedRun | None]:
         """Ask without waiting for the answer."""
         _check_duration("lease_s", lease_s, _LONGEST_S)
         if not 0.0 <= wait_s <= _LONGEST_WAIT_S:
             msg = f"wait_s is {wait_s!r}: it is a time from 0 to {_LONGEST_WAIT_S:g} s"
-            raise ToldError(msg)
+            raise InvalidRequestError(msg)
         if len(key) > _LONGEST_WHO:
             msg = f"key has {len(key)} characters: at most {_LONGEST_WHO} are allowed"
-            raise ToldError(msg)
+            raise InvalidRequestError(msg)
         request = AskRequest(lease_s, time.monotonic() + wait_s, who[:_LONGEST_WHO], key=key)
         self._post(request)
         return request.future
@@ -125,14 +125,14 @@ class AskTell:
         """Store the result of a run before returning. Telling the same result again returns the same reply.
 
         Raises:
-            ToldError: it is not valid; the lease goes on.
+            InvalidRequestError: it is not valid; the lease goes on.
             LeaseConflictError: something else was told before.
             LeaseGoneError: the lease ran out, and the run was given to somebody else.
             AutotuneError: the study cannot go on; tell it again when it does.
         """
-        return self.telling(lease, told).result()
+        return self.tell_future(lease, told).result()
 
-    def telling(self, lease: str, told: RunReport) -> Future[Reply]:
+    def tell_future(self, lease: str, told: RunReport) -> Future[Reply]:
         """Tell without waiting for the answer."""
         request = TellRequest(lease, told, time.monotonic() + _PATIENCE_S)
         self._post(request)
@@ -223,7 +223,7 @@ class AskTell:
         return FinishedError(f"study {self._settings.name!r} is finished: there is nothing more to ask for")
 
 
-class _Window:
+class _StatusView:
     """Keeps the newest status of a study."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
@@ -254,4 +254,4 @@ def _closed() -> ClosedError:
 def _check_duration(name: str, value: float, most: float) -> None:
     if not (isfinite(value) and 0.0 < value <= most):
         msg = f"{name} is {value!r}: it is a time above 0 and up to {most:g} s"
-        raise ToldError(msg)
+        raise InvalidRequestError(msg)

@@ -7,7 +7,7 @@ class FinishedError(AutotuneError):
     """There is nothing more to ask for: the budget is used, and the winner was compared with the default."""
 
 
-class ToldError(AutotuneError):
+class InvalidRequestError(AutotuneError):
     """What is told is not valid; nothing was stored, and the lease goes on."""
 
 

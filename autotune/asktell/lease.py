@@ -80,7 +80,7 @@ class Ticket:
         ticket = record["job"].get(_TICKET)
         return cls(**ticket) if ticket else None
 
-    def asked(self, record: Mapping[str, Any], lease_s: float) -> LeasedRun:
+    def leased_run(self, record: Mapping[str, Any], lease_s: float) -> LeasedRun:
         """Return the run as its client gets it."""
         run = LeaseRecord.from_dict(record)
         purpose = run.purpose

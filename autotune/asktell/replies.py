@@ -57,14 +57,14 @@ class Replies:
         else:
             request.resolve(self._answer(trial))
 
-    def stored(self) -> None:
+    def confirm_stored(self) -> None:
         """Answer the waiting reports: they are stored by now."""
         waiting, self._waiting = self._waiting, []
         self._storing.clear()
         for request in waiting:
             request.resolve(self._answer(self._told[request.lease][1]))
 
-    def lost(self, error: Exception) -> None:
+    def refuse_unstored(self, error: Exception) -> None:
         """Refuse the waiting reports with an error: whether they are stored is unknown."""
         for lease in self._storing:
             del self._told[lease]
@@ -81,12 +81,12 @@ class Replies:
         return Reply(number, state.value, best is not None and best.number == number)
 
 
-def gone(lease: str) -> LeaseGoneError:
+def lease_gone(lease: str) -> LeaseGoneError:
     """Return what is said of a lease that nobody knows."""
     msg = f"lease {lease} is not known: it ran out and somebody else has the run, or it is of another study; ask again"
     return LeaseGoneError(msg)
 
 
-def told_already(lease: str) -> LeaseConflictError:
+def already_reported(lease: str) -> LeaseConflictError:
     """Return what is said of a lease that is to be renewed after its run was told."""
     return LeaseConflictError(f"lease {lease} was told already: there is nothing to renew")

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from math import isfinite
 from typing import Any
 
-from autotune.asktell.errors import ToldError
+from autotune.asktell.errors import InvalidRequestError
 from autotune.records.outcome import Outcome
 from launchers import Usage
 from launchers.software.digest import text_digest
@@ -45,7 +45,7 @@ class RunReport:
         """Return how the run ended; `held_s` is how long ago it was asked for, `cappable` whether a bound is enough.
 
         Raises:
-            ToldError: it is not one thing, or not a valid one.
+            InvalidRequestError: it is not one thing, or not a valid one.
         """
         self._check()
         usage = Usage(elapsed_s=self._elapsed_s(objective, held_s))
@@ -64,7 +64,7 @@ class RunReport:
             values: Mapping[str, Any] = self.metrics or {objective.metrics[0].name: self.value}
             return Outcome(metrics=objective.measured(values).metrics, message=words, usage=usage)
         except InvalidResult as error:
-            raise ToldError(str(error)) from None
+            raise InvalidRequestError(str(error)) from None
 
     def _check(self) -> None:
         given = [
@@ -79,13 +79,13 @@ class RunReport:
         ]
         if len(given) != 1:
             msg = f"exactly one of value, metrics, failure and bound is told, got {', '.join(given) or 'none'}"
-            raise ToldError(msg)
+            raise InvalidRequestError(msg)
         if self.elapsed_s is not None and _number("elapsed_s", self.elapsed_s) < 0.0:
             msg = f"elapsed_s is {self.elapsed_s:g}: no run takes less than no time"
-            raise ToldError(msg)
+            raise InvalidRequestError(msg)
         if isinstance(self.cores, bool) or not isinstance(self.cores, int) or not 1 <= self.cores <= _MOST_CORES:
             msg = f"cores is {self.cores!r}: a run holds a whole number of cores, from 1 up"
-            raise ToldError(msg)
+            raise InvalidRequestError(msg)
 
     def _elapsed_s(self, objective: ExternalObjective, held_s: float) -> float:
         """Return the time and the cores that the run used, as far as they are known."""
@@ -109,7 +109,7 @@ def _number(name: str, value: float) -> float:
     if _is_finite(value):
         return value
     msg = f"{name} is {value!r}: it is a finite number"
-    raise ToldError(msg)
+    raise InvalidRequestError(msg)
 
 
 def _kind(word: str) -> FailureKind:
@@ -118,7 +118,7 @@ def _kind(word: str) -> FailureKind:
     except ValueError:
         known = ", ".join(repr(kind.value) for kind in FailureKind)
         msg = f"failure is {word!r}; known: {known}"
-        raise ToldError(msg) from None
+        raise InvalidRequestError(msg) from None
 
 
 def _refuse_bound() -> None:
@@ -126,4 +126,4 @@ def _refuse_bound() -> None:
         "a bound says nothing here: the default configuration, and what it is compared with at the end, are run to "
         "their ends, or have failed"
     )
-    raise ToldError(msg)
+    raise InvalidRequestError(msg)

@@ -15,9 +15,9 @@ from math import inf
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from autotune.asktell.errors import ClosedError, LaterError, ToldError
+from autotune.asktell.errors import ClosedError, InvalidRequestError, LaterError
 from autotune.asktell.lease import LeaseClock, LeasedRun, Ticket
-from autotune.asktell.replies import DIGEST, LEASE, Replies, gone, told_already
+from autotune.asktell.replies import DIGEST, LEASE, Replies, already_reported, lease_gone
 from autotune.asktell.requests import AskRequest, CloseRequest, RenewRequest, Request, TellRequest
 from autotune.coordination.lease_record import LeaseRecord
 from autotune.errors import AutotuneError
@@ -26,7 +26,7 @@ from autotune.execution.task import PREEMPTED, Task
 from autotune.records.outcome import Outcome
 from autotune.records.study import Run
 from autotune.statistics.standings import Standings
-from autotune.storage.leases import Lease, LeaseBook, Taking
+from autotune.storage.leases import Lease, LeaseBook, NewLease
 from objectives.base import FailureKind
 
 # After this time requests are looked at again, even if proposals are still to be made.
@@ -52,14 +52,16 @@ def lease_of(record: Mapping[str, Any]) -> str | None:
     return ticket.lease if ticket is not None else None
 
 
-def leased_by(request: AskRequest, record: Mapping[str, Any], ticket: Ticket | None, now: float) -> LeasedRun | None:
+def repeated_lease(
+    request: AskRequest, record: Mapping[str, Any], ticket: Ticket | None, now: float
+) -> LeasedRun | None:
     """Return a run that is out if it was given for the same request, whose answer its client has not heard."""
     if ticket is None or ticket.expires_at <= now or not request.repeats(ticket.who, ticket.key):
         return None
-    return ticket.asked(record, ticket.expires_at - now)
+    return ticket.leased_run(record, ticket.expires_at - now)
 
 
-def lapsed(ticket: Ticket) -> Outcome:
+def lapsed_outcome(ticket: Ticket) -> Outcome:
     """Return what comes of a run whose lease has run out: another may have it, unless too many could not end it."""
     count = ticket.lapsed + 1
     if count >= MOST_LAPSED:
@@ -78,10 +80,10 @@ class TicketedLeases:
     """
 
     book: LeaseBook
-    take_runs: Callable[[Mapping[str, Taking]], None]
+    take_runs: Callable[[Mapping[str, NewLease]], None]
     left: Callable[[list[Lease]], None]
 
-    def take(self, runs: Mapping[str, Taking]) -> None:
+    def take(self, runs: Mapping[str, NewLease]) -> None:
         """Store the leases of runs before they are handed out."""
         self.take_runs(runs)
 
@@ -121,7 +123,7 @@ class WorkQueue(Executor):
     _left: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     _lapsed: dict[str, int] = field(default_factory=dict)
     _early: list[TellRequest] = field(default_factory=list)
-    _take: Callable[[Mapping[str, Taking]], None] = lambda _: None
+    _take: Callable[[Mapping[str, NewLease]], None] = lambda _: None
     _closing: bool = False
     # When requests are looked at again; None until the first proposal is made.
     _look_at: float | None = None
@@ -133,13 +135,13 @@ class WorkQueue(Executor):
     def leases(self, book: LeaseBook) -> LeaseBook:
         """Return the leases of the study, which hold tickets."""
         self._take = book.take
-        return TicketedLeases(book, self.take, self.leave_to_come)
+        return TicketedLeases(book, self.take, self.expect_runs)
 
     def recall(self, runs: Iterable[Run], standings: Standings) -> None:
         """Take note of the runs told before this session, and of how the trials stand."""
         self.answers.recall(runs, standings)
 
-    def leave_to_come(self, leases: Iterable[Lease]) -> None:
+    def expect_runs(self, leases: Iterable[Lease]) -> None:
         """Take note of the runs of an earlier session; this one will resume them."""
         for lease in leases:
             if lease.job_id is not None:
@@ -154,10 +156,10 @@ class WorkQueue(Executor):
         """Return the number of clients that wait for a run."""
         return len(self._askers)
 
-    def allowed(self, most: int, in_flight: int) -> int:
+    def max_in_flight(self, most: int, in_flight: int) -> int:
         """Return how many runs may be in flight: one for each client that waits, beside the `in_flight` ones."""
         del most
-        self.answers.stored()
+        self.answers.confirm_stored()
         now = time.monotonic()
         self._look_at = self._look_at or now + _SLICE_S
         if self._next_asker() is not None and now >= self._look_at:
@@ -167,11 +169,11 @@ class WorkQueue(Executor):
             return in_flight
         return max(1, in_flight + len(self._askers))
 
-    def together(self, room: int) -> int:
+    def max_starts(self, room: int) -> int:
         """Return how many runs are started together: all, since their leases are stored in one transaction."""
         return room
 
-    def take(self, runs: Mapping[str, Taking]) -> None:
+    def take(self, runs: Mapping[str, NewLease]) -> None:
         """Store the leases of runs before they start, for the clients in turn."""
         askers = iter([asker for asker in self._askers if not asker.future.cancelled()])
         asked = {place: next(askers, None) for place in runs}
@@ -210,23 +212,23 @@ class WorkQueue(Executor):
         Raises:
             ClosedError: the study was closed.
         """
-        self.answers.stored()
+        self.answers.confirm_stored()
         self.ready()
         self._look_at = None
         if self._closing:
             msg = "the study was closed: what is out can be told when it is open again"
             raise ClosedError(msg)
         until = time.monotonic() + timeout_s
-        ended = self._early_told()
+        ended = self._end_early_reports()
         while True:
             self._receive(0.0 if ended else self._patience_s(until), ended)
             self._serve_offered()
-            ended += self._run_out()
+            ended += self._expire_leases()
             if ended or self._closing or not all(asker.tried for asker in self._askers):
                 for asker in self._askers:
                     asker.tried = True
                 return ended
-            self._send_away()
+            self._answer_overdue_asks()
             if time.monotonic() >= until:
                 return ended
 
@@ -245,9 +247,9 @@ class WorkQueue(Executor):
     def end(self, error: Exception, *, stored: bool) -> None:
         """Refuse all waiting requests with `error`; if not `stored`, the fate of the last results is unknown."""
         if stored:
-            self.answers.stored()
+            self.answers.confirm_stored()
         else:
-            self.answers.lost(error)
+            self.answers.refuse_unstored(error)
         waiting: list[AskRequest | TellRequest] = [*self._early, *self._askers]
         for request in waiting:
             request.refuse(error)
@@ -257,15 +259,15 @@ class WorkQueue(Executor):
     def serve_ended(self, error: Exception, *, finished: bool) -> None:
         """Answer requests after the end of the session, until the study is closed."""
         while not self._closing:
-            self._refer(self._requests.get(), error, finished=finished)
+            self._answer_without_session(self._requests.get(), error, finished=finished)
 
     def drain(self, error: Exception) -> None:
         """Refuse all requests that are there."""
         with suppress(Empty):
             while True:
-                self._refer(self._requests.get_nowait(), error, finished=False)
+                self._answer_without_session(self._requests.get_nowait(), error, finished=False)
 
-    def _refer(self, request: Request, error: Exception, *, finished: bool) -> None:
+    def _answer_without_session(self, request: Request, error: Exception, *, finished: bool) -> None:
         if isinstance(request, CloseRequest):
             self._closing = True
         elif isinstance(request, TellRequest) and request.lease in self.answers:
@@ -273,7 +275,7 @@ class WorkQueue(Executor):
         elif isinstance(request, AskRequest) or not finished:
             request.refuse(error)
         else:
-            request.refuse(gone(request.lease))
+            request.refuse(lease_gone(request.lease))
 
     # Requests.
 
@@ -325,7 +327,7 @@ class WorkQueue(Executor):
         out = [(known.record, known.ticket) for known in self._out.values()]
         left = [(record, self.clock.read(Ticket.of(record))) for record in self._left.values()]
         now = self.clock()
-        again = (leased_by(request, record, ticket, now) for record, ticket in (*out, *left))
+        again = (repeated_lease(request, record, ticket, now) for record, ticket in (*out, *left))
         return next(filter(None, again), None)
 
     def _tell(self, request: TellRequest) -> list[tuple[Task, Outcome]]:
@@ -339,11 +341,11 @@ class WorkQueue(Executor):
             return []
         out = self._out.get(lease)
         if out is None or out.ticket is None:
-            request.refuse(gone(lease))
+            request.refuse(lease_gone(lease))
             return []
         try:
             outcome = self._outcome(request, out, out.ticket)
-        except ToldError as error:
+        except InvalidRequestError as error:
             request.refuse(error)
             return []
         del self._out[lease]
@@ -360,7 +362,7 @@ class WorkQueue(Executor):
         facts = {LEASE: ticket.lease, DIGEST: report.digest, _WHO: ticket.who, _CORES: report.cores}
         return replace(outcome, details=facts, attempts=out.task.attempt)
 
-    def _early_told(self) -> list[tuple[Task, Outcome]]:
+    def _end_early_reports(self) -> list[tuple[Task, Outcome]]:
         """Return runs whose results were told before the session resumed them, and which it has resumed now."""
         early, self._early = self._early, []
         ended = [run for request in early for run in self._tell(request)]
@@ -375,7 +377,7 @@ class WorkQueue(Executor):
         record = out.record if out is not None else self._left.get(lease)
         ticket = self.clock.read(Ticket.of(record)) if record is not None else None
         if record is None or ticket is None:
-            request.refuse(told_already(lease) if lease in self.answers else gone(lease))
+            request.refuse(already_reported(lease) if lease in self.answers else lease_gone(lease))
             return
         ticket = replace(ticket, expires_at=self.clock() + request.lease_s)
         record = ticket.on(record)
@@ -398,7 +400,7 @@ class WorkQueue(Executor):
 
     def _hand_out(self, out: HandedOut, asker: AskRequest) -> None:
         assert out.ticket is not None
-        if not asker.resolve(out.ticket.asked(out.record, asker.lease_s)):
+        if not asker.resolve(out.ticket.leased_run(out.record, asker.lease_s)):
             # The client has gone meanwhile: the run is for the next one.
             out.ticket = replace(out.ticket, expires_at=-inf)
         self._out[out.ticket.lease] = out
@@ -416,7 +418,7 @@ class WorkQueue(Executor):
             del self._offered[place]
             self._hand_out(HandedOut(out.task, record, ticket), asker)
 
-    def _run_out(self) -> list[tuple[Task, Outcome]]:
+    def _expire_leases(self) -> list[tuple[Task, Outcome]]:
         """Return runs whose leases ran out, at most one for each waiting client."""
         now = self.clock()
         over = sorted(
@@ -429,9 +431,9 @@ class WorkQueue(Executor):
     def _lapse(self, out: HandedOut) -> tuple[Task, Outcome]:
         assert out.ticket is not None
         self._lapsed[out.task.job.name] = out.ticket.lapsed + 1
-        return out.task, lapsed(out.ticket)
+        return out.task, lapsed_outcome(out.ticket)
 
-    def _send_away(self) -> None:
+    def _answer_overdue_asks(self) -> None:
         """Answer clients that have waited long enough: there is nothing to do now."""
         now = time.monotonic()
         for asker in [asker for asker in self._askers if asker.wait_until <= now]:

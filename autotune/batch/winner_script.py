@@ -39,7 +39,7 @@ def command_to_use(store: ReadableStudy, summary: Summary) -> list[str] | dict[s
     For a mix, return the command lines by input.
     """
     run = run_to_use(store, summary)
-    if run is None or summary.definition.replay or summary.definition.told:
+    if run is None or summary.definition.replay or summary.definition.is_asktell:
         return None
     if parts := run.job.get("parts"):
         return {part["name"]: _command(part) for part in parts}
@@ -115,7 +115,7 @@ def script_of(store: ReadableStudy, summary: Summary, form: str, site: Site | No
             f"{REPLAY_NOTICE}"
         )
         raise CannotRunHereError(msg)
-    if summary.definition.told:
+    if summary.definition.is_asktell:
         msg = f"the runs of study {summary.name!r} are made by another program: there is no job to write a script for"
         raise CannotRunHereError(msg)
     if summary.front is not None and summary.preference is None:

@@ -23,7 +23,7 @@ from autotune.coordination.run_manager import RunManager
 from autotune.coordination.runs import PlannedRun, RunInFlight
 from autotune.display.console import Running, Status
 from autotune.errors import CannotRunHereError
-from autotune.execution.segments import continued
+from autotune.execution.segments import join_segments
 from autotune.execution.task import Task
 from autotune.formatting import quantity
 from autotune.records.outcome import Outcome
@@ -207,8 +207,8 @@ class Blocks:
                 return table
             for task, outcome in self._wait(partial(self._status, in_flight.values(), todo, count, table)):
                 slot, ended = in_flight.pop(task.key)
-                run = self.manager.ended(ended, continued(None, outcome, task.segment) if task.segment else outcome)
-                if run.stays:
+                run = self.manager.ended(ended, join_segments(None, outcome, task.segment) if task.segment else outcome)
+                if run.is_kept:
                     self.manager.store(self.store, [(ended, run)])
                 if run.outcome.retryable:
                     in_flight[task.key] = slot, self._again(ended, run.outcome, slot, table)

@@ -18,7 +18,7 @@ from typing import Self
 from autotune.comparison.blocks import Blocks, BlockTable
 from autotune.coordination.runs import PlannedRun, RunInFlight
 from autotune.errors import CannotRunHereError
-from autotune.execution.segments import continued
+from autotune.execution.segments import join_segments
 from autotune.records.outcome import Outcome
 from autotune.records.series import Series
 
@@ -172,7 +172,7 @@ class Duets(Blocks):
         while len(outcomes) < len(playing):
             going = [(slot, run) for slot, run in playing if run.task.key not in outcomes]
             for task, outcome in self._wait(partial(self._status, going, todo, budget, table)):
-                outcomes[task.key] = continued(None, outcome, task.segment) if task.segment else outcome
+                outcomes[task.key] = join_segments(None, outcome, task.segment) if task.segment else outcome
         return [(run, outcomes[run.task.key]) for _, run in playing]
 
     def _check_overlap(self, table: DuetTable) -> None:

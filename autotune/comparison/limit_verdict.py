@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from autotune.comparison.findings import is_about
-from autotune.records.limit import Breach, Limits, breaches, breaks, measured
+from autotune.records.limit import Breach, Limits, breaches, breaks, metrics_of_run
 from autotune.records.series import Series
 from autotune.records.study import Run
 from autotune.statistics.standings import Standings
@@ -65,5 +65,5 @@ def limits_in_pairs(runs: Sequence[Run], standings: Standings, series: Series, t
     complete = [run for run in runs if run.series == series and run.outcome.complete]
     beside = {run.round for run in complete if run.trial != trial}
     paired = [run for run in complete if run.trial == trial and run.round in beside]
-    kept = sum(not breaches(limits, measured(run.outcome)) for run in paired)
+    kept = sum(not breaches(limits, metrics_of_run(run.outcome)) for run in paired)
     return LimitVerdict(limits, kept, len(paired), default_breaks)

@@ -49,7 +49,7 @@ def cancel_jobs(url: str, name: str, say: Callable[[str], None]) -> Cancelled:
         StorageError: there is no such study.
     """
     StudyStore.read(url, name)  # a study that is not there must not be created
-    with StudyLock.held(url, name, IfHeld.TAKE_OVER, say):
+    with StudyLock.hold(url, name, IfHeld.TAKE_OVER, say):
         return cancel_leased(StudyStore.read(url, name, read_only=False).leases(), _launcher)
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 
-from autotune.execution.run_folder import clean, is_of
+from autotune.execution.run_folder import clean, is_folder_of
 from autotune.records.study import Run
 from launchers import Job
 
@@ -40,7 +40,7 @@ class Cleaner:
         """Clean what a session has left that was killed after it stored its last runs."""
         for run in islice(reversed(tuple(stored)), _NEWEST):
             folder = Path(run.job.get("folder") or "")
-            if folder.is_absolute() and is_of(folder, run.outcome.usage):
+            if folder.is_absolute() and is_folder_of(folder, run.outcome.usage):
                 clean(folder, [Path(part["folder"]) for part in run.job.get("parts", ())])
 
 

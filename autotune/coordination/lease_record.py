@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
-from autotune.execution.capping import Cap, HopedInput
+from autotune.execution.capping import Cap, OptimisticInput
 from autotune.execution.segments import Segment
 from autotune.execution.task import Task, job_from_description
 from autotune.records.series import Series
@@ -60,5 +60,5 @@ class LeaseRecord:
 
 
 def _cap(stored: Mapping[str, Any]) -> Cap:
-    inputs = tuple(HopedInput(**one) for one in stored["inputs"])
+    inputs = tuple(OptimisticInput(**one) for one in stored["inputs"])
     return Cap(**{**stored, "metric": Metric(**stored["metric"]), "inputs": inputs})

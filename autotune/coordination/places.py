@@ -12,9 +12,9 @@ from autotune.display.console import Display
 from autotune.errors import BusyError, NothingWorkedError, StorageError
 from autotune.execution.batch_executor import BatchExecutor
 from autotune.execution.card_pool import CardPool, MachinePool
-from autotune.execution.core_pool import CoreClaim, CorePool, Pool, work_on
+from autotune.execution.core_pool import CoreClaim, CorePool, Pool, claim_purpose
 from autotune.execution.executor import Executor
-from autotune.locks import IfHeld, LockFile, WaitBy, when_free
+from autotune.locks import IfHeld, LockFile, WaitBy, claim_when_free
 from autotune.storage.address import shown
 from autotune.storage.leases import LeaseBook
 from autotune.storage.study_lock import StudyLock
@@ -108,7 +108,7 @@ class Here(RunPlace):
         settings = self.settings
         if self._claimed is None:
             with settings.pause.waiting():
-                work = work_on(settings.name)
+                work = claim_purpose(settings.name)
                 self._claimed = CoreClaim.claim(settings.machine.cpus, wait_by=self.wait_by, work=work)
 
     @contextmanager
@@ -118,7 +118,7 @@ class Here(RunPlace):
         from autotune.execution.ray_executor import RayExecutor, local_cluster  # noqa: PLC0415  jobs need no Ray
 
         settings = self.settings
-        cards = CardPool(work_on(settings.name), wait_by=self.wait_by, waiting=settings.pause.waiting)
+        cards = CardPool(claim_purpose(settings.name), wait_by=self.wait_by, waiting=settings.pause.waiting)
         with local_cluster(settings.machine.cores), closing(cards):
             pool = MachinePool(CorePool(settings.machine.cpus), cards)
             yield SessionResources(RayExecutor(settings.machine.cores, settings.launcher), pool)
@@ -194,8 +194,8 @@ class InQueue(RunPlace):
 
         with closing(file):
             with settings.pause.waiting():
-                when_free(claim, self.wait_by)
-            file.sign(f"{work_on(settings.name)}, storage {shown(settings.url)}")
+                claim_when_free(claim, self.wait_by)
+            file.sign(f"{claim_purpose(settings.name)}, storage {shown(settings.url)}")
             yield
 
     def leases(self, store: StudyStore) -> LeaseBook:

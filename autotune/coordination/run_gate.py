@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from autotune.coordination.deadline import Deadline, expected_s
-from autotune.execution.capping import limited
+from autotune.execution.capping import apply_cap
 from autotune.execution.signals import Pause
 from autotune.execution.task import Task
 from autotune.records.outcome import Outcome
@@ -35,7 +35,7 @@ class RunGate:
         if self.pause.asked:
             return False
         if self.deadline is not None:
-            limit_s = limited(task.job, task.cap).time_limit_s
+            limit_s = apply_cap(task.job, task.cap).time_limit_s
             self._refused = not self.deadline.allows(expected_s(limit_s, self.slowest_s))
             return not self._refused
         return True

@@ -21,7 +21,7 @@ from autotune.execution.capping import Cap
 from autotune.execution.core_pool import Pool
 from autotune.execution.executor import Executor
 from autotune.execution.halves import Halves
-from autotune.execution.run_folder import disown
+from autotune.execution.run_folder import mark_unread
 from autotune.execution.segments import Segment
 from autotune.execution.task import NO_PLACE, PREEMPTED, REFUSED, REFUSED_ALL, describe_job
 from autotune.records.outcome import DISTURBED, Outcome
@@ -237,7 +237,7 @@ class RunManager:
 
     def give_up(self, run: RunInFlight) -> None:
         """Give up a run that was tried enough: who wants to, makes another one in its place."""
-        disown(run.task.job.folder)
+        mark_unread(run.task.job.folder)
         self.registry.release(run.name)
         self.clean(run)
 

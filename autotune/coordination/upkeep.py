@@ -13,9 +13,9 @@ from pathlib import Path
 
 from autotune.coordination.session_settings import RUNS_LOCK, default_runs
 from autotune.errors import BusyError, StorageError
-from autotune.execution.run_folder import is_of
+from autotune.execution.run_folder import is_folder_of
 from autotune.files import discard, sweep_discarded
-from autotune.locks import held_by_another
+from autotune.locks import other_holder
 from autotune.records.study import Run
 from autotune.scheduling.checkpoints import Checkpoints
 from autotune.storage.address import place, shown
@@ -49,7 +49,7 @@ def unused(url: str, name: str, what: str) -> Iterator[StudyStore]:
     if holder is not None:
         msg = f"study {name!r} is being worked on by {holder}: it is {what} only when nobody does; stop that first"
         raise BusyError(msg)
-    with StudyLock.held(url, name):
+    with StudyLock.hold(url, name):
         # Of the leases that asking programs have there is no job: they run out by themselves.
         leases = store.leases().all()
         jobs = sum(lease.job_id is not None and bool(lease.record.get("scheduler")) for lease in leases)
@@ -100,7 +100,7 @@ def delete(store: StudyStore, found: Removable) -> None:
         if next(_run_folders(runs), None) is None:
             # What a session makes before its runs: that of another study, if one has runs here.
             shutil.rmtree(runs / "plan", ignore_errors=True)
-            if held_by_another(runs / RUNS_LOCK) is None:
+            if other_holder(runs / RUNS_LOCK) is None:
                 (runs / RUNS_LOCK).unlink(missing_ok=True)
         for empty in (checkpoints.parent, runs):
             with suppress(OSError):
@@ -126,7 +126,7 @@ def rename(store: StudyStore, new: str) -> Path | None:
         msg = f"there is a study {new!r} in {shown(url)} already; give another name, or `autotune storage delete {new}`"
         raise StorageError(msg)
     before, after = default_runs(url, old).absolute(), default_runs(url, new).absolute()
-    with StudyLock.held(url, new):
+    with StudyLock.hold(url, new):
         moves = _is_at_home(store) and before.is_dir() and not after.exists() and _all_owned(before, store.runs())
         if moves:
             before.rename(after)
@@ -147,7 +147,7 @@ def _owned(runs: Iterable[Run]) -> Iterator[tuple[Path, Run]]:
     for run in runs:
         folder = Path(run.job.get("folder") or "")
         # The link of somebody who keeps the folder elsewhere is not ours to remove.
-        if folder.is_absolute() and not folder.is_symlink() and is_of(folder, run.outcome.usage):
+        if folder.is_absolute() and not folder.is_symlink() and is_folder_of(folder, run.outcome.usage):
             yield folder, run
 
 
@@ -160,7 +160,7 @@ def _all_owned(around: Path, runs: Iterable[Run]) -> bool:
 def _run_folders(around: Path) -> Iterator[Path]:
     """Return the folders with the status of a job."""
     for folder in around.iterdir() if around.is_dir() else ():
-        if not folder.is_symlink() and folder.is_dir() and is_of(folder, None):
+        if not folder.is_symlink() and folder.is_dir() and is_folder_of(folder, None):
             yield folder
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from autotune.execution.segments import curve_of
 from autotune.formatting import output_folder, quantity, shown
-from autotune.records.limit import breaches, breaks, measured
+from autotune.records.limit import breaches, breaks, metrics_of_run
 from autotune.records.outcome import Outcome
 from autotune.records.study import STOPPED, Run, TrialRecord
 from autotune.statistics.standings import Standings
@@ -36,7 +36,7 @@ class Messages:
             text += " (the default configuration)"
         elif trial.complete:
             text += self._times(trial)
-        broken = breaches(self.standings.limits.limits, measured(outcome)) if outcome.complete else ()
+        broken = breaches(self.standings.limits.limits, metrics_of_run(outcome)) if outcome.complete else ()
         if broken:
             text += f", {breaks(broken)}"
         if outcome.complete:

@@ -7,9 +7,9 @@ from math import inf
 from pathlib import Path
 
 from autotune.errors import BusyError
-from autotune.execution.capping import limited
+from autotune.execution.capping import apply_cap
 from autotune.execution.executor import Executor
-from autotune.execution.task import Task, Watched, not_started
+from autotune.execution.task import Task, WatchedRun, not_started
 from autotune.records.outcome import Outcome
 from launchers import STDOUT, BatchQueue, JobState, JobStatus, LaunchError, LineReader
 from launchers.batch import NoRoomError, QueueFullError, RefusedError
@@ -39,7 +39,7 @@ class _Followed:
     task: Task
     lines: LineReader
     since: float
-    watched: Watched | None = None
+    watched: WatchedRun | None = None
     stopped: bool = False
     say_at: float = 0.0
     hopeless_since: float | None = None
@@ -51,7 +51,7 @@ class _Followed:
             if not ended and status.state is not JobState.RUNNING:
                 return False
             # Of one that has ended nobody knows when it printed which line.
-            self.watched = Watched(self.task, from_start=not ended and status.is_accounted)
+            self.watched = WatchedRun(self.task, from_start=not ended and status.is_accounted)
         while not self.stopped and (new := self.lines.new_lines(ended=ended)):
             self.stopped = self.watched(new)
         if ended or not self.stopped or now < self.say_at:
@@ -69,7 +69,7 @@ class _Followed:
 
     def outcome(self, status: JobStatus) -> Outcome:
         """Return how the run ended."""
-        return (self.watched or Watched(self.task, from_start=False)).outcome(status)
+        return (self.watched or WatchedRun(self.task, from_start=False)).outcome(status)
 
 
 class BatchExecutor(Executor):
@@ -111,7 +111,7 @@ class BatchExecutor(Executor):
             return
         followed = self._following(task)
         if (task.job.folder / STDOUT).exists():
-            followed.watched = Watched(task, from_start=False)
+            followed.watched = WatchedRun(task, from_start=False)
         self._followed[task.job_id] = followed
 
     def wait(self, timeout_s: float) -> Sequence[tuple[Task, Outcome]]:
@@ -121,7 +121,7 @@ class BatchExecutor(Executor):
             self._submit_waiting()
             ended, self._refused = self._refused, []
             if self._clock() >= self._look_at:
-                ended += self._look()
+                ended += self._poll()
                 self._look_at = self._clock() + max(_LOOK_S, _LOOK_S_A_JOB * len(self._followed))
             left_s = give_up_at - self._clock()
             if ended or left_s <= 0.0:
@@ -156,16 +156,16 @@ class BatchExecutor(Executor):
         while place < len(self._waiting) and len(self._followed) < most and self._may_submit():
             task = self._waiting[place]
             try:
-                job_id = self._launcher.submit(limited(task.job, task.cap))
+                job_id = self._launcher.submit(apply_cap(task.job, task.cap))
             except NoRoomError as error:
                 if self._followed:
-                    self._tell_later(error)
+                    self._report_retry(error)
                     place += 1
                     continue
                 msg = f"{error}: no job of the study is in the queue, so it alone is more than the limit leaves"
                 self._refused.append((task, not_started(task, RefusedError(msg))))
             except QueueFullError as error:
-                self._tell_later(error)
+                self._report_retry(error)
                 break
             except LaunchError as error:
                 self._refused.append((task, not_started(task, error)))
@@ -197,14 +197,14 @@ class BatchExecutor(Executor):
         self._next_at = now if limit is None else now + _MINUTE_S / limit
         return True
 
-    def _tell_later(self, error: QueueFullError) -> None:
+    def _report_retry(self, error: QueueFullError) -> None:
         self._later = True
-        self._tell(f"{error}; tried again every {self._launcher.site.poll_s:g} s")
+        self._report(f"{error}; tried again every {self._launcher.site.poll_s:g} s")
 
-    def _look(self) -> list[tuple[Task, Outcome]]:
+    def _poll(self) -> list[tuple[Task, Outcome]]:
         statuses = self._launcher.poll(list(self._followed))
         if self._launcher.trouble:
-            self._tell(f"the scheduler cannot be asked: {self._launcher.trouble}; jobs go on meanwhile")
+            self._report(f"the scheduler cannot be asked: {self._launcher.trouble}; jobs go on meanwhile")
         self._note_waits({self._followed[job_id].task.job.name: status for job_id, status in statuses.items()})
         now = self._clock()
         self._launcher.end([job_id for job_id, status in statuses.items() if self._followed[job_id].look(status, now)])
@@ -212,7 +212,7 @@ class BatchExecutor(Executor):
         self._give_up(hopeless, "its job can never run, and was deleted")
         waiting = {job_id: self._followed[job_id] for job_id in statuses if job_id in self._followed}
         for job_id, one in waiting.items():
-            self._tire(job_id, one, statuses[job_id], now - one.since)
+            self._give_up_misplaced(job_id, one, statuses[job_id], now - one.since)
         over = [(job_id, status) for job_id, status in statuses.items() if status.state in _OVER]
         followed = [(self._followed.pop(job_id), status) for job_id, status in over]
         self._launcher.forget(job_id for job_id, _ in over)
@@ -221,7 +221,7 @@ class BatchExecutor(Executor):
             self._submit_at = self._clock()
         return [(run.task, run.outcome(status)) for run, status in followed]
 
-    def _tire(self, job_id: str, followed: _Followed, status: JobStatus, waited_s: float) -> None:
+    def _give_up_misplaced(self, job_id: str, followed: _Followed, status: JobStatus, waited_s: float) -> None:
         """Give a job up that has waited for its place far longer than others have waited for any."""
         place = followed.task.job.place
         if status.state is not JobState.QUEUED:
@@ -249,9 +249,9 @@ class BatchExecutor(Executor):
         for reason in dict.fromkeys(filter(None, queued.values())):
             run, *others = (run for run, message in queued.items() if message == reason)
             more = f" and {len(others)} more" if others else ""
-            self._tell(f"the job of run {run}{more} waits: {reason}", reason)
+            self._report(f"the job of run {run}{more} waits: {reason}", reason)
 
-    def _tell(self, text: str, about: str = "") -> None:
+    def _report(self, text: str, about: str = "") -> None:
         """Say what keeps the study waiting, once for as long as it does; `about` is what it is, if not the text."""
         now, about = self._clock(), about or text
         if now - self._told_at.get(about, -inf) > _QUIET_S:

@@ -27,7 +27,7 @@ SHORTEST_S = 0.5
 
 
 @dataclass(frozen=True)
-class HopedInput:
+class OptimisticInput:
     """One input of a mix while it has not ended: its `metric` counts as `hoped`, which is better than the best seen.
 
     `share` is what it counts. When it has run for `lost_after_s`, the run has lost even with such values of the others.
@@ -50,7 +50,7 @@ class Cap:
     bound: float
     elapsed_s: float | None = None
     pace: Pace | None = None
-    inputs: tuple[HopedInput, ...] = ()
+    inputs: tuple[OptimisticInput, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Forecast:
     elapsed_s: float
 
 
-def cap(metric: Metric, bound: float, *, overhead_s: float = 0.0, pace: Pace | None = None) -> Cap | None:
+def make_cap(metric: Metric, bound: float, *, overhead_s: float = 0.0, pace: Pace | None = None) -> Cap | None:
     """Return the cap for a bound; None for a metric that says nothing before the end, and for very short runs.
 
     `overhead_s` is what jobs usually take beside the time that the metric measures. This one gets as much once more: a
@@ -79,7 +79,7 @@ def judged_after_s(whole_s: float) -> float:
     return max(_JUDGED_AFTER * whole_s, _JUDGED_AFTER_S)
 
 
-def limited(job: Job, limit: Cap | None) -> Job:
+def apply_cap(job: Job, limit: Cap | None) -> Job:
     """Return the job with the cap as its time limit, if that is the lower one; in a mix that of each input."""
     if limit is not None and limit.inputs:
         own = zip(job.parts, limit.inputs, strict=True)
@@ -93,7 +93,7 @@ def _own_limit_is_lower(job: Job, elapsed_s: float) -> bool:
     return job.time_limit_s is not None and job.time_limit_s <= elapsed_s
 
 
-class Watch:
+class ProgressWatch:
     """Follows the live output of one run: keeps its timeline, and says when its pace has lost."""
 
     def __init__(
@@ -173,12 +173,12 @@ def _is_beyond(limit: Cap, forecast: float, step: int) -> bool:
     return forecast > limit.bound * certain
 
 
-def was_capped(job: Job, limit: Cap | None, status: JobStatus, watch: Watch) -> bool:
+def was_capped(job: Job, limit: Cap | None, status: JobStatus, watch: ProgressWatch) -> bool:
     """Whether a run was stopped by its cap, not by its own time limit or its own end."""
     if watch.stops and status.reason is EndReason.CANCELLED:
         return True
     if limit is not None and limit.inputs:
-        return any(_has_lost(part) for part in limited(job, limit).parts)
+        return any(_has_lost(part) for part in apply_cap(job, limit).parts)
     if limit is None or limit.elapsed_s is None or _own_limit_is_lower(job, limit.elapsed_s):
         return False
     # The wall time of a site may be over before: then less is known than the cap says.

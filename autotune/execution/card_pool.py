@@ -11,7 +11,7 @@ from pathlib import Path
 from autotune.errors import BusyError, CannotRunHereError
 from autotune.execution.core_pool import CorePool
 from autotune.execution.user_folder import user_folder
-from autotune.locks import HeldError, LockFile, WaitBy, when_free
+from autotune.locks import HeldError, LockFile, WaitBy, claim_when_free
 from autotune.machines.cards import find_cards
 from launchers import Resources
 from launchers.card import Card
@@ -61,7 +61,7 @@ class CardPool:
             # Once: the vendor's tool wakes the driver, beside the runs that are waited for.
             cards = tuple(self._find()) or (_WHATEVER_IS_THERE,)
             with self._waiting():
-                when_free(lambda: self._claim(cards, count), self._wait_by)
+                claim_when_free(lambda: self._claim(cards, count), self._wait_by)
         count = min(count, len(self._locks))
         if count > len(self._free):
             return None
@@ -84,7 +84,7 @@ class CardPool:
         others = []
         for card in cards:
             try:
-                self._locks[card] = self._held(card)
+                self._locks[card] = self._lock_card(card)
             except HeldError as held:
                 others.append(str(held))
         if len(self._locks) < min(count, len(cards)):
@@ -98,7 +98,7 @@ class CardPool:
             raise BusyError(msg)
         self._free, self._most = [*self._locks], len(cards)
 
-    def _held(self, card: Card) -> LockFile:
+    def _lock_card(self, card: Card) -> LockFile:
         path = (self._folder or user_folder()) / f"card-{card.vendor}-{card.name or 'any'}.lock"
         try:
             return LockFile.hold(path, self._work)

@@ -12,12 +12,12 @@ from typing import Protocol, Self
 
 from autotune.errors import BusyError, CannotRunHereError
 from autotune.execution.user_folder import user_folder
-from autotune.locks import HeldError, LockFile, WaitBy, when_free
+from autotune.locks import HeldError, LockFile, WaitBy, claim_when_free
 from launchers import Resources
 from launchers.cpus import threads_of
 
 
-def work_on(study: str) -> str:
+def claim_purpose(study: str) -> str:
     """Return what cores are claimed for, for others who wait for them: the study, the folder and the user."""
     try:
         user = getpass.getuser()
@@ -92,7 +92,7 @@ class CoreClaim:
             CannotRunHereError: the lock files cannot be used.
         """
         wanted = tuple(cpus)
-        return when_free(lambda: cls._claim_now(wanted, folder or user_folder(), work), wait_by)
+        return claim_when_free(lambda: cls._claim_now(wanted, folder or user_folder(), work), wait_by)
 
     @classmethod
     def _claim_now(cls, cpus: Iterable[int], folder: Path, work: str) -> Self:

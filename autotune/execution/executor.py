@@ -30,12 +30,12 @@ class Executor(Protocol):
     def leave(self) -> None:
         """Forget all running tasks; jobs that can do without this process go on."""
 
-    def allowed(self, most: int, in_flight: int) -> int:
+    def max_in_flight(self, most: int, in_flight: int) -> int:
         """Return how many runs may be in flight, when `in_flight` are: `most`, unless runs are made on demand."""
         del in_flight
         return most
 
-    def together(self, room: int) -> int:
+    def max_starts(self, room: int) -> int:
         """Return how many runs are started together where there is `room` for so many."""
         return min(room, 1)
 

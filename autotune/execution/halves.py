@@ -69,7 +69,7 @@ class Halves:
     @classmethod
     def of(cls, cpus: Collection[int], place: PlaceOf = place_of) -> Self:
         """Return the halves of these hardware threads, one a core; of an odd number one is left over."""
-        first, second = _halved(sorted(cpus), {cpu: place(cpu) for cpu in cpus}, 0)
+        first, second = _halve(sorted(cpus), {cpu: place(cpu) for cpu in cpus}, 0)
         return cls((tuple(first), tuple(second)))
 
     def lacks(self, wanted: Resources) -> str:
@@ -80,7 +80,7 @@ class Halves:
         if wanted.gpus:
             return "a run uses GPUs"
         if wanted.cores > half:
-            return f"a run needs {_counted(wanted.cores)}, and half of this machine's are {_counted(half)}"
+            return f"a run needs {_count_cores(wanted.cores)}, and half of this machine's are {_count_cores(half)}"
         return ""
 
     def cores(self, side: int, wanted: Resources) -> tuple[int, ...]:
@@ -88,11 +88,11 @@ class Halves:
         return tuple(sorted(self.sides[side][: max(1, wanted.cores)]))
 
 
-def _counted(cores: int) -> str:
+def _count_cores(cores: int) -> str:
     return f"{cores} core{'s' * (cores != 1)}" if cores else "none"
 
 
-def _halved(cpus: Sequence[int], places: dict[int, CorePlace], level: int) -> _Split:
+def _halve(cpus: Sequence[int], places: dict[int, CorePlace], level: int) -> _Split:
     """Return two lists of cores that are alike; what is grouped at a `level` has all before it in common."""
     groups = _grouped(cpus, places, level)
     if groups is None:
@@ -111,7 +111,7 @@ def _halved(cpus: Sequence[int], places: dict[int, CorePlace], level: int) -> _S
             first += one
             second += other
         if len(twins) % 2:
-            one, other = _halved(twins[-1], places, level + 1)
+            one, other = _halve(twins[-1], places, level + 1)
             first += one
             second += other
     return first, second

@@ -15,7 +15,7 @@ from autotune.errors import CannotRunHereError, InterruptedSessionError, is_inte
 from autotune.files import replace_file
 
 TOKEN = "token"  # noqa: S105  a file's name
-GOES_ON = "every finished run is stored; the same command goes on"
+RESUME_HINT = "every finished run is stored; the same command goes on"
 _RAYS_TOKEN = "auth_token"  # noqa: S105
 _MODE = "RAY_AUTH_MODE"
 _PATH = "RAY_AUTH_TOKEN_PATH"
@@ -24,7 +24,7 @@ _VALUE = "RAY_AUTH_TOKEN"
 _NAMES = (_MODE, _PATH, _VALUE)
 
 
-def own_token_for_others() -> Path | None:
+def find_exposed_token() -> Path | None:
     """Return the file of Ray's own token if others can read it; None if they cannot, or it is not there."""
     path = Path.home() / ".ray" / _RAYS_TOKEN
     try:
@@ -38,7 +38,7 @@ def own_token_for_others() -> Path | None:
 
 
 @contextmanager
-def starts_or_says() -> Iterator[None]:
+def ray_start_errors() -> Iterator[None]:
     """Say in words that an instance does not start; Ray raises whatever it likes, plain `Exception` too.
 
     Raises:
@@ -50,7 +50,7 @@ def starts_or_says() -> Iterator[None]:
         if is_interrupt(error):
             raise
         why = first_sentence(error)
-        msg = f"Ray, which makes the runs, did not start: {why}\n{GOES_ON}"
+        msg = f"Ray, which makes the runs, did not start: {why}\n{RESUME_HINT}"
         raise InterruptedSessionError(msg) from error
 
 

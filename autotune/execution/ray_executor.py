@@ -34,7 +34,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from autotune.errors import BusyError, CannotRunHereError, InterruptedSessionError
 from autotune.execution.executor import Executor
 from autotune.execution.node_pool import Agent, Node, NodeFacts, NodePool, gpus_per_node, overdue
-from autotune.execution.ray_access import GOES_ON, first_sentence, starts_or_says, this_process_with_token
+from autotune.execution.ray_access import first_sentence, ray_start_errors, this_process_with_token
 from autotune.execution.ray_node import answers
 from autotune.execution.signals import stop_at_sigterm
 from autotune.execution.task import Task, run_task
@@ -82,7 +82,7 @@ class RayExecutor(Executor):
         ready, _ = ray.wait(list(self._running), num_returns=1, timeout=timeout_s)
         ended = [(task, *_outcome(each, task)) for each in ready for task in [self._running.pop(each)]]
         if gone := [outcome.message for _, outcome, is_gone in ended if is_gone]:
-            raise InterruptedSessionError(f"{gone[0]}\n{GOES_ON}")
+            raise InterruptedSessionError(f"{gone[0]}\n{RESUME_HINT}")
         return [(task, outcome) for task, outcome, _ in ended]
 
     def leave(self) -> None:
@@ -139,9 +139,9 @@ class ClusterExecutor(Executor):
             task = self._forget(reference)
             outcome, node_is_gone = _outcome(reference, task)
             if node_is_gone:
-                self._cluster.doubt(key)
+                self._cluster.suspect(key)
             ended.append((task, outcome))
-        self._cluster.look()
+        self._cluster.update()
         for reference in overdue(self._where, self._cluster.gone_since, time.monotonic()):
             with suppress(RayError):
                 ray.cancel(reference, force=True)
@@ -225,13 +225,13 @@ class RayCluster:
         if not present:
             msg = "the Ray cluster has no node with cores: start some with `ray start --address=... --num-cpus=CORES`"
             raise CannotRunHereError(msg)
-        self._ask(present)
+        self._start_agents(present)
         # The head's folder is that of the study, as a rule: its kind of node is what the study is about.
         here = ray.get_runtime_context().get_node_id()
         first = here if here in present else min(present)
         for key in sorted(present, key=lambda key: key != first):
             try:
-                self._take_up(key, present[key], ray.get(self._asked.pop(key), timeout=patience_s))
+                self._add_node(key, present[key], ray.get(self._asked.pop(key), timeout=patience_s))
             except RayError as error:
                 self._say(f"{present[key]['NodeManagerHostname']} is left out: {str(error).splitlines()[0]}")
         if self._model is None:
@@ -239,13 +239,13 @@ class RayCluster:
             raise CannotRunHereError(msg)
         self.pool.update(self._nodes.values())
 
-    def doubt(self, key: str) -> None:
+    def suspect(self, key: str) -> None:
         """Use a node no more that lost a task, unless it is still there after a while: Ray lists the dead for long."""
         if key in self._nodes:
             self._doubted[key] = self._nodes.pop(key), time.monotonic()
             self.pool.update(self._nodes.values())
 
-    def look(self) -> None:
+    def update(self) -> None:
         """See, now and then, which nodes are gone and which are new.
 
         Raises:
@@ -264,26 +264,26 @@ class RayCluster:
             node = self._nodes.pop(key)
             self.gone_since[key] = now_s
             self._say(f"{node.name} has left the Ray cluster; left: {_count(len(self._nodes), 'node')}")
-        self._ask({key: info for key, info in present.items() if key not in self._agents})
+        self._start_agents({key: info for key, info in present.items() if key not in self._agents})
         for key, pending_facts in list(self._asked.items()):
             if key not in present:
                 del self._asked[key]
             elif ray.wait([pending_facts], timeout=0)[0]:
                 del self._asked[key]
                 try:
-                    self._take_up(key, present[key], ray.get(pending_facts))
+                    self._add_node(key, present[key], ray.get(pending_facts))
                 except (RayError, BusyError) as error:
                     self._say(f"{present[key]['NodeManagerHostname']} is left out: {str(error).splitlines()[0]}")
         self.pool.update(self._nodes.values())
 
-    def _ask(self, present: dict[str, dict[str, Any]]) -> None:
+    def _start_agents(self, present: dict[str, dict[str, Any]]) -> None:
         for key in present:
             strategy = NodeAffinitySchedulingStrategy(key, soft=False)
             agent: Any = ray.remote(Agent).options(num_cpus=0, scheduling_strategy=strategy).remote()
             self._agents[key] = agent
             self._asked[key] = agent.facts.remote()
 
-    def _take_up(self, key: str, info: dict[str, Any], facts: NodeFacts) -> None:
+    def _add_node(self, key: str, info: dict[str, Any], facts: NodeFacts) -> None:
         cpus = facts.machine.cpus[: int(info["Resources"].get("CPU", 0))]
         taken = Counter(node.name for node in self._nodes.values())
         name = facts.name if not taken[facts.name] else str(info["NodeManagerAddress"])
@@ -330,7 +330,7 @@ def joined_cluster(
         CannotRunHereError: it cannot be joined, or has not `expected` nodes in `patience_s`.
         BusyError: another study uses the cores of one of its nodes.
     """
-    _be_quiet()
+    _silence_ray()
     try:
         # Ray itself would try for minutes.
         if address != "auto" and not answers(address):
@@ -360,7 +360,7 @@ def local_cluster(cores: int) -> Iterator[None]:
         CannotRunHereError: the environment would let other users in, or there can be no private folder.
         InterruptedSessionError: Ray does not start.
     """
-    _be_quiet()
+    _silence_ray()
     # Nothing here asks these services; each would take a core's time, at the start and beside what is measured.
     for service in _NOT_NEEDED:
         setattr(ray_node.Node, service, lambda self, **options: None)  # noqa: ARG005  Ray's own names
@@ -371,7 +371,7 @@ def local_cluster(cores: int) -> Iterator[None]:
         Config.initialize("")
         AuthenticationTokenLoader.instance().reset_cache()
         try:
-            with starts_or_says():
+            with ray_start_errors():
                 ray.init(
                     address="local",
                     num_cpus=cores,
@@ -392,7 +392,7 @@ def local_cluster(cores: int) -> Iterator[None]:
             ray.shutdown()
 
 
-def _be_quiet() -> None:
+def _silence_ray() -> None:
     """Keep Ray from writing between our lines: we say ourselves what matters, and standard output may be JSON."""
     # Ray announces at every start that its own token protects it.
     logging.getLogger("ray").setLevel(logging.ERROR)

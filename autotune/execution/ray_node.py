@@ -71,7 +71,7 @@ class RayNode:
         ]
 
 
-def settings(caller: Mapping[str, str], meeting: Path) -> dict[str, str]:
+def ray_environment(caller: Mapping[str, str], meeting: Path) -> dict[str, str]:
     """Return the environment of Ray's processes: the token is that of the folder, else what the caller set wins.
 
     Raises:
@@ -134,13 +134,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--lost-after-s", type=float, default=60.0)
     options = parser.parse_args(arguments)
     try:
-        return _be_a_node(options)
+        return _run_node(options)
     except CannotRunHereError as error:
         sys.stderr.write(f"{error}\n")
         return error.exit_code
 
 
-def _be_a_node(options: argparse.Namespace) -> int:
+def _run_node(options: argparse.Namespace) -> int:
     options.folder.parent.mkdir(parents=True, exist_ok=True)
     meeting = private_folder(options.folder).resolve()
     if options.head:
@@ -160,7 +160,7 @@ def _run(node: RayNode, meeting: Path, lost_after_s: float) -> int:
     end_with_this_process()
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
-    environment = settings(os.environ, meeting)
+    environment = ray_environment(os.environ, meeting)
     with subprocess.Popen(node.argv(), env=environment, stdin=subprocess.DEVNULL) as ray:
         try:
             lost = watch(node, meeting, ray, lost_after_s)

@@ -58,7 +58,7 @@ def clean(folder: Path, parts: Collection[Path] = ()) -> None:
         entries = [entry for entry in folder.iterdir() if entry.name not in {part.name for part in parts}]
         large = [entry for entry in entries if _is_folder(entry) or entry.lstat().st_size > _KEPT_BYTES]
         # Before anything is removed: whoever reads the output once more must know that it is not whole.
-        said = large and _say_cut(folder, large)
+        said = large and _write_cut_list(folder, large)
         for entry in large:
             if _is_folder(entry):
                 shutil.rmtree(entry, ignore_errors=True)
@@ -68,17 +68,17 @@ def clean(folder: Path, parts: Collection[Path] = ()) -> None:
             if kept is not None:
                 entry.write_bytes(kept)
         if large and not said:
-            _say_cut(folder, large)
+            _write_cut_list(folder, large)
 
 
-def disown(folder: Path) -> None:
+def mark_unread(folder: Path) -> None:
     """Say of the folder of a run that ended that nobody will read it: it stays for a person, until the next session."""
     # To remove a name takes no descriptor and no room on the disk, of which there may be none.
     with suppress(OSError):
         (folder / STATUS_FILE).unlink(missing_ok=True)
 
 
-def is_of(folder: Path, usage: Usage | None) -> bool:
+def is_folder_of(folder: Path, usage: Usage | None) -> bool:
     """Return whether a folder is that of a run that used this, as its job wrote there; None: of any run."""
     status = read_status(folder)
     return status is not None and usage in {None, status.usage}
@@ -90,7 +90,7 @@ def kept_output(folder: Path, usage: Usage, reads: Collection[str]) -> Output | 
     `usage` is what the run used: no two use the same. `reads` are the files that are read beside what it printed.
     """
     status = read_status(folder)
-    if status is None or not is_of(folder, usage) or not (folder / STDOUT).is_file():
+    if status is None or not is_folder_of(folder, usage) or not (folder / STDOUT).is_file():
         return None
     try:
         is_cut = any(_is_cut(folder, Path(name)) for name in (STDOUT, STDERR, *reads))
@@ -110,7 +110,7 @@ def _is_cut(folder: Path, name: Path) -> bool:
     return False
 
 
-def _say_cut(folder: Path, entries: Collection[Path]) -> bool:
+def _write_cut_list(folder: Path, entries: Collection[Path]) -> bool:
     """Write down what is cut; False where there is no room for that."""
     try:
         (folder / _CUT_FILE).write_text(json.dumps([entry.name for entry in entries]), encoding="utf-8")

@@ -36,7 +36,7 @@ class SegmentWatch:
 
     def __init__(self, segment: Segment) -> None:
         """Start before the first step."""
-        self._leg = segment
+        self._segment = segment
         self._floors = dict(segment.floors)
         self._best = segment.best
         self._step: int | None = None
@@ -55,18 +55,18 @@ class SegmentWatch:
         if self._step is not None and progress.step != self._step:
             self._judge(self._step)
         self._step = progress.step
-        value = progress.metrics.get(self._leg.metric.name)
+        value = progress.metrics.get(self._segment.metric.name)
         if value is not None:
             known = [value] if self._best is None else [self._best, value]
-            self._best = min(known, key=self._leg.metric.cost)
+            self._best = min(known, key=self._segment.metric.cost)
             self._judge(progress.step)
         # A program that stops at its step by itself never reports the next one.
-        self.overrun = progress.step > self._leg.steps
+        self.overrun = progress.step > self._segment.steps
         return self.stops
 
     def _judge(self, step: int) -> None:
         floor = self._floors.pop(step, None)
-        cost = self._leg.metric.cost
+        cost = self._segment.metric.cost
         if floor is not None and self._best is not None and cost(self._best) > cost(floor):
             self.behind = step
 
@@ -81,7 +81,7 @@ def best_until(curve: Curve, steps: int, metric: Metric) -> float | None:
     return min((value for step, value in curve if step <= steps), key=metric.cost, default=None)
 
 
-def salvaged(path: Path, read: ProgressReader, metric: Metric) -> Curve:
+def read_lost_curve(path: Path, read: ProgressReader, metric: Metric) -> Curve:
     """Return the curve in the output of a run that was killed with the session: its checkpoint is beyond it already."""
     try:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
@@ -91,7 +91,7 @@ def salvaged(path: Path, read: ProgressReader, metric: Metric) -> Curve:
     return tuple((report.step, report.metrics[metric.name]) for report in seen if metric.name in report.metrics)
 
 
-def continued(before: Outcome | None, outcome: Outcome, segment: Segment, lost: Curve = ()) -> Outcome:
+def join_segments(before: Outcome | None, outcome: Outcome, segment: Segment, lost: Curve = ()) -> Outcome:
     """Return the outcome of a segment with what those before it showed: the whole curve, and the best value on it.
 
     What a program did beyond the step that it was asked for does not count. `lost` is the curve of a run of the same

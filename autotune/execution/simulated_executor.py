@@ -14,7 +14,7 @@ from math import inf
 
 import numpy as np
 
-from autotune.execution.capping import Watch, limited
+from autotune.execution.capping import ProgressWatch, apply_cap
 from autotune.execution.executor import Executor
 from autotune.execution.task import Task, outcome_of
 from autotune.records.outcome import Outcome
@@ -45,7 +45,7 @@ class SimulatedExecutor(Executor):
         configuration = json.loads(task.job.argv[1])
         worker = next(iter(task.job.resources.hosts), "")
         drawn = self._draw(configuration, np.random.default_rng(_entropy(self._seed, task)), worker)
-        outcome = answered(task, drawn)
+        outcome = simulate_run(task, drawn)
         self.spent_s += outcome.usage.elapsed_s
         self.runs += 1
         heapq.heappush(self._running, (self._now_s + outcome.usage.elapsed_s, self.runs, task, outcome))
@@ -67,11 +67,11 @@ class SimulatedExecutor(Executor):
         self._running.clear()
 
 
-def answered(task: Task, run: RecordedRun) -> Outcome:
+def simulate_run(task: Task, run: RecordedRun) -> Outcome:
     """Return how a recorded run ends under the time limit and the cap of a task."""
-    job = limited(task.job, task.cap)
+    job = apply_cap(task.job, task.cap)
     now_s = 0.0
-    watch = Watch(task.objective.progress_reader(), task.cap, clock=lambda: now_s)
+    watch = ProgressWatch(task.objective.progress_reader(), task.cap, clock=lambda: now_s)
     ends_s, reason = run.elapsed_s, EndReason.EXITED
     limit_s = job.time_limit_s
     if limit_s is not None and job is not task.job:

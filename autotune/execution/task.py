@@ -7,7 +7,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from autotune.execution.capping import Cap, Watch, limited, was_capped
+from autotune.execution.capping import Cap, ProgressWatch, apply_cap, was_capped
 from autotune.execution.run_folder import output_in
 from autotune.execution.segments import Segment, SegmentWatch
 from autotune.machines.provenance import host_state
@@ -69,7 +69,7 @@ class Task:
     job_id: str | None = None
 
 
-class Watched:
+class WatchedRun:
     """A run in flight: it reads the lines of its output, and at the end how the job ended."""
 
     def __init__(self, task: Task, *, from_start: bool = True) -> None:
@@ -79,8 +79,8 @@ class Watched:
         self.task = task
         self._from_start = from_start
         self._conditions = host_state(task.job.resources.cpus) if task.job.resources.cpus else {}
-        self._ahead = SegmentWatch(task.segment) if task.segment else None
-        self._watch = Watch(task.objective.progress_reader(), task.cap, on_progress=self._ahead)
+        self._segment_watch = SegmentWatch(task.segment) if task.segment else None
+        self._watch = ProgressWatch(task.objective.progress_reader(), task.cap, on_progress=self._segment_watch)
 
     def __call__(self, lines: Sequence[str]) -> bool:
         """Read lines of output; True when the run should be stopped."""
@@ -109,16 +109,16 @@ class Watched:
     def _read(self, output: Output) -> Outcome:
         if output.status.reason is EndReason.PREEMPTED:
             return Outcome(failure=FailureKind.INFRASTRUCTURE_ERROR, code=PREEMPTED, message=output.status.message)
-        if self._ahead is None:
+        if self._segment_watch is None:
             return outcome_of(self.task, output, self._watch)
-        return _stepped(self.task, output, self._watch, self._ahead)
+        return _segment_outcome(self.task, output, self._watch, self._segment_watch)
 
 
 def run_task(task: Task, launcher: Launcher) -> Outcome:
     """Run the job and read its output. A failed or a capped run is an outcome, not an exception."""
-    watched = Watched(task)
+    watched = WatchedRun(task)
     try:
-        status = run(launcher, limited(task.job, task.cap), watched)
+        status = run(launcher, apply_cap(task.job, task.cap), watched)
     except LaunchError as error:
         return not_started(task, error)
     return watched.outcome(status)
@@ -135,7 +135,7 @@ def not_started(task: Task, error: LaunchError) -> Outcome:
     return Outcome(failure=kind, code=code, message=str(error), attempts=task.attempt)
 
 
-def outcome_of(task: Task, output: Output, watch: Watch) -> Outcome:
+def outcome_of(task: Task, output: Output, watch: ProgressWatch) -> Outcome:
     """Read how a run ended: capped, failed, or with a measurement."""
     if task.cap is not None and was_capped(task.job, task.cap, output.status, watch):
         return _capped(task.cap, output, watch)
@@ -168,7 +168,7 @@ def _unreadable(error: OSError) -> Outcome:
     return Outcome(failure=FailureKind.INFRASTRUCTURE_ERROR, code="unreadable", message=msg)
 
 
-def _stepped(task: Task, output: Output, watch: Watch, ahead: SegmentWatch) -> Outcome:
+def _segment_outcome(task: Task, output: Output, watch: ProgressWatch, ahead: SegmentWatch) -> Outcome:
     """Return the outcome of a segment: a run that was stopped at a step has ended well."""
     if not (ahead.stops and output.status.reason is EndReason.CANCELLED):
         return outcome_of(task, output, watch)
@@ -179,7 +179,7 @@ def _stepped(task: Task, output: Output, watch: Watch, ahead: SegmentWatch) -> O
     return replace(outcome, details={**outcome.details, STOPPED: ahead.behind})
 
 
-def _capped(cap: Cap, output: Output, watch: Watch) -> Outcome:
+def _capped(cap: Cap, output: Output, watch: ProgressWatch) -> Outcome:
     name, unit = cap.metric.name, cap.metric.unit
     worse = "under" if cap.metric.direction == "maximize" else "over"
     bound = _with_unit(f"{cap.bound:.3g}", unit)

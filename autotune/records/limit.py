@@ -80,7 +80,7 @@ class Breach:
         return f"{self.limit}: {'not measured' if self.value is None else _written(self.value, self.limit.metric)}"
 
 
-def measured(outcome: Outcome) -> Mapping[str, float]:
+def metrics_of_run(outcome: Outcome) -> Mapping[str, float]:
     """Return the metrics of a complete run, with what is measured of every run; the objective's own come first."""
     if not outcome.complete:
         return {}

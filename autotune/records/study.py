@@ -61,7 +61,7 @@ class Definition(Stored):
         return registry.runs(self.objective) == "recorded"
 
     @property
-    def told(self) -> bool:
+    def is_asktell(self) -> bool:
         """Whether another program makes its runs: it asks for configurations, and tells of each."""
         return registry.runs(self.objective) == "told"
 
@@ -116,7 +116,7 @@ def _common(space: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any
     return {**space, "facts": facts}
 
 
-def read_otherwise(stored: Definition, now: Definition) -> tuple[str, ...]:
+def changed_readings(stored: Definition, now: Definition) -> tuple[str, ...]:
     """Return what is read in another way now than it was for what is stored, by name."""
     names = sorted({*stored.reading, *now.reading})
     return tuple(name for name in names if stored.reading.get(name) != now.reading.get(name))
@@ -179,7 +179,7 @@ class Run(Purpose):
         return STOPPED in self.outcome.details or (self.steps < self.of and ENDED not in self.outcome.details)
 
     @property
-    def stays(self) -> bool:
+    def is_kept(self) -> bool:
         """Whether storage has it: one that failed for no fault of its configuration only if it is set aside."""
         return self.series.kind is SeriesKind.ASIDE or not self.outcome.retryable
 
@@ -288,7 +288,7 @@ class TrialRecord:
         return self.state is State.COMPLETE
 
     @property
-    def told(self) -> Outcome | None:
+    def last_with_steps(self) -> Outcome | None:
         """Its newest complete run that told its steps; None without one."""
         return next((outcome for outcome in reversed(self.outcomes) if outcome.complete and outcome.timeline), None)
 

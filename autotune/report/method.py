@@ -47,7 +47,7 @@ def _objective(summary: Summary) -> str:
             f"{text}. This is a replay: every run was drawn from the recorded runs of its configuration, and times and "
             "caps are simulated. What is said of runs below is said of these."
         )
-    if definition.told:
+    if definition.is_asktell:
         return f"{text}. Runs were made by other programs, which asked for them: where and how is theirs to say."
     return (
         f"{text}. A run counts only if it ended well, and if its answer, where the program has one, agrees with the "

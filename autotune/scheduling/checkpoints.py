@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from autotune.execution.segments import Curve, salvaged
+from autotune.execution.segments import Curve, read_lost_curve
 from launchers import STDOUT
 from objectives.base import Metric, Objective
 
@@ -48,7 +48,7 @@ class Checkpoints:
         known = self._noted(trial, run_name)
         lost: Curve = ()
         if known is not None:
-            lost = (*known, *salvaged(self.runs / run_name / STDOUT, objective.progress_reader(), metric))
+            lost = (*known, *read_lost_curve(self.runs / run_name / STDOUT, objective.progress_reader(), metric))
         # A missing note costs the curve of a killed run, not the training.
         with suppress(OSError):
             self.folder(trial).mkdir(parents=True, exist_ok=True)

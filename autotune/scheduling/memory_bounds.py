@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from autotune.formatting import shown
-from autotune.records.limit import measured
+from autotune.records.limit import metrics_of_run
 from autotune.records.measurement import Measured
 from autotune.records.outcome import Outcome
 from autotune.records.study import TrialRecord
@@ -29,7 +29,7 @@ class MemoryBounds:
         need = self._need.bytes_of(trial.configuration)
         if need is None:
             return
-        worked = [measured(outcome) for outcome in trial.outcomes if outcome.complete]
+        worked = [metrics_of_run(outcome) for outcome in trial.outcomes if outcome.complete]
         if worked:
             self._failed.pop(trial.number, None)
             self._worked[trial.number] = need, self._need.kind(trial.configuration)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from math import exp, fsum, log
 from statistics import median
 
-from autotune.execution.capping import SHORTEST_S, Cap, HopedInput
+from autotune.execution.capping import SHORTEST_S, Cap, OptimisticInput
 from autotune.records.mix import MixedInput
 from autotune.records.outcome import Outcome
 from objectives.base import Metric
@@ -44,7 +44,7 @@ def mix_cap(
         others = fsum(other.share * log(hoped[other.name]) for other in inputs if other is not one)
         limit_s = exp((log(bound) - others) / one.share) if one.target.is_seconds else 0.0
         lost_after_s = limit_s + 2.0 * _overhead_s(one, complete) if limit_s >= SHORTEST_S else None
-        capped.append(HopedInput(one.target.name, one.share, hoped[one.name], lost_after_s))
+        capped.append(OptimisticInput(one.target.name, one.share, hoped[one.name], lost_after_s))
     return Cap(metric, bound, inputs=tuple(capped))
 
 

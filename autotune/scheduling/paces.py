@@ -43,7 +43,7 @@ class Paces:
         None if the pace says nothing about the metric, or if steps do not measure work: complete runs must all have
         taken the same number of steps.
         """
-        outcome = rival.told
+        outcome = rival.last_with_steps
         if outcome is None or not standings.metric.can_be_forecast or standings.steps is None:
             return None
         # Two runs whose numbers of steps depend on their configurations may agree by chance.

@@ -17,7 +17,7 @@ from math import inf
 from statistics import median
 from typing import ClassVar
 
-from autotune.execution.capping import Cap, cap
+from autotune.execution.capping import Cap, make_cap
 from autotune.execution.segments import Segment
 from autotune.records.mix import MixedInput
 from autotune.records.points import median_points
@@ -259,7 +259,7 @@ class RepeatScheduler:
         if self.inputs:
             runs = (other.outcomes for other in standings.trials.values())
             return mix_cap(standings.metric, standings.from_log(bound), self.inputs, runs)
-        return cap(
+        return make_cap(
             standings.metric,
             standings.from_log(bound),
             overhead_s=standings.overhead_s,

@@ -25,7 +25,7 @@ from autotune.records.limit import Limits
 from autotune.search.distributions import distributions_of
 from autotune.search.guidance.held_cores import HeldCores
 from autotune.search.guidance.prior_mean import PriorMean
-from autotune.storage.observation import Observation, observed
+from autotune.storage.observation import Observation, observation_of
 from autotune.storage.readable import ABANDONED
 from spaces import Configuration, Space
 
@@ -251,7 +251,9 @@ class Proposer(BaseSampler):
         # A trial of another process may have none of its parameters yet, or only some.
         there = self.space.valid_indices(rows)
         observations = [
-            self._seen.get(other.number) or observed(other) for other, known in zip(others, there, strict=True) if known
+            self._seen.get(other.number) or observation_of(other)
+            for other, known in zip(others, there, strict=True)
+            if known
         ]
         return History(rows[there], observations, study.direction, int((~there).sum()))
 

@@ -10,7 +10,7 @@ from typing import Any
 from autotune.coordination.upkeep import unused
 from autotune.display.status_file import ENDED, STARTING
 from autotune.errors import BusyError, StorageError, StudyFileError
-from autotune.locks import works_here
+from autotune.locks import find_local_holder
 from autotune.pictures import Chart
 from autotune.records.labels import Labels
 from autotune.results.estimate import Estimate
@@ -82,7 +82,7 @@ class Studies:
         versions, ordered, opened = self._summaries.versions(), self._supervisor.states(), self._opened.states()
         workers = {}
         for name in versions.keys() - ordered.keys() - opened.keys():
-            holder = works_here(lock_path(self._summaries.stored.url, name))
+            holder = find_local_holder(lock_path(self._summaries.stored.url, name))
             if holder is not None:
                 workers[name] = f"autotune (process {holder.pid}) works on it since {holder.since}"
         return StudiesSnapshot(versions, ordered, opened, workers)

@@ -8,7 +8,7 @@ count: a trial that was chosen among many because it seemed to keep the limits l
 from collections.abc import Iterable, Sequence
 from math import inf
 
-from autotune.records.limit import PEAK_MEMORY, Breach, Limit, Limits, measured
+from autotune.records.limit import PEAK_MEMORY, Breach, Limit, Limits, metrics_of_run
 from autotune.records.series import SeriesKind
 from autotune.records.study import Run, TrialRecord
 from autotune.statistics.mixed_model import MeasuredRun, MixedModel, Statistic, center
@@ -112,7 +112,7 @@ class KeptLimits:
 def _known(limit: Limit, runs: Iterable[Run]) -> list[tuple[int, float]]:
     """Return the values of a limited metric, each with the block of its run."""
     name = limit.metric.name
-    values = ((run.block, measured(run.outcome).get(name)) for run in runs)
+    values = ((run.block, metrics_of_run(run.outcome).get(name)) for run in runs)
     return [(block, value) for block, value in values if value is not None]
 
 

@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Engine, NullPool, func, select
 
 from autotune.errors import StorageError
 from autotune.storage.address import is_postgresql, shown, sqlite_path
-from autotune.storage.sqlite.file import READING, check_writable, sqlite_address, whole_at_exit
+from autotune.storage.sqlite.file import READING, check_writable, merge_log_at_exit, sqlite_address
 from autotune.storage.sqlite.journal import set_journal
 
 _T = TypeVar("_T")
@@ -39,13 +39,13 @@ def prepare_sqlite(url: str) -> None:
     if path is None:
         return
     check_writable(path)
-    whole_at_exit(path)
+    merge_log_at_exit(path)
     with closing(sqlite3.connect(path, timeout=_BUSY_TIMEOUT_S)) as connection:
         set_journal(connection, path)
 
 
 @contextmanager
-def set_up_alone(url: str) -> Iterator[None]:
+def setup_lock(url: str) -> Iterator[None]:
     """Make tables while nobody else does: of two that make the same in PostgreSQL at the same time, one would fail."""
     if not is_postgresql(url):
         yield
@@ -58,7 +58,7 @@ def set_up_alone(url: str) -> Iterator[None]:
 
 
 @contextmanager
-def changing(url: str) -> Iterator[Connection]:
+def write_transaction(url: str) -> Iterator[Connection]:
     """Provide a transaction for changes of tables, too: all of them or, whatever happens, none. Others wait for it."""
     engine = sqlalchemy.create_engine(writable_address(url), poolclass=NullPool, **engine_arguments(url))
     if sqlite_path(url) is not None:
@@ -87,7 +87,7 @@ def tables_engine(url: str) -> Engine:
     """
     engine = sqlalchemy.create_engine(readable_address(url), **engine_arguments(url, read_only=True))
     if sqlite_path(url) is not None:
-        sqlalchemy.event.listen(engine, "connect", only_read)
+        sqlalchemy.event.listen(engine, "connect", make_read_only)
     return engine
 
 
@@ -111,7 +111,7 @@ class ServerTables:
             return list(connection.execute(sqlalchemy.text(statement), values))
 
 
-def only_read(connection: sqlite3.Connection, record: object) -> None:
+def make_read_only(connection: sqlite3.Connection, record: object) -> None:
     """Let a new connection to a file change nothing."""
     del record
     connection.execute(READING)

@@ -33,7 +33,7 @@ class Contents:
     size_bytes: int
 
 
-def contents(url: str) -> Contents:
+def read_contents(url: str) -> Contents:
     """Look what is in a storage; nothing is changed.
 
     Raises:

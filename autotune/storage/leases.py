@@ -48,14 +48,14 @@ class Lease:
     job_id: str | None = None
 
 
-Taking = tuple[Mapping[str, Any], str | None]
+NewLease = tuple[Mapping[str, Any], str | None]
 """The record of a run that is about to start, and its job, if that is known."""
 
 
 class LeaseBook(Protocol):
     """The leases of one study. What is written is safe when a method returns."""
 
-    def take(self, runs: Mapping[str, Taking]) -> None:
+    def take(self, runs: Mapping[str, NewLease]) -> None:
         """Store the leases of runs by their places, together; an older lease of a place is replaced."""
 
     def note_job(self, place: str, job_id: str) -> None:
@@ -86,7 +86,7 @@ class SqlLeaseBook:
         """Make the table if it is not there."""
         _METADATA.create_all(where)
 
-    def take(self, runs: Mapping[str, Taking]) -> None:
+    def take(self, runs: Mapping[str, NewLease]) -> None:
         """Store the leases of runs in one transaction."""
         own: dict[str, Any] = {"study": self._study, "holder": "", "heartbeat_s": 0.0}
         rows = [own | {"place": place, "job": job, "record": dict(record)} for place, (record, job) in runs.items()]
@@ -134,7 +134,7 @@ class MemoryLeaseBook:
         """Start empty."""
         self._leases: dict[str, Lease] = {}
 
-    def take(self, runs: Mapping[str, Taking]) -> None:
+    def take(self, runs: Mapping[str, NewLease]) -> None:
         """Keep the leases of runs."""
         self._leases.update((place, Lease(place, dict(record), job)) for place, (record, job) in runs.items())
 
@@ -152,7 +152,7 @@ class MemoryLeaseBook:
         return [lease for _, lease in sorted(self._leases.items())]
 
 
-def give_up(connection: sa.Connection, study: str, places: Collection[str]) -> None:
+def remove_leases(connection: sa.Connection, study: str, places: Collection[str]) -> None:
     """Remove the leases of runs with the transaction that stores them."""
     if places:
         connection.execute(sa.delete(LEASES).where(LEASES.c.study == study, LEASES.c.place.in_(places)))

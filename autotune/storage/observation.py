@@ -28,7 +28,7 @@ class Observation:
     points: tuple[tuple[float, float], ...] = ()
 
 
-def observed(trial: FrozenTrial) -> Observation:
+def observation_of(trial: FrozenTrial) -> Observation:
     """Read what storage tells of a trial."""
     match trial.state:
         case TrialState.COMPLETE:

@@ -14,17 +14,17 @@ from sqlalchemy import Connection, Engine
 
 from autotune.storage.address import sqlite_path
 from autotune.storage.connection import (
-    changing,
     engine_arguments,
-    only_read,
+    make_read_only,
     prepare_sqlite,
     readable_address,
-    set_up_alone,
+    setup_lock,
     tables_engine,
     writable_address,
+    write_transaction,
 )
 from autotune.storage.schema import check_studies, known_version, other_optuna, write_version
-from autotune.storage.sqlite.file import note_writing
+from autotune.storage.sqlite.file import close_at_exit
 
 
 def connect(url: str, *, read_only: bool = False) -> RDBStorage:
@@ -43,12 +43,12 @@ def connect(url: str, *, read_only: bool = False) -> RDBStorage:
         finally:
             engine.dispose()
     is_current = check_optuna(url)
-    storage = _optuna(url, read_only=read_only, any_version=is_current, skip_tables=read_only)
+    storage = _open_optuna(url, read_only=read_only, any_version=is_current, skip_tables=read_only)
     if sqlite_path(url) is not None:
-        sqlalchemy.event.listen(storage.engine, "connect", only_read if read_only else _without_syncs)
+        sqlalchemy.event.listen(storage.engine, "connect", make_read_only if read_only else _skip_syncs)
         storage.engine.dispose()  # the connections that were made before
         if not read_only:
-            note_writing(storage.engine)
+            close_at_exit(storage.engine)
     return storage
 
 
@@ -63,9 +63,9 @@ def open_for_writing(url: str, make_tables: Callable[[Connection], None]) -> RDB
         _check_version(url)
         check_optuna(url)
     prepare_sqlite(url)
-    with set_up_alone(url):
+    with setup_lock(url):
         storage = connect(url)
-        with changing(url) as connection:
+        with write_transaction(url) as connection:
             # Another process may have made it meanwhile.
             version = known_version(connection, url)
             make_tables(connection)
@@ -127,11 +127,11 @@ def log_engine(url: str, storage: RDBStorage) -> Engine:
     if sqlite_path(url) is None:
         return storage.engine
     engine = sqlalchemy.create_engine(writable_address(url), **engine_arguments(url))
-    note_writing(engine)
+    close_at_exit(engine)
     return engine
 
 
-def _without_syncs(connection: sqlite3.Connection, record: object) -> None:
+def _skip_syncs(connection: sqlite3.Connection, record: object) -> None:
     """Let commits return before the disk has them.
 
     A killed process loses nothing by that. When the machine itself goes down, the newest commits are lost, and the file
@@ -142,7 +142,7 @@ def _without_syncs(connection: sqlite3.Connection, record: object) -> None:
     connection.execute("PRAGMA synchronous=NORMAL")
 
 
-def _optuna(url: str, *, read_only: bool, any_version: bool, skip_tables: bool) -> RDBStorage:
+def _open_optuna(url: str, *, read_only: bool, any_version: bool, skip_tables: bool) -> RDBStorage:
     address = readable_address(url) if read_only else writable_address(url)
     # Optuna formats the address.
     template = address.replace("{", "{{").replace("}", "}}")

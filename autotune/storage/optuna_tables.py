@@ -19,7 +19,7 @@ def are_known(dialect: str, revision: str | None) -> bool:
 
 
 @cache
-def reader_of(distribution: str) -> Callable[[float], Any]:
+def parameter_reader(distribution: str) -> Callable[[float], Any]:
     """Return what turns the stored number of a parameter into its value; `distribution` is as it is stored."""
     described = json.loads(distribution)
     match described.get("name"):

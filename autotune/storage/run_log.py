@@ -25,7 +25,16 @@ from sqlalchemy import (
 from autotune.records.study import Run
 from autotune.storage.columns import Record
 from autotune.storage.connection import Patience
-from autotune.storage.leases import LEASES, SESSIONS, Fence, LeaseBook, MemoryLeaseBook, SqlLeaseBook, give_up, no_fence
+from autotune.storage.leases import (
+    LEASES,
+    SESSIONS,
+    Fence,
+    LeaseBook,
+    MemoryLeaseBook,
+    SqlLeaseBook,
+    no_fence,
+    remove_leases,
+)
 from autotune.storage.readable import MARK, stored_run, study_key
 
 _METADATA = MetaData()
@@ -64,7 +73,7 @@ def stored_keys(connection: Connection) -> Mapping[int, str]:
     return {study: study_key(study, marks.get(study)) for study in connection.scalars(_STUDIES)}
 
 
-def forget_deleted(connection: Connection) -> None:
+def remove_deleted_studies(connection: Connection) -> None:
     """Forget the runs and the leases of studies that another program has deleted."""
     keys = [*stored_keys(connection).values(), SESSIONS]
     for table in (RUNS, LEASES):
@@ -93,7 +102,7 @@ class RunLog(Protocol):
         """Return the leases of the study."""
 
 
-class Seldom:
+class Throttle:
     """Calls `act` when it is called, but only every `every_s` seconds, and for no more than a tenth of the time."""
 
     def __init__(
@@ -180,7 +189,7 @@ class SqlRunLog:
         ]
         with self._engine.begin() as connection:
             self.fence(connection)
-            give_up(connection, self._study, places)
+            remove_leases(connection, self._study, places)
             digests = [row["digest"] for row in rows if row["digest"] is not None]
             wanted = select(RUNS.c.digest).where(RUNS.c.study == self._study, RUNS.c.digest.in_(digests))
             known = frozenset(connection.scalars(wanted))

@@ -57,7 +57,7 @@ class SessionLease:
         """Take the row, also from a holder that is dead; False if another one holds the study."""
         with storage_errors(self._url):
             row = self._row()
-            taken = self._inserted() if row is None else self._is_dead(row) and self._taken_from(row)
+            taken = self._insert() if row is None else self._is_dead(row) and self._take_from(row)
         if taken:
             self._beating = threading.Thread(target=self._beat, name=f"session of {self._study}", daemon=True)
             self._beating.start()
@@ -78,7 +78,7 @@ class SessionLease:
             row = self._row()
         return row is not None and bool(row.record["pid"] == pid) and _is_seen_here(row.record)
 
-    def unclear(self, holder: Holder | None) -> str:
+    def describe_unclear(self, holder: Holder | None) -> str:
         """Say what to do where no process can be asked to stop."""
         who = holder or "another process"
         return f"by {who}, which cannot be seen from here: stop it where it runs, and use the same command again"
@@ -89,7 +89,7 @@ class SessionLease:
         Raises:
             BusyError: another session has taken it over.
         """
-        if not self._renewed(connection):
+        if not self._renew(connection):
             self._lost = True
             self.check()
 
@@ -128,7 +128,7 @@ class SessionLease:
         with self._engine.connect() as connection:
             return connection.execute(wanted).one_or_none()
 
-    def _inserted(self) -> bool:
+    def _insert(self) -> bool:
         row = {"study": SESSIONS, "place": self._study, "holder": self._own, "record": _this_process()}
         try:
             with self._engine.begin() as connection:
@@ -137,7 +137,7 @@ class SessionLease:
             return False
         return True
 
-    def _taken_from(self, row: Any) -> bool:  # noqa: ANN401
+    def _take_from(self, row: Any) -> bool:  # noqa: ANN401
         taking = (
             sa.update(LEASES)
             .where(self._is_ours, LEASES.c.holder == row.holder, LEASES.c.heartbeat_s == row.heartbeat_s)
@@ -160,7 +160,7 @@ class SessionLease:
         """Whether the holder was a process that could be seen here, and is no more."""
         return _is_seen_here(record) and bool(start_time(record["pid"]) != record["started"])
 
-    def _renewed(self, connection: sa.Connection) -> bool:
+    def _renew(self, connection: sa.Connection) -> bool:
         renewing = sa.update(LEASES).where(self._is_ours, LEASES.c.holder == self._own)
         return connection.execute(renewing.values(heartbeat_s=self._now_s)).rowcount == 1
 
@@ -168,11 +168,11 @@ class SessionLease:
         while not self._lost and not self._over.wait(_BEAT_S):
             # A storage that is away is tried again.
             with suppress(StorageError), storage_errors(self._url), self._engine.begin() as connection:
-                self._lost = not self._renewed(connection)
+                self._lost = not self._renew(connection)
 
 
 def _this_process() -> dict[str, Any]:
-    seen = {"sees": _sees(), "started": start_time(os.getpid())}
+    seen = {"sees": _process_space(), "started": start_time(os.getpid())}
     return asdict(Holder.this()) | seen
 
 
@@ -181,10 +181,10 @@ def _holder(record: dict[str, Any]) -> Holder:
 
 
 def _is_seen_here(record: dict[str, Any]) -> bool:
-    return bool(record["host"] == socket.gethostname() and record["sees"] == _sees())
+    return bool(record["host"] == socket.gethostname() and record["sees"] == _process_space())
 
 
-def _sees() -> str:
+def _process_space() -> str:
     """Return which processes this one sees by their numbers: those of one boot of a host, and of one namespace.
 
     Containers may have the host name of one another, and numbers of their own.

@@ -11,7 +11,7 @@ from typing import Any
 from autotune.errors import StorageError
 from autotune.records.study import Definition, Run, TrialRecord
 from autotune.storage.address import is_postgresql, shown, sqlite_path
-from autotune.storage.optuna_tables import are_known, reader_of
+from autotune.storage.optuna_tables import are_known, parameter_reader
 from autotune.storage.readable import (
     ABANDONED,
     DEFINITION,
@@ -86,7 +86,7 @@ class StoredStudy:
         abandoned = {trial_id for (trial_id,) in self._tables.rows(_ABANDONED, study=self._key, key=ABANDONED)}
         values: dict[int, dict[str, Any]] = defaultdict(dict)
         for trial_id, name, value, distribution in self._tables.rows(_PARAMETERS, study=self._key):
-            values[trial_id][name] = reader_of(distribution)(value)
+            values[trial_id][name] = parameter_reader(distribution)(value)
         return [
             TrialRecord.of(number, values[trial_id], runs[number], settled=state not in _OPEN)
             for trial_id, number, state in trials

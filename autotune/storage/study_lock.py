@@ -10,21 +10,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Protocol, Self
 
 from autotune.errors import BusyError, StorageError
-from autotune.locks import Holder, IfHeld, LockFile, has_open, held_by_another, lock
+from autotune.locks import Holder, IfHeld, LockFile, has_open, lock, other_holder
 from autotune.storage.address import lock_path, sqlite_path
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-LET_GO_S = 120.0
+STOP_TIMEOUT_S = 120.0
 """How long a holder that was asked to stop has for that: its runs in flight get some seconds, then they are killed."""
 _POLL_S = 0.5
-_GLANCES = 6
+_UNCLEAR_LOOKS = 6
 _SIGNING_S = 2.0
 """How long who has just locked the file may take to write its name into it, on a busy machine."""
 
 
-class _Seat(Protocol):
+class _Backend(Protocol):
     """What the session of a study holds: a lock file, or a row on a server."""
 
     def lock(self) -> bool:
@@ -39,7 +39,7 @@ class _Seat(Protocol):
     def is_held_by(self, pid: int) -> bool:
         """Whether this process of this host has it."""
 
-    def unclear(self, holder: Holder | None) -> str:
+    def describe_unclear(self, holder: Holder | None) -> str:
         """Say who works on the study, and what to do, where that cannot be asked to stop."""
 
     def fence(self, connection: "Connection") -> None:
@@ -52,7 +52,7 @@ class _Seat(Protocol):
         """Give it up."""
 
 
-class _FileSeat:
+class _FileBackend:
     """The lock file of a study in a SQLite file; the system releases it when the process ends, however it ends."""
 
     def __init__(self, path: Path) -> None:
@@ -82,7 +82,7 @@ class _FileSeat:
         """Whether a process of this host has the file open."""
         return has_open(pid, self._file.stat())
 
-    def unclear(self, holder: Holder | None) -> str:
+    def describe_unclear(self, holder: Holder | None) -> str:
         """Say how to find who has the file open."""
         return (
             f"but not by {holder or 'whoever wrote'} in {self._path}: find out who has that file open (`fuser -v "
@@ -100,11 +100,11 @@ class _FileSeat:
 class StudyLock:
     """Held by the session of a study: there is one at a time."""
 
-    def __init__(self, seat: _Seat) -> None:
+    def __init__(self, backend: _Backend) -> None:
         """Hold a seat that is taken; use `acquire`."""
-        self._seat = seat
-        self.fence = seat.fence
-        self.check = seat.check
+        self._backend = backend
+        self.fence = backend.fence
+        self.check = backend.check
 
     @classmethod
     def acquire(
@@ -113,35 +113,35 @@ class StudyLock:
         study: str,
         if_held: IfHeld = IfHeld.LEAVE,
         say: Callable[[str], None] = lambda _: None,
-        let_go_s: float = LET_GO_S,
+        stop_timeout_s: float = STOP_TIMEOUT_S,
     ) -> Self:
         """Hold the `study` of a storage; tell `say` for whom this waits.
 
-        Who is asked to stop has `let_go_s` seconds to store what ended and to let go.
+        Who is asked to stop has `stop_timeout_s` seconds to store what ended and to let go.
 
         Raises:
             BusyError: another process works on the study, and did not let go; says which, and what to do.
             StorageError: the lock file cannot be written, or the server cannot be used.
         """
-        seat = _seat(url, study)
+        backend = _open_backend(url, study)
         try:
-            if not seat.lock():
+            if not backend.lock():
                 match if_held:
                     case IfHeld.LEAVE:
-                        _refuse(seat, study)
+                        _refuse(backend, study)
                     case IfHeld.WAIT:
-                        _wait(seat, study, say)
+                        _wait(backend, study, say)
                     case IfHeld.TAKE_OVER:
-                        _take_over(seat, study, say, let_go_s)
+                        _take_over(backend, study, say, stop_timeout_s)
         except BaseException:  # Ctrl-C while it waits, too
-            seat.close()
+            backend.close()
             raise
-        seat.sign()
-        return cls(seat)
+        backend.sign()
+        return cls(backend)
 
     @classmethod
     @contextmanager
-    def held(
+    def hold(
         cls, url: str, study: str, if_held: IfHeld = IfHeld.LEAVE, say: Callable[[str], None] = lambda _: None
     ) -> Iterator[Self]:
         """Hold a study while the context lasts, as `acquire` does."""
@@ -153,12 +153,12 @@ class StudyLock:
 
     def release(self) -> None:
         """Give the study up."""
-        self._seat.close()
+        self._backend.close()
 
 
-def _seat(url: str, study: str) -> _Seat:
+def _open_backend(url: str, study: str) -> _Backend:
     if sqlite_path(url) is not None:
-        return _FileSeat(lock_path(url, study))
+        return _FileBackend(lock_path(url, study))
     from autotune.storage.session_lease import SessionLease  # noqa: PLC0415  it imports SQLAlchemy and Optuna
 
     return SessionLease(url, study)
@@ -167,25 +167,25 @@ def _seat(url: str, study: str) -> _Seat:
 def study_holder(url: str, study: str) -> str | None:
     """Return the process that works on a study, in words; None if nobody does, or it is this process."""
     if sqlite_path(url) is not None:
-        return held_by_another(lock_path(url, study))
-    seat = _seat(url, study)
+        return other_holder(lock_path(url, study))
+    backend = _open_backend(url, study)
     try:
-        holder = seat.holder()
+        holder = backend.holder()
     finally:
-        seat.close()
+        backend.close()
     return None if holder is None or holder.is_here else str(holder)
 
 
-def _holder(seat: _Seat) -> Holder | None:
+def _holder(backend: _Backend) -> Holder | None:
     """Return the holder. A process locks a file first and signs it then: this waits a moment for that."""
     deadline_s = time.monotonic() + _SIGNING_S
-    while (holder := seat.holder()) is None and time.monotonic() < deadline_s:
+    while (holder := backend.holder()) is None and time.monotonic() < deadline_s:
         time.sleep(_SIGNING_S / 100)
     return holder
 
 
-def _refuse(seat: _Seat, study: str) -> NoReturn:
-    holder = _holder(seat)
+def _refuse(backend: _Backend, study: str) -> NoReturn:
+    holder = _holder(backend)
     elsewhere = holder is not None and holder.host != socket.gethostname()
     where = f" on {holder.host}" if holder and elsewhere else ""
     msg = (
@@ -195,43 +195,43 @@ def _refuse(seat: _Seat, study: str) -> NoReturn:
     raise BusyError(msg)
 
 
-def _wait(seat: _Seat, study: str, say: Callable[[str], None]) -> None:
+def _wait(backend: _Backend, study: str, say: Callable[[str], None]) -> None:
     told: Holder | str | None = ""
-    while not seat.lock():
-        holder = _holder(seat)
+    while not backend.lock():
+        holder = _holder(backend)
         if holder != told:
             say(f"study {study!r} is being worked on by {holder or 'another process'}: waiting for it (Ctrl-C leaves)")
             told = holder
         time.sleep(_POLL_S)
 
 
-def _take_over(seat: _Seat, study: str, say: Callable[[str], None], let_go_s: float) -> None:
+def _take_over(backend: _Backend, study: str, say: Callable[[str], None], stop_timeout_s: float) -> None:
     """Ask the process that holds the study to stop, and wait until it is free."""
     asked: Holder | None = None
-    deadline_s, glances = 0.0, 0
-    while not seat.lock():
-        holder = seat.holder()
+    deadline_s, unclear_looks = 0.0, 0
+    while not backend.lock():
+        holder = backend.holder()
         if holder is not None and holder == asked:
             if time.monotonic() > deadline_s:
                 msg = (
-                    f"{holder} was asked to stop and still holds study {study!r} after {let_go_s:g} s: look what keeps "
+                    f"{holder} was asked to stop and still holds study {study!r} after {stop_timeout_s:g} s: look what keeps "
                     f"it, or end it with `kill -9 {holder.pid}` (what it has finished stays, its runs in flight are "
                     "lost), then use the same command again"
                 )
                 raise BusyError(msg)
-        elif holder is not None and _asked_to_stop(holder, seat, study):
-            asked, deadline_s = holder, time.monotonic() + let_go_s
+        elif holder is not None and _ask_to_stop(holder, backend, study):
+            asked, deadline_s = holder, time.monotonic() + stop_timeout_s
             say(f"asked {holder} to stop; waiting until it has stored what ended and lets go of study {study!r}")
         else:
             # It may have ended this moment, or may be just writing its name.
-            glances += 1
-            if glances == _GLANCES:
-                msg = f"study {study!r} is being worked on, {seat.unclear(holder)}"
+            unclear_looks += 1
+            if unclear_looks == _UNCLEAR_LOOKS:
+                msg = f"study {study!r} is being worked on, {backend.describe_unclear(holder)}"
                 raise BusyError(msg)
         time.sleep(_POLL_S)
 
 
-def _asked_to_stop(holder: Holder, seat: _Seat, study: str) -> bool:
+def _ask_to_stop(holder: Holder, backend: _Backend, study: str) -> bool:
     """Send SIGTERM to the process of that number; False if it is not the one that holds the study.
 
     Raises:
@@ -254,7 +254,7 @@ def _asked_to_stop(holder: Holder, seat: _Seat, study: str) -> bool:
                 )
                 raise BusyError(msg)
             # By now the number may be that of another process; as long as `process` is open it stays the same.
-            if not seat.is_held_by(holder.pid):
+            if not backend.is_held_by(holder.pid):
                 return False
             signal.pidfd_send_signal(process, signal.SIGTERM)
         except (ProcessLookupError, FileNotFoundError):

@@ -21,12 +21,12 @@ from autotune.errors import StorageError
 from autotune.records.study import Definition, Run, TrialRecord
 from autotune.storage.address import place, shown
 from autotune.storage.amendment import Amendment, amend
-from autotune.storage.connection import Patience, changing, storage_errors
+from autotune.storage.connection import Patience, storage_errors, write_transaction
 from autotune.storage.leases import Fence, LeaseBook
 from autotune.storage.observation import Observation
 from autotune.storage.optuna_storage import connect, log_engine, open_for_writing
 from autotune.storage.readable import ABANDONED, DEFINITION, HOME, MARK, check_same, runs_of_tuning, study_key
-from autotune.storage.run_log import MemoryRunLog, RunLog, Seldom, SqlRunLog, forget_deleted
+from autotune.storage.run_log import MemoryRunLog, RunLog, SqlRunLog, Throttle, remove_deleted_studies
 from autotune.storage.trial_table import TrialEnding, TrialTable, as_open, trial_table
 from spaces import Configuration, Space
 
@@ -56,13 +56,13 @@ class StudyStore:
         self._ids: dict[int, int] = {}
         self._patience = Patience()
 
-    def wait_with(self, patience: Patience) -> None:
+    def set_patience(self, patience: Patience) -> None:
         """Wait with `patience` from now on where the storage does not answer."""
         self._patience = patience
         if isinstance(self._log, SqlRunLog):
             self._log.patience = patience
 
-    def guard_with(self, fence: Fence) -> None:
+    def set_fence(self, fence: Fence) -> None:
         """Let `fence` refuse from now on what is written of runs and leases when the study is no longer held."""
         if isinstance(self._log, SqlRunLog):
             self._log.fence = fence
@@ -91,8 +91,8 @@ class StudyStore:
                 study.set_user_attr(MARK, secrets.token_hex(4))
                 study.set_user_attr(HOME, place(url))
                 study.set_user_attr(DEFINITION, definition.to_dict())
-                with changing(url) as connection:
-                    forget_deleted(connection)
+                with write_transaction(url) as connection:
+                    remove_deleted_studies(connection)
             log = SqlRunLog(log_engine(url, storage), _key(storage, study))
             store = cls(url, storage, study, log)
             stored = store.definition
@@ -140,7 +140,9 @@ class StudyStore:
             return cls(url, storage, study, _log(storage, study)) if DEFINITION in study.user_attrs else None
 
     @contextmanager
-    def mirrored(self, paced: Callable[[Callable[[], None]], Callable[[], object]] = Seldom) -> Iterator["StudyStore"]:
+    def memory_copy(
+        self, paced: Callable[[Callable[[], None]], Callable[[], object]] = Throttle
+    ) -> Iterator["StudyStore"]:
         """Provide a copy in memory; what is new there is written now and then, and when the context ends, however.
 
         For a replay, whose runs take no time: a transaction for everything that is written would take most of it. But
@@ -295,7 +297,7 @@ class StudyStore:
         can.
         """
         with storage_errors(self._url):
-            self._table.tell({self._id(number): TrialEnding.of(one) for number, one in observations.items()})
+            self._table.end_trials({self._id(number): TrialEnding.of(one) for number, one in observations.items()})
 
     @_patient
     def recover(self, space: Space) -> None:
@@ -317,7 +319,7 @@ class StudyStore:
                 if old.user_attrs.get(name) != value:
                     self._set(old.number, name, value=value)
         ended = (new for _, new in news if new.state.is_finished())
-        self._table.tell({self._id(one.number): TrialEnding.told(one) for one in ended})
+        self._table.end_trials({self._id(one.number): TrialEnding.of_trial(one) for one in ended})
 
     def _set(self, number: int, name: str, *, value: object) -> None:
         self._storage.set_trial_user_attr(self._id(number), name, value)

@@ -84,7 +84,7 @@ class TrialEnding:
         return cls(TrialState.FAIL)
 
     @classmethod
-    def told(cls, trial: FrozenTrial) -> "TrialEnding":
+    def of_trial(cls, trial: FrozenTrial) -> "TrialEnding":
         """Return what Optuna was told of a trial that ended."""
         value = trial.value if trial.state is TrialState.COMPLETE else None
         return cls(trial.state, value, trial.user_attrs.get(BOUND) if trial.state is TrialState.PRUNED else None)
@@ -107,7 +107,7 @@ class TrialTable(Protocol):
     ) -> list[tuple[int, int]]:
         """Store new trials that run, each whole or not at all; return their numbers and their ids."""
 
-    def tell(self, told: Mapping[int, TrialEnding]) -> None:
+    def end_trials(self, told: Mapping[int, TrialEnding]) -> None:
         """Store how trials ended, by their ids; of one that has ended before, the first word stands."""
 
     def count(self) -> int:
@@ -137,11 +137,11 @@ class SqlTrialTable:
         if not configurations:
             return []
         newest = sa.select(TRIALS.c.number).where(TRIALS.c.study_id == self._study)
-        with self._alone() as connection:
+        with self._lock_study() as connection:
             last = connection.scalar(newest.order_by(TRIALS.c.trial_id.desc()).limit(1))
             first = 0 if last is None else int(last) + 1
             numbers = range(first, first + len(configurations))
-            ids = [self._added(connection, number) for number in numbers]
+            ids = [self._add(connection, number) for number in numbers]
             _insert(
                 connection,
                 _PARAMETERS,
@@ -150,7 +150,7 @@ class SqlTrialTable:
                         "trial_id": trial_id,
                         "param_name": name,
                         "param_value": distributions[name].to_internal_repr(value),
-                        "distribution_json": self._described_as(name, distributions[name]),
+                        "distribution_json": self._distribution_json(name, distributions[name]),
                     }
                     for trial_id, configuration in zip(ids, configurations, strict=True)
                     for name, value in configuration.items()
@@ -158,12 +158,12 @@ class SqlTrialTable:
             )
         return list(zip(numbers, ids, strict=True))
 
-    def tell(self, told: Mapping[int, TrialEnding]) -> None:
+    def end_trials(self, told: Mapping[int, TrialEnding]) -> None:
         """Store how trials ended, all of them or none."""
         ids = list(told)
         if not ids:
             return
-        with self._alone() as connection:
+        with self._lock_study() as connection:
             for first in range(0, len(ids), _AT_ONCE):
                 self._tell(connection, told, ids[first : first + _AT_ONCE])
 
@@ -173,7 +173,7 @@ class SqlTrialTable:
         with self._engine.connect() as connection:
             return int(connection.scalar(wanted) or 0)
 
-    def _added(self, connection: sa.Connection, number: int) -> int:
+    def _add(self, connection: sa.Connection, number: int) -> int:
         row = {"number": number, "study_id": self._study, "state": TrialState.RUNNING, "datetime_start": _now()}
         key = connection.execute(sa.insert(TRIALS).values(row)).inserted_primary_key
         assert key is not None
@@ -203,7 +203,7 @@ class SqlTrialTable:
         _insert(connection, TRIAL_ATTRIBUTES, bounds)
 
     @contextmanager
-    def _alone(self) -> Iterator[sa.Connection]:
+    def _lock_study(self) -> Iterator[sa.Connection]:
         """Provide a transaction in which nobody else makes a trial of the study, as Optuna keeps others from it."""
         with self._engine.begin() as connection:
             if self._engine.dialect.name == "sqlite":
@@ -215,7 +215,7 @@ class SqlTrialTable:
                 )
             yield connection
 
-    def _described_as(self, name: str, distribution: BaseDistribution) -> str:
+    def _distribution_json(self, name: str, distribution: BaseDistribution) -> str:
         known = self._described.get(name)
         if known is None or known[0] is not distribution:
             known = self._described[name] = (distribution, distribution_to_json(distribution))
@@ -245,7 +245,7 @@ class AnyTrialTable:
         ids = [self._storage.create_new_trial(self._study, template) for template in templates]
         return [(self._storage.get_trial_number_from_id(trial_id), trial_id) for trial_id in ids]
 
-    def tell(self, told: Mapping[int, TrialEnding]) -> None:
+    def end_trials(self, told: Mapping[int, TrialEnding]) -> None:
         """Store how trials ended."""
         for trial_id, one in told.items():
             if self._storage.get_trial(trial_id).state.is_finished():

@@ -11,7 +11,7 @@ from autotune.coordination.run_manager import RunManager
 from autotune.coordination.runs import PlannedRun, RunInFlight
 from autotune.display.console import Status
 from autotune.errors import CannotRunHereError
-from autotune.execution.segments import Curve, Segment, best_until, continued, curve_of
+from autotune.execution.segments import Curve, Segment, best_until, curve_of, join_segments
 from autotune.execution.task import Task
 from autotune.records.outcome import Outcome
 from autotune.records.series import WARM_UP
@@ -139,12 +139,12 @@ class TuningLoop:
 
     def _workers(self) -> int:
         """Return how many runs may go on now: the default configuration runs alone, and its answer is the reference."""
-        most = self._manager.executor.allowed(self._budget.workers, len(self._in_flight))
+        most = self._manager.executor.max_in_flight(self._budget.workers, len(self._in_flight))
         return self._manager.gate.at_most(most if self._scheduler.ready(self._standings) else min(most, 1))
 
     def _launch_next(self, room: int = 1) -> bool:
         """Launch what is launched together, at most `room` runs; return whether anything became of one."""
-        together = self._manager.executor.together(room)
+        together = self._manager.executor.max_starts(room)
         while (missing := together - len(self._in_flight.first_waiting(together))) and (planned := self._next(missing)):
             self._in_flight.wait(planned)
         started = self._manager.start_all(self._in_flight.first_waiting(together))
@@ -261,7 +261,7 @@ class TuningLoop:
     def _ended(self, ended: Sequence[tuple[Task, Outcome]]) -> None:
         """Take note of runs that ended: all are on disk before anything is made of any, and settled together."""
         landed = [self._landed(self._in_flight.of(task), outcome) for task, outcome in ended]
-        whole = [(before, run) for before, run in landed if run.stays]
+        whole = [(before, run) for before, run in landed if run.is_kept]
         self._manager.store(self._store, whole)
         try:
             for before, run in landed:
@@ -276,7 +276,7 @@ class TuningLoop:
     def _landed(self, run: RunInFlight, outcome: Outcome) -> tuple[RunInFlight, Run]:
         if run.task.segment is not None:
             before = self._trials[run.task.key].runs
-            outcome = continued(before[-1].outcome if before else None, outcome, run.task.segment, run.planned.lost)
+            outcome = join_segments(before[-1].outcome if before else None, outcome, run.task.segment, run.planned.lost)
         return run, self._manager.ended(run, outcome)
 
     def _count(self, run: Run) -> None:

@@ -115,8 +115,8 @@ def opened_study(
             store = StudyStore.read(settings.url, settings.name, read_only=False)
         else:
             store = StudyStore.create(settings.url, settings.name, prepared.definition)
-        store.wait_with(Patience(patience_s, display.line))
-        store.guard_with(lock.fence)
+        store.set_patience(Patience(patience_s, display.line))
+        store.set_fence(lock.fence)
         if runs == "launched":
             store_kept(settings.runs, store, display.line)
         rereading = None if is_watched else reread(store, prepared)
@@ -125,7 +125,7 @@ def opened_study(
         read_again = rereading is not None and not rereading.kept and not rereading.aside
         if external is not None:
             external.recall(store.runs(), standings_of(store, study.repeats.statistic))
-        with store.mirrored() if replay else nullcontext(store) as used:
+        with store.memory_copy() if replay else nullcontext(store) as used:
             yield Opened(study, settings, lock, place, used, prepared, facts, display, read_again)
 
 

@@ -18,12 +18,12 @@ from autotune.coordination.session_settings import SessionSettings
 from autotune.display.console import Display
 from autotune.errors import StudyFileError
 from autotune.execution.run_folder import kept_output
-from autotune.execution.segments import Segment, continued
+from autotune.execution.segments import Segment, join_segments
 from autotune.execution.task import WRONG_ANSWER, read_outcome
 from autotune.planning.prepare import Prepared, prepare
 from autotune.records.outcome import Outcome
 from autotune.records.series import Series, SeriesKind
-from autotune.records.study import STOPPED, Run, read_otherwise
+from autotune.records.study import STOPPED, Run, changed_readings
 from autotune.storage.amendment import Amendment
 from autotune.storage.readable import ABLATION, DEFINITION, OUTLOOK, READINGS, VERDICT, VERIFIED_INPUTS, check_same
 from autotune.storage.study_store import StudyStore
@@ -109,7 +109,7 @@ def reread_study(study: StudyFile, settings: SessionSettings, display: Display) 
 def reread(store: StudyStore, prepared: Prepared, *, always: bool = False) -> Rereading | None:
     """Read the runs of a study again if the way of reading has changed, or `always`; None where nothing was read."""
     stored, now = store.definition, prepared.definition
-    changed = read_otherwise(stored, now)
+    changed = changed_readings(stored, now)
     if not changed and not always:
         return None
     reader = _Reader(prepared.plan, prepared.whole, _default(store))
@@ -226,7 +226,7 @@ class _Reader:
         if segment is not None:
             if STOPPED in old.details and new.complete:
                 new = replace(new, details={**new.details, STOPPED: old.details[STOPPED]})
-            new = continued(self.before.get(run.trial) if run.trial is not None else None, new, segment)
+            new = join_segments(self.before.get(run.trial) if run.trial is not None else None, new, segment)
         return replace(new, timeline=old.timeline, conditions=old.conditions, usage=old.usage, attempts=old.attempts)
 
     def _judged(self, output: Output, reference: Answer | None, segment: Segment | None) -> Outcome:

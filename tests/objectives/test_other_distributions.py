@@ -106,5 +106,5 @@ def test_a_plan_function_that_is_missing_is_named_with_its_distribution(tmp_path
 def test_a_stored_study_is_read_when_its_distribution_is_gone():
     definition = Definition("gone", {}, (), {}, {}, {}, {}, {}, "0.1")
     assert not definition.replay
-    assert not definition.told
+    assert not definition.is_asktell
     assert registry.quantities("gone") is None

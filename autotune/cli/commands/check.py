@@ -64,13 +64,13 @@ def check(
     report = examined(path, changes or (), machine, launcher, input_file, static=static)
     tried = None
     if run and report.study and report.plan and report.space is not None and report.job and not report.missing:
-        from autotune.execution.core_pool import CoreClaim, work_on
+        from autotune.execution.core_pool import CoreClaim
         from autotune.planning.trial_run import run_default
 
         def say(text: str) -> None:
             errors().print(text, markup=False)
 
-        work = f"the check of {work_on(report.study.name)}"
+        work = f"the check of {claim_purpose(report.study.name)}"
         claim = CoreClaim.claim(machine.cpus, wait_by=say if wait else None, work=work)
         try:
             tried = run_default(report.plan, report.space.default(), machine, launcher, report.study)

@@ -145,9 +145,9 @@ def doctor(
 
 def _warnings() -> list[str]:
     """Return what on this host wants to be mended, though nothing is missing."""
-    from autotune.execution.ray_access import own_token_for_others
+    from autotune.execution.ray_access import find_exposed_token
 
-    token = own_token_for_others()
+    token = find_exposed_token()
     danger = "with it they can run programs as you through any Ray of yours that uses it (autotune's own do not)"
     return [*([f"others can read {token}: {danger}; chmod 600 {token}"] if token else []), *_leftovers()]
 

@@ -89,11 +89,11 @@ def _list_row(summary: "Summary") -> list[str]:
 
 def show(storage: Storage = DEFAULT_STORAGE, as_json: AsJson = False) -> None:
     """Show the kind, version and size of a storage."""
-    from autotune.storage.contents import contents
+    from autotune.storage.contents import read_contents
     from autotune.storage.tables import VERSION
 
     url = storage_url(storage)
-    stored = contents(url)
+    stored = read_contents(url)
     if as_json:
         print_json({"storage": shown(url), "known_version": VERSION, **asdict(stored)})
         return

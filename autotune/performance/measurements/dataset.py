@@ -9,7 +9,7 @@ from autotune.machines.this_machine import FACTS
 from autotune.performance.measurements.machine_names import machine_of, place
 from autotune.performance.measurements.repeats import nearest_parts
 from autotune.performance.measurements.shipped import shipped
-from autotune.records.limit import measured
+from autotune.records.limit import metrics_of_run
 from autotune.records.measurement import Facts, Judged, Measured, Setting
 from autotune.records.series import SIZE
 from autotune.records.study import Definition, Run, State, TrialRecord
@@ -201,7 +201,7 @@ def _measured(setting: Setting, trial: TrialRecord, standings: Standings, judged
 
 def _told(trial: TrialRecord, target: str) -> dict[str, float]:
     """Return the medians of the metrics of a complete trial beside the optimised one."""
-    runs = [dict(measured(outcome)) for outcome in trial.outcomes if outcome.complete]
+    runs = [dict(metrics_of_run(outcome)) for outcome in trial.outcomes if outcome.complete]
     names = dict.fromkeys(name for run in runs for name in run if name != target)
     return {name: median(run[name] for run in runs if name in run) for name in names}
 

@@ -114,7 +114,7 @@ def routes(opened: AskTellStudies) -> APIRouter:
         session = opened.session(name, asks=True)
         with _problems():
             leased = await wrap_future(
-                session.asking(wanted.lease_s, wait_s=wanted.wait_s, who=by(request), key=wanted.key)
+                session.ask_future(wanted.lease_s, wait_s=wanted.wait_s, who=by(request), key=wanted.key)
             )
         if leased is None:
             return Response(status_code=204, headers={"Retry-After": "1"})
@@ -134,7 +134,7 @@ def routes(opened: AskTellStudies) -> APIRouter:
         session = opened.session(name, asks=False)
         words = result.model_dump(exclude={"lease"}, exclude_none=True)
         with _problems():
-            reply = await wrap_future(session.telling(result.lease, asktell.RunReport(**words)))
+            reply = await wrap_future(session.tell_future(result.lease, asktell.RunReport(**words)))
         return Told(trial=reply.trial, state=reply.state, best=reply.best)
 
     @router.post("/renew", responses=answers(404, 409, 410, 413, 415))

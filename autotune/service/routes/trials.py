@@ -12,7 +12,7 @@ from fastapi import APIRouter, Depends, Path, Query
 from fastapi.responses import Response
 
 from autotune.batch.winner_script import commands_of
-from autotune.execution.run_folder import is_of
+from autotune.execution.run_folder import is_folder_of
 from autotune.records.study import Run
 from autotune.results.export import as_csv
 from autotune.results.trial_choice import TrialChoice
@@ -128,7 +128,7 @@ def _run_fields(run: Run, metric: Metric) -> dict[str, Any]:
 def printed(run: Run) -> dict[str, str]:
     """Return the ends of a run's output; empty if its folder is gone, or another run's."""
     folder = FilePath(run.job.get("folder") or "")
-    if not folder.is_absolute() or not is_of(folder, run.outcome.usage):
+    if not folder.is_absolute() or not is_folder_of(folder, run.outcome.usage):
         return {"stdout": "", "stderr": ""}
     ran = last_folder(folder, [FilePath(part["folder"]) for part in run.job.get("parts", ())])
     return {"stdout": _end_of(ran / STDOUT), "stderr": _end_of(ran / STDERR)}

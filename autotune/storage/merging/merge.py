@@ -16,13 +16,13 @@ import sqlalchemy as sa
 from sqlalchemy import Connection, MetaData, Table
 
 from autotune.errors import BusyError, StorageError
-from autotune.locks import held_by_another
+from autotune.locks import other_holder
 from autotune.records.series import Series
 from autotune.storage.address import shown, sqlite_path
-from autotune.storage.connection import changing, storage_errors, tables_engine
+from autotune.storage.connection import storage_errors, tables_engine, write_transaction
 from autotune.storage.leases import LEASES
 from autotune.storage.measurement_store import MEASUREMENTS
-from autotune.storage.merging.plan import Action, PlannedStudy, StudyContents, digest, planned
+from autotune.storage.merging.plan import Action, PlannedStudy, StudyContents, digest, plan_merge
 from autotune.storage.optuna_storage import check_optuna, open_for_writing
 from autotune.storage.readable import AMENDED, DEFINITION, MARK
 from autotune.storage.run_log import RUNS, SqlRunLog, stored_keys
@@ -64,12 +64,12 @@ def merge(sources: Sequence[str], target: str, say: Callable[[Merged], None], *,
     path = sqlite_path(target)
     is_new = path is not None and not path.exists()
     with ExitStack() as opening:
-        readers = [opening.enter_context(_reading(source)) for source in sources]
+        readers = [opening.enter_context(_open_snapshot(source)) for source in sources]
         if dry_run:
             if is_new:
                 _dry_run(sources, readers, [], {}, say)
                 return
-            with storage_errors(target), _reading(target) as there:
+            with storage_errors(target), _open_snapshot(target) as there:
                 _dry_run(sources, readers, _contents(there), _measured_runs(there), say)
             return
         if not is_new:
@@ -79,9 +79,9 @@ def merge(sources: Sequence[str], target: str, say: Callable[[Merged], None], *,
         try:
             with storage_errors(target):
                 open_for_writing(target, _make_tables)
-                with changing(target) as writer:
+                with write_transaction(target) as writer:
                     for source, reader in zip(sources, readers, strict=True):
-                        say(_merged(source, reader, writer))
+                        say(_merge_storage(source, reader, writer))
         except BaseException:
             if is_new and path is not None:
                 with suppress(OSError):
@@ -100,7 +100,7 @@ def _check_idle(url: str) -> None:
         return
     locks = (one for one in path.absolute().parent.iterdir() if one.name.startswith(f"{path.name}."))
     for lock in sorted(one for one in locks if one.suffix == ".lock"):
-        holder = held_by_another(lock)
+        holder = other_holder(lock)
         if holder is not None:
             msg = (
                 f"storage {shown(url)} is to be changed, and {lock.name} is held by {holder}: wait until "
@@ -131,7 +131,7 @@ def _dry_run(
 ) -> None:
     for source, reader in zip(sources, readers, strict=True):
         others = _contents(reader)
-        steps = planned(there, others, shown(source))
+        steps = plan_merge(there, others, shown(source))
         theirs = _measured_runs(reader)
         new, better = _news(theirs, known)
         say(Merged(shown(source), tuple(steps), len(new), len(better), _others(reader)))
@@ -143,9 +143,9 @@ def _dry_run(
         ]
 
 
-def _merged(source: str, reader: Connection, writer: Connection) -> Merged:
+def _merge_storage(source: str, reader: Connection, writer: Connection) -> Merged:
     tables = _Tables.of(reader, writer)
-    steps = planned(_contents(writer), _contents(reader), shown(source))
+    steps = plan_merge(_contents(writer), _contents(reader), shown(source))
     for step in steps:
         if step.action is Action.UPDATE:
             tables.remove(step.target)
@@ -155,7 +155,7 @@ def _merged(source: str, reader: Connection, writer: Connection) -> Merged:
 
 
 @contextmanager
-def _reading(url: str) -> Iterator[Connection]:
+def _open_snapshot(url: str) -> Iterator[Connection]:
     """Provide a storage as it is at one moment, while others may write to it."""
     with storage_errors(url):
         engine = tables_engine(url)

@@ -74,7 +74,7 @@ def digest(*parts: object) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def planned(there: Sequence[StudyContents], others: Iterable[StudyContents], source: str) -> list[PlannedStudy]:
+def plan_merge(there: Sequence[StudyContents], others: Iterable[StudyContents], source: str) -> list[PlannedStudy]:
     """Return what to do with the studies of `source` so that the storage with the studies `there` has them.
 
     Raises:

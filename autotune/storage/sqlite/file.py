@@ -75,12 +75,12 @@ def check_writable(path: Path) -> None:
     raise StorageError(msg)
 
 
-def whole_at_exit(path: Path) -> None:
+def merge_log_at_exit(path: Path) -> None:
     """Let this process leave the file whole when it ends: who copies it then has everything in it."""
     _at_exit(path.absolute())
 
 
-def note_writing(engine: Connections) -> None:
+def close_at_exit(engine: Connections) -> None:
     """Note an engine that writes a file: its connections are closed when this process ends."""
     _writing.add(engine)
 

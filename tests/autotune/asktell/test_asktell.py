@@ -10,11 +10,11 @@ from autotune.asktell import (
     AskTell,
     ClosedError,
     FinishedError,
+    InvalidRequestError,
     LeaseConflictError,
     LeaseGoneError,
     Reply,
     RunReport,
-    ToldError,
 )
 from autotune.errors import BusyError, CannotRunHereError, NothingWorkedError, StorageError, StudyFileError
 from autotune.records.study import State
@@ -99,7 +99,7 @@ def test_what_is_told_again_is_answered_again_and_another_word_is_refused(study,
 def test_what_is_not_valid_is_refused_and_the_lease_goes_on(study, sqlite, what, words):
     started(study)
     asked = study.ask()
-    with pytest.raises(ToldError, match=words):
+    with pytest.raises(InvalidRequestError, match=words):
         study.tell(asked.lease, RunReport(**what))
     assert len(StudyStore.read(sqlite, "mine").runs()) == 1
     assert study.tell(asked.lease, RunReport(value=70.0)).state == "complete"
@@ -107,7 +107,7 @@ def test_what_is_not_valid_is_refused_and_the_lease_goes_on(study, sqlite, what,
 
 def test_a_bound_is_a_capped_run_and_never_a_value(study, sqlite):
     default = study.ask()
-    with pytest.raises(ToldError, match="a bound says nothing here"):
+    with pytest.raises(InvalidRequestError, match="a bound says nothing here"):
         study.tell(default.lease, RunReport(bound=90.0))
     study.tell(default.lease, RunReport(value=80.0))
     asked = study.ask()
@@ -179,7 +179,7 @@ def test_the_race_asks_for_a_configuration_again(sqlite):
 
 def test_who_has_gone_keeps_nothing(study):
     first = study.ask()
-    futures = [study.asking(wait_s=60.0) for _ in range(2)]
+    futures = [study.ask_future(wait_s=60.0) for _ in range(2)]
     assert futures[0].cancel()
     study.tell(first.lease, RunReport(value=80.0))
     assert futures[1].result(timeout=60.0).trial == 1
@@ -189,8 +189,8 @@ def test_who_has_gone_keeps_nothing(study):
 def test_for_a_client_that_has_gone_nothing_is_proposed(sqlite):
     with AskTell.open(external(), sqlite) as study:
         first = study.ask()
-        gone = [study.asking(wait_s=60.0) for _ in range(3)]
-        waits = study.asking(wait_s=60.0)
+        gone = [study.ask_future(wait_s=60.0) for _ in range(3)]
+        waits = study.ask_future(wait_s=60.0)
         assert all(future.cancel() for future in gone)
         study.tell(first.lease, RunReport(value=80.0))
         waits.result(timeout=60.0)
@@ -207,7 +207,7 @@ def test_when_the_storage_fails_nobody_waits_for_ever(study, monkeypatch, error)
         raise error
 
     monkeypatch.setattr(StudyStore, "add_runs", refuse)
-    waiting = study.asking(wait_s=600.0)
+    waiting = study.ask_future(wait_s=600.0)
     with pytest.raises(StorageError, match="disk full"):
         study.tell(asked.lease, RunReport(value=70.0))
     with contextlib.suppress(StorageError):
@@ -234,7 +234,7 @@ def test_asked_in_vain_and_after_the_end(sqlite):
 
 @pytest.mark.parametrize("wrong", [{"lease_s": 0.0}, {"lease_s": math.nan}, {"wait_s": -1.0}, {"wait_s": math.nan}])
 def test_times_that_make_no_sense(study, wrong):
-    with pytest.raises(ToldError, match=next(iter(wrong))):
+    with pytest.raises(InvalidRequestError, match=next(iter(wrong))):
         study.ask(**wrong)
 
 

@@ -37,9 +37,9 @@ def test_those_who_ask_at_the_same_time_are_served_by_two_transactions(sqlite, m
     with AskTell.open(external(), sqlite) as study:
         study.tell(study.ask().lease, RunReport(value=80.0))
         counted["leases", 1] = 0
-        first = study.asking(wait_s=60)
+        first = study.ask_future(wait_s=60)
         assert waits.wait(60)
-        others = [study.asking(wait_s=60) for _ in range(5)]
+        others = [study.ask_future(wait_s=60) for _ in range(5)]
         go_on.set()
         asked = [future.result() for future in (first, *others)]
         assert len({one.lease for one in asked}) == len({tuple(one.configuration.items()) for one in asked}) == 6

@@ -5,7 +5,7 @@ from math import inf
 
 import pytest
 
-from autotune.asktell import AskTell, LeaseConflictError, LeaseGoneError, RunReport, ToldError
+from autotune.asktell import AskTell, InvalidRequestError, LeaseConflictError, LeaseGoneError, RunReport
 from autotune.asktell.errors import ClosedError
 from autotune.asktell.lease import LeaseClock
 from autotune.asktell.replies import Replies
@@ -65,7 +65,7 @@ def test_who_has_not_heard_the_answer_asks_again_and_gets_the_same_run(study, cl
 
 def test_who_asks_again_while_the_first_request_still_waits_gets_one_run(study):
     default = study.ask()
-    lost, heard = (study.asking(wait_s=60.0, key="a") for _ in range(2))
+    lost, heard = (study.ask_future(wait_s=60.0, key="a") for _ in range(2))
     study.tell(default.lease, RunReport(value=80.0))
     assert heard.result() is not None
     assert lost.result() is None
@@ -81,7 +81,7 @@ def test_a_lease_that_ran_out_is_not_given_again_to_who_asks_with_its_key(study,
 
 
 def test_a_key_is_short(study):
-    with pytest.raises(ToldError, match="key has 201 characters"):
+    with pytest.raises(InvalidRequestError, match="key has 201 characters"):
         study.ask(key="k" * 201)
 
 

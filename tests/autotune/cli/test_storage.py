@@ -7,7 +7,7 @@ import pytest
 
 from autotune.errors import StorageError
 from autotune.storage import schema
-from autotune.storage.contents import contents
+from autotune.storage.contents import read_contents
 from autotune.storage.measurement_store import MeasurementStore
 from autotune.storage.study_store import StudyStore, study_names
 from tests.autotune.storage.test_measurement_store import THREE
@@ -91,7 +91,7 @@ def test_the_tables_of_another_optuna_are_refused_in_words(address, revision, sa
         lambda: StudyStore.create(address, "other", PAPER),
         lambda: MeasurementStore.create(address),
         lambda: study_names(address),
-        lambda: contents(address),
+        lambda: read_contents(address),
     ):
         with pytest.raises(StorageError, match=said) as caught:
             use()

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from autotune.errors import BusyError
-from autotune.execution.core_pool import CoreClaim, CorePool, work_on
+from autotune.execution.core_pool import CoreClaim, CorePool, claim_purpose
 from launchers import Resources
 from tests.support.hardware_threads import two_cores
 
@@ -46,7 +46,7 @@ def test_the_other_hardware_thread_of_a_core_is_no_other_core(tmp_path, monkeypa
 
 def test_a_second_study_on_the_same_cores_is_refused_and_told_by_whom(tmp_path, monkeypatch):
     monkeypatch.setattr("launchers.cpus.CPUS", str(tmp_path / "cores of one thread"))
-    claim = CoreClaim.claim([0, 1], tmp_path, work=work_on("melt"))
+    claim = CoreClaim.claim([0, 1], tmp_path, work=claim_purpose("melt"))
     holder = rf"process {os.getpid()} on \S+ since [-\d]+ [:\d]+ UTC, study 'melt' of \S+ in {Path.cwd()}"
     with pytest.raises(BusyError, match=rf"core 1 is in use by {holder}: .*--cores"):
         CoreClaim.claim([1, 2], tmp_path)

@@ -12,7 +12,7 @@ from ray.exceptions import LocalRayletDiedError
 
 from autotune.errors import CannotRunHereError, ExitCode, InterruptedSessionError
 from autotune.execution import ray_executor
-from autotune.execution.ray_access import own_token_for_others, starts_or_says, with_token
+from autotune.execution.ray_access import find_exposed_token, ray_start_errors, with_token
 from autotune.execution.ray_executor import RayExecutor
 from autotune.execution.task import Task
 from launchers import Job
@@ -133,17 +133,17 @@ def test_a_token_of_rays_own_that_others_can_read_is_named(monkeypatch):
         monkeypatch.setenv("HOME", home)
         token = Path(home) / ".ray" / "auth_token"
         token.parent.mkdir(mode=0o755)
-        assert own_token_for_others() is None
+        assert find_exposed_token() is None
         token.write_text("secret")
         token.chmod(0o644)
-        assert own_token_for_others() is None  # nobody else may enter the home
+        assert find_exposed_token() is None  # nobody else may enter the home
         Path(home).chmod(0o711)
-        assert own_token_for_others() == token
+        assert find_exposed_token() == token
         token.chmod(0o600)
-        assert own_token_for_others() is None
+        assert find_exposed_token() is None
 
 
-@starts_or_says()
+@ray_start_errors()
 def failing(error):
     raise error
 

@@ -16,7 +16,7 @@ from autotune.execution.ray_node import (
     free_port,
     main,
     own_address,
-    settings,
+    ray_environment,
     wait_for_address,
     watch,
 )
@@ -48,14 +48,14 @@ def test_another_node():
 
 
 def test_rays_workers_are_as_nice_as_others_and_only_this_user_may_talk_to_them():
-    environment = settings({"PATH": "/bin", "RAY_worker_niceness": "3"}, MEETING)
+    environment = ray_environment({"PATH": "/bin", "RAY_worker_niceness": "3"}, MEETING)
     assert environment["RAY_worker_niceness"] == "3"
-    assert settings({}, MEETING)["RAY_worker_niceness"] == "0"
+    assert ray_environment({}, MEETING)["RAY_worker_niceness"] == "0"
     assert environment["RAY_AUTH_MODE"] == "token"
     assert environment["RAY_AUTH_TOKEN_PATH"] == "/cluster/meet/token"
     assert environment["PATH"] == "/bin"
     profile = {"RAY_AUTH_TOKEN": "a", "RAY_AUTH_TOKEN_PATH": "/home/me/.ray/auth_token", "RAY_AUTH_MODE": "Token"}
-    assert settings(profile, MEETING) == settings({}, MEETING)
+    assert ray_environment(profile, MEETING) == ray_environment({}, MEETING)
 
 
 def test_a_node_that_would_let_everybody_in_does_not_start(tmp_path, monkeypatch, capsys):

@@ -7,7 +7,7 @@ import pytest
 
 from autotune.execution.task import (
     Task,
-    Watched,
+    WatchedRun,
     check_answer,
     check_target,
     describe_job,
@@ -80,7 +80,7 @@ def test_a_job_that_is_described_is_followed_in_the_same_file_afterwards(tmp_pat
 
 def test_a_good_run_whose_output_cannot_be_opened_is_made_again(tmp_path):
     objective = CommandObjective(CommandOptions(argv=["prog"], metrics=[{"name": "t", "pattern": "t=(.*)"}]))
-    watched = Watched(Task(0, Job(("prog",), tmp_path), objective))
+    watched = WatchedRun(Task(0, Job(("prog",), tmp_path), objective))
     ended = JobStatus(JobState.ENDED, EndReason.EXITED, 0)
     (tmp_path / STDOUT).write_text("t=3\n")
     with none_left():

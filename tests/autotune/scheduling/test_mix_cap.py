@@ -5,7 +5,7 @@ from math import sqrt
 
 import pytest
 
-from autotune.execution.capping import Watch
+from autotune.execution.capping import ProgressWatch
 from autotune.records.mix import MixedInput
 from autotune.records.outcome import Outcome
 from autotune.scheduling.mix_cap import ENOUGH, HOPE
@@ -65,7 +65,7 @@ def watch(limit, values):
         number, value = next(ends)
         return Progress(number, {f"t[{'abc'[number - 1]}]": value})
 
-    follow = Watch(read, limit)
+    follow = ProgressWatch(read, limit)
     return next((number for number in range(1, len(values) + 1) if follow("line")), 0)
 
 

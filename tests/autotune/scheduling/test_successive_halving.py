@@ -4,7 +4,7 @@ import pytest
 
 from autotune.comparison.confirm import confirm
 from autotune.errors import NothingWorkedError
-from autotune.execution.segments import CURVE, Segment, SegmentWatch, continued
+from autotune.execution.segments import CURVE, Segment, SegmentWatch, join_segments
 from autotune.records.outcome import Outcome
 from autotune.records.study import ENDED, State
 from autotune.scheduling.hyperband import Bracket, brackets
@@ -200,7 +200,7 @@ def test_a_program_that_goes_too_far_is_stopped_and_what_it_did_there_does_not_c
     assert not watch(Progress(2, {"score": 0.2}))
     assert watch(Progress(3, {"score": 0.9}))
     outcome = Outcome(metrics={"score": 0.9}, details={CURVE: [[1, 0.1], [2, 0.2], [3, 0.9]]})
-    assert continued(None, outcome, segment(2)).metrics["score"] == 0.2
+    assert join_segments(None, outcome, segment(2)).metrics["score"] == 0.2
 
 
 def test_the_best_so_far_is_held_against_a_floor():
@@ -227,11 +227,11 @@ def test_a_step_that_is_told_by_several_lines_is_judged_when_its_metric_is():
 def test_a_curve_goes_on_where_the_last_leg_left_it():
     first = Outcome(metrics={"score": 0.5}, details={CURVE: [[1, 0.5], [2, 0.4]]})
     second = Outcome(metrics={"score": 0.3}, details={CURVE: [[3, 0.3], [4, 0.2]]})
-    found = continued(first, second, segment(4))
+    found = join_segments(first, second, segment(4))
     assert found.metrics["score"] == 0.5
     assert [step for step, _ in found.details[CURVE]] == [1, 2, 3, 4]
     assert ENDED not in found.details
-    assert continued(first, second, segment(9)).details[ENDED] == 4
+    assert join_segments(first, second, segment(9)).details[ENDED] == 4
 
 
 def test_brackets_are_extended_for_what_is_missing():
@@ -253,16 +253,16 @@ def test_metrics_beside_the_best_are_those_of_its_step_and_times_add_up():
     second = Outcome(
         metrics={"score": 0.5, "loss": 0.7, "elapsed_s": 3.0}, details={CURVE: [[2, 0.5]], REMARK: "overfits"}
     )
-    both = continued(first, second, segment(2))
+    both = join_segments(first, second, segment(2))
     assert both.metrics == {"score": 0.9, "loss": 0.1, "elapsed_s": 5.0}
     assert REMARK not in both.details
 
 
 def test_a_metric_that_comes_at_some_steps_only_does_not_end_a_trial():
     outcome = Outcome(metrics={"score": 0.5}, details={CURVE: [[5, 0.5]], "last_step": 9})
-    assert ENDED not in continued(None, outcome, segment(9)).details
+    assert ENDED not in join_segments(None, outcome, segment(9)).details
     early = Outcome(metrics={"score": 0.5}, details={CURVE: [[5, 0.5]], "last_step": 7})
-    assert continued(None, early, segment(9)).details[ENDED] == 7
+    assert join_segments(None, early, segment(9)).details[ENDED] == 7
 
 
 def test_what_was_best_before_is_held_against_a_floor_too():

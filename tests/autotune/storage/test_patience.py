@@ -82,7 +82,7 @@ def test_a_file_that_another_process_keeps_locked_is_waited_for(sqlite, tmp_path
         another.execute("BEGIN IMMEDIATE")
         with pytest.raises(StorageError, match="locked"):
             store.add_runs([RUN])
-        store.wait_with(Patience(60.0, said.append, sleep=lambda _: another.in_transaction and another.rollback()))
+        store.set_patience(Patience(60.0, said.append, sleep=lambda _: another.in_transaction and another.rollback()))
         store.add_runs([RUN])
     assert store.runs() == [RUN]
     assert len(said) == 2
@@ -148,7 +148,7 @@ def test_what_a_server_has_committed_when_the_connection_is_cut_is_stored_once(p
     with cutting(postgresql_server.port) as (port, cuts):
         store = study(postgresql.replace(f":{postgresql_server.port}/", f":{port}/"))
         said = []
-        store.wait_with(Patience(60.0, said.append))
+        store.set_patience(Patience(60.0, said.append))
         book = store.leases()
 
         def cut(use):
@@ -175,6 +175,6 @@ def test_a_server_that_is_restarted_is_waited_for():
         # The server of the tests answers before what it did is on disk, and is stopped as by a crash.
         server.execute("CHECKPOINT")
         server.stop()
-        store.wait_with(Patience(120.0, sleep=lambda _: server.start()))
+        store.set_patience(Patience(120.0, sleep=lambda _: server.start()))
         store.add_runs([RUN])
         assert (store.runs(), store.leases().all(), store.trials()) == ([RUN], [], [])

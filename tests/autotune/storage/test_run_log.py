@@ -4,7 +4,7 @@ import optuna
 import sqlalchemy as sa
 
 from autotune.records.study import Run
-from autotune.storage.run_log import Seldom
+from autotune.storage.run_log import Throttle
 from autotune.storage.study_store import StudyStore
 from tests.support.fakes import definition, small_space, took
 
@@ -49,7 +49,7 @@ def test_what_is_done_seldom_takes_a_tenth_of_the_time_at_most():
         acted.append(now[0])
         now[0] += 3.0
 
-    seldom = Seldom(act, 2.0, lambda: now[0])
+    seldom = Throttle(act, 2.0, lambda: now[0])
     for _ in range(400):
         seldom()
         now[0] += 0.5

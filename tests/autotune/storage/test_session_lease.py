@@ -102,7 +102,7 @@ def test_a_session_says_that_it_lives(server, monkeypatch):
 def test_who_was_taken_for_dead_stores_nothing_and_is_told_by_whom(server):
     store = study(server.url)
     asleep = StudyLock.acquire(server.url, "mine")
-    store.guard_with(asleep.fence)
+    store.set_fence(asleep.fence)
     store.leases().take({"00000-0": ({}, None)})
     store.add_runs([RUN], ["00000-0"])
     server.change(seconds=SILENT_S, host="elsewhere")

@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager
 import pytest
 
 from autotune.errors import StorageError
-from autotune.storage.contents import contents
+from autotune.storage.contents import read_contents
 from autotune.storage.stored_study import stored_studies, stored_study
 from autotune.storage.study_store import StudyStore, study_names
 from tests.support.fakes import definition, small_space, took
@@ -93,7 +93,7 @@ def test_who_reads_leaves_nothing_beside_the_file(folder):
     assert len(stored_study(url, "paper").trials()) == 2
     assert files(folder) == ["autotune.db"]
     assert len(StudyStore.read(url, "paper").trials()) == 2
-    assert contents(url).trials == 2
+    assert read_contents(url).trials == 2
     assert study_names(url) == ["paper"]
     assert files(folder) == ["autotune.db"]
 
@@ -106,7 +106,7 @@ def test_what_cannot_be_written_can_be_read(folder):
         assert len(study.trials()) == 2
         runs = StudyStore.read(url, "paper").runs()
         assert [list(run.outcome.metrics.values()) for run in runs] == [[2.0], [2.5]]
-        assert contents(url).runs == 2
+        assert read_contents(url).runs == 2
         with pytest.raises(
             StorageError, match=r"cannot be written: the folder .*ours is read-only.*autotune storage merge"
         ):
@@ -117,7 +117,7 @@ def test_what_cannot_be_written_can_be_read(folder):
 def test_a_log_that_cannot_be_read_is_an_error_that_says_what_to_do(folder):
     url = f"sqlite:///{folder / 'autotune.db'}"
     with read_only(folder):
-        for read in (stored_studies, contents, lambda url: StudyStore.read(url, "paper")):
+        for read in (stored_studies, read_contents, lambda url: StudyStore.read(url, "paper")):
             with pytest.raises(StorageError, match=r"newest results in autotune\.db-wal.*copy both files"):
                 read(url)
     assert files(folder) == ["autotune.db", "autotune.db-wal"]

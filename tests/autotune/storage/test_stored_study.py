@@ -8,7 +8,7 @@ from autotune.errors import StorageError
 from autotune.records.series import Series
 from autotune.records.study import Run
 from autotune.storage.observation import Observation
-from autotune.storage.optuna_tables import reader_of
+from autotune.storage.optuna_tables import parameter_reader
 from autotune.storage.readable import VERDICT
 from autotune.storage.stored_study import StoredStudy, stored_studies, stored_study
 from autotune.storage.study_store import StudyStore
@@ -104,9 +104,9 @@ def test_with_another_major_version_optuna_reads(written, monkeypatch):
 )
 def test_a_value_is_what_optuna_says(distribution, value):
     text = optuna.distributions.distribution_to_json(distribution)
-    found = reader_of(text)(distribution.to_internal_repr(value))
+    found = parameter_reader(text)(distribution.to_internal_repr(value))
     assert (found, type(found)) == (value, type(value))
 
 
 def test_an_abbreviated_distribution_is_read_by_optuna():
-    assert reader_of('{"type": "categorical", "choices": ["a", "b"]}')(1.0) == "b"
+    assert parameter_reader('{"type": "categorical", "choices": ["a", "b"]}')(1.0) == "b"

@@ -154,7 +154,7 @@ def test_who_is_asked_to_stop_stores_first(url, tmp_path):
 def test_who_does_not_let_go_is_named_with_what_ends_it(url):
     with holding(url, "ignores") as holder:
         with pytest.raises(BusyError, match=rf"kill -9 {holder.pid}`"):
-            StudyLock.acquire(url, "qe", IfHeld.TAKE_OVER, let_go_s=0.1)
+            StudyLock.acquire(url, "qe", IfHeld.TAKE_OVER, stop_timeout_s=0.1)
         assert holder.poll() is None
 
 

@@ -231,7 +231,7 @@ def test_what_is_new_in_a_copy_in_memory_is_seen_before_it_ends(sqlite):
     space = small_space()
     store = StudyStore.create(sqlite, "replayed", definition(space))
     first, second, *_ = space.configurations()
-    with store.mirrored(lambda write: write) as copy:
+    with store.memory_copy(lambda write: write) as copy:
         add_trial(copy, space, first, took(2.0))
         assert [run.outcome for run in StudyStore.read(sqlite, "replayed").runs()] == [took(2.0)]
         add_trial(copy, space, second, took(1.0), worth=Observation(1.0))
@@ -239,7 +239,7 @@ def test_what_is_new_in_a_copy_in_memory_is_seen_before_it_ends(sqlite):
     after = StudyStore.read(sqlite, "replayed")
     assert [run.outcome for run in after.runs()] == [took(2.0), took(1.0)]
     assert [trial.settled for trial in after.trials()] == [False, True]
-    with store.mirrored() as copy:
+    with store.memory_copy() as copy:
         copy.add_runs([Run(first, 0, outcome=took(2.1))])
         assert len(StudyStore.read(sqlite, "replayed").runs()) == 2, "not at every run"
     assert len(StudyStore.read(sqlite, "replayed").runs()) == 3
@@ -255,7 +255,7 @@ def test_no_trial_of_a_copy_in_memory_is_settled_before_its_runs_are_stored(sqli
         raise StorageError("disk full")
 
     def replay():
-        with store.mirrored() as copy:
+        with store.memory_copy() as copy:
             copy.add_runs([Run(first, 0, outcome=took(3.0))])
             copy.settle_all({0: Observation(3.0)})
             add_trial(copy, space, second, took(2.0), worth=Observation(2.0))
@@ -266,7 +266,7 @@ def test_no_trial_of_a_copy_in_memory_is_settled_before_its_runs_are_stored(sqli
             replay()
     left = StudyStore.read(sqlite, "replayed")
     assert (left.runs(), [trial.settled for trial in left.trials()]) == ([], [False, False])
-    with store.mirrored() as copy:
+    with store.memory_copy() as copy:
         assert [trial.settled for trial in copy.trials()] == [False, False], "both are run again"
         for number, configuration in enumerate((first, second)):
             copy.add_runs([Run(configuration, number, outcome=took(2.0))])

@@ -67,7 +67,7 @@ def test_optuna_reads_what_was_made_and_told(address, table):
     made += table.create([{}], KNOWN)
     assert [number for number, _ in made] == [0, 1, 2]
     assert [trial.state for trial in read(address)] == [TrialState.RUNNING] * 3
-    table.tell({trial_id: told for (_, trial_id), told in zip(made, ENDS, strict=True)})
+    table.end_trials({trial_id: told for (_, trial_id), told in zip(made, ENDS, strict=True)})
     first, second, third = read(address)
     assert first.params == CONFIGURATION
     assert first.distributions == {name: KNOWN[name] for name in CONFIGURATION}
@@ -103,8 +103,8 @@ def test_the_first_word_stands(address, study, table):
     ((_, first),) = table.create([CONFIGURATION], KNOWN)
     ((_, second),) = table.create([CONFIGURATION], KNOWN)
     study.tell(0, 7.0)
-    table.tell({first: ENDS[1], second: ENDS[0]})
-    table.tell({first: ENDS[2], second: ENDS[1]})
+    table.end_trials({first: ENDS[1], second: ENDS[0]})
+    table.end_trials({first: ENDS[2], second: ENDS[1]})
     assert [(trial.state, trial.value, trial.user_attrs) for trial in read(address)] == [
         (TrialState.COMPLETE, 7.0, {}),
         (TrialState.COMPLETE, 2.5, {}),
@@ -114,7 +114,7 @@ def test_the_first_word_stands(address, study, table):
 def test_who_was_killed_before_the_last_word_has_it_once_more(address, study, table):
     ((_, trial_id),) = table.create([CONFIGURATION], KNOWN)
     storage_of(study).set_trial_user_attr(trial_id, BOUND, 2.0)
-    table.tell({trial_id: ENDS[1]})
+    table.end_trials({trial_id: ENDS[1]})
     (trial,) = read(address)
     assert (trial.state, trial.user_attrs) == (TrialState.PRUNED, {BOUND: 3.0})
 
@@ -123,9 +123,9 @@ def test_who_was_killed_before_the_last_word_has_it_once_more(address, study, ta
 def test_many_are_told_at_once(address, study):
     table = trial_table(storage_of(study), study._study_id)
     ids = [table.create([{"np": 1 + number % 8}], KNOWN)[0][1] for number in range(1100)]
-    table.tell({trial_id: TrialEnding(TrialState.COMPLETE, value=float(trial_id)) for trial_id in ids})
+    table.end_trials({trial_id: TrialEnding(TrialState.COMPLETE, value=float(trial_id)) for trial_id in ids})
     assert [trial.value for trial in read(address)] == [float(trial_id) for trial_id in ids]
-    table.tell({})
+    table.end_trials({})
 
 
 def test_who_writes_at_the_same_time_gets_numbers_of_their_own(address, study):

@@ -7,7 +7,7 @@ import pytest
 
 from autotune.errors import StorageError
 from autotune.storage import schema
-from autotune.storage.contents import contents
+from autotune.storage.contents import read_contents
 from autotune.storage.measurement_store import MeasurementStore
 from autotune.storage.study_store import StudyStore, study_names
 from tests.autotune.storage.test_measurement_store import THREE
@@ -44,7 +44,7 @@ def test_a_storage_of_another_version_is_neither_read_nor_written(address, versi
         lambda: StudyStore.create(address, "paper", PAPER),
         lambda: StudyStore.create(address, "other", PAPER),
         lambda: MeasurementStore.create(address),
-        lambda: contents(address),
+        lambda: read_contents(address),
     ):
         with pytest.raises(StorageError, match=said) as caught:
             use()

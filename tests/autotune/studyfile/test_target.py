@@ -7,7 +7,7 @@ from autotune.execution.halves import Halves
 from autotune.machines.this_machine import this_machine
 from autotune.planning.duets import duet_obstacle
 from autotune.planning.metering import meter_obstacle, shared_meter
-from autotune.records.limit import breaches, measured
+from autotune.records.limit import breaches, metrics_of_run
 from autotune.records.outcome import Outcome
 from autotune.studyfile.limits import limits_of
 from autotune.studyfile.model import LimitSection
@@ -77,7 +77,7 @@ def test_a_limit_on_a_meter_asks_for_it_and_is_judged_by_what_was_stored():
     assert set(found.metered) == {"gpu_energy_j", "gpu_busy_share"}
     outcome = Outcome({SECONDS.name: 3.0}, conditions={"gpu_energy_j": 2100.0, "gpu_busy_share": 0.6}, usage=Usage(3.0))
     broken = breaches(
-        limits_of({name: LimitSection(**one) for name, one in limits.items()}, (SECONDS,)), measured(outcome)
+        limits_of({name: LimitSection(**one) for name, one in limits.items()}, (SECONDS,)), metrics_of_run(outcome)
     )
     assert [str(one) for one in broken] == ["gpu_energy_j <= 2000 J: 2100 J"]
 

@@ -17,10 +17,10 @@ from autotune.coordination.session_settings import SessionSettings
 from autotune.errors import DifferentStudyError, NothingWorkedError, StudyFileError
 from autotune.execution import core_pool
 from autotune.execution.batch_executor import BatchExecutor
-from autotune.execution.capping import Cap, HopedInput, limited
+from autotune.execution.capping import Cap, OptimisticInput, apply_cap
 from autotune.execution.core_pool import CorePool
 from autotune.execution.executor import Executor
-from autotune.execution.task import Task, Watched, describe_job
+from autotune.execution.task import Task, WatchedRun, describe_job
 from autotune.machines.this_machine import this_machine
 from autotune.records.series import TUNING
 from autotune.records.study import Purpose, State
@@ -78,7 +78,7 @@ class HereExecutor(Executor):
         self._ended = []
 
     def submit(self, task):
-        watched = Watched(task)
+        watched = WatchedRun(task)
         self._made += 1
 
         def on_lines(lines):
@@ -86,7 +86,7 @@ class HereExecutor(Executor):
                 raise KeyboardInterrupt
             return watched(lines)
 
-        status = run(LocalLauncher(grace_s=0.2), limited(task.job, task.cap), on_lines)
+        status = run(LocalLauncher(grace_s=0.2), apply_cap(task.job, task.cap), on_lines)
         self._ended.append((task, watched.outcome(status)))
 
     def wait(self, timeout_s):
@@ -267,7 +267,9 @@ def test_as_jobs_of_a_batch_system_it_is_the_same(settings, tmp_path, executors,
 def test_a_run_that_outlives_its_tuner_is_found_again_with_its_inputs(tmp_path):
     parts = tuple(Job(("prog", name), tmp_path / name, {"N": name}, MpiStart(2), name=name) for name in "ab")
     job = Job((), tmp_path, resources=Resources(2, cpus=(0, 1)), name="00001-0", parts=parts)
-    cap = Cap(Metric("mix", "s"), 3.0, inputs=(HopedInput("t[a]", 0.5, 1.0, 9.0), HopedInput("t[b]", 0.5, 2.0)))
+    cap = Cap(
+        Metric("mix", "s"), 3.0, inputs=(OptimisticInput("t[a]", 0.5, 1.0, 9.0), OptimisticInput("t[b]", 0.5, 2.0))
+    )
     task, purpose = Task(1, job, None, cap=cap), Purpose({"x": 1}, 1, TUNING)
     record = LeaseRecord.of(task, purpose, describe_job(job), "2026-01-01T00:00:00+00:00", "slurm")
     found = LeaseRecord.from_dict(json.loads(json.dumps(record.to_dict()))).task(1, None)

@@ -13,7 +13,7 @@ from autotune.coordination.session_settings import SessionSettings
 from autotune.display.console import Display
 from autotune.errors import CannotRunHereError, DifferentStudyError, StorageError
 from autotune.execution.capping import Cap
-from autotune.execution.simulated_executor import SimulatedExecutor, answered
+from autotune.execution.simulated_executor import SimulatedExecutor, simulate_run
 from autotune.execution.task import Task
 from autotune.machines.this_machine import this_machine
 from autotune.planning.prepare import prepare
@@ -209,19 +209,19 @@ def test_what_was_begun_in_an_interrupted_replay_is_ended_in_storage_too(tmp_pat
 
 def test_no_cap_counts_what_a_run_took_to_set_up():
     run = RecordedRun(62.0, ((62.0, json.dumps({"step": 1, "wall_s": 2.0})),), setup_s=60.0)
-    assert answered(task(cap=Cap(SECONDS, 3.0, 4.0)), run).complete
-    assert answered(task(cap=Cap(SECONDS, 1.0, 1.5)), run).capped
-    assert answered(task(cap=Cap(SECONDS, 1.0, 1.5)), run).usage.elapsed_s == 61.5
+    assert simulate_run(task(cap=Cap(SECONDS, 3.0, 4.0)), run).complete
+    assert simulate_run(task(cap=Cap(SECONDS, 1.0, 1.5)), run).capped
+    assert simulate_run(task(cap=Cap(SECONDS, 1.0, 1.5)), run).usage.elapsed_s == 61.5
 
 
 def test_a_recorded_bound_stays_a_bound():
     run = RecordedRun(4.0, bound=3.5)
-    free = answered(task(), run)
+    free = simulate_run(task(), run)
     assert (free.bound, free.usage.elapsed_s, free.code) == (3.5, 4.0, "recorded-cap")
-    strict = answered(task(cap=Cap(SECONDS, 2.0, 2.5)), run)
+    strict = simulate_run(task(cap=Cap(SECONDS, 2.0, 2.5)), run)
     assert (strict.bound, strict.usage.elapsed_s, strict.code) == (2.0, 2.5, "capped")
-    assert answered(task(cap=Cap(SECONDS, 9.0, 9.5)), run).bound == 3.5
-    assert answered(task(time_limit_s=1.0), run).failure is FailureKind.TIMED_OUT
+    assert simulate_run(task(cap=Cap(SECONDS, 9.0, 9.5)), run).bound == 3.5
+    assert simulate_run(task(time_limit_s=1.0), run).failure is FailureKind.TIMED_OUT
 
 
 def recorded_study(folder: Path, name="paper") -> StudyStore:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from autotune.execution.executor import Executor
-from autotune.execution.task import Task, Watched
+from autotune.execution.task import Task, WatchedRun
 from autotune.records.outcome import Outcome
 from tests.support.faults.recorded import made
 
@@ -24,7 +24,7 @@ class RayExecutor(Executor):
         if not self._running:
             return []
         task = self._running.pop(0)
-        watched = Watched(task)
+        watched = WatchedRun(task)
         return [(task, watched.outcome(made(task.job.folder, int(task.job.argv[-1]))))]
 
     def cancel_all(self) -> None:
