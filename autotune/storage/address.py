@@ -1,4 +1,4 @@
-"""Storage addresses: a file name, or any address that Optuna takes."""
+"""Storage addresses: a file name, or any address that Optuna accepts."""
 
 import re
 from pathlib import Path
@@ -11,16 +11,16 @@ _SECRET = re.compile(r"([?&](?:ssl)?password=)[^&]*")
 
 
 def storage_url(text: str) -> str:
-    """Return the address for what a user typed: `results.db` is a SQLite file, anything with `://` is an address."""
+    """Return the address for a user's text: `results.db` is a SQLite file, anything with `://` is an address."""
     scheme, separator, rest = text.partition("://")
     if not separator:
         return f"{_SQLITE}{text}"
-    # PostgreSQL's own programs write it so; which driver SQLAlchemy then takes depends on its version.
+    # PostgreSQL's own programs use these schemes. SQLAlchemy's default driver for them depends on its version.
     return f"{_POSTGRESQL}://{rest}" if scheme in _POSTGRESQL_TOO else text
 
 
 def is_postgresql(url: str) -> bool:
-    """Return whether it is the address of a PostgreSQL database, whatever the driver."""
+    """Return whether an address is that of a PostgreSQL database, with any driver."""
     return url.partition("://")[0].partition("+")[0] == "postgresql"
 
 
@@ -39,7 +39,7 @@ def shown(url: str) -> str:
 
 
 def place(url: str) -> str:
-    """Return where a storage is, whoever opens it from whichever folder: a file's whole path, a server's address."""
+    """Return the absolute path of a storage's file, or its server's address without credentials."""
     path = sqlite_path(url)
     if path is not None:
         return str(path.resolve())
@@ -54,6 +54,6 @@ def lock_path(url: str, study: str) -> Path:
 
 
 def state_folder(url: str) -> Path:
-    """Return where a study keeps its locks and its runs: beside a SQLite file, else in the current folder."""
+    """Return the folder of a study's locks and runs: beside a SQLite file, else the current folder."""
     path = sqlite_path(url)
     return path.parent if path is not None else Path()

@@ -1,7 +1,8 @@
-"""Amendments: what is changed of runs that have ended, all of it in one transaction.
+"""Amendments: corrections of runs that have ended, in one transaction.
 
-Storage only grows while a study runs. Here it is corrected: a run was read wrongly, or is to count no more. Trials that
-are affected are open again, for Optuna too, so that a session judges them anew.
+While a study runs, its storage only grows. An amendment replaces the outcome of a run that was read wrongly, or sets
+aside a run that should no longer count. It reopens the affected trials, in Optuna's tables too, so that a session
+judges them again.
 """
 
 import json
@@ -32,9 +33,13 @@ _ATTRIBUTES = sa.Table(
 
 @dataclass(frozen=True)
 class Amendment:
-    """New `outcomes` of runs, and runs that are set `aside`, by their keys in the log; trials that are `reopened`.
+    """The changes of one transaction.
 
-    `attributes` are those of the study that change; None takes one away.
+    Attributes:
+        outcomes: New outcomes of runs, by the runs' keys in the log.
+        aside: The keys of the runs to set aside.
+        reopened: The numbers of the trials to reopen.
+        attributes: The study's attributes that change; None removes an attribute.
     """
 
     outcomes: Mapping[int, Outcome] = field(default_factory=dict)
@@ -44,10 +49,10 @@ class Amendment:
 
 
 def amend(engine: sa.Engine, study_id: int, key: str, amendment: Amendment) -> None:
-    """Change the storage behind `engine`, the runs by the study's `key`: all or, whatever happens, nothing."""
+    """Apply all of an amendment, or none of it, to the study whose runs have this `key`."""
     with engine.begin() as connection:
         if engine.dialect.name == "sqlite":
-            # Else it would begin as a reader, and be refused as a writer if somebody has written meanwhile.
+            # A transaction that begins as a reader cannot become a writer once another process has written.
             connection.exec_driver_sql("BEGIN IMMEDIATE")
         _change_runs(connection, key, amendment)
         _reopen(connection, study_id, amendment.reopened)
@@ -56,7 +61,7 @@ def amend(engine: sa.Engine, study_id: int, key: str, amendment: Amendment) -> N
 
 
 def _tokens(connection: sa.Connection, study_id: int) -> list[str]:
-    """Return the tokens of the amendments before: of two copies they say which was amended later."""
+    """Return the tokens of earlier amendments, by which a merge finds the copy that was amended last."""
     wanted = sa.select(_ATTRIBUTES.c.value_json)
     text = connection.scalar(wanted.where(_ATTRIBUTES.c.study_id == study_id, _ATTRIBUTES.c.key == AMENDED))
     return [] if text is None else list(json.loads(text)["tokens"])

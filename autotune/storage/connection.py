@@ -1,4 +1,4 @@
-"""Connections to the tables of storages, without Optuna; what goes wrong there, in words."""
+"""Connections to storages without Optuna, and the error messages for storages that fail."""
 
 import sqlite3
 import sys
@@ -30,11 +30,11 @@ _SET_UP = 0x6175746F74756E65  # "autotune", in ASCII
 
 
 class StorageAwayError(StorageError):
-    """A storage does not answer now, and may in a while."""
+    """A storage does not answer now, but may answer later."""
 
 
 def prepare_sqlite(url: str) -> None:
-    """Make the file of a SQLite address if it is not there; others may read it meanwhile, where that is safe."""
+    """Create the file of a SQLite address if it is missing, and set its journal so that others can read it safely."""
     path = sqlite_path(url)
     if path is None:
         return
@@ -46,23 +46,23 @@ def prepare_sqlite(url: str) -> None:
 
 @contextmanager
 def setup_lock(url: str) -> Iterator[None]:
-    """Make tables while nobody else does: of two that make the same in PostgreSQL at the same time, one would fail."""
+    """Let only one process create tables at a time: PostgreSQL fails for the second of two that create the same."""
     if not is_postgresql(url):
         yield
         return
     engine = sqlalchemy.create_engine(writable_address(url), poolclass=NullPool, **engine_arguments(url))
     with engine.begin() as connection:
-        # Given back with the transaction, also when this process is killed in it.
+        # The server releases this lock with the transaction, also when this process is killed.
         connection.execute(select(func.pg_advisory_xact_lock(_SET_UP)))
         yield
 
 
 @contextmanager
 def write_transaction(url: str) -> Iterator[Connection]:
-    """Provide a transaction for changes of tables, too: all of them or, whatever happens, none. Others wait for it."""
+    """Provide a transaction that may also create and change tables. Other writers wait until it ends."""
     engine = sqlalchemy.create_engine(writable_address(url), poolclass=NullPool, **engine_arguments(url))
     if sqlite_path(url) is not None:
-        # Python's driver would begin with the first row that is written, after the tables are made.
+        # Python's driver would only begin the transaction at the first written row, after the tables are created.
         # https://docs.sqlalchemy.org/en/20/dialects/sqlite.html#enabling-non-legacy-sqlite-transactional-modes-with-the-sqlite3-or-aiosqlite-driver
         sqlalchemy.event.listen(engine, "connect", _without_implicit_transactions)
         sqlalchemy.event.listen(engine, "begin", _begin_as_writer)
@@ -80,10 +80,10 @@ def _begin_as_writer(connection: Connection) -> None:
 
 
 def tables_engine(url: str) -> Engine:
-    """Return an engine that reads a storage, whoever made it and whatever tables it has.
+    """Return an engine that reads any storage, also one that another program made.
 
     Raises:
-        StorageError: it is a file that is not there.
+        StorageError: The file does not exist.
     """
     engine = sqlalchemy.create_engine(readable_address(url), **engine_arguments(url, read_only=True))
     if sqlite_path(url) is not None:
@@ -92,7 +92,7 @@ def tables_engine(url: str) -> Engine:
 
 
 class ServerTables:
-    """The tables at an address, by SQLAlchemy."""
+    """The tables of a storage on a server, read through SQLAlchemy."""
 
     def __init__(self, url: str) -> None:
         """Connect to a database."""
@@ -101,25 +101,25 @@ class ServerTables:
             self._engine = tables_engine(url)
 
     def names(self) -> frozenset[str]:
-        """Return which tables there are."""
+        """Return the names of all tables."""
         with storage_errors(self._url):
             return frozenset(sqlalchemy.inspect(self._engine).get_table_names())
 
     def rows(self, statement: str, **values: object) -> list[Any]:
-        """Return the rows that a statement asks for."""
+        """Return the rows that a statement selects."""
         with storage_errors(self._url), self._engine.connect() as connection:
             return list(connection.execute(sqlalchemy.text(statement), values))
 
 
 def make_read_only(connection: sqlite3.Connection, record: object) -> None:
-    """Let a new connection to a file change nothing."""
+    """Make a new connection to a file read-only."""
     del record
     connection.execute(READING)
 
 
 @contextmanager
 def storage_errors(url: str) -> Iterator[None]:
-    """Turn whatever a storage refuses into a `StorageError` that says what to do."""
+    """Turn every error of a storage into a `StorageError` that says what to do."""
     try:
         yield
     except (sqlalchemy.exc.SQLAlchemyError, sqlite3.Error, PermissionError) as error:
@@ -136,7 +136,7 @@ def storage_errors(url: str) -> Iterator[None]:
 
 
 def _refusals_of_optuna() -> tuple[type[Exception], ...]:
-    """Return what Optuna raises of a storage; nothing where it is not loaded, and so has raised nothing."""
+    """Return the errors that Optuna raises for a storage; none if Optuna is not loaded."""
     if "optuna" not in sys.modules:
         return ()
     from optuna.exceptions import StorageInternalError  # noqa: PLC0415  reading a study needs none of Optuna
@@ -158,13 +158,13 @@ def _unusable(url: str, error: Exception) -> StorageError:
 
 
 def _is_away(url: str, error: Exception) -> bool:
-    """Whether a storage may answer again: a server that is restarted, a file that another process keeps locked."""
+    """Whether a storage may answer again: its server restarts, or another process keeps its file locked."""
     refusal = next((one for one in (error, error.__cause__) if isinstance(one, sqlalchemy.exc.DBAPIError)), None)
     if refusal is None:
         return False
     if sqlite_path(url) is not None:
         return "locked" in str(refusal.orig)
-    # A standby that is not yet the primary takes no writes.
+    # A standby server refuses writes until it becomes the primary.
     reads_only = getattr(refusal.orig, "sqlstate", None) == _READ_ONLY
     away = isinstance(refusal, (sqlalchemy.exc.OperationalError, sqlalchemy.exc.InterfaceError))
     return away or refusal.connection_invalidated or reads_only
@@ -172,9 +172,15 @@ def _is_away(url: str, error: Exception) -> bool:
 
 @dataclass
 class Patience:
-    """Waits for a storage that does not answer, with growing pauses, for at most `most_s`; `say` gets messages of it.
+    """Retries operations on a storage that does not answer, with growing pauses.
 
-    What is done is done again, so it must come to the same when it was done already and only the answer was lost.
+    The lost answer may be that of an operation that succeeded, so a repeated operation must have no further effect.
+
+    Attributes:
+        most_s: The longest time to wait, in seconds.
+        say: Gets messages about waiting.
+        clock: Returns seconds that never go back.
+        sleep: Pauses for a number of seconds.
     """
 
     most_s: float = 0.0
@@ -186,7 +192,7 @@ class Patience:
         """Return what `use` returns, once the storage answers.
 
         Raises:
-            StorageError: the storage did not answer in time, or refuses.
+            StorageError: The storage did not answer in time, or refuses the operation.
         """
         since, pause_s = None, _FIRST_PAUSE_S
         while True:
@@ -200,7 +206,7 @@ class Patience:
                         self.say(_waits(error, self.most_s))
                 left_s = since + self.most_s - now
                 if left_s <= 0.0:
-                    # A caller that waits around this call has waited enough.
+                    # Not StorageAwayError: a caller with its own patience must not wait again.
                     raise StorageError(str(error)) from error
                 self.sleep(min(pause_s, left_s))
                 pause_s = min(2.0 * pause_s, _LONGEST_PAUSE_S)
@@ -213,15 +219,14 @@ class Patience:
 def _waits(error: StorageAwayError, most_s: float) -> str:
     at = datetime.now().astimezone()
     reason = str(error).partition("; ")[0]
-    return (
-        f"the storage does not answer since {at:%H:%M:%S}: waiting up to {most_s / 60:.3g} min, runs go on ({reason})"
-    )
+    waiting = f"waiting up to {most_s / 60:.3g} min, runs continue ({reason})"
+    return f"the storage has not answered since {at:%H:%M:%S}: {waiting}"
 
 
 def engine_arguments(url: str, *, read_only: bool = False) -> dict[str, object]:
-    """Return what an engine for an address is made with."""
+    """Return the keyword arguments of `create_engine` for an address."""
     if sqlite_path(url) is not None:
-        # Who reads closes each connection at once: the last one takes away what SQLite keeps beside the file.
+        # Readers close each connection at once: SQLite removes its log beside the file with the last connection.
         return {"connect_args": {"timeout": _BUSY_TIMEOUT_S}} | ({"poolclass": NullPool} if read_only else {})
     if not is_postgresql(url):
         return {"pool_pre_ping": True}
@@ -233,16 +238,16 @@ def engine_arguments(url: str, *, read_only: bool = False) -> dict[str, object]:
 
 
 def writable_address(url: str) -> str:
-    """Return the address by which a storage is written; `#`, `?` and `%` in the folder of a file change nothing."""
+    """Return the address for writing to a storage, with `#`, `?` and `%` in a file's path escaped."""
     path = sqlite_path(url)
     return url if path is None else _file_address(f"file:{quote(str(path.absolute()))}", "mode=rwc")
 
 
 def readable_address(url: str) -> str:
-    """Return an address by which a storage can be read only, as far as it has such a one.
+    """Return the address for reading a storage: read-only for a file, unchanged for a server.
 
     Raises:
-        StorageError: it is a file that is not there.
+        StorageError: The file does not exist.
     """
     path = sqlite_path(url)
     if path is None:

@@ -1,4 +1,4 @@
-"""What a storage holds: its kind, its version, how much is in it."""
+"""The contents of a storage: its kind, its version, and the number of studies, trials and runs."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,10 +16,18 @@ _DEFINITION = "definition"
 
 @dataclass(frozen=True)
 class Contents:
-    """What a storage holds.
+    """A summary of a storage.
 
-    `version` is that of autotune's tables, None without any; `optuna` the revision of Optuna's tables, None without
-    any. `studies` are those of autotune, `others` those of other programs.
+    Attributes:
+        kind: The database, in words.
+        version: The version of autotune's tables; None without such tables.
+        optuna: The revision of Optuna's tables; None without such tables.
+        studies: The number of autotune's studies.
+        others: The number of studies of other programs.
+        trials: The number of trials of all studies.
+        runs: The number of autotune's runs.
+        imported: The number of imported measurements.
+        size_bytes: The size of the file or database; 0 if unknown.
     """
 
     kind: str
@@ -34,10 +42,10 @@ class Contents:
 
 
 def read_contents(url: str) -> Contents:
-    """Look what is in a storage; nothing is changed.
+    """Read what a storage holds, without changing it.
 
     Raises:
-        StorageError: it is not there, cannot be read, or was written by something else.
+        StorageError: It does not exist, cannot be read, or has tables of another version.
     """
     with storage_errors(url):
         engine = tables_engine(url)

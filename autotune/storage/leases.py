@@ -1,7 +1,7 @@
-"""Leases: which runs of a study are in flight, and which job of a batch system, or which asking program, has each.
+"""Leases: the runs of a study that are in flight, each with its batch job or the client that makes it.
 
 A lease is a row in a table beside the log of runs. A session writes it before a run starts and removes it in the
-transaction that stores the run. So the next session finds what a killed one had in flight.
+transaction that stores the run. So the next session finds the runs that a killed session had in flight.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -14,7 +14,7 @@ from autotune.storage.columns import Record
 from autotune.storage.connection import Patience, storage_errors
 
 _METADATA = sa.MetaData()
-# `holder` and `heartbeat_s` are of rows that hold a study (`session_lease`), whose `study` is SESSIONS.
+# Only session leases (`session_lease`) use `holder` and `heartbeat_s`; their `study` is SESSIONS.
 LEASES = sa.Table(
     "autotune_leases",
     _METADATA,
@@ -28,19 +28,21 @@ LEASES = sa.Table(
 SESSIONS = "sessions"
 
 Fence = Callable[[sa.Connection], None]
-"""Refuses, by an error, what a session writes in this transaction if it no longer holds the study."""
+"""Raises an error inside a session's transaction if the session no longer holds the study."""
 
 
 def no_fence(_: sa.Connection) -> None:
-    """Let a session write whose lock nobody can take: that of a file."""
+    """Allow every write: a session that holds a lock file cannot lose it."""
 
 
 @dataclass(frozen=True)
 class Lease:
     """A run in flight.
 
-    `place` is the name of its folder, of which a study has one per run; `record` is what is needed to collect it;
-    `job_id` is the batch system's name for it, None before it was submitted, or for a run without a job.
+    Attributes:
+        place: The name of the run's folder, unique in its study.
+        record: The data that a later session needs to collect the run.
+        job_id: The batch system's id of the job; None before its submission, or for a run without a job.
     """
 
     place: str
@@ -49,20 +51,20 @@ class Lease:
 
 
 NewLease = tuple[Mapping[str, Any], str | None]
-"""The record of a run that is about to start, and its job, if that is known."""
+"""The record of a run that is about to start, and its job id if it is known."""
 
 
 class LeaseBook(Protocol):
-    """The leases of one study. What is written is safe when a method returns."""
+    """The leases of one study. A change is stored when its method returns."""
 
     def take(self, runs: Mapping[str, NewLease]) -> None:
-        """Store the leases of runs by their places, together; an older lease of a place is replaced."""
+        """Store the leases of runs by place, all at once; replace an older lease of a place."""
 
     def note_job(self, place: str, job_id: str) -> None:
-        """Note the job of a run."""
+        """Store the job id of a run."""
 
     def release(self, place: str) -> None:
-        """Give a run up: it is stored, or will not be made."""
+        """Remove the lease of a run that is stored or will not be made."""
 
     def all(self) -> list[Lease]:
         """Return every lease of the study, by place."""
@@ -74,7 +76,7 @@ class SqlLeaseBook:
     def __init__(
         self, engine: sa.Engine, study: str, patience: Patience | None = None, fence: Fence = no_fence
     ) -> None:
-        """Use the storage behind `engine`, where `create_table` was called once, for the study of that key."""
+        """Use the table that `create_table` made, for the study with this key."""
         self._patience = patience or Patience()
         self._engine = engine
         self._study = study
@@ -83,7 +85,7 @@ class SqlLeaseBook:
 
     @staticmethod
     def create_table(where: sa.Engine | sa.Connection) -> None:
-        """Make the table if it is not there."""
+        """Create the table if it is missing."""
         _METADATA.create_all(where)
 
     def take(self, runs: Mapping[str, NewLease]) -> None:
@@ -94,11 +96,11 @@ class SqlLeaseBook:
             self._write(sa.delete(LEASES).where(*self._of(*runs)), rows)
 
     def note_job(self, place: str, job_id: str) -> None:
-        """Note the job of a run."""
+        """Store the job id of a run."""
         self._write(sa.update(LEASES).where(*self._of(place)).values(job=job_id))
 
     def release(self, place: str) -> None:
-        """Give a run up."""
+        """Remove the lease of a run."""
         self._write(sa.delete(LEASES).where(*self._of(place)))
 
     def all(self) -> list[Lease]:
@@ -108,9 +110,9 @@ class SqlLeaseBook:
     def _all(self) -> list[Lease]:
         with storage_errors(self._url), self._engine.connect() as connection:
             rows = connection.execute(sa.select(LEASES).where(LEASES.c.study == self._study)).all()
-        # A stored study may have rows that are of no run: their places have a colon.
+        # Rows whose place has a colon belong to no run.
         rows = [row for row in rows if ":" not in row.place]
-        # Not ordered by the database, whose order depends on its locale.
+        # Sorted here, since a database's order depends on its locale.
         return sorted((Lease(row.place, row.record, row.job) for row in rows), key=lambda lease: lease.place)
 
     def _write(self, change: sa.Executable, rows: list[dict[str, Any]] | None = None) -> None:
@@ -128,23 +130,23 @@ class SqlLeaseBook:
 
 
 class MemoryLeaseBook:
-    """Keeps leases as long as the process lives: for simulations."""
+    """Keeps leases in memory, for simulations."""
 
     def __init__(self) -> None:
         """Start empty."""
         self._leases: dict[str, Lease] = {}
 
     def take(self, runs: Mapping[str, NewLease]) -> None:
-        """Keep the leases of runs."""
+        """Store the leases of runs."""
         self._leases.update((place, Lease(place, dict(record), job)) for place, (record, job) in runs.items())
 
     def note_job(self, place: str, job_id: str) -> None:
-        """Note the job of a run."""
+        """Store the job id of a run."""
         if place in self._leases:
             self._leases[place] = replace(self._leases[place], job_id=job_id)
 
     def release(self, place: str) -> None:
-        """Give a run up."""
+        """Remove the lease of a run."""
         self._leases.pop(place, None)
 
     def all(self) -> list[Lease]:
@@ -153,6 +155,6 @@ class MemoryLeaseBook:
 
 
 def remove_leases(connection: sa.Connection, study: str, places: Collection[str]) -> None:
-    """Remove the leases of runs with the transaction that stores them."""
+    """Remove the leases of runs in the transaction that stores the runs."""
     if places:
         connection.execute(sa.delete(LEASES).where(LEASES.c.study == study, LEASES.c.place.in_(places)))

@@ -1,7 +1,7 @@
-"""The library: measurements that were imported, in a table beside Optuna's and the log of runs.
+"""Imported measurements, in a table beside Optuna's tables and the log of runs.
 
-A row is about one configuration in one setting of one source. To import the same again changes nothing, nor under
-another source; to import more repeats of it replaces what was known.
+A row holds one configuration in one setting of one source. Importing a measurement again changes nothing, even under
+another source. Importing it with more repeats replaces the row.
 """
 
 import hashlib
@@ -51,9 +51,13 @@ _STUDIES = "studies"  # Optuna's own table
 
 @dataclass(frozen=True)
 class Added:
-    """What an import did: how many measurements are new, replaced others, or were there already.
+    """The result of an import.
 
-    `sources` are the others under which some were there already.
+    Attributes:
+        new: The number of measurements that were added.
+        changed: The number of measurements that replaced older ones.
+        same: The number of measurements that the storage had already.
+        sources: The other sources under which the storage had some of them.
     """
 
     new: int = 0
@@ -64,7 +68,7 @@ class Added:
 
 @dataclass(frozen=True)
 class SourceRow:
-    """What is kept of one source."""
+    """The number of measurements of one program from one source."""
 
     source: str
     program: str
@@ -75,26 +79,26 @@ class MeasurementStore:
     """The imported measurements of one storage."""
 
     def __init__(self, url: str, engine: Engine) -> None:
-        """Wrap a connected storage; use `create` or `read`."""
+        """Wrap an open storage; use `create` or `read`."""
         self._url = url
         self._engine = engine
 
     @classmethod
     def create(cls, url: str) -> Self:
-        """Open a storage for writing, and make it if it is not there.
+        """Open a storage for writing; create it if it is missing.
 
         Raises:
-            StorageError: it cannot be used.
+            StorageError: The storage cannot be used.
         """
         with storage_errors(url):
             return cls(url, open_for_writing(url, _METADATA.create_all).engine)
 
     @classmethod
     def read(cls, url: str) -> Self:
-        """Open a storage for reading, one without imported measurements, or another program's, as well.
+        """Open any storage for reading, also one without imported measurements or of another program.
 
         Raises:
-            StorageError: it is a file that is not there, or of a version that cannot be read.
+            StorageError: The file does not exist, or its version cannot be read.
         """
         with storage_errors(url):
             engine = tables_engine(url)
@@ -103,10 +107,10 @@ class MeasurementStore:
             return cls(url, engine)
 
     def add(self, measured: Iterable[Measured]) -> Added:
-        """Keep measurements: all of them or, when this is interrupted, none.
+        """Store measurements, all or none of them.
 
         Raises:
-            StorageError: the storage cannot be written.
+            StorageError: The storage cannot be written.
         """
         given = {_digest(one): one for one in measured}
         with storage_errors(self._url), self._engine.begin() as connection:
@@ -135,7 +139,7 @@ class MeasurementStore:
         return Added(len(new), len(changed), len(given) - len(new) - len(changed), others)
 
     def _kept(self, connection: Connection, programs: list[str]) -> list[Measured]:
-        """Return what is kept of programs, as far as it can be read."""
+        """Return the stored measurements of programs; skip those that cannot be read."""
         wanted = select(MEASUREMENTS.c.record).where(MEASUREMENTS.c.program.in_(programs))
         kept = []
         for record in connection.scalars(wanted):
@@ -144,16 +148,16 @@ class MeasurementStore:
         return kept
 
     def remove(self, source: str) -> int:
-        """Forget what came from a source; return how many measurements that were.
+        """Remove all measurements of a source; return their number.
 
         Raises:
-            StorageError: the storage cannot be written.
+            StorageError: The storage cannot be written.
         """
         with storage_errors(self._url), self._engine.begin() as connection:
             return connection.execute(delete(MEASUREMENTS).where(MEASUREMENTS.c.source == source)).rowcount
 
     def measurements(self, program: str | None = None) -> list[Measured]:
-        """Return what is kept, of one program or of all, in the order in which it came.
+        """Return the measurements of one program or of all, in the order of their import.
 
         Raises:
             StorageError: the storage cannot be read.
@@ -175,7 +179,7 @@ class MeasurementStore:
             raise StorageError(msg) from error
 
     def sources(self) -> list[SourceRow]:
-        """Return what is kept of each source, by name.
+        """Return the number of measurements of each source and program, sorted by name.
 
         Raises:
             StorageError: the storage cannot be read.
@@ -188,7 +192,7 @@ class MeasurementStore:
             return [SourceRow(str(source), str(program), rows) for source, program, rows in connection.execute(wanted)]
 
     def has_studies(self) -> bool:
-        """Return whether Optuna's tables are there, too.
+        """Return whether the storage also has Optuna's tables.
 
         Raises:
             StorageError: the storage cannot be read.
@@ -201,13 +205,13 @@ class MeasurementStore:
 
 
 def _digest(one: Measured) -> str:
-    """Return what tells a measurement from others: what it is about and where it comes from, not what it found."""
+    """Return a digest of a measurement's source, setting and configuration, but not of its values."""
     about = [one.setting.source, *one.setting.key, sorted(one.configuration.items())]
     return hashlib.sha256(json.dumps(about).encode()).hexdigest()
 
 
 def _stored(one: Measured) -> dict[str, Any]:
-    """Return the record as it comes back from storage."""
+    """Return the record as storage returns it, so that the two can be compared."""
     found: dict[str, Any] = json.loads(json.dumps(one.to_dict()))
     return found
 

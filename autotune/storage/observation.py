@@ -1,4 +1,4 @@
-"""Observation: what the sampler knows of a trial."""
+"""Observation: what the sampler knows about a trial."""
 
 from dataclasses import dataclass
 
@@ -10,12 +10,17 @@ BOUND = "bound"
 
 @dataclass(frozen=True)
 class Observation:
-    """A value from that many runs, or a bound that the value is not better than, or nothing.
+    """A trial's value or bound. A trial with neither has failed, unless it is pending.
 
-    Without both, the trial failed, unless it is `pending`. A `partial` value is that of a trial that was left before
-    its last step. `others` are the values of the
-    other metrics of a trade-off as costs, lower is better; `limited` are those of the metrics with a limit. Both are in
-    their units, None where one was not measured. `points` are the values by point of a run that measures several.
+    Attributes:
+        value: The value of the target metric.
+        bound: The value would not have been better than this.
+        runs: The number of runs behind the value.
+        pending: Whether the trial has not ended.
+        partial: Whether the trial stopped before its last step.
+        others: The other metrics of a trade-off as costs (lower is better) in their units; None if not measured.
+        limited: The metrics with a limit, in their units; None if not measured.
+        points: The values by point, for a run that measures several points.
     """
 
     value: float | None = None
@@ -29,7 +34,7 @@ class Observation:
 
 
 def observation_of(trial: FrozenTrial) -> Observation:
-    """Read what storage tells of a trial."""
+    """Return the observation of a trial as Optuna stores it."""
     match trial.state:
         case TrialState.COMPLETE:
             return Observation(value=trial.value)

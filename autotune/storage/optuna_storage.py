@@ -1,4 +1,4 @@
-"""Optuna's own storage: opened, and refused where its tables are of another version."""
+"""Opening Optuna's storage for reading or writing, and refusing tables of another version."""
 
 import sqlite3
 from collections.abc import Callable
@@ -31,8 +31,8 @@ def connect(url: str, *, read_only: bool = False) -> RDBStorage:
     """Return Optuna's storage at an address.
 
     Raises:
-        StorageError: it is to be read, and is not there, or of a version that cannot be read; or its tables are those
-            of another version of Optuna's.
+        StorageError: Another version of Optuna made its tables; or, for reading, the storage does not exist or its
+            version cannot be read.
     """
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     if read_only:
@@ -46,17 +46,17 @@ def connect(url: str, *, read_only: bool = False) -> RDBStorage:
     storage = _open_optuna(url, read_only=read_only, any_version=is_current, skip_tables=read_only)
     if sqlite_path(url) is not None:
         sqlalchemy.event.listen(storage.engine, "connect", make_read_only if read_only else _skip_syncs)
-        storage.engine.dispose()  # the connections that were made before
+        storage.engine.dispose()  # connections that were opened before the listener
         if not read_only:
             close_at_exit(storage.engine)
     return storage
 
 
 def open_for_writing(url: str, make_tables: Callable[[Connection], None]) -> RDBStorage:
-    """Open a storage for writing, and make what is not there.
+    """Open a storage for writing; create the missing tables, autotune's own in one transaction.
 
     Raises:
-        StorageError: it is of another version than this autotune's, or has the tables of another Optuna.
+        StorageError: Another version of autotune or of Optuna made its tables.
     """
     path = sqlite_path(url)
     if path is None or path.exists():
@@ -66,7 +66,7 @@ def open_for_writing(url: str, make_tables: Callable[[Connection], None]) -> RDB
     with setup_lock(url):
         storage = connect(url)
         with write_transaction(url) as connection:
-            # Another process may have made it meanwhile.
+            # Another process may have created the tables meanwhile.
             version = known_version(connection, url)
             make_tables(connection)
             if version is None:
@@ -84,20 +84,20 @@ def _check_version(url: str) -> None:
 
 
 def check_optuna(url: str) -> bool:
-    """Return whether a storage has the tables of the installed Optuna; False where it has none yet.
+    """Return whether a storage has the installed Optuna's tables; False if it has none yet.
 
     Raises:
-        StorageError: it has the tables of another Optuna.
+        StorageError: Another version of Optuna made its tables.
     """
     path = sqlite_path(url)
     return (path is None or path.exists()) and optuna_revision(url) is not None
 
 
 def optuna_revision(url: str) -> str | None:
-    """Return the revision of Optuna's tables, which is that of the installed Optuna; None where there are none.
+    """Return the revision of Optuna's tables, which must be the installed Optuna's; None if there is none.
 
     Raises:
-        StorageError: it is that of another Optuna.
+        StorageError: Another version of Optuna made the tables.
     """
     engine = tables_engine(url)
     try:
@@ -105,7 +105,7 @@ def optuna_revision(url: str) -> str | None:
             found = MigrationContext.configure(connection).get_current_revision()
     finally:
         engine.dispose()
-    # Optuna writes it where who made the tables was killed before.
+    # None: the process that created the tables was killed before it wrote the revision. Optuna writes it now.
     known = _known_revisions()
     if found is None or found == known[0]:
         return found
@@ -114,16 +114,16 @@ def optuna_revision(url: str) -> str | None:
 
 @cache
 def _known_revisions() -> tuple[str, ...]:
-    """Return the revisions that the installed Optuna knows, the newest first.
+    """Return the revisions that the installed Optuna knows, newest first.
 
-    Optuna loads every step between them when it opens a storage, and again when it is asked: here that is done once.
+    Cached, because Optuna loads every migration script to list them.
     """
     steps = ScriptDirectory(str(files("optuna.storages._rdb") / "alembic"))
     return tuple(step.revision for step in steps.walk_revisions())
 
 
 def log_engine(url: str, storage: RDBStorage) -> Engine:
-    """Return the engine for what must be on disk whatever happens, beside a storage: its commits wait for the disk."""
+    """Return an engine whose commits wait for the disk, for data that must survive a crash of the machine."""
     if sqlite_path(url) is None:
         return storage.engine
     engine = sqlalchemy.create_engine(writable_address(url), **engine_arguments(url))
@@ -132,11 +132,11 @@ def log_engine(url: str, storage: RDBStorage) -> Engine:
 
 
 def _skip_syncs(connection: sqlite3.Connection, record: object) -> None:
-    """Let commits return before the disk has them.
+    """Let commits return before they are on disk.
 
-    A killed process loses nothing by that. When the machine itself goes down, the newest commits are lost, and the file
-    is as it was before them (https://www.sqlite.org/pragma.html#pragma_synchronous, NORMAL with a write-ahead log). A
-    commit of the log engine puts all that were before it on disk, too: they are in the same log.
+    A killed process loses nothing. A crash of the machine loses the newest commits, and the file stays consistent
+    (https://www.sqlite.org/pragma.html#pragma_synchronous, NORMAL with a write-ahead log). A commit of the log engine
+    also puts all earlier commits on disk, since they share one log.
     """
     del record
     connection.execute("PRAGMA synchronous=NORMAL")
@@ -144,7 +144,7 @@ def _skip_syncs(connection: sqlite3.Connection, record: object) -> None:
 
 def _open_optuna(url: str, *, read_only: bool, any_version: bool, skip_tables: bool) -> RDBStorage:
     address = readable_address(url) if read_only else writable_address(url)
-    # Optuna formats the address.
+    # Optuna calls `format` on the address.
     template = address.replace("{", "{{").replace("}", "}}")
     arguments = engine_arguments(url, read_only=read_only)
     return RDBStorage(

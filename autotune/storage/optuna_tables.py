@@ -1,4 +1,4 @@
-"""Optuna's tables as far as they are known here, to be read and written without Optuna."""
+"""The versions of Optuna's tables that autotune reads and writes without Optuna."""
 
 import json
 from collections.abc import Callable
@@ -6,21 +6,21 @@ from functools import cache
 from importlib.metadata import version as installed
 from typing import Any
 
-# What these tables look like, and what their columns mean: Optuna's `storages/_rdb/models.py`. A migration of them has
-# a new revision; that times are UTC in them is new in the major version.
+# Optuna's `storages/_rdb/models.py` defines these tables. A migration gives them a new revision. Their times are in UTC
+# since the major version below.
 _REVISION = "v3.2.0.a"
 _MAJOR = "5"
 _DIALECTS = frozenset({"sqlite", "postgresql"})
 
 
 def are_known(dialect: str, revision: str | None) -> bool:
-    """Return whether tables of a `revision` in a database of that kind are those that are known."""
+    """Return whether autotune knows Optuna's tables of this revision in this kind of database."""
     return dialect in _DIALECTS and revision == _REVISION and installed("optuna").partition(".")[0] == _MAJOR
 
 
 @cache
 def parameter_reader(distribution: str) -> Callable[[float], Any]:
-    """Return what turns the stored number of a parameter into its value; `distribution` is as it is stored."""
+    """Return the function from a parameter's stored number to its value, for the stored JSON of a distribution."""
     described = json.loads(distribution)
     match described.get("name"):
         case "CategoricalDistribution":
@@ -30,7 +30,7 @@ def parameter_reader(distribution: str) -> Callable[[float], Any]:
             return int
         case "FloatDistribution":
             return float
-    # An abbreviated one, or one of an older Optuna.
+    # An abbreviated distribution, or that of an older Optuna.
     from optuna.distributions import json_to_distribution  # noqa: PLC0415  others are read without Optuna
 
     return json_to_distribution(distribution).to_external_repr

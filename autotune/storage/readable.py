@@ -1,4 +1,4 @@
-"""What can be read of a study, wherever it is kept, and the names under which its attributes are stored."""
+"""Reading studies: the interface of every readable study, and the names of the stored attributes."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -23,28 +23,28 @@ READINGS = "readings"
 ACCEPTED = "accepted"
 
 HINT = "hint "
-"""What the names of the attributes that hold hints begin with; each has one of its own, so none is lost."""
+"""The prefix of the attributes that hold hints. Each hint has its own attribute, so that none is lost."""
 
 MARK = "mark"
-"""The attribute of a study that tells it from all others, copies of it excepted."""
+"""The attribute that identifies a study; only copies of it have the same."""
 
 HOME = "home"
-"""The attribute of a study that says in which storage it was made; copies of it have that of the original."""
+"""The attribute with the storage in which a study was made; copies keep the original's."""
 
 AMENDED = "amended"
-"""The attribute of a study with a token for each time that runs of it that had ended were changed."""
+"""The attribute of a study with a token for each amendment of its runs."""
 
 LABELS = "labels"
 """The attribute of a study with its tags, its note, and whether it is archived."""
 
 ABANDONED = "abandoned"
-"""The attribute of a trial that nobody can run: another program left it without parameters."""
+"""The attribute of a trial that cannot run, because another program left it without parameters."""
 
 
 def study_key(study_id: int, mark: str | None) -> str:
-    """Return the key of a study's runs and leases, which no other study ever gets.
+    """Return the key of a study's runs and leases, which no other study in the storage ever gets.
 
-    SQLite gives the number of a study that was deleted to the next one; copies of a study share its mark.
+    It needs both parts: SQLite reuses the number of a deleted study, and copies of a study share its mark.
     """
     return f"{study_id}-{mark or ''}"
 
@@ -58,34 +58,34 @@ class ReadableStudy(Protocol):
 
     @property
     def definition(self) -> Definition:
-        """What the study is about."""
+        """The definition of the study."""
 
     def attribute(self, name: str) -> Mapping[str, Any] | None:
-        """Return what was stored of a comparison: `VERDICT`, `ABLATION` and so on; None where nothing was."""
+        """Return a stored attribute, such as `VERDICT` or `ABLATION`; None if it is not stored."""
 
     def runs(self) -> list[Run]:
         """Return every run of the study, in the order in which they ended."""
 
     def trials(self) -> list[TrialRecord]:
-        """Return every trial that was proposed, by number, with those of its runs that count."""
+        """Return every proposed trial by number, each with the runs that count for it."""
 
 
 def labels_of(study: ReadableStudy) -> Labels:
-    """Return what users have noted of a study."""
+    """Return the tags and the note that users gave a study."""
     return Labels.of(study.attribute(LABELS))
 
 
 def stored_verdict(study: ReadableStudy) -> Verdict | None:
-    """Return the verdict that was stored, on whatever winner, with the confidence that is asked for now."""
+    """Return the stored verdict, at the confidence that the study file asks for now; None if there is none."""
     stored = study.attribute(VERDICT)
     return Verdict.from_dict(stored).asked_now(study.definition.study) if stored else None
 
 
 def check_same(url: str, name: str, stored: Definition, definition: Definition) -> None:
-    """Check that what was measured for the `stored` definition can be compared with what is measured for another.
+    """Check that measurements of the stored definition can be compared with those of a new one.
 
     Raises:
-        DifferentStudyError: they are about different things; says which.
+        DifferentStudyError: The definitions differ; the message lists the differences.
     """
     differences = stored.differences(definition)
     if differences:
@@ -99,7 +99,7 @@ def check_same(url: str, name: str, stored: Definition, definition: Definition) 
 
 
 def runs_of_tuning(runs: Iterable[Run]) -> Mapping[int, list[Run]]:
-    """Return the runs that count for a trial, by its number; none for a trial without any."""
+    """Return the tuning runs by the number of their trial; an empty list for a trial without runs."""
     found: dict[int, list[Run]] = defaultdict(list)
     for run in runs:
         if run.trial is not None and run.series.is_tuning:
@@ -108,7 +108,7 @@ def runs_of_tuning(runs: Iterable[Run]) -> Mapping[int, list[Run]]:
 
 
 def stored_run(record: Mapping[str, Any], trial: int | None, series: str, round_number: int) -> Run:
-    """Return a run as the log of runs has it."""
+    """Return the run of a row of the log."""
     outcome = Outcome.from_dict(record["outcome"])
     places = {"outcome": outcome, "trial": trial, "series": Series.parse(series), "round": round_number}
     return Run(**{**record, **places})

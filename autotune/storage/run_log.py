@@ -1,4 +1,4 @@
-"""The log of runs: every run of every study as one row beside Optuna's tables, which cannot change a finished trial."""
+"""The log of runs: a row for each run, beside Optuna's tables, which cannot change a finished trial."""
 
 import hashlib
 import json
@@ -57,9 +57,10 @@ _DIGEST_BYTES = 16
 
 
 def run_digest(run: Run) -> str | None:
-    """Return the key of a run in its study: when it was started, and where; None if nobody knows.
+    """Return a digest of a run's start time and folder; None if its start time is unknown.
 
-    One job is one run, however often its outcome is stored. A run that another program made has no folder.
+    The digest keeps a job from being stored as two runs. A run that another program made has no folder, so its trial,
+    series and round stand for that.
     """
     if not run.started:
         return None
@@ -68,13 +69,13 @@ def run_digest(run: Run) -> str | None:
 
 
 def stored_keys(connection: Connection) -> Mapping[int, str]:
-    """Return the keys of all studies in a storage, by their numbers."""
+    """Return the keys of all studies in a storage, by study number."""
     marks = {study: json.loads(mark) for study, mark in connection.execute(_MARKS, {"key": MARK})}
     return {study: study_key(study, marks.get(study)) for study in connection.scalars(_STUDIES)}
 
 
 def remove_deleted_studies(connection: Connection) -> None:
-    """Forget the runs and the leases of studies that another program has deleted."""
+    """Remove the runs and leases of studies that another program deleted."""
     keys = [*stored_keys(connection).values(), SESSIONS]
     for table in (RUNS, LEASES):
         connection.execute(delete(table).where(table.c.study.not_in(keys)))
@@ -84,36 +85,36 @@ class RunLog(Protocol):
     """Keeps runs in the order in which they ended."""
 
     def extend(self, runs: Sequence[Run], places: Sequence[str] = ()) -> None:
-        """Add runs, and give up their leases, those of `places`; they are safe when this returns.
+        """Store runs and remove the leases of `places`; skip runs that are stored already.
 
-        A run that is there already is not added again.
+        The runs are on disk when this returns.
         """
 
     def runs(self) -> list[Run]:
         """Return every run."""
 
     def keyed(self) -> Mapping[int, Run]:
-        """Return every run by its key, which never changes."""
+        """Return every run by its key in the log, which never changes."""
 
     def count(self) -> int:
-        """Return how many runs there are."""
+        """Return the number of runs."""
 
     def leases(self) -> LeaseBook:
         """Return the leases of the study."""
 
 
 class Throttle:
-    """Calls `act` when it is called, but only every `every_s` seconds, and for no more than a tenth of the time."""
+    """Calls `act` at most every `every_s` seconds, and for at most a tenth of the time."""
 
     def __init__(
         self, act: Callable[[], object], every_s: float = 2.0, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """Act first when that time is over."""
+        """Call `act` for the first time after `every_s` seconds."""
         self._act, self._every_s, self._clock = act, every_s, clock
         self._next_at = clock() + every_s
 
     def __call__(self) -> None:
-        """Act, if it is time."""
+        """Call `act` if it is due."""
         begun = self._clock()
         if begun >= self._next_at:
             self._act()
@@ -122,10 +123,10 @@ class Throttle:
 
 
 class MemoryRunLog:
-    """Keeps runs as long as the process lives."""
+    """Keeps runs in memory."""
 
     def __init__(self, added: Callable[[], object] = lambda: None) -> None:
-        """Call `added` after runs were added."""
+        """Start empty; call `added` whenever runs were added."""
         self._runs: list[Run] = []
         self._added = added
 
@@ -140,11 +141,11 @@ class MemoryRunLog:
         return list(self._runs)
 
     def keyed(self) -> dict[int, Run]:
-        """Return every run by its place."""
+        """Return every run by its place in the log."""
         return dict(enumerate(self._runs))
 
     def count(self) -> int:
-        """Return how many runs there are."""
+        """Return the number of runs."""
         return len(self._runs)
 
     def leases(self) -> MemoryLeaseBook:
@@ -156,7 +157,7 @@ class SqlRunLog:
     """Keeps the runs of one study in a table of its storage."""
 
     def __init__(self, engine: Engine, study: str) -> None:
-        """Use the storage behind `engine`, where `create_table` was called once, for the study of that key."""
+        """Use the table that `create_table` made, for the study with this key."""
         self._engine = engine
         self._study = study
         self.patience = Patience()
@@ -164,7 +165,7 @@ class SqlRunLog:
 
     @staticmethod
     def create_table(where: Engine | Connection) -> None:
-        """Make the table if it is not there, and that of the leases."""
+        """Create the tables of runs and leases if they are missing."""
         _METADATA.create_all(where)
         SqlLeaseBook.create_table(where)
 
@@ -173,7 +174,7 @@ class SqlRunLog:
         return SqlLeaseBook(self._engine, self._study, self.patience, self.fence)
 
     def extend(self, runs: Sequence[Run], places: Sequence[str] = ()) -> None:
-        """Add runs, all of them or none, and give up their leases in the same moment."""
+        """Store runs and remove their leases, in one transaction."""
         if not runs:
             return
         rows = [
@@ -208,7 +209,7 @@ class SqlRunLog:
         return {row.id: stored_run(row.record, row.trial, row.series, row.round) for row in rows}
 
     def count(self) -> int:
-        """Return how many runs there are."""
+        """Return the number of runs."""
         wanted = select(func.count()).select_from(RUNS).where(RUNS.c.study == self._study)
         with self._engine.connect() as connection:
             return int(connection.scalar(wanted) or 0)

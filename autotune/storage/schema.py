@@ -1,4 +1,4 @@
-"""The version of a storage: a number in a table of ours. A storage of another version is neither read nor written."""
+"""The version of a storage, in a table of autotune's. Storages of other versions are neither read nor written."""
 
 from importlib.metadata import version as installed
 
@@ -25,7 +25,7 @@ def known_version(connection: sa.Connection, url: str) -> int | None:
     """Return the version of a storage; None if autotune has written nothing to it.
 
     Raises:
-        StorageError: it is another than this autotune's.
+        StorageError: The storage has another version than this autotune.
     """
     version = _version_of(connection)
     if version is None or version == VERSION:
@@ -39,10 +39,10 @@ def known_version(connection: sa.Connection, url: str) -> int | None:
 
 
 def check_studies(connection: sa.Connection, url: str) -> None:
-    """Check that there are studies of a version that can be read.
+    """Check that a storage has studies, and a version that can be read.
 
     Raises:
-        StorageError: there are none, or they are of another version.
+        StorageError: The storage has no studies, or another version.
     """
     known_version(connection, url)
     if sa.inspect(connection).has_table(_STUDIES):
@@ -54,14 +54,14 @@ def check_studies(connection: sa.Connection, url: str) -> None:
 
 
 def write_version(connection: sa.Connection) -> None:
-    """Write that a storage is of this version."""
+    """Store the version of this autotune's tables."""
     _SCHEMA.create(connection)
     row = {"id": _ONLY, "version": VERSION, "written_by": f"autotune {__version__}"}
     connection.execute(sa.insert(_SCHEMA).values(row))
 
 
 def other_optuna(url: str, revision: str, *, known: bool) -> StorageError:
-    """Return what to say of the tables of another Optuna: the installed one has `known` the revisions of older ones."""
+    """Return the error for tables of another Optuna; `known` says that the installed one is newer than the tables."""
     there = f"storage {shown(url)} has the tables of {'an older' if known else 'a newer'} Optuna (revision {revision})"
     todo = (
         "copy the storage, and use `optuna storage upgrade`"
@@ -75,5 +75,5 @@ def _version_of(connection: sa.Connection) -> int | None:
     there = sa.inspect(connection)
     if there.has_table(_SCHEMA.name):
         return int(connection.execute(sa.select(_SCHEMA.c.version).where(_SCHEMA.c.id == _ONLY)).scalar_one())
-    # Tables of ours without a version: nothing that this autotune wrote.
+    # This autotune never writes tables without a version, so these are older: version 0.
     return 0 if any(name.startswith(_OURS) for name in there.get_table_names()) else None

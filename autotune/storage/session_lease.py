@@ -1,8 +1,8 @@
-"""The session lease: a row that holds a study on a server, where no lock file can be seen by all hosts.
+"""The session lease: a row that locks a study on a server, where no lock file is visible to all hosts.
 
-A thread renews the row while the session lives. Its holder is dead if it was a process of this host that is no more, or
-if it has been silent for three minutes by the server's clock, since hosts differ. Whatever a session writes of runs it
-writes in a transaction that checks the row: one that was only away and was taken for dead stores nothing any more.
+A thread renews the row while the session lives. The holder counts as dead if it was a process of this host that has
+ended, or if it has not renewed the row for three minutes by the server's clock. Every transaction of a session that
+writes runs also checks the row. So a session that was only cut off, and lost its study to another, stores nothing more.
 """
 
 import os
@@ -28,21 +28,21 @@ from autotune.storage.run_log import SqlRunLog
 from launchers.process_tree import start_time
 
 SILENT_S = 180.0
-"""A holder that was not heard of for so long is taken for dead."""
+"""A holder that has not renewed its row for this time, in seconds, counts as dead."""
 
 _BEAT_S = 10.0
-# The server may just be back: a holder that lives renews its row within this time.
+# After an outage of the server, a living holder renews its row within this time.
 _ANOTHER_BEAT_S = 3 * _BEAT_S
 
 
 class SessionLease:
-    """The row of one study, which a session takes, renews and gives up."""
+    """The row of one study, which a session takes, renews and removes."""
 
     def __init__(self, url: str, study: str, sleep: Callable[[float], None] = time.sleep) -> None:
-        """Open the storage at `url`, and make its tables if they are not there.
+        """Open the storage at `url`; create its tables if they are missing.
 
         Raises:
-            StorageError: it cannot be used.
+            StorageError: The storage cannot be used.
         """
         self._url, self._study, self._sleep = url, study, sleep
         with storage_errors(url):
@@ -54,7 +54,7 @@ class SessionLease:
         self._beating: threading.Thread | None = None
 
     def lock(self) -> bool:
-        """Take the row, also from a holder that is dead; False if another one holds the study."""
+        """Take the row, also from a dead holder; return False if another session holds the study."""
         with storage_errors(self._url):
             row = self._row()
             taken = self._insert() if row is None else self._is_dead(row) and self._take_from(row)
@@ -64,10 +64,10 @@ class SessionLease:
         return taken
 
     def sign(self) -> None:
-        """Do nothing: the row names its holder from the start."""
+        """Do nothing: the row always names its holder."""
 
     def holder(self) -> Holder | None:
-        """Return who holds the study; None if nobody does."""
+        """Return the process that holds the study; None if it is free."""
         with storage_errors(self._url):
             row = self._row()
         return None if row is None or self._has_ended(row.record) else _holder(row.record)
@@ -79,25 +79,25 @@ class SessionLease:
         return row is not None and bool(row.record["pid"] == pid) and _is_seen_here(row.record)
 
     def describe_unclear(self, holder: Holder | None) -> str:
-        """Say what to do where no process can be asked to stop."""
+        """Return who holds the study, and what to do if this host cannot stop that process."""
         who = holder or "another process"
         return f"by {who}, which cannot be seen from here: stop it where it runs, and use the same command again"
 
     def fence(self, connection: sa.Connection) -> None:
-        """Check with a transaction that the study is still held.
+        """Check inside a transaction that this session still holds the study.
 
         Raises:
-            BusyError: another session has taken it over.
+            BusyError: Another session has taken the study over.
         """
         if not self._renew(connection):
             self._lost = True
             self.check()
 
     def check(self) -> None:
-        """Check that the study is still held, as far as this process has heard.
+        """Check that this session still held the study at its last renewal.
 
         Raises:
-            BusyError: another session has taken it over.
+            BusyError: Another session has taken the study over.
         """
         if not self._lost:
             return
@@ -105,13 +105,13 @@ class SessionLease:
         with suppress(StorageError):
             holder = self.holder()
         msg = (
-            f"study {self._study!r} was taken over by {holder or 'another process'}: this one was not heard of for "
-            f"{SILENT_S / 60:.0f} minutes; what it stored stays"
+            f"study {self._study!r} was taken over by {holder or 'another process'}: this session did not reach the "
+            f"storage for {SILENT_S / 60:.0f} minutes; everything that it stored is safe"
         )
         raise BusyError(msg)
 
     def close(self) -> None:
-        """Give the study up, if it is held."""
+        """Release the study, if this session holds it."""
         self._over.set()
         if self._beating is not None:
             self._beating.join()
@@ -157,7 +157,7 @@ class SessionLease:
 
     @staticmethod
     def _has_ended(record: dict[str, Any]) -> bool:
-        """Whether the holder was a process that could be seen here, and is no more."""
+        """Whether the holder was a process visible here that has ended."""
         return _is_seen_here(record) and bool(start_time(record["pid"]) != record["started"])
 
     def _renew(self, connection: sa.Connection) -> bool:
@@ -166,7 +166,7 @@ class SessionLease:
 
     def _beat(self) -> None:
         while not self._lost and not self._over.wait(_BEAT_S):
-            # A storage that is away is tried again.
+            # If the storage does not answer, the next beat tries again.
             with suppress(StorageError), storage_errors(self._url), self._engine.begin() as connection:
                 self._lost = not self._renew(connection)
 
@@ -185,16 +185,19 @@ def _is_seen_here(record: dict[str, Any]) -> bool:
 
 
 def _process_space() -> str:
-    """Return which processes this one sees by their numbers: those of one boot of a host, and of one namespace.
+    """Return the boot and the namespace in which process numbers are valid.
 
-    Containers may have the host name of one another, and numbers of their own.
+    Host names do not suffice: containers may share one, and number their processes separately.
     """
     boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
 
 
 def _now_s(engine: sa.Engine) -> sa.ColumnElement[float]:
-    """Return the server's clock, in seconds since 1970: that of the moment, not of the transaction's begin."""
+    """Return the SQL expression of the server's current time, in seconds since 1970.
+
+    PostgreSQL's `now()` would be the start of the transaction.
+    """
     if engine.dialect.name == "postgresql":
         return sa.literal_column("CAST(extract(epoch FROM clock_timestamp()) AS double precision)", sa.Double)
     return sa.func.unix_timestamp(sa.func.now(6), type_=sa.Double)

@@ -1,6 +1,6 @@
-"""Studies as they are stored, for reading only: without Optuna, which takes longer to open than the rest to read.
+"""Reading stored studies without Optuna, whose import takes longer than the reading.
 
-Where Optuna's tables are those that are known, they are read directly. Elsewhere Optuna is asked.
+Known versions of Optuna's tables are read directly; others are read through Optuna.
 """
 
 import json
@@ -45,12 +45,14 @@ _PARAMETERS = """
 
 
 class StoredStudy:
-    """One study in tables that are known, as it was: its definition and attributes when it was opened, its runs when
-    they were first asked for. They are read once, since whoever sums a study up asks for them several times.
+    """A snapshot of one study in known tables.
+
+    Definition and attributes are read when the study is opened. Runs are read at their first use, and then cached,
+    because a summary uses them several times.
     """
 
     def __init__(self, tables: Tables, key: int, name: str, attributes: Mapping[str, Any]) -> None:
-        """Wrap a study and its attributes; use `stored_study` or `stored_studies`."""
+        """Wrap a study and its decoded attributes; use `stored_study` or `stored_studies`."""
         self._tables = tables
         self._key = key
         self._name = name
@@ -64,11 +66,11 @@ class StoredStudy:
 
     @property
     def definition(self) -> Definition:
-        """What the study is about."""
+        """The definition of the study."""
         return Definition.from_dict(self._attributes[DEFINITION])
 
     def attribute(self, name: str) -> Mapping[str, Any] | None:
-        """Return what was stored of a comparison; None where nothing was."""
+        """Return a stored attribute; None if it is not stored."""
         found: Mapping[str, Any] | None = self._attributes.get(name)
         return found
 
@@ -80,7 +82,7 @@ class StoredStudy:
         return list(self._runs)
 
     def trials(self) -> list[TrialRecord]:
-        """Return every trial that was proposed, by number, with those of its runs that count."""
+        """Return every proposed trial by number, each with the runs that count for it."""
         runs = runs_of_tuning(self.runs())
         trials = self._tables.rows(_TRIALS, study=self._key)
         abandoned = {trial_id for (trial_id,) in self._tables.rows(_ABANDONED, study=self._key, key=ABANDONED)}
@@ -95,10 +97,10 @@ class StoredStudy:
 
 
 def stored_study(url: str, name: str) -> ReadableStudy:
-    """Open the study called `name` for reading only.
+    """Open the study called `name` for reading.
 
     Raises:
-        StorageError: storage cannot be read, or there is no such study.
+        StorageError: The storage cannot be read, or has no such study.
     """
     tables = known_tables(url)
     if tables is None:
@@ -109,7 +111,11 @@ def stored_study(url: str, name: str) -> ReadableStudy:
 
 
 def study_in(tables: Tables, url: str, name: str) -> StoredStudy:
-    """Open the study called `name` in known tables, those at `url`. Raises the errors of `stored_study`."""
+    """Open the study called `name` in the known tables at `url`.
+
+    Raises:
+        StorageError: The storage cannot be read, or has no such study.
+    """
     keys = dict(tables.rows(_NAMES))
     if name not in keys:
         msg = f"no study {name!r} in {shown(url)}; there: {', '.join(keys) or 'none'}"
@@ -122,15 +128,15 @@ def study_in(tables: Tables, url: str, name: str) -> StoredStudy:
 
 
 def check_continues(url: str, name: str, definition: Definition) -> None:
-    """Check that a session with this definition can go on with what is stored, if anything is, and write nothing.
+    """Check, without writing, that a session with this definition can continue the stored study, if there is one.
 
     Raises:
-        StorageError: storage cannot be read.
-        DifferentStudyError: the study there is about something else.
+        StorageError: The storage cannot be read.
+        DifferentStudyError: The stored study has another definition.
     """
     tables = known_tables(url)
     if tables is None:
-        return  # whatever is there is looked at when the study is opened
+        return  # opening the study checks it again, through Optuna
     keys, attributes = _studies(tables)
     stored = _decoded(attributes[keys[name]]) if name in keys else {}
     if DEFINITION in stored:
@@ -138,10 +144,10 @@ def check_continues(url: str, name: str, definition: Definition) -> None:
 
 
 def stored_studies(url: str) -> list[ReadableStudy]:
-    """Open all studies of a storage for reading only, but those of other programs, and those that were half made.
+    """Open all of autotune's studies in a storage for reading; skip those whose creation was interrupted.
 
     Raises:
-        StorageError: storage cannot be read.
+        StorageError: The storage cannot be read.
     """
     tables = known_tables(url)
     if tables is None:
@@ -158,10 +164,10 @@ def stored_studies(url: str) -> list[ReadableStudy]:
 
 
 def known_tables(url: str) -> Tables | None:
-    """Return the tables of a storage; None if they are not those that are known here, or there are none.
+    """Return the tables of a storage; None if they are missing or of an unknown version.
 
     Raises:
-        StorageError: storage cannot be read.
+        StorageError: The storage cannot be read.
     """
     path = sqlite_path(url)
     if path is None:
@@ -181,7 +187,7 @@ def known_tables(url: str) -> Tables | None:
 
 
 def _studies(tables: Tables) -> tuple[dict[str, int], dict[int, dict[str, str]]]:
-    """Return the keys of the studies by name, in the order in which they were made, and their stored attributes."""
+    """Return the keys of the studies by name, oldest first, and their stored attributes by key."""
     attributes: dict[int, dict[str, str]] = defaultdict(dict)
     for key, name, value in tables.rows(_ATTRIBUTES):
         attributes[key][name] = value

@@ -1,4 +1,4 @@
-"""Shelf: all the studies of a storage: which there are, whether they have changed, and how to throw one away."""
+"""All studies of a storage: list them, detect changes, rename and remove them."""
 
 import hashlib
 from collections import defaultdict
@@ -45,17 +45,17 @@ _VERSION_BYTES = 6
 
 
 class StoredStudies:
-    """The studies of one storage, which is made if it is not there; unless they are only read."""
+    """The studies of one storage; creates a missing storage, unless it is opened read-only."""
 
     def __init__(self, url: str, *, read_only: bool = False) -> None:
         """Open a storage.
 
         Raises:
-            StorageError: it cannot be used.
+            StorageError: The storage cannot be used.
         """
         self._url = url
         self.read_only = read_only
-        # One connection pool for all studies, of a storage on a server.
+        # Kept, so that all studies on a server share one connection pool.
         self._tables: Tables | None = None
         with storage_errors(url):
             self._storage: RDBStorage = (
@@ -64,19 +64,19 @@ class StoredStudies:
 
     @property
     def url(self) -> str:
-        """Where it is."""
+        """The storage's address."""
         return self._url
 
     @property
     def _engine(self) -> Engine:
-        # How a file that cannot be written is read depends on whether somebody writes it now.
+        # A new engine each time: how a read-only file is opened depends on whether another process writes it now.
         return tables_engine(self._url) if self.read_only and sqlite_path(self._url) else self._storage.engine
 
     def versions(self) -> Mapping[str, int]:
-        """Return a number for each study of ours, by name, that is another when anything of the study is.
+        """Return a number for each of autotune's studies, by name, that changes with any change of the study.
 
         Raises:
-            StorageError: the storage cannot be read.
+            StorageError: The storage cannot be read.
         """
         told: dict[int, list[object]] = defaultdict(list)
         finished = func.sum(case((cast(_TRIALS.c.state, String).in_(("RUNNING", "WAITING")), 0), else_=1))
@@ -98,12 +98,13 @@ class StoredStudies:
         return {name: _digest(told[number]) for number, name in sorted(names.items()) if number in ours}
 
     def imported_version(self) -> int:
-        """Return a number that is another when anything of the imported measurements is.
+        """Return a number that changes with any change of the imported measurements.
 
         Raises:
-            StorageError: the storage cannot be read.
+            StorageError: The storage cannot be read.
         """
-        # As texts: nobody needs what they say. More runs of a measurement replace it, under the key that it has.
+        # The records count, not only the keys: more runs of a measurement replace its record under the same key.
+        # As text, since only their digest is needed.
         wanted = select(MEASUREMENTS.c.id, type_coerce(MEASUREMENTS.c.record, Text)).order_by(MEASUREMENTS.c.id)
         with storage_errors(self._url), self._engine.connect() as connection:
             rows = connection.execute(wanted).all() if inspect(connection).has_table(MEASUREMENTS.name) else []
@@ -113,33 +114,38 @@ class StoredStudies:
         """Open a study for reading.
 
         Raises:
-            StorageError: there is none of that name.
+            StorageError: The storage has no study of that name.
         """
         return StudyStore.read(self._url, name)
 
     def snapshot(self, name: str) -> ReadableStudy:
-        """Return a study as it is now, to be summed up: read without Optuna, which takes ten times as long.
+        """Return a study as it is now, for a summary: read without Optuna, which takes ten times as long.
 
         Raises:
-            StorageError: there is none of that name, or the storage cannot be read.
+            StorageError: The storage has no study of that name, or cannot be read.
         """
         if self._tables is None:
             self._tables = known_tables(self._url)
         return self.open(name) if self._tables is None else study_in(self._tables, self._url, name)
 
     def note(self, name: str, labels: Labels) -> None:
-        """Store the labels of a study, in place of those that it had; whoever works on it is not disturbed.
+        """Replace the labels of a study, also while a session works on it.
 
         Raises:
-            StorageError: there is none of that name, or the storage cannot be written.
+            StorageError: The storage has no study of that name, or cannot be written.
         """
         StudyStore.read(self._url, name, read_only=False).set_attribute(LABELS, labels.to_dict())
 
     def rename(self, old: str, new: str, moved: tuple[Path, Path] | None = None) -> None:
-        """Give a study another name; if its runs have `moved` from one folder to another, their records say so.
+        """Rename a study.
+
+        Args:
+            old: Its name.
+            new: Its new name.
+            moved: The old and the new folder of its runs, whose records then get the new paths.
 
         Raises:
-            StorageError: the storage cannot be written.
+            StorageError: The storage cannot be written.
         """
         with storage_errors(self._url):
             number = self._storage.get_study_id_from_name(old)
@@ -156,10 +162,10 @@ class StoredStudies:
                         connection.execute(update(RUNS).where(RUNS.c.id == row.id).values(record=record))
 
     def remove(self, name: str) -> None:
-        """Throw a study away: its trials, its runs, and what was found.
+        """Remove a study with its trials, runs, leases and attributes.
 
         Raises:
-            StorageError: there is none of that name, or the storage cannot be written.
+            StorageError: The storage has no study of that name, or cannot be written.
         """
         with storage_errors(self._url):
             try:
@@ -167,7 +173,7 @@ class StoredStudies:
             except KeyError:
                 msg = f"no study {name!r} in {shown(self._url)}"
                 raise StorageError(msg) from None
-            # The runs first: without them the study is still there, to be thrown away once more.
+            # The runs first: if this is interrupted, the study is still listed and can be removed again.
             with self._engine.begin() as connection:
                 key = stored_keys(connection)[number]
                 for own in (RUNS, LEASES):

@@ -1,4 +1,4 @@
-"""The lock of a study: one session at a time; how to wait for it, and how to take it over."""
+"""The lock of a study, which allows one session at a time; waiting for it, and taking it over."""
 
 import os
 import signal
@@ -17,49 +17,49 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 STOP_TIMEOUT_S = 120.0
-"""How long a holder that was asked to stop has for that: its runs in flight get some seconds, then they are killed."""
+"""How long a holder may take to stop, in seconds: its runs in flight get some seconds, then it kills them."""
 _POLL_S = 0.5
 _UNCLEAR_LOOKS = 6
 _SIGNING_S = 2.0
-"""How long who has just locked the file may take to write its name into it, on a busy machine."""
+"""How long a process on a busy machine may take to sign a lock file that it has locked, in seconds."""
 
 
 class _Backend(Protocol):
-    """What the session of a study holds: a lock file, or a row on a server."""
+    """The means of locking a study: a lock file, or a row on a server."""
 
     def lock(self) -> bool:
-        """Take it; False if another session has it."""
+        """Take the lock; return False if another session holds it."""
 
     def sign(self) -> None:
-        """Name this process as its holder."""
+        """Write that this process is the holder."""
 
     def holder(self) -> Holder | None:
-        """Return who has it, as far as that is written yet."""
+        """Return the holder; None if it has not signed yet."""
 
     def is_held_by(self, pid: int) -> bool:
-        """Whether this process of this host has it."""
+        """Whether this process of this host holds the lock."""
 
     def describe_unclear(self, holder: Holder | None) -> str:
-        """Say who works on the study, and what to do, where that cannot be asked to stop."""
+        """Return who holds the study, and what to do, if this process cannot ask the holder to stop."""
 
     def fence(self, connection: "Connection") -> None:
-        """Check within a transaction that it is still held."""
+        """Check inside a transaction that this session still holds the lock."""
 
     def check(self) -> None:
-        """Check that it is still held."""
+        """Check that this session still holds the lock."""
 
     def close(self) -> None:
-        """Give it up."""
+        """Release the lock."""
 
 
 class _FileBackend:
-    """The lock file of a study in a SQLite file; the system releases it when the process ends, however it ends."""
+    """The lock file of a study in a SQLite file; the system releases it with the process, however that ends."""
 
     def __init__(self, path: Path) -> None:
         """Open the lock file at `path`.
 
         Raises:
-            StorageError: it cannot be written.
+            StorageError: The file cannot be written.
         """
         self._path = path
         try:
@@ -71,10 +71,10 @@ class _FileBackend:
         self.sign, self.holder, self.close = self._file.sign, self._file.holder, self._file.close
 
     def lock(self) -> bool:
-        """Lock it.
+        """Lock the file; return False if another process holds it.
 
         Raises:
-            StorageError: its file system has no locks.
+            StorageError: The file system has no locks.
         """
         return lock(self._file, self._path)
 
@@ -83,7 +83,7 @@ class _FileBackend:
         return has_open(pid, self._file.stat())
 
     def describe_unclear(self, holder: Holder | None) -> str:
-        """Say how to find who has the file open."""
+        """Return how to find the process that has the file open."""
         return (
             f"but not by {holder or 'whoever wrote'} in {self._path}: find out who has that file open (`fuser -v "
             f"{self._path}`, on every host and in every container that shares it), stop that, and use the same command "
@@ -91,17 +91,17 @@ class _FileBackend:
         )
 
     def fence(self, connection: "Connection") -> None:
-        """Do nothing: nobody can take a locked file."""
+        """Do nothing: a process cannot lose a locked file."""
 
     def check(self) -> None:
-        """Do nothing: nobody can take a locked file."""
+        """Do nothing: a process cannot lose a locked file."""
 
 
 class StudyLock:
-    """Held by the session of a study: there is one at a time."""
+    """The lock that a session holds on its study."""
 
     def __init__(self, backend: _Backend) -> None:
-        """Hold a seat that is taken; use `acquire`."""
+        """Wrap a backend that this process has locked; use `acquire`."""
         self._backend = backend
         self.fence = backend.fence
         self.check = backend.check
@@ -115,13 +115,18 @@ class StudyLock:
         say: Callable[[str], None] = lambda _: None,
         stop_timeout_s: float = STOP_TIMEOUT_S,
     ) -> Self:
-        """Hold the `study` of a storage; tell `say` for whom this waits.
+        """Lock a study for this process.
 
-        Who is asked to stop has `stop_timeout_s` seconds to store what ended and to let go.
+        Args:
+            url: The address of the storage.
+            study: The name of the study.
+            if_held: What to do if another process holds the study.
+            say: Gets messages about waiting.
+            stop_timeout_s: The time that a holder has to stop when it is taken over, in seconds.
 
         Raises:
-            BusyError: another process works on the study, and did not let go; says which, and what to do.
-            StorageError: the lock file cannot be written, or the server cannot be used.
+            BusyError: Another process holds the study and did not release it; the message names it and the remedy.
+            StorageError: The lock file cannot be written, or the server cannot be used.
         """
         backend = _open_backend(url, study)
         try:
@@ -144,7 +149,7 @@ class StudyLock:
     def hold(
         cls, url: str, study: str, if_held: IfHeld = IfHeld.LEAVE, say: Callable[[str], None] = lambda _: None
     ) -> Iterator[Self]:
-        """Hold a study while the context lasts, as `acquire` does."""
+        """Lock a study while the context lasts; the arguments are those of `acquire`."""
         lock = cls.acquire(url, study, if_held, say)
         try:
             yield lock
@@ -152,7 +157,7 @@ class StudyLock:
             lock.release()
 
     def release(self) -> None:
-        """Give the study up."""
+        """Release the study."""
         self._backend.close()
 
 
@@ -165,7 +170,7 @@ def _open_backend(url: str, study: str) -> _Backend:
 
 
 def study_holder(url: str, study: str) -> str | None:
-    """Return the process that works on a study, in words; None if nobody does, or it is this process."""
+    """Return the other process that holds a study, in words; None if no other process does."""
     if sqlite_path(url) is not None:
         return other_holder(lock_path(url, study))
     backend = _open_backend(url, study)
@@ -177,7 +182,7 @@ def study_holder(url: str, study: str) -> str | None:
 
 
 def _holder(backend: _Backend) -> Holder | None:
-    """Return the holder. A process locks a file first and signs it then: this waits a moment for that."""
+    """Return the holder; wait a moment if it has locked the file but not signed it yet."""
     deadline_s = time.monotonic() + _SIGNING_S
     while (holder := backend.holder()) is None and time.monotonic() < deadline_s:
         time.sleep(_SIGNING_S / 100)
@@ -206,7 +211,7 @@ def _wait(backend: _Backend, study: str, say: Callable[[str], None]) -> None:
 
 
 def _take_over(backend: _Backend, study: str, say: Callable[[str], None], stop_timeout_s: float) -> None:
-    """Ask the process that holds the study to stop, and wait until it is free."""
+    """Ask the process that holds the study to stop, and wait until it has released it."""
     asked: Holder | None = None
     deadline_s, unclear_looks = 0.0, 0
     while not backend.lock():
@@ -214,16 +219,16 @@ def _take_over(backend: _Backend, study: str, say: Callable[[str], None], stop_t
         if holder is not None and holder == asked:
             if time.monotonic() > deadline_s:
                 msg = (
-                    f"{holder} was asked to stop and still holds study {study!r} after {stop_timeout_s:g} s: look what keeps "
-                    f"it, or end it with `kill -9 {holder.pid}` (what it has finished stays, its runs in flight are "
-                    "lost), then use the same command again"
+                    f"{holder} was asked to stop and still holds study {study!r} after {stop_timeout_s:g} s: look what "
+                    f"keeps it, or end it with `kill -9 {holder.pid}` (what it has finished stays, its runs in flight "
+                    "are lost), then use the same command again"
                 )
                 raise BusyError(msg)
         elif holder is not None and _ask_to_stop(holder, backend, study):
             asked, deadline_s = holder, time.monotonic() + stop_timeout_s
             say(f"asked {holder} to stop; waiting until it has stored what ended and lets go of study {study!r}")
         else:
-            # It may have ended this moment, or may be just writing its name.
+            # The holder may have just ended, or may be signing the file.
             unclear_looks += 1
             if unclear_looks == _UNCLEAR_LOOKS:
                 msg = f"study {study!r} is being worked on, {backend.describe_unclear(holder)}"
@@ -232,10 +237,10 @@ def _take_over(backend: _Backend, study: str, say: Callable[[str], None], stop_t
 
 
 def _ask_to_stop(holder: Holder, backend: _Backend, study: str) -> bool:
-    """Send SIGTERM to the process of that number; False if it is not the one that holds the study.
+    """Send SIGTERM to a holder; return False if the process with its number does not hold the study.
 
     Raises:
-        BusyError: it cannot be asked from here: it is on another host, or another user's.
+        BusyError: The holder is on another host, or belongs to another user.
     """
     if holder.host != socket.gethostname():
         msg = (
@@ -253,7 +258,7 @@ def _ask_to_stop(holder: Holder, backend: _Backend, study: str) -> bool:
                     "--wait goes on then"
                 )
                 raise BusyError(msg)
-            # By now the number may be that of another process; as long as `process` is open it stays the same.
+            # The number may have been reused. While `process` is open it cannot change, so check only now.
             if not backend.is_held_by(holder.pid):
                 return False
             signal.pidfd_send_signal(process, signal.SIGTERM)

@@ -1,7 +1,7 @@
-"""Studies in storage: Optuna's tables, with what Optuna does not keep in attributes, and the log of runs beside them.
+"""A study in storage: Optuna's tables, extra data in Optuna's attributes, and the log of runs beside them.
 
-A trial is stored whole before it is launched, stays open while its race goes on, and is told once, when it is settled;
-its runs are in the log as soon as they end. So a trial without a run is one that is to be run, whoever stored it.
+A trial is stored before it is launched, stays open during its race, and is ended once, when it is settled. Its runs are
+in the log as soon as they end. So a trial without a run must still be run, whichever session stored it.
 """
 
 import secrets
@@ -35,7 +35,7 @@ _R = TypeVar("_R")
 
 
 def _patient(use: "Callable[Concatenate[StudyStore, _P], _R]") -> "Callable[Concatenate[StudyStore, _P], _R]":
-    """Let a method of a study that has been given patience wait for its storage."""
+    """Make a method of `StudyStore` retry with the study's patience."""
 
     @wraps(use)
     def waiting(store: "StudyStore", /, *args: _P.args, **more: _P.kwargs) -> _R:
@@ -45,7 +45,10 @@ def _patient(use: "Callable[Concatenate[StudyStore, _P], _R]") -> "Callable[Conc
 
 
 class StudyStore:
-    """One study in a storage. What is written survives the process when a method returns; runs survive the machine."""
+    """One study in a storage.
+
+    When a method returns, its changes survive a crash of the process; stored runs also survive a crash of the machine.
+    """
 
     def __init__(self, url: str, storage: BaseStorage, study: optuna.Study, log: RunLog) -> None:
         """Wrap an open study; use `create`, `in_memory` or `read`."""
@@ -57,27 +60,27 @@ class StudyStore:
         self._patience = Patience()
 
     def set_patience(self, patience: Patience) -> None:
-        """Wait with `patience` from now on where the storage does not answer."""
+        """Use `patience` from now on when the storage does not answer."""
         self._patience = patience
         if isinstance(self._log, SqlRunLog):
             self._log.patience = patience
 
     def set_fence(self, fence: Fence) -> None:
-        """Let `fence` refuse from now on what is written of runs and leases when the study is no longer held."""
+        """Call `fence` from now on in every transaction that writes runs or leases."""
         if isinstance(self._log, SqlRunLog):
             self._log.fence = fence
 
     def patiently(self, use: Callable[[], _R]) -> _R:
-        """Return what `use` returns, which reads this study; wait where its storage does not answer."""
+        """Return what `use` returns; retry it while the storage does not answer."""
         return self._patience(use)
 
     @classmethod
     def create(cls, url: str, name: str, definition: Definition) -> Self:
-        """Open the study called `name` for writing, and make it if it is not there.
+        """Open the study called `name` for writing; create it if it is missing.
 
         Raises:
-            StorageError: storage cannot be used.
-            DifferentStudyError: the study there is about something else.
+            StorageError: The storage cannot be used.
+            DifferentStudyError: The stored study has another definition.
         """
         with storage_errors(url):
             storage = open_for_writing(url, SqlRunLog.create_table)
@@ -98,16 +101,16 @@ class StudyStore:
             stored = store.definition
             check_same(url, name, stored, definition)
             if stored.study != definition.study:
-                # What does not change measurements (budget, verdict) is that of the newest session.
+                # Settings that do not affect measurements (budget, verdict) are those of the newest session.
                 study.set_user_attr(DEFINITION, replace(stored, study=definition.study).to_dict())
         return store
 
     @classmethod
     def read(cls, url: str, name: str, *, read_only: bool = True) -> Self:
-        """Open the study called `name` for reading; its leases may be given up if it is not `read_only`.
+        """Open the stored study called `name`; without `read_only`, its leases and attributes can be changed.
 
         Raises:
-            StorageError: storage cannot be read, or there is no such study.
+            StorageError: The storage cannot be read, or has no such study.
         """
         with storage_errors(url):
             storage = connect(url, read_only=True) if read_only else open_for_writing(url, SqlRunLog.create_table)
@@ -124,7 +127,7 @@ class StudyStore:
 
     @classmethod
     def in_memory(cls, definition: Definition) -> Self:
-        """Return a study that is forgotten with the process: for simulations."""
+        """Return a study in memory, for simulations."""
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         storage = InMemoryStorage()
         study = optuna.create_study(storage=storage, direction=definition.target.direction)
@@ -133,7 +136,7 @@ class StudyStore:
 
     @classmethod
     def read_if_ours(cls, url: str, name: str) -> Self | None:
-        """Open a study for reading; None if another program made it, or it was killed while it was made."""
+        """Open a study for reading; None if another program made it, or its creation was interrupted."""
         with storage_errors(url):
             storage = connect(url, read_only=True)
             study = optuna.load_study(study_name=name, storage=storage)
@@ -143,10 +146,10 @@ class StudyStore:
     def memory_copy(
         self, paced: Callable[[Callable[[], None]], Callable[[], object]] = Throttle
     ) -> Iterator["StudyStore"]:
-        """Provide a copy in memory; what is new there is written now and then, and when the context ends, however.
+        """Provide a copy in memory, whose changes are written from time to time and when the context ends.
 
-        For a replay, whose runs take no time: a transaction for everything that is written would take most of it. But
-        others want to see how it goes on. What `paced` makes of writing is called after each run.
+        For replays: their runs take no time, so most of it would go into transactions. `throttle` gets the function
+        that writes, and returns the function to call after each run.
         """
 
         def write() -> None:
@@ -170,7 +173,7 @@ class StudyStore:
 
     @property
     def url(self) -> str:
-        """Where the study is kept."""
+        """The address of the study's storage."""
         return self._url
 
     @property
@@ -180,7 +183,7 @@ class StudyStore:
 
     @property
     def mark(self) -> str:
-        """Tells this study from others of the same name, whose runs may lie in the same folder."""
+        """The mark that identifies this study among others of its name, whose runs may be in the same folder."""
         with storage_errors(self._url):
             return str(self._study.user_attrs.get(MARK, "memory"))
 
@@ -191,25 +194,25 @@ class StudyStore:
 
     @property
     def home(self) -> str:
-        """The place of the storage that the study was made in: the folders of its runs are that one's."""
+        """The location of the storage that the study was made in, to which the folders of its runs belong."""
         with storage_errors(self._url):
             return str(self._study.user_attrs.get(HOME, "another storage"))
 
     @property
     def definition(self) -> Definition:
-        """What the study is about."""
+        """The definition of the study."""
         with storage_errors(self._url):
             return Definition.from_dict(self._study.user_attrs[DEFINITION])
 
     @_patient
     def attribute(self, name: str) -> Mapping[str, Any] | None:
-        """What was stored of a comparison: `VERDICT`, `ABLATION`, `WORKLOADS`, `BRACKETS`, `OUTLOOK`, `WARM_START`."""
+        """Return a stored attribute, such as `VERDICT` or `ABLATION`; None if it is not stored."""
         with storage_errors(self._url):
             return cast("Mapping[str, Any] | None", self._study.user_attrs.get(name))
 
     @_patient
     def set_attribute(self, name: str, value: Mapping[str, Any]) -> None:
-        """Store what a comparison found."""
+        """Store an attribute."""
         with storage_errors(self._url):
             self._study.set_user_attr(name, dict(value))
 
@@ -226,16 +229,16 @@ class StudyStore:
             return self._log.keyed()
 
     def amend(self, amendment: Amendment) -> None:
-        """Change what is stored of runs that have ended, in one transaction; nobody else may work on the study."""
+        """Apply an amendment in one transaction; the caller must hold the study's lock."""
         assert isinstance(self._storage, RDBStorage)
         with storage_errors(self._url):
             amend(log_engine(self._url, self._storage), self._study_id, self.key, amendment)
-            # What Optuna keeps in memory of finished trials is no more true.
+            # Optuna's cache of finished trials is out of date now.
             self._study = optuna.load_study(study_name=self.name, storage=self._storage)
 
     @_patient
     def trials(self) -> list[TrialRecord]:
-        """Return every trial that was proposed, by number, with those of its runs that count."""
+        """Return every proposed trial by number, each with the runs that count for it."""
         runs = runs_of_tuning(self.runs())
         with storage_errors(self._url):
             frozen = self._study.get_trials(deepcopy=False)
@@ -248,23 +251,23 @@ class StudyStore:
 
     @contextmanager
     def as_optuna(self) -> Iterator[optuna.Study]:
-        """Provide the study as Optuna has it: for samplers, which read it."""
+        """Provide Optuna's study, for samplers to read."""
         with storage_errors(self._url):
             yield self._study
 
     def add_trial(self, configuration: Configuration, distributions: Mapping[str, BaseDistribution]) -> int:
-        """Store a new trial that is to be run, whole or not at all; return its number."""
+        """Store a new trial to run, atomically; return its number."""
         return self.add_trials([configuration], distributions)[0]
 
     def add_trials(
         self, configurations: Sequence[Configuration], distributions: Mapping[str, BaseDistribution]
     ) -> list[int]:
-        """Store new trials that are to be run, each whole or not at all; return their numbers."""
+        """Store new trials to run, each atomically; return their numbers."""
         tries = count()
 
         def stored() -> list[int]:
             with storage_errors(self._url):
-                # A configuration is proposed once: if it is there, only the answer was lost.
+                # Each configuration is proposed only once. If a retry finds it stored, only the answer was lost.
                 trials = self._study.get_trials(deepcopy=False) if next(tries) > 0 else []
                 known = [next((t.number for t in trials if t.params == dict(one)), None) for one in configurations]
                 missing = [one for one, number in zip(configurations, known, strict=True) if number is None]
@@ -277,31 +280,30 @@ class StudyStore:
 
     @_patient
     def add_runs(self, runs: Sequence[Run], places: Sequence[str] = ()) -> None:
-        """Record runs that ended, all of them or none, and give up their leases, those of `places`, in the same moment.
+        """Store runs that ended, and remove the leases of `places`, in one transaction.
 
         Raises:
-            BusyError: another session has taken the study over.
+            BusyError: Another session has taken the study over.
         """
         with storage_errors(self._url):
             self._log.extend(runs, places)
 
     def leases(self) -> LeaseBook:
-        """Return which runs are in flight."""
+        """Return the leases of the runs in flight."""
         return self._log.leases()
 
     @_patient
     def settle_all(self, observations: Mapping[int, Observation]) -> None:
-        """Record what trials are worth, by number: a value, a bound, or nothing; the first word on each stands.
+        """End trials with a value, a bound or neither, by number; skip those that have ended before.
 
-        One that was capped and given another chance has had it: Optuna cannot change a finished trial, the log of runs
-        can.
+        Optuna cannot change a finished trial. The later runs of a capped trial are in the log of runs only.
         """
         with storage_errors(self._url):
             self._table.end_trials({self._id(number): TrialEnding.of(one) for number, one in observations.items()})
 
     @_patient
     def recover(self, space: Space) -> None:
-        """Set aside trials that nobody can run: another program made them, or was killed while it did."""
+        """Mark open trials outside the space as abandoned: another program made them, perhaps incompletely."""
         with storage_errors(self._url):
             for trial in self._study.get_trials(deepcopy=False, states=(TrialState.RUNNING, TrialState.WAITING)):
                 if not space.contains(trial.params):
@@ -309,7 +311,7 @@ class StudyStore:
                     self._storage.set_trial_state_values(self._id(trial.number), TrialState.FAIL)
 
     def _catch_up(self, trials: Sequence[FrozenTrial], runs: Sequence[Run]) -> None:
-        """Write what a copy knows more than this study does; nothing is settled whose runs are not stored."""
+        """Write the news of a copy to this study; store runs before the trials that they settle."""
         self._study.add_trials([as_open(trial) for trial in trials[self._table.count() :]])
         self._log.extend(runs[self._log.count() :])
         stored = self._study.get_trials(deepcopy=False)
@@ -325,7 +327,7 @@ class StudyStore:
         self._storage.set_trial_user_attr(self._id(number), name, value)
 
     def _id(self, number: int) -> int:
-        """Return the storage's key of a trial, which never changes."""
+        """Return the storage's key of a trial; cached, since it never changes."""
         if number not in self._ids:
             self._ids[number] = self._storage.get_trial_id_from_study_id_trial_number(self._study_id, number)
         return self._ids[number]
@@ -343,7 +345,7 @@ def study_names(url: str) -> list[str]:
     """Return the names of all studies in a storage.
 
     Raises:
-        StorageError: storage cannot be read.
+        StorageError: The storage cannot be read.
     """
     with storage_errors(url):
         return list(optuna.get_all_study_names(connect(url, read_only=True)))

@@ -1,4 +1,4 @@
-"""Tables of a storage, read by statements: a file without SQLAlchemy, which takes longer to import than to read it."""
+"""Reading the tables of a storage by SQL: a file without SQLAlchemy, whose import takes longer than the reading."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -23,13 +23,13 @@ _STUDY_NAMES = (
 
 
 class Tables(Protocol):
-    """The tables of one storage. What it refuses is raised as a `StorageError`."""
+    """The tables of one storage. Every error of the database is raised as a `StorageError`."""
 
     def names(self) -> frozenset[str]:
-        """Return which tables there are."""
+        """Return the names of all tables."""
 
     def rows(self, statement: str, **values: object) -> list[Any]:
-        """Return the rows that a statement asks for, with `values` for its `:names`."""
+        """Return the rows that a statement selects, with `values` for its `:names`."""
 
 
 class SqliteTables:
@@ -42,11 +42,11 @@ class SqliteTables:
         self._patience_s = patience_s
 
     def names(self) -> frozenset[str]:
-        """Return which tables there are."""
+        """Return the names of all tables."""
         return frozenset(name for (name,) in self.rows(_TABLE_NAMES))
 
     def rows(self, statement: str, **values: object) -> list[Any]:
-        """Return the rows that a statement asks for."""
+        """Return the rows that a statement selects."""
         with _errors(self._url):
             connection = sqlite3.connect(sqlite_address(self._path), uri=True, timeout=self._patience_s)
             with closing(connection):
@@ -58,7 +58,7 @@ def stored_names(url: str) -> list[str]:
     """Return the names of a storage's studies, for completion by a shell: within two seconds, and without Optuna.
 
     Raises:
-        Exception: the storage cannot be read at once; a server's driver raises errors of its own.
+        Exception: The storage cannot be read in time. Each server's driver raises its own errors.
     """
     path = sqlite_path(url)
     if path is not None:

@@ -1,8 +1,8 @@
-"""Trials as Optuna stores them: made with all that is known of them, and told what they are worth, many at a time.
+"""Writing Optuna's trials: creating and ending many at a time.
 
-A transaction takes its time, and Optuna needs several for what is one thing here: it reads a trial again before it
-stores each of its parameters. So where the tables are those that are known, they are written to directly: what Optuna
-would write, under the locks that it takes, in one transaction. Elsewhere Optuna is asked.
+Optuna needs several transactions for one trial, since it reads the trial again before it stores each parameter. So
+known versions of its tables are written directly: the rows that Optuna would write, under the locks that it takes, in
+one transaction. Other tables are written through Optuna.
 """
 
 import copy
@@ -61,13 +61,13 @@ VALUES = sa.Table(
     sa.Column("value_type", sa.Enum("FINITE", "INF_POS", "INF_NEG", name="trialvaluetype")),
 )
 _OPEN = (TrialState.RUNNING, TrialState.WAITING)
-# Older SQLites take a thousand values in a statement.
+# Older versions of SQLite allow a thousand values in a statement.
 _AT_ONCE = 500
 
 
 @dataclass(frozen=True)
 class TrialEnding:
-    """How a trial ended for Optuna: with a finite `value`, or as one that was pruned at a `bound`, or with nothing."""
+    """The end of a trial for Optuna: complete with a finite `value`, pruned at a `bound`, or failed."""
 
     state: TrialState
     value: float | None = None
@@ -75,7 +75,7 @@ class TrialEnding:
 
     @classmethod
     def of(cls, observation: Observation) -> "TrialEnding":
-        """Return what Optuna is told of an observation: one that is not whole is no value for it."""
+        """Return the ending for an observation; a partial value counts as a bound."""
         bound = observation.value if observation.partial else observation.bound
         if bound is not None:
             return cls(TrialState.PRUNED, bound=bound)
@@ -85,13 +85,13 @@ class TrialEnding:
 
     @classmethod
     def of_trial(cls, trial: FrozenTrial) -> "TrialEnding":
-        """Return what Optuna was told of a trial that ended."""
+        """Return the ending of a finished trial."""
         value = trial.value if trial.state is TrialState.COMPLETE else None
         return cls(trial.state, value, trial.user_attrs.get(BOUND) if trial.state is TrialState.PRUNED else None)
 
 
 def as_open(trial: FrozenTrial) -> FrozenTrial:
-    """Return a trial as it was before it ended."""
+    """Return a trial as it was before its end."""
     if not trial.state.is_finished():
         return trial
     before = copy.copy(trial)
@@ -105,27 +105,27 @@ class TrialTable(Protocol):
     def create(
         self, configurations: Sequence[Configuration], distributions: Mapping[str, BaseDistribution]
     ) -> list[tuple[int, int]]:
-        """Store new trials that run, each whole or not at all; return their numbers and their ids."""
+        """Store new running trials, each atomically; return their numbers and ids."""
 
-    def end_trials(self, told: Mapping[int, TrialEnding]) -> None:
-        """Store how trials ended, by their ids; of one that has ended before, the first word stands."""
+    def end_trials(self, endings: Mapping[int, TrialEnding]) -> None:
+        """End trials, by id; skip those that have ended before."""
 
     def count(self) -> int:
-        """Return how many trials there are, whatever their states."""
+        """Return the number of trials in all states."""
 
 
 def trial_table(storage: BaseStorage, study_id: int) -> TrialTable:
-    """Return the quickest way to write the trials of a study that is safe with this storage."""
+    """Return the fastest writer of trials that is safe for this storage."""
     if isinstance(storage, RDBStorage) and are_known(storage.engine.dialect.name, storage.get_current_version()):
         return SqlTrialTable(storage.engine, study_id)
     return AnyTrialTable(storage, study_id)
 
 
 class SqlTrialTable:
-    """Writes to Optuna's tables."""
+    """Writes to Optuna's tables directly."""
 
     def __init__(self, engine: sa.Engine, study_id: int) -> None:
-        """Use the tables behind `engine`, which are of the revision that is known here."""
+        """Use the tables behind `engine`, which must be of the known revision."""
         self._engine = engine
         self._study = study_id
         self._described: dict[str, tuple[BaseDistribution, str]] = {}
@@ -133,7 +133,7 @@ class SqlTrialTable:
     def create(
         self, configurations: Sequence[Configuration], distributions: Mapping[str, BaseDistribution]
     ) -> list[tuple[int, int]]:
-        """Store new trials that run, all of them or none."""
+        """Store new running trials in one transaction."""
         if not configurations:
             return []
         newest = sa.select(TRIALS.c.number).where(TRIALS.c.study_id == self._study)
@@ -158,17 +158,17 @@ class SqlTrialTable:
             )
         return list(zip(numbers, ids, strict=True))
 
-    def end_trials(self, told: Mapping[int, TrialEnding]) -> None:
-        """Store how trials ended, all of them or none."""
-        ids = list(told)
+    def end_trials(self, endings: Mapping[int, TrialEnding]) -> None:
+        """End trials in one transaction."""
+        ids = list(endings)
         if not ids:
             return
         with self._lock_study() as connection:
             for first in range(0, len(ids), _AT_ONCE):
-                self._tell(connection, told, ids[first : first + _AT_ONCE])
+                self._end_some(connection, endings, ids[first : first + _AT_ONCE])
 
     def count(self) -> int:
-        """Return how many trials there are, whatever their states."""
+        """Return the number of trials in all states."""
         wanted = sa.select(sa.func.count()).select_from(TRIALS).where(TRIALS.c.study_id == self._study)
         with self._engine.connect() as connection:
             return int(connection.scalar(wanted) or 0)
@@ -179,9 +179,9 @@ class SqlTrialTable:
         assert key is not None
         return int(key[0])
 
-    def _tell(self, connection: sa.Connection, told: Mapping[int, TrialEnding], ids: Sequence[int]) -> None:
+    def _end_some(self, connection: sa.Connection, endings: Mapping[int, TrialEnding], ids: Sequence[int]) -> None:
         wanted = sa.select(TRIALS.c.trial_id).where(TRIALS.c.trial_id.in_(ids), TRIALS.c.state.in_(_OPEN))
-        found = {trial_id: told[trial_id] for trial_id in connection.scalars(wanted.with_for_update())}
+        found = {trial_id: endings[trial_id] for trial_id in connection.scalars(wanted.with_for_update())}
         for state in {one.state for one in found.values()}:
             ended = [trial_id for trial_id, one in found.items() if one.state is state]
             change = sa.update(TRIALS).where(TRIALS.c.trial_id.in_(ended))
@@ -197,17 +197,17 @@ class SqlTrialTable:
         )
         bounds = [_attribute(trial_id, BOUND, one.bound) for trial_id, one in found.items() if one.bound is not None]
         if bounds:
-            # A bound of a trial that was then not told of: its process was killed between the two.
+            # A process that was killed between storing a bound and ending the trial left an old bound.
             old = TRIAL_ATTRIBUTES.c.trial_id.in_([one["trial_id"] for one in bounds])
             connection.execute(sa.delete(TRIAL_ATTRIBUTES).where(old, TRIAL_ATTRIBUTES.c.key == BOUND))
         _insert(connection, TRIAL_ATTRIBUTES, bounds)
 
     @contextmanager
     def _lock_study(self) -> Iterator[sa.Connection]:
-        """Provide a transaction in which nobody else makes a trial of the study, as Optuna keeps others from it."""
+        """Provide a transaction that keeps others from creating trials of the study, by the lock that Optuna takes."""
         with self._engine.begin() as connection:
             if self._engine.dialect.name == "sqlite":
-                # Else it would begin as a reader, and be refused as a writer if somebody has written meanwhile.
+                # A transaction that begins as a reader cannot become a writer once another process has written.
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
             else:
                 connection.execute(
@@ -223,7 +223,7 @@ class SqlTrialTable:
 
 
 class AnyTrialTable:
-    """Asks Optuna to write, whatever the storage is."""
+    """Writes through Optuna, to any storage."""
 
     def __init__(self, storage: BaseStorage, study_id: int) -> None:
         """Write to `storage`."""
@@ -233,7 +233,7 @@ class AnyTrialTable:
     def create(
         self, configurations: Sequence[Configuration], distributions: Mapping[str, BaseDistribution]
     ) -> list[tuple[int, int]]:
-        """Store new trials that run, each whole or not at all."""
+        """Store new running trials, each atomically."""
         templates = [
             create_trial(
                 state=TrialState.RUNNING,
@@ -245,9 +245,9 @@ class AnyTrialTable:
         ids = [self._storage.create_new_trial(self._study, template) for template in templates]
         return [(self._storage.get_trial_number_from_id(trial_id), trial_id) for trial_id in ids]
 
-    def end_trials(self, told: Mapping[int, TrialEnding]) -> None:
-        """Store how trials ended."""
-        for trial_id, one in told.items():
+    def end_trials(self, endings: Mapping[int, TrialEnding]) -> None:
+        """End trials that have not ended yet."""
+        for trial_id, one in endings.items():
             if self._storage.get_trial(trial_id).state.is_finished():
                 continue
             if one.bound is not None:
@@ -256,7 +256,7 @@ class AnyTrialTable:
             self._storage.set_trial_state_values(trial_id, one.state, values)
 
     def count(self) -> int:
-        """Return how many trials there are, whatever their states."""
+        """Return the number of trials in all states."""
         return self._storage.get_n_trials(self._study)
 
 

@@ -1,1 +1,1 @@
-"""Several storages put together in one."""
+"""Merging several storages into one."""

@@ -1,8 +1,8 @@
-"""Merging: the studies and imported measurements of several storages in one, by one transaction.
+"""Merging: copy the studies and imported measurements of several storages into one, in one transaction.
 
-Rows are copied from table to table under new keys. Which tables belong to a study, and which to its trials, is read
-from their foreign keys, so that all that Optuna keeps of them comes along. Leases stay behind: whoever has runs in
-flight works on the original.
+Rows are copied from table to table under new keys. Foreign keys say which tables belong to a study and which to its
+trials, so that a copy includes everything that Optuna stores. Leases are not copied: a session with runs in flight
+works on the original.
 """
 
 import json
@@ -33,9 +33,14 @@ _STUDIES, _TRIALS, _ATTRIBUTES = "studies", "trials", "study_user_attributes"
 
 @dataclass(frozen=True)
 class Merged:
-    """What was done with one storage: its studies, the imported measurements that were new, and what was left out.
+    """The result of merging one storage.
 
-    Its measurements of more runs have `replaced` those that were known of the same.
+    Attributes:
+        source: The storage's address, without a password.
+        studies: Its studies, with the effect of the merge on each.
+        measurements: The number of imported measurements that were new.
+        replaced: The number of measurements that replaced others of fewer runs.
+        left_out: The names of studies of other programs, or whose creation was interrupted.
     """
 
     source: str
@@ -46,20 +51,26 @@ class Merged:
 
     @property
     def changed(self) -> bool:
-        """Whether anything of it was new."""
+        """Whether the merge added or replaced anything."""
         return self.measurements + self.replaced > 0 or any(
             study.action is not Action.NOTHING for study in self.studies
         )
 
 
 def merge(sources: Sequence[str], target: str, say: Callable[[Merged], None], *, dry_run: bool = False) -> None:
-    """Put what several storages hold into `target`, which is made if it is not there; `say` is called for each.
+    """Merge the contents of several storages into `target`; create it if it is missing.
 
-    Once more it finds nothing new. Whatever happens, the target has all of it or is as it was.
+    Repeating a merge changes nothing. A merge that fails leaves the target as it was.
+
+    Args:
+        sources: The addresses of the storages to copy from.
+        target: The address of the storage to copy into.
+        say: Called with the result for each source.
+        dry_run: Only report what would be done.
 
     Raises:
-        StorageError: a storage cannot be used, or somebody went on with a study in two of them.
-        BusyError: somebody works on a study in the target.
+        StorageError: A storage cannot be used, or a study continued in two of them.
+        BusyError: Another process works on a study in the target.
     """
     path = sqlite_path(target)
     is_new = path is not None and not path.exists()
@@ -90,10 +101,10 @@ def merge(sources: Sequence[str], target: str, say: Callable[[Merged], None], *,
 
 
 def _check_idle(url: str) -> None:
-    """Refuse to change a file that another process writes to.
+    """Refuse to change a file while another process works on one of its studies.
 
     Raises:
-        BusyError: somebody works on a study in that file.
+        BusyError: Another process holds the lock of a study in that file.
     """
     path = sqlite_path(url)
     if path is None:
@@ -156,7 +167,7 @@ def _merge_storage(source: str, reader: Connection, writer: Connection) -> Merge
 
 @contextmanager
 def _open_snapshot(url: str) -> Iterator[Connection]:
-    """Provide a storage as it is at one moment, while others may write to it."""
+    """Provide a connection that sees one state of a storage, while others may write to it."""
     with storage_errors(url):
         engine = tables_engine(url)
         check_optuna(url)
@@ -171,7 +182,7 @@ def _open_snapshot(url: str) -> Iterator[Connection]:
 
 
 def _contents(connection: Connection) -> list[StudyContents]:
-    """Return the studies of autotune in a storage, in the order in which they were made."""
+    """Return autotune's studies in a storage, oldest first."""
     if not sa.inspect(connection).has_table(_STUDIES):
         return []
     tables = MetaData()
@@ -200,13 +211,13 @@ def _contents(connection: Connection) -> list[StudyContents]:
 
 
 def _run_id(record: Mapping[str, Any], trial: int | None, series: str, round_number: int) -> str:
-    """Return what tells a run from all others in every copy, also after it was read again or set aside."""
+    """Return a digest that identifies a run in every copy, also after it was read again or set aside."""
     place = (trial, str(Series.parse(series).before), round_number)
     return digest(*place, *(record.get(name) for name in ("started", "configuration", "block", "steps")))
 
 
 def _others(connection: Connection) -> tuple[str, ...]:
-    """Return the names of studies that are not ours, or were not made whole."""
+    """Return the names of studies of other programs, or whose creation was interrupted."""
     if not sa.inspect(connection).has_table(_STUDIES):
         return ()
     names: sa.ScalarResult[str] = connection.scalars(
@@ -216,7 +227,7 @@ def _others(connection: Connection) -> tuple[str, ...]:
 
 
 def _measured_runs(connection: Connection) -> dict[str, int]:
-    """Return of how many runs each imported measurement is, by its digest."""
+    """Return the number of runs behind each imported measurement, by its digest."""
     if not sa.inspect(connection).has_table(MEASUREMENTS.name):
         return {}
     rows = connection.execute(sa.select(MEASUREMENTS.c.digest, MEASUREMENTS.c.record))
@@ -224,13 +235,13 @@ def _measured_runs(connection: Connection) -> dict[str, int]:
 
 
 def _news(theirs: Mapping[str, int], known: Mapping[str, int]) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the digests of measurements that are new, and of those that are of more runs than what is known."""
+    """Return the digests of new measurements, and of those with more runs than the known ones."""
     better = frozenset(digest for digest, runs in theirs.items() if digest in known and runs > known[digest])
     return frozenset(theirs) - known.keys(), better
 
 
 def _add_measurements(reader: Connection, writer: Connection) -> tuple[int, int]:
-    """Take over measurements that are new, or of more runs; return how many of each there were."""
+    """Copy measurements that are new or have more runs; return the number of each."""
     new, better = _news(_measured_runs(reader), _measured_runs(writer))
     columns = [column for column in MEASUREMENTS.c if not column.primary_key]
     wanted = sa.select(*columns).order_by(MEASUREMENTS.c.id)
@@ -245,7 +256,7 @@ def _add_measurements(reader: Connection, writer: Connection) -> tuple[int, int]
 
 @dataclass(frozen=True)
 class _Tables:
-    """The tables of two storages, those of studies and those of trials among them by their foreign keys."""
+    """The tables of two storages; their foreign keys say which belong to studies and which to trials."""
 
     reader: Connection
     writer: Connection
@@ -260,7 +271,7 @@ class _Tables:
         return cls(reader, writer, there, here)
 
     def copy(self, name: str, target: str) -> None:
-        """Copy a study, and call it `target`."""
+        """Copy a study under the name `target`."""
         studies = self.there.tables[_STUDIES]
         (old,) = self.reader.scalars(sa.select(studies.c.study_id).where(studies.c.study_name == name))
         new = self._insert(_STUDIES, {"study_name": target})

@@ -1,8 +1,8 @@
-"""What a merge does with each study, decided before anything is written.
+"""The plan of a merge: what to do with each study, decided before anything is written.
 
-A study is known by its mark, which it gets when it is made and keeps in every copy. So a study that is there already is
-brought up to date, under whatever name; two studies of one name are two, and the second gets a number. They are never
-mixed into one: a verdict is about the runs of one study, made side by side in time.
+A study keeps its mark in every copy. So a merge updates the study with the same mark, under any name. Another study of
+the same name gets a number. Two studies are never mixed into one, since a verdict compares runs that one study made
+close together in time.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ _CHANGED = "runs were read again or set aside"
 
 
 class Action(StrEnum):
-    """What becomes of a study."""
+    """The effect of a merge on a study."""
 
     ADD = "new"
     UPDATE = "brought up to date"
@@ -29,9 +29,16 @@ class Action(StrEnum):
 
 @dataclass(frozen=True)
 class StudyContents:
-    """A study as far as a merge compares it: `runs` are digests of its runs, `attributes` of what was found.
+    """The parts of a study that a merge compares.
 
-    `amended` has a token for each time that runs which had ended were changed: read again, or set aside.
+    Attributes:
+        name: The study's name.
+        mark: The study's mark, which all copies share.
+        definition: The stored definition.
+        runs: Digests of the runs.
+        attributes: The study's attributes, as stored JSON.
+        trials: The number of trials.
+        amended: A token for each amendment, oldest first.
     """
 
     name: str
@@ -43,15 +50,21 @@ class StudyContents:
     amended: tuple[str, ...] = ()
 
     def older_than(self, other: "StudyContents") -> bool:
-        """Whether runs were changed in the other copy, and not in this one, since the two were the same."""
+        """Whether the other copy has all amendments of this one, and later ones."""
         return len(self.amended) < len(other.amended) and other.amended[: len(self.amended)] == self.amended
 
 
 @dataclass(frozen=True)
 class PlannedStudy:
-    """What is to be done with a study of one storage; in the target it is called `target`.
+    """What to do with one study of a source.
 
-    `runs` is how many are new there, `why` says for what reason it has another name.
+    Attributes:
+        name: The study's name in the source.
+        target: Its name in the target.
+        action: The effect of the merge on the study.
+        trials: The number of its trials after the merge.
+        runs: The number of runs that are new in the target.
+        why: The reason for another name or for an update, if there is one.
     """
 
     name: str
@@ -62,7 +75,7 @@ class PlannedStudy:
     why: str = ""
 
     def sentence(self) -> str:
-        """Say it in a line."""
+        """Return the line for the user."""
         name = self.name if self.name == self.target else f"{self.name} as {self.target}"
         runs = f", {self.runs} new runs" if self.action is not Action.NOTHING else ""
         why = f"; {self.why}" if self.why else ""
@@ -70,15 +83,20 @@ class PlannedStudy:
 
 
 def digest(*parts: object) -> str:
-    """Return a digest of values that JSON can hold."""
+    """Return a digest of JSON-able values."""
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def plan_merge(there: Sequence[StudyContents], others: Iterable[StudyContents], source: str) -> list[PlannedStudy]:
-    """Return what to do with the studies of `source` so that the storage with the studies `there` has them.
+    """Return what to do with each study of a source.
+
+    Args:
+        there: The studies of the target.
+        others: The studies of the source.
+        source: The name of the source in messages.
 
     Raises:
-        StorageError: somebody went on with a study in both storages.
+        StorageError: A study continued in both storages.
     """
     by_mark = {study.mark: study for study in there}
     by_name = {study.name: study for study in there}
@@ -105,9 +123,10 @@ def _update(known: StudyContents, other: StudyContents, source: str) -> PlannedS
         places = {"the target": is_newer or parted, source: is_older or parted}
         changed = " and ".join(place for place, is_changed in places.items() if is_changed)
         msg = (
-            f"study {known.name!r} went on in two copies: {only}{f', and in {changed} {_CHANGED}' if changed else ''}; "
+            f"study {known.name!r} was continued in two copies: {only}"
+            f"{f', and in {changed} {_CHANGED}' if changed else ''}; "
             "trials of the same number differ, so they cannot be one study; nothing was written. Merge the copies into "
-            "different files, and go on with one of them"
+            "different files, and continue one of them"
         )
         raise StorageError(msg)
     found_more = other.attributes.keys() > known.attributes.keys() or other.trials > known.trials

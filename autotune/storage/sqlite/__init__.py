@@ -1,1 +1,1 @@
-"""What is special about SQLite."""
+"""SQLite files: access, and journals that suit the file system."""

@@ -1,9 +1,8 @@
-"""A storage's SQLite file: read by anybody who may read it, and whole when a process that wrote it has ended.
+"""A storage's SQLite file: readable for every user with permission, and complete when its writers have ended.
 
-Others read a file while it is written, since new transactions first go to a log beside it (`-wal`, with an index,
-`-shm`). SQLite can read such a file only where it can make both, or where they are there. In a folder that cannot be
-written it reads a file without a log as one that does not change (`immutable`); each connection is a short one, so
-whoever begins to write is noticed by the next.
+Others can read the file during a write, since new transactions first go to a log beside it (`-wal`, with an index,
+`-shm`). To read such a file, SQLite must find or create both. In a read-only folder without a log, autotune therefore
+opens the file as `immutable`. Its connections are short, so the next one notices a new writer.
 """
 
 import atexit
@@ -19,14 +18,14 @@ from weakref import WeakSet
 from autotune.errors import StorageError
 
 READING = "PRAGMA query_only=ON"
-"""What a connection for reading begins with: where it may write, it only tidies up what others left beside the file."""
+"""The first statement of a reading connection. With write permission, SQLite then still removes a leftover log."""
 
 _LOG, _INDEX = "-wal", "-shm"
 _BUSY_TIMEOUT_S = 5.0
 
 
 class Connections(Protocol):
-    """An engine of SQLAlchemy, which takes long to import."""
+    """An SQLAlchemy engine; a protocol, because SQLAlchemy takes long to import."""
 
     def dispose(self) -> None:
         """Close its connections."""
@@ -36,14 +35,14 @@ _writing: WeakSet[Connections] = WeakSet()
 
 
 def sqlite_address(path: Path) -> str:
-    """Return the address, `file:...`, by which a file is read, wherever it lies.
+    """Return the address, `file:...`, for reading a file in a writable or a read-only folder.
 
     Raises:
-        OSError: there is no such file, or it cannot be read.
-        StorageError: a part of it is in a log that cannot be read here.
+        OSError: The file does not exist or cannot be read.
+        StorageError: Part of its data is in a log that cannot be read here.
     """
     if _can_write(path):
-        # The last one who closes it takes away the log and its index; whoever may not write would leave them.
+        # Mode "rw", since the last connection removes the log and its index, and a read-only one would leave them.
         return _address(path, "rw")
     if all(_beside(path, suffix).exists() for suffix in (_LOG, _INDEX)) or not _has_log(path):
         return _address(path, "ro")
@@ -59,10 +58,10 @@ def sqlite_address(path: Path) -> str:
 
 
 def check_writable(path: Path) -> None:
-    """Refuse a storage that cannot be written, before anything is begun.
+    """Refuse a storage that cannot be written, before anything starts.
 
     Raises:
-        StorageError: the file or its folder cannot be written; says what still can be done.
+        StorageError: The file or its folder cannot be written; the message says what is still possible.
     """
     if not path.exists() or _can_write(path):
         return
@@ -76,12 +75,12 @@ def check_writable(path: Path) -> None:
 
 
 def merge_log_at_exit(path: Path) -> None:
-    """Let this process leave the file whole when it ends: who copies it then has everything in it."""
+    """Merge the log into the file when this process ends, so that a copy of the file is complete."""
     _at_exit(path.absolute())
 
 
 def close_at_exit(engine: Connections) -> None:
-    """Note an engine that writes a file: its connections are closed when this process ends."""
+    """Close the connections of a writing engine when this process ends."""
     _writing.add(engine)
 
 
@@ -93,7 +92,7 @@ def _at_exit(path: Path) -> None:
 def _merge_log(path: Path) -> None:
     for engine in tuple(_writing):
         engine.dispose()
-    # Without a file, or while a reader keeps the log, there is nothing to do here: the next who closes it does it.
+    # If a reader still uses the log, the last connection to close merges it. A missing file needs nothing.
     with (
         suppress(sqlite3.Error),
         closing(sqlite3.connect(_address(path, "rw"), uri=True, timeout=_BUSY_TIMEOUT_S)) as connection,
@@ -106,7 +105,7 @@ def _can_write(path: Path) -> bool:
 
 
 def _has_log(path: Path) -> bool:
-    """Whether the file is written by way of a log, as its header says (https://www.sqlite.org/fileformat.html)."""
+    """Whether the file's header says that it uses a write-ahead log (https://www.sqlite.org/fileformat.html)."""
     with path.open("rb") as file:
         return file.read(20)[18:20] == b"\x02\x02"
 

@@ -1,7 +1,9 @@
-"""How SQLite keeps a transaction whole: by a log beside the file, or by a journal where several hosts may be.
+"""SQLite's journal: a write-ahead log, or a rollback journal on file systems that several hosts can see.
 
-The log (WAL) has an index in memory that processes of one host share, and no others: "WAL does not work over a network
-filesystem" (https://www.sqlite.org/wal.html). A rollback journal is right wherever locks are.
+Only processes of one host share the index of a write-ahead log (WAL): "WAL does not work over a network filesystem"
+(https://www.sqlite.org/wal.html). A rollback journal works wherever file locks work. The kernel's list of mounts says
+which file system a file is on. `statfs` would not do: it reports all FUSE file systems alike, and an overlay instead of
+the file system below it.
 """
 
 import os
@@ -18,23 +20,23 @@ _SHARED = re.compile(
     r"nfs\d?|lustre|gpfs|mmfs|beegfs|fhgfs|ceph|cifs|smb\d?|smbfs|afs|auristorfs|pvfs2|orangefs|panfs|gfs2|ocfs2"
     r"|glusterfs|wekafs|quobyte|dvs|9p|virtiofs|vboxsf|vmhgfs|prl_fs|drvfs|ncpfs|coda|fuse(\..*)?"
 )
-"""Also FUSE whatever it shows: sshfs, GlusterFS and Quobyte are such, and memory is seldom shared on it."""
+"""Includes every FUSE file system: sshfs, GlusterFS and Quobyte use FUSE, and few support shared memory."""
 
-_WRITTEN = "upperdir="  # of an overlay: where its changed files lie
+_WRITTEN = "upperdir="  # the folder of an overlay's changed files
 _ESCAPED = re.compile(r"\\([0-7]{3})")
 _MOUNTS = Path("/proc/self/mountinfo")
 _DEEPEST = 4
 
 
 def set_journal(connection: sqlite3.Connection, path: Path) -> None:
-    """Let readers go on beside a writer where the file system can do that, else keep the file safe.
+    """Use a write-ahead log if only this host can see the file, else a rollback journal.
 
     Raises:
-        StorageError: others use the file by way of a log, on a file system where that can spoil it.
+        StorageError: Other processes use the file with a write-ahead log, on a file system where that can corrupt it.
     """
     kind = shared_file_system(path)
     if kind is None:
-        # Readers (list, show, a dashboard) must not block the coordinator, nor it them.
+        # With the log, readers (list, show, a dashboard) and the coordinator do not block each other.
         connection.execute(f"PRAGMA journal_mode={_LOG}")
         return
     new = not path.stat().st_size
@@ -48,7 +50,7 @@ def set_journal(connection: sqlite3.Connection, path: Path) -> None:
     if new or before != after:
         sys.stderr.write(
             f"storage {path} is on {kind}, which other hosts may see: it is written with a rollback journal, so that "
-            "they cannot spoil it. Readers and writers wait for each other; PostgreSQL (--storage "
+            "they cannot corrupt it. Readers and writers wait for each other; PostgreSQL (--storage "
             "postgresql://...) is better for studies of several hosts\n"
         )
 
@@ -61,7 +63,7 @@ def _in_use(path: Path, kind: str) -> StorageError:
 
 
 def shared_file_system(path: Path, mounts: Path = _MOUNTS) -> str | None:
-    """Return the name of the file system of a path, if other hosts may see it, too; None if only this one does."""
+    """Return the name of a path's file system if other hosts may see it; None if only this host does."""
     try:
         table = os.fsdecode(mounts.read_bytes())
     except OSError:  # no Linux
@@ -78,7 +80,7 @@ def _shared(path: Path, table: str, deepest: int) -> str | None:
         if len(fields) < 5 or len(of_system) < 3:
             continue
         point = Path(_plain(fields[4]))
-        # Of two on one point the later one hides the earlier.
+        # Of two file systems on one mount point, the later hides the earlier.
         if path.is_relative_to(point) and len(point.parts) >= longest:
             longest, kind, options = len(point.parts), of_system[0], of_system[2]
     if _SHARED.fullmatch(kind):
@@ -90,5 +92,5 @@ def _shared(path: Path, table: str, deepest: int) -> str | None:
 
 
 def _plain(text: str) -> str:
-    """Return a path of the list as it is: blanks and the like stand there as octal numbers."""
+    """Return a path from the list of mounts with its octal escapes, such as that of a blank, decoded."""
     return _ESCAPED.sub(lambda octal: chr(int(octal[1], 8)), text)

@@ -110,7 +110,7 @@ def test_copies_that_both_went_on_are_refused_and_the_target_is_as_it_was(ada, b
         store = StudyStore.create(url, "paper", definition(SPACE))
         add_trial(store, SPACE, CONFIGURATIONS[-1 if seconds > 6.0 else -2], took(seconds))
     before = [(study.name, study.trials()) for study in stored_studies(address)]
-    with pytest.raises(StorageError, match="study 'paper' went on in two copies: 1 runs are only in the target"):
+    with pytest.raises(StorageError, match="study 'paper' was continued in two copies: 1 runs are only in the target"):
         merged([bob, url_of(tmp_path, "copy.db")], address)
     assert [(study.name, study.trials()) for study in stored_studies(address)] == before
 

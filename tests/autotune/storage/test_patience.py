@@ -47,7 +47,7 @@ def test_the_pauses_grow_and_what_happens_is_said():
     assert time.slept[:4] == [0.25, 0.5, 1.0, 2.0]
     assert max(time.slept) == 30.0
     waits, answers = time.said
-    assert re.match(r"the storage does not answer since \d\d:\d\d:\d\d: waiting up to 15 min, runs go on \(", waits)
+    assert re.match(r"the storage has not answered since \d\d:\d\d:\d\d: waiting up to 15 min, runs continue \(", waits)
     assert answers.startswith("the storage answers again, after 1")
 
 

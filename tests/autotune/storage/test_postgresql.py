@@ -79,7 +79,7 @@ def test_a_server_that_goes_away_in_the_middle_is_named_and_nothing_is_lost(tmp_
             assert session.wait() == 5
         assert "cannot be used: " in said
         assert "is the server there?" in said
-        assert "the storage does not answer since" in said
+        assert "the storage has not answered since" in said
         assert "Traceback" not in said
         assert server.password not in said
         server.start()

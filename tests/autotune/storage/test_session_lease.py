@@ -115,7 +115,7 @@ def test_who_was_taken_for_dead_stores_nothing_and_is_told_by_whom(server):
         lambda: book.note_job("00000-0", "17"),
         asleep.check,
     ):
-        with pytest.raises(BusyError, match=r"'mine' was taken over by process \d+ on .* not heard of for 3 minutes"):
+        with pytest.raises(BusyError, match=r"'mine' was taken over by process \d+ on .* reach the storage for 3 min"):
             write()
     asleep.release()
     assert study_holder(server.url, "mine") is None, "it is this process"
