@@ -1,8 +1,8 @@
-"""Ask and tell: another program asks for configurations, runs them, and tells what came of each.
+"""Ask and tell: another program asks for configurations, runs them, and reports the result of each.
 
 with AskTell.open(studyfile.load(Path("mine.toml")), "sqlite:////home/me/autotune.db") as study:
     while (asked := study.ask(wait_s=60)) is not None:
-        study.tell(asked.lease, Told(value=seconds_of(asked.configuration)))
+        study.tell(asked.lease, RunReport(value=seconds_of(asked.configuration)))
 """
 
 from autotune.asktell.asktell import AskTell

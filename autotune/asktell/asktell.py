@@ -1,4 +1,4 @@
-"""AskTell: one open study; other programs ask for its runs and make them."""
+"""AskTell: an open study whose runs other programs ask for and make."""
 
 import tempfile
 import threading
@@ -28,24 +28,24 @@ from autotune.studyfile import StudyFile
 from launchers.local import local_launcher
 
 LEASE_S = 600.0
-"""How long a lease is unless told otherwise."""
+"""The default duration of a lease, in seconds."""
 
 _LONGEST_S = 30 * 24 * 3600.0
 _LONGEST_WAIT_S = 3600.0
 _LONGEST_WHO = 200
-# How long a result waits for a session that has just begun and is not yet at its run.
+# How long a report waits for a new session to resume its run, in seconds.
 _PATIENCE_S = 20.0
 
-# A session that ends by one of these has stored all results.
+# A session that ends with one of these errors has stored all results.
 _AFTER_STORING = (FinishedError, ClosedError, NothingWorkedError, CannotRunHereError)
 
 
 class AskTell:
-    """One study that is open: any thread may ask for runs, and tell what came of them.
+    """An open study. Any thread may ask for runs and report their results.
 
-    The search is that of `autotune study`: the default configuration first and alone, as often as it takes to know the
-    noise; then new configurations, repeats where they can change a decision, and at the end the pairs of runs that
-    compare the winner with the default. The clients decide how many runs are in flight.
+    The search is that of `autotune study`. First it repeats the default configuration alone until the noise is known.
+    Then come new configurations, and repeats that can change a decision. At the end come the pairs of runs that compare
+    the winner with the default. The clients decide how many runs are in flight.
     """
 
     def __init__(self, study: StudyFile, settings: SessionSettings, queue: WorkQueue, window: "_StatusView") -> None:
@@ -70,21 +70,26 @@ class AskTell:
         say: Callable[[str], None] = lambda _: None,
         clock: LeaseClock | None = None,
     ) -> Self:
-        """Open a study for asking, and make it if it is not in the storage at `url`.
+        """Open a study; create it if it is missing. Runs that were handed out before stay handed out.
 
-        `name` is what it is called there, if not as in the study file, which was read from `file`. `say` is given a
-        line for everything that happens. Leases go by `clock`: unless given, one that nobody can set. What was out when
-        the study was last open is still out.
+        Args:
+            study: The study file.
+            url: The address of the storage.
+            name: The study's name in the storage; the study file's name if None.
+            file: The path of the study file.
+            if_held: What to do if another process has the study open.
+            say: Gets a line for each event.
+            clock: The clock of leases; if None, one that changes of the wall clock do not affect.
 
         Raises:
-            AutotuneError: the study file is wrong or not about runs that another program makes, the storage cannot be
+            AutotuneError: The study file is wrong or its runs are not made by another program, the storage cannot be
                 used, or another process has the study open.
         """
         window = _StatusView(say)
         queue = WorkQueue(answers=Replies(lambda: window.standings))
         if clock is not None:
             queue.clock = clock
-        # A run warms up whatever makes it, which is not known here.
+        # Warm-up runs would be useless: which client makes the next run is unknown.
         repeats = study.repeats.model_copy(update={"warm_up_runs": 0})
         runs = Path(tempfile.gettempdir())
         settings = SessionSettings(
@@ -95,24 +100,28 @@ class AskTell:
         return opened
 
     def ask(self, lease_s: float = LEASE_S, *, wait_s: float = 0.0, who: str = "", key: str = "") -> LeasedRun | None:
-        """Return a run to be made; None if there is nothing to do now, and was nothing for `wait_s` seconds.
+        """Return a run to make; None if there was nothing to do for `wait_s` seconds.
 
-        Report on it within `lease_s` seconds, else another client may get it. `who` is stored with the run. Who has not
-        heard the answer asks again with the same `key`, and gets the same run as long as that is out.
+        Args:
+            lease_s: The time to report on the run, in seconds; later another client may get it.
+            wait_s: How long to wait for a run, in seconds.
+            who: The client's name, stored with the run.
+            key: The client's key of this request. If the answer is lost, asking again with the same key returns the
+                same run, while its lease lasts.
 
         Raises:
-            FinishedError: there is nothing more to do.
-            AutotuneError: the study cannot go on: nothing works, or its storage cannot be used.
+            FinishedError: There is nothing more to do.
+            AutotuneError: The study cannot continue: nothing works, or its storage cannot be used.
         """
         return self.ask_future(lease_s, wait_s=wait_s, who=who, key=key).result()
 
     def ask_future(
         self, lease_s: float = LEASE_S, *, wait_s: float = 0.0, who: str = "", key: str = ""
     ) -> Future[LeasedRun | None]:
-        """Ask without waiting for the answer."""
+        """Ask for a run; return the future of the answer."""
         _check_duration("lease_s", lease_s, _LONGEST_S)
         if not 0.0 <= wait_s <= _LONGEST_WAIT_S:
-            msg = f"wait_s is {wait_s!r}: it is a time from 0 to {_LONGEST_WAIT_S:g} s"
+            msg = f"wait_s is {wait_s!r}: it must be a time from 0 to {_LONGEST_WAIT_S:g} s"
             raise InvalidRequestError(msg)
         if len(key) > _LONGEST_WHO:
             msg = f"key has {len(key)} characters: at most {_LONGEST_WHO} are allowed"
@@ -122,28 +131,28 @@ class AskTell:
         return request.future
 
     def tell(self, lease: str, told: RunReport) -> Reply:
-        """Store the result of a run before returning. Telling the same result again returns the same reply.
+        """Report the result of a run; return when it is stored. Repeating a report returns the same reply.
 
         Raises:
-            InvalidRequestError: it is not valid; the lease goes on.
-            LeaseConflictError: something else was told before.
-            LeaseGoneError: the lease ran out, and the run was given to somebody else.
-            AutotuneError: the study cannot go on; tell it again when it does.
+            InvalidRequestError: The report is not valid; the lease continues.
+            LeaseConflictError: The lease has another result already.
+            LeaseGoneError: The lease ran out, and another client got the run.
+            AutotuneError: The study cannot continue; report again when it is open.
         """
         return self.tell_future(lease, told).result()
 
     def tell_future(self, lease: str, told: RunReport) -> Future[Reply]:
-        """Tell without waiting for the answer."""
+        """Report a result; return the future of the reply."""
         request = TellRequest(lease, told, time.monotonic() + _PATIENCE_S)
         self._post(request)
         return request.future
 
     def renew(self, lease: str, lease_s: float = LEASE_S) -> float:
-        """Keep a run for another `lease_s` seconds from now; return when that is over, in seconds since 1970.
+        """Extend a lease to `lease_s` seconds from now; return its new end, in seconds since 1970.
 
         Raises:
-            LeaseConflictError: the run was told already.
-            LeaseGoneError: the lease ran out, and the run was given to somebody else.
+            LeaseConflictError: The result of the run was reported already.
+            LeaseGoneError: The lease ran out, and another client got the run.
         """
         _check_duration("lease_s", lease_s, _LONGEST_S)
         request = RenewRequest(lease, lease_s)
@@ -151,7 +160,7 @@ class AskTell:
         return request.future.result()
 
     def close(self) -> None:
-        """Let the study go. What is out can be told when it is open again; what was told is stored."""
+        """Close the study. Reported results are stored; runs in flight can be reported when it is open again."""
         with self._lock:
             closing = not self._over
         if closing:
@@ -160,12 +169,12 @@ class AskTell:
 
     @property
     def ended(self) -> Exception | None:
-        """Why there is nothing to ask for: `FinishedError`, or what keeps the study from going on; None: it is open."""
+        """The error that ended the study, `FinishedError` if it is finished; None while it is open."""
         return self._ending
 
     @property
     def status(self) -> Status | None:
-        """How the study stood when last something happened; None before its first run."""
+        """The newest status of the study; None before its first run."""
         return self._window.status
 
     def __enter__(self) -> Self:
@@ -193,7 +202,7 @@ class AskTell:
             self._queue.post(request)
 
     def _work(self) -> None:
-        """Run the session, then answer that it is over until the study is closed."""
+        """Run the session, then answer requests with its end until the study is closed."""
         ending = self._session()
         finished, closed = isinstance(ending, FinishedError), isinstance(ending, ClosedError)
         self._ending = None if closed else ending
@@ -206,25 +215,25 @@ class AskTell:
         self._queue.drain(_closed())
 
     def _session(self) -> Exception:
-        """Run the session to its end; return why it ended."""
-        # Optuna takes a second to import: errors before it are reported at once.
+        """Run the session to its end; return the error that ended it."""
+        # Imported here, since Optuna takes a second to import and earlier errors should appear at once.
         from autotune.tuning.session import run_study  # noqa: PLC0415
 
         try:
-            # No run has a folder; what an earlier session left is looked for where those of this one would be.
+            # The runs have no folders, but the session looks for old ones in the folder of runs.
             with temporary_folder("asktell") as runs:
                 run_study(self._study, replace(self._settings, runs=runs), self._window)
         except AutotuneError as error:
             return error
         except OSError as error:
             return StorageError(str(error))
-        except Exception as error:  # noqa: BLE001  clients must not wait for ever, whatever the error
-            return RuntimeError(f"the study stopped by an error of its own: {type(error).__name__}: {error}")
+        except Exception as error:  # noqa: BLE001  after any error, clients must not wait for ever
+            return RuntimeError(f"the study stopped by an internal error: {type(error).__name__}: {error}")
         return FinishedError(f"study {self._settings.name!r} is finished: there is nothing more to ask for")
 
 
 class _StatusView:
-    """Keeps the newest status of a study."""
+    """The display of a session: keeps its newest status, and passes its lines on."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self.status: Status | None = None
@@ -232,15 +241,15 @@ class _StatusView:
 
     @property
     def standings(self) -> Standings | None:
-        """How the trials stand."""
+        """The newest standings; None before the first status."""
         return self.status.standings if self.status is not None else None
 
     def update(self, status: Status) -> None:
-        """Take note of how things are."""
+        """Keep a status."""
         self.status = status
 
     def waits(self, text: str) -> None:
-        """Pass on what the session waits for."""
+        """Pass on a message about waiting."""
         self.line(text)
 
     def close(self) -> None:
@@ -248,10 +257,10 @@ class _StatusView:
 
 
 def _closed() -> ClosedError:
-    return ClosedError("the study was closed: what is out can be told when it is open again")
+    return ClosedError("the study was closed: report runs in flight when it is open again")
 
 
 def _check_duration(name: str, value: float, most: float) -> None:
     if not (isfinite(value) and 0.0 < value <= most):
-        msg = f"{name} is {value!r}: it is a time above 0 and up to {most:g} s"
+        msg = f"{name} is {value!r}: it must be a time above 0 and up to {most:g} s"
         raise InvalidRequestError(msg)

@@ -1,27 +1,27 @@
-"""Errors of asking and telling."""
+"""Errors of requests to a study whose runs other programs make."""
 
 from autotune.errors import AutotuneError, BusyError
 
 
 class FinishedError(AutotuneError):
-    """There is nothing more to ask for: the budget is used, and the winner was compared with the default."""
+    """The study is finished: its budget is used, and its winner was compared with the default."""
 
 
 class InvalidRequestError(AutotuneError):
-    """What is told is not valid; nothing was stored, and the lease goes on."""
+    """A request or a report is not valid; nothing was stored, and the lease continues."""
 
 
 class LeaseConflictError(AutotuneError):
-    """Something else was told for this lease before, which stands."""
+    """The lease has another result already, which counts."""
 
 
 class LeaseGoneError(AutotuneError):
-    """The lease is not known: it ran out and the run was given to somebody else, or it is of another study."""
+    """The lease is unknown: it ran out and another client got the run, or it belongs to another study."""
 
 
 class LaterError(BusyError):
-    """The study goes on from where it was, and is not yet at the run of this lease: tell it again in a moment."""
+    """The new session has not resumed the run of this lease yet: report again in a moment."""
 
 
 class ClosedError(AutotuneError):
-    """The study was closed; leases stay valid, and results are accepted when it is open again."""
+    """The study was closed; its leases stay valid, and it accepts results when it is open again."""

@@ -1,4 +1,4 @@
-"""Leased runs: runs that clients make. Storage keeps the ticket of such a run in the lease of the run."""
+"""Leased runs: runs that clients make. A run's ticket, with its client and times, is stored in the run's lease."""
 
 import secrets
 import time
@@ -17,11 +17,17 @@ _TOKEN_BYTES = 18
 
 @dataclass(frozen=True)
 class LeasedRun:
-    """A run for the client to make, and to report on before `expires_at`, in seconds since 1970.
+    """A run for the client to make and report on.
 
-    `run` is its number within the `trial`, from 0; `series` says what it is for: "" is tuning, others are the
-    comparisons of the best with the default. With a `cap` it may be stopped as soon as the target metric is sure to be
-    worse than the cap; the client then reports the cap as a bound.
+    Attributes:
+        lease: The secret name of the lease, for the report.
+        trial: The number of the trial; -1 for a run of no trial.
+        run: The number of the run within the trial, from 0, or the round of a comparison.
+        configuration: The configuration to run.
+        cap: The client may stop the run once the target metric is sure to be worse than this, and report it as a bound.
+        expires_at: The end of the lease, in seconds since 1970.
+        lease_s: The duration of the lease, in seconds.
+        series: The purpose of the run: "" for tuning, else a comparison of the best trials with the default.
     """
 
     lease: str
@@ -36,10 +42,12 @@ class LeasedRun:
 
 @dataclass(frozen=True)
 class Reply:
-    """How a trial stands after a report on a run of it.
+    """The standing of a trial after a report on one of its runs.
 
-    `state` is that of the trial: `complete`, `capped`, `failed`, or `running` where the run has to be made again.
-    `best` tells whether it is the best so far.
+    Attributes:
+        trial: The number of the trial.
+        state: Its state: `complete`, `capped`, `failed`, or `running` if the run must be made again.
+        best: Whether it is the best trial so far.
     """
 
     trial: int
@@ -49,11 +57,17 @@ class Reply:
 
 @dataclass(frozen=True)
 class Ticket:
-    """The client that has a run, and from when until when, in seconds since 1970.
+    """The client that has a run, and the times of its lease, in seconds since 1970.
 
-    `lapsed` counts the earlier clients whose leases of the run ran out. The times count from `booted_at`, when the
-    machine of the session had its `boot`, by the wall clock of then. The client's own `key` for its request, unless
-    empty, finds the run again whose answer was lost.
+    Attributes:
+        lease: The secret name of the lease.
+        who: The client's name.
+        asked_at: The start of the lease.
+        expires_at: The end of the lease.
+        lapsed: The number of earlier clients whose leases of the run ran out.
+        boot: The id of the machine's boot.
+        booted_at: The time of that boot by the wall clock of the session that made the ticket.
+        key: The client's key of its request, which finds the run again if the answer was lost.
     """
 
     lease: str
@@ -98,7 +112,13 @@ class Ticket:
 
 @dataclass(frozen=True)
 class LeaseClock:
-    """Counts from `booted_at`, when the boot was by the wall clock as this clock was made; the rest is `elapsed_s`."""
+    """Seconds since 1970 that changes of the wall clock do not affect, so that they neither end nor extend a lease.
+
+    Attributes:
+        boot: The id of the machine's boot.
+        booted_at: The time of the boot, by the wall clock when this clock was made.
+        elapsed_s: Returns the seconds since the boot.
+    """
 
     boot: str
     booted_at: float
@@ -106,7 +126,7 @@ class LeaseClock:
 
     @classmethod
     def of_this_boot(cls) -> Self:
-        """Return a clock that shows now what the wall clock shows."""
+        """Return a clock that agrees with the wall clock now."""
         return cls(boot_id(), time.time() - since_boot_s())
 
     def __call__(self) -> float:
@@ -114,11 +134,11 @@ class LeaseClock:
         return self.booted_at + self.elapsed_s()
 
     def ticket(self, who: str, lease_s: float, lapsed: int, key: str = "") -> Ticket:
-        """Return a ticket that is good for so long from now on."""
+        """Return a new ticket that expires in `lease_s` seconds."""
         return replace(Ticket.new(who, self(), lease_s, lapsed, key), boot=self.boot, booted_at=self.booted_at)
 
     def read(self, ticket: Ticket | None) -> Ticket | None:
-        """Return a stored ticket by this clock: that of the same boot, whatever the wall clock was then."""
+        """Return a stored ticket with its times on this clock; unchanged if it is from another boot."""
         if ticket is None or ticket.boot != self.boot:
             return ticket
         by_s = self.booted_at - ticket.booted_at

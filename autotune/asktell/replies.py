@@ -1,4 +1,4 @@
-"""Replies: the result that each lease has, and the clients that wait until it is stored."""
+"""Replies: the reported result of each lease, and the clients that wait until their results are stored."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ LEASE, DIGEST = "lease", "digest"
 
 @dataclass
 class Replies:
-    """The reports so far; a repeated report gets the same reply. `standings` returns how the trials stand, if known."""
+    """The reports so far; a repeated report gets the same reply. `standings` returns the newest standings."""
 
     standings: Callable[[], Standings | None]
     _before: Standings | None = None
@@ -24,16 +24,16 @@ class Replies:
     _waiting: list[TellRequest] = field(default_factory=list)
 
     def __contains__(self, lease: str) -> bool:
-        """Whether the result of a lease was told."""
+        """Whether the result of a lease was reported."""
         return lease in self._told
 
     @property
     def now(self) -> Standings | None:
-        """How the trials stand now, or stood before this session."""
+        """The newest standings, or those before this session."""
         return self.standings() or self._before
 
     def recall(self, runs: Iterable[Run], standings: Standings) -> None:
-        """Take note of the stored runs, and of how the trials stand."""
+        """Load the reports of stored runs, and the standings before this session."""
         self._before = standings
         for run in runs:
             details = run.outcome.details
@@ -41,13 +41,13 @@ class Replies:
                 self._told[details[LEASE]] = details[DIGEST], -1 if run.trial is None else run.trial
 
     def note(self, request: TellRequest, trial: int) -> None:
-        """Take note of a report on a run of `trial`; it is answered once it is stored."""
+        """Add a report on a run of `trial`, to be answered once it is stored."""
         self._told[request.lease] = request.told.digest, trial
         self._storing.add(request.lease)
         self._waiting.append(request)
 
     def repeat(self, request: TellRequest) -> None:
-        """Answer a report that was told before; refuse a different one for the same lease."""
+        """Answer a repeated report; refuse a different one for the same lease."""
         digest, trial = self._told[request.lease]
         if digest != request.told.digest:
             msg = f"lease {request.lease} has another result already: the first result counts"
@@ -58,14 +58,14 @@ class Replies:
             request.resolve(self._answer(trial))
 
     def confirm_stored(self) -> None:
-        """Answer the waiting reports: they are stored by now."""
+        """Answer the waiting reports, which are stored now."""
         waiting, self._waiting = self._waiting, []
         self._storing.clear()
         for request in waiting:
             request.resolve(self._answer(self._told[request.lease][1]))
 
     def refuse_unstored(self, error: Exception) -> None:
-        """Refuse the waiting reports with an error: whether they are stored is unknown."""
+        """Refuse the waiting reports with an error; they may or may not be stored."""
         for lease in self._storing:
             del self._told[lease]
         self._storing.clear()
@@ -82,11 +82,11 @@ class Replies:
 
 
 def lease_gone(lease: str) -> LeaseGoneError:
-    """Return what is said of a lease that nobody knows."""
-    msg = f"lease {lease} is not known: it ran out and somebody else has the run, or it is of another study; ask again"
+    """Return the error for an unknown lease."""
+    msg = f"lease {lease} is not known: it ran out and another client has the run, or it is of another study; ask again"
     return LeaseGoneError(msg)
 
 
 def already_reported(lease: str) -> LeaseConflictError:
-    """Return what is said of a lease that is to be renewed after its run was told."""
-    return LeaseConflictError(f"lease {lease} was told already: there is nothing to renew")
+    """Return the error for renewing a lease whose result was reported."""
+    return LeaseConflictError(f"the result of lease {lease} was reported already: there is nothing to renew")

@@ -19,13 +19,16 @@ _MOST_CORES = 10**8
 
 @dataclass(frozen=True, kw_only=True)
 class RunReport:
-    """What came of a run: exactly one of `value`, `metrics`, `failure` and `bound`.
+    """The result of a run: exactly one of `value`, `metrics`, `failure` and `bound`.
 
-    `value` is that of the target metric, `metrics` several by their names. A `failure` is a word of
-    `objectives.base.FailureKind`; an infrastructure error is no fault of the configuration, which is then run again. A
-    `bound` says that the target metric would not have been better: the run was stopped since it had lost.
-
-    `message` says why it failed; `elapsed_s` is how long the run took, and `cores` how many cores it held.
+    Attributes:
+        value: The value of the target metric.
+        metrics: The values of several metrics, by name.
+        failure: A word of `objectives.base.FailureKind`. After an infrastructure error, the configuration runs again.
+        bound: The run was stopped because it had lost: the target metric would not have been better than this.
+        message: The reason of a failure.
+        elapsed_s: The duration of the run, in seconds.
+        cores: The number of cores that the run held.
     """
 
     value: float | None = None
@@ -42,10 +45,15 @@ class RunReport:
         return text_digest(json.dumps(asdict(self) | {"metrics": dict(self.metrics)}, sort_keys=True, default=repr))
 
     def outcome(self, objective: ExternalObjective, held_s: float, *, cappable: bool) -> Outcome:
-        """Return how the run ended; `held_s` is how long ago it was asked for, `cappable` whether a bound is enough.
+        """Return the outcome of the run.
+
+        Args:
+            objective: The objective of the study.
+            held_s: The seconds since the client asked for the run.
+            cappable: Whether a bound is enough.
 
         Raises:
-            InvalidRequestError: it is not one thing, or not a valid one.
+            InvalidRequestError: The report has not exactly one result, or one that is not valid.
         """
         self._check()
         usage = Usage(elapsed_s=self._elapsed_s(objective, held_s))
@@ -53,7 +61,7 @@ class RunReport:
         try:
             if self.failure is not None:
                 kind = _kind(self.failure)
-                return Outcome(failure=kind, code="told", message=words or f"told: {kind.value}", usage=usage)
+                return Outcome(failure=kind, code="told", message=words or f"reported: {kind.value}", usage=usage)
             if self.bound is not None:
                 objective.check_target(_number("bound", self.bound))
                 if not cappable:
@@ -78,17 +86,17 @@ class RunReport:
             if there
         ]
         if len(given) != 1:
-            msg = f"exactly one of value, metrics, failure and bound is told, got {', '.join(given) or 'none'}"
+            msg = f"a report has exactly one of value, metrics, failure and bound; got {', '.join(given) or 'none'}"
             raise InvalidRequestError(msg)
         if self.elapsed_s is not None and _number("elapsed_s", self.elapsed_s) < 0.0:
-            msg = f"elapsed_s is {self.elapsed_s:g}: no run takes less than no time"
+            msg = f"elapsed_s is {self.elapsed_s:g}: it must not be negative"
             raise InvalidRequestError(msg)
         if isinstance(self.cores, bool) or not isinstance(self.cores, int) or not 1 <= self.cores <= _MOST_CORES:
             msg = f"cores is {self.cores!r}: a run holds a whole number of cores, from 1 up"
             raise InvalidRequestError(msg)
 
     def _elapsed_s(self, objective: ExternalObjective, held_s: float) -> float:
-        """Return the time and the cores that the run used, as far as they are known."""
+        """Return the run's duration: as reported, else the target metric if that is in seconds, else `held_s`."""
         if self.elapsed_s is not None:
             return float(self.elapsed_s)
         target = objective.metrics[0]
@@ -108,7 +116,7 @@ def _is_finite(value: Any) -> bool:  # noqa: ANN401  what others send
 def _number(name: str, value: float) -> float:
     if _is_finite(value):
         return value
-    msg = f"{name} is {value!r}: it is a finite number"
+    msg = f"{name} is {value!r}: it must be a finite number"
     raise InvalidRequestError(msg)
 
 
@@ -123,7 +131,7 @@ def _kind(word: str) -> FailureKind:
 
 def _refuse_bound() -> None:
     msg = (
-        "a bound says nothing here: the default configuration, and what it is compared with at the end, are run to "
-        "their ends, or have failed"
+        "this run cannot have a bound: the default configuration, and the runs that it is compared with at the end, "
+        "must be run to their ends; report a value or a failure"
     )
     raise InvalidRequestError(msg)

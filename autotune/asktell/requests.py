@@ -12,12 +12,12 @@ _Result = TypeVar("_Result")
 
 @dataclass(kw_only=True)
 class _Answered(Generic[_Result]):
-    """A request that is answered, unless its client has gone."""
+    """A request with the future of its answer; the client may have cancelled it."""
 
     future: Future[_Result] = field(default_factory=Future)
 
     def resolve(self, answer: _Result) -> bool:
-        """Answer; False if the client no longer waits."""
+        """Answer the client; return False if it no longer waits."""
         waited_for = self.future.set_running_or_notify_cancel()
         if waited_for:
             self.future.set_result(answer)
@@ -31,9 +31,14 @@ class _Answered(Generic[_Result]):
 
 @dataclass
 class AskRequest(_Answered[LeasedRun | None]):
-    """A client asks for a run, and waits until `wait_until`, by the monotonic clock.
+    """A client asks for a run.
 
-    It is `tried` when all that could be started for it was. With a `key` it may be one that was made before.
+    Attributes:
+        lease_s: The duration of the lease, in seconds.
+        wait_until: When the client stops waiting, by the monotonic clock.
+        who: The client's name.
+        tried: Whether the tuner has already started all that it could for this request.
+        key: The client's key, by which a repeated request gets the same run.
     """
 
     lease_s: float
@@ -43,7 +48,7 @@ class AskRequest(_Answered[LeasedRun | None]):
     key: str = ""
 
     def repeats(self, who: str, key: str) -> bool:
-        """Whether it is the same request as one of `who` with this key."""
+        """Whether this repeats a request of `who` with the given key."""
         return bool(self.key) and (self.key, self.who) == (key, who)
 
 
@@ -51,7 +56,10 @@ class AskRequest(_Answered[LeasedRun | None]):
 class TellRequest(_Answered[Reply]):
     """A client reports on a run, and is answered once the result is stored.
 
-    A report on a run that the session has not come to yet waits `until` then, by the monotonic clock.
+    Attributes:
+        lease: The lease of the run.
+        told: The report.
+        until: How long the report waits for the session to resume the run, by the monotonic clock.
     """
 
     lease: str

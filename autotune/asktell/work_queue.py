@@ -1,9 +1,9 @@
 """The work queue: an executor whose runs other programs ask for and make.
 
-The tuner starts a run when a client asks for one; the run ends when its result is told. All of this happens in the
-thread of the session. Other threads put their requests into a queue and wait for the answers. So no two threads ever
-disagree about a lease, and results that several clients tell at a time are stored in one transaction. A run whose lease
-ran out is given to the next client that asks; until then its result is still accepted.
+The tuner starts a run when a client asks for one; the run ends when its result is reported. All of this happens in the
+session's thread. Other threads put their requests into a queue and wait for the answers. So two threads never disagree
+about a lease, and the results that several clients report at the same time are stored in one transaction. A run whose
+lease ran out goes to the next client that asks; until then its result is still accepted.
 """
 
 import time
@@ -29,17 +29,17 @@ from autotune.statistics.standings import Standings
 from autotune.storage.leases import Lease, LeaseBook, NewLease
 from objectives.base import FailureKind
 
-# After this time requests are looked at again, even if proposals are still to be made.
+# After this time in seconds, requests are handled again, even if more proposals are due.
 _SLICE_S = 0.05
 _WHO, _CORES, _ELSEWHERE = "who", "cores", "elsewhere"
 
 MOST_LAPSED = 5
-"""After this many lapsed leases in a row, the configuration of a run is taken to crash its clients."""
+"""After this many lapsed leases in a row, a configuration counts as one that crashes its clients."""
 
 
 @dataclass
 class HandedOut:
-    """A run that was handed out, or waits for a client: then it has no `ticket`."""
+    """A run that a client has, or that waits for a client: then it has no `ticket`."""
 
     task: Task
     record: Mapping[str, Any]
@@ -55,28 +55,30 @@ def lease_of(record: Mapping[str, Any]) -> str | None:
 def repeated_lease(
     request: AskRequest, record: Mapping[str, Any], ticket: Ticket | None, now: float
 ) -> LeasedRun | None:
-    """Return a run that is out if it was given for the same request, whose answer its client has not heard."""
+    """Return a run in flight again if this request repeats the one that it was handed out for; else None."""
     if ticket is None or ticket.expires_at <= now or not request.repeats(ticket.who, ticket.key):
         return None
     return ticket.leased_run(record, ticket.expires_at - now)
 
 
 def lapsed_outcome(ticket: Ticket) -> Outcome:
-    """Return what comes of a run whose lease has run out: another may have it, unless too many could not end it."""
+    """Return the outcome of a run whose lease ran out: retry it, unless too many clients have failed to end it."""
     count = ticket.lapsed + 1
     if count >= MOST_LAPSED:
-        words = f"the leases of {count} who had it ran out, one after the other"
+        words = f"the leases of {count} clients ran out, one after the other"
         return Outcome(failure=FailureKind.TIMED_OUT, code="lapsed", message=words)
-    words = f"the lease of {ticket.who or 'who had it'} ran out"
+    words = f"the lease of {ticket.who or 'its client'} ran out"
     return Outcome(failure=FailureKind.INFRASTRUCTURE_ERROR, code=PREEMPTED, message=words)
 
 
 @dataclass
 class TicketedLeases:
-    """The leases in `book` of a study whose runs are handed out.
+    """The leases of a work queue, with the tickets of the clients.
 
-    `take_runs` stores the leases of runs, with the tickets of the clients that get them; `left` gets the leases that an
-    earlier session left.
+    Attributes:
+        book: The stored leases.
+        take_runs: Stores the leases of runs with tickets.
+        left: Gets the leases that an earlier session left.
     """
 
     book: LeaseBook
@@ -88,11 +90,11 @@ class TicketedLeases:
         self.take_runs(runs)
 
     def note_job(self, place: str, job_id: str) -> None:
-        """Note the job of a run."""
+        """Store the job id of a run."""
         self.book.note_job(place, job_id)
 
     def release(self, place: str) -> None:
-        """Give a run up, handed out or not."""
+        """Remove the lease of a run, handed out or not."""
         self.book.release(place)
 
     def all(self) -> list[Lease]:
@@ -106,8 +108,10 @@ class TicketedLeases:
 class WorkQueue(Executor):
     """Hands out the runs of one study. Any thread may call `post`; only the session's thread calls the rest.
 
-    `answers` holds the results that were told. `ready` is called when requests are answered, and `clock` is that of the
-    leases.
+    Attributes:
+        answers: The reported results.
+        ready: Called when the queue starts to answer requests.
+        clock: The clock of the leases.
     """
 
     answers: Replies
@@ -116,7 +120,7 @@ class WorkQueue(Executor):
     _requests: SimpleQueue[Request] = field(default_factory=SimpleQueue)
     _askers: deque[AskRequest] = field(default_factory=deque)
     _out: dict[str, HandedOut] = field(default_factory=dict)
-    # By place: the runs that were started, from when the lease is stored until they are handed out.
+    # By place: started runs whose lease is stored and that are not handed out yet.
     _started: dict[str, tuple[Mapping[str, Any], AskRequest | None]] = field(default_factory=dict)
     _offered: dict[str, HandedOut] = field(default_factory=dict)
     # By lease: the records of an earlier session's runs that this session has not resumed yet.
@@ -125,7 +129,7 @@ class WorkQueue(Executor):
     _early: list[TellRequest] = field(default_factory=list)
     _take: Callable[[Mapping[str, NewLease]], None] = lambda _: None
     _closing: bool = False
-    # When requests are looked at again; None until the first proposal is made.
+    # When to handle requests again; None until the first proposal is made.
     _look_at: float | None = None
 
     def post(self, request: Request) -> None:
@@ -133,22 +137,22 @@ class WorkQueue(Executor):
         self._requests.put(request)
 
     def leases(self, book: LeaseBook) -> LeaseBook:
-        """Return the leases of the study, which hold tickets."""
+        """Return the leases of the study, with tickets."""
         self._take = book.take
         return TicketedLeases(book, self.take, self.expect_runs)
 
     def recall(self, runs: Iterable[Run], standings: Standings) -> None:
-        """Take note of the runs told before this session, and of how the trials stand."""
+        """Load the runs that were reported before this session, and the standings."""
         self.answers.recall(runs, standings)
 
     def expect_runs(self, leases: Iterable[Lease]) -> None:
-        """Take note of the runs of an earlier session; this one will resume them."""
+        """Remember an earlier session's runs, which this session will resume."""
         for lease in leases:
             if lease.job_id is not None:
                 self._left[lease.job_id] = lease.record
 
     def end_jobs(self, job_ids: Sequence[str]) -> None:
-        """Give up leases whose runs the session will not resume."""
+        """Forget leases whose runs the session will not resume."""
         for lease in job_ids:
             self._left.pop(lease, None)
 
@@ -157,24 +161,24 @@ class WorkQueue(Executor):
         return len(self._askers)
 
     def max_in_flight(self, most: int, in_flight: int) -> int:
-        """Return how many runs may be in flight: one for each client that waits, beside the `in_flight` ones."""
+        """Return how many runs may be in flight: one for each waiting client, beside the `in_flight` ones."""
         del most
         self.answers.confirm_stored()
         now = time.monotonic()
         self._look_at = self._look_at or now + _SLICE_S
         if self._next_asker() is not None and now >= self._look_at:
-            # Proposals take time: a client with a result must not wait for the proposals of all clients that ask.
+            # Proposals take time. A client with a result must not wait for the proposals for all other clients.
             for asker in self._askers:
                 asker.tried = False
             return in_flight
         return max(1, in_flight + len(self._askers))
 
     def max_starts(self, room: int) -> int:
-        """Return how many runs are started together: all, since their leases are stored in one transaction."""
+        """Return how many runs to start at once: all, since one transaction stores their leases."""
         return room
 
     def take(self, runs: Mapping[str, NewLease]) -> None:
-        """Store the leases of runs before they start, for the clients in turn."""
+        """Store the leases of runs before they start, and assign them to the waiting clients in order."""
         askers = iter([asker for asker in self._askers if not asker.future.cancelled()])
         asked = {place: next(askers, None) for place in runs}
         given = {
@@ -187,7 +191,7 @@ class WorkQueue(Executor):
         self._askers = deque(asker for asker in self._askers if id(asker) not in served)
 
     def made_with(self, job: Mapping[str, Any], outcome: Outcome) -> Mapping[str, Any]:
-        """Return the resources and the host of a run, as far as they were told."""
+        """Return the resources and the host of a run, as far as its client reported them."""
         details = outcome.details
         resources = job["resources"] | {"cores": details.get(_CORES, 1)}
         return {"resources": resources | {"hosts": [details.get(_WHO) or _ELSEWHERE]}}
@@ -195,7 +199,7 @@ class WorkQueue(Executor):
     # The executor.
 
     def submit(self, task: Task) -> None:
-        """Hand a run out to the client that asked for it, or to the next one; a client that has the run keeps it."""
+        """Hand a run to the client that asked for it, or to the next one; a client that has the run keeps it."""
         if task.job_id is not None:
             record = self._left.pop(task.job_id)
             self._out[task.job_id] = HandedOut(task, record, self.clock.read(Ticket.of(record)))
@@ -207,16 +211,16 @@ class WorkQueue(Executor):
             self._hand_out(HandedOut(task, record, self.clock.read(Ticket.of(record))), asker)
 
     def wait(self, timeout_s: float) -> Sequence[tuple[Task, Outcome]]:
-        """Answer requests for at most `timeout_s`; return runs that were told or whose leases ran out.
+        """Answer requests for at most `timeout_s` seconds; return runs that were reported or whose leases ran out.
 
         Raises:
-            ClosedError: the study was closed.
+            ClosedError: The study was closed.
         """
         self.answers.confirm_stored()
         self.ready()
         self._look_at = None
         if self._closing:
-            msg = "the study was closed: what is out can be told when it is open again"
+            msg = "the study was closed: report runs in flight when it is open again"
             raise ClosedError(msg)
         until = time.monotonic() + timeout_s
         ended = self._end_early_reports()
@@ -233,11 +237,11 @@ class WorkQueue(Executor):
                 return ended
 
     def cancel_all(self) -> None:
-        """Forget all runs; nothing is reported of them."""
+        """Forget all runs without reporting them."""
         self.leave()
 
     def leave(self) -> None:
-        """Forget all runs; runs that are out can be told to the next session. Who was about to get one waits on."""
+        """Forget all runs; the next session accepts their results. A client that was about to get one keeps waiting."""
         self._askers.extend(asker for _, asker in self._started.values() if asker is not None)
         for known in (self._out, self._offered, self._started, self._left):
             known.clear()
@@ -245,7 +249,7 @@ class WorkQueue(Executor):
     # After the session.
 
     def end(self, error: Exception, *, stored: bool) -> None:
-        """Refuse all waiting requests with `error`; if not `stored`, the fate of the last results is unknown."""
+        """Refuse all waiting requests with `error`; `stored` says whether the last results are surely stored."""
         if stored:
             self.answers.confirm_stored()
         else:
@@ -262,7 +266,7 @@ class WorkQueue(Executor):
             self._answer_without_session(self._requests.get(), error, finished=finished)
 
     def drain(self, error: Exception) -> None:
-        """Refuse all requests that are there."""
+        """Refuse all requests in the queue."""
         with suppress(Empty):
             while True:
                 self._answer_without_session(self._requests.get_nowait(), error, finished=False)
@@ -280,13 +284,13 @@ class WorkQueue(Executor):
     # Requests.
 
     def _patience_s(self, until: float) -> float:
-        """Return how long the next request may be waited for."""
+        """Return how long to wait for the next request, in seconds."""
         nearest = min((asker.wait_until for asker in self._askers), default=inf)
         fresh = any(not asker.tried for asker in self._askers)
         return 0.0 if fresh else max(0.0, min(until, nearest) - time.monotonic())
 
     def _receive(self, timeout_s: float, ended: list[tuple[Task, Outcome]]) -> None:
-        """Wait for a request, then take all that are there."""
+        """Wait for a request, then handle all that are in the queue."""
         with suppress(Empty):
             request = self._requests.get(timeout=timeout_s) if timeout_s > 0.0 else self._requests.get_nowait()
             while True:
@@ -300,7 +304,7 @@ class WorkQueue(Executor):
                 request = self._requests.get_nowait()
 
     def _handle(self, request: Request) -> list[tuple[Task, Outcome]]:
-        """Take note of a request; return the run that ended by it."""
+        """Handle a request; return the run that it ended, if any."""
         match request:
             case AskRequest():
                 self._ask(request)
@@ -313,7 +317,7 @@ class WorkQueue(Executor):
         return []
 
     def _ask(self, request: AskRequest) -> None:
-        """Let a client wait for a run, unless it has one by the same request, whose answer it has not heard."""
+        """Let a client wait for a run, unless it repeats the request that got it one."""
         for asker in [asker for asker in self._askers if request.repeats(asker.who, asker.key)]:
             self._askers.remove(asker)
             asker.resolve(None)
@@ -331,7 +335,7 @@ class WorkQueue(Executor):
         return next(filter(None, again), None)
 
     def _tell(self, request: TellRequest) -> list[tuple[Task, Outcome]]:
-        """Take note of a result; return the run if the result ends it."""
+        """Handle a report; return the run if the report ends it."""
         lease = request.lease
         if lease in self.answers:
             self.answers.repeat(request)
@@ -363,13 +367,15 @@ class WorkQueue(Executor):
         return replace(outcome, details=facts, attempts=out.task.attempt)
 
     def _end_early_reports(self) -> list[tuple[Task, Outcome]]:
-        """Return runs whose results were told before the session resumed them, and which it has resumed now."""
+        """Return resumed runs whose results were reported before the session resumed them."""
         early, self._early = self._early, []
         ended = [run for request in early for run in self._tell(request)]
         now = time.monotonic()
         for request in [request for request in self._early if now >= request.until]:
             self._early.remove(request)
-            request.refuse(LaterError("the study is not yet at the run of this lease: tell it again in a moment"))
+            request.refuse(
+                LaterError("the study has not resumed the run of this lease yet: report it again in a moment")
+            )
         return ended
 
     def _renew(self, request: RenewRequest) -> None:
@@ -391,7 +397,7 @@ class WorkQueue(Executor):
     # The clients that ask.
 
     def _next_asker(self) -> AskRequest | None:
-        """Return the first waiting request whose client is still there; it stays the first until it has a lease."""
+        """Return the first request whose client still waits; it stays first until it has a lease."""
         self._askers = deque(asker for asker in self._askers if not asker.future.cancelled())
         return self._askers[0] if self._askers else None
 
@@ -401,7 +407,7 @@ class WorkQueue(Executor):
     def _hand_out(self, out: HandedOut, asker: AskRequest) -> None:
         assert out.ticket is not None
         if not asker.resolve(out.ticket.leased_run(out.record, asker.lease_s)):
-            # The client has gone meanwhile: the run is for the next one.
+            # The client has left meanwhile, so the next one gets the run.
             out.ticket = replace(out.ticket, expires_at=-inf)
         self._out[out.ticket.lease] = out
 
@@ -434,7 +440,7 @@ class WorkQueue(Executor):
         return out.task, lapsed_outcome(out.ticket)
 
     def _answer_overdue_asks(self) -> None:
-        """Answer clients that have waited long enough: there is nothing to do now."""
+        """Answer None to clients whose waiting time is over."""
         now = time.monotonic()
         for asker in [asker for asker in self._askers if asker.wait_until <= now]:
             self._askers.remove(asker)

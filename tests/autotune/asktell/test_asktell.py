@@ -77,7 +77,7 @@ def test_what_is_told_again_is_answered_again_and_another_word_is_refused(study,
 @pytest.mark.parametrize(
     ("what", "words"),
     [
-        ({}, "exactly one of value, metrics, failure and bound is told, got none"),
+        ({}, "a report has exactly one of value, metrics, failure and bound; got none"),
         ({"value": 1.0, "bound": 2.0}, "got value, bound"),
         ({"value": math.nan}, "time_s is nan"),
         ({"value": math.inf}, "time_s is inf"),
@@ -107,7 +107,7 @@ def test_what_is_not_valid_is_refused_and_the_lease_goes_on(study, sqlite, what,
 
 def test_a_bound_is_a_capped_run_and_never_a_value(study, sqlite):
     default = study.ask()
-    with pytest.raises(InvalidRequestError, match="a bound says nothing here"):
+    with pytest.raises(InvalidRequestError, match="this run cannot have a bound"):
         study.tell(default.lease, RunReport(bound=90.0))
     study.tell(default.lease, RunReport(value=80.0))
     asked = study.ask()

@@ -27,7 +27,7 @@ def test_a_lease_that_ran_out_is_for_the_next_who_asks(study, clock, sqlite):
     second = study.ask(lease_s=10.0)
     assert (second.trial, second.run, second.configuration) == (first.trial, first.run, first.configuration)
     assert second.lease != first.lease
-    with pytest.raises(LeaseGoneError, match="somebody else has the run"):
+    with pytest.raises(LeaseGoneError, match="another client has the run"):
         study.tell(first.lease, RunReport(value=70.0))
     with pytest.raises(LeaseGoneError):
         study.renew(first.lease)
