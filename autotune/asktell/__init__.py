@@ -14,10 +14,10 @@ __all__ = [
     "AskTell",
     "ClosedError",
     "FinishedError",
+    "InvalidRequestError",
     "LeaseConflictError",
     "LeaseGoneError",
     "LeasedRun",
     "Reply",
     "RunReport",
-    "InvalidRequestError",
 ]

@@ -1,16 +1,16 @@
-"""What is stored of a look ahead, apart from the model: reading a study needs no model."""
+"""The stored result of a forecast, apart from its model, so that reading a study needs no model."""
 
 from dataclasses import dataclass
 
 AHEAD = 20
-"""A forecast looks this number of trials ahead."""
+"""The number of trials that a forecast looks ahead."""
 
 PROBABILITY = 0.9
 
 
 @dataclass(frozen=True)
 class ExpectedGain:
-    """The next `trials` gain at most `gain`, relatively (0.01: 1.01 times as good), with that `probability`."""
+    """A forecast: with `probability`, the next `trials` gain at most `gain` (0.01: 1.01 times as good)."""
 
     trials: int
     gain: float

@@ -1,4 +1,4 @@
-"""Hint: a configuration that somebody outside the search proposes, a person or a program."""
+"""Hint: a configuration that a person or a program outside the search proposes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from autotune.records.stored import Stored
 
 @dataclass(frozen=True)
 class Hint(Stored):
-    """A valid configuration, who proposed it, when (ISO 8601, UTC), and the reason that they gave."""
+    """A valid configuration with its author (`by`), its time (`given`, ISO 8601, UTC) and its reason (`why`)."""
 
     configuration: Mapping[str, Any]
     by: str

@@ -1,4 +1,4 @@
-"""Labels: what people note of a study for each other. They change nothing of what is measured."""
+"""Labels: the tags and the note that people give a study. They do not affect measurements."""
 
 import re
 from collections.abc import Mapping
@@ -13,10 +13,10 @@ MOST_TAGS, TAG_LETTERS, NOTE_LETTERS = 20, 40, 2000
 
 @dataclass(frozen=True)
 class Labels:
-    """The tags and the note of a study; one that is `archived` is left out of lists unless it is asked for.
+    """The tags and the note of a study. Lists leave out `archived` studies by default.
 
     Raises:
-        ValueError: a tag is not one word, or there is too much of something.
+        ValueError: A tag is not one word or too long, there are too many tags, or the note is too long.
     """
 
     tags: tuple[str, ...] = ()
@@ -37,12 +37,12 @@ class Labels:
 
     @classmethod
     def of(cls, stored: Mapping[str, Any] | None) -> Self:
-        """Return what storage has; nothing where nothing was noted."""
+        """Read the stored form; return empty labels for None."""
         found = stored or {}
         return cls(tuple(found.get("tags", ())), found.get("note", ""), found.get("archived", False))
 
     def text(self) -> str:
-        """Say what is noted."""
+        """Return the labels in words."""
         tagged = f"tags: {', '.join(self.tags)}" if self.tags else "no tags"
         noted = f"note: {self.note}" if self.note else "no note"
         return "; ".join([tagged, *(["archived"] if self.archived else []), noted])

@@ -1,7 +1,7 @@
-"""Measured: what is known of one configuration on one machine, from a study or from elsewhere.
+"""Measurements of one configuration on one machine, from a study or an import.
 
-A setting is where configurations compete: one program, machine and workload, and one metric. Values of different
-settings are never compared with each other, only learned from together.
+Configurations compete within a setting: one program, machine, workload and metric. Models learn from several settings
+together, but values of different settings are never compared.
 """
 
 from collections.abc import Hashable, Mapping
@@ -14,16 +14,23 @@ from spaces import Configuration
 from spaces.parameters.parameter import Value
 
 Facts = Mapping[str, Value]
-"""Numbers and words by name; units are in the names (`memory_bytes`)."""
+"""Numbers and words by name; the names contain the units (`memory_bytes`)."""
 
 
 @dataclass(frozen=True)
 class Setting(Stored):
     """One program on one machine with one workload, judged by one metric.
 
-    `machine` and `workload` are names; their facts are what a model learns from. `source` says where the figures come
-    from: a study, a file, the page that they stand on; `identity` is a digest of the program's version and its input,
-    where they are known. Some sources do not say on how many nodes it was: then `nodes_known` is false.
+    Attributes:
+        program: The program's name.
+        machine: The machine's name.
+        workload: The workload's name.
+        metric: The metric that is compared.
+        machine_facts: Facts about the machine, which models learn from.
+        workload_facts: Facts about the workload, which models learn from.
+        source: The source of the measurements: a study, a file or a page.
+        identity: A digest of the program's version and its input; empty if unknown.
+        nodes_known: Whether the source says on how many nodes the program ran.
     """
 
     program: str
@@ -38,33 +45,37 @@ class Setting(Stored):
 
     @property
     def nodes(self) -> int:
-        """On how many nodes of its machine it was measured, as its facts say; one where they do not."""
+        """The number of nodes in the machine's facts; 1 if they have none."""
         nodes = self.machine_facts.get("nodes", 1)
         return nodes if isinstance(nodes, int) and nodes > 1 else 1
 
     @property
     def place(self) -> str:
-        """The machine, and how many of its nodes if there are several, or nobody knows how many."""
+        """The machine, with its number of nodes if that is not one, or a remark if that is unknown."""
         if not self.nodes_known:
-            return f"{self.machine}, nobody says how many nodes"
+            return f"{self.machine}, unknown number of nodes"
         return self.machine if self.nodes == 1 else f"{self.machine}, {self.nodes} nodes"
 
     @property
     def key(self) -> tuple[str, str, str, str]:
-        """What tells it from others: an allocation of more nodes is another place."""
+        """The identity of the setting; another number of nodes is another setting."""
         return (self.program, self.place, self.workload, self.metric.name)
 
     def may_be_identical(self, other: Self) -> bool:
-        """Return whether nobody knows of another version of the program, or another input, there."""
+        """Return whether both may be about the same version of the program and the same input."""
         return len({self.identity, other.identity} - {""}) <= 1
 
 
 @dataclass(frozen=True)
 class Judged:
-    """What a verdict says of configurations: the `winner` among them, in fresh runs beside the default of its study.
+    """The verdict on a winner, from fresh runs beside the default of its study.
 
-    `said` is how many times better it is than that default (`over`), with the ends of the interval at a `confidence`;
-    None where the runs were too few. It `holds` if the winner surely beats the default, and works.
+    Attributes:
+        winner: The winner's configuration.
+        over: The default configuration.
+        holds: Whether the winner works and surely beats the default.
+        confidence: The confidence of the interval.
+        said: How many times better the winner is, and both ends of the interval; None after too few runs.
     """
 
     winner: Configuration
@@ -76,16 +87,22 @@ class Judged:
 
 @dataclass(frozen=True)
 class Measured(Stored):
-    """What is known of a configuration: the median `value` of its `runs`, a `bound` that it is worse than, or neither.
+    """The measurement of a configuration: a value, a bound, or a failure of all its runs.
 
-    With neither it failed, always: `failure` says how. `default` tells that it is what runs when nobody tunes. `idle`
-    are the parameters that had no effect where it was measured, in the program's own words. `parts` are the wall-clock
-    seconds of the program's parts in one of the runs, the one nearest to the value, where the program says them. `told`
-    are the medians of its other metrics, by name, with what is measured of every run.
-
-    `error` is the standard error of the logarithm of the value, by the noise that its study saw with so many `degrees`
-    of freedom; None where nobody knows it. `judged` is what a verdict says of it, or of a winner that was chosen among
-    it and others.
+    Attributes:
+        setting: The setting in which it was measured.
+        configuration: The configuration.
+        value: The median of its runs.
+        bound: The value is worse than this.
+        runs: The number of runs.
+        failure: How the runs failed, if there is neither a value nor a bound.
+        default: Whether this is the configuration of a run without tuning.
+        idle: The parameters that had no effect, according to the program.
+        parts: The wall-clock seconds of the program's parts, if it prints them, in the run nearest to the value.
+        told: The medians of the other metrics, those of the job included, by name.
+        error: The standard error of the logarithm of the value, from the noise of its study; None if unknown.
+        degrees: The degrees of freedom of that noise.
+        judged: The verdict on this configuration, or on a winner chosen from a set that includes it.
     """
 
     setting: Setting
@@ -104,11 +121,11 @@ class Measured(Stored):
 
     @property
     def content(self) -> Hashable:
-        """What was measured, wherever the figures come from: the same runs under another path are the same."""
+        """The measurement without its source, to recognise the same runs from another path."""
         found = (self.value, self.bound, self.runs, self.failure)
         return (self.setting.key, tuple(sorted(self.configuration.items())), found)
 
     @property
     def failed(self) -> bool:
-        """Whether it does not work there."""
+        """Whether all runs failed."""
         return self.value is None and self.bound is None

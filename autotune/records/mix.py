@@ -1,4 +1,4 @@
-"""A mix as a study holds it: its inputs, what each counts, and what is measured of it."""
+"""The mix of a stored study: its inputs, their shares, and their metrics."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,13 +7,13 @@ from math import fsum
 from autotune.records.study import Definition
 from objectives.base import Metric
 
-# One input alone is no mix.
+# A single input is not a mix.
 _LEAST_MIXED = 2
 
 
 @dataclass(frozen=True)
 class MixedInput:
-    """One input: its share of the mix (all are 1 together), and the metric that is its value."""
+    """One input of a mix: its share (all shares add up to 1) and the metric of its value (`target`)."""
 
     name: str
     share: float
@@ -21,7 +21,7 @@ class MixedInput:
 
 
 def mixed_inputs(definition: Definition) -> tuple[MixedInput, ...]:
-    """Return the inputs that a study is tuned for together, in their order; none where it is tuned for one."""
+    """Return the inputs of a study's mix, in their order; empty for a study of one input."""
     told: list[Mapping[str, object]] = definition.study.get("inputs") or []
     weights = {str(one["name"]): weight for one in told if (weight := float(str(one["weight"]))) > 0.0}
     if len(weights) < _LEAST_MIXED:

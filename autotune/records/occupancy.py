@@ -1,4 +1,4 @@
-"""Occupancy: the cores that a run was bound to, on which node and when."""
+"""Occupancy: the node, the cores and the time that a run was bound to."""
 
 from dataclasses import dataclass
 from math import inf
@@ -11,9 +11,15 @@ from launchers.job import Affinity
 
 @dataclass(frozen=True)
 class Occupancy:
-    """The cores of a node that a run was bound to, by all their hardware threads, until `ended_at`.
+    """The cores that a run was bound to.
 
-    A run that may use its whole node has none: the kernel puts it where there is room, and nobody knows where.
+    A run that may use its whole node has no occupancy, because the kernel moves it between the cores.
+
+    Attributes:
+        node: The name of the node.
+        threads: All hardware threads of the cores.
+        began_at: The start of the run, in seconds since 1970.
+        ended_at: The end of the run; infinite while it runs.
     """
 
     node: str
@@ -23,7 +29,7 @@ class Occupancy:
 
     @classmethod
     def by(cls, affinity: Affinity, elapsed_s: float = inf) -> Self | None:
-        """Return that of a job with this affinity which took so long, or still runs."""
+        """Return the occupancy of a job that took `elapsed_s` seconds or still runs; None if it may use all cores."""
         cpus = parse_cpu_list(affinity.cpus)
         if len(cpus) >= affinity.node_cpus:
             return None
@@ -32,7 +38,7 @@ class Occupancy:
 
     @classmethod
     def of(cls, outcome: Outcome) -> Self | None:
-        """Return that of a run which ended so; None also if it did not say where it was."""
+        """Return the occupancy of a run that ended; None also if the run did not record its cores."""
         known = outcome.conditions
         if not known.keys() >= {"node", "cpus", "node_cpus", "began_at"}:
             return None

@@ -11,28 +11,36 @@ from launchers.noise.disturbance import Disturbance
 from objectives.base import REMARK, Answer, FailureKind
 
 SHARED_CORES = "shared-cores"
-"""The code of a run that was bound to the same cores as another one: it measured that one, too."""
+"""The code of a run that was bound to the same cores as another run, which disturbed it."""
 
 DISTURBED = "disturbed"
-"""The code of a run that others on its machine have disturbed."""
+"""The code of a run that other processes on its machine disturbed."""
 
 ANOTHER_PACE = "another-pace"
-"""The code of a run that was made while the machine was much slower, or much faster, than it is now."""
+"""The code of a run from a time when the machine was much slower or much faster than now."""
 
 MEASURED = "measured"
-"""The detail of a disturbed run that has what it measured nevertheless: it tells how much others move a value."""
+"""The detail with the metrics of a disturbed run, which show how much others affect a value."""
 
 
 @dataclass(frozen=True)
 class Outcome(Stored):
     """The end of a run: a measurement, a typed failure, or a bound.
 
-    A run that was stopped because it had already lost has a `bound`: the target metric would not have been better than
-    that. It is no value. `attempts` counts the launches that were needed: more than one only after infrastructure
-    errors. `usage` is that of the last launch's whole job, start-up of the ranks included. `unused` are parameters
-    that the program said to have had no effect; `timeline` are (step, elapsed_s) of its progress; `conditions` are
-    what the host was like at the start, which of its CPUs the job could use (`launchers.job.Affinity`), what others
-    did there meanwhile (`disturbance`), and what meters told of the job (`metered`).
+    Attributes:
+        metrics: The values of a complete run, by name.
+        failure: The kind of a failure.
+        bound: The target metric would not have been better than this: the run was stopped because it had lost.
+        code: A word for the failure or the bound.
+        message: The reason in words.
+        answer: The result that the run computed.
+        details: Further data of the objective.
+        unused: The parameters that had no effect, according to the program.
+        timeline: The progress of the run as pairs of a step and the elapsed seconds.
+        conditions: The host's state at the start, the job's CPUs (`launchers.job.Affinity`), the `disturbance` by
+            others, and the figures of meters (`metered`).
+        usage: The resource usage of the last launch's whole job, including the start of its ranks.
+        attempts: The number of launches; more than 1 only after infrastructure errors.
     """
 
     metrics: Mapping[str, float] = field(default_factory=dict)
@@ -49,7 +57,7 @@ class Outcome(Stored):
     attempts: int = 1
 
     def __post_init__(self) -> None:
-        """Refuse an outcome that is several of these or none."""
+        """Refuse an outcome without exactly one of metrics, failure and bound."""
         if [self.failure is not None, bool(self.metrics), self.bound is not None].count(True) != 1:
             msg = (
                 f"an outcome has metrics, a failure or a bound, got {dict(self.metrics)}, {self.failure}, {self.bound}"
@@ -63,17 +71,17 @@ class Outcome(Stored):
 
     @property
     def disturbance(self) -> Disturbance:
-        """What else the machine did during the run, as far as that is known."""
+        """The other activity of the machine during the run, as far as it is known."""
         return Disturbance.from_figures(self.conditions)
 
     @property
     def remark(self) -> str:
-        """What the run has to tell the person who watches, beside its value; empty if that is nothing."""
+        """The run's remark for the user; empty without one."""
         return str(self.details.get(REMARK, ""))
 
     @property
     def metered(self) -> Mapping[str, float]:
-        """What meters told of the run's energy and cards (`launchers.meters.figures.UNITS`)."""
+        """The figures of meters: the run's energy, and the use of cards (`launchers.meters.figures.UNITS`)."""
         return read_figures(self.conditions)
 
     @property
@@ -83,21 +91,21 @@ class Outcome(Stored):
 
     @property
     def retryable(self) -> bool:
-        """Whether the same configuration deserves another run: the failure was not its fault."""
+        """Whether to run the configuration again, because the failure was not its fault."""
         return self.failure is FailureKind.INFRASTRUCTURE_ERROR
 
     @property
     def disturbed(self) -> bool:
-        """Whether the run was disturbed so much, by another run or by others, that it does not count."""
+        """Whether the run does not count, because another run or other processes disturbed it."""
         return self.code in {SHARED_CORES, DISTURBED, ANOTHER_PACE}
 
     @property
     def measured(self) -> Mapping[str, float]:
-        """What the run measured, also where that does not count."""
+        """The run's metrics, also those of a run that does not count."""
         return self.metrics or self.details.get(MEASURED, {})
 
     def set_aside(self, code: str, message: str) -> Self:
-        """Return the outcome as one that does not count, for no fault of its configuration; values become details."""
+        """Return the outcome as an infrastructure error, which does not count; keep its metrics in the details."""
         details = {**self.details, **({MEASURED: dict(self.metrics)} if self.complete else {})}
         failure = FailureKind.INFRASTRUCTURE_ERROR
         return replace(
@@ -113,5 +121,5 @@ class Outcome(Stored):
 
     @property
     def over_memory_limit(self) -> bool:
-        """Whether the run was stopped at a limit on memory: it may work where there is another limit, or none."""
+        """Whether the run was stopped at a memory limit; it may work under another limit."""
         return self.failure is FailureKind.OUT_OF_MEMORY and self.code.endswith("memory-limit")

@@ -9,7 +9,7 @@ from objectives.base import POINTS
 
 
 def points_of(details: Mapping[str, Any]) -> dict[float, float]:
-    """Return the values of a run by point; what is no pair of numbers is left out."""
+    """Return the values of a run by point; skip entries that are not pairs of numbers."""
     pairs = (pair for pair in details.get(POINTS, ()) if isinstance(pair, list | tuple) and len(pair) == 2)
     found = ((point, value) for point, value in pairs if _is_number(point) and _is_number(value))
     return {float(point): float(value) for point, value in found}

@@ -1,6 +1,6 @@
-"""The identity of runs: the series that a run belongs to, and which run of its study it is.
+"""The identity of runs: the series of a run, and its id within the study.
 
-Storage and folders hold both as text; only this module writes that text and reads it back.
+Storage and folders contain both as text, which only this module writes and reads.
 """
 
 import re
@@ -14,7 +14,7 @@ _ROUND = re.compile(r"(?P<kind>[a-z]+)-(?P<of>.+)-(?P<round>[0-9]{2,})-(?P<side>
 
 
 class SeriesKind(StrEnum):
-    """What the runs of a series are for."""
+    """The purpose of the runs of a series."""
 
     TUNING = ""
     WARM_UP = "warm-up"
@@ -38,25 +38,29 @@ class SeriesKind(StrEnum):
 
 @dataclass(frozen=True)
 class Series:
-    """Runs with one purpose: tuning, a warm-up that counts for nothing, or one of the comparisons after tuning.
+    """Runs with one purpose: tuning, warm-up, or one of the comparisons after tuning.
 
-    `of` tells series of one kind apart: the trials that are compared, an input, a digest of the configurations. Runs
-    that were set aside count for nothing any more, and stay in the log: their `of` is the series that they were of.
+    Warm-up runs do not count. Runs that were set aside no longer count, but stay in the log.
+
+    Attributes:
+        kind: The purpose.
+        of: Distinguishes series of one kind: by the compared trials, an input, or a digest of the configurations. For
+            runs that were set aside, it is the series that they belonged to.
     """
 
     kind: SeriesKind = SeriesKind.TUNING
     of: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """Return the text that is stored, for example `verdict:12`; empty for tuning."""
+        """Return the stored text, for example `verdict:12`; empty for tuning."""
         return _SEPARATOR.join((self.kind.value, *self.of))
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read the text that is stored.
+        """Read the stored text.
 
         Raises:
-            ValueError: there is no such kind of series.
+            ValueError: The text names an unknown kind of series.
         """
         kind, *of = text.split(_SEPARATOR)
         return cls(SeriesKind(kind), tuple(of))
@@ -78,22 +82,22 @@ class Series:
 
     @classmethod
     def ablate(cls, winner: int) -> Self:
-        """Return the series that takes the winner apart."""
+        """Return the series that measures the worth of each changed option of the winner."""
         return cls(SeriesKind.ABLATE, (str(winner),))
 
     @classmethod
     def simplify(cls, winner: int, digest: str) -> Self:
-        """Return the series that compares the winner with itself less some options, which have this digest."""
+        """Return the series that compares the winner with itself without some options, given by their digest."""
         return cls(SeriesKind.SIMPLIFY, (str(winner), digest))
 
     @classmethod
     def workload(cls, name: str, digest: str, winner: int) -> Self:
-        """Return the series that compares winner and default on an input of weight 0, which has this digest."""
+        """Return the series that compares winner and default on an input of weight 0 with this digest."""
         return cls(SeriesKind.WORKLOAD, (name, digest, str(winner)))
 
     @classmethod
     def sweep(cls, digest: str) -> Self:
-        """Return the series that sweeps parameters of a configuration, which have this digest together."""
+        """Return the series that sweeps parameters of a configuration; the digest is that of both."""
         return cls(SeriesKind.SWEEP, (digest,))
 
     @classmethod
@@ -103,17 +107,17 @@ class Series:
 
     @classmethod
     def watch(cls, winner: int, check: int) -> Self:
-        """Return the series of a check of whether the winner still wins; the first is 1."""
+        """Return the series of a check whether the winner still wins; the first check is 1."""
         return cls(SeriesKind.WATCH, (str(winner), str(check)))
 
     @property
     def aside(self) -> "Series":
-        """The series of its runs that are set aside."""
+        """The series for runs of this one that are set aside."""
         return Series(SeriesKind.ASIDE, (self.kind.label, *self.of))
 
     @property
     def before(self) -> "Series":
-        """The series that its runs were of before they were set aside; itself if they were not."""
+        """The original series of runs that were set aside; for others, the series itself."""
         if self.kind is not SeriesKind.ASIDE:
             return self
         label, *of = self.of
@@ -121,7 +125,7 @@ class Series:
 
     @property
     def is_tuning(self) -> bool:
-        """Whether its runs are what trials are judged by."""
+        """Whether trials are judged by its runs."""
         return self.kind is SeriesKind.TUNING
 
     @property
@@ -137,10 +141,14 @@ WARM_UP = Series(SeriesKind.WARM_UP)
 
 @dataclass(frozen=True)
 class RunId:
-    """Which run of its study it is. Its text names the run's folder, its job and its lease.
+    """The id of a run in its study. Its text names the run's folder, job and lease.
 
-    A run of tuning is one of a `trial`; its `number` counts the trial's runs before it, or is the step that it goes to.
-    A run of a comparison is that of a `side` in a `round`.
+    Attributes:
+        series: The series of the run.
+        trial: The trial of a tuning run.
+        number: The number of the trial's earlier runs, or the step that this run goes to.
+        round: The round of a comparison.
+        side: The configuration's place in that round.
     """
 
     series: Series = TUNING
@@ -159,10 +167,10 @@ class RunId:
 
     @classmethod
     def parse(cls, name: str) -> Self:
-        """Read a name. A series is not told exactly if it is about an input whose name has a colon or a comma.
+        """Read a name. The series is inexact for an input whose name contains a colon or a comma.
 
         Raises:
-            ValueError: no run is named so.
+            ValueError: The text is not the name of a run.
         """
         trial, _, number = name.partition("-")
         if trial.isdigit() and (number.isdigit() or not number):

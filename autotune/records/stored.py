@@ -1,4 +1,4 @@
-"""Stored: what storage holds as JSON and reads back as a frozen dataclass."""
+"""Stored: frozen dataclasses that storage holds as JSON."""
 
 from collections.abc import Mapping
 from dataclasses import Field, asdict
@@ -9,13 +9,13 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 
 class Stored:
-    """A frozen dataclass. Its stored form has its fields, in their order; a name that is no field is refused."""
+    """A frozen dataclass whose stored form has its fields in their order; unknown names are refused."""
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON-able form that is stored."""
+        """Return the JSON-able stored form."""
         return asdict(self)
 
     @classmethod
@@ -23,7 +23,7 @@ class Stored:
         """Read the stored form.
 
         Raises:
-            ValueError: it is not that of this class.
+            ValueError: The data does not fit this class.
         """
         try:
             read: Self = _adapter(cls).validate_python(stored)  # type: ignore[arg-type]  # a class is hashable

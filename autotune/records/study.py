@@ -1,4 +1,4 @@
-"""What storage holds of a study: its definition, its trials, and every run of them."""
+"""The records of a study: its definition, its trials and their runs."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -13,23 +13,34 @@ from objectives import registry
 from objectives.base import Answer, Metric
 from spaces import Configuration
 
-# Two kernels, or two nodes of one type, do not leave quite the same memory to programs.
+# The memory for programs varies a little between kernels, and between nodes of one type.
 _MEMORY, _MUCH_GIB, _OF_KERNELS = "memory_bytes", 8, 0.02
 REPLAY_NOTICE = "replay of recorded measurements: times are simulated, nothing runs"
-"""What every session and every summary of a replay says."""
+"""The notice in every session and every summary of a replay."""
 
 RECORDED_CAP = "recorded-cap"
-"""The code of a replayed run of which only a bound is on record: another run of it would show the same again."""
+"""The code of a replayed run with only a bound on record, so that repeating it would show nothing new."""
 
 
 @dataclass(frozen=True)
 class Definition(Stored):
-    """What a study is about. Two sessions belong to the same study only if `differences` finds none.
+    """The definition of a study. A session can continue a study only if `differences` returns nothing.
 
-    `space` is `Space.to_dict()`; `identity` says what makes measurements comparable (input, program version);
-    `reading` says how the output of runs was read; `machine` is where they were made; `installation` names those
-    `facts` that are of the program's installation, the others are of the workload; `study` is the study file of the
-    newest session. All of it is JSON-able.
+    All fields are JSON-able.
+
+    Attributes:
+        objective: The name of the objective.
+        options: The options of the objective.
+        metrics: The metrics; the first is optimised.
+        space: `Space.to_dict()`.
+        identity: What makes measurements comparable, such as the input and the program's version.
+        facts: Facts about the workload and the installation.
+        machine: The description of the machine.
+        machine_identity: The properties of the machine that must agree.
+        version: The version of autotune.
+        study: The study file of the newest session.
+        installation: The names of the facts about the program's installation; the others are about the workload.
+        reading: How the output of runs was read.
     """
 
     objective: str
@@ -47,22 +58,22 @@ class Definition(Stored):
 
     @property
     def workload_facts(self) -> dict[str, Any]:
-        """What describes the problem."""
+        """The facts about the problem."""
         return {name: value for name, value in self.facts.items() if name not in self.installation}
 
     @property
     def installation_facts(self) -> dict[str, Any]:
-        """What describes the program as it is installed there."""
+        """The facts about the program's installation."""
         return {name: self.facts[name] for name in self.installation}
 
     @property
     def replay(self) -> bool:
-        """Whether its runs are recorded ones that are told again: nothing ran, and times are simulated."""
+        """Whether the study replays recorded runs: nothing runs, and times are simulated."""
         return registry.runs(self.objective) == "recorded"
 
     @property
     def is_asktell(self) -> bool:
-        """Whether another program makes its runs: it asks for configurations, and tells of each."""
+        """Whether another program asks for the runs, makes them and reports their results."""
         return registry.runs(self.objective) == "told"
 
     @property
@@ -71,7 +82,7 @@ class Definition(Stored):
         return self.metrics[0]
 
     def differences(self, other: Self) -> list[str]:
-        """Say what keeps measurements of `other` from being compared with ours, however the output was read."""
+        """Return the reasons why measurements of the two cannot be compared; differences in reading do not matter."""
         found = []
         if self.objective != other.objective:
             found.append(f"objective: {self.objective} there, {other.objective} here")
@@ -81,7 +92,7 @@ class Definition(Stored):
             for key in sorted({*there, *here})
             if there.get(key) != here.get(key)
         )
-        # What a kernel does not tell is not a difference.
+        # A property that one kernel does not report is not a difference.
         found.extend(
             f"machine {key}: {self.machine_identity[key]} there, {other.machine_identity[key]} here"
             for key in sorted(self.machine_identity.keys() & other.machine_identity.keys())
@@ -91,12 +102,12 @@ class Definition(Stored):
         if mine != its:
             found.append(f"stopping: max_steps {mine} there, {its} here")
         if not found and _common(self.space, other.space) != _common(other.space, self.space):
-            found.append("the space: its parameters, values or constraints are others than before")
+            found.append("the space: its parameters, values or constraints have changed")
         return found
 
 
 def _is_as_large(key: str, there: str, here: str) -> bool:
-    """Whether a part of a machine is the same; of the same memory one kernel leaves a little more than another."""
+    """Whether a property of two machines agrees; kernels leave slightly different amounts of the same memory."""
     if key != "memory_gib" or not (there.isdigit() and here.isdigit()):
         return there == here
     most = max(int(there), int(here))
@@ -104,9 +115,9 @@ def _is_as_large(key: str, there: str, here: str) -> bool:
 
 
 def _common(space: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a stored space without the facts that the other one does not know: no rule that both have names them.
+    """Return a stored space without facts that the other does not have, since no common rule names them.
 
-    Nor does it have what is as good as the same.
+    A memory size that agrees with the other's is removed, too, so that small differences do not matter.
     """
     theirs = other.get("facts", {})
     facts = {name: value for name, value in space.get("facts", {}).items() if name in theirs}
@@ -117,22 +128,22 @@ def _common(space: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any
 
 
 def changed_readings(stored: Definition, now: Definition) -> tuple[str, ...]:
-    """Return what is read in another way now than it was for what is stored, by name."""
+    """Return the names of the readings that differ between the stored definition and the new one."""
     names = sorted({*stored.reading, *now.reading})
     return tuple(name for name in names if stored.reading.get(name) != now.reading.get(name))
 
 
 ENDED = "ended"
-"""The detail of a run that ended by itself before the step that it was asked for: it has nothing left to do."""
+"""The detail of a run that ended by itself before its last step, so that nothing is left to do."""
 
 STOPPED = "stopped"
-"""The detail of a run that was stopped since it looked worse than others at its step."""
+"""The detail of a run that was stopped because it was worse than others at its step."""
 
 
 class State(StrEnum):
-    """How a trial stands. A failed one has the kind of its failure instead.
+    """The state of a trial.
 
-    A paused one works in steps, and was left before the last: its value cannot be compared with others' at the end.
+    A paused trial works in steps and stopped before the last, so its value cannot be compared with final values.
     """
 
     RUNNING = "running"
@@ -144,10 +155,16 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class Purpose:
-    """What a run is made for.
+    """The purpose of a run.
 
-    Runs of a comparison are made in rounds; `round` counts them. Runs of one `block` are made close together in time. A
-    program that works in steps runs until it has made `steps` of them, of at most `of`.
+    Attributes:
+        configuration: The configuration to run.
+        trial: The number of its trial; None for a run of no trial.
+        series: The series of the run.
+        round: The round of a comparison.
+        block: Runs of one block are made close together in time.
+        steps: The step to stop at, for a program that works in steps.
+        of: The last step that a trial may reach.
     """
 
     configuration: Configuration
@@ -161,9 +178,13 @@ class Purpose:
 
 @dataclass(frozen=True, kw_only=True)
 class Run(Purpose):
-    """One run of a configuration, as it ended.
+    """A run that has ended.
 
-    `session` are the facts of the session (provenance), `job` is what is needed to make the run again.
+    Attributes:
+        outcome: How it ended.
+        started: When it started (ISO 8601).
+        job: The description of the job, enough to make the run again.
+        session: Facts about the session (provenance).
     """
 
     outcome: Outcome
@@ -173,42 +194,42 @@ class Run(Purpose):
 
     @property
     def paused(self) -> bool:
-        """Whether the program could go on from here: it was stopped before its last step."""
+        """Whether the program could continue, because it was stopped before its last step."""
         if self.steps is None or self.of is None or not self.outcome.complete:
             return False
         return STOPPED in self.outcome.details or (self.steps < self.of and ENDED not in self.outcome.details)
 
     @property
     def is_kept(self) -> bool:
-        """Whether storage has it: one that failed for no fault of its configuration only if it is set aside."""
+        """Whether the run is stored: not after an infrastructure error, unless it was set aside."""
         return self.series.kind is SeriesKind.ASIDE or not self.outcome.retryable
 
     @property
     def lean(self) -> Self:
-        """The run without the text of its input files, which storage has: for keeping many runs in memory."""
+        """The run without the text of its input files, to save memory; storage has the text."""
         return replace(self, job={name: value for name, value in self.job.items() if name != "files"})
 
     @property
     def core_s(self) -> float:
-        """The core-seconds that the run held: its cores, for as long as its job took."""
+        """The core-seconds that the run held: its cores times the duration of its job."""
         return self.cores * self.outcome.usage.elapsed_s
 
     @property
     def cores(self) -> int:
-        """How many cores the run held."""
+        """The number of cores that the run held."""
         return int(self.job.get("resources", {}).get("cores", 1))
 
     @property
     def host(self) -> str:
-        """The host that it was started on; empty if that is not known."""
-        # A batch job runs on a node that its tuner did not choose, and says which one that was.
+        """The host of the run; empty if it is unknown."""
+        # The batch system chooses the node of a batch job, which the job then records in its conditions.
         told = self.outcome.conditions
         elsewhere = told.get("host", "") or told.get("node", "") or self.session.get("host", "")
         hosts = self.job.get("resources", {}).get("hosts") or [elsewhere]
         return str(hosts[0])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON-able form that is stored."""
+        """Return the JSON-able stored form."""
         return {
             "configuration": dict(self.configuration),
             "outcome": self.outcome.to_dict(),
@@ -223,9 +244,14 @@ class Run(Purpose):
 
 @dataclass(frozen=True)
 class TrialRecord:
-    """One configuration with its runs so far. It is `settled` when no further run could change what it is worth.
+    """One configuration with its runs so far.
 
-    Of a program that works in steps the last segment tells everything; the segments before are `earlier`.
+    Attributes:
+        number: The number of the trial.
+        configuration: Its configuration.
+        runs: The runs that count. For a program that works in steps, the last segment, which contains all results.
+        settled: Whether no further run could change the decision about the trial.
+        earlier: The segments before the last.
     """
 
     number: int
@@ -244,11 +270,11 @@ class TrialRecord:
 
     @property
     def core_s(self) -> float:
-        """The core-seconds that its runs held, those included that later ones continued."""
+        """The core-seconds of all its runs, including earlier segments."""
         return sum(run.core_s for run in (*self.earlier, *self.runs))
 
     def with_run(self, run: Run) -> "TrialRecord":
-        """Return the trial with one more run; one that went on from the last takes its place."""
+        """Return the trial with one more run; a later segment replaces the one before it."""
         if run.steps is None:
             return replace(self, runs=(*self.runs, run))
         return replace(self, runs=(run,), earlier=(*self.earlier, *self.runs))
@@ -261,18 +287,18 @@ class TrialRecord:
 
     @property
     def outcomes(self) -> list[Outcome]:
-        """How its runs ended."""
+        """The outcomes of its runs."""
         return [run.outcome for run in self.runs]
 
     @cached_property
     def failure(self) -> Outcome | None:
-        """The failure of a trial whose runs failed by half or more; None for others."""
+        """The last failure, if at least half of the runs failed; else None."""
         failed = [outcome for outcome in self.outcomes if outcome.failure is not None]
         return failed[-1] if failed and 2 * len(failed) >= len(self.runs) else None
 
     @cached_property
     def state(self) -> State:
-        """How the trial stands; the newest run decides whether it is capped: it may have been given another chance."""
+        """The state of the trial. The newest run decides whether it is capped, since a capped trial may run again."""
         if self.failure is not None:
             return State.FAILED
         ran = [outcome for outcome in self.outcomes if outcome.failure is None]
@@ -289,7 +315,7 @@ class TrialRecord:
 
     @property
     def last_with_steps(self) -> Outcome | None:
-        """Its newest complete run that told its steps; None without one."""
+        """The outcome of its newest complete run that reported steps; None without such a run."""
         return next((outcome for outcome in reversed(self.outcomes) if outcome.complete and outcome.timeline), None)
 
     @property
@@ -299,12 +325,12 @@ class TrialRecord:
 
     @property
     def job(self) -> Mapping[str, Any]:
-        """What its newest run was made with; empty before the first."""
+        """The job description of its newest run; empty before the first."""
         return self.runs[-1].job if self.runs else {}
 
     @property
     def message(self) -> str:
-        """What its failure, or its cap, says; empty for a complete trial."""
+        """The message of its failure or of its cap; empty for a complete trial."""
         if self.failure is not None:
             return self.failure.message
         return self.outcomes[-1].message if self.state is State.CAPPED else ""

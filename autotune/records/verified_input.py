@@ -1,4 +1,4 @@
-"""An input that is not optimised: the winner is compared with the default on it."""
+"""An input of weight 0, on which the winner is only compared with the default."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from spaces import Space
 
 @dataclass(frozen=True)
 class VerifiedInput:
-    """An input of weight 0, made ready."""
+    """An input of weight 0 with its plan and its space."""
 
     name: str
     plan: Plan
@@ -17,5 +17,5 @@ class VerifiedInput:
 
     @property
     def digest(self) -> str:
-        """Changes with whatever makes measurements of the input comparable."""
+        """A digest of everything that makes measurements of the input comparable."""
         return text_digest(repr((sorted(self.plan.identity.items()), sorted(self.plan.reading.items()))))

@@ -21,7 +21,7 @@ def test_a_fact_that_changed_and_a_rule_that_names_a_new_one_make_another_space(
     stored = of(FACTS, "x <= cores")
     new = {**FACTS, "threads_per_core": 2}
     for other in (of({**FACTS, "cores": 2}, "x <= cores"), of(new, "x <= threads_per_core")):
-        assert stored.differences(other) == ["the space: its parameters, values or constraints are others than before"]
+        assert stored.differences(other) == ["the space: its parameters, values or constraints have changed"]
 
 
 @pytest.mark.parametrize(
