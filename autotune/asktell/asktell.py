@@ -130,7 +130,7 @@ class AskTell:
         self._post(request)
         return request.future
 
-    def tell(self, lease: str, told: RunReport) -> Reply:
+    def tell(self, lease: str, report: RunReport) -> Reply:
         """Report the result of a run; return when it is stored. Repeating a report returns the same reply.
 
         Raises:
@@ -139,11 +139,11 @@ class AskTell:
             LeaseGoneError: The lease ran out, and another client got the run.
             AutotuneError: The study cannot continue; report again when it is open.
         """
-        return self.tell_future(lease, told).result()
+        return self.tell_future(lease, report).result()
 
-    def tell_future(self, lease: str, told: RunReport) -> Future[Reply]:
+    def tell_future(self, lease: str, report: RunReport) -> Future[Reply]:
         """Report a result; return the future of the reply."""
-        request = TellRequest(lease, told, time.monotonic() + _PATIENCE_S)
+        request = TellRequest(lease, report, time.monotonic() + _PATIENCE_S)
         self._post(request)
         return request.future
 

@@ -19,13 +19,13 @@ class Replies:
 
     standings: Callable[[], Standings | None]
     _before: Standings | None = None
-    _told: dict[str, tuple[str, int]] = field(default_factory=dict)
+    _reported: dict[str, tuple[str, int]] = field(default_factory=dict)
     _storing: set[str] = field(default_factory=set)
     _waiting: list[TellRequest] = field(default_factory=list)
 
     def __contains__(self, lease: str) -> bool:
         """Whether the result of a lease was reported."""
-        return lease in self._told
+        return lease in self._reported
 
     @property
     def now(self) -> Standings | None:
@@ -38,18 +38,18 @@ class Replies:
         for run in runs:
             details = run.outcome.details
             if LEASE in details:
-                self._told[details[LEASE]] = details[DIGEST], -1 if run.trial is None else run.trial
+                self._reported[details[LEASE]] = details[DIGEST], -1 if run.trial is None else run.trial
 
     def note(self, request: TellRequest, trial: int) -> None:
         """Add a report on a run of `trial`, to be answered once it is stored."""
-        self._told[request.lease] = request.told.digest, trial
+        self._reported[request.lease] = request.report.digest, trial
         self._storing.add(request.lease)
         self._waiting.append(request)
 
     def repeat(self, request: TellRequest) -> None:
         """Answer a repeated report; refuse a different one for the same lease."""
-        digest, trial = self._told[request.lease]
-        if digest != request.told.digest:
+        digest, trial = self._reported[request.lease]
+        if digest != request.report.digest:
             msg = f"lease {request.lease} has another result already: the first result counts"
             request.refuse(LeaseConflictError(msg))
         elif request.lease in self._storing:
@@ -62,12 +62,12 @@ class Replies:
         waiting, self._waiting = self._waiting, []
         self._storing.clear()
         for request in waiting:
-            request.resolve(self._answer(self._told[request.lease][1]))
+            request.resolve(self._answer(self._reported[request.lease][1]))
 
     def refuse_unstored(self, error: Exception) -> None:
         """Refuse the waiting reports with an error; they may or may not be stored."""
         for lease in self._storing:
-            del self._told[lease]
+            del self._reported[lease]
         self._storing.clear()
         waiting, self._waiting = self._waiting, []
         for request in waiting:

@@ -58,12 +58,12 @@ class TellRequest(_Answered[Reply]):
 
     Attributes:
         lease: The lease of the run.
-        told: The report.
+        report: The report.
         until: How long the report waits for the session to resume the run, by the monotonic clock.
     """
 
     lease: str
-    told: RunReport
+    report: RunReport
     until: float
 
 

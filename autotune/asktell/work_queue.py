@@ -361,7 +361,7 @@ class WorkQueue(Executor):
         purpose, standings = LeaseRecord.from_dict(out.record).purpose, self.answers.now
         default = standings.default if standings is not None else None
         cappable = purpose.series.is_tuning and purpose.trial != (default.number if default is not None else 0)
-        report = request.told
+        report = request.report
         outcome = report.outcome(out.task.objective, self.clock() - ticket.asked_at, cappable=cappable)  # type: ignore[arg-type]
         facts = {LEASE: ticket.lease, DIGEST: report.digest, _WHO: ticket.who, _CORES: report.cores}
         return replace(outcome, details=facts, attempts=out.task.attempt)

@@ -1,4 +1,4 @@
-"""The executor of batch systems: many jobs are followed by one process, which may die and leave them to the next."""
+"""The executor of batch systems: one process follows many jobs, and may leave them to the next session."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -14,17 +14,17 @@ from autotune.records.outcome import Outcome
 from launchers import STDOUT, BatchQueue, JobState, JobStatus, LaunchError, LineReader
 from launchers.batch import NoRoomError, QueueFullError, RefusedError
 
-# Files on a shared file system are looked at that often, and less often when there are many jobs.
+# How often to read files on a shared file system, in seconds; many jobs make it less often.
 _LOOK_S = 0.25
 _LOOK_S_A_JOB = 0.001
 _LEAST_PAUSE_S = 0.001
 _SAY_AGAIN_S = 30.0
 _MINUTE_S = 60.0
-# Trouble that comes back within that time is the same.
+# Trouble that returns within this time is not reported again.
 _QUIET_S = 600.0
-# Nodes that are down for a while may be why a batch system says that a job can never run.
+# A batch system may say that a job can never run only because nodes are down for a while.
 _HOPELESS_S = 300.0
-# A job that must not start on just any node may wait for ever, and few batch systems say so.
+# A job that needs certain nodes may wait for ever, and few batch systems report that.
 _FOR_A_PLACE_S = 1800.0
 _AS_OTHERS = 2.0
 IN_QUEUE = "its job is in the queue"
@@ -34,7 +34,17 @@ _OVER = frozenset({JobState.ENDED, JobState.LOST})
 
 @dataclass
 class _Followed:
-    """A job in the queue `since` then, or running. `watched` is its run, from when it was first seen to run."""
+    """A job in the queue or running.
+
+    Attributes:
+        task: The task of the job.
+        lines: The reader of its output.
+        since: When it was submitted or found, by the executor's clock.
+        watched: The run, once the job was seen running.
+        stopped: Whether the run should be stopped.
+        say_at: When to ask for the stop again.
+        hopeless_since: Since when the batch system has said that the job can never start.
+    """
 
     task: Task
     lines: LineReader
@@ -45,12 +55,12 @@ class _Followed:
     hopeless_since: float | None = None
 
     def look(self, status: JobStatus, now: float) -> bool:
-        """Read what is new; True when the run should be stopped, which is said again if it goes on nevertheless."""
+        """Read new output; return True to stop the run, and again after a while if it continues."""
         ended = status.state in _OVER
         if self.watched is None:
             if not ended and status.state is not JobState.RUNNING:
                 return False
-            # Of one that has ended nobody knows when it printed which line.
+            # For a job that has ended, the times of its lines are unknown.
             self.watched = WatchedRun(self.task, from_start=not ended and status.is_accounted)
         while not self.stopped and (new := self.lines.new_lines(ended=ended)):
             self.stopped = self.watched(new)
@@ -73,11 +83,7 @@ class _Followed:
 
 
 class BatchExecutor(Executor):
-    """Runs tasks as jobs of a batch system.
-
-    `note` gets the name of each run and the id of its job as soon as it is known; it raises a BusyError if another
-    session has taken the study over. `say` gets messages on what keeps the user waiting.
-    """
+    """Runs tasks as jobs of a batch system."""
 
     def __init__(
         self,
@@ -87,7 +93,15 @@ class BatchExecutor(Executor):
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """Submit through `launcher`; nothing is submitted before the first task."""
+        """Follow the jobs of one study.
+
+        Args:
+            launcher: Submits, polls and ends jobs.
+            note: Stores the job id of a run; raises `BusyError` if another session has taken the study over.
+            say: Gets messages about what keeps the study waiting.
+            clock: Returns seconds that never go back.
+            sleep: Pauses for a number of seconds.
+        """
         self._launcher = launcher
         self._note = note
         self._say = say
@@ -99,12 +113,12 @@ class BatchExecutor(Executor):
         self._later = False
         self._next_at = clock()
         self._submit_at = self._look_at = clock()
-        self._told_at: dict[str, float] = {}
+        self._reported_at: dict[str, float] = {}
         self._waits: dict[str, str] = {}
         self._longest_s = 0.0
 
     def submit(self, task: Task) -> None:
-        """Submit a task's job, or follow the one that it has; without room in the queue it is submitted later."""
+        """Submit a task's job, later if the queue is full; follow a job that the task already has."""
         if task.job_id is None:
             self._waiting.append(task)
             self._submit_waiting()
@@ -129,29 +143,29 @@ class BatchExecutor(Executor):
             self._sleep(min(left_s, max(self._look_at - self._clock(), _LEAST_PAUSE_S)))
 
     def cancel_all(self) -> None:
-        """End all jobs; nothing is reported of them."""
+        """End all jobs without reporting them."""
         self._launcher.end(self._followed)
         self.leave()
 
     def leave(self) -> None:
-        """Leave the jobs to the next session of the study: they outlive this process."""
+        """Leave the jobs, which outlive this process, to the study's next session."""
         self._followed.clear()
         self._waiting.clear()
 
     def find_job(self, folder: Path) -> str | None:
-        """Return the job that was submitted last in the folder of a run, also by an earlier session."""
+        """Return the newest job in the folder of a run, also one of an earlier session."""
         return self._launcher.find_submitted(folder)
 
     def end_jobs(self, job_ids: Sequence[str]) -> None:
-        """End jobs of an earlier session that are not resumed."""
+        """End jobs of an earlier session that this one does not resume."""
         self._launcher.end(job_ids)
 
     def why_waits(self, run: str) -> str:
-        """Return why a job waits, as the batch system said last."""
+        """Return why a job waits, in the batch system's last words."""
         return _NOT_SUBMITTED if any(task.job.name == run for task in self._waiting) else self._waits.get(run, "")
 
     def _submit_waiting(self) -> None:
-        """Submit what there is room for; a run that a limit has no room for lets smaller ones behind it go first."""
+        """Submit waiting runs while there is room; a run that exceeds a limit lets smaller ones go first."""
         most, place = self._launcher.site.max_jobs, 0
         while place < len(self._waiting) and len(self._followed) < most and self._may_submit():
             task = self._waiting[place]
@@ -162,7 +176,7 @@ class BatchExecutor(Executor):
                     self._report_retry(error)
                     place += 1
                     continue
-                msg = f"{error}: no job of the study is in the queue, so it alone is more than the limit leaves"
+                msg = f"{error}: the study has no other job in the queue, so this job alone exceeds the limit"
                 self._refused.append((task, not_started(task, RefusedError(msg))))
             except QueueFullError as error:
                 self._report_retry(error)
@@ -170,12 +184,12 @@ class BatchExecutor(Executor):
             except LaunchError as error:
                 self._refused.append((task, not_started(task, error)))
             else:
-                # Whatever becomes of the note, the job is there: `find_job` knows it.
+                # The job exists even if `note` fails; `find_job` finds it then.
                 del self._waiting[place]
                 try:
                     self._note(task.job.name, job_id)
                 except BusyError:
-                    # This process was taken for dead, and the session that makes the run now will not find this job.
+                    # Another session counts this one as dead and makes the run itself. It will not find this job.
                     self._launcher.end([job_id])
                     raise
                 self._followed[job_id] = self._following(task)
@@ -190,7 +204,7 @@ class BatchExecutor(Executor):
         return _Followed(task, LineReader(task.job.folder / task.job.progress_file), self._clock())
 
     def _may_submit(self) -> bool:
-        """Whether the queue may be given a job now; if so, the next one has to wait as long as the site wants it."""
+        """Return whether a job may be submitted now; if so, delay the next one by the site's interval."""
         now, limit = self._clock(), self._launcher.site.submissions_per_minute
         if now < max(self._submit_at, self._next_at):
             return False
@@ -204,7 +218,7 @@ class BatchExecutor(Executor):
     def _poll(self) -> list[tuple[Task, Outcome]]:
         statuses = self._launcher.poll(list(self._followed))
         if self._launcher.trouble:
-            self._report(f"the scheduler cannot be asked: {self._launcher.trouble}; jobs go on meanwhile")
+            self._report(f"the scheduler does not answer: {self._launcher.trouble}; jobs continue meanwhile")
         self._note_waits({self._followed[job_id].task.job.name: status for job_id, status in statuses.items()})
         now = self._clock()
         self._launcher.end([job_id for job_id, status in statuses.items() if self._followed[job_id].look(status, now)])
@@ -222,7 +236,7 @@ class BatchExecutor(Executor):
         return [(run.task, run.outcome(status)) for run, status in followed]
 
     def _give_up_misplaced(self, job_id: str, followed: _Followed, status: JobStatus, waited_s: float) -> None:
-        """Give a job up that has waited for its place far longer than others have waited for any."""
+        """Delete a job that has waited for certain nodes much longer than others waited for any node."""
         place = followed.task.job.place
         if status.state is not JobState.QUEUED:
             return
@@ -234,7 +248,7 @@ class BatchExecutor(Executor):
             )
 
     def _give_up(self, hopeless: Sequence[str], what: str) -> None:
-        """Delete jobs that will not start; their runs are not made again."""
+        """Delete jobs that will not start, and report their runs as refused."""
         self._launcher.end(hopeless)
         for job_id in hopeless:
             task = self._followed.pop(job_id).task
@@ -243,7 +257,7 @@ class BatchExecutor(Executor):
             self._refused.append((task, not_started(task, RefusedError(msg))))
 
     def _note_waits(self, statuses: Mapping[str, JobStatus]) -> None:
-        """Take note of why jobs wait, and say each reason when it comes up."""
+        """Store why each job waits, and report each new reason."""
         queued = {run: status.message for run, status in statuses.items() if status.state is JobState.QUEUED}
         self._waits = {run: message or IN_QUEUE for run, message in queued.items()}
         for reason in dict.fromkeys(filter(None, queued.values())):
@@ -252,8 +266,8 @@ class BatchExecutor(Executor):
             self._report(f"the job of run {run}{more} waits: {reason}", reason)
 
     def _report(self, text: str, about: str = "") -> None:
-        """Say what keeps the study waiting, once for as long as it does; `about` is what it is, if not the text."""
+        """Report what keeps the study waiting, once while it lasts; `about` identifies the reason, else the text."""
         now, about = self._clock(), about or text
-        if now - self._told_at.get(about, -inf) > _QUIET_S:
+        if now - self._reported_at.get(about, -inf) > _QUIET_S:
             self._say(text)
-        self._told_at[about] = now
+        self._reported_at[about] = now

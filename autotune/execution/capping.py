@@ -1,8 +1,8 @@
-"""Capping: a run that has already lost is stopped, and what is known of it is a bound.
+"""Capping: stop a run that has already lost, and store a bound.
 
-Two signs are used. A metric that is a time in seconds cannot be better than what has passed already, so its cap is a
-time limit of the job, which holds whatever dies meanwhile. And where the program tells its steps, the pace of the run
-against that of a run to its end (of the incumbent) says early that it will be too slow.
+There are two criteria. A time in seconds cannot be better than the time already spent, so its cap is a time limit of
+the job, which works even if autotune is killed. If the program prints its steps, the pace of the run, compared with
+that of a complete run of the incumbent, shows early that it will be too slow.
 """
 
 import time
@@ -15,22 +15,26 @@ from launchers import EndReason, Job, JobStatus
 from launchers.status import read_status
 from objectives.base import Metric, Progress, ProgressReader
 
-# A pace is judged when the reference had done that share of its run since its first step, in two steps at least, and
-# for so long: output is read some ten times a second.
+# A pace is judged once the reference had made this share of its run after its first step, in at least two steps, and
+# had run for this many seconds, since output is read about ten times a second.
 _JUDGED_AFTER = 0.1
 _JUDGED_AFTER_S = 1.0
-# The forecast must be that much beyond the cap, unless more is known: the pace of a run changes on its way.
+# The forecast must exceed the cap by this factor, unless the pace is known better, since paces change during a run.
 USUAL = 1.25
 _TIMELINE_POINTS = 200
-# Stopping a shorter run saves nothing, and starting and ending a job are no longer negligible.
+# Stopping shorter runs saves nothing, because starting and ending the job takes a similar time.
 SHORTEST_S = 0.5
 
 
 @dataclass(frozen=True)
 class OptimisticInput:
-    """One input of a mix while it has not ended: its `metric` counts as `hoped`, which is better than the best seen.
+    """An optimistic value for one input of a mix, until the input has ended.
 
-    `share` is what it counts. When it has run for `lost_after_s`, the run has lost even with such values of the others.
+    Attributes:
+        metric: The name of its metric.
+        share: Its share of the mix.
+        hoped: The optimistic value, better than the best seen.
+        lost_after_s: After this many seconds of the input, the run has lost even with optimistic values of the others.
     """
 
     metric: str
@@ -41,9 +45,14 @@ class OptimisticInput:
 
 @dataclass(frozen=True)
 class Cap:
-    """From where on a run has lost: `bound` is the value of the target metric, `elapsed_s` the time of the job.
+    """The point at which a run has lost.
 
-    `inputs` are those of a mix, in their order.
+    Attributes:
+        metric: The target metric.
+        bound: Its value at that point.
+        elapsed_s: The duration of the job at that point, in seconds.
+        pace: The reference for the pace of the run.
+        inputs: The inputs of a mix, in their order.
     """
 
     metric: Metric
@@ -55,17 +64,21 @@ class Cap:
 
 @dataclass(frozen=True)
 class Forecast:
-    """Where a run goes at its pace: its value of the target metric, and the time of its job."""
+    """The target metric's value and the job's duration if the run keeps its pace."""
 
     value: float
     elapsed_s: float
 
 
 def make_cap(metric: Metric, bound: float, *, overhead_s: float = 0.0, pace: Pace | None = None) -> Cap | None:
-    """Return the cap for a bound; None for a metric that says nothing before the end, and for very short runs.
+    """Return the cap for a bound; None for very short runs, and for metrics that are unknown before the end.
 
-    `overhead_s` is what jobs usually take beside the time that the metric measures. This one gets as much once more: a
-    configuration may have a start of its own.
+    Args:
+        metric: The target metric.
+        bound: The value at which the run has lost.
+        overhead_s: The usual time of jobs outside the measured time, in seconds. The cap allows twice as much, because
+            a configuration may start more slowly.
+        pace: The reference for the pace of the run.
     """
     if not metric.can_be_forecast or (bound < SHORTEST_S and metric.is_seconds):
         return None
@@ -75,12 +88,12 @@ def make_cap(metric: Metric, bound: float, *, overhead_s: float = 0.0, pace: Pac
 
 
 def judged_after_s(whole_s: float) -> float:
-    """Return how long after its first step a run of a program can be judged that takes so long as a whole."""
+    """Return how long after its first step a run can be judged, for a program that takes `whole_s` seconds."""
     return max(_JUDGED_AFTER * whole_s, _JUDGED_AFTER_S)
 
 
 def apply_cap(job: Job, limit: Cap | None) -> Job:
-    """Return the job with the cap as its time limit, if that is the lower one; in a mix that of each input."""
+    """Return the job with the cap as its time limit, if that is lower; for a mix, with a limit for each input."""
     if limit is not None and limit.inputs:
         own = zip(job.parts, limit.inputs, strict=True)
         return replace(job, parts=tuple(replace(part, lost_after_s=one.lost_after_s) for part, one in own))
@@ -94,7 +107,7 @@ def _own_limit_is_lower(job: Job, elapsed_s: float) -> bool:
 
 
 class ProgressWatch:
-    """Follows the live output of one run: keeps its timeline, and says when its pace has lost."""
+    """Follows the live output of a run: keeps its timeline, and decides when its pace has lost."""
 
     def __init__(
         self,
@@ -103,7 +116,7 @@ class ProgressWatch:
         clock: Callable[[], float] = time.monotonic,
         on_progress: Callable[[Progress], bool] | None = None,
     ) -> None:
-        """Start the clock. `on_progress` may stop the run for reasons of its own."""
+        """Start the clock. `on_progress` may also stop the run."""
         self._read = read
         self._cap = limit
         self._clock = clock
@@ -117,7 +130,7 @@ class ProgressWatch:
 
     @property
     def timeline(self) -> Timeline:
-        """What was seen, thinned to a few hundred points."""
+        """The steps seen so far, thinned to a few hundred points."""
         stride = 1 + len(self._timeline) // _TIMELINE_POINTS
         points = self._timeline[::stride]
         if self._timeline and points[-1] != self._timeline[-1]:
@@ -125,7 +138,7 @@ class ProgressWatch:
         return tuple(points)
 
     def __call__(self, line: str) -> bool:
-        """Read a line; True when the run should be stopped. `forecast` is what its pace promises."""
+        """Read a line, and update `forecast`; return True to stop the run."""
         progress = self._read(line)
         if progress is not None and self._on_progress is not None and self._on_progress(progress):
             return True
@@ -138,11 +151,11 @@ class ProgressWatch:
         return self.stops
 
     def read(self, lines: Sequence[str]) -> bool:
-        """Read lines that came together; True when the run should be stopped, at the line that says so."""
+        """Read several lines, up to the one that stops the run; return True to stop it."""
         return any(map(self, lines))
 
     def _of_mix(self, limit: Cap, progress: Progress) -> Forecast | None:
-        """Return the mix of the inputs that have ended, and of what is hoped for the others; None after the last."""
+        """Return the mix of the ended inputs' values and the others' optimistic values; None after the last input."""
         self._values |= progress.metrics
         self.inputs_done = progress.step
         if progress.step >= len(limit.inputs):
@@ -166,7 +179,7 @@ class ProgressWatch:
 
 
 def _is_beyond(limit: Cap, forecast: float, step: int) -> bool:
-    # Of a mix, hope leaves room enough.
+    # The optimistic values of a mix need no further margin.
     certain = 1.0 if limit.inputs or limit.pace is None else limit.pace.factor(step, USUAL)
     if limit.metric.direction == "maximize":
         return forecast * certain < limit.bound
@@ -174,19 +187,19 @@ def _is_beyond(limit: Cap, forecast: float, step: int) -> bool:
 
 
 def was_capped(job: Job, limit: Cap | None, status: JobStatus, watch: ProgressWatch) -> bool:
-    """Whether a run was stopped by its cap, not by its own time limit or its own end."""
+    """Whether a run was stopped by its cap, rather than by its own time limit or its end."""
     if watch.stops and status.reason is EndReason.CANCELLED:
         return True
     if limit is not None and limit.inputs:
         return any(_has_lost(part) for part in apply_cap(job, limit).parts)
     if limit is None or limit.elapsed_s is None or _own_limit_is_lower(job, limit.elapsed_s):
         return False
-    # The wall time of a site may be over before: then less is known than the cap says.
+    # The site's wall time may end the job before its cap; then the bound is not proven.
     return status.reason is EndReason.TIMED_OUT and status.usage.elapsed_s >= limit.elapsed_s
 
 
 def _has_lost(part: Job) -> bool:
-    """Whether a part was stopped since its run had lost, not by a time limit of its own."""
+    """Whether a part was stopped because its run had lost, rather than by its own time limit."""
     status = read_status(part.folder)
     if part.lost_after_s is None or status is None or status.reason is not EndReason.TIMED_OUT:
         return False

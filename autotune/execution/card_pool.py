@@ -1,6 +1,6 @@
-"""Cards: which trial has which accelerator, so that no two trials ever share one.
+"""Cards: give each trial its own accelerators.
 
-As with cores, a pool hands them out within a study, and a lock file a card does between studies of one user.
+As for cores, a pool assigns them within a study, and a lock file for each card separates studies of one user.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,14 +16,14 @@ from autotune.machines.cards import find_cards
 from launchers import Resources
 from launchers.card import Card
 
-# Where no tool lists the cards, all that a program finds count as one: trials that need any run one at a time.
+# If no tool lists the cards, they count as a single card, so that only one trial uses them at a time.
 _WHATEVER_IS_THERE = Card("")
 
 
 class CardPool:
-    """The cards of this machine that no trial of a study uses at the moment; those of other studies are theirs.
+    """The free cards of this machine that a study has claimed.
 
-    The first trial that needs a card makes the pool find and claim all that are free then.
+    The first trial that needs a card makes the pool claim all cards that no other study has.
     """
 
     def __init__(
@@ -34,9 +34,14 @@ class CardPool:
         wait_by: WaitBy | None = None,
         waiting: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
-        """Claim cards for some `work`, by lock files in `folder`.
+        """Claim no card yet.
 
-        With `wait_by`, wait for cards that other studies have, and tell it for whom; `waiting` is the context of that.
+        Args:
+            work: The purpose of the claim, for others who wait.
+            find: Lists the machine's cards.
+            folder: The folder of the lock files; the user's folder if None.
+            wait_by: Gets the message about waiting for another study; without it, the pool does not wait.
+            waiting: The context for waiting.
         """
         self._work = work
         self._find = find
@@ -45,20 +50,20 @@ class CardPool:
         self._waiting = waiting
         self._locks: dict[Card, LockFile] = {}
         self._free: list[Card] = []
-        # Of a machine with fewer cards than a trial wants it has all.
+        # The number of cards of the machine. A trial that wants more gets all of them.
         self._most: int | None = None
 
     def take(self, count: int) -> tuple[Card, ...] | None:
-        """Return so many cards for a trial, or all that the machine has if it wants more; None: not now.
+        """Return `count` cards for a trial, or all if the machine has fewer; None if they are not free now.
 
         Raises:
-            BusyError: other studies have them.
-            CannotRunHereError: they cannot be locked.
+            BusyError: Other studies use the cards.
+            CannotRunHereError: The cards cannot be locked.
         """
         if self._most is None or min(count, self._most) > len(self._locks):
             if len(self._free) < len(self._locks):
                 return None
-            # Once: the vendor's tool wakes the driver, beside the runs that are waited for.
+            # Listed once, before waiting: the vendor's tool wakes the driver, which would disturb the others' runs.
             cards = tuple(self._find()) or (_WHATEVER_IS_THERE,)
             with self._waiting():
                 claim_when_free(lambda: self._claim(cards, count), self._wait_by)
@@ -73,13 +78,13 @@ class CardPool:
         self._free += cards
 
     def close(self) -> None:
-        """Give the cards up."""
+        """Release all cards."""
         for lock in self._locks.values():
             lock.close()
         self._locks, self._free, self._most = {}, [], None
 
     def _claim(self, cards: Sequence[Card], count: int) -> None:
-        # Those that are here already, too: two studies that wait for each other's would wait for ever.
+        # Release the cards that this study has, or two studies could wait for each other for ever.
         self.close()
         others = []
         for card in cards:
@@ -109,18 +114,18 @@ class CardPool:
 
 
 class MachinePool:
-    """The cores and the cards of this machine that no trial of a study uses at the moment."""
+    """The free cores and cards of this machine."""
 
     def __init__(self, cores: CorePool, cards: CardPool) -> None:
-        """Hand out both."""
+        """Assign cores and cards from two pools."""
         self._cores = cores
         self._cards = cards
 
     def take(self, wanted: Resources) -> Resources | None:
-        """Return the resources with cores and cards of their own, the cores near the cards; None: not now.
+        """Return the resources with their own cards and cores near them; None if they are not free now.
 
         Raises:
-            BusyError: other studies have all cards.
+            BusyError: Other studies use all cards.
         """
         cards = self._cards.take(wanted.gpus) if wanted.gpus else ()
         if cards is None:
@@ -132,6 +137,6 @@ class MachinePool:
         return replace(taken, cards=cards)
 
     def give_back(self, taken: Resources) -> None:
-        """Return what a job had."""
+        """Return a job's cores and cards to the pools."""
         self._cores.give_back(taken)
         self._cards.give_back(taken.cards)

@@ -1,6 +1,6 @@
-"""Cores: who may use which, so that no two trials ever share one. `node_pool` has those of several hosts.
+"""Cores: give each trial its own cores of this machine. `node_pool` does so for several hosts.
 
-Within a study a pool hands them out; between studies of one user on one machine a lock file a core does.
+A pool assigns them within a study, and a lock file for each core separates studies of one user on one machine.
 """
 
 import getpass
@@ -18,7 +18,7 @@ from launchers.cpus import threads_of
 
 
 def claim_purpose(study: str) -> str:
-    """Return what cores are claimed for, for others who wait for them: the study, the folder and the user."""
+    """Return the purpose of a claim for others who wait: the study, its user and the folder."""
     try:
         user = getpass.getuser()
     except (OSError, KeyError):  # a container may have no name for this user
@@ -27,21 +27,21 @@ def claim_purpose(study: str) -> str:
 
 
 class Pool(Protocol):
-    """What no trial uses at the moment."""
+    """The resources that no trial uses at the moment."""
 
     def take(self, wanted: Resources) -> Resources | None:
-        """Return where a job that wants so much runs, which is then its own; None: not now.
+        """Return the resources of a job with their place, reserved for it; None if they are not free now.
 
         Raises:
-            CannotRunHereError: never, for there is not that much any more.
+            CannotRunHereError: The resources will never be free, because too few are left.
         """
 
     def give_back(self, taken: Resources) -> None:
-        """Return what a job had."""
+        """Return a job's resources to the pool."""
 
 
 class CorePool:
-    """The cores of this machine that no trial of a study uses at the moment."""
+    """The cores of this machine that no trial of the study uses at the moment."""
 
     def __init__(self, cpus: Iterable[int]) -> None:
         """Start with all of `cpus` free."""
@@ -49,9 +49,10 @@ class CorePool:
         self._size = len(self._free)
 
     def take(self, wanted: Resources, near: Collection[int] = ()) -> Resources | None:
-        """Return the resources with cores of their own, or all there are for a job that wants more; None: not now.
+        """Return the resources with their own cores; None if they are not free now.
 
-        A job that names its cores gets these. Cores that are `near` what the job uses beside them go first.
+        A job that wants more cores than the pool has gets all. A job that names its cores gets these. Cores in `near`
+        are assigned first.
         """
         if wanted.cpus:
             if not set(wanted.cpus) <= set(self._free):
@@ -71,7 +72,7 @@ class CorePool:
 
 
 class CoreClaim:
-    """Exclusive use of cores against other studies of this user; ends with the process, however it ends."""
+    """Exclusive use of cores among the studies of this user; the system ends it with the process."""
 
     def __init__(self, files: Sequence[LockFile]) -> None:
         """Hold locked files; use `claim`."""
@@ -85,11 +86,17 @@ class CoreClaim:
         wait_by: WaitBy | None = None,
         work: str = "",
     ) -> Self:
-        """Lock all of `cpus` for some `work`; with `wait_by`, wait until they are free, and tell it for whom.
+        """Lock all of `cpus`.
+
+        Args:
+            cpus: Hardware threads, one for each core.
+            folder: The folder of the lock files; the user's folder if None.
+            wait_by: Gets the message about waiting for another study; without it, this does not wait.
+            work: The purpose of the claim, for others who wait.
 
         Raises:
-            BusyError: another study uses one of them.
-            CannotRunHereError: the lock files cannot be used.
+            BusyError: Another study uses one of the cores.
+            CannotRunHereError: The lock files cannot be used.
         """
         wanted = tuple(cpus)
         return claim_when_free(lambda: cls._claim_now(wanted, folder or user_folder(), work), wait_by)
@@ -97,7 +104,7 @@ class CoreClaim:
     @classmethod
     def _claim_now(cls, cpus: Iterable[int], folder: Path, work: str) -> Self:
         files: list[LockFile] = []
-        # By the first hardware thread of each core: another study may be allowed the others.
+        # Locks are named for the first hardware thread of a core, since studies may be allowed different threads of it.
         for cpu in dict.fromkeys(min(threads_of(cpu)) for cpu in cpus):
             path = folder / f"cpu{cpu}.lock"
             try:
@@ -116,7 +123,7 @@ class CoreClaim:
         return cls(files)
 
     def release(self) -> None:
-        """Give the cores up."""
+        """Release the cores."""
         for file in self._files:
             file.close()
         self._files.clear()

@@ -1,7 +1,7 @@
-"""The executor seam: what makes the runs of a session while the coordinator goes on.
+"""The executor seam: making the runs of a session beside the coordinator.
 
-Processes of this machine, the nodes of a Ray cluster, the jobs of a batch system, recorded measurements, and other
-programs that ask for runs all stand behind it.
+Its implementations use processes of this machine, the nodes of a Ray cluster, jobs of a batch system, recorded
+measurements, and other programs that ask for runs.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,8 @@ from autotune.records.outcome import Outcome
 class Executor(Protocol):
     """Runs tasks side by side, each on the cores of its job.
 
-    An executor must have the first four methods; the others are for runs that outlive the session or that others make.
+    An executor must define the first four methods. The others are for runs that outlive the session, or that other
+    programs make.
     """
 
     def submit(self, task: Task) -> None:
@@ -25,35 +26,35 @@ class Executor(Protocol):
         """Return the tasks that ended since the last call, after at most `timeout_s`."""
 
     def cancel_all(self) -> None:
-        """Stop all running tasks and their jobs; nothing is reported of them."""
+        """Stop all running tasks and their jobs without reporting them."""
 
     def leave(self) -> None:
-        """Forget all running tasks; jobs that can do without this process go on."""
+        """Forget all running tasks; jobs that do not need this process continue."""
 
     def max_in_flight(self, most: int, in_flight: int) -> int:
-        """Return how many runs may be in flight, when `in_flight` are: `most`, unless runs are made on demand."""
+        """Return how many runs may be in flight: `most`, unless runs are made on demand, beside `in_flight` others."""
         del in_flight
         return most
 
     def max_starts(self, room: int) -> int:
-        """Return how many runs are started together where there is `room` for so many."""
+        """Return how many runs to start at once if there is `room` for that many."""
         return min(room, 1)
 
     def why_waits(self, run: str) -> str:
-        """Return why a run that was submitted does not run yet; empty if it does."""
+        """Return why a submitted run does not run yet; empty if it runs."""
         del run
         return ""
 
     def made_with(self, job: Mapping[str, Any], outcome: Outcome) -> Mapping[str, Any]:
-        """Return the description of the job that made a run which ended: `job`, unless another program made it."""
+        """Return the description of an ended run's job: `job`, unless another program made the run."""
         del outcome
         return job
 
     def find_job(self, folder: Path) -> str | None:
-        """Return the job that was submitted last in the folder of a run, also by an earlier session."""
+        """Return the newest job in the folder of a run, also one of an earlier session."""
         del folder
         return None
 
     def end_jobs(self, job_ids: Sequence[str]) -> None:
-        """End jobs of an earlier session that are not resumed."""
+        """End jobs of an earlier session that this one does not resume."""
         del job_ids

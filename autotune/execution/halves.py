@@ -1,8 +1,7 @@
-"""Halves: the cores of a session in two parts that are alike, for two runs at the same time.
+"""Halves: the cores of a session in two equal parts, for two runs at the same time.
 
-Sockets, NUMA nodes and caches that have a twin go to one half as a whole, and their twin to the other: the two runs
-then share as little as the machine lets them. What has no twin is halved within. The n-th core of one half is placed as
-the n-th core of the other.
+Of two equal sockets, NUMA nodes or caches, each half gets one, so that the two runs share as little hardware as
+possible. One without an equal is divided between the halves. The n-th cores of both halves have corresponding places.
 """
 
 from collections import defaultdict
@@ -22,9 +21,11 @@ _KINDS = ("cpu_core", "cpu_atom")
 
 @dataclass(frozen=True)
 class CorePlace:
-    """Where a core is: its `kind` (of a hybrid processor), and what it is in, from the socket to the smallest cache.
+    """The place of a core, as Linux reports it.
 
-    Each of `within` names a socket, a NUMA node or a cache; what Linux does not tell is empty.
+    Attributes:
+        kind: The kind of core in a hybrid processor.
+        within: The names of its socket, NUMA node and caches, from the largest to the smallest; empty if unknown.
     """
 
     kind: str
@@ -32,11 +33,11 @@ class CorePlace:
 
 
 PlaceOf = Callable[[int], CorePlace]
-"""Tells where the core of a hardware thread is."""
+"""Returns the place of the core of a hardware thread."""
 
 
 def place_of(cpu: int, root: Path = Path("/")) -> CorePlace:
-    """Return where the core of a hardware thread is; `root` is where the kernel's files are found."""
+    """Return the place of the core of a hardware thread; `root` is the root of the kernel's files."""
     folder = root / f"{CPUS.lstrip('/')}/cpu{cpu}"
     socket = read_or_empty(folder / "topology/physical_package_id").strip()
     node = min((path.name for path in folder.glob("node[0-9]*")), default="")
@@ -49,7 +50,7 @@ def place_of(cpu: int, root: Path = Path("/")) -> CorePlace:
 
 
 def _kind(cpu: int, folder: Path, root: Path) -> str:
-    """Return what tells the core from those of other kinds: cores of one kind are equally fast."""
+    """Return the kind of a core; cores of one kind are equally fast."""
     for kind in _KINDS:
         try:
             if cpu in parse_cpu_list(read_or_empty(root / f"sys/devices/{kind}/cpus")):
@@ -61,19 +62,19 @@ def _kind(cpu: int, folder: Path, root: Path) -> str:
 
 @dataclass(frozen=True)
 class Halves:
-    """Two `sides` of cores (hardware threads) that are alike; none of a session that has no such cores, for `why`."""
+    """Two equal `sides` of cores, as hardware threads; empty if a session has none, for the reason `why`."""
 
     sides: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
     why: str = ""
 
     @classmethod
     def of(cls, cpus: Collection[int], place: PlaceOf = place_of) -> Self:
-        """Return the halves of these hardware threads, one a core; of an odd number one is left over."""
+        """Return the halves of hardware threads, one for each core; an odd one is left out."""
         first, second = _halve(sorted(cpus), {cpu: place(cpu) for cpu in cpus}, 0)
         return cls((tuple(first), tuple(second)))
 
     def lacks(self, wanted: Resources) -> str:
-        """Say why a run cannot have one half, while another one has the other; empty if it can."""
+        """Return why two runs cannot have a half each; empty if they can."""
         half = len(self.sides[0])
         if self.why:
             return self.why
@@ -84,7 +85,7 @@ class Halves:
         return ""
 
     def cores(self, side: int, wanted: Resources) -> tuple[int, ...]:
-        """Return the cores that a run has in a half."""
+        """Return the cores of a run in one half."""
         return tuple(sorted(self.sides[side][: max(1, wanted.cores)]))
 
 
@@ -93,7 +94,7 @@ def _count_cores(cores: int) -> str:
 
 
 def _halve(cpus: Sequence[int], places: dict[int, CorePlace], level: int) -> _Split:
-    """Return two lists of cores that are alike; what is grouped at a `level` has all before it in common."""
+    """Return two equal lists of cores; `cpus` share everything above `level`."""
     groups = _grouped(cpus, places, level)
     if groups is None:
         kinds: dict[str, _Cores] = defaultdict(list)
@@ -118,7 +119,7 @@ def _halve(cpus: Sequence[int], places: dict[int, CorePlace], level: int) -> _Sp
 
 
 def _grouped(cpus: Sequence[int], places: dict[int, CorePlace], level: int) -> list[_Cores] | None:
-    """Return the cores by what they are in at a level; None where there are no more levels."""
+    """Return the cores grouped by their socket, node or cache at a level; None below the last level."""
     groups: dict[str, _Cores] = defaultdict(list)
     for cpu in cpus:
         within = places[cpu].within
@@ -129,7 +130,7 @@ def _grouped(cpus: Sequence[int], places: dict[int, CorePlace], level: int) -> l
 
 
 def _shape(cpus: Sequence[int], places: dict[int, CorePlace], level: int) -> object:
-    """Return what two groups of cores have in common that are alike: how many of which kind are together in what."""
+    """Return a description of a group of cores that is the same for equal groups."""
     groups = _grouped(cpus, places, level)
     if groups is None:
         return tuple(sorted(places[cpu].kind for cpu in cpus))
@@ -137,7 +138,7 @@ def _shape(cpus: Sequence[int], places: dict[int, CorePlace], level: int) -> obj
 
 
 def _ordered(cpus: Sequence[int], places: dict[int, CorePlace], level: int) -> _Cores:
-    """Return the cores in an order in which those of two groups that are alike correspond."""
+    """Return the cores in an order in which the cores of equal groups correspond."""
     groups = _grouped(cpus, places, level)
     if groups is None:
         return sorted(cpus, key=lambda cpu: (places[cpu].kind, cpu))

@@ -1,4 +1,4 @@
-"""Nodes: which of a cluster's hosts and cores no trial uses at the moment, while hosts come and go."""
+"""Nodes: the free hosts and cores of a cluster, whose hosts come and go."""
 
 import os
 import socket
@@ -18,16 +18,23 @@ from launchers.local import end_jobs_below
 
 Running = TypeVar("Running")
 
-# The cluster itself says at once what was lost with a node, or not at all.
+# If the cluster reports a task that was lost with a node, it does so within this time, in seconds.
 _PATIENCE_S = 5.0
-# So long may Ray take to end the agents of a session that was killed.
+# Ray may take this long to end the agents of a killed session, in seconds.
 _CLAIM_PATIENCE_S = 10.0
 _CLAIM_PAUSE_S = 0.2
 
 
 @dataclass(frozen=True)
 class Node:
-    """One host of a cluster. `name` is what MPI calls it, `key` the cluster's own id; it has `cpus` and `gpus`."""
+    """One host of a cluster.
+
+    Attributes:
+        key: The cluster's id of the host.
+        name: The host's name for MPI.
+        cpus: Its hardware threads, one for each core.
+        gpus: The number of its GPUs.
+    """
 
     key: str
     name: str
@@ -37,24 +44,24 @@ class Node:
 
 @dataclass(frozen=True)
 class NodeFacts:
-    """What a node says of itself."""
+    """The name and the hardware of a node, as its agent reports them."""
 
     name: str
     machine: Machine
 
 
 class Agent:
-    """Lives on a node while the study does: says what is there, and holds its cores against other studies."""
+    """A process on a node for the duration of the session: reports the node's hardware and claims its cores."""
 
     def __init__(self) -> None:
         self._claim: CoreClaim | None = None
 
     def facts(self) -> NodeFacts:
-        """Return the node's name, as Slurm knows it if that is there, and what it has."""
+        """Return the node's name, Slurm's name if there is one, and its hardware."""
         return NodeFacts(os.environ.get("SLURMD_NODENAME") or socket.gethostname(), this_machine())
 
     def claim(self, cpus: Sequence[int], runs: Path) -> str:
-        """Claim cores, and end what a killed session left of jobs in `runs`; return why the cores cannot be had."""
+        """Claim cores, and end jobs that a killed session left in `runs`; return why the claim failed, if it did."""
         give_up_at = time.monotonic() + _CLAIM_PATIENCE_S
         while self._claim is None:
             try:
@@ -68,43 +75,43 @@ class Agent:
 
 
 def gpus_per_node(wanted: Resources) -> int:
-    """Return how many GPUs a job has on each of its nodes."""
+    """Return the number of a job's GPUs on each of its nodes."""
     return ceil(wanted.gpus / wanted.nodes)
 
 
 def overdue(running: Mapping[Running, str], gone_since: Mapping[str, float], now_s: float) -> list[Running]:
-    """Return what runs on nodes (by key) that have been gone for so long that nobody will report of it."""
+    """Return the tasks of nodes (by key) that have been gone too long for the cluster to report them."""
     return [task for task, key in running.items() if now_s - gone_since.get(key, now_s) >= _PATIENCE_S]
 
 
 class NodePool:
-    """The cores and GPUs of a cluster's nodes that no trial of a study uses at the moment.
+    """The free cores and GPUs of a cluster's nodes.
 
-    A job gets cores of one node, or whole nodes; its GPUs are counted here, and Ray shows it which ones they are. Small
-    jobs are spread, so that they disturb one another least; one that names a host gets
-    that, if it is there and can have it.
+    A job gets cores of one node, or whole nodes. The pool only counts GPUs; Ray chooses them. Small jobs are spread
+    over the nodes, so that they disturb each other least. A job that names a host gets it if the host is present and
+    has enough GPUs.
     """
 
     def __init__(self, nodes: Iterable[Node]) -> None:
         """Start with all nodes free."""
         self._nodes: dict[str, Node] = {}
         self._free: dict[str, set[int]] = {}
-        # By name: a host that comes back has another key, and jobs that are said to be gone may still end there.
+        # By name, since a host that returns has another key, and lost jobs may still be ending there.
         self._held: set[tuple[str, int]] = set()
         self._held_gpus: Counter[str] = Counter()
         self.update(nodes)
 
     @property
     def nodes(self) -> tuple[Node, ...]:
-        """The nodes that are there."""
+        """The present nodes."""
         return tuple(self._nodes.values())
 
     def named(self, name: str) -> Node | None:
-        """Return the node that is called so, if it is there."""
+        """Return the node called `name`; None if it is not present."""
         return next((node for node in self._nodes.values() if node.name == name), None)
 
     def update(self, nodes: Iterable[Node]) -> None:
-        """Forget the nodes that are gone, and take up those that are new; jobs keep what they have."""
+        """Remove nodes that are gone and add new ones; jobs keep their resources."""
         present = {node.key: node for node in nodes}
         for key in self._nodes.keys() - present.keys():
             del self._nodes[key], self._free[key]
@@ -114,10 +121,10 @@ class NodePool:
                 self._free[key] = {cpu for cpu in node.cpus if (node.name, cpu) not in self._held}
 
     def take(self, wanted: Resources) -> Resources | None:
-        """Return the resources with hosts and cores of their own; None: not now.
+        """Return the resources with their own hosts and cores; None if they are not free now.
 
         Raises:
-            CannotRunHereError: all nodes that are left are free, and it is not enough.
+            CannotRunHereError: All remaining nodes are free, and they are not enough.
         """
         resources = self._whole(wanted) if wanted.nodes > 1 else self._part(wanted)
         if resources is None and not self._held:
@@ -126,13 +133,13 @@ class NodePool:
             number = f"{wanted.nodes} nodes" if wanted.nodes > 1 else "a node"
             msg = (
                 f"a run needs {number}{gpus}; nodes of the Ray cluster that are left: {left}\n"
-                "every finished run is stored; with enough nodes in the cluster the same command goes on"
+                "every finished run is stored; with enough nodes in the cluster the same command continues"
             )
             raise CannotRunHereError(msg)
         return resources
 
     def give_back(self, taken: Resources) -> None:
-        """Return what a job had; what was on nodes that are gone is forgotten."""
+        """Return a job's resources to the pool, except those on nodes that are gone."""
         for name in taken.hosts:
             node = self.named(name)
             ours = {cpu for held, cpu in self._held if held == name and (taken.nodes > 1 or cpu in taken.cpus)}

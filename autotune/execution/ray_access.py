@@ -1,7 +1,7 @@
-"""Who may talk to a Ray instance: whoever has its token. A process that has it can run programs as this user.
+"""Access to Ray instances by tokens. A process with an instance's token can run programs as this user.
 
-Ray's own token, `~/.ray/auth_token`, is the same for all instances of a user, lives for ever, and has the permissions
-of the umask: each instance of autotune's has a token of its own instead, which is removed with it.
+Ray's default token, `~/.ray/auth_token`, is shared by all instances of a user, never expires, and has the umask's
+permissions. So each of autotune's instances has its own token, which is removed with it.
 """
 
 import os
@@ -19,13 +19,13 @@ RESUME_HINT = "every finished run is stored; the same command goes on"
 _RAYS_TOKEN = "auth_token"  # noqa: S105
 _MODE = "RAY_AUTH_MODE"
 _PATH = "RAY_AUTH_TOKEN_PATH"
-# Ray would prefer it to the file.
+# Ray prefers this variable to the file.
 _VALUE = "RAY_AUTH_TOKEN"
 _NAMES = (_MODE, _PATH, _VALUE)
 
 
 def find_exposed_token() -> Path | None:
-    """Return the file of Ray's own token if others can read it; None if they cannot, or it is not there."""
+    """Return the file of Ray's default token if other users can read it; else None."""
     path = Path.home() / ".ray" / _RAYS_TOKEN
     try:
         status = path.stat()
@@ -39,10 +39,10 @@ def find_exposed_token() -> Path | None:
 
 @contextmanager
 def ray_start_errors() -> Iterator[None]:
-    """Say in words that an instance does not start; Ray raises whatever it likes, plain `Exception` too.
+    """Turn the errors of a start of Ray, which may be of any class, into one with a clear message.
 
     Raises:
-        InterruptedSessionError: it does not: a part of it was killed, or was too slow.
+        InterruptedSessionError: Ray did not start: a part of it was killed, or was too slow.
     """
     try:
         yield
@@ -55,20 +55,20 @@ def ray_start_errors() -> Iterator[None]:
 
 
 def first_sentence(error: Exception) -> str:
-    """Return what an error of Ray's says first; more follows for who knows Ray."""
+    """Return the first sentence of a Ray error; the rest only helps experts on Ray."""
     return str(error).partition("\n")[0].partition(". ")[0]
 
 
 def write_token(folder: Path) -> None:
-    """Make a token in a private folder, which only this user can read."""
+    """Write a new token, readable only by this user, into a private folder."""
     replace_file(folder / TOKEN, f"{secrets.token_hex(32)}\n", private=True)
 
 
 def with_token(caller: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """Return an environment in which Ray asks everybody for the token in the folder.
+    """Return the caller's environment with the settings that make Ray require the token in the folder.
 
     Raises:
-        CannotRunHereError: the caller's turns that off.
+        CannotRunHereError: The caller's environment turns tokens off.
     """
     mode = caller.get(_MODE, "")
     if mode.lower() not in ("", "token"):
@@ -83,10 +83,10 @@ def with_token(caller: Mapping[str, str], folder: Path) -> dict[str, str]:
 
 @contextmanager
 def this_process_with_token(folder: Path) -> Iterator[None]:
-    """Make a token in a private folder, and let this process and its children use it while the context lasts.
+    """Write a token into a private folder, and let this process and its children use it while the context lasts.
 
     Raises:
-        CannotRunHereError: the environment turns tokens off.
+        CannotRunHereError: The environment turns tokens off.
     """
     before = {name: os.environ[name] for name in _NAMES if name in os.environ}
     own = with_token(os.environ, folder)

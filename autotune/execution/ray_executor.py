@@ -1,10 +1,11 @@
-"""Where Ray lives: a private Ray instance for one study, or a cluster of several nodes that a study joins.
+"""Ray executors: on a private Ray instance for one study, or on a cluster that a study joins.
 
-Ray counts cores; which ones a task may use is decided by the coordinator (`autotune.execution.core_pool`,
-`autotune.execution.node_pool`) and enforced by the launcher. The processes of a private instance end with the
-coordinator, also when that is killed; of a cluster those that ran its tasks, and with them their jobs. The nodes of a
-cluster must have been started with `RAY_worker_niceness=0` in their environment, as `ray_node` does: else
-whatever else runs there goes first. They must see the study's folder and autotune's Python under the same paths.
+Ray only counts cores. The coordinator chooses the cores of a task (`autotune.execution.core_pool`,
+`autotune.execution.node_pool`), and the launcher enforces them. When the coordinator ends, also by being killed, all
+processes of a private instance end; on a cluster the workers of its tasks end, with their jobs.
+
+The nodes of a cluster must be started with `RAY_worker_niceness=0` in their environment, as `ray_node` does, or other
+processes there have priority. They must see the study's folder and autotune's Python under the same paths.
 """
 
 import logging
@@ -17,11 +18,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-# Read by Ray when it is imported: no usage statistics leave the machine, and no copy of the environment is made.
+# Ray reads these when it is imported: send no usage statistics, and make no copy of the environment.
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
 os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-# Ray would let everybody else on the machine go before its workers, and so before the runs that are measured.
+# By default Ray gives its workers, and so the measured runs, a lower priority than other processes.
 os.environ.setdefault("RAY_worker_niceness", "0")
 
 import ray
@@ -51,15 +52,15 @@ _OBJECT_STORE_BYTES = 80 * 2**20
 _NOT_NEEDED = ("start_log_monitor", "start_monitor", "start_api_server")
 _LOOK_S = 0.2
 _LOOK_EVERY_S = 2.0
-# By then Ray has made up its mind about a node (five health checks that fail, of 3 to 13 seconds each).
+# After this time in seconds, Ray knows whether a node has died (five failed health checks of 3 to 13 seconds each).
 _DOUBT_S = 70.0
 
 
 class RayExecutor(Executor):
-    """Runs tasks as Ray tasks that hold as many of Ray's cores as their jobs have."""
+    """Runs tasks as Ray tasks, each of which reserves the number of cores of its job."""
 
     def __init__(self, cores: int, launcher: Launcher) -> None:
-        """Use the running Ray instance, which has `cores`."""
+        """Use the running Ray instance, which has this number of cores."""
         self._cores = cores
         self._launcher = launcher
         self._remote = ray.remote(max_retries=0)(run_task)
@@ -75,7 +76,7 @@ class RayExecutor(Executor):
         """Return the tasks that ended since the last call, after at most `timeout_s`.
 
         Raises:
-            InterruptedSessionError: Ray is gone, with all tasks: none fails for that.
+            InterruptedSessionError: Ray has died with all tasks, which therefore do not count as failed.
         """
         if not self._running:
             return []
@@ -98,7 +99,7 @@ class RayExecutor(Executor):
 
 
 class ClusterExecutor(Executor):
-    """Runs tasks as Ray tasks on the nodes that a pool gave them, and tells the pool which nodes there are."""
+    """Runs tasks as Ray tasks on the nodes that a pool assigned, and keeps the pool's nodes up to date."""
 
     def __init__(self, cluster: "RayCluster", launcher: Launcher) -> None:
         """Use the cluster that this process has joined."""
@@ -126,7 +127,7 @@ class ClusterExecutor(Executor):
         """Return the tasks that ended since the last call, after at most `timeout_s`.
 
         Raises:
-            CannotRunHereError: the cluster is gone.
+            CannotRunHereError: The cluster does not answer any more.
         """
         ready: list[ray.ObjectRef[Outcome]] = []
         if self._running and not self._lost:
@@ -167,7 +168,7 @@ class ClusterExecutor(Executor):
 
 
 def _outcome(reference: "ray.ObjectRef[Outcome]", task: Task) -> tuple[Outcome, bool]:
-    """Return how a task ended, and whether Ray says that its node is gone."""
+    """Return the outcome of a task, and whether Ray reports that its node is gone."""
     try:
         return ray.get(reference), False
     except RayTaskError as error:
@@ -184,10 +185,10 @@ def _lost(task: Task, message: str) -> Outcome:
 
 
 class RayCluster:
-    """A running Ray cluster that this process has joined: its nodes, as they come and go."""
+    """A Ray cluster that this process has joined, and its nodes, which come and go."""
 
     def __init__(self, runs: Path, say: Callable[[str], None]) -> None:
-        """Know no node yet; `runs` is where the study's runs are made, `say` gets messages for the user."""
+        """Start without nodes; `runs` is the folder of the study's runs, and `say` gets messages for the user."""
         self._runs = runs.resolve()
         self.pool = NodePool(())
         self.gone_since: dict[str, float] = {}
@@ -206,11 +207,11 @@ class RayCluster:
         return replace(self._model, nodes=len(self.pool.nodes))
 
     def open(self, expected: int, patience_s: float) -> None:
-        """Get to know the nodes, after they have become `expected` many.
+        """Wait up to `patience_s` seconds for the `expected` number of nodes, and add them.
 
         Raises:
-            CannotRunHereError: they do not in that time, or none has cores.
-            BusyError: another study uses their cores.
+            CannotRunHereError: Too few nodes joined in time, or none of them has cores or can run autotune.
+            BusyError: Another study uses the cores of a node.
         """
         give_up_at = time.monotonic() + patience_s
         while len(present := _present()) < expected:
@@ -226,7 +227,7 @@ class RayCluster:
             msg = "the Ray cluster has no node with cores: start some with `ray start --address=... --num-cpus=CORES`"
             raise CannotRunHereError(msg)
         self._start_agents(present)
-        # The head's folder is that of the study, as a rule: its kind of node is what the study is about.
+        # Start with this host, since the study is usually about its kind of node.
         here = ray.get_runtime_context().get_node_id()
         first = here if here in present else min(present)
         for key in sorted(present, key=lambda key: key != first):
@@ -240,16 +241,16 @@ class RayCluster:
         self.pool.update(self._nodes.values())
 
     def suspect(self, key: str) -> None:
-        """Use a node no more that lost a task, unless it is still there after a while: Ray lists the dead for long."""
+        """Stop using a node that lost a task until it has proved alive; Ray lists dead nodes for a while."""
         if key in self._nodes:
             self._doubted[key] = self._nodes.pop(key), time.monotonic()
             self.pool.update(self._nodes.values())
 
     def update(self) -> None:
-        """See, now and then, which nodes are gone and which are new.
+        """Remove nodes that are gone and add new ones, at most every few seconds.
 
         Raises:
-            CannotRunHereError: the cluster is gone.
+            CannotRunHereError: The cluster does not answer any more.
         """
         now_s = time.monotonic()
         if now_s - self._looked_at < _LOOK_EVERY_S:
@@ -305,10 +306,10 @@ def _count(number: int, what: str) -> str:
 
 
 def _present() -> dict[str, dict[str, Any]]:
-    """Return what Ray says of the living nodes with cores, by their ids.
+    """Return Ray's description of each living node with cores, by id.
 
     Raises:
-        CannotRunHereError: the cluster is gone.
+        CannotRunHereError: The cluster does not answer any more.
     """
     try:
         known = ray.nodes()  # type: ignore[no-untyped-call]
@@ -324,15 +325,20 @@ def joined_cluster(
 ) -> Iterator[RayCluster]:
     """Join the Ray cluster at `address` (`HOST:PORT`, or `auto`: the one on this host) while the context lasts.
 
-    The study's runs are made in `runs`, which all nodes see.
+    Args:
+        address: The address of the cluster.
+        runs: The folder of the study's runs, which all nodes must see.
+        say: Gets messages for the user.
+        expected: The number of nodes to wait for.
+        patience_s: How long to wait for them, in seconds.
 
     Raises:
-        CannotRunHereError: it cannot be joined, or has not `expected` nodes in `patience_s`.
-        BusyError: another study uses the cores of one of its nodes.
+        CannotRunHereError: The cluster cannot be joined, or has too few nodes in time.
+        BusyError: Another study uses the cores of one of its nodes.
     """
     _silence_ray()
     try:
-        # Ray itself would try for minutes.
+        # Checked first, since Ray itself would try for minutes.
         if address != "auto" and not answers(address):
             raise ConnectionError("nobody listens there")  # noqa: TRY301  said as Ray's own errors are
         ray.init(address=address, log_to_driver=False, configure_logging=False, logging_level=logging.ERROR)
@@ -357,17 +363,17 @@ def local_cluster(cores: int) -> Iterator[None]:
     """Run a private Ray instance on this machine while the context lasts.
 
     Raises:
-        CannotRunHereError: the environment would let other users in, or there can be no private folder.
+        CannotRunHereError: The environment would let other users in, or no private folder can be made.
         InterruptedSessionError: Ray does not start.
     """
     _silence_ray()
-    # Nothing here asks these services; each would take a core's time, at the start and beside what is measured.
+    # Nothing needs these services, and each would take processor time from the measured runs.
     for service in _NOT_NEEDED:
         setattr(ray_node.Node, service, lambda self, **options: None)  # noqa: ARG005  Ray's own names
     end_with_this_process()
     # A short name: Ray puts sockets there, whose paths must stay under 107 bytes.
     with held_folder(user_folder(), RAY_FOLDER) as folder, this_process_with_token(folder):
-        # Ray keeps what it saw of these settings when it was imported, or first asked.
+        # Ray caches these settings when it is imported or first used.
         Config.initialize("")
         AuthenticationTokenLoader.instance().reset_cache()
         try:
@@ -382,10 +388,10 @@ def local_cluster(cores: int) -> Iterator[None]:
                     configure_logging=False,
                     logging_level=logging.ERROR,
                     object_store_memory=_OBJECT_STORE_BYTES,
-                    # Of its own, for Ray lets everybody into it.
+                    # A separate folder inside the private one, since Ray opens it to all users.
                     _temp_dir=str(folder / "r"),
                 )
-            # A batch system, or `kill`, asks so: it is the same as Ctrl-C. Ray's own answer is a trace of its C++.
+            # Batch systems and `kill` send SIGTERM. Treat it as Ctrl-C, since Ray would print a C++ trace.
             stop_at_sigterm()
             yield
         finally:
@@ -393,8 +399,8 @@ def local_cluster(cores: int) -> Iterator[None]:
 
 
 def _silence_ray() -> None:
-    """Keep Ray from writing between our lines: we say ourselves what matters, and standard output may be JSON."""
-    # Ray announces at every start that its own token protects it.
+    """Keep Ray from writing to the terminal, since standard output may be JSON."""
+    # Ray logs at every start that a token protects it.
     logging.getLogger("ray").setLevel(logging.ERROR)
-    # It prints what happens to nodes, whatever it was told of logs.
+    # It prints events of nodes in spite of the log settings.
     ray_worker.print_to_stdstream = lambda data, ignore_prefix: None  # noqa: ARG005  Ray's own names

@@ -1,8 +1,8 @@
-"""One node of a Ray cluster of one's own: `python -m autotune.execution.ray_node FOLDER [--head]`, once on every host.
+"""A node of a private Ray cluster: run `python -m autotune.execution.ray_node FOLDER [--head]` once on every host.
 
-The hosts meet in a folder that all of them see: the head writes its address there, the others wait for it, and all end
-when a file `stop` appears. Ports are free ones, so that another Ray on the host is no matter; sockets lie in a short
-folder of the host's own. What was started ends with this process, also when it is killed.
+All hosts see the folder. The head writes its address there, the others wait for it, and all end when a file `stop`
+appears. Ports are chosen among the free ones, so that other Ray instances on the host do not matter. Sockets are in a
+folder of the host with a short path. All processes end with this one, also when it is killed.
 """
 
 import argparse
@@ -29,7 +29,7 @@ from launchers.local import end_with_this_process
 ADDRESS = "address"
 STOP = "stop"
 
-# Read by Ray's processes when they start; `autotune.execution.ray_executor` says why.
+# Ray's processes read these when they start; `autotune.execution.ray_executor` gives the reasons.
 _SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
@@ -46,7 +46,16 @@ _LAST_PORT = 65535
 
 @dataclass(frozen=True)
 class RayNode:
-    """The settings of `ray start`. `head` is the address of the head's control store, `address` this host's own."""
+    """The settings of `ray start`.
+
+    Attributes:
+        head: The address of the head's control store.
+        address: The address of this host.
+        is_head: Whether this node is the head.
+        cpus: The number of its cores.
+        gpus: The number of its GPUs; Ray counts them if None.
+        folder: The folder of Ray's sockets and logs.
+    """
 
     head: str
     address: str
@@ -56,9 +65,9 @@ class RayNode:
     folder: Path
 
     def argv(self, python: str = sys.executable) -> list[str]:
-        """Return the command that starts Ray here and stays as long as Ray does."""
+        """Return the command that starts Ray on this host and ends when Ray ends."""
         where = ["--head", f"--port={self.head.rpartition(':')[2]}"] if self.is_head else [f"--address={self.head}"]
-        # The others get it from the head, and use the same.
+        # The other nodes get these settings from the head.
         own = [f"--temp-dir={self.folder}", "--include-dashboard=false"] if self.is_head else []
         gpus = [] if self.gpus is None else [f"--num-gpus={self.gpus}"]
         return [
@@ -72,16 +81,16 @@ class RayNode:
 
 
 def ray_environment(caller: Mapping[str, str], meeting: Path) -> dict[str, str]:
-    """Return the environment of Ray's processes: the token is that of the folder, else what the caller set wins.
+    """Return the environment of Ray's processes: the folder's token, and the caller's variables over our defaults.
 
     Raises:
-        CannotRunHereError: the caller's would let everybody in.
+        CannotRunHereError: The caller's environment would let every user in.
     """
     return with_token(_SETTINGS | dict(caller), meeting)
 
 
 def own_address(towards: str | None = None) -> str:
-    """Return this host's address on the way to another one; else the one that its name stands for."""
+    """Return this host's address on the route to another host; without one, the address of its host name."""
     if towards is None:
         try:
             address = socket.gethostbyname(socket.gethostname())
@@ -91,7 +100,7 @@ def own_address(towards: str | None = None) -> str:
             return address
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
-            # Nothing is sent: it only makes the system choose a way.
+            # This sends nothing; it only makes the system choose a route.
             probe.connect((towards or "192.0.2.1", 9))
             return str(probe.getsockname()[0])
         except OSError:
@@ -99,21 +108,21 @@ def own_address(towards: str | None = None) -> str:
 
 
 def free_port(address: str) -> int:
-    """Return a port of this host that nobody uses now."""
+    """Return a free port of this host."""
     with socket.socket() as probe:
         probe.bind((address, 0))
         return int(probe.getsockname()[1])
 
 
 def wait_for_address(folder: Path, patience_s: float) -> str:
-    """Return what the head wrote.
+    """Return the address that the head wrote into a folder.
 
     Raises:
-        TimeoutError: it did not in that time.
+        TimeoutError: The head wrote none within `patience_s` seconds.
     """
     give_up_at = time.monotonic() + patience_s
     while True:
-        # Listing it makes a network file system look again.
+        # Listing the folder makes a network file system refresh it.
         if ADDRESS in os.listdir(folder):  # noqa: PTH208
             return (folder / ADDRESS).read_text(encoding="ascii").strip()
         if time.monotonic() >= give_up_at:
@@ -123,7 +132,7 @@ def wait_for_address(folder: Path, patience_s: float) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Be a node until Ray ends, a file `stop` appears, or this process is asked to end."""
+    """Run a node until Ray ends, a file `stop` appears, or this process gets a signal to end."""
     parser = argparse.ArgumentParser(prog="autotune.execution.ray_node")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--head", action="store_true")
@@ -178,9 +187,8 @@ def _run(node: RayNode, meeting: Path, lost_after_s: float) -> int:
 def watch(node: RayNode, meeting: Path, ray: "subprocess.Popen[bytes]", lost_after_s: float) -> bool:
     """Wait until Ray has ended or the file `stop` appears; the head writes its address once it listens.
 
-    Another node also stops waiting when the head has not answered for `lost_after_s` seconds, and only then is the
-    result
-    true: Ray itself does not notice while no message is sent to it, and the node's jobs have been restarted elsewhere.
+    Another node also stops waiting, and returns True, when the head has not answered for `lost_after_s` seconds: Ray
+    does not notice a lost head while no message is sent, and the node's jobs have been restarted elsewhere.
     """
     announced, answered_at = False, time.monotonic()
     while ray.poll() is None and not (meeting / STOP).exists():
@@ -200,7 +208,7 @@ def host_and_port(address: str) -> tuple[str, int]:
     """Return the two parts of `HOST:PORT`.
 
     Raises:
-        ValueError: it is not such an address.
+        ValueError: The text is not such an address.
     """
     host, _, port = address.rpartition(":")
     if not re.fullmatch(r"[^\s/:]+|\[[0-9a-fA-F:]+\]", host) or not re.fullmatch(r"[0-9]{1,5}", port):
@@ -213,10 +221,10 @@ def host_and_port(address: str) -> tuple[str, int]:
 
 
 def answers(address: str) -> bool:
-    """Return whether somebody listens at `HOST:PORT`.
+    """Return whether a process listens at `HOST:PORT`.
 
     Raises:
-        ValueError: it is not such an address.
+        ValueError: The text is not such an address.
     """
     host, number = host_and_port(address)
     try:

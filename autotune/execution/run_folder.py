@@ -1,4 +1,4 @@
-"""Folders of runs: one for each, empty when it starts; what is kept of it when it has ended, and read once more."""
+"""Folders of runs: creating an empty one, cleaning it after the run, and reading its output again."""
 
 import json
 import os
@@ -15,17 +15,17 @@ from launchers.supervisor import STATUS_FILE
 from objectives.base import Output
 from objectives.figure import read_text
 
-# Larger files are scratch data; inputs and small outputs tell a person what happened.
+# Larger files are removed as scratch data. Inputs and small outputs stay for the user.
 _KEPT_BYTES = 4 * 2**20
-# This file names what was removed of a folder, or shortened.
+# This file lists the files of a folder that were removed or shortened.
 _CUT_FILE = ".autotune-cut.json"
 
 
 def fresh_folder(folder: Path) -> Path:
-    """Make an empty folder, in place of what was there before.
+    """Create an empty folder; discard an existing one.
 
     Raises:
-        StorageError: it cannot be made.
+        StorageError: The folder cannot be created.
     """
     try:
         if folder.exists():
@@ -38,10 +38,10 @@ def fresh_folder(folder: Path) -> Path:
 
 
 def output_in(folder: Path, status: JobStatus) -> Output:
-    """Return what a job left that ended so.
+    """Return the output of a job that ended with this status.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: The output cannot be read.
     """
     return Output(read_text(folder / STDOUT) or "", read_text(folder / STDERR) or "", status, folder)
 
@@ -49,15 +49,15 @@ def output_in(folder: Path, status: JobStatus) -> Output:
 def clean(folder: Path, parts: Collection[Path] = ()) -> None:
     """Remove a finished run's scratch data; keep its small files, the end of its output, and the folders of its parts.
 
-    Each of those is cleaned in the same way.
+    The folders of parts are cleaned in the same way.
     """
     for part in parts:
         clean(part)
-    # A program may do anything to its folder; what cannot be removed is no reason to lose its measurement.
+    # A program may do anything to its folder. An entry that cannot be removed must not cost the measurement.
     with suppress(OSError):
         entries = [entry for entry in folder.iterdir() if entry.name not in {part.name for part in parts}]
         large = [entry for entry in entries if _is_folder(entry) or entry.lstat().st_size > _KEPT_BYTES]
-        # Before anything is removed: whoever reads the output once more must know that it is not whole.
+        # Written before anything is removed, so that a later reader knows that the output is incomplete.
         said = large and _write_cut_list(folder, large)
         for entry in large:
             if _is_folder(entry):
@@ -72,22 +72,25 @@ def clean(folder: Path, parts: Collection[Path] = ()) -> None:
 
 
 def mark_unread(folder: Path) -> None:
-    """Say of the folder of a run that ended that nobody will read it: it stays for a person, until the next session."""
-    # To remove a name takes no descriptor and no room on the disk, of which there may be none.
+    """Mark the folder of an ended run as one that no session will read; it stays for the user until the next one."""
+    # Removing a name works even without free descriptors or disk space.
     with suppress(OSError):
         (folder / STATUS_FILE).unlink(missing_ok=True)
 
 
 def is_folder_of(folder: Path, usage: Usage | None) -> bool:
-    """Return whether a folder is that of a run that used this, as its job wrote there; None: of any run."""
+    """Return whether a folder belongs to the run with this resource usage; with None, to any run that ended."""
     status = read_status(folder)
     return status is not None and usage in {None, status.usage}
 
 
 def kept_output(folder: Path, usage: Usage, reads: Collection[str]) -> Output | None:
-    """Return what a run left in its folder; None if it cannot be read, is not whole any more, or is of another run.
+    """Return the output of a run; None if it cannot be read, is incomplete, or belongs to another run.
 
-    `usage` is what the run used: no two use the same. `reads` are the files that are read beside what it printed.
+    Args:
+        folder: The folder of the run.
+        usage: The resource usage of the run, which identifies it: no two runs have the same.
+        reads: The files that are read besides the printed output.
     """
     status = read_status(folder)
     if status is None or not is_folder_of(folder, usage) or not (folder / STDOUT).is_file():
@@ -100,7 +103,7 @@ def kept_output(folder: Path, usage: Usage, reads: Collection[str]) -> Output | 
 
 
 def _is_cut(folder: Path, name: Path) -> bool:
-    """Whether a file of a run's folder, or a folder that it is in, was removed or shortened."""
+    """Whether a file, or a folder that contains it, was removed or shortened."""
     place = folder
     for part in name.parts:
         with suppress(FileNotFoundError):
@@ -111,7 +114,7 @@ def _is_cut(folder: Path, name: Path) -> bool:
 
 
 def _write_cut_list(folder: Path, entries: Collection[Path]) -> bool:
-    """Write down what is cut; False where there is no room for that."""
+    """List the removed and shortened files; return False if that fails, for example on a full disk."""
     try:
         (folder / _CUT_FILE).write_text(json.dumps([entry.name for entry in entries]), encoding="utf-8")
     except OSError:

@@ -1,4 +1,4 @@
-"""Segments: a run of a program that works in steps, from where the trial was left to where it is judged next."""
+"""Segments: runs of a program that works in steps, from a trial's checkpoint to the next rung."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -16,11 +16,15 @@ Curve = tuple[tuple[int, float], ...]
 
 @dataclass(frozen=True)
 class Segment:
-    """How far a run goes: until `steps` steps are made in all, `of` the most that a trial may make.
+    """The part of a training that one run makes.
 
-    `floors` are values of the metric by step: a run whose best so far is worse at one of these steps is stopped.
-    `checkpoint` is the folder that the trial goes on from; None for a run that begins anew. `best` is the best value
-    before this segment.
+    Attributes:
+        steps: The step to stop at, counted from the start of the training.
+        of: The last step that a trial may reach.
+        metric: The metric of the training.
+        floors: Values of the metric by step: a run whose best value is worse at that step is stopped.
+        checkpoint: The folder of the checkpoint to continue from; None to start from the beginning.
+        best: The best value before this segment.
     """
 
     steps: int
@@ -32,7 +36,7 @@ class Segment:
 
 
 class SegmentWatch:
-    """Follows the progress of a segment; True when the run should be stopped: it went too far, or fell behind."""
+    """Follows the progress of a segment, and stops a run that passed its last step or fell behind."""
 
     def __init__(self, segment: Segment) -> None:
         """Start before the first step."""
@@ -45,13 +49,13 @@ class SegmentWatch:
 
     @property
     def stops(self) -> bool:
-        """Whether the run was told to stop."""
+        """Whether the run should be stopped."""
         return self.overrun or self.behind is not None
 
     def __call__(self, progress: Progress) -> bool:
-        """Take note of a step."""
-        # A step may be told by several lines, of which not the first has the metric: it is judged when that is told, or
-        # when the next step is.
+        """Handle a step; return True to stop the run."""
+        # Several lines may report one step, the metric not in the first. So a step is judged when its metric or the
+        # next step is reported.
         if self._step is not None and progress.step != self._step:
             self._judge(self._step)
         self._step = progress.step
@@ -60,7 +64,7 @@ class SegmentWatch:
             known = [value] if self._best is None else [self._best, value]
             self._best = min(known, key=self._segment.metric.cost)
             self._judge(progress.step)
-        # A program that stops at its step by itself never reports the next one.
+        # A program that stops by itself at its last step never reports a later one.
         self.overrun = progress.step > self._segment.steps
         return self.stops
 
@@ -72,17 +76,20 @@ class SegmentWatch:
 
 
 def curve_of(outcome: Outcome) -> Curve:
-    """Return the curve that a run left."""
+    """Return the stored curve of a run."""
     return tuple((int(step), float(value)) for step, value in outcome.details.get(CURVE, ()))
 
 
 def best_until(curve: Curve, steps: int, metric: Metric) -> float | None:
-    """Return the best value of a curve up to a step; None if there is none yet."""
+    """Return the best value of a curve up to a step; None for a curve without values there."""
     return min((value for step, value in curve if step <= steps), key=metric.cost, default=None)
 
 
 def read_lost_curve(path: Path, read: ProgressReader, metric: Metric) -> Curve:
-    """Return the curve in the output of a run that was killed with the session: its checkpoint is beyond it already."""
+    """Return the curve from the output of a run that was killed with its session.
+
+    Its checkpoint may be later, so that no other run repeats these steps.
+    """
     try:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -92,10 +99,9 @@ def read_lost_curve(path: Path, read: ProgressReader, metric: Metric) -> Curve:
 
 
 def join_segments(before: Outcome | None, outcome: Outcome, segment: Segment, lost: Curve = ()) -> Outcome:
-    """Return the outcome of a segment with what those before it showed: the whole curve, and the best value on it.
+    """Return the outcome of a segment with the results of the earlier ones: the whole curve and its best value.
 
-    What a program did beyond the step that it was asked for does not count. `lost` is the curve of a run of the same
-    segment that was killed.
+    Steps beyond the segment's last one do not count. `lost` is the curve of a killed run of the same segment.
     """
     if not outcome.complete:
         return outcome
@@ -110,7 +116,7 @@ def join_segments(before: Outcome | None, outcome: Outcome, segment: Segment, lo
         details[ENDED] = last
     metrics = dict(outcome.metrics)
     if before is not None and before.complete:
-        # What is recorded beside the metric belongs to the step at which that was best.
+        # The other metrics and the remark belong to the step with the best value.
         if before.metrics[segment.metric.name] == best:
             metrics |= before.metrics
             details = {name: value for name, value in details.items() if name != REMARK}

@@ -1,4 +1,4 @@
-"""Being asked from outside: SIGUSR1 pauses a session, SIGTERM ends it as Ctrl-C does."""
+"""Signals: SIGUSR1 pauses a session, SIGTERM ends it as Ctrl-C does."""
 
 import signal
 import time
@@ -8,22 +8,22 @@ from types import FrameType
 
 from autotune.errors import PausedError
 
-# Cleaning up takes seconds: a second signal must not interrupt that.
+# Cleaning up takes seconds, and a second signal within this time must not interrupt it.
 _QUIET_S = 30.0
 
 
 class Pause:
-    """Whether a session was asked to start no further run."""
+    """The request that a session start no further run."""
 
     def __init__(self) -> None:
         self.asked = False
         self._waiting = False
 
     def ask(self) -> None:
-        """Ask; may be called from a signal handler. A session that still waits for its turn ends at once.
+        """Request the pause, possibly from a signal handler.
 
         Raises:
-            PausedError: it does.
+            PausedError: The session is only waiting, so it ends at once.
         """
         self.asked = True
         if self._waiting:
@@ -31,10 +31,10 @@ class Pause:
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """Wait for something inside this context, while nothing runs.
+        """Let a pause end the session at once while this context lasts, because nothing runs.
 
         Raises:
-            PausedError: a pause is asked for, before or meanwhile.
+            PausedError: A pause was requested before or during the context.
         """
         self._waiting = True
         try:
@@ -45,14 +45,14 @@ class Pause:
             self._waiting = False
 
     def over(self, *, jobs_stay: bool = False) -> PausedError:
-        """Return the error to raise when nothing runs any more; `jobs_stay`: but the jobs in a queue."""
+        """Return the error to raise when all runs have ended; with `jobs_stay`, jobs remain in the queue."""
         left = "the jobs stay in the queue" if jobs_stay else "no run is in flight"
         return PausedError(f"paused: every finished run is stored, {left}; the same command goes on")
 
 
 @contextmanager
 def pausable() -> Iterator[Pause]:
-    """Provide a pause that SIGUSR1 asks for."""
+    """Provide a pause that SIGUSR1 requests."""
     pause = Pause()
 
     def ask(_number: int, _frame: FrameType | None) -> None:
@@ -66,7 +66,7 @@ def pausable() -> Iterator[Pause]:
 
 
 def stop_at_sigterm(clock: Callable[[], float] = time.monotonic) -> None:
-    """Make SIGTERM the same as Ctrl-C, once: asked again soon, it is on the way."""
+    """Make SIGTERM the same as Ctrl-C; ignore further signals while the session cleans up."""
     quiet_until = clock()
 
     def stop(_number: int, _frame: FrameType | None) -> None:

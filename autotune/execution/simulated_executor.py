@@ -1,8 +1,8 @@
-"""Simulated runs: tasks that are answered from a record, in simulated time. Nothing is started, nobody waits.
+"""Simulated runs: tasks answered from recorded measurements, in simulated time, without starting or waiting.
 
-Time limits, caps and paces end a run as they end a real one, and it is read as a real one is. Of runs side by side the
-one that ends first in simulated time is reported first. What a run is told to have been is drawn anew for each from the
-seed, its configuration, what it is for and its number: so a study is the same however often it is interrupted.
+Time limits, caps and paces apply as in real runs, and the output is read in the same way. Runs that overlap are
+reported in the order of their simulated ends. The result of each run is drawn with random numbers that depend only on
+the seed, the configuration, the run's purpose and its number, so that interruptions do not change a study.
 """
 
 import heapq
@@ -25,10 +25,15 @@ from objectives.base import Draw, Output, RecordedRun
 
 
 class SimulatedExecutor(Executor):
-    """Answers each task from the record, in simulated time. `spent_s` are the simulated seconds of all `runs`."""
+    """Answers tasks from recorded measurements, in simulated time.
+
+    Attributes:
+        spent_s: The simulated seconds of all runs.
+        runs: The number of runs.
+    """
 
     def __init__(self, draw: Draw, seed: int) -> None:
-        """Answer with what `draw` gives for the configuration in a task's command."""
+        """Draw each result by calling `draw` for the configuration in a task's command."""
         self.spent_s = 0.0
         self.runs = 0
         self._draw = draw
@@ -41,7 +46,7 @@ class SimulatedExecutor(Executor):
         return self._now_s
 
     def submit(self, task: Task) -> None:
-        """Start a task: how it will end is known at once."""
+        """Start a task, and compute its outcome at once."""
         configuration = json.loads(task.job.argv[1])
         worker = next(iter(task.job.resources.hosts), "")
         drawn = self._draw(configuration, np.random.default_rng(_entropy(self._seed, task)), worker)
@@ -51,7 +56,7 @@ class SimulatedExecutor(Executor):
         heapq.heappush(self._running, (self._now_s + outcome.usage.elapsed_s, self.runs, task, outcome))
 
     def wait(self, timeout_s: float) -> Sequence[tuple[Task, Outcome]]:
-        """Return the task that ends next; the simulated time is then that of its end, whatever the `timeout_s`."""
+        """Return the task that ends next, and advance the simulated time to its end; `timeout_s` has no effect."""
         del timeout_s
         if not self._running:
             return []
@@ -68,14 +73,14 @@ class SimulatedExecutor(Executor):
 
 
 def simulate_run(task: Task, run: RecordedRun) -> Outcome:
-    """Return how a recorded run ends under the time limit and the cap of a task."""
+    """Return the outcome of a recorded run under the time limit and the cap of a task."""
     job = apply_cap(task.job, task.cap)
     now_s = 0.0
     watch = ProgressWatch(task.objective.progress_reader(), task.cap, clock=lambda: now_s)
     ends_s, reason = run.elapsed_s, EndReason.EXITED
     limit_s = job.time_limit_s
     if limit_s is not None and job is not task.job:
-        # It is the cap's, which allows for what the other configurations took to set up.
+        # This limit comes from the cap, which includes the usual set-up time; add this configuration's own.
         limit_s = min(limit_s + run.setup_s, task.job.time_limit_s or inf)
     if limit_s is not None and limit_s < run.elapsed_s:
         ends_s, reason = limit_s, EndReason.TIMED_OUT
@@ -100,7 +105,7 @@ def simulate_run(task: Task, run: RecordedRun) -> Outcome:
 
 
 def _entropy(seed: int, task: Task) -> list[int]:
-    """Return what the random numbers of a run follow from: not the trial's number, which an interruption may change."""
+    """Return the seed of a run's random numbers, without the trial's number, which an interruption may change."""
     run = RunId.parse(task.job.name)
     match run.series.kind:
         case SeriesKind.TUNING:

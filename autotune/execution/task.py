@@ -1,4 +1,4 @@
-"""Running one trial: a job in, an outcome out. This is what a Ray worker does."""
+"""Tasks: running a job and reading its outcome, as a Ray worker does."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -38,24 +38,32 @@ WRONG_ANSWER = "wrong-answer"
 """The code of a run whose answer is not that of the reference run."""
 
 PREEMPTED = "preempted"
-"""The code of a run whose job had to make way for another one: nothing went wrong."""
+"""The code of a run whose job was preempted by another; nothing went wrong."""
 
 REFUSED = "refused"
-"""The code of a run whose job the batch system will never take: it is sent once."""
+"""The code of a run whose job the batch system will never accept, so it is submitted only once."""
 
 NO_PLACE = "no-place"
-"""The code of a run whose job cannot be where it was to be: it may be made elsewhere."""
+"""The code of a run whose job cannot have the nodes that it named; it may run elsewhere."""
 
 REFUSED_ALL = "all-refused"
-"""The code of a run whose job is refused for what all jobs of the site say, such as its queue."""
+"""The code of a run whose job is refused for a setting of all jobs of the site, such as the queue."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """One run to be made. `reference` is the baseline's answer, None while there is none; `cap` is where it has lost.
+    """One run to make.
 
-    `segment` is how far it goes, for a program that works in steps. By `key` the coordinator finds the run again.
-    `job_id` is its job, if an earlier session has submitted that.
+    Attributes:
+        key: The coordinator's key of the run.
+        job: The job to run.
+        objective: Reads the output.
+        reference: The baseline's answer; None before the baseline has run.
+        cap: The point at which the run has lost.
+        segment: The part of a training to run, for a program that works in steps.
+        seed: The seed of the run.
+        attempt: The number of this launch, from 1.
+        job_id: The id of the job, if an earlier session submitted it.
     """
 
     key: int
@@ -70,10 +78,10 @@ class Task:
 
 
 class WatchedRun:
-    """A run in flight: it reads the lines of its output, and at the end how the job ended."""
+    """A run in flight: reads its live output, and at the end its outcome."""
 
     def __init__(self, task: Task, *, from_start: bool = True) -> None:
-        """Start the clock of `task`, whose job starts now; if not `from_start`, when lines came is not known."""
+        """Start the clock of a task whose job starts now; without `from_start`, the times of lines are unknown."""
         if not from_start and task.cap is not None:
             task = replace(task, cap=replace(task.cap, pace=None))
         self.task = task
@@ -83,11 +91,11 @@ class WatchedRun:
         self._watch = ProgressWatch(task.objective.progress_reader(), task.cap, on_progress=self._segment_watch)
 
     def __call__(self, lines: Sequence[str]) -> bool:
-        """Read lines of output; True when the run should be stopped."""
+        """Read lines of output; return True to stop the run."""
         return self._watch.read(lines)
 
     def outcome(self, status: JobStatus) -> Outcome:
-        """Return how the run ended; its folder stays as it is, to be read again until this is stored."""
+        """Return the outcome of the run; leave its folder unchanged, to be read again until the outcome is stored."""
         job = self.task.job
         try:
             outcome = self._read(replace(output_in(job.folder, status), job=job))
@@ -126,7 +134,7 @@ def run_task(task: Task, launcher: Launcher) -> Outcome:
 
 def not_started(task: Task, error: LaunchError) -> Outcome:
     """Return the outcome of a run that could not be started."""
-    # What the start command cannot do is the configuration's fault, a missing program the machine's.
+    # If the start command cannot do what is asked, that is the configuration's fault; a missing program is not.
     refused = isinstance(error.__cause__, CannotStartRanksError)
     kind = FailureKind.APPLICATION_ERROR if refused else FailureKind.INFRASTRUCTURE_ERROR
     code = "not-started"
@@ -136,14 +144,14 @@ def not_started(task: Task, error: LaunchError) -> Outcome:
 
 
 def outcome_of(task: Task, output: Output, watch: ProgressWatch) -> Outcome:
-    """Read how a run ended: capped, failed, or with a measurement."""
+    """Return the outcome of a run: capped, failed or measured."""
     if task.cap is not None and was_capped(task.job, task.cap, output.status, watch):
         return _capped(task.cap, output, watch)
     return read_outcome(task.objective, output, task.reference, task.segment)
 
 
 def read_outcome(objective: Objective, output: Output, reference: Answer | None, segment: Segment | None) -> Outcome:
-    """Read a run that was not capped: a failure, or its measurement, whose answer must agree with the reference."""
+    """Return the outcome of a run that was not capped; its answer must agree with the reference."""
     try:
         measurement = objective.measure(output)
         if segment is None or segment.steps >= segment.of:
@@ -162,14 +170,14 @@ def read_outcome(objective: Objective, output: Output, reference: Answer | None,
 
 
 def _unreadable(error: OSError) -> Outcome:
-    """Return the outcome of a run whose files the machine cannot read: nobody knows whether they are good."""
+    """Return the outcome of a run whose files cannot be read: an infrastructure error."""
     where = f"{error.filename}: " if error.filename else ""
     msg = f"what it left cannot be read: {where}{error.strerror or error}"
     return Outcome(failure=FailureKind.INFRASTRUCTURE_ERROR, code="unreadable", message=msg)
 
 
 def _segment_outcome(task: Task, output: Output, watch: ProgressWatch, ahead: SegmentWatch) -> Outcome:
-    """Return the outcome of a segment: a run that was stopped at a step has ended well."""
+    """Return the outcome of a segment; a run that was stopped at a step counts as one that ended by itself."""
     if not (ahead.stops and output.status.reason is EndReason.CANCELLED):
         return outcome_of(task, output, watch)
     ended = replace(output, status=replace(output.status, reason=EndReason.EXITED, exit_code=0))
@@ -195,26 +203,26 @@ def _capped(cap: Cap, output: Output, watch: ProgressWatch) -> Outcome:
 
 
 def run_job(job: Job, launcher: Launcher, on_lines: OnLines | None = None) -> Output:
-    """Run a job to its end and collect what it left.
+    """Run a job to its end and return its output.
 
     Raises:
-        LaunchError: it could not be started.
-        OSError: what it left cannot be read.
+        LaunchError: The job could not be started.
+        OSError: Its output cannot be read.
     """
     status = run(launcher, job, on_lines)
     return replace(output_in(job.folder, status), job=job)
 
 
 def check_target(measurement: Measurement, target: Metric) -> None:
-    """Check that the metric that is optimised can be compared by ratio.
+    """Check that the optimised metric can be compared by ratio.
 
     Raises:
-        InvalidResult: the run did not tell it, or it is not a positive number.
+        InvalidResult: The run did not report it, or it is not a positive number.
     """
     value = measurement.metrics.get(target.name)
     if value is None:
-        # An objective may leave out what it declares, and says why in a remark, where it does.
-        why = measurement.details.get(REMARK) or "the run did not tell it"
+        # An objective may leave out a metric that it declares, and give the reason in a remark.
+        why = measurement.details.get(REMARK) or "the run did not report it"
         msg = f"no {target.name}: {why}"
         raise InvalidResult(msg, code="no-metric")
     if not 0.0 < value < inf:
@@ -227,7 +235,7 @@ def check_answer(measurement: Measurement, reference: Answer | None) -> None:
     """Compare the run's answer with the baseline's.
 
     Raises:
-        InvalidResult: it is another one.
+        InvalidResult: The answers differ by more than the tolerance.
     """
     if measurement.answer is None or reference is None:
         return
@@ -251,10 +259,15 @@ def _with_unit(value: str, unit: str) -> str:
 
 
 def describe_job(job: Job, flavour: MpiFlavour | None = None, *, on_site: bool = False) -> dict[str, Any]:
-    """Return all that running the job again needs, JSON-able: command, environment, input files, start of the ranks.
+    """Return a JSON-able description of a job that is enough to run it again.
 
-    Of files that were copied it has the originals' paths, and of secret variables the names. `flavour` is the
-    launcher's, whose jobs may run `on_site`, on the nodes of a batch system.
+    It has the command, the environment, the input files and the start of the ranks; for copied files the original
+    paths, and for secret variables only the names.
+
+    Args:
+        job: The job.
+        flavour: The launcher's flavour of MPI.
+        on_site: Whether the launcher's jobs run on the nodes of a batch system.
     """
     copied = {one.folder / name for one in (job, *job.parts) for name, _ in one.copies}
     brought = job.software.mpi if job.software is not None else None
@@ -302,7 +315,7 @@ def _place(stored: Mapping[str, Any]) -> Place:
 
 
 def job_from_description(stored: Mapping[str, Any]) -> Job:
-    """Read what `describe_job` wrote, without the files, and without the hosts: those were an allocation's."""
+    """Return the job of a description, without its files, and without its hosts, which belonged to an allocation."""
     mpi = stored["mpi"]
     return Job(
         argv=tuple(stored["argv"]),

@@ -7,27 +7,27 @@ from pathlib import Path
 from autotune.errors import CannotRunHereError
 
 RAY_FOLDER = "r-"
-"""The beginning of the names of Ray's folders in it."""
+"""The prefix of the names of Ray's folders in the user's folder."""
 
 
 def user_folder() -> Path:
     """Return this user's folder for locks, sockets and tokens, the same for all processes on this machine.
 
-    Not in TMPDIR: batch systems give each job its own, whose long name Ray's sockets do not fit into. Not in
-    XDG_RUNTIME_DIR: jobs and what runs by `ssh` without a login have none, so two sessions would not see each other's
-    locks, and it is removed when its user logs out, while sessions go on.
+    It is not in TMPDIR, because batch systems give each job another one, with a name too long for Ray's sockets. It is
+    not in XDG_RUNTIME_DIR, because jobs and commands run by `ssh` have none, so that sessions would not see each
+    other's locks, and because the system removes that folder at logout while sessions still run.
 
     Raises:
-        CannotRunHereError: it is not a folder of this user's own that nobody else may enter.
+        CannotRunHereError: The folder belongs to another user, or others may enter it.
     """
     return private_folder(Path(f"/tmp/autotune-{os.getuid()}"))  # noqa: S108  nothing but a folder of our own is used
 
 
 def private_folder(folder: Path) -> Path:
-    """Return a folder that only this user can enter, which is made if it is not there.
+    """Return a folder that only this user can enter; create it if it is missing.
 
     Raises:
-        CannotRunHereError: something else is there.
+        CannotRunHereError: The path is not such a folder.
     """
     try:
         folder.mkdir(mode=0o700)

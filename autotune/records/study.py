@@ -33,7 +33,7 @@ class Definition(Stored):
         options: The options of the objective.
         metrics: The metrics; the first is optimised.
         space: `Space.to_dict()`.
-        identity: What makes measurements comparable, such as the input and the program's version.
+        identity: The conditions of comparable measurements: the input and the program's version.
         facts: Facts about the workload and the installation.
         machine: The description of the machine.
         machine_identity: The properties of the machine that must agree.
@@ -315,7 +315,7 @@ class TrialRecord:
 
     @property
     def last_with_steps(self) -> Outcome | None:
-        """The outcome of its newest complete run that reported steps; None without such a run."""
+        """The outcome of its newest complete run that reported steps; None if no run did."""
         return next((outcome for outcome in reversed(self.outcomes) if outcome.complete and outcome.timeline), None)
 
     @property

@@ -94,7 +94,7 @@ def check_optuna(url: str) -> bool:
 
 
 def optuna_revision(url: str) -> str | None:
-    """Return the revision of Optuna's tables, which must be the installed Optuna's; None if there is none.
+    """Return the revision of Optuna's tables, which must be the installed Optuna's; None without tables.
 
     Raises:
         StorageError: Another version of Optuna made the tables.

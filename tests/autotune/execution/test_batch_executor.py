@@ -316,7 +316,7 @@ def test_a_run_that_is_larger_than_a_limit_itself_is_not_waited_for(executor, qu
     executor.submit(of_cores(task(tmp_path, 1), 1))
     ((ended, outcome),) = executor.wait(1.0)
     assert (ended.key, outcome.code) == (0, REFUSED)
-    assert "it alone is more than the limit leaves" in outcome.message
+    assert "this job alone exceeds the limit" in outcome.message
     assert [job.name for job in queue.jobs] == ["00001"]
 
 

@@ -67,7 +67,7 @@ def test_a_run_that_does_not_tell_the_target_is_invalid_and_says_why(tmp_path):
     outcome = read_outcome(objective, output, None, None)
     assert outcome.failure is FailureKind.INVALID_RESULT
     assert outcome.message.startswith("no parallel_efficiency: no efficiencies: no rank wrote how long it was in MPI")
-    with pytest.raises(InvalidResult, match="no val_dice: the run did not tell it"):
+    with pytest.raises(InvalidResult, match="no val_dice: the run did not report it"):
         check_target(Measurement({"val_auc": 0.5}), Metric("val_dice", "", "maximize"))
 
 
