@@ -9,10 +9,10 @@ _DURATION = re.compile("".join(f"(?:{_NUMBER}{unit})?" for unit in "dhms"))
 
 
 def parse_duration_s(text: str) -> float:
-    """Read a duration in seconds; a number alone is one of seconds, and beside others each has its unit.
+    """Return a duration in seconds; a number without a unit means seconds.
 
     Raises:
-        ValueError: it is none, not positive, or beyond what a number can hold.
+        ValueError: The text is not a duration, not positive, or too large for a number.
     """
     alone = re.fullmatch(_NUMBER, text.strip())
     match = _DURATION.fullmatch(f"{alone[0]}s" if alone else text.strip())

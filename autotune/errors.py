@@ -1,4 +1,4 @@
-"""What goes wrong for a user, with the exit code that tells a script what it was."""
+"""The errors for users, with the exit codes by which scripts distinguish them."""
 
 from collections.abc import Iterable
 from enum import IntEnum
@@ -30,10 +30,10 @@ class AutotuneError(Exception):
     exit_code = ExitCode.USAGE
 
     problems: "tuple[Problem, ...]"
-    """All that is wrong with a file, each with its path; none if the error is not one of a file's content."""
+    """The problems of a file, each with its path; empty if the error is not about a file's content."""
 
     def __init__(self, what: "str | Problem", problems: "Iterable[Problem]" = (), shown: int | None = None) -> None:
-        """Say `what` is wrong: one problem, or the title of several, `shown` of which the message lists."""
+        """Make the message from one problem, or from a title and the first `shown` of several problems."""
         listed = tuple(problems)
         self.problems = listed if isinstance(what, str) else (what,)
         lines = [f"  {problem}" for problem in listed[:shown]]
@@ -83,10 +83,10 @@ class DifferentStudyError(AutotuneError):
     exit_code = ExitCode.STORAGE
 
     differences: "tuple[str, ...]"
-    """What differs, each in a line."""
+    """The differences, one a line."""
 
     def __init__(self, what: str, differences: "Iterable[str]" = ()) -> None:
-        """Say `what` is wrong, and what differs."""
+        """Make an error with the message `what` and the list of differences."""
         super().__init__(what)
         self.differences = tuple(differences)
 
@@ -98,28 +98,28 @@ class BusyError(AutotuneError):
 
 
 class UnfinishedError(AutotuneError):
-    """The time of the allocation is over, and there is more to do; the same command goes on."""
+    """The time of the allocation is over before the study; the same command continues it."""
 
     exit_code = ExitCode.UNFINISHED
 
 
 class PausedError(AutotuneError):
-    """A pause was asked for, and nothing runs any more; the same command goes on."""
+    """A pause was requested, and nothing runs any more; the same command continues the study."""
 
     exit_code = ExitCode.PAUSED
 
 
 class InterruptedSessionError(AutotuneError):
-    """What makes the runs has ended, and not by a fault of the study; the same command goes on."""
+    """The system that makes the runs has ended, by no fault of the study; the same command continues it."""
 
     exit_code = ExitCode.INTERRUPTED
 
 
 def is_interrupt(error: BaseException) -> bool:
-    """Return whether an error is Ctrl-C (SIGTERM, too), or came up while that was on its way up.
+    """Return whether an error is Ctrl-C or SIGTERM, or was raised while one of these was handled.
 
-    SQLAlchemy then closes its session, and refuses to where that was in the middle of something: its error takes the
-    place of the interrupt. Ray's own answer to SIGTERM, while it starts, is `SystemExit`.
+    SQLAlchemy closes its session on an interrupt, and may fail at that, so that its error hides the interrupt. Ray
+    raises `SystemExit` for SIGTERM while it starts.
     """
     at: BaseException | None = error
     while at is not None and not isinstance(at, KeyboardInterrupt | SystemExit):

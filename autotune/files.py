@@ -1,4 +1,4 @@
-"""Files and folders that change whole: a reader finds the old content or the new one, never a part."""
+"""Replacing files and removing folders atomically: a reader finds the old or the new content, never a part."""
 
 import os
 import secrets
@@ -9,16 +9,16 @@ from pathlib import Path
 
 
 def replace_file(path: Path, text: str, *, private: bool = False, durable: bool = True) -> None:
-    """Give a file a new content.
+    """Replace the content of a file.
 
     Args:
-        path: of the file; its folder must be there.
-        text: the whole content.
-        private: only this user may read it; otherwise the umask says who may.
-        durable: it is on disk when this returns: a crash of the machine leaves neither an empty file nor the old one.
+        path: The file; its folder must exist.
+        text: The whole content.
+        private: Let only this user read it; otherwise the umask decides.
+        durable: Wait until it is on disk, so that a crash of the machine leaves neither an empty nor the old file.
 
     Raises:
-        OSError: it cannot be written; what was there is still there.
+        OSError: The file cannot be written; the old content remains.
     """
     draft = path.with_name(f".{path.name[:40]}.{os.getpid()}-{threading.get_ident()}")
     try:
@@ -39,8 +39,8 @@ def replace_file(path: Path, text: str, *, private: bool = False, durable: bool 
 
 
 def sync_folder(folder: Path) -> None:
-    """Put the names in a folder on disk: those of files that were made, renamed or removed there."""
-    # Some network file systems refuse that for folders, and write them at once.
+    """Write a folder's entries to disk, after files were created, renamed or removed there."""
+    # Some network file systems refuse this for folders, but write them at once.
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -53,21 +53,21 @@ _DISCARDED = ".discarded"
 
 
 def discard(folder: Path) -> None:
-    """Remove a folder: in one moment nothing is there any more under its name.
+    """Remove a folder: rename it, which is atomic, then delete it.
 
-    What then stays of it under another name, `sweep_discarded` removes.
+    If the deletion is interrupted, `sweep_discarded` finishes it.
 
     Raises:
-        OSError: it stays as it is.
+        OSError: The folder could not be renamed and is unchanged.
     """
-    # A host that was cut off may still write there: it goes on in a folder of another name.
+    # A host that was cut off may still write to the folder, which then has another name.
     aside = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}{_DISCARDED}")
     folder.rename(aside)
     shutil.rmtree(aside, ignore_errors=True)
 
 
 def sweep_discarded(*around: Path) -> None:
-    """Remove what is left of folders that were discarded there, by a process that was killed or could not go on."""
+    """Remove the remains of discarded folders whose deletion was interrupted or failed."""
     for folder in around:
         with suppress(OSError), os.scandir(folder) as entries:
             for entry in entries:

@@ -1,4 +1,4 @@
-"""Values as people read them: configurations, their values, and quantities with their units."""
+"""Text for people: configurations, their values, and quantities with their units."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -8,23 +8,23 @@ if TYPE_CHECKING:
     from objectives.base import Metric
     from spaces import Configuration, Space, Value
 
-# From here on a number that is whole by chance is shorter with an exponent.
+# Larger whole numbers are written with an exponent, which is shorter.
 _WHOLE = 1e12
 
 
 def shown(configuration: "Configuration") -> str:
-    """Return a configuration for reading: only what is set."""
+    """Return a configuration as text: only the parameters that are set."""
     return " ".join(f"{name}={written(value)}" for name, value in configuration.items()) or "(nothing set)"
 
 
 def with_derived(space: "Space", configuration: "Configuration") -> str:
-    """Return a configuration for reading, with the values that its space derives from it."""
+    """Return a configuration as text, with the values that its space derives from it."""
     derived = space.derived_values(configuration)
     return shown(configuration) + (f"  (derived: {shown(derived)})" if derived else "")
 
 
 def written(value: object) -> str:
-    """Return a value for reading."""
+    """Return a value as text."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
@@ -33,7 +33,7 @@ def written(value: object) -> str:
 
 
 def sized(value: "Value", name: str) -> str:
-    """Return a value of what is called `name` for reading: bytes in KiB, MiB or GiB where these are whole."""
+    """Return the value of a parameter as text: a number of bytes in KiB, MiB or GiB if that is whole."""
     if isinstance(value, int | float) and name.endswith("bytes") and value > 0 and value % 1024 == 0:
         power = next((power for power in (3, 2, 1) if value % 1024**power == 0), 0)
         return f"{value / 1024**power:.0f} {'KMG'[power - 1]}iB"
@@ -41,17 +41,17 @@ def sized(value: "Value", name: str) -> str:
 
 
 def quantity(value: float, metric: "Metric") -> str:
-    """Return a value of a metric for reading, with its unit if it has one."""
+    """Return a value of a metric as text, with its unit if it has one."""
     return f"{value:.4g} {metric.unit}".rstrip()
 
 
 def listed(words: Sequence[str]) -> str:
-    """Return words as a person lists them: `a, b and c`."""
+    """Return words as a list in a sentence: `a, b and c`."""
     return ", ".join(words[:-1]) + " and " + words[-1] if len(words) > 1 else "".join(words)
 
 
 def output_folder(job: Mapping[str, Any]) -> str:
-    """Say where the output of a run lies, by the description of its job; empty if it is not there any more."""
+    """Return the sentence about a run's output folder, from its job's description; empty if the folder is gone."""
     folder = Path(job.get("folder", ""))
     if not folder.is_absolute() or not folder.is_dir():
         return ""

@@ -1,4 +1,4 @@
-"""Folders that end with the processes that hold them: each is locked, so that the next process knows which are left."""
+"""Folders that are removed with the processes that hold them; locks show later processes which are abandoned."""
 
 import fcntl
 import os
@@ -9,22 +9,22 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 TEMPORARY = "autotune-"
-"""The beginning of the names of all temporary folders."""
+"""The prefix of the names of all temporary folders."""
 
 MARK = ".autotune-folder"
-"""The file that tells a folder that is removed with its processes from one that a user named alike."""
+"""The file that distinguishes a held folder from a user's folder with a similar name."""
 
 
 @contextmanager
 def held_folder(base: Path, prefix: str, name: str | None = None) -> Iterator[Path]:
-    """Provide a folder in `base` while the context lasts, which is removed when nobody holds it any more.
+    """Provide a folder in `base` while the context lasts; it is removed when no process holds it any more.
 
-    Such folders in `base` that begin with `prefix` and that nobody holds are removed: those of processes that were
-    killed. They are known by a file in them, since users name folders, too, and asked by their locks, since a process
-    of another container has no number here. Several processes may hold one that has a `name`.
+    This also removes abandoned folders in `base` that begin with `prefix`, which killed processes left. A file in them
+    shows that they are not a user's folders, and their locks show that they are abandoned; process numbers would not,
+    since other containers have their own. Several processes may hold a folder with the same `name`.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: The folder cannot be created.
     """
     remove_abandoned(base, prefix)
     folder, descriptor = _make_and_hold(base, prefix, name)
@@ -37,7 +37,7 @@ def held_folder(base: Path, prefix: str, name: str | None = None) -> Iterator[Pa
 
 @contextmanager
 def temporary_folder(purpose: str) -> Iterator[Path]:
-    """Provide a folder in the system's folder for temporary files; those that killed processes left are removed."""
+    """Provide a folder in the system's temporary folder, and remove those that killed processes left."""
     with held_folder(Path(tempfile.gettempdir()), f"{TEMPORARY}{purpose}-") as folder:
         yield folder
 
@@ -65,12 +65,12 @@ def _make_and_hold(base: Path, prefix: str, name: str | None) -> tuple[Path, int
             folder = base / f"{prefix}{name}"
             with suppress(FileExistsError):
                 folder.mkdir(mode=0o700)
-        # Another process may have found it before it was held, and have removed it: before it is opened, or after.
+        # Until the folder is locked, another process may take it for abandoned and remove it.
         try:
             descriptor = _open(folder)
         except FileNotFoundError:
             continue
-        with suppress(OSError):  # a file system without locks: nobody takes it for abandoned there
+        with suppress(OSError):  # on a file system without locks, no process counts it as abandoned
             fcntl.flock(descriptor, fcntl.LOCK_SH)
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(descriptor), folder.lstat()):
@@ -101,7 +101,7 @@ def _is_abandoned(folder: Path, *, remove: bool = False) -> bool:
     try:
         if os.fstat(descriptor).st_uid != os.getuid():
             return False
-        # Its process may have been killed before it marked the folder.
+        # An empty folder may be held, too: its process may have been killed before it wrote the mark.
         names = os.listdir(descriptor)  # noqa: PTH208  by its descriptor
         if names and MARK not in names:
             return False

@@ -1,7 +1,7 @@
-"""Locks: files that one process holds at a time. Whoever is refused is told which process holds one, and since when.
+"""Lock files, which one process holds at a time, and which name their holder and its start for others.
 
-The system releases a file when its process ends, however it ends. No link is followed, and nothing is written over that
-is no lock file: where others may write, a name may lead to a file of this user.
+The system releases a lock when its process ends in any way. Opening a lock file follows no link, and only lock files
+are overwritten: where other users can write, a name may lead to another file of this user.
 """
 
 import errno
@@ -22,7 +22,7 @@ from autotune.errors import BusyError, StorageError
 
 Claimed = TypeVar("Claimed")
 WaitBy = Callable[[str], None]
-"""Tells a user for whom a session waits."""
+"""Gets the message about the process that a session waits for."""
 
 _HOLDER = re.compile(r"process (\d+) on (\S+) since ([^\n]+?)(?:, (.+))?", re.DOTALL)
 _BEGIN = b"process "
@@ -30,7 +30,7 @@ _POLL_S = 0.5
 
 
 class IfHeld(StrEnum):
-    """What to do when another process holds a study, or what it needs."""
+    """The reaction when another process holds a study or its resources."""
 
     LEAVE = "leave"
     WAIT = "wait"
@@ -39,7 +39,7 @@ class IfHeld(StrEnum):
 
 @dataclass(frozen=True)
 class Holder:
-    """The process that holds a lock file, as it wrote itself into it; `work` says what for, if it did."""
+    """The process that holds a lock file, as it signed it; `work` is the purpose, if it gave one."""
 
     pid: int
     host: str
@@ -53,7 +53,7 @@ class Holder:
 
     @classmethod
     def read(cls, text: str) -> Self | None:
-        """Read what `str` writes; None for anything else."""
+        """Read the text that `str` returns; None for other text."""
         found = _HOLDER.fullmatch(text.strip())
         return cls(int(found[1]), found[2], found[3], found[4] or "") if found else None
 
@@ -74,17 +74,17 @@ class LockFile:
     """An open lock file; the system releases it when the process ends, however it ends."""
 
     def __init__(self, descriptor: int) -> None:
-        """Take over an open file descriptor; use `open`."""
+        """Wrap an open file descriptor, which this object closes; use `open`."""
         self._descriptor = descriptor
 
     @classmethod
     def open(cls, path: Path, mode: int = 0o600, *, create: bool = True) -> Self:
         """Open a lock file without locking it.
 
-        The holder overwrites the file, so no link is followed: where others may write, it may lead to one of ours.
+        Links are not followed, since the holder overwrites the file, and another user's link may lead to one of ours.
 
         Raises:
-            OSError: it cannot be written, is a link, or is not there and is not to be created.
+            OSError: The file cannot be written, is a link, or does not exist and `create` is False.
         """
         flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | (os.O_CREAT if create else 0)
         try:
@@ -97,11 +97,11 @@ class LockFile:
 
     @classmethod
     def hold(cls, path: Path, work: str = "") -> Self:
-        """Open a lock file, lock it, and write this process into it as its holder, which does that `work`.
+        """Open a lock file, lock it, and sign it with this process and the purpose `work`.
 
         Raises:
-            HeldError: another process holds it.
-            OSError: it cannot be opened or locked.
+            HeldError: Another process holds it.
+            OSError: It cannot be opened or locked.
         """
         file = cls.open(path)
         try:
@@ -114,10 +114,10 @@ class LockFile:
         return file
 
     def lock(self) -> bool:
-        """Lock it; False if another process, or another opening of this one, has locked it.
+        """Lock the file; return False if another process, or another descriptor of this one, holds the lock.
 
         Raises:
-            OSError: the file system has no locks.
+            OSError: The file system has no locks.
         """
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -126,9 +126,9 @@ class LockFile:
         return True
 
     def sign(self, work: str = "") -> None:
-        """Write this process into the file as its holder, which does that `work`; a full disk is no reason to fail.
+        """Write this process and the purpose `work` into the file; ignore errors such as a full disk.
 
-        What is no lock file stays as it is: there may be a hard link to another file of this user.
+        A file with other content is left unchanged, since it may be a hard link to another file of this user.
         """
         with suppress(OSError):
             if not _BEGIN.startswith(os.pread(self._descriptor, len(_BEGIN), 0)):
@@ -137,23 +137,23 @@ class LockFile:
             os.pwrite(self._descriptor, str(Holder.this(work)).encode(), 0)
 
     def holder(self) -> Holder | None:
-        """Return who signed it last; None if nobody did."""
+        """Return the process that signed the file last; None for an unsigned file."""
         return Holder.read(os.pread(self._descriptor, 5000, 0).decode(errors="replace"))
 
     def stat(self) -> os.stat_result:
-        """Return which file it is."""
+        """Return the file's status, which identifies it."""
         return os.fstat(self._descriptor)
 
     def close(self) -> None:
-        """Release it."""
+        """Release the lock and close the file."""
         os.close(self._descriptor)
 
 
 def claim_when_free(claim: Callable[[], Claimed], wait_by: WaitBy | None) -> Claimed:
-    """Return what `claim` returns; with `wait_by`, wait until nobody else has it, and tell it for whom.
+    """Return what `claim` returns; with `wait_by`, repeat it until it is not busy, with a message for each new holder.
 
     Raises:
-        BusyError: somebody else has it.
+        BusyError: Another process holds the claimed thing, and `wait_by` is None.
     """
     told = ""
     while True:
@@ -169,10 +169,10 @@ def claim_when_free(claim: Callable[[], Claimed], wait_by: WaitBy | None) -> Cla
 
 
 def lock(file: LockFile, path: Path) -> bool:
-    """Lock a file at `path`, beside a storage; False if another process has locked it.
+    """Lock a file at `path`, beside a storage; return False if another process holds it.
 
     Raises:
-        StorageError: its file system has no locks.
+        StorageError: The file system has no locks.
     """
     try:
         return file.lock()
@@ -182,7 +182,7 @@ def lock(file: LockFile, path: Path) -> bool:
 
 
 def other_holder(path: Path) -> str | None:
-    """Return the process that holds a lock file, in words; None if it is free, or held by this process."""
+    """Return the other process that holds a lock file, in words; None if no other process does."""
     try:
         file = LockFile.open(path, create=False)
     except OSError:
@@ -197,9 +197,9 @@ def other_holder(path: Path) -> str | None:
 
 
 def find_local_holder(path: Path) -> Holder | None:
-    """Return the process of this host that holds a lock file, without taking it from whoever wants it now.
+    """Return the other process of this host that holds a lock file, without locking it even for a moment.
 
-    None if nobody does, it is this process, or that cannot be seen: processes of other users do not show their files.
+    Return None if there is no such process, or if it belongs to another user and so hides its open files.
     """
     try:
         file = LockFile.open(path, create=False)

@@ -35,7 +35,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from autotune.errors import BusyError, CannotRunHereError, InterruptedSessionError
 from autotune.execution.executor import Executor
 from autotune.execution.node_pool import Agent, Node, NodeFacts, NodePool, gpus_per_node, overdue
-from autotune.execution.ray_access import first_sentence, ray_start_errors, this_process_with_token
+from autotune.execution.ray_access import RESUME_HINT, first_sentence, ray_start_errors, this_process_with_token
 from autotune.execution.ray_node import answers
 from autotune.execution.signals import stop_at_sigterm
 from autotune.execution.task import Task, run_task

@@ -64,7 +64,7 @@ def check(
     report = examined(path, changes or (), machine, launcher, input_file, static=static)
     tried = None
     if run and report.study and report.plan and report.space is not None and report.job and not report.missing:
-        from autotune.execution.core_pool import CoreClaim
+        from autotune.execution.core_pool import CoreClaim, claim_purpose
         from autotune.planning.trial_run import run_default
 
         def say(text: str) -> None:
