@@ -21,15 +21,15 @@ from urllib.parse import quote, urlencode, urlsplit
 Json = Any
 _TIMEOUT_S = 60.0
 _PATIENCE_S = 120.0
-# Each pause before a busy service is asked again is so many times the last one, from 1 s on.
+# The factor between the pauses before requests to a busy service are repeated; the first pause is 1 s.
 _GROWTH = 1.5
 _LONGEST_PAUSE_S = 10.0
 _UNIX = "unix:"
-_BUSY = frozenset({429, 503})  # the first one by a proxy before it
+_BUSY = frozenset({429, 503})  # 429 comes from a proxy in front of the service
 _NOTHING = 204
 _ERRORS_FROM = 400
 TOKEN_VARIABLE = "AUTOTUNE_TOKEN"  # noqa: S105  a name, no token
-TOKEN_HEADER = "Authorization: Bearer "  # noqa: S105  what stands before a token
+TOKEN_HEADER = "Authorization: Bearer "  # noqa: S105  the text before a token
 _HTTP_PORT = 80
 _log = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ class ServiceError(Exception):
     """The service refused a request: `status` is the answer's, the message says why."""
 
     def __init__(self, status: int, detail: str) -> None:
-        """Say what the service said."""
+        """Make an error from the status and the message of an answer."""
         super().__init__(detail)
         self.status = status
 
@@ -98,22 +98,27 @@ class Client:
         timeout_s: float = _TIMEOUT_S,
         patience_s: float = _PATIENCE_S,
     ) -> None:
-        """Talk to the service at `address`, which may be `unix:PATH`, that of `autotune serve --socket PATH`.
+        """Connect to a service.
 
-        Without a `token`, AUTOTUNE_TOKEN of the environment is sent; without that, for a service of this user on this
-        host, the token that the service has left in a file for its user. An answer is waited for `timeout_s` seconds.
-        What cannot be done yet, since a study is being opened or the service is busy, is asked for again, with growing
-        pauses of `patience_s` seconds in all; what is waited for is logged as a warning.
+        A request that fails because a study is being opened or the service is busy is repeated, with growing pauses and
+        a logged warning.
+
+        Args:
+            address: The service's URL, or `unix:PATH` for `autotune serve --socket PATH`.
+            token: The token to send. By default it is AUTOTUNE_TOKEN of the environment; without that, for a service
+                of this user on this host, the token that the service wrote to a file for its user.
+            timeout_s: The time to wait for an answer, in seconds.
+            patience_s: The sum of the pauses before a request fails, in seconds.
 
         Raises:
-            ValueError: the address is none.
+            ValueError: The address is not valid.
         """
         self._connect, self._root, self._at = _way_to(address)
         self._timeout_s = timeout_s
         self._patience_s = patience_s
         self._connection = self._connect(timeout_s)
         self._token = token or os.environ.get(TOKEN_VARIABLE)
-        # By study: the key of a request for a run that was not answered yet.
+        # By study: the key of a request for a run that has not been answered yet.
         self._asked: dict[str, str] = {}
 
     def __enter__(self) -> Self:
@@ -137,7 +142,7 @@ class Client:
         return list(self._call("GET", "/studies"))
 
     def known(self) -> list[Json]:
-        """Return what is known to work: the best configuration of each program on each machine."""
+        """Return the best known configuration of each program on each machine."""
         return list(self._call("GET", "/known"))
 
     def start(self, study: str, **options: Json) -> Json:
@@ -148,11 +153,11 @@ class Client:
         return self._call("POST", "/studies", {"study": study} | options)
 
     def estimate(self, study: str, **options: Json) -> Json:
-        """Return what `start` with the same options would cost; None where nothing like it was measured."""
+        """Return the cost of `start` with the same options; None if nothing similar was measured."""
         return self._call("POST", "/estimate", {"study": study} | options)
 
     def extend(self, name: str, trials: int) -> Json:
-        """Make so many more trials of a study that does not run."""
+        """Make this number of further trials of a study that does not run."""
         return self._call("POST", _path(name, "extend"), {"trials": trials})
 
     def confirm(self, name: str) -> Json:
@@ -160,11 +165,11 @@ class Client:
         return self._call("POST", _path(name, "confirm"))
 
     def ablate(self, name: str) -> Json:
-        """Measure what each changed option of the winner is worth; `ablation` returns what came of it."""
+        """Measure the worth of each changed option of the winner; `ablation` returns the result."""
         return self._call("POST", _path(name, "ablate"))
 
     def study(self, name: str) -> Json:
-        """Return how a study stands."""
+        """Return the state of a study."""
         return self._call("GET", _path(name))
 
     def pause(self, name: str) -> Json:
@@ -172,7 +177,7 @@ class Client:
         return self._call("POST", _path(name, "pause"))
 
     def resume(self, name: str) -> Json:
-        """Go on with a study."""
+        """Continue a study."""
         return self._call("POST", _path(name, "resume"))
 
     def stop(self, name: str) -> Json:
@@ -180,11 +185,11 @@ class Client:
         return self._call("POST", _path(name, "stop"))
 
     def delete(self, name: str) -> None:
-        """Throw a study away."""
+        """Remove a study."""
         self._call("DELETE", _path(name))
 
     def label(self, name: str, tags: Sequence[str] = (), note: str = "", *, archived: bool = False) -> Json:
-        """Note tags and a text of a study, and whether lists leave it out, instead of what was noted before."""
+        """Replace the tags and the note of a study; lists leave out an archived study."""
         return self._call("PUT", _path(name, "labels"), {"tags": list(tags), "note": note, "archived": archived})
 
     def trials(self, name: str) -> Iterator[Json]:
@@ -204,7 +209,7 @@ class Client:
         return self._call("GET", _path(name, "incumbent"))
 
     def ablation(self, name: str) -> Json:
-        """Return what each option of the winner is worth."""
+        """Return the worth of each changed option of the winner."""
         return self._call("GET", _path(name, "ablation"))
 
     def space(self, name: str) -> Json:
@@ -212,11 +217,11 @@ class Client:
         return self._call("GET", _path(name, "space"))
 
     def hint(self, name: str, configuration: Mapping[str, Json], why: str = "") -> Json:
-        """Propose a configuration; what was measured of earlier hints decides when it is tried, and whether."""
+        """Propose a configuration; the results of earlier hints decide whether and when it is tried."""
         return self._call("POST", _path(name, "hints"), {"configuration": dict(configuration), "why": why})
 
     def hints(self, name: str) -> list[Json]:
-        """Return the hints that a study was given, and the trial of each that was tried."""
+        """Return the hints of a study, with the trial of each that was tried."""
         return list(self._call("GET", _path(name, "hints")))
 
     def verdict(self, name: str) -> Json:
@@ -233,14 +238,14 @@ class Client:
         workload: str | Mapping[str, Json] | None = None,
         where: Sequence[str] = (),
     ) -> Json:
-        """Return the `k` configurations that should be best on a machine; None is the one of the service."""
+        """Return the `k` configurations that should be best on a machine; None means the service's machine."""
         asked = {"study": study, "machine": machine, "k": k, "nodes": nodes, "workload": workload, "where": list(where)}
         return self._call("POST", "/predict", asked)
 
     def ask(self, name: str, lease_s: float = 600.0, wait_s: float = 0.0) -> LeasedRun | None:
-        """Return a configuration to measure; None if there is none for `wait_s` seconds: others are being measured.
+        """Return a run to make; None if there was nothing to do for `wait_s` seconds, while other runs are in flight.
 
-        Asking again after an answer that was lost gives the run of that answer.
+        Asking again after a lost answer returns the same run.
 
         Raises:
             ServiceError: 410: the study is finished.
@@ -251,15 +256,15 @@ class Client:
         return None if found is None else LeasedRun(**found)
 
     def tell(self, name: str, lease: str, **result: Json) -> Json:
-        """Tell what came of a run: `value`, `metrics`, `failure` or `bound`; saying the same again changes nothing."""
+        """Report the result of a run: `value`, `metrics`, `failure` or `bound`. Repeating a report changes nothing."""
         return self._call("POST", _path(name, "tell"), {"lease": lease} | result)
 
     def renew(self, name: str, lease: str, lease_s: float = 600.0) -> float:
-        """Ask for more time for a run; return in how many seconds the lease ends."""
+        """Extend the lease of a run; return the seconds until its end."""
         return float(self._call("POST", _path(name, "renew"), {"lease": lease, "lease_s": lease_s})["expires_s"])
 
     def follow(self, name: str | None = None) -> Iterator[Json]:
-        """Yield how a study stands, or the list of all, now and whenever it changes; ends when the study is deleted."""
+        """Yield the state of a study, or the list of all, now and at each change; end when the study is deleted."""
         connection = self._connect(self._timeout_s)
         try:
             path = "/events" if name is None else _path(name, "events")
@@ -280,7 +285,7 @@ class Client:
             connection.close()
 
     def _call(self, method: str, path: str, body: Json = None, wait_s: float = 0.0) -> Json:
-        """Send a request, which the service may keep for `wait_s` seconds; a busy service is asked again."""
+        """Send a request, which the service may answer after `wait_s` seconds; repeat it while the service is busy."""
         self._wait_for(self._timeout_s + wait_s)
         content = None if body is None else json.dumps(body).encode()
         headers = self._headers() | ({} if content is None else {"Content-Type": "application/json"})
@@ -289,7 +294,7 @@ class Client:
             try:
                 status, pause_s, text = self._sent(method, self._root + path, content, headers)
             except BaseException:
-                # An answer that comes later must not be taken for that to the next request.
+                # A late answer must not be mistaken for the answer to the next request.
                 self._connection.close()
                 raise
             if status not in _BUSY or waited_s >= self._patience_s:
@@ -305,7 +310,7 @@ class Client:
         return None if status == _NOTHING else json.loads(text)
 
     def _headers(self) -> dict[str, str]:
-        # The file is read for each request: a service that was started again has another token.
+        # Read for each request, since a restarted service has another token.
         token = self._token or (None if self._at is None else read_start_token(*self._at))
         return {"Authorization": f"Bearer {token}"} if token else {}
 
@@ -317,7 +322,7 @@ class Client:
     def _sent(
         self, method: str, path: str, content: bytes | None, headers: Mapping[str, str]
     ) -> tuple[int, float, bytes]:
-        """Return the status of an answer, how long to wait if the service was busy, and its text."""
+        """Return the status of an answer, the pause that a busy service wants in seconds, and the text."""
         try:
             self._connection.request(method, path, content, dict(headers))
             answer = self._connection.getresponse()
@@ -353,7 +358,7 @@ def _way_to(
     """Return what connects to a service, where its paths begin, and its host and port if it may be on this host.
 
     Raises:
-        ValueError: the address is none.
+        ValueError: The address is not valid.
     """
     if address.startswith(_UNIX) and len(address) > len(_UNIX):
         return partial(_UnixConnection, address.removeprefix(_UNIX)), "", None
@@ -375,7 +380,7 @@ def _path(name: str, *rest: str) -> str:
 
 
 def _pause_s(text: str) -> float:
-    """Return the least seconds to wait; a proxy may send a date instead, which says nothing here."""
+    """Return the minimum pause of a Retry-After header, in seconds; 0 for a date, which a proxy may send."""
     return float(text) if text.isdigit() else 0.0
 
 
