@@ -46,7 +46,7 @@ def test_what_was_out_when_the_process_was_killed_is_still_out(address):
     killed.wait()
     killed.stdout.close()
     with AskTell.open(external(), address) as study:
-        # What the dead process has stored is known, too.
+        # The results that the dead process stored are known, too.
         assert study.tell(first, RunReport(value=80.0)).trial == 0
         with pytest.raises(LeaseConflictError):
             study.tell(first, RunReport(value=81.0))

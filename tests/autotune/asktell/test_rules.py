@@ -32,7 +32,7 @@ class Leases(RuleBasedStateMachine):
         self.now = 1000.0
         self.finished = False
         self.values = itertools.count(1)
-        # By lease: what was asked, and until when; what was told; and the leases that somebody else has got since.
+        # By lease: the runs in flight, their ends, the reported values, and the leases that passed to another client.
         self.out, self.until, self.told, self.gone = {}, {}, {}, {}
         self.lapses = {}
         self.configurations = {}
@@ -59,7 +59,7 @@ class Leases(RuleBasedStateMachine):
             return
         for where, lease in late.items():
             if self.lapses.get(where, 0) + 1 >= MOST_LAPSED and (asked is None or place(asked) != where):
-                # It was given up: its run is stored as a failure that nobody told.
+                # It was given up: its run is stored as a failure without a report.
                 self.gone[lease] = self.out.pop(lease)
         if asked is None:
             assert self.out, "somebody else must have what there is to do"

@@ -161,7 +161,7 @@ def test_a_job_whose_note_the_storage_does_not_take_is_not_submitted_twice(queue
     one = task(tmp_path)
     with pytest.raises(StorageError):
         executor.submit(one)
-    # What has ended is kept, so that it can be stored later.
+    # Ended runs are kept, so that they can be stored later.
     assert executor.wait(0.0) == []
     assert [job.name for job in queue.jobs] == ["00000"]
 

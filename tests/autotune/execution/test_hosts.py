@@ -1,4 +1,4 @@
-"""Studies on a Ray cluster of several hosts, of which some die, while another one is cut off."""
+"""Studies on a Ray cluster of several hosts: some die, and another is cut off."""
 
 import os
 import subprocess

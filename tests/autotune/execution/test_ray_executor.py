@@ -1,4 +1,4 @@
-"""Where runs are made: nothing else on the machine goes before them by right, and nobody else gets in."""
+"""Private Ray instances: runs have normal priority, and other users have no access."""
 
 import json
 import os

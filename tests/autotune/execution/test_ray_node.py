@@ -1,4 +1,4 @@
-"""A node of a Ray cluster of one's own: what `ray start` is told, and how hosts meet."""
+"""A node of a private Ray cluster: the options of `ray start`, and how the hosts find each other."""
 
 import socket
 import subprocess

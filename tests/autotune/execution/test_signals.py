@@ -1,4 +1,4 @@
-"""A pause: the runs in flight end and are stored, no other starts, and the same command goes on."""
+"""A pause: the runs in flight end and are stored, no other starts, and the same command continues."""
 
 import json
 import os
@@ -37,7 +37,7 @@ pytestmark = pytest.mark.cores(1)
 
 
 class Pausing(PaperExecutor):
-    """Asks for the pause when so many runs were started."""
+    """Requests the pause after a number of started runs."""
 
     def __init__(self, pause, after, model=bowl):
         super().__init__(model)

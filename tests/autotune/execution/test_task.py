@@ -1,4 +1,4 @@
-"""What is said of a run whose figures cannot count."""
+"""The messages for runs whose metrics cannot count."""
 
 import json
 from dataclasses import replace

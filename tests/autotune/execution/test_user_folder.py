@@ -1,4 +1,4 @@
-"""The folder for locks and sockets: this user's own, which nobody else may enter."""
+"""The folder for locks and sockets, which only this user may enter."""
 
 import os
 

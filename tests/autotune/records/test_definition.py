@@ -1,4 +1,4 @@
-"""What makes measurements of two sessions those of one study."""
+"""Whether the measurements of two sessions belong to one study."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A study in PostgreSQL, as a person has it: the commands, a kill in the middle, and what is said when it cannot be."""
+"""A study in PostgreSQL as a user runs it: the commands, a kill in the middle, and the error messages."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""A storage's file beside which SQLite keeps a log: whole when a writer has ended, readable where nobody can write."""
+"""A storage's file with SQLite's log: complete when its writers have ended, and readable in read-only folders."""
 
 import os
 import shutil
@@ -76,7 +76,7 @@ def test_what_a_process_wrote_is_in_the_file_when_it_has_ended(tmp_path, end):
     url = f"sqlite:///{path}"
     store = StudyStore.create(url, "before", definition(SPACE))
     with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as reader:
-        # Who only reads, and closes the file last, cannot put the log into it.
+        # A read-only process that closes the file last cannot merge the log.
         assert reader.execute("SELECT count(*) FROM trials").fetchone() == (0,)
         del store
         subprocess.run(

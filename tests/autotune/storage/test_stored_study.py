@@ -42,7 +42,7 @@ def written(address):
     store.add_runs([Run(trials[2].configuration, 2, outcome=failed(FailureKind.TIMED_OUT, "too slow"))])
     store.settle_all({0: Observation(value=2.0), 1: Observation(bound=3.0)})
     store.set_attribute(VERDICT, {"winner": 1, "pairs": [1.0, float("inf")]})
-    # What another program left is set aside.
+    # Trials that another program left are set aside.
     optuna.load_study(study_name="paper", storage=store._storage).enqueue_trial({"other": 1})
     store.recover(SPACE)
     storages.foreign(address)

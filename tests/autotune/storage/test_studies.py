@@ -45,7 +45,7 @@ def test_the_version_is_another_with_every_change_and_with_nothing_else(address)
     assert changed()
     store.set_attribute("note", {"said": 2})
     assert changed()
-    # What another study does is no news of this one.
+    # Changes of another study are no changes of this one.
     add_trial(made(address, "another"), SPACE, SPACE.default())
     assert stored.versions()["mine"] == seen[-1]
     assert 0 <= seen[-1] < 2**53

@@ -1,4 +1,4 @@
-"""Who holds a study, how to wait for it and how to take it over: between real processes."""
+"""The lock of a study between real processes: naming the holder, waiting for it, and taking over."""
 
 import json
 import os
@@ -114,7 +114,7 @@ def test_several_may_wait_and_each_gets_it_once(url):
         for waiter in (one, other):
             assert f"process {holder.pid}" in waiter.stdout.readline()
         holder.kill()
-        # Whoever came first: the other one names it, and gets it when that one ends.
+        # Either may come first: the other names it, and gets the study when it ends.
         said = {waiter.pid: waiter.stdout.readline() for waiter in (one, other)}
         first, second = (one, other) if said[one.pid] == "held\n" else (other, one)
         assert said[first.pid] == "held\n"
