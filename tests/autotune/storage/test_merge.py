@@ -240,7 +240,7 @@ def test_studies_of_other_programs_are_left_out_and_named(ada, tmp_path):
 def test_nobody_may_tune_in_the_target(ada, bob, tmp_path, monkeypatch):
     merged([ada], url_of(tmp_path, "all.db"))
     (tmp_path / "all.db.paper.lock").touch()
-    monkeypatch.setattr("autotune.storage.merging.merge.held_by_another", lambda _: "process 7")
+    monkeypatch.setattr("autotune.storage.merging.merge.other_holder", lambda _: "process 7")
     with pytest.raises(BusyError, match=r"all\.db\.paper\.lock is held by"):
         merged([bob], url_of(tmp_path, "all.db"))
 
