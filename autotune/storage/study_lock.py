@@ -195,7 +195,7 @@ def _refuse(backend: _Backend, study: str) -> NoReturn:
     where = f" on {holder.host}" if holder and elsewhere else ""
     msg = (
         f"study {study!r} is being worked on by {holder or 'another process'}: wait for it with --wait, or stop it and "
-        f"go on from what it has finished with --take-over{where}"
+        f"continue from what it has finished with --take-over{where}"
     )
     raise BusyError(msg)
 
@@ -245,7 +245,7 @@ def _ask_to_stop(holder: Holder, backend: _Backend, study: str) -> bool:
     if holder.host != socket.gethostname():
         msg = (
             f"study {study!r} is being worked on by {holder}, which cannot be asked from {socket.gethostname()}: on "
-            f"{holder.host} use the same command with --take-over, or `kill {holder.pid}`; here, --wait goes on then"
+            f"{holder.host} use the same command with --take-over, or `kill {holder.pid}`; then --wait continues here"
         )
         raise BusyError(msg)
     with _process(holder.pid) as process:
@@ -255,7 +255,7 @@ def _ask_to_stop(holder: Holder, backend: _Backend, study: str) -> bool:
             if os.geteuid() not in {0, Path(f"/proc/{holder.pid}").stat().st_uid}:
                 msg = (
                     f"study {study!r} is being worked on by {holder}, of another user: ask them to stop it; "
-                    "--wait goes on then"
+                    "then --wait continues"
                 )
                 raise BusyError(msg)
             # The number may have been reused. While `process` is open it cannot change, so check only now.

@@ -68,7 +68,7 @@ def check_writable(path: Path) -> None:
     what = path if os.access(path.parent, os.W_OK) else f"the folder {path.absolute().parent}"
     msg = (
         f"storage {path} cannot be written: {what} is read-only, or not yours; it can be read (best, trials, "
-        f"report, predict ...). To go on with its studies copy it, and name the copy: `autotune storage merge {path} "
+        f"report, predict ...). To continue its studies, copy it, and name the copy: `autotune storage merge {path} "
         "--into mine.db`, then --storage mine.db"
     )
     raise StorageError(msg)
