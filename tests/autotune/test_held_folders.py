@@ -10,7 +10,7 @@ from autotune.held_folders import abandoned_folders, held_folder, temporary_fold
 
 
 def test_a_folder_that_another_process_removes_before_it_is_held_is_made_again(tmp_path, monkeypatch):
-    opened, removed = held_folders._opened, []
+    opened, removed = held_folders._open, []
 
     def raced(folder):
         if not removed:
@@ -18,7 +18,7 @@ def test_a_folder_that_another_process_removes_before_it_is_held_is_made_again(t
             folder.rmdir()
         return opened(folder)
 
-    monkeypatch.setattr(held_folders, "_opened", raced)
+    monkeypatch.setattr(held_folders, "_open", raced)
     with held_folder(tmp_path, "r-") as folder:
         assert folder.is_dir()
         assert folder != removed[0]
