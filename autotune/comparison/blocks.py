@@ -6,6 +6,7 @@ Experimenters, 2005, chapter 4). Every run is stored when it ends, so that inter
 """
 
 import zlib
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -15,7 +16,6 @@ from statistics import median
 
 import numpy as np
 
-from autotune.comparison.strata import node_of
 from autotune.comparison.time_left import TimeLeft, rounds_left
 from autotune.coordination.neighbours import what_to_do
 from autotune.coordination.nodes import given_node
@@ -127,6 +127,24 @@ class BlockTable:
     def is_reliable(self, side: int) -> bool:
         """Whether a side has not failed too often to be run again."""
         return len(self.failures(side)) < FAILED_OFTEN
+
+
+def node_of(
+    number: int, ran: Mapping[int, str], nodes: Sequence[str], seed: int, used: Collection[str] = ()
+) -> str | None:
+    """Return the node of a round: where its other runs are, or one of those with the fewest rounds, by lot.
+
+    `ran` are the nodes of the rounds so far; one that has left is not waited for. Those that were `used` to choose what
+    is compared come last: what was lucky there has its luck from them. None if there are no nodes.
+    """
+    if not nodes:
+        return None
+    if (together := ran.get(number)) in nodes:
+        return together
+    rounds = Counter(ran.values())
+    least = min((rounds[node], node in used) for node in nodes)
+    free = sorted(node for node in nodes if (rounds[node], node in used) == least)
+    return free[int(np.random.default_rng([seed, number, len(free)]).integers(len(free)))]
 
 
 @dataclass(frozen=True)

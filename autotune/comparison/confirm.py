@@ -13,10 +13,10 @@ from math import log
 
 from autotune.comparison.blocks import Blocks, BlockTable, Side
 from autotune.comparison.findings import changes, present_verdict, standings_of
-from autotune.comparison.mode import chosen, in_mode
 from autotune.comparison.pairs import pairs_wanted
 from autotune.comparison.point_verdict import point_verdict
 from autotune.comparison.time_left import pairs_left
+from autotune.comparison.verdict_mode import chosen, in_mode
 from autotune.coordination.run_manager import RunManager
 from autotune.records.limit import breaks
 from autotune.records.mix import MixedInput, mixed_inputs

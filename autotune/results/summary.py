@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from autotune.comparison.by_input import InputVerdict, input_lines, input_verdicts
+from autotune.comparison.input_verdicts import InputVerdict, input_lines, input_verdicts
 from autotune.comparison.findings import (
     Ablation,
     InputComparison,

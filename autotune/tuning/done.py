@@ -1,6 +1,6 @@
 """Whether a study is done: its trials are made, and its winner is compared with the default."""
 
-from autotune.comparison.decisions import is_confirmed
+from autotune.comparison.confirm_table import is_confirmed
 from autotune.comparison.pairs import pairs_wanted
 from autotune.planning.prepare import Prepared
 from autotune.records.study import State

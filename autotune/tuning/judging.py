@@ -1,7 +1,7 @@
 """The end of a session: the best of tuning, a trade-off's preferred point, or a decision table, against the default."""
 
 from autotune.comparison.confirm import confirm, confirm_point
-from autotune.comparison.decisions import confirm_table
+from autotune.comparison.confirm_table import confirm_table
 from autotune.comparison.verified_inputs import verify_on_inputs
 from autotune.coordination.run_manager import RunManager
 from autotune.planning.prepare import Prepared

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from autotune.comparison.blocks import Blocks, Side
 from autotune.comparison.findings import present_verdict, standings_of
-from autotune.comparison.mode import in_mode
+from autotune.comparison.verdict_mode import in_mode
 from autotune.comparison.watching.check import Check, checks_of, next_number, surroundings
 from autotune.comparison.watching.finding import Finding
 from autotune.comparison.watching.judgement import judgement, pairs_of_a_check

@@ -4,8 +4,8 @@ from collections import Counter
 
 import pytest
 
+from autotune.comparison.blocks import node_of
 from autotune.comparison.confirm import confirm
-from autotune.comparison.strata import node_of
 from autotune.coordination.nodes import Nodes
 from autotune.errors import CannotRunHereError
 from autotune.records.series import SeriesKind

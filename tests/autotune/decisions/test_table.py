@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from autotune.comparison.blocks import Side
-from autotune.comparison.decisions import Comparison, comparisons
+from autotune.comparison.confirm_table import Comparison, comparisons
 from autotune.decisions.ranges import ranges
 from autotune.decisions.rows import rows_of
 from autotune.decisions.shares import shares_of
