@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from itertools import combinations, islice
 from statistics import median
 
-from autotune.comparison.blocks import Blocks, BlockTable, Side
 from autotune.comparison.findings import (
     Ablation,
     OptionEffect,
@@ -22,6 +21,7 @@ from autotune.comparison.findings import (
     present_verdict,
     standings_of,
 )
+from autotune.comparison.rounds import ComparisonRounds, RoundTable, Side
 from autotune.coordination.run_manager import RunManager
 from autotune.records.series import Series
 from autotune.records.study import TrialRecord
@@ -68,9 +68,9 @@ def ablate(  # noqa: PLR0913, PLR0917  what is taken apart, by what, and how oft
         return None
     metrics = (standings.metric,) if point is None else point.metrics
     comparison = _Comparison(store, manager, space, study, standings, default, winner, metrics)
-    result = comparison.taken_apart(rounds)
+    result = comparison.run_variants(rounds)
     store.set_attribute(ABLATION, result.to_dict())
-    result = comparison.simplified(result)
+    result = comparison.simplify(result)
     store.set_attribute(ABLATION, result.to_dict())
     return result
 
@@ -114,7 +114,7 @@ class _Comparison:
         """What is taken apart, for reading: a point of a front is no winner."""
         return "winner" if len(self.metrics) == 1 else f"trial {self.winner.number}"
 
-    def taken_apart(self, rounds: int) -> Ablation:
+    def run_variants(self, rounds: int) -> Ablation:
         """Run every option alone, and the winner without it; options that the rules tie together, together."""
         moves = self._moves()
         sides = [Side.of(self.default, "default"), Side.of(self.winner, self._name)]
@@ -124,13 +124,13 @@ class _Comparison:
             if move.within:
                 self._add(sides, Side(f"{self._name} without {', '.join(move.within)}", self._without(move.within)))
         subject = f"what each option of trial {self.winner.number} is worth"
-        table = self._rounds(Series.ablate(self.winner.number), tuple(sides), subject).until(rounds)
+        table = self._rounds(Series.ablate(self.winner.number), tuple(sides), subject).run_until(rounds)
         first, *others = (
             self._reading(metric, moves, replace(table, metric=metric.name), rounds) for metric in self.metrics
         )
         return replace(first, further=tuple(others))
 
-    def _reading(self, metric: Metric, moves: Sequence[_Move], table: BlockTable, rounds: int) -> Ablation:
+    def _reading(self, metric: Metric, moves: Sequence[_Move], table: RoundTable, rounds: int) -> Ablation:
         values = table.values(0).values()
         return Ablation(
             self.winner.number,
@@ -142,12 +142,12 @@ class _Comparison:
             metric=metric.name,
         )
 
-    def simplified(self, result: Ablation) -> Ablation:
+    def simplify(self, result: Ablation) -> Ablation:
         """Drop the options that the winner is no worse without, and compare the configuration without them."""
         dispensable = [
             row
             for row in result.rows
-            if all(effect.dispensable for effect in row) and not self._broken_without(row[0].without)
+            if all(effect.is_dispensable for effect in row) and not self._broken_without(row[0].without)
         ]
         # The least important option goes first, so that a constraint between two options keeps the more important.
         dispensable.sort(key=lambda row: max((effect.within or effect.alone or (1.0,))[0] for effect in row))
@@ -165,8 +165,8 @@ class _Comparison:
         self._add(sides, Side("simplified", configuration))
         series = Series.simplify(self.winner.number, text_digest(",".join(dropped)))
         subject = f"trial {self.winner.number} without {', '.join(dropped)}"
-        table = self._rounds(series, tuple(sides), subject).until(result.rounds)
-        side, broken = self._place(table, configuration), self._broken_without(dropped)
+        table = self._rounds(series, tuple(sides), subject).run_until(result.rounds)
+        side, broken = self._side(table, configuration), self._broken_without(dropped)
         readings = [
             replace(
                 one,
@@ -199,9 +199,9 @@ class _Comparison:
         # All options in one row are the winner itself.
         return [_Move(move.options, move.options, move.options) if len(moves) == 1 else move for move in moves.values()]
 
-    def _effect(self, move: _Move, table: BlockTable, metric: Metric) -> OptionEffect:
-        alone = self._place(table, self._with(move.alone)) if move.alone else None
-        within = self._place(table, self._without(move.within)) if move.within else None
+    def _effect(self, move: _Move, table: RoundTable, metric: Metric) -> OptionEffect:
+        alone = self._side(table, self._with(move.alone)) if move.alone else None
+        within = self._side(table, self._without(move.within)) if move.within else None
         sides = {"alone": alone, f"{self._name if self.metrics[1:] else 'the winner'} without it": within}
         missing = [
             f"{title}: {table.failures(side)[-1] if side else 'valid with all other options only'}"
@@ -224,10 +224,10 @@ class _Comparison:
             within_with=alongside,
             why="; ".join(missing),
             unused=(ignored and not alongside)
-            or (bool(move.within) and self._same(self._without(move.within)) == self.winner),
+            or (bool(move.within) and self._twin(self._without(move.within)) == self.winner),
         )
 
-    def _ratio(self, table: BlockTable, metric: Metric, slower: int | None, faster: int | None) -> Interval | None:
+    def _ratio(self, table: RoundTable, metric: Metric, slower: int | None, faster: int | None) -> Interval | None:
         if slower is None or faster is None or not _comparable(table):
             return None
         if slower == faster:
@@ -238,36 +238,36 @@ class _Comparison:
             return None
         return ratio_interval(pairs, metric, confidence)
 
-    def _same(self, configuration: Configuration) -> TrialRecord | None:
+    def _twin(self, configuration: Configuration) -> TrialRecord | None:
         """Return the default or the winner if the configuration is the same in effect."""
         return Equivalence.of((self.default, self.winner), self.manager.factory.alike).twin(configuration)
 
-    def _place(self, table: BlockTable, configuration: Configuration) -> int | None:
-        twin = self._same(configuration)
-        return table.place(twin.configuration if twin else configuration)
+    def _side(self, table: RoundTable, configuration: Configuration) -> int | None:
+        twin = self._twin(configuration)
+        return table.side_of(twin.configuration if twin else configuration)
 
-    def _rounds(self, series: Series, sides: tuple[Side, ...], subject: str) -> Blocks:
+    def _rounds(self, series: Series, sides: tuple[Side, ...], subject: str) -> ComparisonRounds:
         seed, phase = self.study.sampler.seed, series.kind.label
-        return Blocks(self.store, self.manager, self.standings, series, sides, seed, phase, subject)
+        return ComparisonRounds(self.store, self.manager, self.standings, series, sides, seed, phase, subject)
 
     def _add(self, sides: list[Side], side: Side) -> None:
         known = any(dict(other.configuration) == dict(side.configuration) for other in sides)
-        if not known and self.space.contains(side.configuration) and not self._same(side.configuration):
+        if not known and self.space.contains(side.configuration) and not self._twin(side.configuration):
             sides.append(side)
 
     def _with(self, options: Sequence[str]) -> Configuration:
-        return _moved(self.default.configuration, options, self.winner.configuration)
+        return _with_options_of(self.default.configuration, options, self.winner.configuration)
 
     def _without(self, options: Sequence[str]) -> Configuration:
-        return _moved(self.winner.configuration, options, self.default.configuration)
+        return _with_options_of(self.winner.configuration, options, self.default.configuration)
 
 
-def _comparable(table: BlockTable) -> bool:
+def _comparable(table: RoundTable) -> bool:
     """Whether the values may be compared by ratio."""
     return all(value > 0.0 for side in range(len(table.sides)) for value in table.values(side).values())
 
 
-def _moved(onto: Configuration, options: Sequence[str], of: Configuration) -> Configuration:
+def _with_options_of(onto: Configuration, options: Sequence[str], of: Configuration) -> Configuration:
     for option in options:
         onto = variant(onto, option, of)
     return onto

@@ -11,12 +11,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import log
 
-from autotune.comparison.blocks import Blocks, BlockTable, Side
 from autotune.comparison.findings import changes, present_verdict, standings_of
 from autotune.comparison.pairs import pairs_wanted
 from autotune.comparison.point_verdict import point_verdict
+from autotune.comparison.rounds import ComparisonRounds, RoundTable, Side
 from autotune.comparison.time_left import pairs_left
-from autotune.comparison.verdict_mode import chosen, in_mode
+from autotune.comparison.verdict_mode import choose_mode, rounds_in_mode
 from autotune.coordination.run_manager import RunManager
 from autotune.records.limit import breaks
 from autotune.records.mix import MixedInput, mixed_inputs
@@ -37,7 +37,7 @@ _AS_MUCH = 0.99
 
 
 @dataclass(frozen=True)
-class Contest:
+class Selection:
     """The trials that compete at the end of a study; `unable` look as good, and cannot run where they would have to."""
 
     standings: Standings
@@ -52,7 +52,7 @@ class Contest:
         return tuple(trial.number for trial in self.standings.ranking if trial.number in both)
 
 
-def contest(standings: Standings, count: int) -> Contest | None:
+def select_candidates(standings: Standings, count: int) -> Selection | None:
     """Return the candidates: the best `count` that look better than the baseline; None when none does.
 
     They keep the limits. Whatever keeps limits that the baseline breaks is better than that.
@@ -63,10 +63,10 @@ def contest(standings: Standings, count: int) -> Contest | None:
     before = standings.ranking
     if standings.limits.keeps(default.number):
         before = before[: before.index(default)]
-    return Contest(standings, default, tuple(before[:count])) if before else None
+    return Selection(standings, default, tuple(before[:count])) if before else None
 
 
-def competitors(standings: Standings, settings: VerdictSection) -> int:
+def candidate_count(standings: Standings, settings: VerdictSection) -> int:
     """Return how many trials compete at most: twice as many where the machine drifted as much as runs differ."""
     drift, noise = standings.effects.drift, standings.effects.noise
     return settings.candidates * (2 if drift > _DRIFTS and drift >= noise * _AS_MUCH else 1)
@@ -80,15 +80,15 @@ def confirm(store: StudyStore, manager: RunManager, study: StudyFile) -> Verdict
     """
     while True:
         standings = standings_of(store, study.repeats.statistic)
-        competition = _contest(standings, manager, study.verdict)
-        if competition is None:
+        selection = _select_on_nodes(standings, manager, study.verdict)
+        if selection is None:
             return None
-        verdict = _judged(store, manager, study, competition)
-        if verdict is not None and _keeping(store, manager, study, [standings.trials[verdict.winner]]):
+        verdict = _judge(store, manager, study, selection)
+        if verdict is not None and _keeping_limits(store, manager, study, [standings.trials[verdict.winner]]):
             return verdict
 
 
-def _contest(standings: Standings, manager: RunManager, settings: VerdictSection) -> Contest | None:
+def _select_on_nodes(standings: Standings, manager: RunManager, settings: VerdictSection) -> Selection | None:
     """Return the candidates; of a record only those that were recorded together on as many nodes as are asked for."""
     default = standings.baseline
     if default is None:
@@ -96,12 +96,14 @@ def _contest(standings: Standings, manager: RunManager, settings: VerdictSection
     nodes, least = manager.nodes, settings.nodes or 1
     nodes.check([default.configuration], settings.nodes)
     several = nodes.are_several([default.configuration])
-    competition = contest(standings, len(standings.ranking) if several else competitors(standings, settings))
-    if competition is None or not several:
-        return competition
+    selection = select_candidates(
+        standings, len(standings.ranking) if several else candidate_count(standings, settings)
+    )
+    if selection is None or not several:
+        return selection
     able: list[TrialRecord] = []
     unable: list[TrialRecord] = []
-    for trial in competition.candidates:
+    for trial in selection.candidates:
         if len(able) == 2 * settings.candidates:
             break
         together = [one.configuration for one in (default, *able, trial)]
@@ -109,10 +111,10 @@ def _contest(standings: Standings, manager: RunManager, settings: VerdictSection
     if unable:
         numbers = ", ".join(str(trial.number) for trial in unable)
         manager.display.line(f"trials that cannot run with those before them on {least} nodes, left out: {numbers}")
-    return replace(competition, candidates=tuple(able), unable=tuple(unable)) if able else None
+    return replace(selection, candidates=tuple(able), unable=tuple(unable)) if able else None
 
 
-def _keeping(
+def _keeping_limits(
     store: StudyStore, manager: RunManager, study: StudyFile, trials: Sequence[TrialRecord]
 ) -> list[TrialRecord]:
     """Return those of `trials` that keep the limits in the fresh runs so far, and say of others what they break."""
@@ -123,18 +125,18 @@ def _keeping(
     return [trial for trial in trials if limits.keeps(trial.number)]
 
 
-def _judged(store: StudyStore, manager: RunManager, study: StudyFile, competition: Contest) -> Verdict | None:
+def _judge(store: StudyStore, manager: RunManager, study: StudyFile, selection: Selection) -> Verdict | None:
     """Return the verdict on the best of the candidates; None if none of them keeps the limits in fresh runs."""
-    settings, seed, standings = study.verdict, study.sampler.seed, competition.standings
+    settings, seed, standings = study.verdict, study.sampler.seed, selection.standings
     stored = present_verdict(store, standings)
     if stored is not None:
         winner, numbers = standings.trials[stored.winner], stored.candidates
     else:
-        best = _winner(store, manager, study, competition)
+        best = _choose_winner(store, manager, study, selection)
         if best is None:
             return None
-        winner, numbers = best, competition.numbers
-    differences = len(changes(winner.configuration, competition.default.configuration))
+        winner, numbers = best, selection.numbers
+    differences = len(changes(winner.configuration, selection.default.configuration))
     verdict = Verdict(
         winner.number,
         numbers,
@@ -144,13 +146,15 @@ def _judged(store: StudyStore, manager: RunManager, study: StudyFile, competitio
         nodes_asked=settings.nodes,
         of_gain=settings.of_gain,
     )
-    sides = (Side.of(competition.default, "default"), Side.of(winner, f"trial {winner.number}"))
+    sides = (Side.of(selection.default, "default"), Side.of(winner, f"trial {winner.number}"))
     series, subject = Series.verdict(winner.number), f"trial {winner.number} against the default"
     used = {run.host for run in store.runs() if run.series.kind is SeriesKind.SELECT}
-    rounds = Blocks(store, manager, standings, series, sides, seed, "confirming", subject, over_nodes=True, used=used)
-    mode = chosen(rounds, settings, competition.default, winner)
-    verdict = mode.told(verdict, settings)
-    return compared(verdict, mode.rounds, settings, lambda verdict: store.set_attribute(VERDICT, verdict.to_dict()))
+    rounds = ComparisonRounds(
+        store, manager, standings, series, sides, seed, "confirming", subject, over_nodes=True, used=used
+    )
+    mode = choose_mode(rounds, settings, selection.default, winner)
+    verdict = mode.add_to(verdict, settings)
+    return run_pairs(verdict, mode.rounds, settings, lambda verdict: store.set_attribute(VERDICT, verdict.to_dict()))
 
 
 def confirm_point(
@@ -170,11 +174,15 @@ def confirm_point(
         sides, series = (Side.of(default, "default"), Side.of(point, label)), Series.verdict(point.number)
         subject = f"{label} against the default"
         seed = study.sampler.seed
-        rounds = Blocks(store, manager, standings, series, sides, seed, "confirming", subject, over_nodes=True)
-        rounds.until(verdict.pairs + more + len(verdict.failures))
+        rounds = ComparisonRounds(
+            store, manager, standings, series, sides, seed, "confirming", subject, over_nodes=True
+        )
+        rounds.run_until(verdict.pairs + more + len(verdict.failures))
 
 
-def compared(verdict: Verdict, rounds: Blocks, settings: VerdictSection, keep: Callable[[Verdict], None]) -> Verdict:
+def run_pairs(
+    verdict: Verdict, rounds: ComparisonRounds, settings: VerdictSection, keep: Callable[[Verdict], None]
+) -> Verdict:
     """Run pairs until there are enough; `keep` receives the verdict on the way, and in the end.
 
     The sides are the default and the winner.
@@ -192,42 +200,46 @@ def compared(verdict: Verdict, rounds: Blocks, settings: VerdictSection, keep: C
         pairs = settings.max_pairs - wanted
         default, winner = rounds.standings.baseline, rounds.standings.trials.get(verdict.winner)
         more = pairs_left(default, winner, 0, pairs) if default is not None and winner is not None else rounds.then
-        table = replace(rounds, then=more).until(wanted + len(verdict.failures) + table.torn(0, 1))
+        table = replace(rounds, then=more).run_until(wanted + len(verdict.failures) + table.unpaired(0, 1))
         verdict = _with_pairs(verdict, table, inputs)
 
 
-def _with_pairs(verdict: Verdict, table: BlockTable, inputs: Sequence[MixedInput]) -> Verdict:
+def _with_pairs(verdict: Verdict, table: RoundTable, inputs: Sequence[MixedInput]) -> Verdict:
     failures = [f"trial {verdict.winner}: {text}" for text in table.failures(1)]
     failures += [f"default: {text}" for text in table.failures(0)]
     by_input = {one.name: tuple(replace(table, metric=one.target.name).pairs(0, 1)) for one in inputs}
     nodes = tuple(table.nodes(0, 1)) if table.over_nodes else ()
-    pairs, abreast = tuple(table.pairs(0, 1)), table.abreast()
+    pairs, abreast = tuple(table.pairs(0, 1)), table.overlap()
     return replace(verdict, pairs=pairs, failures=tuple(failures), inputs=by_input, nodes=nodes, abreast=abreast)
 
 
-def _winner(store: StudyStore, manager: RunManager, study: StudyFile, competition: Contest) -> TrialRecord | None:
+def _choose_winner(
+    store: StudyStore, manager: RunManager, study: StudyFile, selection: Selection
+) -> TrialRecord | None:
     """Let the candidates compete; return the simplest of those not distinguishable from the best.
 
     None if every one of them breaks a limit in these runs.
     """
-    if len(competition.candidates) == 1:
-        return competition.candidates[0]
+    if len(selection.candidates) == 1:
+        return selection.candidates[0]
     sides = (
-        Side.of(competition.default, "default"),
-        *(Side.of(trial, f"trial {trial.number}") for trial in competition.candidates),
+        Side.of(selection.default, "default"),
+        *(Side.of(trial, f"trial {trial.number}") for trial in selection.candidates),
     )
-    series = Series.select([trial.number for trial in competition.candidates])
-    then = pairs_left(competition.default, competition.candidates[0], study.verdict.pairs, study.verdict.max_pairs)
-    subject = f"choosing among trials {', '.join(str(trial.number) for trial in competition.candidates)}"
-    seed, standings = study.sampler.seed, competition.standings
-    rounds = Blocks(store, manager, standings, series, sides, seed, "choosing", subject, then=then, over_nodes=True)
-    table = in_mode(rounds, study.verdict.mode).until(study.verdict.rounds)
+    series = Series.select([trial.number for trial in selection.candidates])
+    then = pairs_left(selection.default, selection.candidates[0], study.verdict.pairs, study.verdict.max_pairs)
+    subject = f"choosing among trials {', '.join(str(trial.number) for trial in selection.candidates)}"
+    seed, standings = study.sampler.seed, selection.standings
+    rounds = ComparisonRounds(
+        store, manager, standings, series, sides, seed, "choosing", subject, then=then, over_nodes=True
+    )
+    table = rounds_in_mode(rounds, study.verdict.mode).run_until(study.verdict.rounds)
     samples = [MeasuredRun(index, number, standings.to_log(value)) for index, number, value in table.measured()]
     effects = fit(samples, "mean")
-    keeping = _keeping(store, manager, study, competition.candidates)
+    keeping = _keeping_limits(store, manager, study, selection.candidates)
     if not keeping:
         return None
-    places = [index for index, trial in enumerate(competition.candidates, start=1) if trial in keeping]
+    places = [index for index, trial in enumerate(selection.candidates, start=1) if trial in keeping]
     reliable = [index for index in places if table.is_reliable(index) and effects.count(index)]
     if not reliable:
         return keeping[0]
@@ -245,11 +257,11 @@ def _winner(store: StudyStore, manager: RunManager, study: StudyFile, competitio
     simplest = min(
         alike,
         key=lambda index: (
-            len(changes(sides[index].configuration, competition.default.configuration)),
+            len(changes(sides[index].configuration, selection.default.configuration)),
             effects.center(index),
         ),
     )
     if len(alike) > 1:
         names = ", ".join(sides[index].label for index in sorted(alike))
         manager.display.line(f"{names} cannot be told apart: {sides[simplest].label} is the simplest")
-    return competition.candidates[simplest - 1]
+    return selection.candidates[simplest - 1]

@@ -7,8 +7,8 @@ first, as long as the runs last.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from autotune.comparison.blocks import Blocks, Side
 from autotune.comparison.findings import standings_of
+from autotune.comparison.rounds import ComparisonRounds, Side
 from autotune.coordination.run_manager import RunManager
 from autotune.decisions.table import DecisionTable, cell_series, decision_table, gain_of
 from autotune.formatting import shown
@@ -23,14 +23,14 @@ from spaces import Configuration
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ContextComparison:
     """The default of a context and the settings that are believed to be better at some of its points."""
 
     series: Series
     about: str
     sides: tuple[Side, ...]
 
-    def is_made(self, runs: Sequence[Run], pairs: int) -> bool:
+    def is_complete(self, runs: Sequence[Run], pairs: int) -> bool:
         """Whether every side has run in so many rounds, or has failed too often."""
         for ran in self._by_side(runs):
             failed = sum(not run.outcome.complete for run in ran)
@@ -50,7 +50,7 @@ class Comparison:
         return [[run for run in own if dict(run.configuration) == side] for side in wanted]
 
 
-def comparisons(table: DecisionTable, pairs: int, most_runs: int) -> list[Comparison]:
+def plan_comparisons(table: DecisionTable, pairs: int, most_runs: int) -> list[ContextComparison]:
     """Return what is compared in `pairs` rounds with at most so many runs, what promises most first.
 
     What a program does not use, by its weights, is not compared.
@@ -63,7 +63,7 @@ def comparisons(table: DecisionTable, pairs: int, most_runs: int) -> list[Compar
     ordered = sorted(by_context.items(), key=lambda each: -gain_of(*zip(*each[1], strict=True)))
     found, left = [], most_runs
     for about, weighted in ordered:
-        comparison = _comparison(about, [decision for decision, _ in weighted])
+        comparison = _compare_context(about, [decision for decision, _ in weighted])
         left -= pairs * len(comparison.sides)
         if left < 0:
             break
@@ -75,10 +75,10 @@ def confirm_table(store: StudyStore, manager: RunManager, study: StudyFile, sect
     """Compare what the table believes in with the default, in fresh interleaved runs.
 
     Raises:
-        AutotuneError: what `Blocks.until` raises.
+        AutotuneError: what `ComparisonRounds.until` raises.
     """
     table = decision_table(store, section)
-    wanted = comparisons(table, study.verdict.pairs, section.verdict_runs)
+    wanted = plan_comparisons(table, study.verdict.pairs, section.verdict_runs)
     weights = [1.0] * len(table.believed) if table.shares is None else table.shares.by_cell
     contexts = len(
         {
@@ -94,7 +94,7 @@ def confirm_table(store: StudyStore, manager: RunManager, study: StudyFile, sect
         )
     standings = standings_of(store, study.repeats.statistic)
     for number, comparison in enumerate(wanted, start=1):
-        Blocks(
+        ComparisonRounds(
             store,
             manager,
             standings,
@@ -106,19 +106,19 @@ def confirm_table(store: StudyStore, manager: RunManager, study: StudyFile, sect
             # Its answer is another one than that of the study's default, as on another workload.
             other_workload=True,
             first=comparison.first_round(store.runs()),
-        ).until(study.verdict.pairs)
+        ).run_until(study.verdict.pairs)
 
 
 def is_confirmed(store: ReadableStudy, study: StudyFile, section: DecisionsSection) -> bool:
     """Whether all that is to be compared was."""
     table, runs, pairs = decision_table(store, section), store.runs(), study.verdict.pairs
-    wanted = comparisons(table, pairs, section.verdict_runs)
-    return all(comparison.is_made(runs, pairs) for comparison in wanted)
+    wanted = plan_comparisons(table, pairs, section.verdict_runs)
+    return all(comparison.is_complete(runs, pairs) for comparison in wanted)
 
 
-def _comparison(about: str, decisions: Sequence[Decision]) -> Comparison:
+def _compare_context(about: str, decisions: Sequence[Decision]) -> ContextComparison:
     first = decisions[0]
     settings: dict[str, Configuration] = {shown(decision.chosen): decision.chosen for decision in decisions}
     others = (Side(name, {**first.contexts, **setting}) for name, setting in settings.items())
     default = Side("default", {**first.contexts, **first.default})
-    return Comparison(cell_series(first.contexts), about, (default, *others))
+    return ContextComparison(cell_series(first.contexts), about, (default, *others))

@@ -15,7 +15,7 @@ from itertools import count, islice
 from statistics import median
 from typing import Self
 
-from autotune.comparison.blocks import Blocks, BlockTable
+from autotune.comparison.rounds import ComparisonRounds, RoundTable
 from autotune.coordination.runs import PlannedRun, RunInFlight
 from autotune.errors import CannotRunHereError
 from autotune.execution.segments import join_segments
@@ -33,12 +33,12 @@ class TooShortError(CannotRunHereError):
 
 
 @dataclass(frozen=True)
-class DuetTable(BlockTable):
+class DuetTable(RoundTable):
     """The duets so far. Two runs that hardly overlapped are none."""
 
-    def abreast(self) -> float | None:
+    def overlap(self) -> float | None:
         """Return for which share of the longer run's time both ran, in the median duet; None where nobody knows."""
-        duets = [self._both(number, 0, 1) for number in self._together(0, 1)]
+        duets = [self._outcomes(number, 0, 1) for number in self._paired_rounds(0, 1)]
         shares = [shared_s(*both) / max(map(_elapsed_s, both)) for both in duets]
         return median(shares) if shares else None
 
@@ -51,11 +51,11 @@ class DuetTable(BlockTable):
         usual = median(beside for _, beside, _ in pairs) if pairs else 1.0
         return [(side, 0, value * usual / beside) for side, beside, value in pairs]
 
-    def _together(self, first: int, second: int) -> list[int]:
-        numbers = super()._together(first, second)
-        return [number for number in numbers if _overlaps(*self._both(number, first, second))]
+    def _paired_rounds(self, first: int, second: int) -> list[int]:
+        numbers = super()._paired_rounds(first, second)
+        return [number for number in numbers if _overlaps(*self._outcomes(number, first, second))]
 
-    def _both(self, number: int, first: int, second: int) -> tuple[Outcome, Outcome]:
+    def _outcomes(self, number: int, first: int, second: int) -> tuple[Outcome, Outcome]:
         return self.runs[number, first].outcome, self.runs[number, second].outcome
 
 
@@ -78,11 +78,11 @@ def _elapsed_s(outcome: Outcome) -> float:
 
 
 @dataclass(frozen=True)
-class Duets(Blocks):
+class Duets(ComparisonRounds):
     """Rounds of two runs at the same time: of the first side, and of the others in turn."""
 
     @classmethod
-    def of(cls, rounds: Blocks, series: Series) -> Self:
+    def of(cls, rounds: ComparisonRounds, series: Series) -> Self:
         """Return duets of the sides of interleaved `rounds`."""
         return cls(**{**vars(rounds), "series": series, "over_nodes": False})
 
@@ -91,7 +91,7 @@ class Duets(Blocks):
         return DuetTable(**vars(super().table()))
 
     @property
-    def _abreast(self) -> int:
+    def _runs_at_once(self) -> int:
         return 2
 
     @property
@@ -113,55 +113,55 @@ class Duets(Blocks):
         numbers = islice((number for number in count() if number not in half), rounds * self._others)
         return [(number, side) for number in numbers for side in self._order(number)]
 
-    def _until_done(self, slots: Sequence[tuple[int, int]], rounds: int) -> DuetTable:
+    def _run_slots(self, slots: Sequence[tuple[int, int]], rounds: int) -> DuetTable:
         table = self.table()
         todo = [slot for slot in slots if slot not in table.runs]
-        while todo := self._reliable(todo, table):
+        while todo := self._without_unreliable(todo, table):
             if not self.manager.gate.at_most(2):
                 self.manager.check(idle=True)
             slots, todo = todo[:2], todo[2:]
-            table = self._played(slots, table, todo, rounds * self._others)
+            table = self._run_duet(slots, table, todo, rounds * self._others)
             self._check_overlap(table)
         return table
 
-    def _played(
+    def _run_duet(
         self, slots: Sequence[tuple[int, int]], table: DuetTable, todo: Sequence[tuple[int, int]], budget: int
     ) -> DuetTable:
         """Make a duet, again if it must be, and store it as a whole."""
-        planned = [self._planned(slot, table) for slot in slots]
+        planned = [self._plan(slot, table) for slot in slots]
         while True:
-            begun = self._begun([self._on_half(one, slot) for one, slot in zip(planned, slots, strict=True)])
+            begun = self._start_duet([self._put_on_half(one, slot) for one, slot in zip(planned, slots, strict=True)])
             playing = list(zip(slots, begun, strict=True))
-            ended = self.manager.ended_together(self._ended(playing, table, todo, budget))
+            ended = self.manager.ended_together(self._wait_for_both(playing, table, todo, budget))
             if not any(run.outcome.retryable for run in ended):
                 break
             if aside := [(run, stored) for run, stored in zip(begun, ended, strict=True) if stored.outcome.disturbed]:
                 self.manager.store(self.store, aside)
             planned = [
-                self._planned_again(one, run.outcome) if run.outcome.retryable else self._planned(slot, table)
+                self._replan(one, run.outcome) if run.outcome.retryable else self._plan(slot, table)
                 for (slot, one), run in zip(playing, ended, strict=True)
             ]
         self.manager.store(self.store, list(zip(begun, ended, strict=True)))
         table = replace(table, runs={**table.runs, **dict(zip(slots, ended, strict=True))})
         number = slots[0][0]
-        self.manager.display.line(f"{self.phase}, duet {number + 1}: {self._said(number, table)}")
+        self.manager.display.line(f"{self.phase}, duet {number + 1}: {self._round_text(number, table)}")
         return table
 
-    def _on_half(self, planned: PlannedRun, slot: tuple[int, int]) -> PlannedRun:
+    def _put_on_half(self, planned: PlannedRun, slot: tuple[int, int]) -> PlannedRun:
         number, side = slot
         resources = planned.task.job.resources
         cores = self.manager.halves.cores((number // self._others + (side > 0)) % 2, resources)
         job = replace(planned.task.job, resources=replace(resources, cpus=cores))
         return replace(planned, task=replace(planned.task, job=job))
 
-    def _begun(self, planned: Sequence[PlannedRun]) -> list[RunInFlight]:
+    def _start_duet(self, planned: Sequence[PlannedRun]) -> list[RunInFlight]:
         if begun := self.manager.start_together(planned):
             return begun
         self.manager.check(idle=True)
         msg = "nothing else runs while configurations are compared, yet the cores are taken"
         raise RuntimeError(msg)
 
-    def _ended(
+    def _wait_for_both(
         self,
         playing: Sequence[tuple[tuple[int, int], RunInFlight]],
         table: DuetTable,
@@ -182,7 +182,7 @@ class Duets(Blocks):
             TooShortError: it is so.
         """
         others = range(1, len(self.sides))
-        apart = sum(table.torn(0, other) for other in others)
+        apart = sum(table.unpaired(0, other) for other in others)
         if apart > _MANY_APART + sum(len(table.pairs(0, other)) for other in others):
             msg = (
                 f"{self.phase} cannot go on: of {apart} pairs of runs that were started together, each was over before "

@@ -93,7 +93,7 @@ class OptionEffect:
         return Worth.HARMS if decisive[2] < 1.0 else Worth.NOTHING
 
     @property
-    def dispensable(self) -> bool:
+    def is_dispensable(self) -> bool:
         """Whether the winner is not significantly worse without it."""
         return self.worth in {Worth.HARMS, Worth.NOTHING, Worth.NO_EFFECT}
 

@@ -11,7 +11,7 @@ from math import exp, log
 from statistics import median
 from typing import Any, Literal
 
-from autotune.comparison.blocks import BlockTable
+from autotune.comparison.rounds import RoundTable
 from autotune.statistics import signed_rank
 from autotune.statistics.verdict import ratio_interval
 from autotune.studyfile import ScalingSection
@@ -46,7 +46,7 @@ class ScalingPoint:
 
 
 @dataclass(frozen=True)
-class Scaled:
+class ScalingVariants:
     """Configurations by the number of processes: of the same work, and of work that grows with them.
 
     `remark` says why there are none of the second kind, though the study names what grows.
@@ -57,7 +57,9 @@ class Scaled:
     remark: str = ""
 
     @classmethod
-    def of(cls, section: ScalingSection, space: Space, base: Configuration, swept: Sequence[Configuration]) -> "Scaled":
+    def of(
+        cls, section: ScalingSection, space: Space, base: Configuration, swept: Sequence[Configuration]
+    ) -> "ScalingVariants":
         """Return the `swept` configurations, and those with the same work a process as `base`."""
         strong = {int(one[section.processes]): one for one in swept if type(one.get(section.processes)) is int}
         if section.work is None:
@@ -74,12 +76,12 @@ class Scaled:
                 weak[count] = scaled
         return cls(strong, weak)
 
-    def remarks(self, table: BlockTable) -> list[str]:
+    def remarks(self, table: RoundTable) -> list[str]:
         """Return what the runs have to tell beside their values, and why weak scaling was not measured."""
         said = [f"{side.label}: {line}" for number, side in enumerate(table.sides) for line in table.remarks(number)]
         return [*said, self.remark] if self.remark else said
 
-    def points(self, table: BlockTable, metrics: Sequence[Metric], confidence: float) -> tuple[ScalingPoint, ...]:
+    def points(self, table: RoundTable, metrics: Sequence[Metric], confidence: float) -> tuple[ScalingPoint, ...]:
         """Return what was measured, by the first of the `metrics`; the others are told beside it."""
         return (
             *_points("strong", self.strong, table, metrics, confidence),
@@ -90,11 +92,11 @@ class Scaled:
 def _points(
     kind: Kind,
     configurations: Mapping[int, Configuration],
-    table: BlockTable,
+    table: RoundTable,
     metrics: Sequence[Metric],
     confidence: float,
 ) -> list[ScalingPoint]:
-    sides = {count: table.place(configurations[count]) for count in sorted(configurations)}
+    sides = {count: table.side_of(configurations[count]) for count in sorted(configurations)}
     measured = {count: side for count, side in sides.items() if side is not None and table.values(side)}
     if not measured:
         return []

@@ -10,8 +10,8 @@ from math import inf
 from pathlib import Path
 from statistics import median
 
-from autotune.comparison.blocks import Blocks, Side
 from autotune.comparison.findings import standings_of
+from autotune.comparison.rounds import ComparisonRounds, Side
 from autotune.coordination.run_manager import RunManager
 from autotune.errors import CannotRunHereError, StudyFileError
 from autotune.formatting import shown
@@ -59,7 +59,7 @@ class SizingRequest:
         room = room_of(facts, self.most_nodes, self.whole_nodes)
         sizes = Sizes(space, setting, plan, room, folder)
         known = recognised(measurements(self.urls, setting.program), setting)
-        ran = [run.configuration for run in _counted(store) if _is_timed(run, store.definition.target)]
+        ran = [run.configuration for run in _sizing_runs(store) if _is_timed(run, store.definition.target)]
         candidates, times = sizes.candidates(known, ran)
 
         def cores_of(configuration: Configuration) -> int:
@@ -78,9 +78,9 @@ class Sizing:
     cores_of: Callable[[Configuration], int]
     model: RunTimes | None = None
 
-    def known(self) -> Knowledge:
+    def knowledge(self) -> Knowledge:
         """Return what the stored runs tell."""
-        runs = _counted(self.store)
+        runs = _sizing_runs(self.store)
         times = [(run.configuration, self._time_s(run)) for run in runs if _is_timed(run, self._metric)]
         times_s = times_of(self.candidates, times)
         tried = times_of(self.candidates, [(run.configuration, inf) for run in runs])
@@ -93,12 +93,12 @@ class Sizing:
         """
         standings = standings_of(self.store, study.repeats.statistic)
         for number in range(len(self.probes()), most):
-            chosen = self.known().next()
+            chosen = self.knowledge().next()
             if chosen is None:
                 return
             ran = [dict(run.configuration) for run in self.probes()]
             sides = [one for place, one in enumerate([*ran, dict(chosen)]) if one not in ran[:place]]
-            blocks = Blocks(
+            blocks = ComparisonRounds(
                 self.store,
                 manager,
                 standings,
@@ -110,7 +110,7 @@ class Sizing:
                 # Without a measured default, the first run's answer is the one that the others must agree with.
                 other_workload=standings.baseline is None,
             )
-            blocks.again(sides.index(dict(chosen)))
+            blocks.rerun(sides.index(dict(chosen)))
 
     def probes(self) -> list[Run]:
         """Return the stored runs that were made for this."""
@@ -122,7 +122,7 @@ class Sizing:
         Raises:
             CannotRunHereError: nothing is known of times, or of energy where that is limited.
         """
-        known = self.known()
+        known = self.knowledge()
         right_size = known.right_size()
         if right_size is None or (known.limits.energy_j < inf and known.limits.power_w is None):
             raise CannotRunHereError(_UNKNOWN)
@@ -164,7 +164,7 @@ class Sizing:
         return replace(self.limits, power_w=median(drawn)) if drawn else self.limits
 
 
-def _counted(store: StudyStore) -> list[Run]:
+def _sizing_runs(store: StudyStore) -> list[Run]:
     """Return the stored runs that tell of sizes."""
     return [run for run in store.runs() if run.series.kind not in _ELSEWHERE]
 
@@ -174,7 +174,7 @@ def _is_timed(run: Run, metric: Metric) -> bool:
     return run.outcome.complete and run.outcome.metrics[metric.name] > 0.0
 
 
-def check_is_sized(metric: Metric) -> None:
+def check_target_is_time(metric: Metric) -> None:
     """Refuse a study whose first metric is no time in seconds, which limits are in.
 
     Raises:

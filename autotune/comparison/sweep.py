@@ -12,9 +12,9 @@ from math import exp, log
 from statistics import fmean, median
 from typing import Any
 
-from autotune.comparison.blocks import Blocks, BlockTable, Side
 from autotune.comparison.findings import standings_of
-from autotune.comparison.scaling import Scaled, ScalingPoint
+from autotune.comparison.rounds import ComparisonRounds, RoundTable, Side
+from autotune.comparison.scaling import ScalingPoint, ScalingVariants
 from autotune.coordination.run_manager import RunManager
 from autotune.errors import StudyFileError
 from autotune.formatting import shown, written
@@ -69,7 +69,7 @@ class Leader:
 
 
 def leaders(
-    table: BlockTable, groups: Mapping[str, Sequence[tuple[str, int]]], metric: Metric, confidence: float
+    table: RoundTable, groups: Mapping[str, Sequence[tuple[str, int]]], metric: Metric, confidence: float
 ) -> tuple[Leader, ...]:
     """Return the leader of each group: its place, and the labels and sides that compete there.
 
@@ -128,7 +128,7 @@ class SweepPoint:
     @property
     def label(self) -> str:
         """The swept parameters with their values."""
-        return labelled(self.values)
+        return label_of(self.values)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON-able form."""
@@ -207,9 +207,9 @@ def sweep(  # noqa: PLR0913  by keyword
     both = (sorted(variants.base.items()), sorted(repr(sorted(side.configuration.items())) for side in sides))
     series = Series.sweep(text_digest(repr(both)))
     confidence, compared, scaled = study.verdict.confidence, variants.compared, variants.scaled
-    levels = (confidence, _level_of_each(compared, confidence))
+    levels = (confidence, _bonferroni_level(compared, confidence))
 
-    def result(table: BlockTable) -> Sweep:
+    def result(table: RoundTable) -> Sweep:
         broken = [tuple(map(str, standings.limits.broken_in(table.runs_of(side)))) for side in range(len(table.sides))]
         points = tuple(
             _point(table, point, configuration, standings.metric, levels, broken)
@@ -231,7 +231,7 @@ def sweep(  # noqa: PLR0913  by keyword
             () if scaled is None else scaled.points(table, store.definition.metrics, confidence),
         )
 
-    blocks = Blocks(
+    blocks = ComparisonRounds(
         store,
         manager,
         standings,
@@ -244,7 +244,7 @@ def sweep(  # noqa: PLR0913  by keyword
         other_workload=standings.baseline is None,
         live=lambda table: live(result(table)),
     )
-    table = blocks.until(request.repeats)
+    table = blocks.run_until(request.repeats)
     for line in () if scaled is None else scaled.remarks(table):
         manager.display.line(line)
     return result(table)
@@ -259,7 +259,7 @@ class Variants:
 
     base: Configuration
     points: tuple[tuple[SweepPoint, Configuration | None], ...]
-    scaled: Scaled | None = None
+    scaled: ScalingVariants | None = None
 
     @classmethod
     def of(
@@ -290,7 +290,7 @@ class Variants:
         if section is None or list(request.over) != [section.processes]:
             return cls(base, tuple(points))
         valid = [configuration for _, configuration in points if configuration is not None]
-        return cls(base, tuple(points), Scaled.of(section, space, base, valid))
+        return cls(base, tuple(points), ScalingVariants.of(section, space, base, valid))
 
     @property
     def compared(self) -> int:
@@ -310,7 +310,7 @@ class Variants:
         larger = () if self.scaled is None else self.scaled.weak.values()
         return (*sides, *(Side(shown(one), one) for one in larger if dict(one) not in known))
 
-    def rivals(self, table: BlockTable, broken: Sequence[Sequence[str]]) -> dict[str, list[tuple[str, int]]]:
+    def rivals(self, table: RoundTable, broken: Sequence[Sequence[str]]) -> dict[str, list[tuple[str, int]]]:
         """Return the sides that have the same value of the first parameter, by it: those of a second compete there.
 
         Those that break limits do not compete; `broken` names these, by side.
@@ -318,19 +318,19 @@ class Variants:
         groups: dict[str, list[tuple[str, int]]] = {}
         for point, configuration in self.points:
             first, *others = ({name: value} for name, value in point.values.items())
-            side = None if configuration is None else table.place(configuration)
+            side = None if configuration is None else table.side_of(configuration)
             if others and side is not None and not broken[side]:
-                groups.setdefault(labelled(first), []).append((labelled(others[0]), side))
+                groups.setdefault(label_of(first), []).append((label_of(others[0]), side))
         return {place: rivals for place, rivals in groups.items() if len(rivals) > 1}
 
 
-def labelled(values: Mapping[str, Value | None]) -> str:
+def label_of(values: Mapping[str, Value | None]) -> str:
     """Return parameters with their values, as in `np=4 blas=unset`."""
     return " ".join(f"{name}={UNSET if value is None else written(value)}" for name, value in values.items())
 
 
 def _point(  # noqa: PLR0913, PLR0917  what a point is read from
-    table: BlockTable,
+    table: RoundTable,
     point: SweepPoint,
     configuration: Configuration | None,
     metric: Metric,
@@ -339,7 +339,7 @@ def _point(  # noqa: PLR0913, PLR0917  what a point is read from
 ) -> SweepPoint:
     """Return a point with what was measured there, at two `levels` of confidence: of one value, and of all together."""
     confidence, level = levels
-    side = None if configuration is None else table.place(configuration)
+    side = None if configuration is None else table.side_of(configuration)
     if side is None:
         return point
     runs, failures, reference = len(table.values(side)), table.failures(side), table.values(0)
@@ -361,7 +361,7 @@ def _point(  # noqa: PLR0913, PLR0917  what a point is read from
     return SweepPoint(**known | found)
 
 
-def _level_of_each(values: int, confidence: float) -> float:
+def _bonferroni_level(values: int, confidence: float) -> float:
     """Return how sure of each value one must be, so that none of them looks better by chance (Bonferroni, 1936)."""
     return max(confidence, 1.0 - 2.0 * (1.0 - confidence) / max(values, 1))
 
@@ -427,7 +427,7 @@ def _parameter(space: Space, name: str) -> Any:  # noqa: ANN401  one of the kind
     return parameters[name]
 
 
-def described(sweep: Sweep) -> str:
+def conclusion(sweep: Sweep) -> str:
     """Return the conclusion of a sweep in words."""
     metric, best = sweep.metric, sweep.best
     of = f"{sweep.confidence:.0%} intervals, {sweep.rounds} interleaved rounds"
@@ -445,7 +445,7 @@ def described(sweep: Sweep) -> str:
     if sweep.base_broken or best.is_sure:
         return said
     by_chance = 1.0 - (0.5 + sweep.confidence / 2.0) ** sweep.compared
-    needed = signed_rank.least_pairs(_level_of_each(sweep.compared, sweep.confidence))
+    needed = signed_rank.least_pairs(_bonferroni_level(sweep.compared, sweep.confidence))
     repeats = needed if sweep.rounds < needed else 2 * sweep.rounds
     return (
         f"{said}\nit may be chance: of {sweep.compared} values that do nothing, one looks better as surely in "

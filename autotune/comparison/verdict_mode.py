@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from math import exp, log, log1p, sqrt
 from statistics import fmean, variance
 
-from autotune.comparison.blocks import Blocks, BlockTable
 from autotune.comparison.duets import Duets, TooShortError
+from autotune.comparison.rounds import ComparisonRounds, RoundTable
 from autotune.comparison.time_left import run_s
 from autotune.coordination.run_manager import RunManager
 from autotune.held_folders import temporary_folder
@@ -62,7 +62,7 @@ class Slowdown:
         return f"{self.label} {exp(self.middle):.3f}"
 
 
-def slowdowns(alone: BlockTable, duets: BlockTable, metric: Metric, most: int) -> tuple[Slowdown, ...]:
+def slowdowns(alone: RoundTable, duets: RoundTable, metric: Metric, most: int) -> tuple[Slowdown, ...]:
     """Return that of each side, by its first `most` rounds alone and in duets; none if a side has too few runs."""
     found = []
     for side in range(len(alone.sides)):
@@ -77,7 +77,7 @@ def slowdowns(alone: BlockTable, duets: BlockTable, metric: Metric, most: int) -
     return tuple(Slowdown(side.label, logs, pooled, degrees) for side, logs in zip(alone.sides, found, strict=True))
 
 
-def _first(table: BlockTable, side: int, most: int) -> Sequence[Outcome]:
+def _first(table: RoundTable, side: int, most: int) -> Sequence[Outcome]:
     numbers = sorted({number for number, _ in table.runs})[:most]
     runs = [table.runs[number, side] for number in numbers if (number, side) in table.runs]
     return [run.outcome for run in runs if run.outcome.complete]
@@ -90,48 +90,50 @@ def _cost(outcome: Outcome, metric: Metric) -> float:
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ChosenMode:
     """The `rounds` that make the pairs of a verdict; `why` says why in this mode, empty where that was asked for."""
 
-    rounds: Blocks
+    rounds: ComparisonRounds
     why: str = ""
 
-    def told(self, verdict: Verdict, asked: VerdictSection) -> Verdict:
+    def add_to(self, verdict: Verdict, asked: VerdictSection) -> Verdict:
         """Return the verdict with the mode in which it is made."""
         mode: PairsMode = "duet" if isinstance(self.rounds, Duets) else "interleaved"
         return replace(verdict, mode=mode, mode_asked=asked.mode, mode_why=self.why)
 
 
-def chosen(rounds: Blocks, settings: VerdictSection, default: TrialRecord, winner: TrialRecord) -> Chosen:
+def choose_mode(
+    rounds: ComparisonRounds, settings: VerdictSection, default: TrialRecord, winner: TrialRecord
+) -> ChosenMode:
     """Return in which mode the winner is compared with the default; `rounds` are interleaved ones of the two.
 
     With `auto` a few pairs are made in both modes first; those of the mode that is chosen count.
     """
     if settings.mode == "interleaved":
-        return Chosen(rounds)
+        return ChosenMode(rounds)
     manager = rounds.manager
     lacks = [manager.halves.lacks(_resources(manager, one.configuration)) for one in (default, winner)]
     if said := next(filter(None, lacks), ""):
-        return _told(Chosen(rounds, said))
+        return _report(ChosenMode(rounds, said))
     duets = Duets.of(rounds, Series.duet(winner.number))
     if settings.mode == "duet":
-        return Chosen(duets)
+        return ChosenMode(duets)
     times_s = sorted(run_s(one.runs) for one in (default, winner))
     if times_s[0] < _LEAST_ABREAST * times_s[1]:
-        return _told(Chosen(rounds, "the longer run would be alone for most of its time in a duet"))
+        return _report(ChosenMode(rounds, "the longer run would be alone for most of its time in a duet"))
     manager.display.line(f"trying {_TRIED} pairs in turns, and as many side by side")
     try:
         for count in range(1, _TRIED + 1):
             for tried in (rounds, duets)[:: 1 if count % 2 else -1]:
-                tried.until(count)
+                tried.run_until(count)
     except TooShortError:
-        return _told(Chosen(rounds, "the runs are too short for a duet"))
+        return _report(ChosenMode(rounds, "the runs are too short for a duet"))
     found = slowdowns(rounds.table(), duets.table(), rounds.standings.metric, _TRIED)
     slower = not found or any(one.is_more_than(settings.precision) for one in found)
-    return _told(Chosen(rounds if slower else duets, why_mode(found, slower=slower)))
+    return _report(ChosenMode(rounds if slower else duets, why_mode(found, slower=slower)))
 
 
-def in_mode(rounds: Blocks, mode: VerdictMode) -> Blocks:
+def rounds_in_mode(rounds: ComparisonRounds, mode: VerdictMode) -> ComparisonRounds:
     """Return rounds of the same sides: duets with the first of them, if these are asked for and can be had."""
     if mode != "duet":
         return rounds
@@ -148,7 +150,7 @@ def why_mode(found: Sequence[Slowdown], *, slower: bool) -> str:
     return f"side by side the two {found_out}: {figures} times as slow as alone"
 
 
-def _told(found: Chosen) -> Chosen:
+def _report(found: ChosenMode) -> ChosenMode:
     mode = "side by side" if isinstance(found.rounds, Duets) else "in turns"
     found.rounds.manager.display.line(f"pairs are made {mode}: {found.why}")
     return found

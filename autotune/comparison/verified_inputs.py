@@ -7,8 +7,7 @@ interleaved pairs, as for the verdict.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from autotune.comparison.blocks import Blocks, Side
-from autotune.comparison.confirm import compared
+from autotune.comparison.confirm import run_pairs
 from autotune.comparison.findings import (
     InputComparison,
     changes,
@@ -16,6 +15,7 @@ from autotune.comparison.findings import (
     standings_of,
     stored_input_comparisons,
 )
+from autotune.comparison.rounds import ComparisonRounds, Side
 from autotune.coordination.run_manager import RunManager
 from autotune.records.series import Series
 from autotune.records.study import TrialRecord
@@ -37,7 +37,7 @@ def verify_on_inputs(store: StudyStore, manager: RunManager, study: StudyFile, i
     known = {comparison.name: comparison for comparison in stored_input_comparisons(store)}
     for one in inputs:
         comparison = _Verification(store, manager, study, standings, one).compare(verdict, known)
-        _keep(store, known, comparison)
+        _store(store, known, comparison)
 
 
 @dataclass(frozen=True)
@@ -62,13 +62,13 @@ class _Verification:
             of_gain=settings.of_gain,
         )
         comparison = InputComparison(one.name, one.digest, dict(one.plan.facts), empty)
-        sides = Side("default", self._own(default)), Side(f"trial {winner.number}", self._own(winner))
+        sides = Side("default", self._restrict(default)), Side(f"trial {winner.number}", self._restrict(winner))
         for title, side in zip(("the default", "the winner"), sides, strict=True):
             if broken := one.space.violations(side.configuration):
                 return replace(comparison, why=f"{title} is not valid there: {'; '.join(broken)}")
         if sides[0].configuration == sides[1].configuration:
             return replace(comparison, why="the winner is the default there")
-        rounds = Blocks(
+        rounds = ComparisonRounds(
             self.store,
             self.manager.for_objective(one.plan.objective),
             self.standings,
@@ -79,17 +79,17 @@ class _Verification:
             f"trial {winner.number} against the default on input {one.name}",
             other_workload=True,
         )
-        verdict = compared(
-            empty, rounds, settings, lambda verdict: _keep(self.store, known, replace(comparison, verdict=verdict))
+        verdict = run_pairs(
+            empty, rounds, settings, lambda verdict: _store(self.store, known, replace(comparison, verdict=verdict))
         )
         return replace(comparison, verdict=verdict)
 
-    def _own(self, trial: TrialRecord) -> Configuration:
+    def _restrict(self, trial: TrialRecord) -> Configuration:
         """Return the configuration without the parameters that the input does not have, as a mix sets it."""
         names = {parameter.name for parameter in self.input.space.parameters}
         return {name: value for name, value in trial.configuration.items() if name in names}
 
 
-def _keep(store: StudyStore, known: dict[str, InputComparison], comparison: InputComparison) -> None:
+def _store(store: StudyStore, known: dict[str, InputComparison], comparison: InputComparison) -> None:
     known[comparison.name] = comparison
     store.set_attribute(VERIFIED_INPUTS, {name: entry.to_dict() for name, entry in known.items()})

@@ -85,7 +85,7 @@ def reframe_test(store: ReadableStudy, command: Sequence[str], storage: str) -> 
     Raises:
         AutotuneError: the study has no winner that is better than the default by a verdict.
     """
-    watch = Watch.over(store, study_of(store.definition).repeats.statistic)
+    watch = Watch.of(store, study_of(store.definition).repeats.statistic)
     verdict, metric, pairs = watch.verdict, watch.standings.metric, watch.pairs
     ratio, low, high = verdict.interval(metric)
     half = log(high / low) / 2.0

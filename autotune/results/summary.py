@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from autotune.comparison.input_verdicts import InputVerdict, input_lines, input_verdicts
 from autotune.comparison.findings import (
     Ablation,
     InputComparison,
@@ -16,6 +15,7 @@ from autotune.comparison.findings import (
     stored_ablation,
     stored_input_comparisons,
 )
+from autotune.comparison.input_verdicts import InputVerdict, input_lines, input_verdicts
 from autotune.comparison.limit_verdict import NO_LIMITS, LimitVerdict, limit_verdict
 from autotune.comparison.point_verdict import PointVerdict, confirmed_points
 from autotune.execution.segments import curve_of

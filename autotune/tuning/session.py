@@ -5,7 +5,7 @@ from contextlib import contextmanager, nullcontext
 
 from autotune.comparison.ablation import Point, ablate
 from autotune.comparison.findings import Ablation, standings_of
-from autotune.comparison.sizing import SizingRequest, check_is_sized
+from autotune.comparison.sizing import SizingRequest, check_target_is_time
 from autotune.comparison.sweep import Request, Sweep, Variants, sweep
 from autotune.comparison.watching.check import differences
 from autotune.comparison.watching.finding import Finding
@@ -172,14 +172,14 @@ def watch_study(study: StudyFile, settings: SessionSettings, display: Display, p
     _check_winner(study)
 
     def check(prepared: Prepared) -> None:
-        watch = Watch.over(StudyStore.read(settings.url, settings.name), study.repeats.statistic)
+        watch = Watch.of(StudyStore.read(settings.url, settings.name), study.repeats.statistic)
         winner = watch.standings.trials[watch.verdict.winner]
         if broken := prepared.space.violations(winner.configuration):
             msg = f"the winner (trial {winner.number}) is not valid here any more: {'; '.join(map(str, broken))}"
             raise CannotRunHereError(msg)
 
     with opened_study(study, settings, display, check, is_watched=True) as opened, runs_of(opened) as manager:
-        watch = Watch.over(opened.store, study.repeats.statistic)
+        watch = Watch.of(opened.store, study.repeats.statistic)
         # A check is told apart from the verdict by what it ran with.
         manager.session = {**manager.session, **differences(opened.store.definition, opened.prepared.definition)}
         watch.check(opened.store, manager, study, pairs or watch.pairs)
@@ -243,11 +243,11 @@ def rightsize_study(
     Raises:
         AutotuneError: the study is busy or cannot run here, or what it measures is no time.
     """
-    with opened_study(study, settings, display, lambda prepared: check_is_sized(prepared.definition.target)) as opened:
+    with opened_study(study, settings, display, lambda prepared: check_target_is_time(prepared.definition.target)) as opened:
         prepared, place = opened.prepared, opened.settings
         facts, folder = place.machine.facts, place.plan / "sizes"
         sizing = request.sizing(opened.store, prepared.plan, prepared.space, facts, folder)
-        if len(sizing.probes()) < request.runs and sizing.known().next() is not None:
+        if len(sizing.probes()) < request.runs and sizing.knowledge().next() is not None:
             with runs_of(opened) as manager:
                 sizing.probe(manager, study, request.runs)
         return sizing.right_size(), prepared.plan.objective

@@ -9,8 +9,8 @@ import pytest
 
 from autotune.comparison.findings import InputComparison, Worth
 from autotune.comparison.limit_verdict import LimitVerdict
-from autotune.comparison.verdict_mode import why_mode
 from autotune.comparison.point_verdict import MetricPairs, PointVerdict
+from autotune.comparison.verdict_mode import why_mode
 from autotune.performance.warm_start import WarmStart
 from autotune.records.limit import Breach, breaks
 from autotune.results.growth import FrontGrowth

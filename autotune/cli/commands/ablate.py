@@ -169,7 +169,7 @@ def _nothing_dropped(ablation: Ablation) -> str:
 
 
 def _is_dropped(row: Sequence[OptionEffect], dropped: Sequence[str]) -> bool:
-    return all(effect.dispensable for effect in row) and {*row[0].without} <= {*dropped}
+    return all(effect.is_dispensable for effect in row) and {*row[0].without} <= {*dropped}
 
 
 def _worth(row: Sequence[OptionEffect], ablation: Ablation) -> str:

@@ -158,7 +158,7 @@ def _predicted(
     scratch: Path,
 ) -> "tuple[RightSize, Objective]":
     """Return the right size on a described machine by what is known, and the objective that makes its jobs."""
-    from autotune.comparison.sizing import check_is_sized
+    from autotune.comparison.sizing import check_target_is_time
     from autotune.performance.measurements.dataset import measurements
     from autotune.performance.predict import installed, known_there, question, target_of
     from autotune.performance.rightsizing.right_size import Knowledge
@@ -170,7 +170,7 @@ def _predicted(
         raise CannotRunHereError(msg)
     target = target_of(machine, most_nodes or _nodes_of(machine), installation)
     asked = question(study, target, local_launcher(), scratch)
-    check_is_sized(asked.setting.metric)
+    check_target_is_time(asked.setting.metric)
     known = measurements(urls, asked.setting.program)
     asked = installed(asked, known)
     for note in asked.plan.notes:

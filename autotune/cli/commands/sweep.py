@@ -68,7 +68,7 @@ def sweep(
 
     The same command again resumes; more --repeats add rounds of runs.
     """
-    from autotune.comparison.sweep import Request, described
+    from autotune.comparison.sweep import Request, conclusion
     from autotune.pictures.ablation import lines
     from autotune.pictures.files import save
     from autotune.pictures.sweep import sweep_bars, sweep_chart
@@ -88,7 +88,7 @@ def sweep(
 
         with session.displayed(settings) as (paused, display):
             result = sweep_study(study, paused, display, request, base, drawn)
-        end.verdict = described(result)
+        end.verdict = conclusion(result)
         chart = sweep_chart(result, settings.name)
         if session.as_json:
             print_json({"study": settings.name, **result.to_dict()})

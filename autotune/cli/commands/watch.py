@@ -87,7 +87,7 @@ def _print_reframe_test(storage: str, name: str) -> None:
 def _tell(found: "Finding", end: SessionEnd, *, quiet: bool, as_json: bool) -> None:
     # What a run that failed has printed is not sent anywhere.
     failed = [f"trial {found.verdict.winner} or the default fails"] if found.failed else []
-    end.verdict = "; ".join([*failed, *found.said])
+    end.verdict = "; ".join([*failed, *found.sentences])
     if found.alarms or as_json or not quiet:
         _print(found, as_json=as_json)
 
@@ -124,7 +124,7 @@ def _so_far(storage: str, name: str) -> "Finding":
     from autotune.studyfile.stored import study_of
 
     store = stored_study(storage_url(storage), name)
-    return Watch.over(store, study_of(store.definition).repeats.statistic).finding()
+    return Watch.of(store, study_of(store.definition).repeats.statistic).finding()
 
 
 def _accepted(storage: str, name: str) -> "Finding":
@@ -137,5 +137,5 @@ def _accepted(storage: str, name: str) -> "Finding":
     # A check that is being made would be compared with another state in the end than at its beginning.
     with unused(url, name, "accepted as it is"):
         store = StudyStore.read(url, name, read_only=False)
-        Watch.over(store, study_of(store.definition).repeats.statistic).accept(store)
+        Watch.of(store, study_of(store.definition).repeats.statistic).accept(store)
     return _so_far(storage, name)

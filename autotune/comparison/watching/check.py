@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-from autotune.comparison.blocks import BlockTable, Side
 from autotune.comparison.duets import DuetTable
+from autotune.comparison.rounds import RoundTable, Side
 from autotune.records.series import Series, SeriesKind
 from autotune.records.study import Definition, Run
 from autotune.statistics.verdict import FAILED_OFTEN, PairsMode
@@ -36,7 +36,7 @@ class Check:
         """When it began."""
         return self.started[:10]
 
-    def goes_on(self, pairs: int, now: datetime) -> bool:
+    def is_unfinished(self, pairs: int, now: datetime) -> bool:
         """Whether it was interrupted before it had as many pairs, and not long ago."""
         return len(self.pairs) < pairs and now - datetime.fromisoformat(self.started) < _ONE_DAY
 
@@ -47,7 +47,7 @@ def checks_of(runs: Iterable[Run], sides: tuple[Side, Side], metric: str, mode: 
     for run in runs:
         if run.series.kind is SeriesKind.WATCH and run.series.of[0] == str(sides[1].trial):
             by_series.setdefault(run.series, []).append(run)
-    none_yet = (DuetTable if mode == "duet" else BlockTable)(sides, {}, metric)
+    none_yet = (DuetTable if mode == "duet" else RoundTable)(sides, {}, metric)
     checks = [_check(int(series.of[1]), made, none_yet) for series, made in by_series.items()]
     return sorted(checks, key=lambda check: check.number)
 
@@ -60,10 +60,10 @@ def next_number(checks: Sequence[Check], pairs: int) -> int:
     # Three failures of a side end a check, however many pairs it has.
     sides = Counter(text.partition(":")[0] for text in last.failures)
     failed_often = max(sides.values(), default=0) >= FAILED_OFTEN
-    return last.number + (failed_often or not last.goes_on(pairs, datetime.now(UTC)))
+    return last.number + (failed_often or not last.is_unfinished(pairs, datetime.now(UTC)))
 
 
-def _check(number: int, runs: Sequence[Run], none_yet: BlockTable) -> Check:
+def _check(number: int, runs: Sequence[Run], none_yet: RoundTable) -> Check:
     places = {side.trial: index for index, side in enumerate(none_yet.sides)}
     table = replace(none_yet, runs={(run.round, places[run.trial]): run for run in runs if run.trial in places})
     failures = [f"{side.label}: {text}" for index, side in enumerate(table.sides) for text in table.failures(index)]

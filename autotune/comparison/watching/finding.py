@@ -58,12 +58,12 @@ class Finding:
     def alarms(self) -> list[str]:
         """The reasons to raise a hand, each a sentence; none if all is as it was."""
         reasons = [self._failure(self.checks[-1])] if self.failed else []
-        return [*reasons, *self.said]
+        return [*reasons, *self.sentences]
 
     @property
-    def said(self) -> list[str]:
+    def sentences(self) -> list[str]:
         """A sentence for each of the changes."""
-        return [self._said(change) for change in self.changes]
+        return [self._sentence(change) for change in self.changes]
 
     @property
     def surroundings(self) -> list[str]:
@@ -130,7 +130,7 @@ class Finding:
             ],
         }
 
-    def _said(self, change: Change) -> str:
+    def _sentence(self, change: Change) -> str:
         since = f"since check {change.check.number} ({change.check.day})"
         if change.quantity is not Quantity.GAIN:
             who = "the default" if change.quantity is Quantity.DEFAULT else f"the winner (trial {self.verdict.winner})"

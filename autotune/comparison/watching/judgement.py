@@ -56,7 +56,7 @@ class Judgement:
         return {quantity: found for quantity, found in self.shifts.items() if found.evidence > quantity.evidence}
 
 
-def judgement(reference: Sequence[Pair], checks: Sequence[Sequence[Pair]], metric: Metric) -> Judgement:
+def judge(reference: Sequence[Pair], checks: Sequence[Sequence[Pair]], metric: Metric) -> Judgement:
     """Return what has shifted in `checks`, which have a pair each at least; the reference is the verdict's pairs."""
     return Judgement(
         {

@@ -12,7 +12,7 @@ _ALLOWED = frozenset("\t\n\r")
 
 def junit(finding: Finding) -> str:
     """Return a suite with a test for each quantity that is watched, and one for whether the pairs could be run."""
-    failures = {change.quantity.value: said for change, said in zip(finding.changes, finding.said, strict=True)}
+    failures = {change.quantity.value: said for change, said in zip(finding.changes, finding.sentences, strict=True)}
     if finding.failed:
         failures[_RUNS] = finding.alarms[0]
     names = [_RUNS, *(quantity.value for quantity in Quantity)]

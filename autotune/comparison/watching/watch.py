@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from autotune.comparison.blocks import Blocks, Side
 from autotune.comparison.findings import present_verdict, standings_of
-from autotune.comparison.verdict_mode import in_mode
+from autotune.comparison.rounds import ComparisonRounds, Side
+from autotune.comparison.verdict_mode import rounds_in_mode
 from autotune.comparison.watching.check import Check, checks_of, next_number, surroundings
 from autotune.comparison.watching.finding import Finding
-from autotune.comparison.watching.judgement import judgement, pairs_of_a_check
+from autotune.comparison.watching.judgement import judge, pairs_of_a_check
 from autotune.coordination.run_manager import RunManager
 from autotune.errors import AutotuneError
 from autotune.records.series import Series
@@ -30,7 +30,7 @@ class Watch:
     verdict: Verdict
 
     @classmethod
-    def over(cls, store: ReadableStudy, statistic: Statistic) -> "Watch":
+    def of(cls, store: ReadableStudy, statistic: Statistic) -> "Watch":
         """Return the watch over the winner of a study.
 
         Raises:
@@ -72,7 +72,7 @@ class Watch:
             AutotuneError: it was interrupted, or runs fail for reasons that are not the configurations'.
         """
         number, winner = next_number(self.checks, pairs), self.verdict.winner
-        rounds = Blocks(
+        rounds = ComparisonRounds(
             store,
             manager,
             self.standings,
@@ -82,10 +82,10 @@ class Watch:
             f"check {number}",
             f"trial {winner} against the default",
         )
-        rounds = in_mode(rounds, self.verdict.mode)
+        rounds = rounds_in_mode(rounds, self.verdict.mode)
         table, wanted = rounds.table(), pairs
         while len(table.pairs(0, 1)) < pairs and table.is_reliable(0) and table.is_reliable(1):
-            table = rounds.until(wanted)
+            table = rounds.run_until(wanted)
             wanted += 1
 
     def finding(self) -> Finding:
@@ -94,7 +94,7 @@ class Watch:
         at_verdict = [run for run in self.store.runs() if run.series == self.verdict.series]
         measured = [check for check in checks if check.pairs and check.number > accepted]
         reference = next((check.pairs for check in checks if check.number == accepted), self.verdict.pairs)
-        judged = judgement(reference, [check.pairs for check in measured], self.standings.metric) if measured else None
+        judged = judge(reference, [check.pairs for check in measured], self.standings.metric) if measured else None
         return Finding(
             self.store.name,
             self.verdict,

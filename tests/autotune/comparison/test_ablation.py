@@ -149,7 +149,7 @@ def test_many_options_in_a_row_are_counted():
 def test_the_interval_says_what_an_option_is_worth(within, worth):
     effect = OptionEffect(("threads",), {"threads": 1}, {"threads": 2}, None, within)
     assert effect.worth is worth
-    assert effect.dispensable == (worth in {Worth.HARMS, Worth.NOTHING})
+    assert effect.is_dispensable == (worth in {Worth.HARMS, Worth.NOTHING})
 
 
 def test_the_table_can_be_read_at_80_columns():

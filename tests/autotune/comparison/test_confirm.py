@@ -3,10 +3,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from autotune.comparison.blocks import Blocks, Side
-from autotune.comparison.confirm import competitors, confirm
+from autotune.comparison.confirm import candidate_count, confirm
 from autotune.comparison.findings import changes
 from autotune.comparison.pairs import pairs_wanted
+from autotune.comparison.rounds import ComparisonRounds, Side
 from autotune.errors import CannotRunHereError
 from autotune.execution.core_pool import CorePool
 from autotune.records.series import Series
@@ -244,7 +244,9 @@ def test_each_side_runs_first_as_often_and_each_series_has_orders_of_its_own(sto
     for check in range(1, 9):
         standings = Standings.of(store.trials(), SECONDS)
         executor = manager(tmp_path, PaperExecutor(noisy()))
-        blocks = Blocks(store, executor, standings, Series.watch(1, check), sides, 0, "checking", "the winner")
+        blocks = ComparisonRounds(
+            store, executor, standings, Series.watch(1, check), sides, 0, "checking", "the winner"
+        )
         orders.append([blocks._order(number)[0] for number in range(8)])
     assert all(sum(first) == 4 for first in orders)
     assert len({tuple(first) for first in orders}) > 1
@@ -274,4 +276,4 @@ def test_where_the_machine_drifted_while_tuning_twice_as_many_compete(step, coun
         return Run({"np": number + 1}, number, block=block, outcome=outcome)
 
     trials = [TrialRecord(n, {"np": n + 1}, tuple(run(n, block) for block in range(6)), settled=True) for n in range(4)]
-    assert competitors(Standings.of(trials, SECONDS), VerdictSection()) == count
+    assert candidate_count(Standings.of(trials, SECONDS), VerdictSection()) == count

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from autotune.comparison.blocks import Blocks, Side
 from autotune.comparison.duets import Duets, DuetTable, TooShortError, shared_s
+from autotune.comparison.rounds import ComparisonRounds, Side
 from autotune.coordination.disturbances import Disturbances
 from autotune.coordination.run_gate import RunGate
 from autotune.errors import CannotRunHereError, PausedError
@@ -51,7 +51,7 @@ def duets_of(folder, executor, store=None, **more):
     manager.halves = Halves((tuple(range(64)), tuple(range(64, 128))))
     sides = (Side("default", DEFAULT, 0), Side("trial 1", WINNER, 1))
     standings = Standings({}, SECONDS, "median")
-    rounds = Blocks(store, manager, standings, Series.verdict(1), sides, 0, "confirming", "x")
+    rounds = ComparisonRounds(store, manager, standings, Series.verdict(1), sides, 0, "confirming", "x")
     return Duets.of(rounds, Series.duet(1))
 
 
@@ -62,7 +62,7 @@ def told(outcome, began_at=0.0, elapsed_s=2.0, taken=None):
 
 def test_both_sides_run_at_the_same_time_on_halves_that_are_swapped(tmp_path):
     executor = Beside()
-    table = duets_of(tmp_path, executor).until(4)
+    table = duets_of(tmp_path, executor).run_until(4)
     assert len(table.pairs(0, 1)) == 4
     assert [[name for name, _ in both] for both in executor.together] == [
         [f"duet-1-0{number}-0", f"duet-1-0{number}-1"] for number in range(4)
@@ -75,7 +75,7 @@ def test_several_sides_are_compared_with_the_first_one_in_turn_each_on_either_ha
     executor = Beside()
     duets = duets_of(tmp_path, executor)
     others = [Side(f"trial {number}", {"np": ranks}, number) for number, ranks in ((1, 4), (2, 2))]
-    table = replace(duets, series=Series.select([1, 2]), sides=(duets.sides[0], *others)).until(2)
+    table = replace(duets, series=Series.select([1, 2]), sides=(duets.sides[0], *others)).run_until(2)
     assert [len(table.pairs(0, other)) for other in (1, 2)] == [2, 2]
     assert [side for side, _, _ in table.measured()] == [1, 1, 2, 2]
     ran = [{name: cpus[0] // 64 for name, cpus in both} for both in executor.together]
@@ -111,13 +111,13 @@ def test_a_side_that_fails_drops_out_and_the_others_go_on(tmp_path):
     )
     duets = duets_of(tmp_path, executor)
     others = (Side("trial 1", WINNER, 1), Side("trial 2", {"np": 2}, 2))
-    table = replace(duets, series=Series.select([1, 2]), sides=(duets.sides[0], *others)).until(5)
+    table = replace(duets, series=Series.select([1, 2]), sides=(duets.sides[0], *others)).run_until(5)
     assert (len(table.failures(1)), len(table.pairs(0, 2))) == (3, 5)
 
 
 def test_runs_that_hardly_overlapped_say_nothing(tmp_path):
     apart = [told(took(2.0), began_at=0.0), told(took(2.0), began_at=1.9)]
-    table = duets_of(tmp_path, Beside([*apart, *(told(took(3.0)) for _ in range(2))])).until(2)
+    table = duets_of(tmp_path, Beside([*apart, *(told(took(3.0)) for _ in range(2))])).run_until(2)
     assert table.measured() == [(1, 0, 3.0)]
 
 
@@ -125,10 +125,10 @@ def test_an_interrupted_duet_leaves_nothing_and_is_made_again(tmp_path):
     executor = Beside(at_most=5)
     duets = duets_of(tmp_path, executor)
     with pytest.raises(KeyboardInterrupt):
-        duets.until(4)
+        duets.run_until(4)
     assert len(duets.store.runs()) == 4
     resumed = Beside()
-    assert len(duets_of(tmp_path, resumed, duets.store).until(4).pairs(0, 1)) == 4
+    assert len(duets_of(tmp_path, resumed, duets.store).run_until(4).pairs(0, 1)) == 4
     assert [both[0][0] for both in resumed.together] == ["duet-1-02-0", "duet-1-03-0"]
 
 
@@ -142,14 +142,14 @@ def test_a_pause_waits_for_both_and_starts_no_other(tmp_path):
 
     duets = duets_of(tmp_path, Pausing(), gate=RunGate(pause=pause))
     with pytest.raises(PausedError):
-        duets.until(4)
+        duets.run_until(4)
     assert len(duets.store.runs()) == 2
 
 
 def test_a_single_run_was_no_duet_and_will_be_none(tmp_path):
     duets = duets_of(tmp_path, Beside())
     duets.store.add_runs([Run(DEFAULT, 0, Series.duet(1), 1, outcome=took(2.0))])
-    table = duets.until(3)
+    table = duets.run_until(3)
     assert len(table.pairs(0, 1)) == 3
     assert sorted({number for number, side in table.runs if side == 1}) == [0, 2, 3]
 
@@ -160,7 +160,7 @@ def test_a_side_that_fails_ends_its_pair_and_after_three_the_comparison(tmp_path
 
     executor = Beside()
     executor._model = outcome
-    table = duets_of(tmp_path, executor).until(8)
+    table = duets_of(tmp_path, executor).run_until(8)
     assert (len(table.failures(1)), table.pairs(0, 1)) == (3, [])
     assert not table.is_reliable(1)
     assert len(executor.together) == 3
@@ -169,7 +169,7 @@ def test_a_side_that_fails_ends_its_pair_and_after_three_the_comparison(tmp_path
 def test_both_are_made_again_where_the_machine_failed_one(tmp_path):
     executor = Beside([failed(FailureKind.INFRASTRUCTURE_ERROR), took(1.0)])
     duets = duets_of(tmp_path, executor)
-    assert duets.until(1).pairs(0, 1) == [(2.0, 2.0)]
+    assert duets.run_until(1).pairs(0, 1) == [(2.0, 2.0)]
     assert len(executor.together) == 2
     assert len(duets.store.runs()) == 2
 
@@ -182,7 +182,7 @@ def test_what_disturbs_both_alike_counts_and_what_disturbs_one_does_not(tmp_path
     executor = Beside([told(took(2.0), taken=share) for share in taken])
     duets = duets_of(tmp_path, executor)
     duets.manager.disturbances = Disturbances(SECONDS, "wait")
-    assert len(duets.until(1).pairs(0, 1)) == 1
+    assert len(duets.run_until(1).pairs(0, 1)) == 1
     assert len(executor.together) == made
     aside = [run for run in duets.store.runs() if run.series.kind is SeriesKind.ASIDE]
     assert [run.outcome.code for run in aside] == [DISTURBED] * 2 * (made - 1)
@@ -195,7 +195,7 @@ def test_with_a_neighbour_on_one_half_who_never_leaves_pairs_count_once_the_budg
     executor, lines = Beside([told(took(2.0), taken=share) for share in (0.5, 0.0) * 40]), []
     duets = duets_of(tmp_path, executor)
     duets.manager.disturbances = Disturbances(SECONDS, mode, line=lines.append)
-    assert len(duets.until(6).pairs(0, 1)) == 6
+    assert len(duets.run_until(6).pairs(0, 1)) == 6
     assert len(executor.together) == made
     said = "others take more from one half of the cores again and again: from here on, such pairs count"
     assert lines == ([said] if mode == "wait" else [])
@@ -205,7 +205,7 @@ def test_who_refuses_noise_has_no_disturbed_duet(tmp_path):
     duets = duets_of(tmp_path, Beside([told(took(2.0), taken=share) for share in (0.5, 0.0)]))
     duets.manager.disturbances = Disturbances(SECONDS, "refuse")
     with pytest.raises(CannotRunHereError, match="confirming cannot go on: was disturbed"):
-        duets.until(6)
+        duets.run_until(6)
 
 
 def test_for_how_long_both_ran_is_told_and_runs_apart_are_no_pair(tmp_path):
@@ -214,19 +214,19 @@ def test_for_how_long_both_ran_is_told_and_runs_apart_are_no_pair(tmp_path):
     assert shared_s(long, told(took(2.0), 3.5, 2.0)) == 0.5
     assert shared_s(long, took(2.0)) == took(2.0).usage.elapsed_s
     order = [*[long, short] * 6]
-    table = duets_of(tmp_path, Beside(order)).until(6)
+    table = duets_of(tmp_path, Beside(order)).run_until(6)
     assert len(table.pairs(0, 1)) == 6
-    assert table.abreast() == 0.5
+    assert table.overlap() == 0.5
 
 
 def test_runs_that_are_over_before_the_other_begins_end_the_comparison(tmp_path):
     apart = [told(took(0.1), 10.0 * number, 0.1) for number in range(100)]
     duets = duets_of(tmp_path, Beside(apart))
     with pytest.raises(TooShortError, match="too short for a duet"):
-        duets.until(8)
+        duets.run_until(8)
 
 
 def test_a_first_start_that_takes_longer_is_no_reason_to_give_up(tmp_path):
     first = [told(took(0.1), 0.0, 0.1), told(took(0.1), 5.0, 0.1)]
-    table = duets_of(tmp_path, Beside(first)).until(3)
-    assert (len(table.pairs(0, 1)), table.torn(0, 1)) == (2, 1)
+    table = duets_of(tmp_path, Beside(first)).run_until(3)
+    assert (len(table.pairs(0, 1)), table.unpaired(0, 1)) == (2, 1)

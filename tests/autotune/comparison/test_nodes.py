@@ -4,8 +4,8 @@ from collections import Counter
 
 import pytest
 
-from autotune.comparison.blocks import node_of
 from autotune.comparison.confirm import confirm
+from autotune.comparison.rounds import node_of
 from autotune.coordination.nodes import Nodes
 from autotune.errors import CannotRunHereError
 from autotune.records.series import SeriesKind
@@ -113,8 +113,8 @@ def test_a_pair_that_its_node_left_is_made_again_on_another(tmp_path):
     runs.store = leave
     verdict = confirm(store, runs, STUDY)
     assert len(verdict.pairs) >= STUDY.verdict.pairs
-    torn = [nodes for nodes in hosts(store, SeriesKind.VERDICT).values() if len(nodes) > 1]
-    assert len(hosts(store, SeriesKind.VERDICT)) == len(verdict.pairs) + len(torn)
+    unpaired = [nodes for nodes in hosts(store, SeriesKind.VERDICT).values() if len(nodes) > 1]
+    assert len(hosts(store, SeriesKind.VERDICT)) == len(verdict.pairs) + len(unpaired)
 
 
 @pytest.mark.parametrize(("names", "says"), [("ab", "there are only 2 nodes: a, b"), ("", "cannot be placed on nodes")])

@@ -7,8 +7,8 @@ import pytest
 from rich.console import Console
 
 from autotune.cli.commands.sweep import _scaling_table
-from autotune.comparison.blocks import BlockTable, Side
-from autotune.comparison.scaling import Scaled
+from autotune.comparison.rounds import RoundTable, Side
+from autotune.comparison.scaling import ScalingVariants
 from autotune.comparison.sweep import Request, Variants, sweep
 from autotune.formatting import shown
 from autotune.storage.study_store import StudyStore
@@ -93,15 +93,15 @@ def test_of_a_rate_more_work_is_in_the_rate_already(tmp_path):
 def test_work_that_is_no_whole_number_gives_strong_scaling_only_and_a_remark(work):
     space = Space([Integer("np", (1, 2), default=1), Choice("size", ("small", "large"), default="small")])
     swept = [{"np": 1, "size": "small"}, {"np": 2, "size": "small"}]
-    scaled = Scaled.of(ScalingSection(processes="np", work=work), space, space.default(), swept)
+    scaled = ScalingVariants.of(ScalingSection(processes="np", work=work), space, space.default(), swept)
     assert (list(scaled.strong), scaled.weak) == ([1, 2], {})
     assert scaled.remark == f"no weak scaling: {work} is no whole number that is always set"
 
 
 def test_before_anything_ran_there_is_nothing_to_tell():
     sides = (Side("np=1", {"np": 1}), Side("np=2", {"np": 2}))
-    scaled = Scaled({1: {"np": 1}, 2: {"np": 2}}, {})
-    assert scaled.points(BlockTable(sides, {}, SECONDS.name), (SECONDS,), 0.95) == ()
+    scaled = ScalingVariants({1: {"np": 1}, 2: {"np": 2}}, {})
+    assert scaled.points(RoundTable(sides, {}, SECONDS.name), (SECONDS,), 0.95) == ()
 
 
 def test_what_some_runs_did_not_tell_is_said_and_the_others_stand_in_the_table(tmp_path):

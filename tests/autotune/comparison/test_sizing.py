@@ -2,7 +2,7 @@
 
 import pytest
 
-from autotune.comparison.sizing import SizingRequest, check_is_sized
+from autotune.comparison.sizing import SizingRequest, check_target_is_time
 from autotune.errors import CannotRunHereError, StudyFileError
 from autotune.performance.measurements.dataset import measurements
 from autotune.performance.rightsizing.limits import Limits
@@ -131,9 +131,9 @@ def test_without_runs_and_without_a_model_nothing_is_known(store, tmp_path):
 
 def test_a_deadline_needs_a_time():
     with pytest.raises(StudyFileError, match="rate, the first metric of this study, is no time"):
-        check_is_sized(Metric("rate", "1/s", "maximize"))
+        check_target_is_time(Metric("rate", "1/s", "maximize"))
     with pytest.raises(StudyFileError, match="took, the first metric of this study, is in ms, and limits are in sec"):
-        check_is_sized(Metric("took", "ms", kind="time"))
+        check_target_is_time(Metric("took", "ms", kind="time"))
 
 
 def test_a_time_that_was_rounded_to_0_is_none(store, tmp_path):

@@ -6,7 +6,7 @@ import pytest
 from typer import BadParameter
 
 from autotune.cli.commands.sweep import _fixed, _swept, _trial
-from autotune.comparison.sweep import Request, Variants, described, sweep
+from autotune.comparison.sweep import Request, Variants, conclusion, sweep
 from autotune.errors import StudyFileError
 from autotune.pictures.chart import Line
 from autotune.pictures.sweep import sweep_bars, sweep_chart
@@ -54,7 +54,7 @@ def test_each_value_is_compared_with_the_default_in_rounds_and_stored(store, tmp
     ]
     assert result.points[1].speed_up == pytest.approx((0.5, 0.5, 0.5))
     assert result.best is None
-    assert "no value is better than the default beyond the noise" in described(result)
+    assert "no value is better than the default beyond the noise" in conclusion(result)
     # The first value is known when its run ends, not when all have run.
     assert display.lines[0] == "np=4: 6 s"
     again = PaperExecutor(timed)
@@ -93,9 +93,9 @@ def test_values_that_break_a_rule_with_the_others_fixed_are_named_with_it(store,
 def test_the_best_value_is_said_with_its_interval(store, tmp_path):
     result = swept(store, tmp_path, PaperExecutor(timed), blas=None)
     assert [point.label for point in result.points] == ["blas=unset", "blas=slow", "blas=fast"]
-    assert described(result).startswith("best: blas=fast, 2.000 times as fast as the default (2.000 to 2.000;")
+    assert conclusion(result).startswith("best: blas=fast, 2.000 times as fast as the default (2.000 to 2.000;")
     assert [bar.label for bar in sweep_bars(result)] == ["blas=unset", "blas=slow", "blas=fast"]
-    assert "intervals" in described(swept(store, tmp_path, PaperExecutor(timed), repeats=2, blas=None))
+    assert "intervals" in conclusion(swept(store, tmp_path, PaperExecutor(timed), repeats=2, blas=None))
 
 
 MANY = Space([Integer("block", tuple(range(1, 13)), default=1)])
@@ -118,7 +118,7 @@ def test_the_best_of_many_values_may_be_chance_those_that_fail_among_them(tmp_pa
     chance = (
         "\nit may be chance: of 11 values that do nothing, one looks better as surely in 24% of sweeps (--repeats 8 "
     )
-    assert (chance in described(result)) is not is_sure
+    assert (chance in conclusion(result)) is not is_sure
 
 
 def test_of_two_parameters_the_best_of_the_second_is_said_at_each_value_of_the_first(store, tmp_path):
@@ -173,7 +173,7 @@ def test_a_value_that_breaks_a_limit_is_named_and_is_never_the_best(tmp_path, sl
     broken = [point for point in result.points if point.broken]
     assert [point.label for point in broken] == [f"work={work}" for work in slow]
     assert all(point.to_dict()["broken"] == ["p99 <= 20 ms: 30 ms"] for point in broken)
-    assert said in described(result)
+    assert said in conclusion(result)
     drawn = sweep_chart(result, "paper").description.partition("break limits: ")[2]
     assert all(point.label in drawn for point in broken)
 

@@ -193,10 +193,10 @@ def test_duets_in_which_the_default_is_slower_than_while_tuning_are_doubted():
 def test_a_watch_makes_its_pairs_as_the_verdict_did_while_it_can(tmp_path):
     study = tuned("duet")
     study.confirm()
-    Watch.over(study.store, "median").check(study.store, study._manager(str(tmp_path)), study.study, 3)
+    Watch.of(study.store, "median").check(study.store, study._manager(str(tmp_path)), study.study, 3)
     placed = [study.executor.placed[f"watch-1-1-0{number}-{side}"] for number in range(3) for side in range(2)]
     assert placed == [(0,), (1,), (1,), (0,), (0,), (1,)]
     alone = replace(study, halves=Halves(((), ())))
-    Watch.over(study.store, "median").check(study.store, alone._manager(str(tmp_path)), study.study, 3)
+    Watch.of(study.store, "median").check(study.store, alone._manager(str(tmp_path)), study.study, 3)
     assert study.executor.placed["watch-1-2-00-0"] == study.executor.placed["watch-1-2-00-1"] == (0,)
-    assert [len(check.pairs) for check in Watch.over(study.store, "median").checks] == [3, 3]
+    assert [len(check.pairs) for check in Watch.of(study.store, "median").checks] == [3, 3]

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from autotune.comparison.blocks import Blocks, Side
+from autotune.comparison.rounds import ComparisonRounds, Side
 from autotune.coordination.deadline import Deadline, expected_s, parse_end
 from autotune.coordination.run_gate import RunGate
 from autotune.coordination.run_manager import RunManager
@@ -99,9 +99,11 @@ def test_comparisons_stop_as_well(tmp_path):
     executor = SlowExecutor()
     sides = (Side("default", {"np": 8}), Side("other", {"np": 4}))
     standings = Standings.of((), store.definition.target, study.repeats.statistic)
-    rounds = Blocks(store, manager(tmp_path, executor), standings, Series.verdict(1), sides, 0, "confirming", "paper")
+    rounds = ComparisonRounds(
+        store, manager(tmp_path, executor), standings, Series.verdict(1), sides, 0, "confirming", "paper"
+    )
     with pytest.raises(UnfinishedError):
-        rounds.until(50)
+        rounds.run_until(50)
     assert len(executor.launched) == len(store.runs()) == 11
 
 

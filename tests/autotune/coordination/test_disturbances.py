@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from autotune.comparison.blocks import Blocks, Side
+from autotune.comparison.rounds import ComparisonRounds, Side
 from autotune.coordination.disturbances import Disturbances, noise_mode
 from autotune.coordination.runs import PlannedRun, RunInFlight
 from autotune.errors import CannotRunHereError, StudyFileError
@@ -141,12 +141,14 @@ def test_a_comparison_on_a_machine_that_is_never_quiet_ends_with_a_sentence(tmp_
     manager = managed(executor, tmp_path / "runs", display=display)
     manager.disturbances = Disturbances(SECONDS, "wait", again=1.0)
     sides = (Side("default", {"np": 8}), Side("trial 1", {"np": 4}, 1))
-    blocks = Blocks(store, manager, Standings({}, SECONDS, "median"), Series.verdict(1), sides, 0, "confirming", "x")
+    blocks = ComparisonRounds(
+        store, manager, Standings({}, SECONDS, "median"), Series.verdict(1), sides, 0, "confirming", "x"
+    )
     if ends:
         with pytest.raises(CannotRunHereError, match=r"confirming cannot go on.*\n.*never quiet.*--noise accept"):
-            blocks.until(8)
+            blocks.run_until(8)
         assert len(executor.launched) == 3
     else:
-        assert len(blocks.until(8).pairs(0, 1)) == 8
+        assert len(blocks.run_until(8).pairs(0, 1)) == 8
         assert len(executor.launched) == 31
     assert {str(run.series) for run in store.runs() if run.outcome.disturbed} == {"aside:verdict:1"}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from autotune.comparison.blocks import Blocks, Side
+from autotune.comparison.rounds import ComparisonRounds, Side
 from autotune.coordination import quiet
 from autotune.coordination.disturbances import Disturbances
 from autotune.coordination.quiet import QuietMachine, Use, use_by_others
@@ -107,10 +107,12 @@ def test_a_comparison_looks_at_its_beginning_and_after_a_disturbed_run(tmp_path)
     manager.disturbances = Disturbances(SECONDS, "wait")
     manager.quiet, waits = machine(BUSY, Use(0.0), BUSY, Use(0.0))
     sides = (Side("default", {"np": 8}), Side("trial 1", {"np": 4}, 1))
-    blocks = Blocks(store, manager, Standings({}, SECONDS, "median"), Series.verdict(1), sides, 0, "confirming", "x")
-    assert len(blocks.until(6).pairs(0, 1)) == 6
+    blocks = ComparisonRounds(
+        store, manager, Standings({}, SECONDS, "median"), Series.verdict(1), sides, 0, "confirming", "x"
+    )
+    assert len(blocks.run_until(6).pairs(0, 1)) == 6
     assert len(waits) == 1
     manager.disturbances.suspects = True
-    blocks.until(7)
+    blocks.run_until(7)
     assert len(waits) == 2
     assert display.lines.count(f"waiting: {BUSY.words()}") == 2

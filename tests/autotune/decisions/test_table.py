@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from autotune.comparison.blocks import Side
-from autotune.comparison.confirm_table import Comparison, comparisons
+from autotune.comparison.confirm_table import ContextComparison, plan_comparisons
+from autotune.comparison.rounds import Side
 from autotune.decisions.ranges import ranges
 from autotune.decisions.rows import rows_of
 from autotune.decisions.shares import shares_of
@@ -190,7 +190,7 @@ def test_by_weights_the_gain_is_that_of_the_programs_time_and_unused_contexts_ar
     table = DecisionTable(
         Metric("us", "us"), ("op",), None, 0.95, fresh.decided(0.95), cells, defaults=(10.0,) * 3, shares=shares
     )
-    assert [one.about for one in comparisons(table, 8, 1000)] == ["op=sum", "op=copy"]
+    assert [one.about for one in plan_comparisons(table, 8, 1000)] == ["op=sum", "op=copy"]
     assert "these cells take 75.0% of the program's time in all cells; 20.0% of its uses are in none" in " ".join(
         table.sentences()
     )
@@ -200,7 +200,7 @@ def test_by_weights_the_gain_is_that_of_the_programs_time_and_unused_contexts_ar
 
 def test_a_setting_that_is_believed_in_later_is_compared_with_a_default_that_runs_beside_it():
     sides = tuple(Side(way, {"op": "sum", "way": way}) for way in ("own", "tree", "ring"))
-    before, now = (Comparison(cell_series({"op": "sum"}), "op=sum", some) for some in (sides[:2], sides))
+    before, now = (ContextComparison(cell_series({"op": "sum"}), "op=sum", some) for some in (sides[:2], sides))
 
     def ran(way, number, value):
         outcome = SimpleNamespace(complete=True, metrics={"us": value}, details={})

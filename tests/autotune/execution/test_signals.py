@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from autotune.comparison.blocks import Blocks, Side
+from autotune.comparison.rounds import ComparisonRounds, Side
 from autotune.coordination.run_gate import RunGate
 from autotune.coordination.run_manager import RunManager
 from autotune.errors import ExitCode, PausedError
@@ -84,7 +84,7 @@ def rounds(studied, folder, executor, pause, **more):
     _, study, store = studied
     sides = (Side("default", {"np": 8}), Side("other", {"np": 4}))
     standings = Standings.of((), store.definition.target, study.repeats.statistic)
-    return Blocks(
+    return ComparisonRounds(
         store, manager(folder, executor, pause, **more), standings, Series.verdict(1), sides, 0, "confirming", "paper"
     )
 
@@ -95,16 +95,16 @@ def test_a_comparison_does_too_and_no_run_of_a_pair_is_made_twice(studied, tmp_p
     pause = Pause()
     executor = Pausing(pause, after)
     with pytest.raises(PausedError):
-        rounds(studied, tmp_path, executor, pause, width=width).until(6)
+        rounds(studied, tmp_path, executor, pause, width=width).run_until(6)
     assert len(executor.launched) == len(studied[2].runs()) == after
     rest = PaperExecutor(bowl)
-    rounds(studied, tmp_path, rest, Pause()).until(6)
+    rounds(studied, tmp_path, rest, Pause()).run_until(6)
     assert len(rest.launched) == 12 - after
 
 
 def test_a_comparison_whose_last_run_is_in_flight_is_done(studied, tmp_path):
     pause = Pause()
-    table = rounds(studied, tmp_path, Pausing(pause, 12), pause).until(6)
+    table = rounds(studied, tmp_path, Pausing(pause, 12), pause).run_until(6)
     assert len(table.runs) == 12
 
 
@@ -112,7 +112,7 @@ def test_a_run_that_failed_for_the_machines_fault_is_not_tried_again_in_a_pause(
     pause = Pause()
     executor = Pausing(pause, 3, lambda _: failed(FailureKind.INFRASTRUCTURE_ERROR))
     with pytest.raises(PausedError):
-        rounds(studied, tmp_path, executor, pause, retries=9).until(6)
+        rounds(studied, tmp_path, executor, pause, retries=9).run_until(6)
     assert len(executor.launched) == 3
     assert studied[2].runs() == []
 

@@ -40,7 +40,7 @@ def check(store, tmp_path, model, session=None, at_most=10**9):
     executor = PaperExecutor(model, at_most=at_most)
     runs = manager(tmp_path, executor)
     runs.session = session or {}
-    watch = Watch.over(store, STUDY.repeats.statistic)
+    watch = Watch.of(store, STUDY.repeats.statistic)
     watch.check(store, runs, STUDY, 3)
     return watch.finding(), executor
 
@@ -116,7 +116,7 @@ def test_what_a_run_may_depend_on_is_said_where_it_has_changed(store, tmp_path):
 
 
 def test_what_was_accepted_is_what_later_checks_are_compared_with(store, tmp_path):
-    watch = Watch.over(store, STUDY.repeats.statistic)
+    watch = Watch.of(store, STUDY.repeats.statistic)
     with pytest.raises(AutotuneError, match="nothing to accept"):
         watch.accept(store)
     check(store, tmp_path, slower(seed=1))
@@ -140,10 +140,10 @@ def test_without_a_winner_there_is_nothing_to_watch(tmp_path):
     store = new_store(tmp_path)
     add(store, (DEFAULT, 2.0), (SIMPLE, 0.8))
     with pytest.raises(AutotuneError, match="no verdict yet"):
-        Watch.over(store, STUDY.repeats.statistic)
+        Watch.of(store, STUDY.repeats.statistic)
     confirm(store, manager(tmp_path, PaperExecutor(lambda _: took(1.0))), STUDY)
     with pytest.raises(AutotuneError, match="no winner to watch"):
-        Watch.over(store, STUDY.repeats.statistic)
+        Watch.of(store, STUDY.repeats.statistic)
 
 
 def test_a_change_that_may_be_none_has_an_interval_with_both_signs(store, tmp_path):
@@ -151,7 +151,7 @@ def test_a_change_that_may_be_none_has_an_interval_with_both_signs(store, tmp_pa
 
     def said(size, low, high):
         found = Shift(1e6, 1, log(size), log(low), log(high), (0.0, 0.0, 0.0))
-        return replace(finding, judgement=Judgement({Quantity.DEFAULT: found})).said[0]
+        return replace(finding, judgement=Judgement({Quantity.DEFAULT: found})).sentences[0]
 
     assert "the default became 16.6% slower (-29.9 to 93.9)" in said(1.166, 0.701, 1.939)
     assert "the default became 14.2% faster (-42.7 to 48.4)" in said(0.858, 0.516, 1.427)

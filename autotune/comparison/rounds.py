@@ -54,7 +54,7 @@ class Side:
 
 
 @dataclass(frozen=True)
-class BlockTable:
+class RoundTable:
     """The runs of a series so far, by (round, side). With `over_nodes` a pair of runs on two nodes is none."""
 
     sides: tuple[Side, ...]
@@ -78,7 +78,7 @@ class BlockTable:
         """Return the runs of one side, by round."""
         return [run for (_, other), run in sorted(self.runs.items(), key=lambda item: item[0]) if other == side]
 
-    def place(self, configuration: Configuration) -> int | None:
+    def side_of(self, configuration: Configuration) -> int | None:
         """Return the side of a configuration; None if it is not compared here."""
         wanted = dict(configuration)
         return next((index for index, side in enumerate(self.sides) if dict(side.configuration) == wanted), None)
@@ -92,22 +92,22 @@ class BlockTable:
     def pairs(self, first: int, second: int) -> list[tuple[float, float]]:
         """Return the values of two sides, for the rounds where both have a value."""
         first_values, second_values = self.values(first), self.values(second)
-        return [(first_values[number], second_values[number]) for number in self._together(first, second)]
+        return [(first_values[number], second_values[number]) for number in self._paired_rounds(first, second)]
 
     def nodes(self, first: int, second: int) -> list[str]:
         """Return on which node each of these pairs ran."""
-        return [self.runs[number, first].host for number in self._together(first, second)]
+        return [self.runs[number, first].host for number in self._paired_rounds(first, second)]
 
-    def torn(self, first: int, second: int) -> int:
+    def unpaired(self, first: int, second: int) -> int:
         """Return how many rounds have a value of both sides, of different nodes."""
-        return len(self.values(first).keys() & self.values(second).keys()) - len(self._together(first, second))
+        return len(self.values(first).keys() & self.values(second).keys()) - len(self._paired_rounds(first, second))
 
-    def _together(self, first: int, second: int) -> list[int]:
+    def _paired_rounds(self, first: int, second: int) -> list[int]:
         both = self.values(second)
         rounds = [number for number in self.values(first) if number in both]
         return [n for n in rounds if not self.over_nodes or self.runs[n, first].host == self.runs[n, second].host]
 
-    def abreast(self) -> float | None:
+    def overlap(self) -> float | None:
         """Return for which share of the longer run's time both runs of a pair ran; None where they run in turns."""
         return None
 
@@ -148,7 +148,7 @@ def node_of(
 
 
 @dataclass(frozen=True)
-class Blocks:
+class ComparisonRounds:
     """A series of rounds of a study; `subject` says what they are about, or `live` draws what they have shown so far.
 
     `then` is how long what follows them takes. With `over_nodes` rounds are spread over the nodes of the session, and
@@ -167,13 +167,13 @@ class Blocks:
     phase: str
     subject: str
     other_workload: bool = False
-    live: Callable[[BlockTable], str] | None = None
+    live: Callable[[RoundTable], str] | None = None
     then: TimeLeft = field(default_factory=TimeLeft)
     over_nodes: bool = False
     used: Collection[str] = ()
     first: int = 0
 
-    def table(self) -> BlockTable:
+    def table(self) -> RoundTable:
         """Return the stored runs of this series."""
         sides = {_key(side.configuration): index for index, side in enumerate(self.sides)}
         runs = {
@@ -181,11 +181,11 @@ class Blocks:
             for run in self.store.runs()
             if run.series == self.series and _key(run.configuration) in sides
         }
-        over_nodes = bool(self._nodes()) or self._looks
-        return BlockTable(self.sides, runs, self.standings.metric.name, over_nodes)
+        over_nodes = bool(self._nodes()) or self._looks_for_nodes
+        return RoundTable(self.sides, runs, self.standings.metric.name, over_nodes)
 
     @property
-    def _looks(self) -> bool:
+    def _looks_for_nodes(self) -> bool:
         """Whether other nodes are looked for."""
         return self.over_nodes and self.manager.nodes.looks
 
@@ -194,7 +194,7 @@ class Blocks:
             return ()
         return self.manager.nodes.names([side.configuration for side in self.sides])
 
-    def until(self, count: int) -> BlockTable:
+    def run_until(self, count: int) -> RoundTable:
         """Run until there were `count` rounds, those of earlier sessions included.
 
         Raises:
@@ -202,20 +202,20 @@ class Blocks:
             UnfinishedError: the time is over.
             PausedError: the study is paused.
         """
-        return self._until_done(self._slots(count), count)
+        return self._run_slots(self._slots(count), count)
 
-    def again(self, side: int) -> BlockTable:
-        """Run one side once more, in the first round that it has no run of; what may happen is that of `until`."""
+    def rerun(self, side: int) -> RoundTable:
+        """Run one side once more, in the first round that it has no run of; what may happen is that of `run_until`."""
         ran = {number for number, other in self.table().runs if other == side}
         number = next(number for number in range(len(ran) + 1) if number not in ran)
-        return self._until_done([(number, side)], number + 1)
+        return self._run_slots([(number, side)], number + 1)
 
-    def _until_done(self, slots: Sequence[tuple[int, int]], count: int) -> BlockTable:
+    def _run_slots(self, slots: Sequence[tuple[int, int]], count: int) -> RoundTable:
         table = self.table()
         todo = [slot for slot in slots if slot not in table.runs]
         in_flight: dict[int, tuple[tuple[int, int], RunInFlight]] = {}
         while True:
-            todo = self._reliable(todo, table)
+            todo = self._without_unreliable(todo, table)
             while todo and len(in_flight) < self.manager.gate.at_most(self._width(table)):
                 in_flight[self._key(todo[0])] = todo[0], self._launch(todo[0], table, in_flight.values())
                 del todo[0]
@@ -229,21 +229,21 @@ class Blocks:
                 if run.is_kept:
                     self.manager.store(self.store, [(ended, run)])
                 if run.outcome.retryable:
-                    in_flight[task.key] = slot, self._again(ended, run.outcome, slot, table)
+                    in_flight[task.key] = slot, self._rerun(ended, run.outcome, slot, table)
                     continue
                 table = replace(table, runs={**table.runs, slot: run})
                 if self.live is not None and slot[0] == 0:
                     # Nobody has to wait for the end of a round to see the first of it.
                     self.manager.display.line(f"{self.sides[slot[1]].label}: {self._value(run)}")
                 if not any(number == slot[0] for number, _ in (*todo, *(other for other, _ in in_flight.values()))):
-                    self.manager.display.line(f"{self.phase}, round {slot[0] + 1}: {self._said(slot[0], table)}")
+                    self.manager.display.line(f"{self.phase}, round {slot[0] + 1}: {self._round_text(slot[0], table)}")
 
     @property
     def _in_pairs(self) -> bool:
         """Whether a run says nothing without the other one of its round."""
         return not self.sides[2:]
 
-    def _reliable(self, slots: Sequence[tuple[int, int]], table: BlockTable) -> list[tuple[int, int]]:
+    def _without_unreliable(self, slots: Sequence[tuple[int, int]], table: RoundTable) -> list[tuple[int, int]]:
         """Return those of sides that work, and, in pairs, of rounds without one that fails."""
         failing = {side for side in range(len(self.sides)) if not table.is_reliable(side)}
         lost = {number for number, side in slots if side in failing and self._in_pairs}
@@ -256,13 +256,13 @@ class Blocks:
     def _key(self, slot: tuple[int, int]) -> int:
         return slot[0] * len(self.sides) + slot[1]
 
-    def _width(self, table: BlockTable) -> int:
+    def _width(self, table: RoundTable) -> int:
         """Return how many runs may be in flight: 1 until the reference answer is known, and the nodes are."""
         known = self._reference(table) is not None or not self.other_workload
-        return self.manager.gate.width if known and not self._looks else 1
+        return self.manager.gate.width if known and not self._looks_for_nodes else 1
 
     @property
-    def _abreast(self) -> int:
+    def _runs_at_once(self) -> int:
         """How many runs go on side by side."""
         return self.manager.gate.width
 
@@ -274,18 +274,18 @@ class Blocks:
         order = [int(side) for side in drawn.permutation(len(self.sides))]
         return order[:: -1 if number % 2 else 1]
 
-    def _reference(self, table: BlockTable) -> Answer | None:
+    def _reference(self, table: RoundTable) -> Answer | None:
         if self.other_workload:
             complete = (run for (_, side), run in table.runs.items() if side == 0 and run.outcome.complete)
             return next((run.outcome.answer for run in complete), None)
         baseline = self.standings.baseline
         return baseline.answer if baseline else None
 
-    def _placed(
+    def _put_on_node(
         self,
         planned: PlannedRun,
         number: int,
-        table: BlockTable,
+        table: RoundTable,
         in_flight: Iterable[tuple[tuple[int, int], RunInFlight]] = (),
     ) -> PlannedRun:
         """Return a run of a round on the node where its others are, or on that which is chosen for the round."""
@@ -294,19 +294,19 @@ class Blocks:
         nodes = self._nodes()
         ran = {of: run.host for (of, _), run in table.runs.items()}
         ran |= {of: node for (of, _), run in in_flight if (node := given_node(run))}
-        begins_elsewhere = self._looks and ran.get(number) not in nodes
+        begins_elsewhere = self._looks_for_nodes and ran.get(number) not in nodes
         chosen = None if begins_elsewhere else node_of(number, ran, nodes, self.seed, self.used)
         return self.manager.nodes.placed(planned, chosen)
 
     def _launch(
         self,
         slot: tuple[int, int],
-        table: BlockTable,
+        table: RoundTable,
         in_flight: Iterable[tuple[tuple[int, int], RunInFlight]],
     ) -> RunInFlight:
-        return self._start(self._placed(self._planned(slot, table), slot[0], table, in_flight))
+        return self._start(self._put_on_node(self._plan(slot, table), slot[0], table, in_flight))
 
-    def _planned(self, slot: tuple[int, int], table: BlockTable) -> PlannedRun:
+    def _plan(self, slot: tuple[int, int], table: RoundTable) -> PlannedRun:
         number, side = slot
         chosen = self.sides[side]
         name = str(RunId(self.series, round=number, side=side))
@@ -314,10 +314,10 @@ class Blocks:
         reference, seed = self._reference(table), self._seed(number)
         return self.manager.prepare(self._key(slot), purpose, name, reference=reference, seed=seed)
 
-    def _again(self, ended: RunInFlight, outcome: Outcome, slot: tuple[int, int], table: BlockTable) -> RunInFlight:
-        return self._start(self._placed(self._planned_again(ended, outcome), slot[0], table))
+    def _rerun(self, ended: RunInFlight, outcome: Outcome, slot: tuple[int, int], table: RoundTable) -> RunInFlight:
+        return self._start(self._put_on_node(self._replan(ended, outcome), slot[0], table))
 
-    def _planned_again(self, ended: RunInFlight, outcome: Outcome) -> PlannedRun:
+    def _replan(self, ended: RunInFlight, outcome: Outcome) -> PlannedRun:
         again = self.manager.again(ended, outcome)
         if again is None:
             # Else the next session would go on with this job, and end as this one does.
@@ -352,7 +352,7 @@ class Blocks:
                 return ended
             self.manager.check()
 
-    def _said(self, number: int, table: BlockTable) -> str:
+    def _round_text(self, number: int, table: RoundTable) -> str:
         parts = []
         for index, side in enumerate(self.sides):
             run = table.runs.get((number, index))
@@ -370,7 +370,7 @@ class Blocks:
         in_flight: Iterable[tuple[tuple[int, int], RunInFlight]],
         todo: Sequence[tuple[int, int]],
         count: int,
-        table: BlockTable,
+        table: RoundTable,
     ) -> Status:
         waits = self.manager.executor.why_waits
         runs = sorted((number, side, run.started, run.task.job.name) for (number, side), run in in_flight)
@@ -390,7 +390,7 @@ class Blocks:
             subject = self.live(table) or self.subject
         waiting = [side for _, side in todo] + [side for _, side, *_ in runs]
         left = rounds_left(((side, run) for (_, side), run in table.runs.items()), waiting)
-        left = None if left is None else left.shared(self._abreast) + self.then
+        left = None if left is None else left.shared(self._runs_at_once) + self.then
         return Status(
             self.standings,
             budget=count,
@@ -402,7 +402,7 @@ class Blocks:
             subject=subject,
         )
 
-    def _ratios(self, table: BlockTable) -> Iterator[str]:
+    def _ratios(self, table: RoundTable) -> Iterator[str]:
         """Say how the trials compare with the first side, the default, by the rounds so far."""
         metric = self.standings.metric
         for index, side in enumerate(self.sides[1:], start=1):
