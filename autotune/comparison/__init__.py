@@ -1,1 +1,1 @@
-"""Comparison: the winner against the default: the verdict, ablation, other inputs, sweeps."""
+"""Comparisons in fresh runs: the verdict, ablation, inputs of weight 0, sweeps, sizing and checks of a verdict."""

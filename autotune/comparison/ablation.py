@@ -1,11 +1,10 @@
-"""Ablation: what each option of the winner is worth, alone on top of the default and taken back out of the winner.
+"""Ablation: measure each changed option of the winner, alone on the default and taken out of the winner.
 
-All variants run in interleaved rounds with the default and the winner. Options whose removal costs nothing are named
-and dropped, and the simplified winner is compared with both once more, since two options can each stand in for the
-other.
+All variants run in interleaved rounds with the default and the winner. Options that the winner is no worse without are
+dropped. The simplified winner is then compared with both once more, since two options can each stand in for the other.
 
-A point of a trade-off's front is taken apart in the same way: every run is read in each metric of the trade-off, and
-only an option whose removal costs nothing in any of them is dropped.
+A point of a trade-off's front gets the same ablation in every metric of the trade-off; an option is dropped only if the
+point is no worse without it in any of them.
 """
 
 from collections.abc import Callable, Sequence
@@ -37,19 +36,24 @@ from launchers.software.digest import text_digest
 from objectives.base import Metric
 from spaces import Configuration, Space
 
-# All pairs of fifty options, or all fours of sixteen.
+# Enough for all pairs of fifty options, or all groups of four of sixteen.
 _MOST_GROUPS = 2000
 
 
 @dataclass(frozen=True)
 class Point:
-    """A point of a trade-off's front, with the metrics of that: the optimised one first."""
+    """A point of a trade-off's front.
+
+    Attributes:
+        trial: The number of its trial.
+        metrics: The metrics of the trade-off, the optimised one first.
+    """
 
     trial: int
     metrics: tuple[Metric, ...]
 
 
-def ablate(  # noqa: PLR0913, PLR0917  what is taken apart, by what, and how often
+def ablate(  # noqa: PLR0913, PLR0917  a study with what runs it, and what to examine
     store: StudyStore,
     manager: RunManager,
     space: Space,
@@ -57,9 +61,9 @@ def ablate(  # noqa: PLR0913, PLR0917  what is taken apart, by what, and how oft
     rounds: int,
     point: Point | None = None,
 ) -> Ablation | None:
-    """Take the winner, or a `point`, apart in `rounds` rounds, those of an earlier call included.
+    """Run the ablation of the winner, or of `point`, in `rounds` rounds, including those of an earlier call.
 
-    None if that is the default, or there is nothing to compare it with.
+    Return None if the winner is the default or there is no default to compare it with.
     """
     standings = standings_of(store, study.repeats.statistic)
     winner = _winner(store, standings) if point is None else standings.trials[point.trial]
@@ -88,9 +92,13 @@ def variant(onto: Configuration, parameter: str, of: Configuration) -> Configura
 
 @dataclass(frozen=True)
 class _Move:
-    """Options that go together, with all that are changed on the default, and taken back in the winner, for them.
+    """One or several options that are examined together.
 
-    No option is changed, or taken back, where that would take all others: that is to compare winner and default.
+    Attributes:
+        options: The options.
+        alone: The options to change on the default: these, and those that the rules require with them. Empty if the
+            rules require all options, since that would compare the winner with the default.
+        within: The options to set back in the winner, in the same way.
     """
 
     options: tuple[str, ...]
@@ -111,11 +119,11 @@ class _Comparison:
 
     @property
     def _name(self) -> str:
-        """What is taken apart, for reading: a point of a front is no winner."""
+        """The name of the configuration under examination: a point of a front is not called winner."""
         return "winner" if len(self.metrics) == 1 else f"trial {self.winner.number}"
 
     def run_variants(self, rounds: int) -> Ablation:
-        """Run every option alone, and the winner without it; options that the rules tie together, together."""
+        """Run the default with each option, and the winner without it; options that rules tie together, together."""
         moves = self._moves()
         sides = [Side.of(self.default, "default"), Side.of(self.winner, self._name)]
         for move in moves:
@@ -143,19 +151,19 @@ class _Comparison:
         )
 
     def simplify(self, result: Ablation) -> Ablation:
-        """Drop the options that the winner is no worse without, and compare the configuration without them."""
+        """Drop the options that the winner is no worse without, and compare the simplified configuration."""
         dispensable = [
             row
             for row in result.rows
             if all(effect.is_dispensable for effect in row) and not self._broken_without(row[0].without)
         ]
-        # The least important option goes first, so that a constraint between two options keeps the more important.
+        # Drop the least important option first, so that a constraint between two options keeps the more important one.
         dispensable.sort(key=lambda row: max((effect.within or effect.alone or (1.0,))[0] for effect in row))
         dropped: list[str] = []
         for effect, *_ in dispensable:
             further = [name for name in effect.without if name not in dropped]
             without = self._without([*dropped, *further])
-            # That no option alone could be seen to matter does not make all of them nothing.
+            # Never drop all options: together they may matter although no single one was seen to.
             if self.space.contains(without) and dict(without) != dict(self.default.configuration):
                 dropped += further
         if not dropped:
@@ -183,11 +191,11 @@ class _Comparison:
         return replace(first, further=tuple(others))
 
     def _broken_without(self, options: Sequence[str]) -> tuple[str, ...]:
-        """Say which limits the winner breaks without options."""
+        """Return the limits that the winner breaks without these options."""
         return broken_by_variant(self.store, self.standings.limits, self._without(options))
 
     def _moves(self) -> list[_Move]:
-        """Return how every option is moved; options that are moved together in both directions are one move."""
+        """Return the moves of all options; options that need each other in both directions share a move."""
         options = changes(self.winner.configuration, self.default.configuration)
         moves: dict[tuple[frozenset[str], frozenset[str]], _Move] = {}
         for option in options:
@@ -196,7 +204,7 @@ class _Comparison:
             key = frozenset(alone), frozenset(within)
             known = moves.get(key)
             moves[key] = _Move((*(known.options if known else ()), option), alone, within)
-        # All options in one row are the winner itself.
+        # A single move of all options is the winner itself.
         return [_Move(move.options, move.options, move.options) if len(moves) == 1 else move for move in moves.values()]
 
     def _effect(self, move: _Move, table: RoundTable, metric: Metric) -> OptionEffect:
@@ -239,7 +247,7 @@ class _Comparison:
         return ratio_interval(pairs, metric, confidence)
 
     def _twin(self, configuration: Configuration) -> TrialRecord | None:
-        """Return the default or the winner if the configuration is the same in effect."""
+        """Return the default or the winner if the configuration is equal to it in effect."""
         return Equivalence.of((self.default, self.winner), self.manager.factory.alike).twin(configuration)
 
     def _side(self, table: RoundTable, configuration: Configuration) -> int | None:
@@ -263,7 +271,7 @@ class _Comparison:
 
 
 def _comparable(table: RoundTable) -> bool:
-    """Whether the values may be compared by ratio."""
+    """Whether all values are positive, so that ratios exist."""
     return all(value > 0.0 for side in range(len(table.sides)) for value in table.values(side).values())
 
 
@@ -274,9 +282,9 @@ def _with_options_of(onto: Configuration, options: Sequence[str], of: Configurat
 
 
 def smallest_group(option: str, options: Sequence[str], is_valid: Callable[[Sequence[str]], bool]) -> tuple[str, ...]:
-    """Return an option with the fewest others that it can be moved with; nothing if it takes all of them.
+    """Return an option with the fewest others that make its move valid; empty if it needs all others.
 
-    Where it takes more than a few others, of many, they are not searched for.
+    The search ends after `_MOST_GROUPS` groups, so the result is also empty if an option needs many of many others.
     """
     others = [other for other in options if other != option]
     groups = (group for size in range(max(1, len(others))) for group in combinations(others, size))

@@ -1,10 +1,12 @@
-"""Confirming: the best few of a study are compared once more, then the chosen trial with the baseline.
+"""Confirm the winner of a study: choose among the best trials, then compare the chosen one with the default.
 
-First the candidates and the baseline run in interleaved rounds. Of those that are not significantly slower than the
-best of them, nor look slower by a gain that matters, the one with the fewest changes from the default wins. It then
-runs against the baseline in fresh pairs, which are all that the verdict counts. Where there are nodes to choose from,
-rounds and pairs are spread over them, and twice as many compete: who looks best may have been on a good node. So it is
-where the machine drifted while tuning: who looks best may have run at a good time.
+First the candidates and the default run in interleaved rounds. A candidate is as good as the best one if it is neither
+significantly slower nor looks slower by a gain that matters; of these, the one with the fewest changes from the default
+wins. The winner and the default then run in fresh pairs, and the verdict counts only these pairs.
+
+With several nodes, rounds and pairs are spread over the nodes. Twice as many candidates compete then, since a trial may
+look best because it ran on a good node. The same holds if the machine drifted while tuning: a trial may look best
+because it ran at a good time.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,15 +32,22 @@ from autotune.storage.study_store import StudyStore
 from autotune.studyfile import StudyFile, VerdictSection
 from objectives.base import Metric
 
-# Standard deviation of the drift, of logarithms: a ranking may be wrong by that.
+# From this standard deviation of the drift on, in logarithms, the ranking of tuning is in doubt.
 _DRIFTS = 0.02
-# The ratio of drift to noise is one of a grid, and not exact.
+# The fitted ratio of drift to noise comes from a grid, so compare it with a little less than 1.
 _AS_MUCH = 0.99
 
 
 @dataclass(frozen=True)
 class Selection:
-    """The trials that compete at the end of a study; `unable` look as good, and cannot run where they would have to."""
+    """The trials that compete at the end of a study.
+
+    Attributes:
+        standings: The trials of the study.
+        default: The trial of the default configuration.
+        candidates: The trials that compete, the best first.
+        unable: Trials that look as good but cannot run on the nodes of the others.
+    """
 
     standings: Standings
     default: TrialRecord
@@ -47,15 +56,15 @@ class Selection:
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """The trials that were thought of, the best of tuning first."""
+        """The numbers of all candidates, also of those that are unable to run, the best of tuning first."""
         both = {trial.number for trial in (*self.candidates, *self.unable)}
         return tuple(trial.number for trial in self.standings.ranking if trial.number in both)
 
 
 def select_candidates(standings: Standings, count: int) -> Selection | None:
-    """Return the candidates: the best `count` that look better than the baseline; None when none does.
+    """Return the best `count` trials that look better than the baseline; None if no trial does.
 
-    They keep the limits. Whatever keeps limits that the baseline breaks is better than that.
+    All of them keep the limits. If the baseline breaks a limit, every trial that keeps the limits is better than it.
     """
     default = standings.baseline
     if default is None:
@@ -67,16 +76,16 @@ def select_candidates(standings: Standings, count: int) -> Selection | None:
 
 
 def candidate_count(standings: Standings, settings: VerdictSection) -> int:
-    """Return how many trials compete at most: twice as many where the machine drifted as much as runs differ."""
+    """Return the largest number of candidates: twice the usual number if the machine drifted as much as runs differ."""
     drift, noise = standings.effects.drift, standings.effects.noise
     return settings.candidates * (2 if drift > _DRIFTS and drift >= noise * _AS_MUCH else 1)
 
 
 def confirm(store: StudyStore, manager: RunManager, study: StudyFile) -> Verdict | None:
-    """Find the winner and compare it with the baseline; None when there is nothing to compare.
+    """Find the winner and compare it with the baseline; return None if there is nothing to compare.
 
-    Stored runs count, of an interrupted comparison or of an earlier comparison of the same trials. A winner must keep
-    the limits in fresh runs: where it turns out not to, the next best compete.
+    Stored runs of an interrupted or an earlier comparison of the same trials count. The winner must keep the limits in
+    fresh runs; if it breaks one, the next best trials compete.
     """
     while True:
         standings = standings_of(store, study.repeats.statistic)
@@ -89,7 +98,7 @@ def confirm(store: StudyStore, manager: RunManager, study: StudyFile) -> Verdict
 
 
 def _select_on_nodes(standings: Standings, manager: RunManager, settings: VerdictSection) -> Selection | None:
-    """Return the candidates; of a record only those that were recorded together on as many nodes as are asked for."""
+    """Return the candidates; with several nodes, only those that can run together on as many nodes as are asked for."""
     default = standings.baseline
     if default is None:
         return None
@@ -110,14 +119,14 @@ def _select_on_nodes(standings: Standings, manager: RunManager, settings: Verdic
         (able if nodes.have(least, together) else unable).append(trial)
     if unable:
         numbers = ", ".join(str(trial.number) for trial in unable)
-        manager.display.line(f"trials that cannot run with those before them on {least} nodes, left out: {numbers}")
+        manager.display.line(f"left out, as they cannot run on {least} nodes together with better trials: {numbers}")
     return replace(selection, candidates=tuple(able), unable=tuple(unable)) if able else None
 
 
 def _keeping_limits(
     store: StudyStore, manager: RunManager, study: StudyFile, trials: Sequence[TrialRecord]
 ) -> list[TrialRecord]:
-    """Return those of `trials` that keep the limits in the fresh runs so far, and say of others what they break."""
+    """Return the trials that keep the limits in the fresh runs so far; display which limits the others break."""
     limits = standings_of(store, study.repeats.statistic).limits
     for trial in trials:
         if broken := limits.breaches(trial.number):
@@ -126,7 +135,7 @@ def _keeping_limits(
 
 
 def _judge(store: StudyStore, manager: RunManager, study: StudyFile, selection: Selection) -> Verdict | None:
-    """Return the verdict on the best of the candidates; None if none of them keeps the limits in fresh runs."""
+    """Return the verdict on the best candidate; None if no candidate keeps the limits in fresh runs."""
     settings, seed, standings = study.verdict, study.sampler.seed, selection.standings
     stored = present_verdict(store, standings)
     if stored is not None:
@@ -160,9 +169,9 @@ def _judge(store: StudyStore, manager: RunManager, study: StudyFile, selection: 
 def confirm_point(
     store: StudyStore, manager: RunManager, study: StudyFile, metrics: Sequence[Metric], point: TrialRecord
 ) -> None:
-    """Compare a point of a trade-off's front with the baseline until every metric is known as precisely as is asked.
+    """Compare a point of a trade-off's front with the baseline until every metric has the precision asked for.
 
-    Nothing happens without a baseline, or if that is the point. Stored runs count.
+    Stored runs count. Do nothing if there is no baseline or the point is the baseline.
     """
     settings, standings = study.verdict, standings_of(store, study.repeats.statistic)
     default = standings.baseline
@@ -183,16 +192,21 @@ def confirm_point(
 def run_pairs(
     verdict: Verdict, rounds: ComparisonRounds, settings: VerdictSection, keep: Callable[[Verdict], None]
 ) -> Verdict:
-    """Run pairs until there are enough; `keep` receives the verdict on the way, and in the end.
+    """Run pairs until the verdict has the precision asked for, or one side fails too often.
 
-    The sides are the default and the winner.
+    Args:
+        verdict: The verdict without its pairs.
+        rounds: Rounds of the default and the winner.
+        settings: How many pairs, and with which precision.
+        keep: Stores the verdict; called whenever it has enough pairs to be shown, and at the end.
     """
     table, inputs = rounds.table(), mixed_inputs(rounds.store.definition)
     verdict = _with_pairs(verdict, table, inputs)
     while True:
         wanted = pairs_wanted(verdict.pairs, settings, rounds.standings.metric)
         ended = len(verdict.pairs) >= wanted or not (table.is_reliable(0) and table.is_reliable(1))
-        # The pairs of an earlier session may do, for a verdict that is not stored yet; a few of them say nothing.
+        # Pairs of an earlier session may be enough for a verdict that was not stored yet. Fewer than the minimum mean
+        # nothing, so do not store a verdict on them.
         if ended or len(verdict.pairs) >= settings.pairs:
             keep(verdict)
         if ended:
@@ -216,9 +230,9 @@ def _with_pairs(verdict: Verdict, table: RoundTable, inputs: Sequence[MixedInput
 def _choose_winner(
     store: StudyStore, manager: RunManager, study: StudyFile, selection: Selection
 ) -> TrialRecord | None:
-    """Let the candidates compete; return the simplest of those not distinguishable from the best.
+    """Run the candidates in rounds and return the simplest of those that do not differ from the best.
 
-    None if every one of them breaks a limit in these runs.
+    The result is None if every candidate breaks a limit in these runs.
     """
     if len(selection.candidates) == 1:
         return selection.candidates[0]
@@ -243,7 +257,7 @@ def _choose_winner(
     reliable = [index for index in places if table.is_reliable(index) and effects.count(index)]
     if not reliable:
         return keeping[0]
-    # What fails on one node is nothing to use on all of them.
+    # A configuration that fails on one node must not win: it will be used on all of them.
     reliable = [index for index in reliable if not (table.over_nodes and table.failures(index))] or reliable
     best = min(reliable, key=effects.center)
     from scipy.special import stdtrit  # noqa: PLC0415  slow to import, and reading a study needs none of it
@@ -263,5 +277,5 @@ def _choose_winner(
     )
     if len(alike) > 1:
         names = ", ".join(sides[index].label for index in sorted(alike))
-        manager.display.line(f"{names} cannot be told apart: {sides[simplest].label} is the simplest")
+        manager.display.line(f"{names} do not differ beyond the noise: {sides[simplest].label} is the simplest")
     return selection.candidates[simplest - 1]

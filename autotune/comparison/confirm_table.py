@@ -1,7 +1,7 @@
-"""Confirming a decision table: in each context, the settings that it believes in and the default, side by side in time.
+"""Confirm a decision table: in each context, compare the settings that look better with the default in fresh runs.
 
-One run measures all points of its context, so that a round tells of many cells. The contexts that promise most come
-first, as long as the runs last.
+One run measures all points of its context, so a round serves many cells. The contexts with the largest expected gain
+come first, until the runs that the study file allows are spent.
 """
 
 from collections.abc import Sequence
@@ -24,14 +24,14 @@ from spaces import Configuration
 
 @dataclass(frozen=True)
 class ContextComparison:
-    """The default of a context and the settings that are believed to be better at some of its points."""
+    """The default of a context, and the settings that look better at some of its points."""
 
     series: Series
     about: str
     sides: tuple[Side, ...]
 
     def is_complete(self, runs: Sequence[Run], pairs: int) -> bool:
-        """Whether every side has run in so many rounds, or has failed too often."""
+        """Whether every side has run in `pairs` rounds or has failed too often."""
         for ran in self._by_side(runs):
             failed = sum(not run.outcome.complete for run in ran)
             if failed < FAILED_OFTEN and len({run.round for run in ran}) < pairs:
@@ -39,7 +39,10 @@ class ContextComparison:
         return True
 
     def first_round(self, runs: Sequence[Run]) -> int:
-        """Return the first of the rounds in which all sides run: beside new ones the others run anew."""
+        """Return the first round in which all sides run.
+
+        When a setting is added later, the others run again beside it, since only runs of the same round are compared.
+        """
         rounds = [{run.round for run in ran} for ran in self._by_side(runs)]
         return max(map(min, rounds)) if all(rounds) else 1 + max(set[int]().union(*rounds), default=-1)
 
@@ -51,9 +54,14 @@ class ContextComparison:
 
 
 def plan_comparisons(table: DecisionTable, pairs: int, most_runs: int) -> list[ContextComparison]:
-    """Return what is compared in `pairs` rounds with at most so many runs, what promises most first.
+    """Return the comparisons to make, those with the largest expected gain first.
 
-    What a program does not use, by its weights, is not compared.
+    Cells with weight 0, which the program does not use, are left out.
+
+    Args:
+        table: The table.
+        pairs: The number of rounds of each comparison.
+        most_runs: The largest number of runs of all comparisons together.
     """
     weights = [1.0] * len(table.believed) if table.shares is None else table.shares.by_cell
     by_context: dict[str, list[tuple[Decision, float]]] = {}
@@ -72,10 +80,10 @@ def plan_comparisons(table: DecisionTable, pairs: int, most_runs: int) -> list[C
 
 
 def confirm_table(store: StudyStore, manager: RunManager, study: StudyFile, section: DecisionsSection) -> None:
-    """Compare what the table believes in with the default, in fresh interleaved runs.
+    """Compare the settings that look better in the table with the default, in fresh interleaved runs.
 
     Raises:
-        AutotuneError: what `ComparisonRounds.until` raises.
+        AutotuneError: As `ComparisonRounds.run_until` does.
     """
     table = decision_table(store, section)
     wanted = plan_comparisons(table, study.verdict.pairs, section.verdict_runs)
@@ -89,8 +97,8 @@ def confirm_table(store: StudyStore, manager: RunManager, study: StudyFile, sect
     )
     if contexts > len(wanted):
         manager.display.line(
-            f"{contexts - len(wanted)} of {contexts} contexts are not compared with the default in fresh runs: that "
-            f"takes more than decisions.verdict_runs, {section.verdict_runs}"
+            f"{contexts - len(wanted)} of {contexts} contexts are not compared with the default in fresh runs: they "
+            f"would need more runs than decisions.verdict_runs, {section.verdict_runs}, allows"
         )
     standings = standings_of(store, study.repeats.statistic)
     for number, comparison in enumerate(wanted, start=1):
@@ -103,14 +111,14 @@ def confirm_table(store: StudyStore, manager: RunManager, study: StudyFile, sect
             study.sampler.seed,
             f"table, context {number} of {len(wanted)}",
             comparison.about,
-            # Its answer is another one than that of the study's default, as on another workload.
+            # A context has its own answer, so its runs cannot be checked against that of the study's default.
             other_workload=True,
             first=comparison.first_round(store.runs()),
         ).run_until(study.verdict.pairs)
 
 
 def is_confirmed(store: ReadableStudy, study: StudyFile, section: DecisionsSection) -> bool:
-    """Whether all that is to be compared was."""
+    """Whether all planned comparisons are complete."""
     table, runs, pairs = decision_table(store, section), store.runs(), study.verdict.pairs
     wanted = plan_comparisons(table, pairs, section.verdict_runs)
     return all(comparison.is_complete(runs, pairs) for comparison in wanted)

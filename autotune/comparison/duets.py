@@ -1,11 +1,11 @@
-"""Duets: the two runs of a round go on at the same time, on halves of the cores that are alike, swapped each time.
+"""Run duets: both runs of a round at the same time, on equal halves of the cores, which are swapped in the next round.
 
-One of the two is of the first side; of several others each has a round in turn, an incomplete block design.
+One run is of the first side. If there are several other sides, they take turns (an incomplete block design).
 
-What disturbs one disturbs the other, so that most of it leaves their ratio (Bulej et al., Duet Benchmarking: Improving
-Measurement Accuracy in the Cloud, ICPE 2020). The runs of a duet are one block: they are stored together, and where one
-has to be made again, both are. When one has ended the other goes on alone, and what disturbs it then is not shared:
-how much of the time was is told with the verdict, and a run that lost more to others than its partner does not count.
+A disturbance hits both runs, so most of it leaves their ratio unchanged (Bulej et al., Duet Benchmarking: Improving
+Measurement Accuracy in the Cloud, ICPE 2020). The two runs are stored together, and if one must be repeated, both are.
+When one run has ended, the other runs on alone, and later disturbances hit only that one. The verdict therefore states
+the share of the time that both ran, and a run that lost more time to other processes than its partner does not count.
 """
 
 from collections.abc import Sequence
@@ -22,30 +22,31 @@ from autotune.execution.segments import join_segments
 from autotune.records.outcome import Outcome
 from autotune.records.series import Series
 
-# Of the shorter run's time: with less in common, the two were made one after the other in effect.
+# If two runs share less than this part of the shorter run's time, they ran one after the other in effect.
 _LEAST_SHARED = 0.5
-# A program's first start takes longer than later ones; what goes on so is no accident.
+# Allow a few duets without overlap: the first start of a program takes longer than later ones.
 _MANY_APART = 3
 
 
 class TooShortError(CannotRunHereError):
-    """Runs that are started together hardly overlap."""
+    """Runs that were started together hardly overlapped."""
 
 
 @dataclass(frozen=True)
 class DuetTable(RoundTable):
-    """The duets so far. Two runs that hardly overlapped are none."""
+    """The duets so far; two runs that hardly overlapped do not count as a pair."""
 
     def overlap(self) -> float | None:
-        """Return for which share of the longer run's time both ran, in the median duet; None where nobody knows."""
+        """Return the share of the longer run's time in which both ran, in the median duet; None without duets."""
         duets = [self._outcomes(number, 0, 1) for number in self._paired_rounds(0, 1)]
         shares = [shared_s(*both) / max(map(_elapsed_s, both)) for both in duets]
         return median(shares) if shares else None
 
     def measured(self) -> list[tuple[int, int, float]]:
-        """Return (side, round, value) of the other sides: what each would be beside a first side of the usual value.
+        """Return (side, round, value) of all sides but the first, as ratios to the first side times its median.
 
-        What disturbed both runs of a duet has left these values, so that the round says nothing more: it is 0.
+        The ratio removes the disturbances that both runs of a duet shared, so no effect of the round is left: the
+        round is always 0.
         """
         pairs = [(side, *pair) for side in range(1, len(self.sides)) for pair in self.pairs(0, side)]
         usual = median(beside for _, beside, _ in pairs) if pairs else 1.0
@@ -60,7 +61,7 @@ class DuetTable(RoundTable):
 
 
 def shared_s(first: Outcome, second: Outcome) -> float:
-    """Return for how long two runs went on at the same time; where nobody knows, as long as the shorter one."""
+    """Return the seconds that two runs ran at the same time; if their starts are unknown, the shorter run's time."""
     shorter_s = min(_elapsed_s(first), _elapsed_s(second))
     begins = [float(at) for one in (first, second) if (at := one.conditions.get("began_at")) is not None]
     if len(begins) < 2:
@@ -107,7 +108,10 @@ class Duets(ComparisonRounds):
         return [side for side in super()._order(number) if side in {0, 1 + number % self._others}]
 
     def _slots(self, rounds: int) -> list[tuple[int, int]]:
-        """Return those of whole duets, so many for each other side: one that has a single run will be none."""
+        """Return the slots of `rounds` duets for each other side.
+
+        Skip duets with a single stored run: their second run would not overlap with it.
+        """
         ran = [number for number, _ in self.table().runs]
         half = {number for number in ran if ran.count(number) == 1}
         numbers = islice((number for number in count() if number not in half), rounds * self._others)
@@ -127,7 +131,7 @@ class Duets(ComparisonRounds):
     def _run_duet(
         self, slots: Sequence[tuple[int, int]], table: DuetTable, todo: Sequence[tuple[int, int]], budget: int
     ) -> DuetTable:
-        """Make a duet, again if it must be, and store it as a whole."""
+        """Run a duet, repeat it while a run must be repeated, and store both runs together."""
         planned = [self._plan(slot, table) for slot in slots]
         while True:
             begun = self._start_duet([self._put_on_half(one, slot) for one, slot in zip(planned, slots, strict=True)])
@@ -176,17 +180,17 @@ class Duets(ComparisonRounds):
         return [(run, outcomes[run.task.key]) for _, run in playing]
 
     def _check_overlap(self, table: DuetTable) -> None:
-        """Refuse to go on where runs that are started together do not run together.
+        """Check that runs that are started together do overlap.
 
         Raises:
-            TooShortError: it is so.
+            TooShortError: Too many of them do not.
         """
         others = range(1, len(self.sides))
         apart = sum(table.unpaired(0, other) for other in others)
         if apart > _MANY_APART + sum(len(table.pairs(0, other)) for other in others):
             msg = (
-                f"{self.phase} cannot go on: of {apart} pairs of runs that were started together, each was over before "
-                "the other was under way: they are too short for a duet\n"
-                "use verdict.mode = 'interleaved', or longer runs, then use the same command again"
+                f"{self.phase} cannot continue: in {apart} pairs of runs that were started together, one run ended "
+                "before the other had made progress, so they are too short for a duet\n"
+                "set verdict.mode = 'interleaved', or make the runs longer, then use the same command again"
             )
             raise TooShortError(msg)

@@ -1,4 +1,4 @@
-"""What comparisons found, as it is stored: read without anything that makes runs."""
+"""The stored results of comparisons; reading them imports nothing that makes runs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,19 +19,19 @@ from autotune.studyfile.stored import study_of
 from objectives.base import Metric
 from spaces import Configuration
 
-# How many names are said before the others are only counted.
+# Lists name at most this many options and count the others.
 _FEW = 3
 _OF_VARIANTS = frozenset({SeriesKind.ABLATE, SeriesKind.SIMPLIFY})
 
 
 def alongside(names: Sequence[str]) -> str:
-    """Say which options were changed together with another; nothing if none was."""
+    """Return the words for options that were changed together with another; empty without any."""
     said = ", ".join(names) if len(names) <= _FEW else f"{len(names)} other options"
     return f"with {said}" if names else ""
 
 
 class Worth(StrEnum):
-    """What the interval of an option's worth says of it, in the words that tables and reports have."""
+    """The conclusion from the interval of an option's worth, in the words of tables and reports."""
 
     HELPS = "helps"
     HARMS = "does harm"
@@ -42,12 +42,18 @@ class Worth(StrEnum):
 
 @dataclass(frozen=True)
 class OptionEffect:
-    """A changed option, or several that only go together: how much better the default is with it, the winner for it.
+    """The effect of a changed option, or of several that the rules allow only together.
 
-    `default` and `value` are by parameter; one that is not there is unset. Where the rules of the space leave a variant
-    no other way, further options were changed with it: `alone_with` in the default, `within_with` in the winner. Each
-    result is a ratio with its interval, or None where that variant gave no values: `why` says why. `unused` means that
-    the option has no effect in the winner by the program's own word.
+    Attributes:
+        parameters: The options.
+        default: Their values in the default; an unset option has no entry.
+        value: Their values in the winner, likewise.
+        alone: How many times better the default is with them; None if not measured.
+        within: How many times better the winner is than without them; None if not measured.
+        alone_with: Further options that the rules required on the default.
+        within_with: Further options that the rules required to set back in the winner.
+        why: Why a result is missing.
+        unused: Whether the program itself reports that they have no effect in the winner.
     """
 
     parameters: tuple[str, ...]
@@ -62,12 +68,12 @@ class OptionEffect:
 
     @property
     def name(self) -> str:
-        """The options that go together."""
+        """The names of the options."""
         return ", ".join(self.parameters)
 
     @property
     def values(self) -> str:
-        """The options with their values in the winner, for a narrow place."""
+        """The options with their values in the winner, shortened for narrow places."""
         shown = [
             f"{name}={written(self.value[name])}" if name in self.value else f"{name} unset"
             for name in self.parameters[:_FEW]
@@ -77,12 +83,12 @@ class OptionEffect:
 
     @property
     def without(self) -> tuple[str, ...]:
-        """All options that went back to the default in the winner."""
+        """All options that were set back to the default in the winner."""
         return (*self.parameters, *self.within_with)
 
     @property
     def worth(self) -> Worth:
-        """What the option is worth in the winner; where that is not known, on the default."""
+        """The conclusion for the winner; if it is not known there, for the default."""
         decisive = self.within or self.alone
         if self.unused:
             return Worth.NO_EFFECT
@@ -100,14 +106,23 @@ class OptionEffect:
 
 @dataclass(frozen=True)
 class Ablation(Stored):
-    """The winner taken apart. `simplified` is the winner without the `dropped` options.
+    """The ablation of a winner, or of a point of a trade-off's front.
 
-    `baseline` is the default's median value in the metric's unit, `combined` the winner's speed-up over it.
-    `over_default` and `over_winner` are the simplified configuration's speed-ups; None while nothing was dropped.
-    `breaks` are the limits that it breaks.
-
-    Of a point of a trade-off's front `further` is what the same runs say in the other metrics, and `worse` are all
-    metrics in which the simplified configuration is worse than the point.
+    Attributes:
+        winner: The number of its trial.
+        confidence: The confidence of all intervals.
+        rounds: The number of rounds.
+        effects: The effect of each option.
+        baseline: The default's median value, in the metric's unit.
+        combined: The winner's speed-up over the default.
+        dropped: The options that the winner is no worse without.
+        simplified: The winner without these; None if no option was dropped.
+        over_default: The speed-up of the simplified configuration over the default.
+        over_winner: Its speed-up over the winner.
+        breaks: The limits that it breaks.
+        metric: The metric of all values.
+        further: For a point of a front: the same runs in the other metrics of the trade-off.
+        worse: For a point of a front: the metrics in which the simplified configuration is worse than the point.
     """
 
     winner: int
@@ -127,21 +142,21 @@ class Ablation(Stored):
 
     @property
     def by_metric(self) -> "tuple[Ablation, ...]":
-        """What it says in each metric, the optimised one first."""
+        """The ablation in each metric, the optimised one first."""
         return (self, *self.further)
 
     @property
     def rows(self) -> list[tuple[OptionEffect, ...]]:
-        """The effects of each row of options, in each metric."""
+        """For each effect, its values in all metrics."""
         return list(zip(*(one.effects for one in self.by_metric), strict=True))
 
     @property
     def subject(self) -> str:
-        """What was taken apart, for reading: a point of a front is no winner."""
+        """The name of the examined configuration: a point of a front is not called winner."""
         return f"trial {self.winner}" if self.further else "the winner"
 
     def readings(self, target: Metric, metrics: Sequence[Metric]) -> "list[tuple[Metric, Ablation]]":
-        """Return what it says in each metric, with that metric; `target` is the optimised one."""
+        """Return the ablation in each metric, with that metric; `target` is the optimised one."""
         known = {metric.name: metric for metric in metrics}
         return [(target, self), *((known[one.metric], one) for one in self.further)]
 
@@ -152,9 +167,10 @@ class Ablation(Stored):
 
     @property
     def accepted(self) -> bool:
-        """Whether the simplified configuration is in no metric significantly worse, and keeps the limits.
+        """Whether the simplified configuration keeps the limits and is significantly worse in no metric.
 
-        Of a winner that is better than the default in these runs it must be, too: few runs see no difference anywhere.
+        If the winner is better than the default in these runs, the simplified configuration must be so, too: otherwise
+        too few runs, which show no difference, would be enough to accept it.
         """
         if self.over_winner is None or self.over_winner[2] < 1.0 or self.breaks or self.worse:
             return False
@@ -164,9 +180,14 @@ class Ablation(Stored):
 
 @dataclass(frozen=True)
 class InputComparison(Stored):
-    """The winner on an input of weight 0: the verdict there, or `why` there can be none.
+    """The comparison of the winner with the default on an input of weight 0.
 
-    `digest` is that of the input as it was then, `facts` are its own.
+    Attributes:
+        name: The name of the input.
+        digest: The digest of the input at that time.
+        facts: The facts of the input.
+        verdict: The verdict on it.
+        why: Why they could not be compared; empty if they could.
     """
 
     name: str
@@ -176,39 +197,39 @@ class InputComparison(Stored):
     why: str = ""
 
     def sentence(self, metric: Metric) -> str:
-        """Say it in one sentence."""
+        """Return the result as one sentence."""
         return f"cannot be compared: {self.why}" if self.why else self.verdict.sentence(metric)
 
 
 def kept_limits(store: ReadableStudy, statistic: Statistic) -> KeptLimits:
-    """Return the limits that the newest session's study file sets, and what runs of comparisons say of them."""
+    """Return the limits of the newest session's study file, judged by the runs of comparisons."""
     limits = limits_of(study_of(store.definition).limits, store.definition.metrics)
     return KeptLimits(limits, statistic, store.runs() if limits else ())
 
 
 def standings_of(store: ReadableStudy, statistic: Statistic) -> Standings:
-    """Return how the trials of a study stand, with the verdict on one of them if there is one."""
+    """Return the standings of a study, with its verdict if there is one."""
     limits = kept_limits(store, statistic)
     return Standings.of(store.trials(), store.definition.target, statistic, stored_verdict(store), limits)
 
 
 def present_verdict(store: ReadableStudy, standings: Standings) -> Verdict | None:
-    """Return the verdict that was stored, unless there is a new best since."""
+    """Return the stored verdict; None without a verdict, or if another trial has become the best since."""
     stored = stored_verdict(store)
     return stored if stored is not None and is_about(stored, standings) else None
 
 
 def is_about(verdict: Verdict, standings: Standings) -> bool:
-    """Whether the best trial of tuning was among the candidates of a verdict: else there is a new best.
+    """Whether the best trial was a candidate of the verdict, and the winner still keeps the limits.
 
-    That is the best of those that keep the limits, and so must the winner.
+    Otherwise the verdict is out of date. The best trial is the best of those that keep the limits.
     """
     best = standings.ranking[0] if standings.ranking else None
     return best is not None and best.number in verdict.candidates and standings.limits.keeps(verdict.winner)
 
 
 def stored_ablation(store: ReadableStudy) -> Ablation | None:
-    """Return the ablation that was stored, of whatever winner, judged by the limits of the newest session."""
+    """Return the stored ablation, also of an earlier winner, judged by the limits of the newest session."""
     stored = store.attribute(ABLATION)
     if not stored:
         return None
@@ -220,7 +241,7 @@ def stored_ablation(store: ReadableStudy) -> Ablation | None:
 
 
 def broken_by_variant(store: ReadableStudy, limits: KeptLimits, configuration: Configuration | None) -> tuple[str, ...]:
-    """Say which limits a configuration breaks in the runs of ablations; nothing if it has none there."""
+    """Return the limits that a configuration breaks in its ablation runs; empty if it has none."""
     if not limits.limits or configuration is None:
         return ()
     wanted = dict(configuration)
@@ -229,7 +250,7 @@ def broken_by_variant(store: ReadableStudy, limits: KeptLimits, configuration: C
 
 
 def stored_input_comparisons(store: ReadableStudy) -> tuple[InputComparison, ...]:
-    """Return what was stored, on whatever winner, with the confidence that is asked for now."""
+    """Return the stored comparisons, also of an earlier winner, with the confidence that is asked for now."""
     stored = store.attribute(VERIFIED_INPUTS) or {}
     if not stored:
         return ()

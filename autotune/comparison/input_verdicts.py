@@ -1,4 +1,4 @@
-"""The verdict on each input of a mix: the same pairs of runs, by the value of each input."""
+"""The verdict on each input of a mix, from the same pairs of runs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,13 @@ from autotune.statistics.verdict import Verdict, ratio_interval
 
 @dataclass(frozen=True)
 class InputVerdict:
-    """How many times better the winner is than the default on one input, with the interval of that input alone."""
+    """How many times better the winner is than the default on one input.
+
+    Attributes:
+        name: The name of the input.
+        share: Its share of the weights.
+        interval: The ratio and the ends of its interval, for this input alone.
+    """
 
     name: str
     share: float
@@ -19,7 +25,7 @@ class InputVerdict:
 
     @property
     def loses(self) -> bool:
-        """Whether the winner is worse there than the default beyond the noise."""
+        """Whether the winner is worse than the default on this input, beyond the noise."""
         return self.interval[2] < 1.0
 
     def to_dict(self) -> dict[str, float | bool]:
@@ -28,13 +34,13 @@ class InputVerdict:
         return {"share": self.share, "speed_up": middle, "low": low, "high": high, "loses": self.loses}
 
     def __str__(self) -> str:
-        """As in `small 1.503 (1.452 to 1.551)`."""
+        """Return the words, such as `small 1.503 (1.452 to 1.551)`."""
         middle, low, high = self.interval
         return f"{self.name} {middle:.3f} ({low:.3f} to {high:.3f})"
 
 
 def input_verdicts(verdict: Verdict, inputs: Sequence[MixedInput]) -> tuple[InputVerdict, ...]:
-    """Return the verdict on each input that has enough pairs; none for a study of one input."""
+    """Return the verdict on each input that has enough pairs; empty for a study of one input."""
     least = signed_rank.least_pairs(verdict.confidence)
     return tuple(
         InputVerdict(one.name, one.share, ratio_interval(pairs, one.target, verdict.confidence))
@@ -44,7 +50,7 @@ def input_verdicts(verdict: Verdict, inputs: Sequence[MixedInput]) -> tuple[Inpu
 
 
 def input_lines(verdicts: Sequence[InputVerdict]) -> list[str]:
-    """Say how much better the winner is on each input, and where it is worse."""
+    """Return a line with the speed-up on each input, and a warning if the winner loses on some."""
     if not verdicts:
         return []
     worse = ", ".join(one.name for one in verdicts if one.loses)

@@ -1,4 +1,4 @@
-"""What a verdict says of limits: in how many pairs the winner kept them, and whether the default does."""
+"""The verdict on limits: in how many pairs the winner kept them, and whether the default keeps them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,14 @@ from objectives.base import Metric
 
 @dataclass(frozen=True)
 class LimitVerdict:
-    """The winner kept all `limits` in `kept` of `pairs` pairs of fresh runs; the default breaks some, or none."""
+    """The verdict on limits.
+
+    Attributes:
+        limits: The limits of the study.
+        kept: The number of pairs of fresh runs in which the winner kept all limits.
+        pairs: The number of pairs.
+        default_breaks: The limits that the default breaks.
+    """
 
     limits: Limits = ()
     kept: int = 0
@@ -23,7 +30,7 @@ class LimitVerdict:
     default_breaks: tuple[Breach, ...] = ()
 
     def sentence(self, verdict: Verdict, metric: Metric) -> str:
-        """Return the verdict as one sentence, with what there is to say of limits."""
+        """Return the verdict as one sentence, including the limits."""
         if not self.limits or not verdict.known:
             return verdict.sentence(metric)
         said = f"; {self.kept_text('the winner')}"
@@ -34,7 +41,7 @@ class LimitVerdict:
         return f"{verdict.comparison(metric)}{apart}{said}{fails}"
 
     def kept_text(self, trial: str) -> str:
-        """Say in how many pairs a trial kept the limits."""
+        """Return in words in how many pairs a trial kept the limits."""
         return f"{trial} kept {', '.join(map(str, self.limits))} in {self.kept} of {self.pairs} pairs"
 
     def to_dict(self) -> dict[str, Any]:
@@ -46,7 +53,7 @@ NO_LIMITS = LimitVerdict()
 
 
 def limit_verdict(runs: Sequence[Run], standings: Standings) -> LimitVerdict:
-    """Return what there is to say of limits, of the present verdict if there is one."""
+    """Return the verdict on limits; without a present verdict it has no pairs."""
     limits, verdict, default = standings.limits.limits, standings.verdict, standings.baseline
     if not limits:
         return NO_LIMITS
@@ -57,7 +64,7 @@ def limit_verdict(runs: Sequence[Run], standings: Standings) -> LimitVerdict:
 
 
 def limits_in_pairs(runs: Sequence[Run], standings: Standings, series: Series, trial: int) -> LimitVerdict:
-    """Return in how many pairs of a series a trial kept the limits, and what the default breaks."""
+    """Return in how many pairs of a series a trial kept the limits, and which limits the default breaks."""
     limits, default = standings.limits.limits, standings.baseline
     if not limits:
         return NO_LIMITS

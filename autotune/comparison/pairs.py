@@ -1,4 +1,4 @@
-"""Pairs of fresh runs, of a trial and of the default: how many are wanted, and how often a side may fail."""
+"""How many pairs of fresh runs of a trial and the default a verdict needs."""
 
 from collections.abc import Sequence
 from math import sqrt
@@ -8,19 +8,19 @@ from autotune.studyfile import VerdictSection
 from objectives.base import Metric
 
 Pairs = tuple[tuple[float, float], ...]
-"""The values of the default and of the trial, in the metric's unit."""
+"""The (default, trial) values, in the metric's unit."""
 
 
 def pairs_wanted(pairs: Sequence[tuple[float, float]], settings: VerdictSection, metric: Metric) -> int:
-    """Return the number of pairs needed for the precision that is set, by the intervals of the pairs so far.
+    """Return the number of pairs that the precision asked for needs, judged by the pairs so far.
 
-    One looks three times at most. The first look is after `settings.pairs`; each sets the next as far off as its
-    interval says that the precision needs (Stein, Annals of Mathematical Statistics 16, 1945), but no farther than
-    `latest_looks`. Every look has the same level, as in Pocock (Biometrika 64, 1977): the intervals stay what they
-    are, and what is spent is the chance of a false gain (Lan & DeMets, Biometrika 70, 1983). That is known, since
-    signed ranks at successive looks have one joint distribution whatever the noise: of winners that gain nothing 4.9 %
-    look better with 95 % after 8, 13 or 20 pairs. One does not stop for that reason, so fewer are claimed to:
-    `benchmarks/verdicts/trust.py`.
+    There are at most three looks. The first is after `settings.pairs` pairs. Each look places the next one where its
+    interval predicts that the precision is reached (Stein, Annals of Mathematical Statistics 16, 1945), but no later
+    than `latest_looks`. All looks have the same level, as in Pocock (Biometrika 64, 1977): the intervals stay as they
+    are, and repeated looking costs chance of a false gain (Lan & DeMets, Biometrika 70, 1983). The cost is known, since
+    signed ranks at successive looks have the same joint distribution for any noise: after looks at 8, 13 and 20 pairs,
+    4.9 % of the winners that gain nothing look better at 95 %. The real share is smaller, because a look stops for
+    precision and not for a gain: see `benchmarks/verdicts/trust.py`.
     """
     wanted = settings.pairs
     for latest in latest_looks(settings)[1:]:
@@ -35,5 +35,5 @@ def pairs_wanted(pairs: Sequence[tuple[float, float]], settings: VerdictSection,
 
 
 def latest_looks(settings: VerdictSection) -> tuple[int, int, int]:
-    """Return after how many pairs each look is at the latest: equally far apart, as factors."""
+    """Return the largest number of pairs at each look; successive numbers have the same ratio."""
     return settings.pairs, round(sqrt(settings.pairs * settings.max_pairs)), settings.max_pairs

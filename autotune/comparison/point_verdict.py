@@ -1,7 +1,7 @@
 """The verdict on a point of a trade-off's front: the point against the default, in every metric of the trade-off.
 
-All metrics are read from the same interleaved pairs of fresh runs, and each has an interval of its own. Where its
-values are positive they are compared by ratio, else by difference.
+All metrics are read from the same interleaved pairs of fresh runs, and each has its own interval: of the ratio if all
+its values are positive, else of the difference.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,31 +26,31 @@ from objectives.base import Metric
 
 @dataclass(frozen=True)
 class MetricPairs:
-    """The (default, point) values of one metric, in its unit."""
+    """The (default, point) pairs of one metric, in its unit."""
 
     metric: Metric
     pairs: Pairs
 
     @property
     def has_ratio(self) -> bool:
-        """Whether the values may be compared by ratio."""
+        """Whether all values are positive, so that ratios exist."""
         return all(value > 0.0 for pair in self.pairs for value in pair)
 
     def interval(self, confidence: float) -> Interval:
-        """Return how many times better the point is, or by how much in the metric's unit, and the interval's ends."""
+        """Return the ratio, or the difference in the metric's unit, with its interval; larger means a better point."""
         if self.has_ratio:
             return ratio_interval(self.pairs, self.metric, confidence)
         gains = [self.metric.cost(default - point) for default, point in self.pairs]
         return signed_rank.interval(gains, confidence)
 
     def direction(self, confidence: float) -> int:
-        """Return 1 where the point is better beyond the noise, -1 where it is worse, else 0."""
+        """Return 1 if the point is better beyond the noise, -1 if it is worse, else 0."""
         _, low, high = self.interval(confidence)
         same = 1.0 if self.has_ratio else 0.0
         return (low > same) - (high < same)
 
     def words(self, confidence: float) -> str:
-        """Say it: `memory_bytes 1.204 times higher (1.188 to 1.220)`."""
+        """Return the comparison in words, such as `memory_bytes 1.204 times higher (1.188 to 1.220)`."""
         middle, low, high = self.interval(confidence)
         if self.has_ratio:
             return moved((middle, low, high), self.metric)
@@ -63,13 +63,23 @@ class MetricPairs:
         return f"{self.metric.name} {way} by {quantity(size, self.metric)} ({first} to {last}{doubt})"
 
     def wanted(self, settings: VerdictSection) -> int:
-        """Return the number of pairs needed for the precision that is set, which is relative."""
+        """Return the number of pairs that the precision asked for needs; differences have no relative precision."""
         return pairs_wanted(self.pairs, settings, self.metric) if self.has_ratio else settings.pairs
 
 
 @dataclass(frozen=True)
 class PointVerdict:
-    """A trial against the default in `pairs` pairs of fresh runs; some of these may not have measured a metric."""
+    """The comparison of a trial with the default in several metrics.
+
+    Attributes:
+        trial: The number of the trial.
+        confidence: The confidence of the intervals.
+        pairs: The number of pairs of fresh runs; a metric may be missing in some of them.
+        metrics: The pairs of each metric.
+        failures: The messages of failed runs.
+        unreliable: Whether a side failed too often to be run again.
+        on_limits: The verdict on limits.
+    """
 
     trial: int
     confidence: float
@@ -86,7 +96,7 @@ class PointVerdict:
         return all(len(compared.pairs) >= least for compared in self.metrics)
 
     def missing(self, settings: VerdictSection) -> int:
-        """Return how many more pairs the precision that is set needs, in whichever metric needs most."""
+        """Return how many more pairs the precision asked for needs, for the metric that needs most."""
         if self.unreliable:
             return 0
         return max(0, max(compared.wanted(settings) for compared in self.metrics) - self.pairs)
@@ -101,7 +111,7 @@ class PointVerdict:
         return f"trial {self.trial} {self._judgement()}: {figures} ({about}){self._limits()}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON-able form: ratios are above 1, and differences above 0, where the point is better."""
+        """Return the JSON-able form: a ratio above 1 or a difference above 0 means that the point is better."""
         described = {"trial": self.trial, "confidence": self.confidence, "pairs": self.pairs}
         metrics = {compared.metric.name: _described(compared, self.confidence) for compared in self.metrics}
         limits = {"limits": self.on_limits.to_dict()} if self.on_limits.limits else {}
@@ -127,7 +137,7 @@ class PointVerdict:
 def point_verdict(
     runs: Sequence[Run], standings: Standings, metrics: Sequence[Metric], point: TrialRecord, confidence: float
 ) -> PointVerdict | None:
-    """Return what the fresh runs so far say of a point; None for the default, or without one."""
+    """Return the verdict on a point from the fresh runs so far; None if there is no default or the point is it."""
     default = standings.baseline
     if default is None or default.number == point.number:
         return None
@@ -145,7 +155,7 @@ def point_verdict(
 
 
 def _pairs(ran: Mapping[tuple[int, int | None], Outcome], sides: tuple[int, int], metric: Metric) -> Pairs:
-    """Return the values in the rounds in which both sides have one."""
+    """Return the values in the rounds where both sides have one."""
     rounds = sorted({number for number, _ in ran})
     found = ([_value(ran.get((number, side)), metric) for side in sides] for number in rounds)
     return tuple((default, point) for default, point in found if default is not None and point is not None)
@@ -167,7 +177,7 @@ def _failures(ran: Mapping[tuple[int, int | None], Outcome], side: int) -> list[
 def confirmed_points(
     runs: Sequence[Run], standings: Standings, metrics: Sequence[Metric], points: Iterable[int], confidence: float
 ) -> tuple[PointVerdict, ...]:
-    """Return the verdicts on those of `points` that were compared with the default, as trials' numbers."""
+    """Return the verdicts on those `points`, given as trial numbers, that were compared with the default."""
     compared = {str(run.series) for run in runs}
     wanted = (standings.trials[number] for number in points if str(Series.verdict(number)) in compared)
     verdicts = (point_verdict(runs, standings, metrics, trial, confidence) for trial in wanted)

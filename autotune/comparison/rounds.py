@@ -1,8 +1,11 @@
-"""Rounds: a few configurations run side by side in time, each once a round, in random order.
+"""Run a few configurations in rounds: each once a round, in random order.
 
-A comparison within a round is free of the machine's slow drift, and random order keeps what one run leaves to the next
-(caches, heat) from favouring a side: a randomised complete block design (Box, Hunter & Hunter, Statistics for
+Comparing within a round removes the machine's slow drift. Random order keeps what one run leaves to the next (caches,
+heat) from favouring a side. This is a randomised complete block design (Box, Hunter & Hunter, Statistics for
 Experimenters, 2005, chapter 4). Every run is stored when it ends, so that interrupted rounds resume where they were.
+
+With several nodes, all runs of a round use the same node, and rounds are spread evenly over the nodes. A configuration
+that is fast on one node only then does not look fast (stratified sampling: Cochran, Sampling Techniques, 1977).
 """
 
 import zlib
@@ -41,7 +44,7 @@ _TICK_S = 0.25
 
 @dataclass(frozen=True)
 class Side:
-    """A configuration in the comparison. `trial` is None if it was no trial."""
+    """A configuration in a comparison; `trial` is the number of its trial, None if it has none."""
 
     label: str
     configuration: Configuration
@@ -49,13 +52,20 @@ class Side:
 
     @classmethod
     def of(cls, trial: TrialRecord, label: str) -> "Side":
-        """Return a trial as a side."""
+        """Return the side of a trial."""
         return cls(label, trial.configuration, trial.number)
 
 
 @dataclass(frozen=True)
 class RoundTable:
-    """The runs of a series so far, by (round, side). With `over_nodes` a pair of runs on two nodes is none."""
+    """The runs of a series so far.
+
+    Attributes:
+        sides: The configurations.
+        runs: The runs by (round, side).
+        metric: The name of the metric to compare.
+        over_nodes: Whether the rounds use several nodes; a pair then counts only if both runs used the same node.
+    """
 
     sides: tuple[Side, ...]
     runs: Mapping[tuple[int, int], Run]
@@ -63,7 +73,7 @@ class RoundTable:
     over_nodes: bool = False
 
     def values(self, side: int) -> dict[int, float]:
-        """Return the values of the target metric of one side, by round."""
+        """Return the values of the metric of one side, by round."""
         return {
             number: run.outcome.metrics[self.metric]
             for (number, other), run in sorted(self.runs.items())
@@ -71,7 +81,7 @@ class RoundTable:
         }
 
     def measured(self) -> list[tuple[int, int, float]]:
-        """Return (side, round, value) for every run with a value that says how the sides compare."""
+        """Return (side, round, value) for every run that counts in the comparison of the sides."""
         return [(side, number, value) for side in range(len(self.sides)) for number, value in self.values(side).items()]
 
     def runs_of(self, side: int) -> list[Run]:
@@ -79,7 +89,7 @@ class RoundTable:
         return [run for (_, other), run in sorted(self.runs.items(), key=lambda item: item[0]) if other == side]
 
     def side_of(self, configuration: Configuration) -> int | None:
-        """Return the side of a configuration; None if it is not compared here."""
+        """Return the side of a configuration; None if no side has it."""
         wanted = dict(configuration)
         return next((index for index, side in enumerate(self.sides) if dict(side.configuration) == wanted), None)
 
@@ -90,16 +100,16 @@ class RoundTable:
         return {name: median(metrics[name] for metrics in runs if name in metrics) for name in sorted(names)}
 
     def pairs(self, first: int, second: int) -> list[tuple[float, float]]:
-        """Return the values of two sides, for the rounds where both have a value."""
+        """Return the values of two sides in the rounds where both have one."""
         first_values, second_values = self.values(first), self.values(second)
         return [(first_values[number], second_values[number]) for number in self._paired_rounds(first, second)]
 
     def nodes(self, first: int, second: int) -> list[str]:
-        """Return on which node each of these pairs ran."""
+        """Return the node of each pair of `pairs`."""
         return [self.runs[number, first].host for number in self._paired_rounds(first, second)]
 
     def unpaired(self, first: int, second: int) -> int:
-        """Return how many rounds have a value of both sides, of different nodes."""
+        """Return how many rounds have values of both sides that do not count as a pair."""
         return len(self.values(first).keys() & self.values(second).keys()) - len(self._paired_rounds(first, second))
 
     def _paired_rounds(self, first: int, second: int) -> list[int]:
@@ -108,11 +118,11 @@ class RoundTable:
         return [n for n in rounds if not self.over_nodes or self.runs[n, first].host == self.runs[n, second].host]
 
     def overlap(self) -> float | None:
-        """Return for which share of the longer run's time both runs of a pair ran; None where they run in turns."""
+        """Return the share of the longer run's time in which both runs of a pair ran; None if they run in turns."""
         return None
 
     def failures(self, side: int) -> list[str]:
-        """Return the messages of one side's runs without a value: failed runs, and runs with only a bound."""
+        """Return the messages of one side's runs that failed or have only a bound."""
         return [
             f"{run.outcome.failure or 'capped'}: {run.outcome.message}"
             for (_, other), run in sorted(self.runs.items())
@@ -120,22 +130,27 @@ class RoundTable:
         ]
 
     def remarks(self, side: int) -> list[str]:
-        """Return what one side's runs have to tell beside their values, each remark once."""
+        """Return the remarks of one side's complete runs, each once."""
         runs = (run for (_, other), run in sorted(self.runs.items()) if other == side and run.outcome.complete)
         return list(dict.fromkeys(run.outcome.remark for run in runs if run.outcome.remark))
 
     def is_reliable(self, side: int) -> bool:
-        """Whether a side has not failed too often to be run again."""
+        """Whether a side has failed seldom enough to be run again."""
         return len(self.failures(side)) < FAILED_OFTEN
 
 
 def node_of(
     number: int, ran: Mapping[int, str], nodes: Sequence[str], seed: int, used: Collection[str] = ()
 ) -> str | None:
-    """Return the node of a round: where its other runs are, or one of those with the fewest rounds, by lot.
+    """Return the node of a round: that of its other runs, else a random one of those with the fewest rounds.
 
-    `ran` are the nodes of the rounds so far; one that has left is not waited for. Those that were `used` to choose what
-    is compared come last: what was lucky there has its luck from them. None if there are no nodes.
+    Args:
+        number: The number of the round.
+        ran: The nodes of the rounds so far. A node that has left is not waited for.
+        nodes: The nodes to choose from; if empty, the result is None.
+        seed: The seed of the random choice.
+        used: The nodes on which the sides were chosen. They come last, since a side may owe its choice to good luck
+            there.
     """
     if not nodes:
         return None
@@ -149,13 +164,25 @@ def node_of(
 
 @dataclass(frozen=True)
 class ComparisonRounds:
-    """A series of rounds of a study; `subject` says what they are about, or `live` draws what they have shown so far.
+    """A series of rounds of a study.
 
-    `then` is how long what follows them takes. With `over_nodes` rounds are spread over the nodes of the session, and
-    the runs of each are made on one of them, and first on those that were not `used` to choose the sides. While more
-    nodes are looked for, one run is made after the other. Rounds are counted from the `first` one on.
-
-    Answers must agree with the study's baseline; on another workload with the first side's, which then runs first.
+    Attributes:
+        store: The study; receives the runs.
+        manager: Starts the runs.
+        standings: The trials of the study, with the metric and the baseline.
+        series: The series of the runs.
+        sides: The configurations, the default or base first.
+        seed: The seed of the orders.
+        phase: The name of the current step, for the display.
+        subject: The name of the comparison, for the display.
+        other_workload: Whether the runs have another answer than the study's baseline. Their answers must then agree
+            with that of the first side, which runs first; else with the baseline's.
+        live: Draws the results so far in place of the subject.
+        then: How long the steps after these rounds will take.
+        over_nodes: Whether to spread the rounds over the nodes of the session, all runs of a round on one node. Runs
+            are made one at a time while the session still looks for nodes.
+        used: The nodes on which the sides were chosen; other nodes are preferred.
+        first: The number of the first round.
     """
 
     store: StudyStore
@@ -186,7 +213,7 @@ class ComparisonRounds:
 
     @property
     def _looks_for_nodes(self) -> bool:
-        """Whether other nodes are looked for."""
+        """Whether the session still looks for more nodes."""
         return self.over_nodes and self.manager.nodes.looks
 
     def _nodes(self) -> Sequence[str]:
@@ -195,17 +222,17 @@ class ComparisonRounds:
         return self.manager.nodes.names([side.configuration for side in self.sides])
 
     def run_until(self, count: int) -> RoundTable:
-        """Run until there were `count` rounds, those of earlier sessions included.
+        """Run until there are `count` rounds, including those of earlier sessions.
 
         Raises:
-            CannotRunHereError: runs fail for reasons that are not the configurations'.
-            UnfinishedError: the time is over.
-            PausedError: the study is paused.
+            CannotRunHereError: Runs fail for reasons other than their configurations.
+            UnfinishedError: The time is over.
+            PausedError: The study was paused.
         """
         return self._run_slots(self._slots(count), count)
 
     def rerun(self, side: int) -> RoundTable:
-        """Run one side once more, in the first round that it has no run of; what may happen is that of `run_until`."""
+        """Run one side once more, in the first round without a run of it; raises as `run_until` does."""
         ran = {number for number, other in self.table().runs if other == side}
         number = next(number for number in range(len(ran) + 1) if number not in ran)
         return self._run_slots([(number, side)], number + 1)
@@ -233,18 +260,18 @@ class ComparisonRounds:
                     continue
                 table = replace(table, runs={**table.runs, slot: run})
                 if self.live is not None and slot[0] == 0:
-                    # Nobody has to wait for the end of a round to see the first of it.
+                    # Show the runs of the first round at once: the whole round may take long.
                     self.manager.display.line(f"{self.sides[slot[1]].label}: {self._value(run)}")
                 if not any(number == slot[0] for number, _ in (*todo, *(other for other, _ in in_flight.values()))):
                     self.manager.display.line(f"{self.phase}, round {slot[0] + 1}: {self._round_text(slot[0], table)}")
 
     @property
     def _in_pairs(self) -> bool:
-        """Whether a run says nothing without the other one of its round."""
+        """Whether a run is of no use without the other run of its round."""
         return not self.sides[2:]
 
     def _without_unreliable(self, slots: Sequence[tuple[int, int]], table: RoundTable) -> list[tuple[int, int]]:
-        """Return those of sides that work, and, in pairs, of rounds without one that fails."""
+        """Drop the slots of sides that fail too often; with pairs, drop their whole rounds."""
         failing = {side for side in range(len(self.sides)) if not table.is_reliable(side)}
         lost = {number for number, side in slots if side in failing and self._in_pairs}
         return [(number, side) for number, side in slots if side not in failing and number not in lost]
@@ -257,19 +284,19 @@ class ComparisonRounds:
         return slot[0] * len(self.sides) + slot[1]
 
     def _width(self, table: RoundTable) -> int:
-        """Return how many runs may be in flight: 1 until the reference answer is known, and the nodes are."""
+        """Return how many runs may be in flight: 1 until the reference answer and the nodes are known."""
         known = self._reference(table) is not None or not self.other_workload
         return self.manager.gate.width if known and not self._looks_for_nodes else 1
 
     @property
     def _runs_at_once(self) -> int:
-        """How many runs go on side by side."""
+        """How many runs are made at the same time, to estimate the time left."""
         return self.manager.gate.width
 
     def _order(self, number: int) -> list[int]:
         if self.other_workload and number == 0:
             return list(range(len(self.sides)))
-        # Each two rounds are mirror images, so that a side is as often early as late; each series has its own orders.
+        # Rounds 2n and 2n+1 are mirror images, so that a side is early as often as late. Each series has other orders.
         drawn = np.random.default_rng([self.seed, zlib.crc32(str(self.series).encode()), number // 2])
         order = [int(side) for side in drawn.permutation(len(self.sides))]
         return order[:: -1 if number % 2 else 1]
@@ -288,7 +315,7 @@ class ComparisonRounds:
         table: RoundTable,
         in_flight: Iterable[tuple[tuple[int, int], RunInFlight]] = (),
     ) -> PlannedRun:
-        """Return a run of a round on the node where its others are, or on that which is chosen for the round."""
+        """Return a planned run with the node of its round."""
         if not self.over_nodes:
             return planned
         nodes = self._nodes()
@@ -320,10 +347,11 @@ class ComparisonRounds:
     def _replan(self, ended: RunInFlight, outcome: Outcome) -> PlannedRun:
         again = self.manager.again(ended, outcome)
         if again is None:
-            # Else the next session would go on with this job, and end as this one does.
+            # Otherwise the next session would adopt this job and fail in the same way.
             self.manager.registry.give_up(ended.name)
             msg = (
-                f"{self.phase} cannot go on: {outcome.message}\n{what_to_do(outcome)}, then use the same command again"
+                f"{self.phase} cannot continue: {outcome.message}\n"
+                f"{what_to_do(outcome)}, then use the same command again"
             )
             raise CannotRunHereError(msg)
         return again
@@ -339,9 +367,9 @@ class ComparisonRounds:
         return run
 
     def _seed(self, number: int) -> int:
-        """Return the random numbers of a round: the same for both sides, different in every round.
+        """Return the seed that the runs of a round receive: the same for all sides, another one in every round.
 
-        They differ from those of tuning, which are 0: the winner was chosen with these.
+        It is never 0, the seed of tuning: the winner was chosen with that one and may owe its rank to it.
         """
         return 1 + zlib.crc32(f"{self.series} {number}".encode())
 
@@ -403,7 +431,7 @@ class ComparisonRounds:
         )
 
     def _ratios(self, table: RoundTable) -> Iterator[str]:
-        """Say how the trials compare with the first side, the default, by the rounds so far."""
+        """Yield the speed-up of each trial over the first side, the default, in the rounds so far."""
         metric = self.standings.metric
         for index, side in enumerate(self.sides[1:], start=1):
             pairs = table.pairs(0, index) if side.trial is not None else []

@@ -1,8 +1,8 @@
-"""Scaling: what more processes are worth, from a sweep over their number.
+"""Scaling: speed-up and efficiency by the number of processes, from a sweep over that number.
 
-Strong scaling: the same work, shared by more processes; weak scaling: the work grows with them. Speed-up and efficiency
-are those of the textbook (Hager & Wellein, Introduction to High Performance Computing for Scientists and Engineers,
-2010, chapter 5), against the fewest processes that were measured, in pairs of runs of the same rounds.
+Strong scaling shares the same work among more processes; in weak scaling the work grows with them. Speed-up and
+efficiency are defined as usual (Hager & Wellein, Introduction to High Performance Computing for Scientists and
+Engineers, 2010, chapter 5), relative to the smallest number of processes measured, from pairs of the same rounds.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,14 +20,22 @@ from spaces import Configuration, Space
 
 Kind = Literal["strong", "weak"]
 Estimate = tuple[float, float | None, float | None]
-"""A value, and the ends of its interval: None for the reference itself, and with too few rounds for one."""
+"""A value and the ends of its interval, which are None for the reference itself and if there are too few rounds."""
 
 
 @dataclass(frozen=True)
 class ScalingPoint:
-    """A number of processes, with the medians of all metrics over `runs` runs.
+    """The measurements with one number of processes.
 
-    `speed_up` is against the fewest processes; `efficiency` is what each process is worth, 1 is ideal.
+    Attributes:
+        kind: Strong or weak scaling.
+        processes: The number of processes.
+        configuration: What ran.
+        runs: The number of runs with a value.
+        value: The median of the target metric.
+        speed_up: The speed-up over the smallest number of processes.
+        efficiency: The speed-up per process; 1 is ideal.
+        others: The medians of the other metrics.
     """
 
     kind: Kind
@@ -47,9 +55,12 @@ class ScalingPoint:
 
 @dataclass(frozen=True)
 class ScalingVariants:
-    """Configurations by the number of processes: of the same work, and of work that grows with them.
+    """The configurations to run, by the number of processes.
 
-    `remark` says why there are none of the second kind, though the study names what grows.
+    Attributes:
+        strong: Those with the same work.
+        weak: Those whose work grows with the number of processes.
+        remark: Why there are no configurations for weak scaling although the study file asks for them.
     """
 
     strong: Mapping[int, Configuration]
@@ -60,14 +71,14 @@ class ScalingVariants:
     def of(
         cls, section: ScalingSection, space: Space, base: Configuration, swept: Sequence[Configuration]
     ) -> "ScalingVariants":
-        """Return the `swept` configurations, and those with the same work a process as `base`."""
+        """Return the `swept` configurations, and those with the same work per process as `base`."""
         strong = {int(one[section.processes]): one for one in swept if type(one.get(section.processes)) is int}
         if section.work is None:
             return cls(strong, {})
         values = {parameter.name: parameter.values for parameter in space.parameters}
         for name in (section.processes, section.work):
             if name not in base or not all(type(value) is int for value in values[name]):
-                return cls(strong, {}, f"no weak scaling: {name} is no whole number that is always set")
+                return cls(strong, {}, f"no weak scaling: {name} must be a whole number that is always set")
         weak = {}
         for count, configuration in strong.items():
             work, rest = divmod(int(base[section.work]) * count, int(base[section.processes]))
@@ -77,12 +88,12 @@ class ScalingVariants:
         return cls(strong, weak)
 
     def remarks(self, table: RoundTable) -> list[str]:
-        """Return what the runs have to tell beside their values, and why weak scaling was not measured."""
+        """Return the remarks of the runs, and the reason if weak scaling was not measured."""
         said = [f"{side.label}: {line}" for number, side in enumerate(table.sides) for line in table.remarks(number)]
         return [*said, self.remark] if self.remark else said
 
     def points(self, table: RoundTable, metrics: Sequence[Metric], confidence: float) -> tuple[ScalingPoint, ...]:
-        """Return what was measured, by the first of the `metrics`; the others are told beside it."""
+        """Return the scaling in the first of the `metrics`, with the medians of the others."""
         return (
             *_points("strong", self.strong, table, metrics, confidence),
             *_points("weak", self.weak, table, metrics, confidence),
@@ -109,7 +120,7 @@ def _points(
             continue
         more, medians = count / fewest, table.medians(side)
         gain: Estimate = (1.0, None, None) if side == first else _gain(pairs, target, confidence)
-        # Of more work, a time is that of more work; a rate counts the work itself.
+        # A time has to be scaled by the larger work; a rate counts the work already.
         speed_up = _times(gain, more) if kind == "weak" and target.direction == "minimize" else gain
         points.append(
             ScalingPoint(
@@ -127,7 +138,7 @@ def _points(
 
 
 def _gain(pairs: Sequence[tuple[float, float]], metric: Metric, confidence: float) -> Estimate:
-    """Return how many times better the second of each pair is."""
+    """Return how many times better the second value of each pair is."""
     if len(pairs) >= signed_rank.least_pairs(confidence):
         return ratio_interval(pairs, metric, confidence)
     return exp(median(metric.cost(log(first / second)) for first, second in pairs)), None, None

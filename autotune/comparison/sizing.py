@@ -1,7 +1,7 @@
-"""Sizing: a few runs of a study that tell how many nodes, ranks and threads it should have.
+"""Sizing: find with a few runs how many nodes, ranks and threads a study should have.
 
-One run after the other, each where it is expected to spare most for what it costs. All complete runs of the study
-count, whatever they were made for.
+Probes run one after the other, each where the expected saving is largest for its cost. All complete runs of the study
+count, whatever their purpose, except warm-ups, runs that were set aside, and those of inputs of weight 0 and of checks.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,15 +32,20 @@ from launchers.meters.figures import ENERGY
 from objectives.base import Metric, Plan
 from spaces import Configuration, Space
 
-_UNKNOWN = "nothing is known of what runs take here: allow some (--probes 6), or `autotune storage import` measurements"
+_UNKNOWN = "no run times are known here: allow runs (--probes 6), or import measurements (`autotune storage import`)"
 _ELSEWHERE = frozenset({SeriesKind.WARM_UP, SeriesKind.WORKLOAD, SeriesKind.WATCH, SeriesKind.ASIDE})
 
 
 @dataclass(frozen=True)
 class SizingRequest:
-    """What is asked: the size under `limits` on at most `most_nodes` of the place's nodes, from at most so many `runs`.
+    """The options of a sizing.
 
-    `urls` are storages to learn from.
+    Attributes:
+        limits: The limits that the size must keep, such as a deadline.
+        runs: The largest number of probes.
+        most_nodes: The largest number of nodes; None for all nodes of the place.
+        whole_nodes: Whether runs take whole nodes.
+        urls: Storages to learn from.
     """
 
     limits: Limits
@@ -50,10 +55,10 @@ class SizingRequest:
     urls: tuple[str, ...] = ()
 
     def sizing(self, store: StudyStore, plan: Plan, space: Space, facts: Facts, folder: Path) -> "Sizing":
-        """Return the sizing of a study on a machine with these facts; jobs are described in `folder`.
+        """Return the sizing of a study on a machine with these facts; job descriptions use `folder`.
 
         Raises:
-            CannotRunHereError: runs get fewer nodes there.
+            CannotRunHereError: The machine gives runs fewer nodes.
         """
         setting = with_installation_apart(setting_of(store.name, store.definition))
         room = room_of(facts, self.most_nodes, self.whole_nodes)
@@ -70,7 +75,15 @@ class SizingRequest:
 
 @dataclass(frozen=True)
 class Sizing:
-    """The sizing of a study among candidates: `cores_of` says what a run of a configuration takes."""
+    """The sizing of a study.
+
+    Attributes:
+        store: The study.
+        candidates: The sizes to choose from.
+        limits: The limits that the size must keep.
+        cores_of: Returns the number of cores that a run of a configuration takes.
+        model: The model of run times.
+    """
 
     store: StudyStore
     candidates: Candidates
@@ -79,7 +92,7 @@ class Sizing:
     model: RunTimes | None = None
 
     def knowledge(self) -> Knowledge:
-        """Return what the stored runs tell."""
+        """Return the knowledge from the stored runs."""
         runs = _sizing_runs(self.store)
         times = [(run.configuration, self._time_s(run)) for run in runs if _is_timed(run, self._metric)]
         times_s = times_of(self.candidates, times)
@@ -87,9 +100,9 @@ class Sizing:
         return Knowledge(self.candidates, self._limits(runs), times_s, frozenset(tried) - frozenset(times_s))
 
     def probe(self, manager: RunManager, study: StudyFile, most: int) -> None:
-        """Make runs until there were `most` of them, those of earlier calls included, or no other is worth it.
+        """Make probes until there are `most` of them, including earlier ones, or no further probe is worth its cost.
 
-        What ran may run again: a second run tells how far runs differ, and so whether it keeps the limits.
+        A size may run twice: the second run shows how much runs differ, and so how surely the size keeps the limits.
         """
         standings = standings_of(self.store, study.repeats.statistic)
         for number in range(len(self.probes()), most):
@@ -107,20 +120,20 @@ class Sizing:
                 study.sampler.seed,
                 SIZE.kind.label,
                 f"run {number + 1} of at most {most}",
-                # Without a measured default, the first run's answer is the one that the others must agree with.
+                # Without a measured default, check the answers against that of the first run.
                 other_workload=standings.baseline is None,
             )
             blocks.rerun(sides.index(dict(chosen)))
 
     def probes(self) -> list[Run]:
-        """Return the stored runs that were made for this."""
+        """Return the stored runs of this sizing."""
         return [run for run in self.store.runs() if run.series == SIZE]
 
     def right_size(self) -> RightSize:
-        """Return the right size by what is known, with what was spent on it.
+        """Return the right size by the present knowledge, with the number and cost of the probes.
 
         Raises:
-            CannotRunHereError: nothing is known of times, or of energy where that is limited.
+            CannotRunHereError: No run time is known, or energy is limited and no energy is known.
         """
         known = self.knowledge()
         right_size = known.right_size()
@@ -146,9 +159,9 @@ class Sizing:
         if energy is None and runs and not metered:
             names = ", ".join(f"{metric.name} in {metric.unit}" if metric.unit else metric.name for metric in metrics)
             msg = (
-                f"--max-energy: no metric of study {self.store.name!r} is an energy, with the unit "
-                f"{', '.join(ENERGY_UNITS)} (there are: {names}), and no meter told that of a run: `autotune doctor` "
-                "lists meters; or let the program print it, and read it with a metric"
+                f"--max-energy needs the energy of runs: study {self.store.name!r} has no metric with the unit "
+                f"{', '.join(ENERGY_UNITS)} (it has {names}), and no meter measured a run; `autotune doctor` lists "
+                "meters, or let the program print its energy and add a metric that reads it"
             )
             raise CannotRunHereError(msg)
         took_j = [
@@ -165,30 +178,30 @@ class Sizing:
 
 
 def _sizing_runs(store: StudyStore) -> list[Run]:
-    """Return the stored runs that tell of sizes."""
+    """Return the stored runs that a sizing can use."""
     return [run for run in store.runs() if run.series.kind not in _ELSEWHERE]
 
 
 def _is_timed(run: Run, metric: Metric) -> bool:
-    """Whether the run has a time; a program that rounds one down to 0 tells none."""
+    """Whether the run has a time above 0; a program may round a short time down to 0."""
     return run.outcome.complete and run.outcome.metrics[metric.name] > 0.0
 
 
 def check_target_is_time(metric: Metric) -> None:
-    """Refuse a study whose first metric is no time in seconds, which limits are in.
+    """Check that the first metric of a study is a time in seconds, as the limits of a sizing are.
 
     Raises:
-        StudyFileError: it is not.
+        StudyFileError: It is not.
     """
     if metric.kind != "time":
         msg = (
-            f"{metric.name}, the first metric of this study, is no time: put the metric first that is the time of a "
-            'run, with kind = "time"'
+            f"the first metric of this study, {metric.name}, is not a time, but limits are times: put the metric with "
+            'the time of a run first, with kind = "time"'
         )
         raise StudyFileError(msg)
     if metric.unit not in {"s", ""}:
         msg = (
-            f"{metric.name}, the first metric of this study, is in {metric.unit}, and limits are in seconds: put a "
-            "metric first that is in s"
+            f"the first metric of this study, {metric.name}, is in {metric.unit}, but limits are in seconds: put a "
+            "metric in s first"
         )
         raise StudyFileError(msg)

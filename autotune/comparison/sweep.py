@@ -1,8 +1,7 @@
-"""Sweep: one or two parameters over their values, the others fixed.
+"""Sweep: vary one or two parameters and keep the others fixed at a base configuration.
 
-All values run in interleaved rounds, so that the machine's drift cancels. Each is compared with the configuration that
-the others are fixed at, in the pairs of the rounds. So other values are another sweep: they are not paired with runs of
-the base that were made without them.
+All values run in interleaved rounds, so that the machine's drift cancels, and each is compared with the base in the
+same rounds. Other values are therefore another sweep: they have no rounds in common with the earlier runs of the base.
 """
 
 import itertools
@@ -30,17 +29,21 @@ from spaces import Configuration, Space, Value
 from spaces.parameters.errors import did_you_mean
 
 UNSET = "unset"
-"""How a parameter without a value is written."""
+"""The text of a parameter without a value."""
 
-# More values of a parameter than this are thinned out, unless they are named.
+# A parameter with more values is thinned out to this number, unless the user names the values.
 _MOST_VALUES = 12
 
 
 @dataclass(frozen=True)
 class Leader:
-    """The best of several configurations at `place`, and how many times better than the second best it is.
+    """The best value of the second parameter of a sweep at one value of the first.
 
-    Without a `second` it is the only one that has a value there.
+    Attributes:
+        place: The value of the first parameter, in words.
+        best: The best value of the second, in words.
+        second: The second best; None if no other has been measured.
+        ratio: How many times better the best is than the second best, in the rounds where both ran.
     """
 
     place: str
@@ -58,22 +61,26 @@ class Leader:
         return {**vars(self), "ratio": self.ratio and list(self.ratio), "is_clear": self.is_clear}
 
     def sentence(self, metric: Metric) -> str:
-        """Say it, as in `at np=4: software=own is best, 1.500 times as fast as software=site (1.412 to 1.603)`."""
+        """Return a sentence: `at np=4: software=own is best, 1.500 times as fast as software=site (1.412 to 1.603)`."""
         if self.second is None or self.ratio is None:
             return f"at {self.place}: only {self.best} has a value"
         interval = f"({ends(self.ratio, metric)})"
         ratio = f"{times(self.ratio[0], metric, '.3f')} {self.second} {interval}"
         if self.is_clear:
             return f"at {self.place}: {self.best} is best, {ratio}"
-        return f"at {self.place}: {self.best} and {self.second} cannot be told apart; {self.best} is {ratio}"
+        return f"at {self.place}: {self.best} and {self.second} do not differ beyond the noise; {self.best} is {ratio}"
 
 
 def leaders(
     table: RoundTable, groups: Mapping[str, Sequence[tuple[str, int]]], metric: Metric, confidence: float
 ) -> tuple[Leader, ...]:
-    """Return the leader of each group: its place, and the labels and sides that compete there.
+    """Return the leader of each group, except where the two best have too few rounds in common for an interval.
 
-    Where too few rounds have both of the best two for an interval there is none.
+    Args:
+        table: The runs.
+        groups: The labels and sides that compete, by place.
+        metric: The metric.
+        confidence: The confidence of the intervals.
     """
     found = []
     for place, competitors in groups.items():
@@ -93,9 +100,13 @@ def leaders(
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be swept: `over` are parameters with the texts of their values, None for all of them.
+    """The options of a sweep.
 
-    `fixed` are texts of values for other parameters, instead of those of the base; `base_name` says what that is.
+    Attributes:
+        over: The parameters to vary, with the texts of their values; None for all values.
+        fixed: The texts of values for other parameters, in place of those of the base.
+        repeats: The number of rounds.
+        base_name: The name of the base, such as `default`.
     """
 
     over: Mapping[str, Sequence[str] | None]
@@ -106,12 +117,19 @@ class Request:
 
 @dataclass(frozen=True)
 class SweepPoint:
-    """The values of the swept parameters, None for unset, and what was measured there in `runs` runs.
+    """One combination of values of a sweep.
 
-    `value` is free of the machine's drift: the base's, times the ratio. `low` and `high` are the ends of its interval,
-    None with too few runs for one; `is_sure` if it is better than the base at the confidence of all values together.
-    `why` says why nothing was measured: a rule that the values break, or a failure.
-    `broken` are the study's limits that the runs break, with what was measured.
+    Attributes:
+        values: The values of the swept parameters; None for unset.
+        runs: The number of runs with a value.
+        value: The base's value times the ratio to it, so the machine's drift cancels; in the metric's unit.
+        low: The lower end of its interval; None with too few runs.
+        high: The upper end.
+        speed_up: How many times better it is than the base, with the interval.
+        is_sure: Whether it is better at the confidence of all values together.
+        is_base: Whether it is the base.
+        why: Why it has no value: a rule that the values break, or a failure.
+        broken: The study's limits that the runs break, with the measured values.
     """
 
     values: Mapping[str, Value | None]
@@ -138,11 +156,21 @@ class SweepPoint:
 
 @dataclass(frozen=True)
 class Sweep:
-    """The points of a sweep, in the order of the values; `base` is the configuration that the others are fixed at.
+    """The result of a sweep.
 
-    `compared` says how many configurations are compared with the base, those that fail among them. `leaders` are, of
-    two parameters, the best value of the second at each of the first. `base_broken` are the limits that the base's runs
-    break. `scaling` is what more processes are worth, where their number was swept.
+    Attributes:
+        over: The parameters that vary.
+        base: The configuration that fixes the others.
+        base_name: The name of the base, such as `default`.
+        base_value: The base's median value; None if it has none.
+        metric: The metric.
+        confidence: The confidence of the intervals.
+        rounds: The number of rounds.
+        compared: The number of configurations compared with the base, including those that fail.
+        points: The points, in the order of the values.
+        leaders: With two parameters, the best value of the second at each value of the first.
+        base_broken: The limits that the base's runs break.
+        scaling: Speed-up and efficiency, if the number of processes was swept.
     """
 
     over: tuple[str, ...]
@@ -165,9 +193,9 @@ class Sweep:
 
     @property
     def best(self) -> SweepPoint | None:
-        """The best point that keeps the limits and is better than the base beyond the noise; None if none is.
+        """The best point that keeps the limits and is better than the base beyond the noise; None without such a point.
 
-        Whatever keeps limits that the base breaks is better than that.
+        If the base breaks a limit, every point that keeps the limits is better than it.
         """
         keeping = [point for point in self.measured if point.speed_up is not None and not point.broken]
         better = [point for point in keeping if self.base_broken or (point.speed_up and point.speed_up[1] > 1.0)]
@@ -201,7 +229,7 @@ def sweep(  # noqa: PLR0913  by keyword
     variants: "Variants",
     live: Callable[[Sweep], str],
 ) -> Sweep:
-    """Run every variant in `request.repeats` rounds, those of an earlier call included; `live` draws how far it is."""
+    """Run every variant in `request.repeats` rounds, including those of an earlier call; `live` draws the results."""
     standings = standings_of(store, study.repeats.statistic)
     sides = variants.sides(request.base_name)
     both = (sorted(variants.base.items()), sorted(repr(sorted(side.configuration.items())) for side in sides))
@@ -240,7 +268,7 @@ def sweep(  # noqa: PLR0913  by keyword
         study.sampler.seed,
         series.kind.label,
         f"sweeping {' and '.join(request.over)}",
-        # Without a measured default, the base's answer is the one that the others must agree with.
+        # Without a measured default, check the answers against that of the base.
         other_workload=standings.baseline is None,
         live=lambda table: live(result(table)),
     )
@@ -252,9 +280,12 @@ def sweep(  # noqa: PLR0913  by keyword
 
 @dataclass(frozen=True)
 class Variants:
-    """The points to measure, with their configurations: None for one that is not valid, which says why.
+    """The points to measure.
 
-    `scaled` are the configurations by the number of processes, if that is what is swept.
+    Attributes:
+        base: The configuration to compare with.
+        points: The points with their configurations; an invalid point has None and its `why` says why.
+        scaled: The configurations by the number of processes, if the sweep varies that number.
     """
 
     base: Configuration
@@ -265,10 +296,10 @@ class Variants:
     def of(
         cls, space: Space, request: Request, base: Configuration, section: ScalingSection | None = None
     ) -> "Variants":
-        """Return the variants of the base; `section` says which parameter counts processes.
+        """Return the variants of the base; `section` names the parameter that counts processes.
 
         Raises:
-            StudyFileError: the space has no such parameters or values, or the base is not valid.
+            StudyFileError: The space does not have the parameters or values, or the base is not valid.
         """
         both = sorted(request.over.keys() & request.fixed.keys())
         if both:
@@ -294,11 +325,11 @@ class Variants:
 
     @property
     def compared(self) -> int:
-        """How many configurations are compared with the base."""
+        """The number of configurations that are compared with the base."""
         return sum(configuration is not None and not point.is_base for point, configuration in self.points)
 
     def sides(self, base_name: str) -> tuple[Side, ...]:
-        """Return what runs: the base first, every other valid point, and what has more work for more processes."""
+        """Return what runs: the base, every other valid point, and the larger work of weak scaling."""
         label = next((point.label for point, _ in self.points if point.is_base), base_name)
         others = [
             Side(point.label, configuration)
@@ -311,9 +342,9 @@ class Variants:
         return (*sides, *(Side(shown(one), one) for one in larger if dict(one) not in known))
 
     def rivals(self, table: RoundTable, broken: Sequence[Sequence[str]]) -> dict[str, list[tuple[str, int]]]:
-        """Return the sides that have the same value of the first parameter, by it: those of a second compete there.
+        """Return the labels and sides that share a value of the first of two parameters, by that value.
 
-        Those that break limits do not compete; `broken` names these, by side.
+        Sides that break a limit are left out; `broken` has the limits that each side breaks.
         """
         groups: dict[str, list[tuple[str, int]]] = {}
         for point, configuration in self.points:
@@ -337,7 +368,7 @@ def _point(  # noqa: PLR0913, PLR0917  what a point is read from
     levels: tuple[float, float],
     broken: Sequence[tuple[str, ...]],
 ) -> SweepPoint:
-    """Return a point with what was measured there, at two `levels` of confidence: of one value, and of all together."""
+    """Return a point with its measurements; `levels` are the confidence of one value and of all values together."""
     confidence, level = levels
     side = None if configuration is None else table.side_of(configuration)
     if side is None:
@@ -362,19 +393,19 @@ def _point(  # noqa: PLR0913, PLR0917  what a point is read from
 
 
 def _bonferroni_level(values: int, confidence: float) -> float:
-    """Return how sure of each value one must be, so that none of them looks better by chance (Bonferroni, 1936)."""
+    """Return the confidence that each of several values needs for the confidence of all together (Bonferroni, 1936)."""
     return max(confidence, 1.0 - 2.0 * (1.0 - confidence) / max(values, 1))
 
 
 def _with(space: Space, base: Configuration, values: Mapping[str, Value | None]) -> dict[str, Value]:
-    """Return the base with other values; None takes a parameter away.
+    """Return the base with other values; None removes a parameter.
 
-    Parameters that exist only with the values before go, and those of the new ones come, with their defaults.
+    Parameters that no longer exist with the new values are removed, and those that begin to exist get their defaults.
     """
     changed = {name: value for name, value in {**base, **values}.items() if value is not None}
     defaults = {parameter.name: parameter.default for parameter in space.parameters}
     before = space.existing(base)
-    # One that comes or goes may take others along: once each.
+    # A parameter that appears or disappears may change others in turn, each at most once.
     for _ in space.parameters:
         now = space.existing(changed)
         new = {name: default for name in now - before - changed.keys() if (default := defaults[name]) is not None}
@@ -401,15 +432,15 @@ def _value(space: Space, name: str, text: str) -> Value | None:
     """Return the value that a text stands for.
 
     Raises:
-        StudyFileError: the space has no such parameter, or that no such value.
+        StudyFileError: The space does not have the parameter, or the parameter does not have the value.
     """
     parameter = _parameter(space, name)
-    # What exists only with some values of others has none with the rest of these.
+    # A conditional parameter is unset where its condition does not hold.
     may_be_unset = parameter.optional or parameter.when is not None
     if text == UNSET and may_be_unset:
         return None
     known: dict[str, Value] = {written(value): value for value in parameter.values}
-    # With all its digits, as tables for other programs have them.
+    # Accept all digits, too, as tables for other programs write them.
     known |= {str(value): value for value in parameter.values}
     if text not in known:
         every = [*map(written, parameter.values), *([UNSET] if may_be_unset else [])]
@@ -428,12 +459,12 @@ def _parameter(space: Space, name: str) -> Any:  # noqa: ANN401  one of the kind
 
 
 def conclusion(sweep: Sweep) -> str:
-    """Return the conclusion of a sweep in words."""
+    """Return the conclusion from a sweep in words."""
     metric, best = sweep.metric, sweep.best
     of = f"{sweep.confidence:.0%} intervals, {sweep.rounds} interleaved rounds"
     least = signed_rank.least_pairs(sweep.confidence)
     if sweep.rounds < least:
-        return f"without intervals: {least} rounds are needed for them (--repeats {least})"
+        return f"too few rounds for intervals: use --repeats {least}"
     keeps = " that keeps the limits" if any(point.broken for point in sweep.measured) else ""
     if best is None or best.speed_up is None:
         if sweep.base_broken:
@@ -448,6 +479,6 @@ def conclusion(sweep: Sweep) -> str:
     needed = signed_rank.least_pairs(_bonferroni_level(sweep.compared, sweep.confidence))
     repeats = needed if sweep.rounds < needed else 2 * sweep.rounds
     return (
-        f"{said}\nit may be chance: of {sweep.compared} values that do nothing, one looks better as surely in "
-        f"{by_chance:.0%} of sweeps (--repeats {repeats} tells better)"
+        f"{said}\nthis may be chance: with {sweep.compared} values that do nothing, one looks this good in "
+        f"{by_chance:.0%} of sweeps (--repeats {repeats} gives more certainty)"
     )

@@ -1,4 +1,4 @@
-"""How long a study still takes: what is left of tuning, and the verdict after it, from the runs so far."""
+"""Estimate how long a study still takes, tuning and verdict, from the runs so far."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,35 +11,35 @@ from autotune.studyfile import StudyFile, VerdictSection
 
 @dataclass(frozen=True)
 class TimeLeft:
-    """A span of time, from the `least` that is expected to the `most`; in seconds."""
+    """The least and the most time that is expected, in seconds."""
 
     least_s: float = 0.0
     most_s: float = 0.0
 
     def __add__(self, other: "TimeLeft") -> "TimeLeft":
-        """Return the time of both, one after the other."""
+        """Return the time of both together, one after the other."""
         return TimeLeft(self.least_s + other.least_s, self.most_s + other.most_s)
 
     def shared(self, width: int) -> "TimeLeft":
-        """Return the time with as many runs side by side."""
+        """Return the time with `width` runs side by side."""
         return TimeLeft(self.least_s / width, self.most_s / width)
 
 
 def tuning_left(standings: Standings, study: StudyFile) -> TimeLeft | None:
-    """Return the time until the verdict is there, while trials run; None while that cannot be known."""
+    """Return the time until the verdict, while trials run; None while it cannot be estimated."""
     budget = study.budget
     if not standings.settled or budget.auto:
         return None
-    # A smaller budget than before may be behind what has run.
+    # The user may have set a smaller budget than the number of trials that already ran.
     left_s = standings.spent_s / standings.settled * max(0, budget.most - standings.settled) / budget.workers
     tuning = TimeLeft(left_s, left_s)
     return tuning if not study.has_one_winner else tuning + verdict_left(standings, study.verdict)
 
 
 def verdict_left(standings: Standings, section: VerdictSection) -> TimeLeft:
-    """Return the time of a whole verdict: the best are chosen among in rounds, and the winner is compared in pairs.
+    """Return the time of a whole verdict: the rounds of the candidates, and the pairs of the winner.
 
-    Nobody knows yet how many of the trials look better than the default in the end, nor how many pairs are needed.
+    It is a range, since the number of candidates and the number of pairs are not known yet.
     """
     default, best = standings.baseline, standings.incumbent
     if default is None or best is None:
@@ -51,19 +51,19 @@ def verdict_left(standings: Standings, section: VerdictSection) -> TimeLeft:
 
 
 def pairs_left(default: TrialRecord, winner: TrialRecord, least: int, most: int) -> TimeLeft:
-    """Return the time of at least and at most so many pairs of runs."""
+    """Return the time of `least` to `most` pairs of runs."""
     pair_s = run_s(default.runs) + run_s(winner.runs)
     return TimeLeft(least * pair_s, most * pair_s)
 
 
 def run_s(runs: Iterable[Run]) -> float:
-    """Return how long a run takes: the median of those that were not stopped; 0 where there is none."""
+    """Return the median time of complete runs in seconds; 0 without any."""
     times = [run.outcome.usage.elapsed_s for run in runs if run.outcome.complete]
     return median(times) if times else 0.0
 
 
 def rounds_left(runs: Iterable[tuple[int, Run]], todo: Iterable[int]) -> TimeLeft | None:
-    """Return the time of runs of the sides `todo`, by the (side, run) so far; None before the first."""
+    """Return the time of one run of each side in `todo`, from the (side, run) so far; None before the first run."""
     by_side: dict[int, list[Run]] = {}
     for side, run in runs:
         by_side.setdefault(side, []).append(run)

@@ -1,4 +1,9 @@
-"""The mode of a verdict: whether its pairs are made in turns or side by side, and why."""
+"""The mode of a verdict: choose whether its pairs run in turns or side by side, and give the reason.
+
+The two runs of a duet share caches, memory bandwidth and the power of the processor. If that slows them, a duet does
+not measure what runs alone do. `Slowdown` estimates this effect. It excludes the time that other processes took from a
+run, since that is noise of the machine and not an effect of the duet.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -19,24 +24,28 @@ from launchers import Resources
 from objectives.base import Context, Metric
 from spaces import Configuration
 
-# So many pairs of each mode tell whether the runs of a duet slow each other.
+# The number of pairs tried in each mode to see whether the runs of a duet slow each other.
 _TRIED = 4
-# Of the longer run's time: with less in common, a duet shares little of what disturbs it.
+# If two runs share less than this part of the longer run's time, they share few of their disturbances.
 _LEAST_ABREAST = 0.5
 
 
 LEAST_RUNS = 3
-"""With fewer nobody knows how much the runs differ anyway."""
-# Of the two sides together: each is found to be slower by chance in half of 5 % of the studies.
+"""With fewer runs their spread cannot be estimated."""
+# One-sided level for each of the two sides: together they look slower by chance in 5 % of the studies.
 _SURE = 0.975
 _MOST_TAKEN = 0.99
 
 
 @dataclass(frozen=True)
 class Slowdown:
-    """The logarithms of how many times as long a side takes in a duet as alone, each of one run by each.
+    """How much longer a configuration takes in a duet than alone.
 
-    `variance` is that of one of them, as both sides together tell it, with so many `degrees` of freedom.
+    Attributes:
+        label: The configuration.
+        logs: The logarithms of the ratio of a run in a duet to a run alone.
+        variance: The variance of one of these, pooled over both sides.
+        degrees: The degrees of freedom of the variance.
     """
 
     label: str
@@ -50,7 +59,7 @@ class Slowdown:
         return fmean(self.logs)
 
     def is_more_than(self, hidden: float) -> bool:
-        """Whether it is there beyond doubt; or looks like more than `hidden` (relative), and than its own error."""
+        """Whether the slowdown is significant, or larger than both `hidden` (relative) and its own standard error."""
         from scipy.special import stdtrit  # noqa: PLC0415  slow to import, and reading a study needs none of it
 
         error = sqrt(self.variance / len(self.logs))
@@ -58,12 +67,12 @@ class Slowdown:
         return sure or self.middle > max(log(1.0 + hidden), error)
 
     def words(self) -> str:
-        """Say it, as in `default 1.204`."""
+        """Return the slowdown in words, such as `default 1.204`."""
         return f"{self.label} {exp(self.middle):.3f}"
 
 
 def slowdowns(alone: RoundTable, duets: RoundTable, metric: Metric, most: int) -> tuple[Slowdown, ...]:
-    """Return that of each side, by its first `most` rounds alone and in duets; none if a side has too few runs."""
+    """Return the slowdown of each side in its first `most` rounds; empty if a side has too few runs."""
     found = []
     for side in range(len(alone.sides)):
         before, after = ([_cost(one, metric) for one in _first(table, side, most)] for table in (alone, duets))
@@ -71,7 +80,7 @@ def slowdowns(alone: RoundTable, duets: RoundTable, metric: Metric, most: int) -
         if len(logs) < LEAST_RUNS:
             return ()
         found.append(tuple(logs))
-    # Four runs of one side say little of how much they differ.
+    # Pool the variances: four runs of one side alone estimate it badly.
     degrees = sum(len(logs) - 1 for logs in found)
     pooled = sum((len(logs) - 1) * variance(logs) for logs in found) / degrees
     return tuple(Slowdown(side.label, logs, pooled, degrees) for side, logs in zip(alone.sides, found, strict=True))
@@ -84,20 +93,20 @@ def _first(table: RoundTable, side: int, most: int) -> Sequence[Outcome]:
 
 
 def _cost(outcome: Outcome, metric: Metric) -> float:
-    """Return the logarithm of a run's value, larger where it is slower, as if others had taken nothing from it."""
+    """Return the logarithm of a run's cost, without the time that other processes took from it."""
     taken = outcome.disturbance.taken_share or 0.0 if metric.is_pace else 0.0
     return metric.cost(log(outcome.metrics[metric.name])) + log1p(-min(taken, _MOST_TAKEN))
 
 
 @dataclass(frozen=True)
 class ChosenMode:
-    """The `rounds` that make the pairs of a verdict; `why` says why in this mode, empty where that was asked for."""
+    """The `rounds` that make the pairs of a verdict, and `why` they have this mode; empty if the user set the mode."""
 
     rounds: ComparisonRounds
     why: str = ""
 
     def add_to(self, verdict: Verdict, asked: VerdictSection) -> Verdict:
-        """Return the verdict with the mode in which it is made."""
+        """Return the verdict with its mode and the reason for it."""
         mode: PairsMode = "duet" if isinstance(self.rounds, Duets) else "interleaved"
         return replace(verdict, mode=mode, mode_asked=asked.mode, mode_why=self.why)
 
@@ -105,9 +114,15 @@ class ChosenMode:
 def choose_mode(
     rounds: ComparisonRounds, settings: VerdictSection, default: TrialRecord, winner: TrialRecord
 ) -> ChosenMode:
-    """Return in which mode the winner is compared with the default; `rounds` are interleaved ones of the two.
+    """Choose the mode in which the winner is compared with the default.
 
-    With `auto` a few pairs are made in both modes first; those of the mode that is chosen count.
+    With `auto`, run a few pairs in both modes first; the pairs of the chosen mode count.
+
+    Args:
+        rounds: Interleaved rounds of the default and the winner.
+        settings: The mode and the precision asked for.
+        default: The trial of the default.
+        winner: The trial of the winner.
     """
     if settings.mode == "interleaved":
         return ChosenMode(rounds)
@@ -121,7 +136,7 @@ def choose_mode(
     times_s = sorted(run_s(one.runs) for one in (default, winner))
     if times_s[0] < _LEAST_ABREAST * times_s[1]:
         return _report(ChosenMode(rounds, "the longer run would be alone for most of its time in a duet"))
-    manager.display.line(f"trying {_TRIED} pairs in turns, and as many side by side")
+    manager.display.line(f"trying {_TRIED} pairs in turns and {_TRIED} side by side")
     try:
         for count in range(1, _TRIED + 1):
             for tried in (rounds, duets)[:: 1 if count % 2 else -1]:
@@ -134,7 +149,7 @@ def choose_mode(
 
 
 def rounds_in_mode(rounds: ComparisonRounds, mode: VerdictMode) -> ComparisonRounds:
-    """Return rounds of the same sides: duets with the first of them, if these are asked for and can be had."""
+    """Return duets of the same sides if `mode` asks for them and the cores allow them, else `rounds`."""
     if mode != "duet":
         return rounds
     lacks = [rounds.manager.halves.lacks(_resources(rounds.manager, side.configuration)) for side in rounds.sides]
@@ -142,7 +157,7 @@ def rounds_in_mode(rounds: ComparisonRounds, mode: VerdictMode) -> ComparisonRou
 
 
 def why_mode(found: Sequence[Slowdown], *, slower: bool) -> str:
-    """Say why pairs that were tried in both modes are made in one of them."""
+    """Return in words why one mode was chosen after pairs were tried in both."""
     if not found:
         return "too few of the runs that were tried side by side worked"
     figures = ", ".join(one.words() for one in found)

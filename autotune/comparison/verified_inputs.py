@@ -1,7 +1,7 @@
-"""Verification: whether the winner of a study is better than the default on its inputs of weight 0, too.
+"""Verify that the winner of a study is better than the default on its inputs of weight 0, too.
 
-An optimum of one input may be a loss on another. The winner is compared with the default on each of these inputs in
-interleaved pairs, as for the verdict.
+A configuration that is best on one input may lose on another. The winner and the default are compared on each of these
+inputs in interleaved pairs, as for the verdict.
 """
 
 from collections.abc import Sequence
@@ -85,7 +85,7 @@ class _Verification:
         return replace(comparison, verdict=verdict)
 
     def _restrict(self, trial: TrialRecord) -> Configuration:
-        """Return the configuration without the parameters that the input does not have, as a mix sets it."""
+        """Return the configuration without the parameters that the input does not have, as a mix would run it."""
         names = {parameter.name for parameter in self.input.space.parameters}
         return {name: value for name, value in trial.configuration.items() if name in names}
 

@@ -1,1 +1,1 @@
-"""Watching: whether a verdict still holds, weeks later, by a few fresh pairs of runs at a time."""
+"""Watch a verdict: check weeks later with a few fresh pairs of runs whether it still holds."""

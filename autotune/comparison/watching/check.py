@@ -1,4 +1,4 @@
-"""A check of a watch: a few pairs of runs of default and winner, and where they ran, read from the stored runs."""
+"""A check of a watch: a few pairs of runs of default and winner, with their surroundings, from the stored runs."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,18 +11,23 @@ from autotune.records.series import Series, SeriesKind
 from autotune.records.study import Definition, Run
 from autotune.statistics.verdict import FAILED_OFTEN, PairsMode
 
-# A check that was interrupted goes on for so long; later it is another day, and another check.
+# An interrupted check continues within this time; later a new check begins.
 _ONE_DAY = timedelta(hours=24)
-# The facts of a session that a run time may depend on, by the words for them.
+# The facts of a session that a run time may depend on, with their names for the user.
 _FACTS = {"system": "operating system", "mpi": "MPI", "governor": "governor", "turbo": "turbo"}
 _IDENTITY, _MACHINE = "identity ", "machine "
 
 
 @dataclass(frozen=True)
 class Check:
-    """A check, as it is stored: `pairs` are (default, winner) values; the first check has the `number` 1.
+    """A check of a watch.
 
-    `surroundings` are what the runs may depend on and what may change between checks, by name.
+    Attributes:
+        number: Counts from 1.
+        started: When its first run began, in ISO 8601.
+        pairs: The (default, winner) values.
+        failures: The messages of failed runs.
+        surroundings: What a run time may depend on and what may change between checks, by name.
     """
 
     number: int
@@ -33,16 +38,16 @@ class Check:
 
     @property
     def day(self) -> str:
-        """When it began."""
+        """The date on which it began."""
         return self.started[:10]
 
     def is_unfinished(self, pairs: int, now: datetime) -> bool:
-        """Whether it was interrupted before it had as many pairs, and not long ago."""
+        """Whether it has fewer than `pairs` pairs and began recently enough to continue."""
         return len(self.pairs) < pairs and now - datetime.fromisoformat(self.started) < _ONE_DAY
 
 
 def checks_of(runs: Iterable[Run], sides: tuple[Side, Side], metric: str, mode: PairsMode) -> list[Check]:
-    """Return the checks of a winner, in their order, whose pairs were made in this mode."""
+    """Return the checks of a winner in their order; `mode` is that of their pairs."""
     by_series: dict[Series, list[Run]] = {}
     for run in runs:
         if run.series.kind is SeriesKind.WATCH and run.series.of[0] == str(sides[1].trial):
@@ -53,11 +58,11 @@ def checks_of(runs: Iterable[Run], sides: tuple[Side, Side], metric: str, mode: 
 
 
 def next_number(checks: Sequence[Check], pairs: int) -> int:
-    """Return the number of the check to make: the last one's if it goes on."""
+    """Return the number of the check to make: that of the last check if it is unfinished."""
     if not checks:
         return 1
     last = checks[-1]
-    # Three failures of a side end a check, however many pairs it has.
+    # A check ends when a side has failed too often, however many pairs it has.
     sides = Counter(text.partition(":")[0] for text in last.failures)
     failed_often = max(sides.values(), default=0) >= FAILED_OFTEN
     return last.number + (failed_often or not last.is_unfinished(pairs, datetime.now(UTC)))
@@ -72,7 +77,7 @@ def _check(number: int, runs: Sequence[Run], none_yet: RoundTable) -> Check:
 
 
 def differences(stored: Definition, now: Definition) -> dict[str, str]:
-    """Return what is otherwise now than when a study was made, to be kept with the facts of a session."""
+    """Return what has changed since a study was created, for the facts of a session."""
     pairs = ((_IDENTITY, stored.identity, now.identity), (_MACHINE, stored.machine_identity, now.machine_identity))
     return {
         f"{prefix}{name}": after.get(name, "nothing")
@@ -83,7 +88,7 @@ def differences(stored: Definition, now: Definition) -> dict[str, str]:
 
 
 def surroundings(runs: Iterable[Run]) -> dict[str, str]:
-    """Return what runs ran with and on, by name; of what is not known there is no entry."""
+    """Return the known surroundings of runs, by name."""
     known: dict[str, set[str]] = {}
     for run in runs:
         entries = {"node": run.host} | {_word(name): text for name, text in run.session.items()}
@@ -100,7 +105,7 @@ def _word(name: str) -> str:
 
 
 def changed(before: Mapping[str, str], after: Mapping[str, str], stored: Definition) -> list[str]:
-    """Say what is otherwise in `after` than it was before; a study's identity is that of its definition."""
+    """Return a line for each difference between surroundings; an absent identity is that of the study's definition."""
     study = {**stored.identity, **{f"{_MACHINE}{name}": text for name, text in stored.machine_identity.items()}}
     said = []
     for name in sorted({*before, *after}):

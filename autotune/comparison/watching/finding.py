@@ -1,4 +1,4 @@
-"""What a watch found, in words and as JSON."""
+"""The finding of a watch, in words and as JSON."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from objectives.base import Metric
 
 @dataclass(frozen=True)
 class Change:
-    """A quantity that is not what it was: by how much, and in which check that began."""
+    """A quantity that has shifted: by how much, and in which check that began."""
 
     quantity: Quantity
     shift: Shift
@@ -26,10 +26,19 @@ class Change:
 
 @dataclass(frozen=True)
 class Finding:
-    """What a watch says: `checks` are all there are, of which those `measured` are judged against the `reference`.
+    """The finding of a watch.
 
-    That is the verdict's pairs, or those of the check that was `accepted`. `judgement` is None before the first check.
-    `at_verdict` are the surroundings of the verdict's runs.
+    Attributes:
+        study: The name of the study.
+        verdict: The verdict under watch.
+        metric: The metric.
+        reference: The pairs to compare with: the verdict's, or those of the accepted check.
+        checks: All checks.
+        measured: The checks that are compared with the reference.
+        judgement: What has shifted; None before the first check.
+        at_verdict: The surroundings of the verdict's runs.
+        definition: The definition of the study.
+        accepted: The number of the check that the user accepted as the new reference; 0 for none.
     """
 
     study: str
@@ -45,7 +54,7 @@ class Finding:
 
     @property
     def changes(self) -> list[Change]:
-        """What has changed by more than chance explains."""
+        """The quantities that have shifted by more than chance explains."""
         alarms = self.judgement.alarms if self.judgement is not None else {}
         return [Change(quantity, found, self.measured[found.since - 1]) for quantity, found in alarms.items()]
 
@@ -56,7 +65,7 @@ class Finding:
 
     @property
     def alarms(self) -> list[str]:
-        """The reasons to raise a hand, each a sentence; none if all is as it was."""
+        """The reasons for an alarm, each a sentence; empty if nothing has changed."""
         reasons = [self._failure(self.checks[-1])] if self.failed else []
         return [*reasons, *self.sentences]
 
@@ -67,23 +76,23 @@ class Finding:
 
     @property
     def surroundings(self) -> list[str]:
-        """What the last check ran with or on that is otherwise than at the verdict."""
+        """The surroundings of the last check that differ from those of the verdict."""
         return changed(self.at_verdict, self.checks[-1].surroundings, self.definition) if self.checks else []
 
     def lines(self) -> list[str]:
-        """Return all of it, a line each."""
+        """Return the whole finding as lines."""
         if not self.checks:
             return [f"no check of trial {self.verdict.winner} yet"]
         last, reasons = self.checks[-1], self.alarms
         said = [f"check {last.number}, {last.day}: {self._ratio(last)}"] if last.pairs else []
         said.append(f"in the verdict: {self.verdict.comparison(self.metric)}")
         if self.accepted:
-            said.append(f"what check {self.accepted} found was accepted, and later checks are compared with that")
+            said.append(f"check {self.accepted} was accepted: later checks are compared with it")
         said += [f"ALARM: {reason}" for reason in reasons] or ["nothing has changed beyond the noise"]
         said += [f"changed since the verdict: {entry}" for entry in self.surroundings]
         if self.changes:
             said.append(
-                f"to tune anew: autotune study with another --name; to compare with what is now: "
+                f"to tune again: autotune study with another --name; to accept the change: "
                 f"autotune watch {self.study} --accept"
             )
         return said
@@ -143,7 +152,7 @@ class Finding:
 
     def _worse(self, found: Shift) -> str:
         words = ("worse", "better") if self.metric.is_quality else ("slower", "faster")
-        # The ends count in the way that the word says: below 0 is the other way.
+        # The word gives the direction, so an end with the other sign is negative.
         way = -100.0 if found.size < 0 else 100.0
         percent, *ends = (way * (exp(one) - 1.0) for one in (found.size, found.low, found.high))
         return f"{percent:.1f}% {words[found.size < 0]} ({min(ends):.1f} to {max(ends):.1f})"

@@ -1,4 +1,4 @@
-"""The judgement: what the checks of a watch say of a verdict, from the pairs of both and nothing else."""
+"""Judge from the pairs of a verdict and of its checks what has shifted."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ from objectives.base import Metric
 Pair = tuple[float, float]
 
 LEAST_PAIRS, MOST_PAIRS = 3, 20
-# What the mean of one check's ratios may be off by: with the runs of five checks, 5 % are far beyond it.
+# The wanted standard error of the mean log ratio of one check: after five checks a shift of 5 % is far beyond it.
 _PRECISION = 0.016
 
 
 class Quantity(StrEnum):
-    """What is watched: the gain of the winner over the default, and each of the two by itself."""
+    """What is watched: the gain of the winner over the default, and the value of each."""
 
     GAIN = "gain"
     DEFAULT = "default"
@@ -25,16 +25,16 @@ class Quantity(StrEnum):
 
     @property
     def check_effect(self) -> float:
-        """How much it is expected to differ from check to check: what both have in common is not in the gain."""
+        """The expected spread between checks, in logarithms; smaller for the gain, in which shared effects cancel."""
         return 0.005 if self is Quantity.GAIN else 0.015
 
     @property
     def evidence(self) -> float:
-        """How much evidence of a shift is an alarm; `benchmarks/watch.py` has how often that is a false one."""
+        """The evidence of a shift that raises an alarm; `benchmarks/watch.py` measures how often it is false."""
         return 100.0 if self is Quantity.GAIN else 300.0
 
     def values(self, pairs: Sequence[Pair], metric: Metric) -> list[float]:
-        """Return its logarithm in each pair of default and winner: a greater gain is better, a greater cost worse."""
+        """Return its logarithm in each (default, winner) pair; a larger gain is better, a larger cost is worse."""
         match self:
             case Quantity.GAIN:
                 return [metric.cost(log(default / winner)) for default, winner in pairs]
@@ -52,12 +52,12 @@ class Judgement:
 
     @property
     def alarms(self) -> dict[Quantity, Shift]:
-        """The shifts that are no chance."""
+        """The shifts with enough evidence for an alarm."""
         return {quantity: found for quantity, found in self.shifts.items() if found.evidence > quantity.evidence}
 
 
 def judge(reference: Sequence[Pair], checks: Sequence[Sequence[Pair]], metric: Metric) -> Judgement:
-    """Return what has shifted in `checks`, which have a pair each at least; the reference is the verdict's pairs."""
+    """Return how each quantity has shifted from the `reference` in `checks`, each with at least one pair."""
     return Judgement(
         {
             quantity: shift([quantity.values(pairs, metric) for pairs in (reference, *checks)], quantity.check_effect)
@@ -67,7 +67,7 @@ def judge(reference: Sequence[Pair], checks: Sequence[Sequence[Pair]], metric: M
 
 
 def pairs_of_a_check(reference: Sequence[Pair], metric: Metric) -> int:
-    """Return how many pairs a check needs, by how much the ratios of the verdict's pairs differ."""
+    """Return the number of pairs that a check needs, from the spread of the ratios in the reference."""
     gains = Quantity.GAIN.values(reference, metric)
     noise = stdev(gains) if len(gains) > 1 else 0.0
     return min(MOST_PAIRS, max(LEAST_PAIRS, ceil((noise / _PRECISION) ** 2)))

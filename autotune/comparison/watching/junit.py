@@ -1,4 +1,4 @@
-"""What a watch found as JUnit XML, which CI servers show as tests."""
+"""Write the finding of a watch as JUnit XML, which CI servers show as tests."""
 
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
@@ -6,12 +6,12 @@ from autotune.comparison.watching.finding import Finding
 from autotune.comparison.watching.judgement import Quantity
 
 _RUNS = "pairs"
-# XML 1.0 has no other control characters, not even written as references.
+# XML 1.0 allows no other control characters, not even as references.
 _ALLOWED = frozenset("\t\n\r")
 
 
 def junit(finding: Finding) -> str:
-    """Return a suite with a test for each quantity that is watched, and one for whether the pairs could be run."""
+    """Return a suite with one test for each watched quantity, and one for whether the pairs could be run."""
     failures = {change.quantity.value: said for change, said in zip(finding.changes, finding.sentences, strict=True)}
     if finding.failed:
         failures[_RUNS] = finding.alarms[0]

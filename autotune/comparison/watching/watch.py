@@ -1,4 +1,4 @@
-"""Watching: makes the pairs of a check, and reads what all checks so far say."""
+"""Watch the winner of a study: run the pairs of a check, and judge all checks so far."""
 
 from dataclasses import dataclass
 
@@ -34,7 +34,7 @@ class Watch:
         """Return the watch over the winner of a study.
 
         Raises:
-            AutotuneError: there is no winner that is better than the default by a verdict.
+            AutotuneError: The study has no verdict, or its winner is not better than the default.
         """
         standings = standings_of(store, statistic)
         verdict = present_verdict(store, standings)
@@ -51,12 +51,12 @@ class Watch:
 
     @property
     def checks(self) -> list[Check]:
-        """The checks so far, in their order."""
+        """The checks so far, the oldest first."""
         return checks_of(self.store.runs(), self._sides, self.standings.metric.name, self.verdict.mode)
 
     @property
     def pairs(self) -> int:
-        """How many pairs a check needs, by the noise of the verdict."""
+        """The number of pairs that a check needs, from the noise of the verdict."""
         return pairs_of_a_check(self.verdict.pairs, self.standings.metric)
 
     @property
@@ -66,10 +66,10 @@ class Watch:
         return Side.of(default, "default"), Side.of(winner, f"trial {winner.number}")
 
     def check(self, store: StudyStore, manager: RunManager, study: StudyFile, pairs: int) -> None:
-        """Make a check of so many pairs, or go on with one that was interrupted.
+        """Make a check of `pairs` pairs, or continue one that was interrupted.
 
         Raises:
-            AutotuneError: it was interrupted, or runs fail for reasons that are not the configurations'.
+            AutotuneError: The check was interrupted, or runs fail for reasons other than their configurations.
         """
         number, winner = next_number(self.checks, pairs), self.verdict.winner
         rounds = ComparisonRounds(
@@ -89,7 +89,7 @@ class Watch:
             wanted += 1
 
     def finding(self) -> Finding:
-        """Return what all checks so far say."""
+        """Return the finding from all checks so far."""
         checks, accepted = self.checks, self._accepted
         at_verdict = [run for run in self.store.runs() if run.series == self.verdict.series]
         measured = [check for check in checks if check.pairs and check.number > accepted]
@@ -114,14 +114,14 @@ class Watch:
         return int(stored[_SINCE]) if stored.get(_WINNER) == self.verdict.winner else 0
 
     def accept(self, store: StudyStore) -> int:
-        """Let the check in which the last change began be what later checks are compared with; return its number.
+        """Make the check in which the last change began the reference of later checks; return its number.
 
         Raises:
-            AutotuneError: nothing has changed.
+            AutotuneError: Nothing has changed.
         """
         alarms = self.finding().changes
         if not alarms:
-            msg = f"nothing has changed in study {store.name!r} by its checks so far: there is nothing to accept"
+            msg = f"there is nothing to accept: by its checks so far nothing has changed in study {store.name!r}"
             raise AutotuneError(msg)
         since = max(alarm.check.number for alarm in alarms)
         store.set_attribute(ACCEPTED, {_WINNER: self.verdict.winner, _SINCE: since})

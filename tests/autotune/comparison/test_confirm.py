@@ -36,7 +36,7 @@ def test_of_those_that_cannot_be_told_apart_the_simplest_wins(store, tmp_path):
     assert verdict.significant(SECONDS)
     low, high = verdict.interval(SECONDS)[1:]
     assert low <= timed(DEFAULT) / timed(SIMPLE) <= high
-    assert any("cannot be told apart: trial 2 is the simplest" in line for line in display.lines)
+    assert any("do not differ beyond the noise: trial 2 is the simplest" in line for line in display.lines)
     assert summarise(store).best.number == 2
 
 

@@ -204,7 +204,7 @@ def test_with_a_neighbour_on_one_half_who_never_leaves_pairs_count_once_the_budg
 def test_who_refuses_noise_has_no_disturbed_duet(tmp_path):
     duets = duets_of(tmp_path, Beside([told(took(2.0), taken=share) for share in (0.5, 0.0)]))
     duets.manager.disturbances = Disturbances(SECONDS, "refuse")
-    with pytest.raises(CannotRunHereError, match="confirming cannot go on: was disturbed"):
+    with pytest.raises(CannotRunHereError, match="confirming cannot continue: was disturbed"):
         duets.run_until(6)
 
 

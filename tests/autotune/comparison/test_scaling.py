@@ -95,7 +95,7 @@ def test_work_that_is_no_whole_number_gives_strong_scaling_only_and_a_remark(wor
     swept = [{"np": 1, "size": "small"}, {"np": 2, "size": "small"}]
     scaled = ScalingVariants.of(ScalingSection(processes="np", work=work), space, space.default(), swept)
     assert (list(scaled.strong), scaled.weak) == ([1, 2], {})
-    assert scaled.remark == f"no weak scaling: {work} is no whole number that is always set"
+    assert scaled.remark == f"no weak scaling: {work} must be a whole number that is always set"
 
 
 def test_before_anything_ran_there_is_nothing_to_tell():

@@ -130,9 +130,9 @@ def test_without_runs_and_without_a_model_nothing_is_known(store, tmp_path):
 
 
 def test_a_deadline_needs_a_time():
-    with pytest.raises(StudyFileError, match="rate, the first metric of this study, is no time"):
+    with pytest.raises(StudyFileError, match="the first metric of this study, rate, is not a time"):
         check_target_is_time(Metric("rate", "1/s", "maximize"))
-    with pytest.raises(StudyFileError, match="took, the first metric of this study, is in ms, and limits are in sec"):
+    with pytest.raises(StudyFileError, match="the first metric of this study, took, is in ms, but limits are in sec"):
         check_target_is_time(Metric("took", "ms", kind="time"))
 
 

@@ -145,7 +145,7 @@ def test_a_comparison_on_a_machine_that_is_never_quiet_ends_with_a_sentence(tmp_
         store, manager, Standings({}, SECONDS, "median"), Series.verdict(1), sides, 0, "confirming", "x"
     )
     if ends:
-        with pytest.raises(CannotRunHereError, match=r"confirming cannot go on.*\n.*never quiet.*--noise accept"):
+        with pytest.raises(CannotRunHereError, match=r"confirming cannot continue.*\n.*never quiet.*--noise accept"):
             blocks.run_until(8)
         assert len(executor.launched) == 3
     else:
