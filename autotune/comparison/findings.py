@@ -166,7 +166,7 @@ class Ablation(Stored):
         return list(dict.fromkeys(name for effect in self.effects for name in effect.parameters))
 
     @property
-    def accepted(self) -> bool:
+    def is_accepted(self) -> bool:
         """Whether the simplified configuration keeps the limits and is significantly worse in no metric.
 
         If the winner is better than the default in these runs, the simplified configuration must be so, too: otherwise

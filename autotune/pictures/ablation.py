@@ -33,7 +33,7 @@ def bars(ablation: Ablation, metric: Metric) -> tuple[Bar, ...]:
     base = ablation.baseline
     options = ((_label(effect), effect.alone) for effect in ablation.effects)
     rows = [*options, (f"all {len(ablation.options)}: trial {ablation.winner}", ablation.combined)]
-    if ablation.simplified is not None and ablation.accepted:
+    if ablation.simplified is not None and ablation.is_accepted:
         rows.append((f"without {len(ablation.dropped)} of them", ablation.over_default))
     measured = (_bar(label, interval, base, metric) for label, interval in rows if interval is not None)
     return (Bar("default", base, base, base), *measured)
@@ -82,7 +82,7 @@ def ablation(result: Ablation, target: Metric, metrics: Sequence[Metric] = ()) -
         where = f" in {metric.name}" if result.further else ""
         text += f" Significantly better alone{where}: {listed(helps)}." * bool(helps)
         text += f" No option is significantly better alone{where}." * (not helps)
-    if result.accepted:
+    if result.is_accepted:
         text += f" {listed(result.dropped)} can be left out of {result.subject}."
     panels = tuple(_panel(drawn, metric) for metric, _, drawn in readings)
     tables = [_table(drawn, metric) for metric, _, drawn in readings]

@@ -60,7 +60,7 @@ def charts_of(
     A study that looks for a decision `table` has that, and nothing of one winner: its trials do not compete.
     """
     standings = summary.standings
-    if summary.decides:
+    if summary.has_decision_table:
         plain = (noise, disturbance, failures)
         drawn = [None if table is None else decisions(table), *(make(summary) for make in plain)]
         return [chart for chart in (*drawn, ledger(summary.ledger)) if chart is not None]

@@ -20,7 +20,7 @@ from autotune.planning.metering import meter_obstacle, shared_meter
 from autotune.planning.named_programs import named_programs
 from autotune.planning.prepare import check_secrets
 from autotune.planning.typed_options import blame_option, changed_keys, input_keys
-from autotune.results.export import resolved
+from autotune.results.export import resolve_replay
 from autotune.studyfile import OWN_SAMPLER, StudyFile
 from autotune.studyfile.paths import with_absolute_paths
 from autotune.studyfile.plans import StudyPlans, of_input, planned_input, plans_of, together
@@ -288,7 +288,7 @@ class _Check:
     ) -> Plan:
         return registry.plan(
             study.objective,
-            resolved(options, folder) if registry.runs(study.objective) == "recorded" else options,
+            resolve_replay(options, folder) if registry.runs(study.objective) == "recorded" else options,
             machine={**self.machine.facts, "described": is_elsewhere},
             run_job=lambda job: run_job(job, self.launcher),
             folder=folder,

@@ -15,7 +15,7 @@ from autotune.machines.facts import Facts
 from autotune.machines.this_machine import Machine
 from autotune.records.study import Definition
 from autotune.records.verified_input import VerifiedInput
-from autotune.results.export import resolved
+from autotune.results.export import resolve_replay
 from autotune.studyfile import StudyFile
 from autotune.studyfile.plans import plans_of
 from autotune.studyfile.space import joined
@@ -77,7 +77,7 @@ def prepare(  # noqa: PLR0913, PLR0917  they have little in common
     def plan_options(options: Mapping[str, Any], plan_folder: Path, *, is_elsewhere: bool = False) -> Plan:
         return registry.plan(
             study.objective,
-            resolved(options, plan_folder) if registry.runs(study.objective) == "recorded" else options,
+            resolve_replay(options, plan_folder) if registry.runs(study.objective) == "recorded" else options,
             machine={**machine.facts, "described": is_elsewhere},
             run_job=run_dry,
             folder=plan_folder,

@@ -11,7 +11,7 @@ from autotune.records.study import Run
 
 
 @dataclass(frozen=True)
-class Taken:
+class TakenShare:
     """The `share` of a run's time that others took, `at_s` seconds after the first run; and whether it is set aside."""
 
     at_s: float
@@ -21,7 +21,7 @@ class Taken:
     is_disturbed: bool
 
 
-def taken_from(runs: Iterable[Run]) -> tuple[Taken, ...]:
+def taken_shares(runs: Iterable[Run]) -> tuple[TakenShare, ...]:
     """Return what others took of each run, if that is known, in the order in which the runs began."""
     known: list[tuple[datetime, Run, float]] = []
     for run in runs:
@@ -31,7 +31,7 @@ def taken_from(runs: Iterable[Run]) -> tuple[Taken, ...]:
                 known.append((datetime.fromisoformat(run.started).replace(tzinfo=UTC), run, share))
     known.sort(key=lambda entry: entry[0])
     return tuple(
-        Taken(
+        TakenShare(
             (began - known[0][0]).total_seconds(),
             share,
             run.trial,
@@ -42,7 +42,7 @@ def taken_from(runs: Iterable[Run]) -> tuple[Taken, ...]:
     )
 
 
-def disturbance_sentence(taken: Sequence[Taken]) -> str:
+def disturbance_sentence(taken: Sequence[TakenShare]) -> str:
     """Say how much others took; empty where nobody knows."""
     if not taken:
         return ""

@@ -36,7 +36,7 @@ _OTHER_SERIES = frozenset(
 )
 
 
-def exported(store: "StudyStore") -> list[dict[str, Any]]:
+def run_rows(store: "StudyStore") -> list[dict[str, Any]]:
     """Return every run of a study that counts, as a flat row; all rows have the same columns, None where nothing is.
 
     Columns: the trial, what the run was made for, the parameters, the metrics, `job_s` (how long the job took),
@@ -68,7 +68,7 @@ def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
     return out.getvalue()
 
 
-def resolved(options: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+def resolve_replay(options: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """Return the options of a replay without `study`: its runs and its space are written into `folder`.
 
     Raises:
@@ -84,7 +84,7 @@ def resolved(options: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         raise StudyFileError(Problem(msg, "options"))
     store = StudyStore.read(storage_url(options["table"]), options["study"])
     definition = store.definition
-    rows = exported(store)
+    rows = run_rows(store)
     _check(store.name, definition, rows)
     recorded_folder = fresh_folder(folder / "recorded")
     (recorded_folder / f"{store.name}.csv").write_text(as_csv(rows), encoding="utf-8")

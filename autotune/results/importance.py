@@ -62,7 +62,7 @@ def importance_of(summary: Summary) -> Importance | None:
     """
     standings = summary.standings
     measured = standings.measured
-    if summary.decides or len(measured) < LEAST_VALUES:
+    if summary.has_decision_table or len(measured) < LEAST_VALUES:
         return None
     known = [(standings.to_log(standings.value(trial)), trial.number, trial) for trial in measured]
     capped = [trial for trial in summary.trials if trial.state is State.CAPPED]

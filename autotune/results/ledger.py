@@ -18,7 +18,7 @@ _ALL = 0.995
 
 
 @dataclass(frozen=True)
-class Used:
+class HeldTime:
     """For how long something was held, and for how long of that it was busy."""
 
     held_s: float = 0.0
@@ -59,8 +59,8 @@ class Ledger:
     saved_by_caps: float = 0.0
     spared_by_racing: float = 0.0
     saved_per_run: float | None = None
-    cores: Used = Used()
-    gpus: Used = Used()
+    cores: HeldTime = HeldTime()
+    gpus: HeldTime = HeldTime()
     gpu_energy_j: float | None = None
     gpu_energy_s: float = 0.0
 
@@ -181,10 +181,10 @@ def ledger_of(runs: Sequence[Run], trials: Sequence[TrialRecord], winner: int | 
     )
 
 
-def _cores(runs: Sequence[Run]) -> Used:
+def _cores(runs: Sequence[Run]) -> HeldTime:
     # Of a job on several nodes only the first one's processor time is known; a recorded run has none.
     known = [run for run in runs if run.outcome.usage.cpu_s and run.job.get("resources", {}).get("nodes", 1) == 1]
-    return Used(sum(run.core_s for run in known), sum(_busy_s(run) for run in known))
+    return HeldTime(sum(run.core_s for run in known), sum(_busy_s(run) for run in known))
 
 
 def _busy_s(run: Run) -> float:
@@ -193,10 +193,10 @@ def _busy_s(run: Run) -> float:
     return min(run.core_s, run.outcome.usage.cpu_s / threads)
 
 
-def _gpus(told: Sequence[tuple[float, Mapping[str, float]]]) -> Used:
+def _gpus(told: Sequence[tuple[float, Mapping[str, float]]]) -> HeldTime:
     """Return the use of cards, of the jobs whose meters told it: GPU-seconds that each held, and its figures."""
     busy = [(held_s, metered[GPU_BUSY]) for held_s, metered in told if GPU_BUSY in metered]
-    return Used(sum(held_s for held_s, _ in busy), sum(held_s * share for held_s, share in busy))
+    return HeldTime(sum(held_s for held_s, _ in busy), sum(held_s * share for held_s, share in busy))
 
 
 def _gpu_s(run: Run) -> float:

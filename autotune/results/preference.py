@@ -44,7 +44,7 @@ class Preference:
         return cls.of(front, shares(weights, [metric.name for metric in front.metrics]))
 
     @classmethod
-    def stated(cls, front: ParetoFront | None, weights: str, study: str) -> "Preference":
+    def of_text(cls, front: ParetoFront | None, weights: str, study: str) -> "Preference":
         """Return the point for the weights that a user states, as METRIC=WEIGHT,...
 
         Raises:
@@ -54,7 +54,7 @@ class Preference:
         if front is None:
             msg = f"study {study!r} has no [tradeoff]: it has one winner, whatever the weights; leave --weights out"
             raise AutotuneError(msg)
-        stated = stated_weights(weights, front)
+        stated = parse_weights(weights, front)
         if not front.points:
             msg = f"no trial of study {study!r} has a value of each of {front.names}"
             raise NothingWorkedError(msg)
@@ -97,7 +97,7 @@ class Preference:
         return ", ".join(f"{metric.name} {quantity(value, metric)}" for metric, value in pairs)
 
 
-def stated_weights(text: str, front: ParetoFront) -> tuple[float, ...]:
+def parse_weights(text: str, front: ParetoFront) -> tuple[float, ...]:
     """Return the weights that a user states as METRIC=WEIGHT,..., so that they add up to 1; others are 0.
 
     Raises:

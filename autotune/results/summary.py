@@ -19,27 +19,27 @@ from autotune.comparison.input_verdicts import InputVerdict, input_lines, input_
 from autotune.comparison.limit_verdict import NO_LIMITS, LimitVerdict, limit_verdict
 from autotune.comparison.point_verdict import PointVerdict, confirmed_points
 from autotune.execution.segments import curve_of
-from autotune.formatting import quantity, shown
+from autotune.formatting import listed, quantity, shown
 from autotune.performance.warm_start import WarmStart, stored_warm_start
 from autotune.records.limit import breaks
 from autotune.records.mix import mixed_inputs
 from autotune.records.study import ENDED, REPLAY_NOTICE, Definition, Run, State, TrialRecord
-from autotune.results.described import described, described_input, table_sentence
-from autotune.results.disturbed_runs import Taken, taken_from
+from autotune.results.disturbed_runs import TakenShare, taken_shares
 from autotune.results.growth import FrontGrowth
 from autotune.results.ledger import Ledger, ledger_of
 from autotune.results.noise import noise_sentence
 from autotune.results.pareto import ParetoFront, pareto_front, tradeoff_metrics
 from autotune.results.preference import Preference
-from autotune.results.simplified import simplified_sentence, simplified_speed_up
 from autotune.results.tradeoff import Tradeoff
 from autotune.scheduling.stopping import StoppingForecast, stored_stopping_forecast
+from autotune.statistics.ratio_words import moved
 from autotune.statistics.speed_up import SpeedUp
 from autotune.statistics.standings import Standings
 from autotune.statistics.verdict import Verdict
 from autotune.storage.readable import ReadableStudy
 from autotune.studyfile import StudyFile
 from autotune.studyfile.stored import study_of
+from objectives.base import Metric
 from spaces import Configuration
 
 
@@ -60,7 +60,7 @@ class Summary:
     """The point of a trade-off's front that was asked for."""
     confirmed: tuple[PointVerdict, ...] = ()
     """The verdicts on points of a trade-off's front."""
-    taken: tuple[Taken, ...] = ()
+    taken: tuple[TakenShare, ...] = ()
 
     @property
     def outlook(self) -> StoppingForecast | None:
@@ -106,7 +106,7 @@ class Summary:
         Whichever it is keeps the limits. Of a trade-off it is the point that was asked for, if one was. A decision
         table has none.
         """
-        if self.decides:
+        if self.has_decision_table:
             return None
         if self.preference is not None:
             return self.standings.trials[self.preference.point.trial]
@@ -142,7 +142,7 @@ class Summary:
         ablation, used = self.ablation, self.to_use
         return (
             ablation
-            if ablation is not None and used is not None and ablation.winner == used.number and ablation.accepted
+            if ablation is not None and used is not None and ablation.winner == used.number and ablation.is_accepted
             else None
         )
 
@@ -180,7 +180,7 @@ class Summary:
         return study_of(self.definition)
 
     @property
-    def decides(self) -> bool:
+    def has_decision_table(self) -> bool:
         """Whether the study looks for a decision table, where trials of different contexts do not compete."""
         return self.study.decisions is not None
 
@@ -335,11 +335,11 @@ class Summary:
             "best": self._trial(self.best),
             "default": self._trial(self.standings.baseline),
             "speed_up": self.speed_up.to_dict() if self.speed_up is not None else None,
-            "verdict": described(self.present_verdict, metric, self.on_limits, self.standings.tuned_default),
+            "verdict": verdict_dict(self.present_verdict, metric, self.on_limits, self.standings.tuned_default),
             "limits": list(map(str, self.on_limits.limits)),
             "nearest": self._trial(self.nearest),
             "inputs": {one.name: one.to_dict() for one in self.on_inputs}
-            | {one.name: described_input(one, metric) for one in self.verified},
+            | {one.name: input_dict(one, metric) for one in self.verified},
             "simplified": dict(simplified) if simplified is not None else None,
             "simplified_speed_up": self.simplified_speed_up.to_dict() if self.simplified_speed_up else None,
             "steps": None if self.steps is None else {"trained": self.steps[0], "whole": self.steps[1]},
@@ -389,9 +389,9 @@ def summarise(store: ReadableStudy) -> Summary:
     front = summary.front
     used = summary.to_use
     winner = used.number if used and front is None and not definition.target.is_quality else None
-    most = repeats.min_runs if summary.decides else repeats.max_runs
+    most = repeats.min_runs if summary.has_decision_table else repeats.max_runs
     ledger = ledger_of(store.runs(), summary.trials, winner, most)
-    summary = replace(summary, ledger=ledger, taken=taken_from(store.runs()))
+    summary = replace(summary, ledger=ledger, taken=taken_shares(store.runs()))
     return summary if front is None else _with_points(summary, front, store.runs())
 
 
@@ -408,3 +408,64 @@ def trained_text(steps: tuple[int, int], trials: Iterable[TrialRecord]) -> str:
     left = ", ".join(f"{count} at step {steps}" for steps, count in sorted(rungs.items(), key=str)) or "none"
     share = f"{made / whole:.0%} of " if whole else ""
     return f"trained: {made} steps, {share}the {whole} of training every trial to its end; left early: {left}"
+
+
+def verdict_dict(
+    verdict: Verdict | None, metric: Metric, on_limits: LimitVerdict = NO_LIMITS, tuned: Sequence[float] = ()
+) -> dict[str, Any] | None:
+    """Return a verdict with its sentence and its interval; None without one."""
+    if verdict is None:
+        return None
+    values = verdict.to_dict() | {"sentence": on_limits.sentence(verdict, metric)}
+    if on_limits.limits:
+        values |= {"limits": on_limits.to_dict()}
+    if verdict.known:
+        speed, low, high = verdict.interval(metric)
+        values |= {
+            "speed_up": speed,
+            "low": low,
+            "high": high,
+            "significant": verdict.significant(metric),
+            "doubt": verdict.doubt(metric, tuned),
+        }
+    return values
+
+
+def input_dict(comparison: InputComparison, metric: Metric) -> dict[str, Any]:
+    """Return the verdict on an input of weight 0, with the keys of those that are optimised."""
+    return (verdict_dict(comparison.verdict, metric) or {}) | {
+        "share": 0.0,
+        "loses": comparison.verdict.slower(metric),
+        "sentence": comparison.sentence(metric),
+        "facts": dict(comparison.facts),
+    }
+
+
+def table_sentence(name: str, definition: Definition) -> str | None:
+    """Say that a study has a decision table, and how it is seen; None where it looks for one winner."""
+    section = study_of(definition).decisions
+    if section is None:
+        return None
+    return f"No single winner: a decision table over {listed(section.over)}; `autotune best {name}` prints it."
+
+
+def simplified_speed_up(ablation: Ablation | None) -> SpeedUp | None:
+    """Return the speed-up over the default; None where it was not measured."""
+    if ablation is None or ablation.over_default is None:
+        return None
+    ratio, low, high = ablation.over_default
+    return SpeedUp(ratio, (low, high))
+
+
+def simplified_sentence(ablation: Ablation, target: Metric, metrics: Sequence[Metric]) -> str:
+    """Say what was measured, of a point of a front in each metric of the trade-off; `target` is the optimised one."""
+    without = f"trial {ablation.winner} without {', '.join(ablation.dropped)}"
+    rounds = f"{ablation.rounds} interleaved rounds"
+    if ablation.further:
+        readings = ablation.readings(target, metrics)
+        said = "; ".join(moved(one.over_default, metric) for metric, one in readings if one.over_default is not None)
+        return f"{without} is in no metric worse than with them; against the default {said}, {rounds}"
+    speed_up = simplified_speed_up(ablation)
+    return (
+        f"{without} is as good as with them" if speed_up is None else f"{without} is {speed_up.words(target)}, {rounds}"
+    )

@@ -34,7 +34,7 @@ class Term:
     sign: str
     value: str
 
-    def keeps(self, found: Any) -> bool:  # noqa: ANN401  whatever a parameter holds
+    def matches(self, found: Any) -> bool:  # noqa: ANN401  whatever a parameter holds
         """Whether a trial with this value is wanted; of what has none, only `= unset` is."""
         compare = _SIGNS[self.sign]
         if found is None or self.value == _UNSET:
@@ -88,7 +88,7 @@ class TrialChoice:
             trial
             for trial in sorted(summary.trials, key=lambda trial: trial.number)
             if (not self.state or state_of(trial) == self.state)
-            and all(term.keeps(figures[term.name](trial)) for term in self.terms)
+            and all(term.matches(figures[term.name](trial)) for term in self.terms)
         ]
         if self.sort == "trial":
             return wanted[::-1] if self.down else wanted

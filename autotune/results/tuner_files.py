@@ -29,7 +29,7 @@ _INVALIDITY = {
 
 
 @dataclass(frozen=True)
-class _Tested:
+class _TestedConfiguration:
     """A configuration with its runs: `values` are those of the objective, in its own unit; none if it failed."""
 
     configuration: Mapping[str, Any]
@@ -48,7 +48,7 @@ def kernel_tuner_cache(store: "StudyStore") -> dict[str, Any]:
     values = {one["name"]: one["values"] for one in _domains(store)}
     names = list(values)
     cache = {}
-    for tested in _tested(store):
+    for tested in _tested_configurations(store):
         entry: dict[str, Any] = {name: tested.configuration.get(name) for name in names}
         key = ",".join(str(value) for value in entry.values())
         if tested.failure is not None:
@@ -95,7 +95,7 @@ def t4_results(store: "StudyStore") -> dict[str, Any]:
                 if tested.values
                 else [],
             }
-            for tested in _tested(store)
+            for tested in _tested_configurations(store)
         ],
     }
 
@@ -129,7 +129,7 @@ def _domains(store: "StudyStore") -> Iterable[Mapping[str, Any]]:
         yield {"name": parameter.name, "values": [*parameter.values, *unset]}
 
 
-def _tested(store: "StudyStore") -> Iterable[_Tested]:
+def _tested_configurations(store: "StudyStore") -> Iterable[_TestedConfiguration]:
     target = store.definition.target
     factor = _MS_PER_S if _objective(target) == _TIME else 1.0
     runs_of: dict[tuple[Any, ...], list[Run]] = {}
@@ -141,4 +141,6 @@ def _tested(store: "StudyStore") -> Iterable[_Tested]:
         if not values and failure is None:
             continue
         together_ms = _MS_PER_S * sum(run.outcome.usage.elapsed_s for run in runs)
-        yield _Tested(runs[0].configuration, values, None if values else failure, together_ms, runs[0].started)
+        yield _TestedConfiguration(
+            runs[0].configuration, values, None if values else failure, together_ms, runs[0].started
+        )

@@ -18,7 +18,7 @@ from autotune.pictures.timeline import timeline
 from autotune.records.labels import Labels
 from autotune.records.study import State, TrialRecord
 from autotune.results.estimate import Estimate, estimate
-from autotune.results.known import KnownConfiguration, best_of, known_of
+from autotune.results.known_configurations import KnownConfiguration, best_of, known_configuration
 from autotune.results.noise import noise_sentence
 from autotune.results.summary import Summary, summarise
 from autotune.results.trial_columns import row_of, trial_columns
@@ -185,7 +185,7 @@ class StudySummaries:
         return estimate(summary, trials, workers)
 
     def _known_at(self, name: str, version: int) -> KnownConfiguration | None:
-        return known_of(*self._as_read(name, version))
+        return known_configuration(*self._as_read(name, version))
 
     def version(self, name: str) -> int | None:
         """Return the version of a study; None if there is none."""

@@ -243,7 +243,9 @@ def rightsize_study(
     Raises:
         AutotuneError: the study is busy or cannot run here, or what it measures is no time.
     """
-    with opened_study(study, settings, display, lambda prepared: check_target_is_time(prepared.definition.target)) as opened:
+    with opened_study(
+        study, settings, display, lambda prepared: check_target_is_time(prepared.definition.target)
+    ) as opened:
         prepared, place = opened.prepared, opened.settings
         facts, folder = place.machine.facts, place.plan / "sizes"
         sizing = request.sizing(opened.store, prepared.plan, prepared.space, facts, folder)

@@ -19,8 +19,7 @@ from autotune.results.noise import noise_sentence
 from autotune.results.pareto import ParetoFront
 from autotune.results.preference import Preference
 from autotune.results.several_studies import SeveralStudies, StudyResult
-from autotune.results.simplified import simplified_sentence
-from autotune.results.summary import Summary, trained_text
+from autotune.results.summary import Summary, simplified_sentence, trained_text
 from autotune.results.tradeoff import Tradeoff
 from autotune.scheduling.stopping import StoppingForecast
 from autotune.statistics.node_spread import NodeSpread

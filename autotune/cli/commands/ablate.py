@@ -95,7 +95,7 @@ def _nothing_to_take_apart(settings: "SessionSettings", *, as_json: bool) -> Non
 
 def described(ablation: Ablation) -> dict[str, Any]:
     """Return the JSON-able form, with the worth of each option."""
-    values = ablation.to_dict() | {"accepted": ablation.accepted}
+    values = ablation.to_dict() | {"accepted": ablation.is_accepted}
     effects = zip(values["effects"], ablation.effects, strict=True)
     return values | {
         "effects": [row | {"worth": effect.worth.value} for row, effect in effects],
@@ -151,7 +151,7 @@ def conclusion(ablation: Ablation) -> str:
     if ablation.breaks:
         names, they = ", ".join(ablation.dropped), "it stays" if len(ablation.dropped) == 1 else "they stay"
         return f"{said}\nwithout {names} {ablation.subject} breaks {', '.join(ablation.breaks)}: {they}"
-    if not ablation.accepted:
+    if not ablation.is_accepted:
         return f"{said}\n{_kept(ablation)}"
     gone = [row for row in ablation.rows if _is_dropped(row, ablation.dropped)]
     dropped = "; ".join(f"{row[0].name} ({_worth(row, ablation)})" for row in gone)

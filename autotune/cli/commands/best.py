@@ -53,7 +53,7 @@ def best(
 
     store = stored_study(storage_url(storage), name)
     summary = summarise(store)
-    if summary.decides:
+    if summary.has_decision_table:
         _check_table_options({"--script": script, "--weights": weights, "--rules": rules}, as_json=as_json)
         _give_table(store, summary, rules, as_json=as_json)
         return
@@ -62,7 +62,7 @@ def best(
         raise typer.BadParameter(msg, param_hint="--rules")
     works = summary.best is not None and summary.nearest is None
     if weights is not None and works:
-        summary = replace(summary, preference=Preference.stated(summary.front, weights, name))
+        summary = replace(summary, preference=Preference.of_text(summary.front, weights, name))
     if script is None:
         _print_state(store, summary, as_json=as_json)
     if summary.nearest is not None:

@@ -136,7 +136,11 @@ def importance(name: StudyName, storage: Storage = DEFAULT_STORAGE, as_json: AsJ
     summary = summarise(stored_study(storage_url(storage), name))
     found = importance_of(summary)
     if found is None:
-        why = "its trials do not compete" if summary.decides else f"it takes {LEAST_VALUES} trials with a value"
+        why = (
+            "its trials do not compete"
+            if summary.has_decision_table
+            else f"it takes {LEAST_VALUES} trials with a value"
+        )
         msg = f"study {name!r} has no importance of parameters: {why}, and a parameter that varies"
         raise NothingWorkedError(msg)
     if as_json:
@@ -215,7 +219,7 @@ def _chart(name: str, storage: str, over: str | None, of: str | None) -> "tuple[
     store = stored_study(storage_url(storage), name)
     summary = summarise(store)
     if over is None:
-        if not summary.decides:
+        if not summary.has_decision_table:
             msg = f"study {name!r} has no [decisions]: name a parameter to draw it over"
             raise typer.BadParameter(msg, param_hint="--over")
         if of is not None:

@@ -13,8 +13,8 @@ from autotune.formatting import shown
 from autotune.storage.address import sqlite_path, storage_url
 
 if TYPE_CHECKING:
-    from autotune.results.came_to import CameTo
-    from autotune.results.known import KnownConfiguration
+    from autotune.results.known_configurations import KnownConfiguration
+    from autotune.results.tuning_result import TuningResult
 
 _COLUMNS = (
     Column("program"),
@@ -59,7 +59,7 @@ def studies(
 
 
 def _known(storage: str, *, markdown: bool, as_json: bool) -> None:
-    from autotune.results.known import known_configurations
+    from autotune.results.known_configurations import known_configurations
     from autotune.storage.stored_study import stored_studies
 
     rows = known_configurations(stored_studies(storage_url(storage)))
@@ -117,7 +117,7 @@ def _row(known: "KnownConfiguration") -> list[str]:
     ]
 
 
-def _figures(came: "CameTo") -> list[str]:
+def _figures(came: "TuningResult") -> list[str]:
     from autotune.display.console import duration
 
     if not came.runs:
@@ -126,14 +126,14 @@ def _figures(came: "CameTo") -> list[str]:
     return [came.over_the_default, *counts, f"{came.spent_core_s:,.0f}", f"{came.saved_core_s:,.0f}"]
 
 
-def _came_to(storage: str, shipped: Collection[str]) -> "dict[str, CameTo]":
+def _came_to(storage: str, shipped: Collection[str]) -> "dict[str, TuningResult]":
     """Return what each study that ships came to in a storage, by name."""
-    from autotune.results.came_to import NOT_TUNED, came_to
+    from autotune.results.tuning_result import NOT_TUNED, tuning_result_of
     from autotune.storage.stored_study import stored_studies
 
     url = storage_url(storage)
     path = sqlite_path(url)
     if path is not None and not path.exists():
         return dict.fromkeys(shipped, NOT_TUNED)  # what ships is listed before anything was tuned, too
-    here = {store.name: came_to(store) for store in stored_studies(url) if store.name in shipped}
+    here = {store.name: tuning_result_of(store) for store in stored_studies(url) if store.name in shipped}
     return {name: here.get(name, NOT_TUNED) for name in shipped}

@@ -69,10 +69,10 @@ def _print_tuner_file(storage: str, name: str, form: Format) -> None:
 
 
 def _print_runs_csv(storage: str, name: str) -> None:
-    from autotune.results.export import as_csv, exported
+    from autotune.results.export import as_csv, run_rows
     from autotune.storage.study_store import StudyStore
 
-    rows = exported(StudyStore.read(storage_url(storage), name))
+    rows = run_rows(StudyStore.read(storage_url(storage), name))
     if not rows:
         msg = f"study {name!r} has no run yet"
         raise NothingWorkedError(msg)

@@ -39,7 +39,7 @@ def routes(studies: Studies) -> APIRouter:
         """Show what each option of the winner is worth."""
         ablation = studies.summary(name).ablation
         ask = f"ablation: `autotune ablate {name}` makes it"
-        return _there(None if ablation is None else ablation.to_dict() | {"accepted": ablation.accepted}, name, ask)
+        return _there(None if ablation is None else ablation.to_dict() | {"accepted": ablation.is_accepted}, name, ask)
 
     @router.get("/studies/{name}/ledger", responses=answers(404))
     def show_ledger(name: StudyName) -> Values:

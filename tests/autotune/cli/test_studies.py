@@ -9,11 +9,11 @@ from autotune import studyfile
 from autotune.decisions.table import DecisionTable
 from autotune.records.series import Series
 from autotune.records.study import Run
-from autotune.results.came_to import came_to, took_s
+from autotune.results.tuning_result import took_s, tuning_result_of
 from autotune.storage.study_store import StudyStore
 from objectives.base import FailureKind, Metric
 from objectives.decision import Decision
-from tests.autotune.results.test_known import SPACE, study
+from tests.autotune.results.test_known_configurations import SPACE, study
 from tests.support.command_line import invoke
 from tests.support.fakes import definition, failed, took
 from tests.support.stored import add_trial
@@ -57,10 +57,10 @@ def test_a_study_without_a_winner_is_in_the_table_too(storage):
 
 def test_what_a_watch_ran_later_is_not_the_studys(storage):
     store = study(f"sqlite:///{storage}", "stream", *[(2.0, 1.0)] * 6)
-    before = came_to(store)
+    before = tuning_result_of(store)
     began = {"started": "2026-06-01T10:00:00+00:00", "job": {"resources": {"cores": 2}}}
     store.add_runs([Run(SPACE.default(), 0, Series.watch(1, 1), outcome=took(50.0), **began)])
-    assert came_to(store) == before
+    assert tuning_result_of(store) == before
 
 
 def test_a_replay_has_no_figures_of_work_that_never_happened(storage):
@@ -73,11 +73,11 @@ def test_a_decision_table_says_in_how_many_cells_another_setting_is_better(stora
     own, tree = {"way": "own"}, {"way": "tree"}
     cells = (Decision({"op": "sum"}, None, tree, own, 1.4, 1.2, 1.6, 8), Decision({"op": "copy"}, None, own, own))
     found = DecisionTable(Metric("us", "us"), ("op",), None, 0.95, cells, overall=(1.18, 1.1, 1.26))
-    monkeypatch.setattr("autotune.results.came_to.table_of", lambda _: found)
+    monkeypatch.setattr("autotune.results.tuning_result.table_of", lambda _: found)
     study(f"sqlite:///{storage}", "stream")
     row = next(row for row in json.loads(ran("--storage", storage, "--json")) if row["study"] == "stream")
     assert row["over_the_default"] == "1 of 2 cells better than the default; 1.180x (1.100 to 1.260) over all"
-    monkeypatch.setattr("autotune.results.came_to.table_of", lambda _: replace(found, overall=None))
+    monkeypatch.setattr("autotune.results.tuning_result.table_of", lambda _: replace(found, overall=None))
     row = next(row for row in json.loads(ran("--storage", storage, "--json")) if row["study"] == "stream")
     assert row["over_the_default"] == "1 of 2 cells better than the default"
 

@@ -48,7 +48,7 @@ def test_ablation_names_what_matters_and_drops_what_does_nothing(store, tmp_path
     assert None not in {effect.alone for effect in found.effects} | {effect.within for effect in found.effects}
     assert set(found.dropped) == {"malloc", "bind"}
     assert found.simplified == SIMPLE
-    assert found.accepted
+    assert found.is_accepted
     low, high = found.over_default[1:]
     assert low <= 2.5 <= high
     summary = summarise(store)
@@ -75,10 +75,10 @@ def test_what_is_no_worse_than_a_winner_must_be_better_than_the_default_as_well(
     simple = Ablation(
         1, 0.95, 8, (), combined=(1.1, 1.02, 1.2), over_default=(1.05, 0.99, 1.1), over_winner=(0.97, 0.9, 1.02)
     )
-    assert not simple.accepted
-    assert replace(simple, over_default=(1.08, 1.01, 1.1)).accepted
+    assert not simple.is_accepted
+    assert replace(simple, over_default=(1.08, 1.01, 1.1)).is_accepted
     # Of a winner that gains nothing here nobody can ask that.
-    assert replace(simple, combined=(1.01, 0.97, 1.05)).accepted
+    assert replace(simple, combined=(1.01, 0.97, 1.05)).is_accepted
 
 
 def test_options_that_the_rules_tie_together_are_moved_together(tmp_path):
@@ -178,7 +178,7 @@ def test_options_that_stand_in_for_each_other_are_not_both_dropped(store, tmp_pa
     add(store, (DEFAULT, 1.5), ({"np": 8, "blas": "fast", "malloc": "keep"}, 1.0))
     found = ablate(store, manager(tmp_path, PaperExecutor(either)), SPACE, STUDY, rounds=8)
     assert len(found.dropped) == 1
-    assert found.accepted
+    assert found.is_accepted
     assert found.over_default[1] > 1.0
     assert summarise(store).configuration == found.simplified != DEFAULT
 

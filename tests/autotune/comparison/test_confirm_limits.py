@@ -209,13 +209,13 @@ def test_an_option_that_keeps_a_limit_stays_though_it_gains_nothing(tmp_path, sp
         assert summary.configuration == {"np": 4, "blas": "fast", "malloc": "keep"}
         assert any("without it the winner breaks p99 <= 20 ms: 30 ms" in effect.why for effect in found.effects)
     else:
-        assert not found.accepted
+        assert not found.is_accepted
         assert "without malloc, bind the winner breaks p99 <= 20 ms: 30 ms: they stay" in conclusion(found)
         assert summary.configuration == contests.WINNER
         assert "can be left out" not in ablation_chart(found, SECONDS).description
     looser = study_file(limits={"p99": {"max": 40}}).model_dump(mode="json")
     StudyStore.create(store.url, "paper", replace(store.definition, study=looser))
-    assert stored_ablation(StudyStore.read(store.url, "paper")).accepted
+    assert stored_ablation(StudyStore.read(store.url, "paper")).is_accepted
 
 
 @pytest.mark.parametrize(("most", "done"), [(35, True), (20, False)])

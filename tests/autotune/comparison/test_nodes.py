@@ -80,7 +80,7 @@ def test_what_was_recorded_on_one_node_only_does_not_compete_and_the_verdict_sta
     runs.nodes = Nodes(lambda configurations: ["a"] if LUCKY in map(dict, configurations) else ["a", "b", "c"])
     assert confirm(store, runs, OVER_THREE).winner == 2
     assert summarise(store).present_verdict is not None
-    assert any("left out: 1" in line for line in runs.display.lines)
+    assert any("together with better trials: 1" in line for line in runs.display.lines)
 
 
 def test_what_fails_on_one_node_does_not_win(tmp_path):

@@ -76,7 +76,7 @@ def found(store, study, tmp_path):
 
 def test_only_what_helps_in_no_metric_is_dropped(store, found):
     assert found.dropped == ("bind",)
-    assert found.accepted
+    assert found.is_accepted
     (memory,) = found.further
     worth = {
         name: tuple(next(effect for effect in one.effects if effect.name == name).worth for one in found.by_metric)
@@ -119,7 +119,7 @@ def test_reports_and_pictures_show_each_metric(store, found):
 
 def test_an_option_stays_where_one_metric_is_worse_without_it(found):
     kept = replace(found, worse=("memory",))
-    assert not kept.accepted
+    assert not kept.is_accepted
     assert "without it trial 1 is worse in memory: it stays" in conclusion(kept)
     assert "dropped: bind (does nothing that could be seen in wall_s, does nothing that could be seen in memory)" in (
         conclusion(found)

@@ -21,7 +21,7 @@ from autotune.pictures.tradeoff import tradeoff
 from autotune.pictures.uncertainty import disturbance, noise, pairs
 from autotune.records.outcome import Outcome
 from autotune.records.study import STOPPED
-from autotune.results.disturbed_runs import Taken
+from autotune.results.disturbed_runs import TakenShare
 from autotune.scheduling.hyperband import Bracket
 from autotune.statistics.verdict import Verdict
 from objectives.base import FailureKind, Metric
@@ -316,9 +316,9 @@ def test_a_table_refuses_rows_of_another_length():
 
 def test_what_others_took_is_drawn_over_time_and_what_is_set_aside_stands_out():
     taken = (
-        Taken(0.0, 0.01, 0, "tuning", False),
-        Taken(60.0, 0.4, 1, "tuning", True),
-        Taken(90.0, 0.02, 1, "verdict", False),
+        TakenShare(0.0, 0.01, 0, "tuning", False),
+        TakenShare(60.0, 0.4, 1, "tuning", True),
+        TakenShare(90.0, 0.02, 1, "verdict", False),
     )
     found = replace(summary(trial(0, took(2.0))), taken=taken)
     chart = disturbance(found)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from autotune.records.outcome import ANOTHER_PACE, DISTURBED
 from autotune.records.series import TUNING, Series
 from autotune.records.study import Run
-from autotune.results.disturbed_runs import disturbance_sentence, taken_from
+from autotune.results.disturbed_runs import disturbance_sentence, taken_shares
 from tests.support.fakes import took
 
 
@@ -18,7 +18,7 @@ def test_runs_are_told_in_the_order_in_which_they_began_with_what_they_were_for(
     aside = run("2026-11-23T10:02:00+00:00", 0.5, Series.verdict(3).aside, trial=None)
     aside = replace(aside, outcome=aside.outcome.set_aside(DISTURBED, "was disturbed"))
     runs = [aside, run("2026-11-23T10:01:00+00:00", 0.1), run("2026-11-23T10:00:00+00:00"), run("yesterday", 0.9)]
-    found = taken_from(runs)
+    found = taken_shares(runs)
     assert [(one.at_s, one.share, one.trial, one.purpose, one.is_disturbed) for one in found] == [
         (0.0, 0.1, 1, "tuning", False),
         (60.0, 0.5, None, "verdict", True),
@@ -33,4 +33,4 @@ def test_runs_are_told_in_the_order_in_which_they_began_with_what_they_were_for(
 def test_what_was_set_aside_for_the_pace_of_the_machine_is_no_disturbance():
     paced = run("2026-11-23T10:00:00+00:00", 0.01, TUNING.aside)
     paced = replace(paced, outcome=paced.outcome.set_aside(ANOTHER_PACE, "the machine was slower"))
-    assert "set aside" not in disturbance_sentence(taken_from([paced]))
+    assert "set aside" not in disturbance_sentence(taken_shares([paced]))

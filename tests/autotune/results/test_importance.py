@@ -110,7 +110,7 @@ def test_conditional_and_optional_parameters_are_counted_where_they_exist():
 
 def test_without_trials_that_compete_there_is_no_importance():
     table = study(added, 20, study={"decisions": {"over": ["np"]}})
-    assert table.decides
+    assert table.has_decision_table
     assert importance_of(table) is None
     same = [trial(number, took(2.0), np=2, blas="slow", block=1, idle=1) for number in range(12)]
     assert importance_of(summary(*same, space=SPACE)) is None

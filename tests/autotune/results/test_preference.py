@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from autotune.errors import AutotuneError, ExitCode, NothingWorkedError
 from autotune.records.outcome import Outcome
 from autotune.results.pareto import ParetoFront, ParetoPoint
-from autotune.results.preference import Preference, stated_weights
+from autotune.results.preference import Preference, parse_weights
 from autotune.storage.observation import Observation
 from autotune.storage.study_store import StudyStore
 from objectives.base import Metric
@@ -23,23 +23,23 @@ HOLLOW = ParetoFront((SECONDS, MEMORY), tuple(map(ParetoPoint, (4, 7, 9), ((1.0,
 
 @pytest.mark.parametrize(("weights", "trial"), [("wall_s=1", 4), ("memory=3", 9), ("wall_s=1,memory=1", 7)])
 def test_weights_choose_ends_and_hollows_whatever_the_units(weights, trial):
-    assert Preference.stated(HOLLOW, weights, "paper").point.trial == trial
+    assert Preference.of_text(HOLLOW, weights, "paper").point.trial == trial
 
 
 def test_weights_are_shares():
     front = ParetoFront(METRICS, ())
-    assert stated_weights("rate=3, wall_s=1", front) == (0.25, 0.0, 0.75)
+    assert parse_weights("rate=3, wall_s=1", front) == (0.25, 0.0, 0.75)
 
 
 def test_a_metric_that_is_maximised_is_better_when_greater():
     front = ParetoFront((SECONDS, RATE), (ParetoPoint(0, (1.0, 5.0)), ParetoPoint(1, (2.0, 9.0))))
-    assert Preference.stated(front, "rate=1", "paper").point.trial == 1
+    assert Preference.of_text(front, "rate=1", "paper").point.trial == 1
 
 
 @given(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=1, max_size=8))
 def test_of_equals_without_weight_the_others_decide(rows):
     points = tuple(ParetoPoint(number, (1.0, *map(float, row))) for number, row in enumerate(rows))
-    chosen = Preference.stated(ParetoFront(METRICS, points), "wall_s=1", "paper").point
+    chosen = Preference.of_text(ParetoFront(METRICS, points), "wall_s=1", "paper").point
     assert not any(a <= chosen.values[1] and b >= chosen.values[2] and (a, b) != chosen.values[1:] for a, b in rows)
 
 
@@ -57,15 +57,15 @@ def test_of_equals_without_weight_the_others_decide(rows):
 )
 def test_wrong_weights_are_said(weights, words):
     with pytest.raises(AutotuneError, match=words) as told:
-        Preference.stated(HOLLOW, weights, "paper")
+        Preference.of_text(HOLLOW, weights, "paper")
     assert told.value.exit_code is ExitCode.USAGE
 
 
 def test_there_is_nothing_to_choose_without_a_trade_off_or_without_points():
     with pytest.raises(AutotuneError, match="leave --weights out"):
-        Preference.stated(None, "memory=1", "paper")
+        Preference.of_text(None, "memory=1", "paper")
     with pytest.raises(NothingWorkedError, match="a value of each of wall_s, memory and rate"):
-        Preference.stated(ParetoFront(METRICS, ()), "memory=1", "paper")
+        Preference.of_text(ParetoFront(METRICS, ()), "memory=1", "paper")
 
 
 def test_best_gives_the_point_and_a_script_asks_for_weights(tmp_path):

@@ -12,7 +12,7 @@ from autotune.results.several_studies import SeveralStudies, StudyResult
 from autotune.results.summary import summarise
 from autotune.statistics.verdict import Verdict
 from objectives.base import FailureKind, Metric
-from tests.autotune.results.test_known import study
+from tests.autotune.results.test_known_configurations import study
 from tests.autotune.results.test_summary import summary, trial
 from tests.support.fakes import failed, took
 

@@ -19,7 +19,7 @@ from autotune.machines.this_machine import this_machine
 from autotune.planning.prepare import prepare
 from autotune.records.series import WARM_UP, Series
 from autotune.records.study import REPLAY_NOTICE, Run, State
-from autotune.results.export import as_csv, exported, resolved
+from autotune.results.export import as_csv, resolve_replay, run_rows
 from autotune.search.asker import Asker
 from autotune.search.registry import sampler_of
 from autotune.storage.study_store import StudyStore
@@ -246,7 +246,7 @@ def recorded_study(folder: Path, name="paper") -> StudyStore:
 
 
 def test_an_export_has_a_row_for_every_run_that_counts(tmp_path):
-    rows = exported(recorded_study(tmp_path))
+    rows = run_rows(recorded_study(tmp_path))
     assert [row["series"] for row in rows] == ["tuning"] * 5 + ["verdict"]
     assert len({tuple(row) for row in rows}) == 1
     assert [row["wall_s"] for row in rows] == [3.0, 3.2, None, 1.0, None, 1.1]
@@ -281,13 +281,13 @@ def test_a_stored_study_is_replayed_with_its_own_space(tmp_path):
 def test_what_cannot_be_replayed_says_why(tmp_path):
     store = recorded_study(tmp_path)
     with pytest.raises(StorageError, match="no study 'other'"):
-        resolved({"table": f"{tmp_path}/autotune.db", "study": "other"}, tmp_path)
+        resolve_replay({"table": f"{tmp_path}/autotune.db", "study": "other"}, tmp_path)
     steps = replace(store.definition, study={"stopping": {"max_steps": 9}})
     StudyStore.create(f"sqlite:///{tmp_path}/autotune.db", "steps", steps).add_runs(
         [Run({"np": 8}, 0, outcome=took(1.0), steps=9, of=9)]
     )
     with pytest.raises(CannotRunHereError, match="works in steps"):
-        resolved({"table": f"{tmp_path}/autotune.db", "study": "steps"}, tmp_path)
+        resolve_replay({"table": f"{tmp_path}/autotune.db", "study": "steps"}, tmp_path)
 
 
 def test_another_table_does_not_continue_a_study(tmp_path):

@@ -8,7 +8,7 @@ from math import inf
 from autotune.decisions.table import DecisionTable, table_of
 from autotune.records.series import SeriesKind
 from autotune.records.study import Run
-from autotune.results.known import known_of
+from autotune.results.known_configurations import known_configuration
 from autotune.results.summary import summarise
 from autotune.storage.readable import ReadableStudy
 
@@ -18,7 +18,7 @@ _REPLAY = "a replay: nothing ran"
 
 
 @dataclass(frozen=True)
-class CameTo:
+class TuningResult:
     """A study's verdict, or decision table, in a few words, its settled `trials`, and its `runs`, `took_s` together.
 
     `spent_core_s` are the core-seconds of its runs, `saved_core_s` those that it did not have to spend: on runs that
@@ -33,23 +33,23 @@ class CameTo:
     saved_core_s: float
 
 
-NOT_TUNED = CameTo("not tuned here", 0, 0, 0.0, 0.0, 0.0)
+NOT_TUNED = TuningResult("not tuned here", 0, 0, 0.0, 0.0, 0.0)
 """What a study came to that nobody has tuned."""
 
 
-def came_to(store: ReadableStudy) -> CameTo:
+def tuning_result_of(store: ReadableStudy) -> TuningResult:
     """Return what a stored study came to."""
     summary = summarise(store)
     if summary.definition.replay:
         return replace(NOT_TUNED, over_the_default=_REPLAY)
     # What a watch spends later is not the study's.
     runs = [run for run in store.runs() if run.series.kind is not SeriesKind.WATCH]
-    known, table, ledger = known_of(store, summary), table_of(store), summary.ledger
+    known, table, ledger = known_configuration(store, summary), table_of(store), summary.ledger
     if table is not None:
         sentence = _of_cells(table)
     else:
         sentence = summary.verdict_sentence() or _NOTHING if known is None else known.gain
-    return CameTo(
+    return TuningResult(
         over_the_default=sentence.rstrip("."),
         trials=summary.finished,
         runs=len(runs),

@@ -8,7 +8,7 @@ import pytest
 from autotune.comparison.limit_verdict import LimitVerdict
 from autotune.records.limit import Breach, Limit
 from autotune.records.study import Run
-from autotune.results.known import known_configurations, known_of
+from autotune.results.known_configurations import known_configuration, known_configurations
 from autotune.results.summary import summarise
 from autotune.storage.readable import VERDICT
 from autotune.storage.study_store import StudyStore
@@ -105,13 +105,13 @@ def test_what_the_winner_cannot_be_compared_with_is_said(sqlite):
     found = summarise(store)
     limit = Limit(SECONDS, -1.0, 1.5)
     broken = replace(found, on_limits=LimitVerdict((limit,), 6, 6, (Breach(limit, 2.0),)))
-    known = known_of(store, broken)
+    known = known_configuration(store, broken)
     assert (known.confirmed, known.speed_up, known.interval) == (False, None, None)
     assert known.sentence == "not comparable: the default breaks -1 s <= wall_s <= 1.5 s: 2 s"
     lost = StudyStore.create(sqlite, "lost", definition(SPACE))
     add_trial(lost, SPACE, DEFAULT, failed(FailureKind.APPLICATION_ERROR))
     add_trial(lost, SPACE, OTHER, took(1.0))
-    assert known_of(lost, summarise(lost)).sentence == "the default failed"
+    assert known_configuration(lost, summarise(lost)).sentence == "the default failed"
 
 
 @pytest.mark.slow

@@ -91,7 +91,7 @@ class KnownConfiguration:
 
 def known_configurations(stores: Iterable[ReadableStudy]) -> list[KnownConfiguration]:
     """Return what studies know together: the best of those whose values compare with each other."""
-    return best_of(known for store in stores if (known := known_of(store, summarise(store))) is not None)
+    return best_of(known for store in stores if (known := known_configuration(store, summarise(store))) is not None)
 
 
 def best_of(every: Iterable[KnownConfiguration]) -> list[KnownConfiguration]:
@@ -126,7 +126,7 @@ def _not_comparable(summary: Summary) -> str:
     return f"not comparable: the default {breaks(broken)}" if broken else ""
 
 
-def known_of(store: ReadableStudy, summary: Summary) -> KnownConfiguration | None:
+def known_configuration(store: ReadableStudy, summary: Summary) -> KnownConfiguration | None:
     """Return what one study knows; None where that is nothing that works.
 
     Before it has a valid measurement, for a trade-off, which has no winner, and for a replay, of which nothing ran.
