@@ -1,4 +1,4 @@
-"""What others took from the runs of a study, run by run, and in a sentence."""
+"""How much time other processes took from the runs of a study, for each run and in one sentence."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -12,7 +12,15 @@ from autotune.records.study import Run
 
 @dataclass(frozen=True)
 class TakenShare:
-    """The `share` of a run's time that others took, `at_s` seconds after the first run; and whether it is set aside."""
+    """The time that other processes took from a run.
+
+    Attributes:
+        at_s: When the run began, in seconds after the first run.
+        share: The share of its time, from 0 to 1.
+        trial: The number of its trial; None without a trial.
+        purpose: The series of the run.
+        is_disturbed: Whether the run was set aside for it.
+    """
 
     at_s: float
     share: float
@@ -22,7 +30,7 @@ class TakenShare:
 
 
 def taken_shares(runs: Iterable[Run]) -> tuple[TakenShare, ...]:
-    """Return what others took of each run, if that is known, in the order in which the runs began."""
+    """Return the shares of the runs for which they are known, in the order in which the runs began."""
     known: list[tuple[datetime, Run, float]] = []
     for run in runs:
         share = run.outcome.disturbance.taken_share
@@ -43,7 +51,7 @@ def taken_shares(runs: Iterable[Run]) -> tuple[TakenShare, ...]:
 
 
 def disturbance_sentence(taken: Sequence[TakenShare]) -> str:
-    """Say how much others took; empty where nobody knows."""
+    """Return in words how much time other processes took; empty if it is not known."""
     if not taken:
         return ""
     shares, disturbed = [one.share for one in taken], sum(one.is_disturbed for one in taken)

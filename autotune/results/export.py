@@ -1,4 +1,4 @@
-"""Recordings: the runs of a stored study as a table, for anybody to read, and for a replay to be made of."""
+"""Export the runs of a stored study as a table, to read elsewhere or to replay."""
 
 import csv
 import io
@@ -21,10 +21,10 @@ from spaces.parameters.problem import Problem
 if TYPE_CHECKING:
     from autotune.storage.study_store import StudyStore
 
-# Beside parameters and metrics a row has these.
+# The columns beside parameters and metrics.
 _TRIAL, _SERIES, _JOB_S, _CORES, _FAILURE, _BOUND = "trial", "series", "job_s", "cores", "failure", "bound"
 _TAKEN = "taken_share"
-# Runs that measure something else than a configuration alone on the study's own workload, or by another program.
+# Series whose runs do not measure a configuration alone on the study's own workload.
 _OTHER_SERIES = frozenset(
     {
         SeriesKind.WARM_UP,
@@ -37,12 +37,12 @@ _OTHER_SERIES = frozenset(
 
 
 def run_rows(store: "StudyStore") -> list[dict[str, Any]]:
-    """Return every run of a study that counts, as a flat row; all rows have the same columns, None where nothing is.
+    """Return every run of a study that counts, as a flat row; all rows have the same columns, None for no value.
 
-    Columns: the trial, what the run was made for, the parameters, the metrics, `job_s` (how long the job took),
-    `cores`, `failure` (kind and words), `bound` (of a run that was stopped: its value was not better), for programs
-    that work in steps `steps` and `of`, and `taken_share` (how much of its time others took) where that is known. A
-    column whose name a parameter or a metric has ends with `_`.
+    The columns are `trial`, `series`, the parameters, the metrics, `job_s` (the time of the job in seconds), `cores`,
+    `failure` (kind and message), `bound` (a capped run was not better than this), `steps` and `of` for programs that
+    work in steps, and `taken_share` (the share of its time that other processes took) if it is known for any run.
+    A column ends with `_` if a parameter or a metric has the same name.
     """
     definition, runs = store.definition, counting_runs(store)
     parameters = [parameter["name"] for parameter in definition.space["parameters"]]
@@ -52,12 +52,12 @@ def run_rows(store: "StudyStore") -> list[dict[str, Any]]:
 
 
 def counting_runs(store: "StudyStore") -> list[Run]:
-    """Return every run that measures a configuration on the study's own workload, faults of the machine left out."""
+    """Return every run that measures a configuration on the study's own workload, except faults of the machine."""
     return [run for run in store.runs() if _counts(run)]
 
 
 def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return rows as CSV with a header, empty where a row has no such column; nothing for no rows."""
+    """Return rows as CSV with a header and empty cells for missing columns; empty without rows."""
     if not rows:
         return ""
     columns = list(dict.fromkeys(name for row in rows for name in row))
@@ -69,18 +69,20 @@ def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def resolve_replay(options: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Return the options of a replay without `study`: its runs and its space are written into `folder`.
+    """Write the runs and the space of a stored study into `folder` and return the options of a replay from there.
+
+    Options without `study` are returned as they are.
 
     Raises:
-        StorageError: there is no such storage or study.
-        CannotRunHereError: the runs of that study cannot be replayed one by one.
+        StorageError: The storage or the study does not exist.
+        CannotRunHereError: The runs of the study cannot be replayed one by one.
     """
     from autotune.storage.study_store import StudyStore  # noqa: PLC0415  importing Optuna takes a while
 
     if options.get("study") is None:
         return dict(options)
     if not isinstance(options["study"], str) or not isinstance(options.get("table"), str):
-        msg = "a replay of a stored study has its storage as `table` and its name as `study`, both text"
+        msg = "a replay of a stored study needs its storage as `table` and its name as `study`, both text"
         raise StudyFileError(Problem(msg, "options"))
     store = StudyStore.read(storage_url(options["table"]), options["study"])
     definition = store.definition
@@ -113,11 +115,11 @@ def resolve_replay(options: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 
 def _check(name: str, definition: Definition, rows: Sequence[Mapping[str, Any]]) -> None:
     if not rows:
-        msg = f"study {name!r} has no run that could be told again"
+        msg = f"study {name!r} has no run to replay"
         raise CannotRunHereError(msg)
     if study_of(definition).stopping is not None:
         msg = (
-            f"study {name!r} works in steps ([stopping]): its runs went on from one another, and cannot be told again "
+            f"study {name!r} works in steps ([stopping]): its runs continue one another, so they cannot be replayed "
             "one by one; `autotune trials --runs --format csv` prints them"
         )
         raise CannotRunHereError(msg)
@@ -137,7 +139,7 @@ def _default(definition: Definition) -> dict[str, Any] | None:
 
 
 def _counts(run: Run) -> bool:
-    # A fault of the machine says nothing about the configuration.
+    # A fault of the machine does not measure the configuration.
     fault = run.outcome.failure is FailureKind.INFRASTRUCTURE_ERROR
     return run.series.kind not in _OTHER_SERIES and not fault
 

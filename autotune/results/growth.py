@@ -14,14 +14,20 @@ from autotune.statistics.hypervolume import Hypervolume
 from autotune.statistics.standings import Standings
 
 REFERENCE = 1.1
-"""The reference point in each metric, which goes from 0 to 1 over the front."""
+"""The reference point in each metric, scaled from 0 to 1 over the front."""
 
 _MOST_OF_IT = 0.9
 
 
 @dataclass(frozen=True)
 class FrontGrowth:
-    """After each trial, in the order of their numbers: the core-seconds so far, and the share of the hypervolume."""
+    """The growth of a front, trial by trial.
+
+    Attributes:
+        trials: The numbers of the trials, in order.
+        core_s: The core-seconds spent up to each trial.
+        shares: The share of the final hypervolume after each trial.
+    """
 
     trials: tuple[int, ...]
     core_s: tuple[float, ...]
@@ -29,10 +35,10 @@ class FrontGrowth:
 
     @classmethod
     def of(cls, front: ParetoFront, standings: Standings) -> "FrontGrowth":
-        """Return how a front of at least one point came about, by the trials that keep the limits."""
+        """Return the growth of a front with at least one point, from the trials that keep the limits."""
         costs = [front.costs(point) for point in front.points]
         best = tuple(map(min, zip(*costs, strict=True)))
-        # A metric that is the same all over the front: what is twice as far from 0 counts as 1.
+        # A metric that is constant over the front is scaled by its own value.
         spans = [max(column) - min(column) or abs(min(column)) or 1.0 for column in zip(*costs, strict=True)]
         volume, spent, rows = Hypervolume((REFERENCE,) * len(best)), 0.0, []
         for trial in _in_order(standings):
@@ -45,7 +51,7 @@ class FrontGrowth:
         return cls(trials, core_s, tuple(one / volume.value for one in volumes))
 
     def sentence(self) -> str:
-        """Say when most of the front was there: what the rest of the budget brought, the reader sees from that."""
+        """Return after how many trials most of the front was found, which shows what the rest of the budget gained."""
         place = next(index for index, share in enumerate(self.shares) if share >= _MOST_OF_IT)
         text = f"{_MOST_OF_IT:.0%} of its hypervolume was there after {place + 1} of {len(self.trials)} trials"
         if self.core_s[-1] > 0.0:

@@ -1,4 +1,4 @@
-"""Importance: what share of the differences between a study's trials each parameter explains."""
+"""Importance: the share of the differences between a study's trials that each parameter explains."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -12,16 +12,16 @@ from autotune.search.importance import importances
 from spaces import Space
 
 LEAST_VALUES = 5
-"""Trials with a value below which there is no importance."""
+"""The least number of trials with a value."""
 
 _FEW_EACH = 4
-# The time grows with the number of trials; so many say enough.
+# The computing time grows with the number of trials, and this many are enough.
 _MOST = 200
 
 
 @dataclass(frozen=True)
 class ParameterShare:
-    """The share of the importance, from 0 to 1, that one parameter has."""
+    """The share of one parameter, from 0 to 1."""
 
     name: str
     share: float
@@ -33,7 +33,7 @@ class ParameterShare:
 
 @dataclass(frozen=True)
 class Importance:
-    """The shares of the parameters, largest first, in the differences of `metric` between `trials` trials."""
+    """The shares of all parameters, largest first, in the differences of `metric` between `trials` trials."""
 
     study: str
     metric: str
@@ -41,13 +41,13 @@ class Importance:
     parameters: tuple[ParameterShare, ...]
 
     def sentences(self) -> list[str]:
-        """Say what matters, and how far to trust it."""
+        """Return sentences on the most important parameters and on how reliable the shares are."""
         named = listed([one.text() for one in self.parameters[:3]])
         sentences = [f"most of the differences in {self.metric} are explained by {named}"]
         if self.trials < _FEW_EACH * len(self.parameters):
             few = f"{self.trials} trials are few for {len(self.parameters)} parameters"
             sentences.append(f"{few}: the shares may change with more of them")
-        sentences.append("Optuna's importance (fANOVA) has no interval, and does not tell of interactions")
+        sentences.append("Optuna's importance (fANOVA) has no interval and does not show interactions")
         return sentences
 
     def to_dict(self) -> dict[str, Any]:
@@ -56,9 +56,9 @@ class Importance:
 
 
 def importance_of(summary: Summary) -> Importance | None:
-    """Return what matters in a study; None with too few values, if no parameter varies, or if no trial can win.
+    """Return the importance of the parameters; None with too few values, or if no parameter varies or no trial can win.
 
-    A capped trial counts with its bound. Failed ones are left out: they have no value.
+    A capped trial counts with its bound. Failed trials have no value and are left out.
     """
     standings = summary.standings
     measured = standings.measured

@@ -1,4 +1,4 @@
-"""What is known to work: the best configuration of each program on each machine, and how well that is known."""
+"""The best known configuration of each program on each machine, and how sure it is."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -16,14 +16,31 @@ from spaces import Configuration
 
 @dataclass(frozen=True)
 class KnownConfiguration:
-    """The best configuration of a `program` on a `machine` with one `workload`, of all the `studies` of it.
+    """The best configuration of a program on a machine with a workload.
 
-    These have one `identity`, a digest of the program's version and its input, and one `metric`.
-
-    It is `confirmed` if a verdict says that it beats the default, by `speed_up` with the ends of the verdict's
-    `interval`. The speed-up of one that is not only looks so, and is None where there is none, for the reason `why`.
-    It is over the `default` of its own `study`, None where that failed, and `default_value` in the metric's unit.
-    `runs` are those that were made of the configuration. The newest of them was made at `when`, by `who` on `host`.
+    Attributes:
+        program: The program.
+        machine: The machine.
+        workload: The workload.
+        identity: A digest of the program's version and its input.
+        facts: The facts of the workload.
+        configuration: The configuration.
+        metric: The metric.
+        value: Its value, in the metric's unit.
+        default: The default of its study; None if that failed.
+        default_value: The default's value, in the metric's unit.
+        speed_up: How many times better it is than the default; only an impression if not confirmed. None without one.
+        interval: The ends of the verdict's interval.
+        confirmed: Whether a verdict found that it beats the default.
+        why: Why it has no speed-up.
+        doubt: The verdict's doubt.
+        study: The study that found it.
+        studies: All studies with the same program, machine, workload, identity and metric.
+        trials: The number of settled trials of its study.
+        runs: The number of complete runs of the configuration.
+        when: When the newest of these runs began.
+        who: The user who made it.
+        host: The host of it.
     """
 
     program: str
@@ -51,18 +68,18 @@ class KnownConfiguration:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What the values have in common that compare with each other."""
+        """The key that is equal for values that can be compared."""
         metric = self.metric
         return self.program, self.machine, self.workload, metric.name, metric.unit, metric.direction, self.identity
 
     @property
     def sentence(self) -> str:
-        """How sure it is, and over which default, in a few words."""
+        """The gain over the default's value in a few words, with how sure it is."""
         return self._sure("" if self.default_value is None else f" over {quantity(self.default_value, self.metric)}")
 
     @property
     def gain(self) -> str:
-        """How sure it is, where the default goes without saying."""
+        """The gain without the default's value."""
         return self._sure("")
 
     def _sure(self, over: str) -> str:
@@ -81,7 +98,7 @@ class KnownConfiguration:
 
     @property
     def by(self) -> str:
-        """Who measured it, where that is known."""
+        """The user and host that measured it, if known."""
         return "@".join(word for word in (self.who, self.host) if word)
 
     def to_dict(self) -> dict[str, Any]:
@@ -90,15 +107,15 @@ class KnownConfiguration:
 
 
 def known_configurations(stores: Iterable[ReadableStudy]) -> list[KnownConfiguration]:
-    """Return what studies know together: the best of those whose values compare with each other."""
+    """Return the best configurations of all studies together, one for each group of comparable values."""
     return best_of(known for store in stores if (known := known_configuration(store, summarise(store))) is not None)
 
 
 def best_of(every: Iterable[KnownConfiguration]) -> list[KnownConfiguration]:
-    """Return the best of each program, machine and workload, in that order; of versions and metrics the newest first.
+    """Return the best of each group, sorted by program, machine and workload, and then the newest first.
 
-    A confirmed configuration is better than one that is not; of two the one with the better value: the winner of one
-    study may be the default of the next.
+    A confirmed configuration is better than an unconfirmed one; otherwise the value decides and not the speed-up, since
+    the winner of one study may be the default of the next.
     """
     groups: dict[tuple[str, ...], list[KnownConfiguration]] = defaultdict(list)
     for known in every:
@@ -116,7 +133,7 @@ def _rank(known: KnownConfiguration) -> tuple[bool, float]:
 
 
 def _not_comparable(summary: Summary) -> str:
-    """Say why the best trial has no speed-up over the default; empty if it has."""
+    """Return why the best trial has no speed-up over the default; empty if it has one."""
     best, baseline = summary.best, summary.standings.baseline
     if baseline is None:
         return "the default failed"
@@ -127,9 +144,9 @@ def _not_comparable(summary: Summary) -> str:
 
 
 def known_configuration(store: ReadableStudy, summary: Summary) -> KnownConfiguration | None:
-    """Return what one study knows; None where that is nothing that works.
+    """Return the best configuration that one study knows.
 
-    Before it has a valid measurement, for a trade-off, which has no winner, and for a replay, of which nothing ran.
+    It is None without a valid measurement, for a trade-off, which has no winner, and for a replay, which ran nothing.
     """
     best, standings = summary.best, summary.standings
     baseline = standings.baseline

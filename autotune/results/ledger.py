@@ -1,4 +1,4 @@
-"""The ledger: what a study cost in core-seconds, what it did not have to spend, and when it has paid for itself."""
+"""The ledger: the core-seconds that a study spent and saved, and after how many production runs it has paid off."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -10,28 +10,28 @@ from autotune.records.series import SeriesKind
 from autotune.records.study import Run, State, TrialRecord
 from launchers.meters.figures import GPU_BUSY, GPU_ENERGY
 
-# From here on whole core-seconds have three digits.
+# From this value on, whole core-seconds have three digits.
 _WHOLE = 99.95
 _HOUR_S = 3600.0
-# Rounding makes what is all of it a little less.
+# Rounding may make a complete share a little less than 1.
 _ALL = 0.995
 
 
 @dataclass(frozen=True)
 class HeldTime:
-    """For how long something was held, and for how long of that it was busy."""
+    """How long cores or cards were held, and how long of that they were busy, in seconds."""
 
     held_s: float = 0.0
     busy_s: float = 0.0
 
     @property
     def share(self) -> float | None:
-        """The share of the time in which it was busy; None where it was not held."""
-        # Clocks are read one after the other.
+        """The share of the time in which they were busy; None if they were not held."""
+        # The two clocks are not read at the same moment, so the busy time may exceed the held time a little.
         return min(1.0, self.busy_s / self.held_s) if self.held_s else None
 
     def text(self, unit: str) -> str:
-        """Say it: `held 60 core-seconds, busy 24 (40%)`."""
+        """Return the words, such as `held 60 core-seconds, busy 24 (40%)`."""
         in_hours = self.held_s >= _HOUR_S
         busy = min(self.busy_s, self.held_s) / (_HOUR_S if in_hours else 1.0)
         return f"held {_time(self.held_s, unit)}, busy {busy:.3g} ({self.share or 0.0:.0%})"
@@ -39,14 +39,23 @@ class HeldTime:
 
 @dataclass(frozen=True)
 class Ledger:
-    """Core-seconds, by what they were spent on; a job's cores count for as long as it ran.
+    """The core-seconds of a study by purpose; the cores of a job count for as long as it ran.
 
-    `saved_by_caps` is what capped runs would have cost on, as far as their own pace
-    told; `spared_by_racing` is what it would have cost to repeat every configuration as often as the most doubtful may
-    be. `saved_per_run` is what one production run costs less with the winner than with the default; None where that is
-    unknown. `cores` are core-seconds, and `gpus` GPU-seconds, of those jobs whose use of them is known: a core is busy
-    where it computes, or waits without rest, as MPI does. `gpu_s` are all GPU-seconds for which cards were held;
-    `gpu_energy_j` is what cards took in the jobs whose meters told it, in `gpu_energy_s` of these; None where none did.
+    Attributes:
+        first_runs: First runs of configurations.
+        repeats: Further runs of the same configurations.
+        baseline: Runs of the default.
+        capped: Runs that were stopped because they had lost.
+        failed: Runs that failed or were set aside.
+        comparisons: Runs of the verdict and other comparisons.
+        gpu_s: All GPU-seconds for which cards were held.
+        saved_by_caps: The further cost of capped runs, as forecast from their own pace.
+        spared_by_racing: The cost of repeating every configuration as often as the study allows, minus the actual cost.
+        saved_per_run: How much less one production run costs with the winner than with the default; None if unknown.
+        cores: The use of cores, for jobs where it is known. A core that polls, as MPI does, counts as busy.
+        gpus: The use of cards in GPU-seconds, for jobs where it is known.
+        gpu_energy_j: The energy of cards in joules, for jobs with meters; None without any.
+        gpu_energy_s: The GPU-seconds of these jobs.
     """
 
     first_runs: float = 0.0
@@ -66,12 +75,12 @@ class Ledger:
 
     @property
     def busy_share(self) -> float | None:
-        """The share of the time for which cores were held in which they were busy; None where that is not known."""
+        """The share of the held time in which cores were busy; None if it is not known."""
         return self.cores.share
 
     @property
     def purposes(self) -> dict[str, float]:
-        """The core-seconds by what they were spent for."""
+        """The core-seconds by purpose."""
         return {
             "first runs": self.first_runs,
             "repeats": self.repeats,
@@ -88,11 +97,11 @@ class Ledger:
 
     @property
     def pays_after(self) -> int | None:
-        """After how many production runs the study has paid for itself; None if it never does."""
+        """The number of production runs after which the study has paid for itself; None if it never does."""
         if self.saved_per_run is None or self.saved_per_run <= 0.0:
             return None
         runs = ceil(self.spent / self.saved_per_run)
-        # 8.4 / 0.6 is a little more than 14.
+        # Correct rounding errors: 8.4 / 0.6 is a little more than 14.
         return runs - 1 if runs and (runs - 1) * self.saved_per_run >= self.spent else runs
 
     @property
@@ -103,16 +112,16 @@ class Ledger:
 
     @property
     def used(self) -> tuple[tuple[str, str], ...]:
-        """How long cores and cards were held, and how long busy, as (label, text); without what is not known."""
+        """(label, text) of how long cores and cards were held and busy, as far as it is known."""
         cores = () if self.busy_share is None else (("cores", self.cores.text("core")),)
         return cores if not self.gpu_s else (*cores, ("GPUs", self._gpus_text()))
 
     def _gpus_text(self) -> str:
         held = f"held {_time(self.gpu_s, 'GPU')}"
         if self.gpus.share is None:
-            text = f"{held}, how busy is not known: no meter told it"
+            text = f"{held}; how busy they were is not known: no meter measured it"
         elif self.gpus.held_s < _ALL * self.gpu_s:
-            text = f"{held}; where meters told it, {self.gpus.text('GPU')}"
+            text = f"{held}; where meters measured it, {self.gpus.text('GPU')}"
         else:
             text = self.gpus.text("GPU")
         if self.gpu_energy_j is None:
@@ -124,17 +133,17 @@ class Ledger:
     def no_gain(self) -> str:
         """Why the study never pays for itself."""
         if not self.saved_per_run:
-            return "what is to be used costs as many core-seconds as the default"
+            return "the configuration to use costs as many core-seconds as the default"
         return f"the winner costs {self.difference} core-seconds more a run than the default"
 
     def text(self) -> str:
-        """Describe it in a few lines."""
+        """Return the ledger in a few lines."""
         spent = ", ".join(f"{name} {value:.0f}" for name, value in self.purposes.items() if value > 0.0)
         lines = [f"spent: {self.spent:.0f} core-seconds ({spent})"]
         lines += [f"{name}: {text}" for name, text in self.used]
         saved = [
             *([f"at least {self.saved_by_caps:.0f} by stopping runs that had lost"] if self.saved_by_caps >= 1 else []),
-            *([f"{self.spared_by_racing:.0f} by not repeating what was clear"] if self.spared_by_racing >= 1 else []),
+            *([f"{self.spared_by_racing:.0f} by not repeating clear results"] if self.spared_by_racing >= 1 else []),
         ]
         if saved:
             lines.append(f"saved, in core-seconds: {', '.join(saved)}")
@@ -154,9 +163,13 @@ class Ledger:
 
 
 def ledger_of(runs: Sequence[Run], trials: Sequence[TrialRecord], winner: int | None, max_runs: int) -> Ledger:
-    """Add up the runs of a study whose first trial is the default configuration's.
+    """Add up the runs of a study; the cost of later checks by a watch is left out.
 
-    `winner` is the trial that won; None while none did. What a watch spends later is not the study's.
+    Args:
+        runs: All runs of the study.
+        trials: Its trials; the first is that of the default.
+        winner: The number of the trial that won; None without a winner.
+        max_runs: The largest number of runs of a trial.
     """
     runs = [run for run in runs if run.series.kind is not SeriesKind.WATCH]
     default = min((trial.number for trial in trials), default=0)
@@ -182,27 +195,27 @@ def ledger_of(runs: Sequence[Run], trials: Sequence[TrialRecord], winner: int | 
 
 
 def _cores(runs: Sequence[Run]) -> HeldTime:
-    # Of a job on several nodes only the first one's processor time is known; a recorded run has none.
+    # For a job on several nodes only the processor time on the first node is known; recorded runs have none.
     known = [run for run in runs if run.outcome.usage.cpu_s and run.job.get("resources", {}).get("nodes", 1) == 1]
     return HeldTime(sum(run.core_s for run in known), sum(_busy_s(run) for run in known))
 
 
 def _busy_s(run: Run) -> float:
-    """Return the core-seconds in which a run's cores were busy: both hardware threads of a core are one of it."""
+    """Return the core-seconds in which a run's cores were busy; the hardware threads of a core count as one."""
     threads = int(run.job.get("resources", {}).get("threads_per_core", 1))
     return min(run.core_s, run.outcome.usage.cpu_s / threads)
 
 
 def _gpus(told: Sequence[tuple[float, Mapping[str, float]]]) -> HeldTime:
-    """Return the use of cards, of the jobs whose meters told it: GPU-seconds that each held, and its figures."""
+    """Return the use of cards from the (GPU-seconds held, metered figures) of jobs with meters."""
     busy = [(held_s, metered[GPU_BUSY]) for held_s, metered in told if GPU_BUSY in metered]
     return HeldTime(sum(held_s for held_s, _ in busy), sum(held_s * share for held_s, share in busy))
 
 
 def _gpu_s(run: Run) -> float:
-    """Return the GPU-seconds that a run held: a machine with fewer cards than were wanted gave what it has.
+    """Return the GPU-seconds that a run held, by the cards that it got, which may be fewer than it asked for.
 
-    The card without a name stands for all that a program finds, where nothing lists them.
+    If nothing lists the cards, a card without a name stands for all of them; the number asked for counts then.
     """
     resources = run.job.get("resources", {})
     named = sum(1 for card in resources.get("cards", ()) if card.get("name"))
@@ -218,12 +231,12 @@ def _entry(run: Run, default: int, seen: set[int | None]) -> str:
         return "failed"
     if run.trial == default:
         return "baseline"
-    # A resumed segment repeats nothing.
+    # A resumed segment is not a repeat.
     return "repeats" if run.trial in seen and run.steps is None else "first_runs"
 
 
 def _saved(run: Run) -> float:
-    # Where a capped run would have gone is known only from its own forecast.
+    # Only the run's own forecast says how long it would have taken.
     forecast = run.outcome.details.get("forecast")
     if not run.outcome.capped or forecast is None:
         return 0.0
@@ -231,7 +244,7 @@ def _saved(run: Run) -> float:
 
 
 def _spared(trial: TrialRecord, max_runs: int) -> float:
-    # A program that works in steps is not run again in any case.
+    # Programs that work in steps are never repeated, so racing spares nothing.
     if trial.state is not State.COMPLETE or not trial.settled or trial.runs[-1].of is not None:
         return 0.0
     return max(0, max_runs - len(trial.runs)) * fmean(run.core_s for run in trial.runs)
@@ -253,7 +266,7 @@ def _saved_per_run(runs: Sequence[Run], default: int, winner: int | None) -> flo
 
 
 def _time(seconds: float, unit: str) -> str:
-    """Say a time of cores or cards: `58 core-seconds`, `3.1 GPU-hours`."""
+    """Return a time of cores or cards in words: `58 core-seconds`, `3.1 GPU-hours`."""
     if seconds >= _HOUR_S:
         return f"{seconds / _HOUR_S:.3g} {unit}-hours"
     return f"{seconds:,.0f} {unit}-seconds" if seconds >= _WHOLE else f"{seconds:.3g} {unit}-seconds"

@@ -1,4 +1,4 @@
-"""How sure a study's values are: how much runs of one configuration differ, and how far the machine drifted."""
+"""The noise of a study: how much runs of one configuration differ, and how far the machine drifted."""
 
 from math import expm1
 
@@ -6,7 +6,7 @@ from autotune.statistics.standings import Standings
 
 
 def noise_sentence(standings: Standings) -> str:
-    """Say how much runs differ, and what the machine did meanwhile; empty before any configuration ran twice."""
+    """Return the noise and the drift in words; empty before any configuration has run twice."""
     if all(len(trial.runs) < 2 for trial in standings.trials.values()):
         return ""
     span = drift_span(standings)
@@ -17,6 +17,6 @@ def noise_sentence(standings: Standings) -> str:
 
 
 def drift_span(standings: Standings) -> float:
-    """Return by how much the machine drifted during the study, between its best and its worst block; 0: it did not."""
+    """Return the drift of the machine between its best and its worst block, as a share; 0 without drift."""
     offsets = standings.effects.offsets.values()
     return expm1(max(offsets) - min(offsets)) if standings.effects.drifts and offsets else 0.0

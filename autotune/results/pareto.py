@@ -14,7 +14,7 @@ from objectives.base import Metric
 
 @dataclass(frozen=True)
 class ParetoPoint:
-    """A trial on the front, with the medians of the metrics in their order."""
+    """A trial on the front, with the median of each metric of the front."""
 
     trial: int
     values: tuple[float, ...]
@@ -22,35 +22,40 @@ class ParetoPoint:
 
 @dataclass(frozen=True)
 class ParetoFront:
-    """The points that no other beats in all `metrics`, the best by the first metric first."""
+    """The points that no other beats in all metrics.
+
+    Attributes:
+        metrics: The metrics of the trade-off, the optimised one first.
+        points: The points, the best by the first metric first.
+        limited: Whether only trials that keep the limits compete.
+    """
 
     metrics: tuple[Metric, ...]
     points: tuple[ParetoPoint, ...]
     limited: bool = False
-    """Whether only trials that keep limits compete."""
 
     @property
     def others(self) -> str:
-        """Who does not beat the points, for reading."""
+        """The words for the trials that do not beat the points."""
         return f"no other trial{' that keeps the limits' if self.limited else ''}"
 
     @property
     def names(self) -> str:
-        """The metrics for reading: `a, b and c`."""
+        """The names of the metrics as `a, b and c`."""
         return listed([metric.name for metric in self.metrics])
 
     @property
     def of_them(self) -> str:
-        """What a trial must be better in to beat another: `both`, or `all`."""
+        """The words for the metrics in which a trial must be better to beat another: `both` or `all 3`."""
         return "both" if len(self.metrics) == 2 else f"all {len(self.metrics)}"
 
     @property
     def equal_weights(self) -> str:
-        """What `--weights` takes, for an example: the same weight for all."""
+        """An example for `--weights`, with the same weight for all metrics."""
         return ",".join(f"{metric.name}=1" for metric in self.metrics)
 
     def text(self, standings: Standings) -> str:
-        """Describe the front, a line for each point."""
+        """Return the front in words, a line for each point."""
         if not self.points:
             return "no valid measurement yet"
         lines = [f"the trade-off between {self.names}: {self.others} is better in {self.of_them}"]
@@ -61,7 +66,7 @@ class ParetoFront:
         return "\n".join(lines)
 
     def costs(self, point: ParetoPoint) -> tuple[float, ...]:
-        """Return the values of a point so that a lower one is better."""
+        """Return the values of a point, with signs such that lower is better."""
         return _costs(point, self.metrics)
 
     def quantities(self, point: ParetoPoint) -> str:
@@ -75,7 +80,7 @@ class ParetoFront:
 
 
 def tradeoff_metrics(definition: Definition) -> tuple[Metric, ...]:
-    """Return the metrics of a study's trade-off, the optimised one first; none if it has no trade-off."""
+    """Return the metrics of a study's trade-off, the optimised one first; empty without a trade-off."""
     tradeoff = study_of(definition).tradeoff
     if tradeoff is None:
         return ()
@@ -84,7 +89,7 @@ def tradeoff_metrics(definition: Definition) -> tuple[Metric, ...]:
 
 
 def points_of(trials: Iterable[TrialRecord], metrics: tuple[Metric, ...]) -> list[ParetoPoint]:
-    """Return the complete trials of which all metrics were measured."""
+    """Return the complete trials in which all metrics were measured, as points."""
     measured = (
         (trial.number, [trial.measured(metric.name) for metric in metrics]) for trial in trials if trial.complete
     )
@@ -92,10 +97,10 @@ def points_of(trials: Iterable[TrialRecord], metrics: tuple[Metric, ...]) -> lis
 
 
 def pareto_front(trials: Iterable[TrialRecord], metrics: tuple[Metric, ...], *, limited: bool = False) -> ParetoFront:
-    """Return the front; of equals it has the earlier trial."""
+    """Return the front; of equal trials it has the earliest."""
     front: list[tuple[tuple[float, ...], ParetoPoint]] = []
     costed = [(_costs(point, metrics), point) for point in points_of(trials, metrics)]
-    # In this order none is beaten by a later one.
+    # In this order no trial is beaten by a later one.
     for costs, point in sorted(costed, key=lambda each: (each[0], each[1].trial)):
         if not any(all(a <= b for a, b in zip(other, costs, strict=True)) for other, _ in front):
             front.append((costs, point))

@@ -19,7 +19,13 @@ from spaces.parameters.errors import did_you_mean
 
 @dataclass(frozen=True)
 class Preference:
-    """The `point` of a front for `weights`, which are in the order of the metrics and add up to 1."""
+    """The point of a front that weights choose.
+
+    Attributes:
+        metrics: The metrics of the front.
+        weights: Their weights in the same order; they add up to 1.
+        point: The chosen point.
+    """
 
     metrics: tuple[Metric, ...]
     weights: tuple[float, ...]
@@ -27,9 +33,9 @@ class Preference:
 
     @classmethod
     def of(cls, front: ParetoFront, weights: tuple[float, ...]) -> "Preference":
-        """Return the point with the least augmented Chebyshev sum, of metrics that go from 0 to 1 over the front.
+        """Choose the point with the least augmented Chebyshev sum, with metrics scaled from 0 to 1 over the front.
 
-        Of equals it is the one that is best in all metrics together, whatever their weights.
+        Of equal points, choose the best with equal weights.
         """
         costs = np.array([front.costs(point) for point in front.points])
         order = np.lexsort((chebyshev(costs, np.ones(len(weights))), chebyshev(costs, np.array(weights))))
@@ -37,7 +43,7 @@ class Preference:
 
     @classmethod
     def of_study(cls, front: ParetoFront, study: StudyFile) -> "Preference | None":
-        """Return the point for the weights of a study file; None where either is missing."""
+        """Choose the point for the weights of a study file; return None without weights or points."""
         weights = {} if study.tradeoff is None else study.tradeoff.weights
         if not front.points or not any(weights.values()):
             return None
@@ -45,14 +51,14 @@ class Preference:
 
     @classmethod
     def of_text(cls, front: ParetoFront | None, weights: str, study: str) -> "Preference":
-        """Return the point for the weights that a user states, as METRIC=WEIGHT,...
+        """Choose the point for weights in the form METRIC=WEIGHT,...
 
         Raises:
-            AutotuneError: the study has no trade-off, or the weights have errors.
-            NothingWorkedError: the front has no points.
+            AutotuneError: The study has no trade-off, or the weights have errors.
+            NothingWorkedError: The front has no points.
         """
         if front is None:
-            msg = f"study {study!r} has no [tradeoff]: it has one winner, whatever the weights; leave --weights out"
+            msg = f"study {study!r} has no [tradeoff], so it has one winner for any weights: leave --weights out"
             raise AutotuneError(msg)
         stated = parse_weights(weights, front)
         if not front.points:
@@ -61,12 +67,12 @@ class Preference:
         return cls.of(front, stated)
 
     def sentence(self) -> str:
-        """Say which point it is, and by what it was chosen."""
+        """Return a sentence with the point, its weights and its values."""
         values = f"{self._values(self.point)} (medians of tuning)"
         return f"trial {self.point.trial} of the front, for {self.weights_text}: {values}"
 
     def text(self, standings: Standings) -> str:
-        """Describe the point, beside the default."""
+        """Return the point and the default in words."""
         configuration, default = standings.trials[self.point.trial].configuration, standings.baseline
         lines = [
             f"weights: {self._weights}",
@@ -85,7 +91,7 @@ class Preference:
 
     @property
     def weights_text(self) -> str:
-        """The weights for reading."""
+        """The weights in words."""
         return f"the weights {self._weights}"
 
     @property
@@ -110,20 +116,20 @@ def parse_weights(text: str, front: ParetoFront) -> tuple[float, ...]:
             msg = f"--weights takes METRIC=WEIGHT,..., got {part!r}: write --weights {front.equal_weights}"
             raise AutotuneError(msg)
         if name not in known:
-            msg = f"{name!r} is no metric of this trade-off{did_you_mean(name, known)}; they are {', '.join(known)}"
+            msg = f"{name!r} is not a metric of this trade-off{did_you_mean(name, known)}; it has {', '.join(known)}"
             raise AutotuneError(msg)
         if name in weights:
             msg = f"--weights states {name} twice; state it once"
             raise AutotuneError(msg)
         weights[name] = _number(name, number)
     if not any(weights.values()):
-        msg = f"all weights are 0 in --weights {text}: give what matters more than 0"
+        msg = f"all weights are 0 in --weights {text}: give at least one metric a weight above 0"
         raise AutotuneError(msg)
     return shares(weights, known)
 
 
 def shares(weights: Mapping[str, float], names: Sequence[str]) -> tuple[float, ...]:
-    """Return the weights in the order of `names` so that they add up to 1; those that are left out are 0."""
+    """Return the weights in the order of `names`, scaled to add up to 1; a missing weight is 0."""
     most = max(weights.values())
     parts = [weights.get(name, 0.0) / most for name in names]
     return tuple(part / sum(parts) for part in parts)
@@ -135,6 +141,9 @@ def _number(name: str, text: str) -> float:
     except ValueError:
         weight = -1.0
     if not isfinite(weight) or weight < 0.0:
-        msg = f"the weight of {name} is a number from 0 up, got {text!r}; a metric is better the way it is declared"
+        msg = (
+            f"the weight of {name} must be a number of at least 0, got {text!r}; the direction of a metric comes from "
+            "its declaration"
+        )
         raise AutotuneError(msg)
     return weight

@@ -1,8 +1,8 @@
-"""A ReFrame test of a study's winner: whether it is as much better than the default as its verdict says.
+"""Write a ReFrame test that checks whether a study's winner is still as much better than the default as its verdict.
 
-The test makes a check of `autotune watch`: a few fresh pairs, run, read and compared as the verdict's were. The mean of
-m pairs differs from the truth as well as that of the verdict's n pairs, and a check from another day: where nothing has
-changed, it is expected in the verdict's interval, made wider by sqrt(1 + n/m), and by what checks differ by.
+The test makes a check of `autotune watch`: a few fresh pairs, run and read as for the verdict. The mean of its m pairs
+has an error, as the mean of the verdict's n pairs has, and checks of different days differ. So if nothing has changed,
+the mean is expected in the verdict's interval, widened by sqrt(1 + n/m) and by the spread between checks.
 """
 
 import re
@@ -39,13 +39,13 @@ class {name}(rfm.RunOnlyRegressionTest):
     executable_opts = {options!r}
     num_tasks = 1
     num_cpus_per_task = {cores}
-    # The verdict says {ratio:.4g} ({low:.4g} to {high:.4g}), by {judged} pairs. That of {pairs} pairs of another day
-    # is expected within {percent:.1f} % of it.
+    # The verdict is {ratio:.4g} ({low:.4g} to {high:.4g}), from {judged} pairs. If nothing has changed, {pairs} pairs
+    # of another day are expected within {percent:.1f} % of it.
     reference = {{"*": {{"speed_up": ({ratio:.4f}, {lower:.4f}, {upper:.4f}, "x")}}}}
 
     @run_before("run")
     def start_no_ranks(self):
-        # autotune starts them itself, as it did when it measured.
+        # autotune starts the ranks itself, as it did for the verdict.
         self.job.launcher = getlauncher("local")()
 
     @sanity_function
@@ -80,10 +80,10 @@ class {name}(rfm.RunOnlyRegressionTest):
 
 
 def reframe_test(store: ReadableStudy, command: Sequence[str], storage: str) -> str:
-    """Return the file of a test that starts autotune by this `command`, with the study's `storage`.
+    """Return the text of a test that starts autotune by `command`, with the study's `storage`.
 
     Raises:
-        AutotuneError: the study has no winner that is better than the default by a verdict.
+        AutotuneError: The study has no verdict, or its winner is not better than the default.
     """
     watch = Watch.of(store, study_of(store.definition).repeats.statistic)
     verdict, metric, pairs = watch.verdict, watch.standings.metric, watch.pairs

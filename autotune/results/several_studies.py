@@ -1,4 +1,4 @@
-"""Several stored studies together: the mean of their speed-ups, and their score against reference figures."""
+"""Compare several stored studies: the mean of their speed-ups, and their score against reference values."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ from autotune.statistics.signed_rank import least_pairs
 from autotune.statistics.verdict import Verdict, ratio_interval
 
 _OF_THE_DEFAULT: Interval = (1.0, 1.0, 1.0)
-# The default, and what could have been better.
+# The default and at least one other configuration.
 _LEAST_TRIED = 2
 
 
 @dataclass(frozen=True)
 class StudyResult:
-    """What one study adds to a comparison of several; its `reference` is a value of its metric, in its unit."""
+    """The result of one of several studies; `reference` is a value of its metric, in its unit."""
 
     summary: Summary
     reference: float | None = None
@@ -32,7 +32,7 @@ class StudyResult:
 
     @property
     def confidence(self) -> float:
-        """The confidence of its verdict, or the one that its study file asks for."""
+        """The confidence of its verdict; without a verdict, that of its study file."""
         verdict = self.summary.present_verdict
         return self.summary.study.verdict.confidence if verdict is None else verdict.confidence
 
@@ -42,7 +42,7 @@ class StudyResult:
         summary = self.summary
         if not summary.study.has_one_winner:
             looks_for = "decision table" if summary.has_decision_table else "trade-off"
-            return f"it looks for a {looks_for}, and has no single winner"
+            return f"it looks for a {looks_for} and has no single winner"
         if summary.nearest is not None:
             return "no configuration keeps the limits"
         if summary.on_limits.default_breaks:
@@ -54,24 +54,24 @@ class StudyResult:
 
     @property
     def _why_no_verdict(self) -> str:
-        """Why there is no verdict; empty where it needs none, since nothing looked better than the default."""
+        """Why there is no verdict; empty if none is needed, because no trial looked better than the default."""
         summary = self.summary
         if summary.standings.baseline is None:
             return "the default configuration failed"
         if summary.tried < _LEAST_TRIED:
-            return "nothing but the default was tried"
+            return "only the default was tried"
         return "" if self._keeps_default else "not confirmed yet"
 
     @property
     def _keeps_default(self) -> bool:
-        """Whether the default is what to use: nothing looked better, or the winner turned out to be slower."""
+        """Whether to use the default: no trial looked better, or the winner turned out to be slower."""
         best, baseline = self.summary.best, self.summary.standings.baseline
         return best is not None and baseline is not None and best.number == baseline.number
 
     def speed_up(self, confidence: float) -> Interval | None:
-        """Return how many times better than the default the configuration to use is; None if there is an obstacle.
+        """Return how many times better the configuration to use is than the default; None if there is an obstacle.
 
-        Where that is the default itself, the speed-up is exactly 1: nothing is estimated.
+        If it is the default itself, the speed-up is exactly 1, without an estimate.
         """
         if self.obstacle:
             return None
@@ -81,9 +81,9 @@ class StudyResult:
         return ratio_interval(verdict.pairs, self.summary.standings.metric, confidence)
 
     def score(self, confidence: float) -> Interval | None:
-        """Return how many times better than the reference the configuration to use is; None where that is not known.
+        """Return how many times better the configuration to use is than the reference; None if it is not known.
 
-        Its value is that of the fresh runs; where the default was best from the start, that of its runs while tuning.
+        The value comes from the fresh runs; if no trial looked better than the default, from its runs while tuning.
         """
         if self.reference is None or self.obstacle:
             return None
@@ -126,16 +126,16 @@ class SeveralStudies:
 
     @classmethod
     def of(cls, summaries: Sequence[Summary], references: Mapping[str, Mapping[str, float]]) -> "SeveralStudies":
-        """Return the studies; `references` are values by the study's name and the metric's.
+        """Return the studies; `references` has values by the names of study and metric.
 
         Raises:
-            StudyFileError: a study has references, but none of the metric that it optimises.
+            StudyFileError: A study has references, but none of the metric that it optimises.
         """
         return cls(tuple(StudyResult(one, _reference(one, references.get(one.name, {}))) for one in summaries))
 
     @property
     def confidence(self) -> float:
-        """The confidence of the mean: the lowest of the verdicts in it; all intervals are computed for that one."""
+        """The confidence of all intervals: the lowest of the verdicts in the mean."""
         there = [one for one in self.results if not one.obstacle] or self.results
         return min(one.confidence for one in there)
 
@@ -154,7 +154,7 @@ class SeveralStudies:
         return geometric_mean(found) if found else None
 
     def sentence(self) -> str:
-        """Say the mean, of how many studies it is, and which are not in it."""
+        """Return the mean in words, with the number of its studies and those that are left out."""
         absent = [one for one in self.results if one.obstacle]
         why = "".join(f"; {one.study} is not in the mean: {one.obstacle}" for one in absent)
         mean = self.speed_up
@@ -169,7 +169,7 @@ class SeveralStudies:
         return f"{doubt}{ratio:.3f} times as {pace} as the default configurations ({interval}){why}"
 
     def score_sentence(self) -> str | None:
-        """Say the score against the references; None where no study has one."""
+        """Return the score against the references in words; None if no study has a reference."""
         wanted = [one for one in self.results if one.reference is not None]
         if not wanted:
             return None
@@ -197,7 +197,7 @@ def _reference(summary: Summary, values: Mapping[str, float]) -> float | None:
     metric = summary.standings.metric.name
     if values and metric not in values:
         msg = (
-            f"the references of {summary.name!r} are values of {listed(list(values))}, but it optimises {metric}: "
+            f"study {summary.name!r} optimises {metric}, but its references are values of {listed(list(values))}: "
             f"tune it again with --set target={next(iter(values))} and another --name or --storage, or remove the "
             "reference"
         )

@@ -1,4 +1,4 @@
-"""Shared cores: runs of a study that were bound to the same cores of one node at the same time, and were disturbed."""
+"""Find runs of a study that were bound to the same cores of one node at the same time, and so disturbed each other."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -8,7 +8,7 @@ from autotune.records.study import Run
 
 
 def sharing_cores(runs: Mapping[int, Run]) -> frozenset[int]:
-    """Return the keys of the runs that shared a core with another one of `runs` for a while."""
+    """Return the keys of the runs that shared a core with another of `runs` for some time."""
     on_node: dict[str, list[tuple[int, Occupancy]]] = defaultdict(list)
     for key, run in runs.items():
         occupancy = Occupancy.of(run.outcome)
@@ -18,7 +18,7 @@ def sharing_cores(runs: Mapping[int, Run]) -> frozenset[int]:
 
 
 def _overlapping(placed: Iterable[tuple[int, Occupancy]]) -> set[int]:
-    """Return those of the runs of a node that shared a core with another one."""
+    """Return the keys of the runs of one node that shared a core with another."""
     sharing: set[int] = set()
     running: list[tuple[int, Occupancy]] = []
     for key, occupancy in sorted(placed, key=lambda run: run[1].began_at):

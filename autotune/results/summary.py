@@ -1,4 +1,4 @@
-"""A study in a few words: what `best` and `storage list` print, and what ends a session."""
+"""The summary of a study, as printed by `best`, `storage list` and at the end of a session."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -45,7 +45,22 @@ from spaces import Configuration
 
 @dataclass(frozen=True)
 class Summary:
-    """How a study stands."""
+    """The state of a study.
+
+    Attributes:
+        name: Its name.
+        definition: Its definition.
+        standings: Its trials with their values.
+        ledger: Its costs.
+        ablation: The stored ablation, also of an earlier winner.
+        all_verified: The comparisons on inputs of weight 0, also of earlier winners.
+        last_outlook: The last forecast of the gain of more trials.
+        warm: The warm start.
+        on_limits: The verdict on limits.
+        preference: The preferred point of a trade-off's front.
+        confirmed: The verdicts on points of a trade-off's front.
+        taken: The shares of time that other processes took from runs.
+    """
 
     name: str
     definition: Definition
@@ -57,14 +72,12 @@ class Summary:
     warm: WarmStart | None = None
     on_limits: LimitVerdict = NO_LIMITS
     preference: Preference | None = None
-    """The point of a trade-off's front that was asked for."""
     confirmed: tuple[PointVerdict, ...] = ()
-    """The verdicts on points of a trade-off's front."""
     taken: tuple[TakenShare, ...] = ()
 
     @property
     def outlook(self) -> StoppingForecast | None:
-        """What more search would gain; None where that is not known, or there were more trials since."""
+        """The forecast of the gain of more trials; None without one, or if further trials have been made since."""
         forecast = self.last_outlook
         return forecast if forecast is not None and forecast.after == len(self.trials) else None
 
@@ -80,7 +93,7 @@ class Summary:
 
     @property
     def on_inputs(self) -> tuple[InputVerdict, ...]:
-        """The verdict on each input that is optimised, of several."""
+        """The verdict on each input that is optimised, if there are several."""
         verdict = self.present_verdict
         return () if verdict is None else input_verdicts(verdict, mixed_inputs(self.definition))
 
@@ -91,20 +104,20 @@ class Summary:
 
     @property
     def verdict(self) -> Verdict | None:
-        """The verdict that was stored, on whatever winner."""
+        """The stored verdict, also of an earlier winner."""
         return self.standings.verdict
 
     @property
     def present_verdict(self) -> Verdict | None:
-        """The verdict, unless a better trial was found since."""
+        """The verdict; None if a better trial has been found since."""
         return self.verdict if self.verdict is not None and is_about(self.verdict, self.standings) else None
 
     @property
     def best(self) -> TrialRecord | None:
-        """The winner of the verdict, or the default if it is slower or fails too often; without a verdict, the best.
+        """The best trial that keeps the limits.
 
-        Whichever it is keeps the limits. Of a trade-off it is the point that was asked for, if one was. A decision
-        table has none.
+        With a verdict it is the winner, or the default if the winner is slower or fails too often; for a trade-off with
+        weights it is the preferred point; for a decision table it is None.
         """
         if self.has_decision_table:
             return None
@@ -120,7 +133,7 @@ class Summary:
 
     @property
     def to_use(self) -> TrialRecord | None:
-        """The best trial, or the default where the verdict on the best finds no sure gain over that."""
+        """The trial to use: the best, or the default if the verdict finds no significant gain."""
         verdict = self.present_verdict if self.front is None else None
         if verdict is None or not verdict.known or verdict.significant(self.standings.metric):
             return self.best
@@ -128,17 +141,17 @@ class Summary:
 
     @property
     def nearest(self) -> TrialRecord | None:
-        """The trial that is least beyond the limits, where none keeps them; else None."""
+        """If no trial keeps the limits, the one that exceeds them least; else None."""
         return None if self.standings.ranking else self.standings.nearest
 
     @property
     def speed_up(self) -> SpeedUp | None:
-        """The speed-up of the best trial; None without a default to compare it with."""
+        """The speed-up of the best trial; None without a default to compare with."""
         return None if self.best is None else self.standings.speed_up(self.best)
 
     @property
     def simplified(self) -> Ablation | None:
-        """The ablation of the winner, if it found a simpler configuration that is as good."""
+        """The ablation of the winner, if it found a simpler configuration that is as good; else None."""
         ablation, used = self.ablation, self.to_use
         return (
             ablation
@@ -148,24 +161,24 @@ class Summary:
 
     @property
     def configuration(self) -> Configuration | None:
-        """The configuration to use: the winner without the options that do nothing."""
+        """The configuration to use, without the options that an ablation found to do nothing."""
         if self.simplified is not None:
             return self.simplified.simplified
         return self.to_use.configuration if self.to_use else None
 
     @property
     def finished(self) -> int:
-        """How many trials are settled."""
+        """The number of settled trials."""
         return sum(trial.settled for trial in self.trials)
 
     @property
     def tried(self) -> int:
-        """How many trials have run."""
+        """The number of trials with runs."""
         return sum(bool(trial.runs) for trial in self.trials)
 
     @property
     def steps(self) -> tuple[int, int] | None:
-        """How many steps were trained, and how many it is to train every trial to its end; None for other studies."""
+        """The steps trained, and those needed to train every trial to its end; None for programs without steps."""
         runs = [trial.runs[-1] for trial in self.trials if trial.runs]
         trained = [(curve_of(run.outcome), run) for run in runs if run.of is not None]
         if not trained:
@@ -181,12 +194,12 @@ class Summary:
 
     @property
     def has_decision_table(self) -> bool:
-        """Whether the study looks for a decision table, where trials of different contexts do not compete."""
+        """Whether the study looks for a decision table; trials of different contexts then do not compete."""
         return self.study.decisions is not None
 
     @property
     def front(self) -> ParetoFront | None:
-        """The trials of a trade-off that keep the limits and that no other beats in all metrics; None without one."""
+        """The front of the trials that keep the limits; None without a trade-off."""
         metrics = tradeoff_metrics(self.definition)
         limits = self.standings.limits
         trials = (trial for trial in self.trials if limits.keeps(trial.number))
@@ -194,12 +207,12 @@ class Summary:
 
     @property
     def tradeoff(self) -> Tradeoff | None:
-        """The trade-off as it stands; None without one."""
+        """The state of the trade-off; None without one."""
         front = self.front
         return None if front is None else Tradeoff(self.name, front, self.standings, self.preference, self.confirmed)
 
     def verdict_sentence(self) -> str | None:
-        """The verdict on the present winner in one sentence; None while there is none."""
+        """Return the verdict on the present winner in one sentence; None without a verdict."""
         standings, best = self.standings, self.best
         if self.nearest is not None:
             broken = breaks(standings.limits.breaches(self.nearest.number))
@@ -216,13 +229,13 @@ class Summary:
 
     def _nothing_better(self) -> str:
         if self.tried == 1:
-            return "Nothing but the default configuration has been tried yet."
+            return "Only the default configuration has been tried yet."
         if self.on_limits.limits:
             return "No configuration that keeps the limits was better than the default."
         return "No configuration was better than the default."
 
     def best_text(self) -> str:
-        """Describe the winner, or the front of a trade-off; a replay is never passed off as runs."""
+        """Return the winner, or the front of a trade-off, in words; begins with a notice if it is a replay."""
         text = self._best_text()
         return f"{REPLAY_NOTICE}\n{text}" if self.definition.replay else text
 
@@ -269,29 +282,29 @@ class Summary:
         return [f"simplified: {shown(self.configuration or {})}", f"simplified, measured: {said}"]
 
     def limits_text(self) -> str:
-        """Say the limits, and how many trials keep them."""
+        """Return the limits in words, with the number of trials that keep them."""
         measured, keep = len(self.standings.measured), len(self.standings.ranking)
         return f"{', '.join(map(str, self.on_limits.limits))}; {keep} of {measured} trials with a value keep them"
 
     @property
     def simplified_speed_up(self) -> SpeedUp | None:
-        """What was measured of the simplified configuration; the verdict is on the winner with all its options."""
+        """The measured speed-up of the simplified configuration; the verdict is on the winner with all its options."""
         return simplified_speed_up(self.simplified)
 
     def simplified_sentence(self) -> str | None:
-        """Say what was measured of the simplified configuration; None if that is not the one to use."""
+        """Return the measurements of the simplified configuration in words; None if it is not the one to use."""
         if self.simplified is None:
             return None
         return simplified_sentence(self.simplified, self.standings.metric, self.definition.metrics)
 
     def unconfirmed(self) -> str:
-        """Say that there is no verdict on the present winner yet, and what it looks like."""
+        """Return the words for a winner without a verdict, with the speed-up that it seems to have."""
         speed_up = self.speed_up
         looks = f"; it {speed_up.words(self.standings.metric)}" if speed_up and not speed_up.confirmed else ""
         return f"not confirmed yet{looks}; the same `autotune study` command confirms it"
 
     def text(self) -> str:
-        """Describe the whole study."""
+        """Return the whole study in words."""
         definition, growth = self.definition, self.growth
         facts = ", ".join(f"{name}={value}" for name, value in definition.facts.items())
         without = ", ".join(f"{count} {kind}" for kind, count in self.standings.counts.items()) or "none"
@@ -313,7 +326,7 @@ class Summary:
 
     @property
     def growth(self) -> FrontGrowth | None:
-        """How the front of a trade-off came about; None without one."""
+        """The growth of the front of a trade-off; None without one."""
         front = self.front
         return FrontGrowth.of(front, self.standings) if front is not None and front.points else None
 
@@ -371,7 +384,7 @@ class Summary:
 
 
 def summarise(store: ReadableStudy) -> Summary:
-    """Read a summary from storage."""
+    """Read the summary of a study from storage."""
     definition = store.definition
     repeats = study_of(definition).repeats
     summary = Summary(
@@ -385,7 +398,7 @@ def summarise(store: ReadableStudy) -> Summary:
     )
     on_limits = limit_verdict(store.runs(), summary.standings)
     summary = replace(summary, on_limits=on_limits)
-    # A model of better quality saves no cost in each run, and a trade-off has no winner, nor has a decision table.
+    # A model of better quality does not make runs cheaper, and a trade-off or a decision table has no winner.
     front = summary.front
     used = summary.to_use
     winner = used.number if used and front is None and not definition.target.is_quality else None
@@ -402,7 +415,7 @@ def _with_points(summary: Summary, front: ParetoFront, runs: Sequence[Run]) -> S
 
 
 def trained_text(steps: tuple[int, int], trials: Iterable[TrialRecord]) -> str:
-    """Say how many steps were made of those of training every trial to its end, and where trials were left."""
+    """Return in words how many steps were trained, how many every trial would need, and where trials were stopped."""
     made, whole = steps
     rungs = Counter(trial.runs[-1].steps for trial in trials if trial.state is State.PAUSED)
     left = ", ".join(f"{count} at step {steps}" for steps, count in sorted(rungs.items(), key=str)) or "none"
@@ -413,7 +426,7 @@ def trained_text(steps: tuple[int, int], trials: Iterable[TrialRecord]) -> str:
 def verdict_dict(
     verdict: Verdict | None, metric: Metric, on_limits: LimitVerdict = NO_LIMITS, tuned: Sequence[float] = ()
 ) -> dict[str, Any] | None:
-    """Return a verdict with its sentence and its interval; None without one."""
+    """Return the JSON-able form of a verdict, with its sentence and interval; None without a verdict."""
     if verdict is None:
         return None
     values = verdict.to_dict() | {"sentence": on_limits.sentence(verdict, metric)}
@@ -432,7 +445,7 @@ def verdict_dict(
 
 
 def input_dict(comparison: InputComparison, metric: Metric) -> dict[str, Any]:
-    """Return the verdict on an input of weight 0, with the keys of those that are optimised."""
+    """Return the JSON-able form of a verdict on an input of weight 0, with the same keys as for optimised inputs."""
     return (verdict_dict(comparison.verdict, metric) or {}) | {
         "share": 0.0,
         "loses": comparison.verdict.slower(metric),
@@ -442,7 +455,7 @@ def input_dict(comparison: InputComparison, metric: Metric) -> dict[str, Any]:
 
 
 def table_sentence(name: str, definition: Definition) -> str | None:
-    """Say that a study has a decision table, and how it is seen; None where it looks for one winner."""
+    """Return the sentence for a study with a decision table; None for a study that looks for one winner."""
     section = study_of(definition).decisions
     if section is None:
         return None
@@ -450,7 +463,7 @@ def table_sentence(name: str, definition: Definition) -> str | None:
 
 
 def simplified_speed_up(ablation: Ablation | None) -> SpeedUp | None:
-    """Return the speed-up over the default; None where it was not measured."""
+    """Return the speed-up of a simplified configuration over the default; None if it was not measured."""
     if ablation is None or ablation.over_default is None:
         return None
     ratio, low, high = ablation.over_default
@@ -458,13 +471,16 @@ def simplified_speed_up(ablation: Ablation | None) -> SpeedUp | None:
 
 
 def simplified_sentence(ablation: Ablation, target: Metric, metrics: Sequence[Metric]) -> str:
-    """Say what was measured, of a point of a front in each metric of the trade-off; `target` is the optimised one."""
+    """Return the measurements of a simplified configuration in words; `target` is the optimised metric.
+
+    For a point of a front, the sentence has every metric of the trade-off.
+    """
     without = f"trial {ablation.winner} without {', '.join(ablation.dropped)}"
     rounds = f"{ablation.rounds} interleaved rounds"
     if ablation.further:
         readings = ablation.readings(target, metrics)
         said = "; ".join(moved(one.over_default, metric) for metric, one in readings if one.over_default is not None)
-        return f"{without} is in no metric worse than with them; against the default {said}, {rounds}"
+        return f"{without} is not worse in any metric; against the default {said}, {rounds}"
     speed_up = simplified_speed_up(ablation)
     return (
         f"{without} is as good as with them" if speed_up is None else f"{without} is {speed_up.words(target)}, {rounds}"

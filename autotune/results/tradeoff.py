@@ -1,4 +1,4 @@
-"""A trade-off as it stands: its front, the point that weights choose, and the points that were run afresh."""
+"""The state of a trade-off: its front, the point that weights choose, and the points compared in fresh runs."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +12,15 @@ from autotune.studyfile import VerdictSection
 
 @dataclass(frozen=True)
 class Tradeoff:
-    """The `confirmed` points of the `front` of a study; weights, if there are any, chose the `preference`."""
+    """The state of a trade-off.
+
+    Attributes:
+        study: The name of the study.
+        front: The front.
+        standings: The trials of the study.
+        preference: The point that weights chose; None without weights.
+        confirmed: The verdicts on points that were compared with the default.
+    """
 
     study: str
     front: ParetoFront
@@ -22,18 +30,18 @@ class Tradeoff:
 
     @property
     def verdict(self) -> PointVerdict | None:
-        """The verdict on the preferred point; None without either."""
+        """The verdict on the preferred point; None without a verdict or a preferred point."""
         preferred = self.preference.point.trial if self.preference is not None else None
         return next((verdict for verdict in self.confirmed if verdict.trial == preferred), None)
 
     def is_judged(self, settings: VerdictSection) -> bool:
-        """Whether the preferred point, if there is one, was compared as often as is wanted."""
+        """Whether the preferred point needs no more pairs; also true without a preferred point."""
         if self.verdict is not None:
             return not self.verdict.missing(settings)
         return self.preference is None or self.sentence() is not None
 
     def sentence(self) -> str | None:
-        """Return the verdict on the preferred point in one sentence; None while there is none."""
+        """Return the verdict on the preferred point in one sentence; None without a verdict."""
         preference, baseline = self.preference, self.standings.baseline
         if preference is None:
             return None
@@ -45,7 +53,7 @@ class Tradeoff:
         return None if verdict is None else f"For {preference.weights_text}, {verdict.sentence()}"
 
     def text(self) -> str:
-        """Describe the preferred point, or without one the front, and what was confirmed."""
+        """Return the preferred point, or without one the front, and the verdicts in words."""
         shown = self.front if self.preference is None else self.preference
         return "\n".join([shown.text(self.standings), *self._verdict_lines()])
 

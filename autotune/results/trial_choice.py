@@ -1,4 +1,4 @@
-"""Choices: which trials of a study are wanted, by their state, parameters and figures, and in which order."""
+"""Choose and sort the trials of a study by their state, parameters and figures."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -28,14 +28,14 @@ _UNSET = "unset"
 
 @dataclass(frozen=True)
 class Term:
-    """A comparison that a trial must keep: `np >= 8`, `blas = unset`."""
+    """A comparison that trials must satisfy: `np >= 8`, `blas = unset`."""
 
     name: str
     sign: str
     value: str
 
     def matches(self, found: Any) -> bool:  # noqa: ANN401  whatever a parameter holds
-        """Whether a trial with this value is wanted; of what has none, only `= unset` is."""
+        """Whether a value satisfies the comparison; None satisfies only `= unset`, and `!=` with any other value."""
         compare = _SIGNS[self.sign]
         if found is None or self.value == _UNSET:
             return self.sign in {"=", "==", "!="} and compare(_UNSET if found is None else found, self.value)
@@ -53,7 +53,14 @@ class Term:
 
 @dataclass(frozen=True)
 class TrialChoice:
-    """The trials of a `state`, or of all, that keep all terms, sorted by a parameter or a figure."""
+    """A choice of trials.
+
+    Attributes:
+        state: The state of the trials; empty for all.
+        terms: The comparisons that they must satisfy.
+        sort: The parameter or figure to sort by.
+        down: Whether to sort in descending order.
+    """
 
     state: str = ""
     terms: tuple[Term, ...] = ()
@@ -62,18 +69,18 @@ class TrialChoice:
 
     @classmethod
     def of(cls, where: str, state: str = "", sort: str = "trial", *, down: bool = False) -> Self:
-        """Read terms with commas between them.
+        """Return the choice by comparisons with commas between them.
 
         Raises:
-            AutotuneError: a term is none.
+            AutotuneError: A term is not a comparison.
         """
         return cls(state, tuple(_term(text) for text in where.split(",") if text.strip()), sort, down)
 
     def trials(self, summary: Summary) -> list[TrialRecord]:
-        """Return the trials that are wanted; what has no value to sort by comes last.
+        """Return the chosen trials; those without a value to sort by come last.
 
         Raises:
-            AutotuneError: the study has no parameter or figure of a name.
+            AutotuneError: The study does not have a parameter or figure that a term names.
         """
         columns = trial_columns(summary.standings, summary.definition)
         figures = {column.name: column.of for column in columns if column.sortable}
@@ -99,7 +106,7 @@ def _term(text: str) -> Term:
     found = _TERM.fullmatch(text)
     if found is None:
         msg = (
-            f"where: {text.strip()!r} is no comparison: write NAME, one of {' '.join(_SIGNS)}, and a value, "
+            f"where: {text.strip()!r} is not a comparison: write a name, one of {' '.join(_SIGNS)}, and a value, "
             "as in np >= 8"
         )
         raise AutotuneError(msg)
@@ -108,7 +115,7 @@ def _term(text: str) -> Term:
 
 def _sorted(trials: Sequence[TrialRecord], figure: Callable[[TrialRecord], Any], *, down: bool) -> list[TrialRecord]:
     known = [(found, trial) for trial in trials if (found := figure(trial)) is not None]
-    # Values of a parameter may be of several kinds.
+    # The values of a parameter may have different types.
     known.sort(key=lambda pair: _key(pair[0]), reverse=down)
     there = {trial.number for _, trial in known}
     return [trial for _, trial in known] + [trial for trial in trials if trial.number not in there]

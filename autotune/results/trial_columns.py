@@ -1,4 +1,4 @@
-"""Columns of the table of a study's trials: what commands print, files have, and the service answers and sorts by."""
+"""The columns of the table of trials, for commands, files and the service."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,9 +12,14 @@ from objectives.base import Metric
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its name, its value of a trial (None where a trial has none), and the unit of that value.
+    """A column of the table of trials.
 
-    Trials can be chosen and sorted by a `sortable` one. A row has `absent` where there is no value.
+    Attributes:
+        name: Its name.
+        of: Returns its value for a trial; None without a value.
+        unit: The unit of the value.
+        sortable: Whether trials can be chosen and sorted by it.
+        absent: Replaces a missing value in a row.
     """
 
     name: str
@@ -25,12 +30,12 @@ class Column:
 
     @property
     def title(self) -> str:
-        """The name with the unit, for people."""
+        """The name with the unit, for display."""
         return f"{self.name} [{self.unit}]" if self.unit else self.name
 
 
 def trial_columns(standings: Standings, definition: Definition) -> tuple[Column, ...]:
-    """Return the columns of a study's trials, in their order; of two with the same name the later one counts."""
+    """Return the columns of a study's trials in their order; a later column replaces one of the same name."""
     target = definition.target
 
     def value(trial: TrialRecord) -> float | None:
@@ -85,7 +90,7 @@ def state_of(trial: TrialRecord) -> str:
 
 
 def _steps(target: Metric) -> tuple[Column, Column]:
-    """Return the columns of a program that works in steps: the last step, and the metric there."""
+    """Return the columns for programs that work in steps: the last step, and the metric at that step."""
 
     def at_steps(trial: TrialRecord) -> float | None:
         return None if _steps_of(trial) is None else trial.outcomes[-1].metrics.get(target.name)
@@ -110,5 +115,5 @@ def _middle(values: Sequence[float]) -> float | None:
 
 
 def _figure(value: float) -> float:
-    """Return a figure that was computed of others without the last digits, which computing has spoiled."""
+    """Return a computed value rounded to 12 digits, without its rounding errors."""
     return float(f"{value:.12g}")

@@ -1,7 +1,7 @@
-"""A study's measurements as other tuners exchange them: a cache file of Kernel Tuner, and results of the schema T4.
+"""Write a study's measurements in the formats of other tuners: a cache file of Kernel Tuner, results in schema T4.
 
 Sources: `process_cache` and `get_t4_results` of Kernel Tuner 1.5 (util.py, file_utils.py), and its schema T4. Both
-hold a configuration once, with its single runs; times are in milliseconds.
+formats have each configuration once, with its runs; times are in milliseconds.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,7 +30,15 @@ _INVALIDITY = {
 
 @dataclass(frozen=True)
 class _TestedConfiguration:
-    """A configuration with its runs: `values` are those of the objective, in its own unit; none if it failed."""
+    """A configuration with its runs.
+
+    Attributes:
+        configuration: The configuration.
+        values: The values of the objective: milliseconds for a time, else the metric's unit; empty if it failed.
+        failure: How it failed; None if it did not.
+        together_ms: The time of all its runs together, in milliseconds.
+        started: When its first run began.
+    """
 
     configuration: Mapping[str, Any]
     values: Sequence[float]
@@ -42,7 +50,7 @@ class _TestedConfiguration:
 def kernel_tuner_cache(store: "StudyStore") -> dict[str, Any]:
     """Return the measurements as a cache file of Kernel Tuner, for its simulation mode.
 
-    Configurations of which nothing but a bound is known are left out. A parameter without a value is null.
+    Configurations with only a bound are left out. A parameter without a value is null.
     """
     definition, objective = store.definition, _objective(store.definition.target)
     values = {one["name"]: one["values"] for one in _domains(store)}
@@ -68,7 +76,7 @@ def kernel_tuner_cache(store: "StudyStore") -> dict[str, Any]:
 
 
 def t4_results(store: "StudyStore") -> dict[str, Any]:
-    """Return the measurements as results of the schema T4; those of which nothing but a bound is known are left out."""
+    """Return the measurements as results of schema T4; configurations with only a bound are left out."""
     target = store.definition.target
     objective, names = _objective(target), [one["name"] for one in _domains(store)]
     is_time = objective == _TIME
@@ -101,11 +109,11 @@ def t4_results(store: "StudyStore") -> dict[str, Any]:
 
 
 def check_exchangeable(store: "StudyStore") -> None:
-    """Check that the runs of a study can be told as measurements of configurations.
+    """Check that the runs of a study are measurements of whole configurations.
 
     Raises:
-        CannotRunHereError: they cannot.
-        NothingWorkedError: there are none.
+        CannotRunHereError: They are parts of trainings.
+        NothingWorkedError: The study has no runs.
     """
     if study_of(store.definition).stopping is not None:
         msg = f"study {store.name!r} works in steps ([stopping]): its runs are parts of trainings; --csv prints them"
@@ -116,7 +124,7 @@ def check_exchangeable(store: "StudyStore") -> None:
 
 
 def _objective(target: Metric) -> str:
-    """Return what the metric is called there: a time in seconds is Kernel Tuner's own `time`, in milliseconds."""
+    """Return the name of the metric in these formats: `time`, in milliseconds, for a time in seconds."""
     return _TIME if target.is_seconds else target.name
 
 

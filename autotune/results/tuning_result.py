@@ -1,4 +1,4 @@
-"""What a study came to: how much better than the default, by how many trials, in what time and at what cost."""
+"""The result of tuning in a few words and figures: the gain, the trials, the time and the cost of a stored study."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -19,10 +19,15 @@ _REPLAY = "a replay: nothing ran"
 
 @dataclass(frozen=True)
 class TuningResult:
-    """A study's verdict, or decision table, in a few words, its settled `trials`, and its `runs`, `took_s` together.
+    """The result of tuning a study.
 
-    `spent_core_s` are the core-seconds of its runs, `saved_core_s` those that it did not have to spend: on runs that
-    had lost, and on repeats of what was clear.
+    Attributes:
+        over_the_default: The verdict or the decision table in a few words.
+        trials: The number of settled trials.
+        runs: The number of runs.
+        took_s: How long the study was at work, in seconds.
+        spent_core_s: The core-seconds of its runs.
+        saved_core_s: The core-seconds saved by stopping runs that had lost and by not repeating clear ones.
     """
 
     over_the_default: str
@@ -34,15 +39,15 @@ class TuningResult:
 
 
 NOT_TUNED = TuningResult("not tuned here", 0, 0, 0.0, 0.0, 0.0)
-"""What a study came to that nobody has tuned."""
+"""The result of a study that was never tuned here."""
 
 
 def tuning_result_of(store: ReadableStudy) -> TuningResult:
-    """Return what a stored study came to."""
+    """Return the result of a stored study."""
     summary = summarise(store)
     if summary.definition.replay:
         return replace(NOT_TUNED, over_the_default=_REPLAY)
-    # What a watch spends later is not the study's.
+    # The cost of later checks by a watch is not part of the study's.
     runs = [run for run in store.runs() if run.series.kind is not SeriesKind.WATCH]
     known, table, ledger = known_configuration(store, summary), table_of(store), summary.ledger
     if table is not None:
@@ -60,7 +65,7 @@ def tuning_result_of(store: ReadableStudy) -> TuningResult:
 
 
 def _of_cells(table: DecisionTable) -> str:
-    """Say in how many cells of a decision table another setting is better, and what all of them gain."""
+    """Return in how many cells of a decision table another setting is better, and the gain over all cells."""
     text = f"{len(table.changed)} of {len(table.decisions)} cells better than the default"
     if table.overall is None:
         return text
@@ -69,9 +74,10 @@ def _of_cells(table: DecisionTable) -> str:
 
 
 def took_s(runs: Iterable[Run]) -> float:
-    """Return for how long a study was at work, in seconds: from run to run; where none ran for five minutes it was not.
+    """Return how long a study was at work, in seconds.
 
-    Starting autotune, and installing programs, is not in it.
+    Gaps between runs count up to five minutes; longer ones are pauses. The time to start autotune and to install
+    programs is not included.
     """
     times = [(began_s, began_s + run.outcome.usage.elapsed_s) for run in runs if (began_s := _began_s(run)) is not None]
     total_s, until_s = 0.0, -inf

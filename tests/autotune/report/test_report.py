@@ -195,7 +195,7 @@ def test_the_headline_of_studies_without_a_winner():
     broken = headline(summary(trial(0, failed(FailureKind.OUT_OF_MEMORY))))
     assert broken.sentence == "No run gave a valid measurement: 1 out of memory."
     begun = headline(summary(trial(0, took(1.0))))
-    said = "Nothing but the default configuration has been tried yet."
+    said = "Only the default configuration has been tried yet."
     assert (begun.kind, begun.sentence) == ("not yet", said)
     default = headline(summary(trial(0, took(1.0)), trial(1, took(2.0))))
     assert (default.kind, default.sentence) == ("no gain", "No configuration was better than the default.")

@@ -127,7 +127,10 @@ def test_an_open_trial_has_spared_nothing_yet():
 
 def test_gpus_are_counted_in_their_own_seconds():
     assert book(ran(10, gpus=2), ran(10)).gpu_s == 20.0
-    assert "GPUs: held 20 GPU-seconds, how busy is not known: no meter told it" in book(ran(10, gpus=2)).text()
+    assert (
+        "GPUs: held 20 GPU-seconds; how busy they were is not known: no meter measured it"
+        in book(ran(10, gpus=2)).text()
+    )
 
 
 def test_cards_that_were_not_there_were_not_held():
@@ -144,7 +147,9 @@ def test_where_nothing_lists_the_cards_a_run_held_as_many_as_it_asked_for():
 def test_energy_is_said_with_how_long_the_cards_were_held_that_told_it():
     told = ran(10, gpus=1, told={"gpu_energy_j": 2.5e4})
     text = book(told).text()
-    assert text.endswith("GPUs: held 10 GPU-seconds, how busy is not known: no meter told it, and took 25 kJ")
+    assert text.endswith(
+        "GPUs: held 10 GPU-seconds; how busy they were is not known: no meter measured it, and took 25 kJ"
+    )
     assert book(told, ran(10, gpus=3)).text().endswith("and took 25 kJ in 10 GPU-seconds")
 
 
@@ -156,7 +161,7 @@ def test_cards_that_were_held_were_busy_for_as_long_as_meters_told():
     assert "GPUs: held 3 GPU-hours, busy 1 (33%), and took 0.25 kWh" in found.text()
     # Of cards whose meters told nothing nobody says that they were idle.
     said = book(*made, ran(3600, gpus=3)).text()
-    assert "GPUs: held 6 GPU-hours; where meters told it, held 3 GPU-hours, busy 1 (33%)" in said
+    assert "GPUs: held 6 GPU-hours; where meters measured it, held 3 GPU-hours, busy 1 (33%)" in said
     assert (
         book(ran(10, gpus=1, told={"gpu_busy_share": 0.2})).text().endswith("GPUs: held 10 GPU-seconds, busy 2 (20%)")
     )
@@ -180,7 +185,7 @@ def test_cores_are_part_of_the_price():
 
 def test_a_winner_that_costs_the_same_is_said_to():
     text = book(ran(9), ran(9, trial=1), winner=1).text()
-    assert "never paid for: what is to be used costs as many core-seconds as the default" in text
+    assert "never paid for: the configuration to use costs as many core-seconds as the default" in text
 
 
 @pytest.mark.parametrize(

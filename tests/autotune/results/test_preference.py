@@ -47,7 +47,7 @@ def test_of_equals_without_weight_the_others_decide(rows):
     ("weights", "words"),
     [
         ("memry=1", "did you mean 'memory'.*they are wall_s, memory"),
-        ("memory=-1", "the weight of memory is a number from 0 up, got '-1'"),
+        ("memory=-1", "the weight of memory must be a number of at least 0, got '-1'"),
         ("memory=nan", "got 'nan'"),
         ("memory=much", "got 'much'"),
         ("memory", "write --weights wall_s=1,memory=1"),

@@ -72,7 +72,7 @@ def test_a_study_without_a_speed_up_is_left_out_with_the_reason(sqlite):
     assert [absent(one) for one in (looks, few, table)] == [
         "not confirmed yet",
         "winner and default could not be compared",
-        "it looks for a decision table, and has no single winner",
+        "it looks for a decision table and has no single winner",
     ]
     several = of(result(sqlite, "one", *TWICE), looks, few, table)
     assert several.speed_up == pytest.approx((2.0, 2.0, 2.0))
@@ -98,7 +98,7 @@ def test_a_default_that_breaks_a_limit_is_nothing_to_compare_with():
 
 
 def test_where_nothing_but_the_default_was_tried_nothing_is_known_of_it():
-    assert absent(StudyResult(summary(trial(0, took(2.0), np=8)))) == "nothing but the default was tried"
+    assert absent(StudyResult(summary(trial(0, took(2.0), np=8)))) == "only the default was tried"
 
 
 def test_all_intervals_have_the_lowest_confidence_of_the_verdicts_in_the_mean(sqlite):
@@ -149,7 +149,9 @@ def test_a_reference_is_of_the_metric_that_the_study_optimises(sqlite):
     one = summarise(study(sqlite, "one", *TWICE))
     several = SeveralStudies.of([one], {"one": {"gb_s": 7.0, "wall_s": 4.0}, "another": {"wall_s": 9.0}})
     assert several.score == pytest.approx((4.0, 4.0, 4.0))
-    with pytest.raises(StudyFileError, match=r"values of gb_s, but it optimises wall_s: .* --set target=gb_s"):
+    with pytest.raises(
+        StudyFileError, match=r"optimises wall_s, but its references are values of gb_s: .* --set target=gb_s"
+    ):
         SeveralStudies.of([one], {"one": {"gb_s": 7.0}})
 
 

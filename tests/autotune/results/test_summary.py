@@ -75,7 +75,7 @@ def test_a_default_that_nothing_beats_is_said_to_be_best():
 
 
 def test_of_a_default_that_alone_has_run_nobody_says_that_it_is_best():
-    said = "Nothing but the default configuration has been tried yet."
+    said = "Only the default configuration has been tried yet."
     assert summary(trial(0, took(1.0))).verdict_sentence() == said
     assert summary(trial(0, took(1.0)), trial(1)).verdict_sentence() == said
 
