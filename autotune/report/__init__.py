@@ -1,4 +1,4 @@
-"""Reports: studies as one document for people: HTML, Markdown or JSON."""
+"""Reports: one or several studies as a document in HTML, Markdown or JSON."""
 
 from autotune.report.report import Report, report_of, report_of_several
 

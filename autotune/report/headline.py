@@ -1,4 +1,4 @@
-"""The verdict as a sentence, also before it is known."""
+"""The headline of a report: the verdict as a sentence, or what is known before it."""
 
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -12,12 +12,12 @@ from autotune.results.pareto import ParetoFront
 from autotune.results.summary import Summary
 
 Kind = Literal["gain", "no gain", "not yet", "nothing", "trade-off", "table"]
-"""The kind of verdict. `nothing`: no run worked, or none has ended; `not yet`: not confirmed."""
+"""The kind of verdict. `nothing`: no run has worked or ended; `not yet`: not confirmed."""
 
 
 @dataclass(frozen=True)
 class Headline:
-    """The sentence at the top, with the remarks that qualify it."""
+    """The sentence at the top of a report, with the remarks that qualify it."""
 
     kind: Kind
     sentence: str
@@ -29,7 +29,7 @@ class Headline:
 
 
 def headline(summary: Summary, table: DecisionTable | None = None) -> Headline:
-    """Say what a study found; of one that looks for a decision table, what that says."""
+    """Return the headline of a study; `table` is its decision table, if it looks for one."""
     kind, sentence = _verdict(summary) if table is None else _table(table)
     if summary.definition.replay:
         sentence = f"Replay, nothing ran: {sentence}"
@@ -48,8 +48,8 @@ def _verdict(summary: Summary) -> tuple[Kind, str]:
     if summary.front is not None:
         return _front(summary, summary.front)
     if summary.best is None:
-        # Only a study that looks for a table has a sentence without a winner.
-        return ("nothing", _nothing(summary)) if sentence is None else ("not yet", sentence)
+        # Only a study that looks for a decision table has a sentence without a winner.
+        return ("nothing", _no_result(summary)) if sentence is None else ("not yet", sentence)
     if sentence is None:
         return "not yet", _unconfirmed(summary, summary.best)
     verdict, metric = summary.present_verdict, summary.standings.metric
@@ -66,14 +66,14 @@ def _unconfirmed(summary: Summary, best: TrialRecord) -> str:
     speed_up = standings.speed_up(best)
     looks = speed_up.words(standings.metric) if speed_up and not speed_up.confirmed else "is the best so far"
     return (
-        f"No verdict yet: trial {best.number} {looks}, but only by the runs of tuning, of which the best looks better "
-        "than it is. The same `autotune study` command goes on, and compares it in fresh runs."
+        f"No verdict yet: trial {best.number} {looks}, but only in the runs of tuning, where the best trial looks "
+        "better than it is. The same `autotune study` command continues and compares it in fresh runs."
     )
 
 
 def _front(summary: Summary, front: ParetoFront) -> tuple[Kind, str]:
     if not front.points:
-        return "nothing", _nothing(summary)
+        return "nothing", _no_result(summary)
     sentence = summary.verdict_sentence()
     preferred = "there is no single winner." if sentence is None else f"weights choose one. {sentence.rstrip('.')}."
     return "trade-off", (
@@ -82,7 +82,7 @@ def _front(summary: Summary, front: ParetoFront) -> tuple[Kind, str]:
     )
 
 
-def _nothing(summary: Summary) -> str:
+def _no_result(summary: Summary) -> str:
     kinds = listed([f"{count} {kind}" for kind, count in summary.standings.counts.items()])
     return f"No run gave a valid measurement: {kinds}." if kinds else "No run has ended yet: there is no result."
 
@@ -99,7 +99,7 @@ def _remarks(summary: Summary) -> list[str]:
         remarks.append(f"The machine drifted by {span:.0%} during the study; comparisons are within blocks of time.")
     running = sum(bool(trial.runs) and not trial.settled for trial in summary.trials)
     if running:
-        remarks.append(f"The study is not at its end: {counted(running, 'trial')} may still be run again.")
+        remarks.append(f"The study is not finished: {counted(running, 'trial')} may still be run again.")
     if summary.simplified is not None:
         dropped, subject = listed(summary.simplified.dropped), summary.simplified.subject
         remarks.append(f"The ablation found {subject} as good without {dropped}: use the simplified configuration.")

@@ -1,4 +1,4 @@
-"""A report as Markdown (GitHub's): tables, and pictures by the files that they were drawn to, if they were."""
+"""Write a report as GitHub Markdown, with links to the files of its pictures if there are any."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -9,13 +9,13 @@ from autotune.report.section import Code, Figures, Part, Picture, Section, Words
 
 _ROWS = 25
 _SPECIAL = re.compile(r"([\\`*\[\]<>|~$])|(?<![^\W_])(_)|(_)(?![^\W_])")
-# What would begin a heading, a rule or a list.
+# Characters that begin a heading, a rule or a list at the start of a line.
 _MARKED = re.compile(r"^(?=[#+=-])")
 _NUMBERED = re.compile(r"^(\d+)([.)])(?=\s|$)")
 
 
 def to_markdown(report: Report, pictures: Mapping[str, str] | None = None) -> str:
-    """Return the report; `pictures` are the addresses of the pictures' files, by the charts' names."""
+    """Return the report as Markdown; `pictures` has the addresses of picture files by the names of the charts."""
     blocks = [f"# {_plain(report.title)}"]
     if report.description:
         blocks.append(_plain(report.description))
@@ -71,14 +71,14 @@ def _cell(cell: Cell) -> str:
 
 
 def _fenced(text: str) -> str:
-    """Return code between fences that are longer than any in it."""
+    """Return code between fences that are longer than any fence in it."""
     longest = max((len(fence) for fence in re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}\n{text.rstrip()}\n{fence}"
 
 
 def _plain(text: str, *, start: bool = True) -> str:
-    """Return text as one line that Markdown shows as it is: no markup, no HTML, no list or heading at its start."""
+    """Return text as one line in which markup, HTML, and a list or heading at its start are escaped."""
     escaped = _SPECIAL.sub(r"\\\g<0>", " ".join(text.split()).replace("&", "&amp;"))
     if not start:
         return escaped

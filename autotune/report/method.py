@@ -1,4 +1,4 @@
-"""How a study was measured, in a few paragraphs, with its own settings."""
+"""The section of a report on how a study was measured, with the settings of the study."""
 
 from autotune.formatting import listed
 from autotune.pictures.labels import counted
@@ -11,7 +11,7 @@ from objectives.base import Metric
 
 
 def method(summary: Summary) -> Section:
-    """Return the section on how was measured."""
+    """Return the section on the method."""
     study = summary.study
     verdict = study.verdict
     texts = [
@@ -36,22 +36,22 @@ def _objective(summary: Summary) -> str:
     metric, space = definition.target, definition.space
     better = "greater is better" if metric.direction == "maximize" else "less is better"
     unit = f" in {metric.unit}" if metric.unit else ""
-    text = f"What was optimised is {metric.name}{unit}; {better}. "
+    text = f"The study optimised {metric.name}{unit}; {better}. "
     text += f"The space has {counted(len(space['parameters']), 'parameter')}"
     if space["constraints"]:
         text += (
-            f" and {counted(len(space['constraints']), 'constraint')}; only configurations that keep to all were run"
+            f" and {counted(len(space['constraints']), 'constraint')}; only configurations that satisfy all were run"
         )
     if definition.replay:
         return (
-            f"{text}. This is a replay: every run was drawn from the recorded runs of its configuration, and times and "
-            "caps are simulated. What is said of runs below is said of these."
+            f"{text}. This is a replay: every run was drawn from the recorded runs of its configuration, with "
+            "simulated times and caps. The runs below are these."
         )
     if definition.is_asktell:
-        return f"{text}. Runs were made by other programs, which asked for them: where and how is theirs to say."
+        return f"{text}. Other programs asked for the runs and made them, so autotune does not know where and how."
     return (
-        f"{text}. A run counts only if it ended well, and if its answer, where the program has one, agrees with the "
-        "default's. Runs had cores of their own and an explicit environment."
+        f"{text}. A run counts only if it ended well and its answer, if the program has one, agrees with the "
+        "default's. Every run had its own cores and an explicit environment."
     )
 
 
@@ -76,8 +76,8 @@ def _repeats(repeats: RepeatsSection, front: ParetoFront | None) -> str:
     )
     if repeats.caps and front is None:
         text += (
-            " A run that had lost was stopped by the clock or by its pace: it leaves a bound, which is never taken for "
-            "a value."
+            " A run that had lost was stopped, by its time or its pace: it leaves a bound, which is never used as a "
+            "value."
         )
     return text
 
@@ -85,11 +85,11 @@ def _repeats(repeats: RepeatsSection, front: ParetoFront | None) -> str:
 def _table(decisions: DecisionsSection, verdict: VerdictSection) -> str:
     over = listed(decisions.over)
     return (
-        f"Looked for was the best setting for each value of {over}. One model of all runs guesses it, and each guess "
-        f"ran beside the default in {verdict.pairs} fresh, interleaved rounds, as far as the runs lasted. Where these "
-        f"were made, they alone decide: the default stays where the {verdict.confidence:.0%} interval holds 1. Of many "
-        "cells some look better by chance, so the intervals are wider the fewer of them are better (Benjamini & "
-        "Yekutieli 2005)."
+        f"The study looked for the best setting for each value of {over}. A model of all runs predicts it, and each "
+        f"prediction ran beside the default in {verdict.pairs} fresh, interleaved rounds, until the runs were spent. "
+        f"In a cell with such rounds they alone decide: the default stays if the {verdict.confidence:.0%} interval "
+        "holds 1. Some of many cells look better by chance, so the intervals are wider if fewer cells are better "
+        "(Benjamini & Yekutieli 2005)."
     )
 
 
@@ -100,9 +100,9 @@ def _often(number: int) -> str:
 def _steps(stopping: StoppingSection) -> str:
     text = f"A trial was trained for at most {stopping.max_steps} steps, by the rule {stopping.rule}"
     if stopping.rule in {"hyperband", "asha"}:
-        best = f"the best 1/{stopping.eta} went on from their checkpoints"
+        best = f"the best 1/{stopping.eta} continued from their checkpoints"
         text += f": at each rung, from step {stopping.min_steps} on, {best}"
-    return f"{text}. The default was trained to the end first. Values of trials that were left early are not compared."
+    return f"{text}. The default was trained to the end first. Values of trials that stopped early are not compared."
 
 
 def _confirmation(summary: Summary, verdict: VerdictSection) -> str:
@@ -120,8 +120,8 @@ def _confirmation(summary: Summary, verdict: VerdictSection) -> str:
     )
     text = (
         f"{best} with the default in {verdict.rounds} interleaved rounds; of "
-        "those that cannot be told apart the one with the fewest changes wins. Then winner and default run again in "
-        f"{pairs} {made}, as many as a precision of {verdict.precision:.1%} needs{share}. "
+        "those that do not differ beyond the noise the one with the fewest changes wins. Then winner and default run "
+        f"again in {pairs} {made}, as many as a precision of {verdict.precision:.1%} needs{share}. "
         "Only these fresh runs count for the verdict, since the best of many noisy runs looks better than it is"
     )
     return (
@@ -135,6 +135,6 @@ def _interval(verdict: VerdictSection, metric: Metric) -> str:
     return (
         f"Each pair is compared by the logarithm of its ratio. The {ratio_title(metric)} is the pseudomedian of these "
         f"(Hodges & Lehmann 1963), and its {verdict.confidence:.0%} interval inverts Wilcoxon's signed-rank test "
-        "(Hollander, Wolfe & Chicken, Nonparametric Statistical Methods, 2014, section 3.4): it holds for any noise "
-        "that both sides share. A gain is called significant if the whole interval is above 1."
+        "(Hollander, Wolfe & Chicken, Nonparametric Statistical Methods, 2014, section 3.4): it is valid for any noise "
+        "that both sides share. A gain is significant if the whole interval is above 1."
     )

@@ -1,6 +1,6 @@
-"""A report as one file of HTML: no script, nothing from elsewhere, pictures as SVG in the text.
+"""Write a report as one HTML file without scripts or outside references, with its pictures as inline SVG.
 
-Everything that comes from a study is escaped. The file is well-formed XML, too.
+Everything that comes from a study is escaped. The file is also well-formed XML.
 """
 
 import html
@@ -15,12 +15,12 @@ from autotune.report.section import Code, Figures, Part, Picture, Section, Words
 from autotune.report.style import STYLE
 
 _ROWS = 40
-# What XML cannot hold even when it is escaped.
-_UNSPEAKABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+# Characters that XML does not allow, not even escaped.
+_NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
 def to_html(report: Report) -> str:
-    """Return the report as a whole document."""
+    """Return the report as an HTML document."""
     title = f"{report.title}: autotune report"
     body = [_head(report), _contents(report.sections), *(_section(section) for section in report.sections)]
     return "\n".join(
@@ -132,4 +132,4 @@ def _cell(cell: Cell) -> str:
 
 
 def _plain(text: str) -> str:
-    return html.escape(_UNSPEAKABLE.sub("�", text))
+    return html.escape(_NOT_XML.sub("�", text))

@@ -1,4 +1,4 @@
-"""A report as PDF: printed by a browser of this machine."""
+"""Print a report as PDF with a browser of this machine."""
 
 import os
 import shutil
@@ -9,22 +9,22 @@ from tempfile import TemporaryDirectory
 from autotune.errors import CannotRunHereError
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "microsoft-edge")
-"""Browsers that print without a window; Firefox does not."""
+"""Browsers that can print without a window; Firefox cannot."""
 
-_PATIENCE_S = 120
+_TIMEOUT_S = 120
 
 
 def to_pdf(html: str) -> bytes:
     """Return a document as PDF.
 
     Raises:
-        CannotRunHereError: there is no browser that prints without a window, or it did not print.
+        CannotRunHereError: No browser that prints without a window was found, or it did not print.
     """
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     if browser is None:
         msg = (
-            f"--pdf: none of {', '.join(BROWSERS)} is here to print the report; install one, or open the HTML report "
-            "in any browser and print it"
+            f"--pdf needs one of {', '.join(BROWSERS)} to print the report, and none was found: install one, or open "
+            "the HTML report in any browser and print it"
         )
         raise CannotRunHereError(msg)
     with TemporaryDirectory(prefix="autotune-report-", ignore_cleanup_errors=True) as folder:
@@ -38,17 +38,17 @@ def to_pdf(html: str) -> bytes:
 
 
 def _print(browser: str, page: Path, printed: Path) -> str:
-    """Print a page into a file; return what the browser said at last."""
+    """Print a page into a file; return the browser's last message."""
     command = [browser, "--headless", "--disable-gpu", "--no-first-run", "--no-pdf-header-footer"]
-    # The browser's own sandbox does not start for root; the page is this report, which has no script.
+    # The browser's sandbox does not start for root. It is not needed: the page is this report, which has no script.
     command += ["--no-sandbox"] if os.geteuid() == 0 else []
     command += [f"--user-data-dir={page.parent / 'profile'}", f"--print-to-pdf={printed}", page.as_uri()]
     try:
         ended = subprocess.run(
-            command, capture_output=True, text=True, errors="replace", timeout=_PATIENCE_S, check=False
+            command, capture_output=True, text=True, errors="replace", timeout=_TIMEOUT_S, check=False
         )
     except subprocess.TimeoutExpired:
-        return f" in {_PATIENCE_S} s"
+        return f" in {_TIMEOUT_S} s"
     except OSError as error:
         return f" ({error.strerror})"
     lines = ended.stderr.strip().splitlines()

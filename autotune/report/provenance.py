@@ -1,4 +1,4 @@
-"""How a study was measured: machine, versions, commands, environment, sessions, dates."""
+"""The section of a report on provenance: machine, versions, commands, environment, sessions, dates."""
 
 import json
 import shlex
@@ -15,7 +15,7 @@ from autotune.report.section import Code, Figures, Part, Section, Words
 from autotune.results.summary import Summary
 from launchers.secret import mask_secrets
 
-_MADE_FOR = {
+_PURPOSES = {
     SeriesKind.SELECT: "choosing the winner",
     SeriesKind.VERDICT: "the verdict",
     SeriesKind.DUET: "the verdict, side by side",
@@ -32,7 +32,7 @@ _SESSIONS = 12
 
 
 def provenance(summary: Summary, runs: Sequence[Run], used: Run | None) -> Section:
-    """Return the section on what is needed to repeat the study; `used` is a run of the configuration to use."""
+    """Return the section with everything needed to repeat the study; `used` is a run of the configuration to use."""
     definition = summary.definition
     parts: list[Part] = [Words(_dates(runs))]
     if not definition.replay:
@@ -59,7 +59,7 @@ def _is_default(run: Run, summary: Summary) -> bool:
 
 def _dates(runs: Sequence[Run]) -> str:
     text = f"Report by autotune {__version__}. {counted(len(runs), 'run')}"
-    counts = Counter(_MADE_FOR.get(run.series.kind, run.series.kind.label) for run in runs)
+    counts = Counter(_PURPOSES.get(run.series.kind, run.series.kind.label) for run in runs)
     if len(counts) > 1:
         text += f": {', '.join(f'{count} for {what}' for what, count in counts.items())}"
     started = sorted(run.started for run in runs if run.started)
@@ -76,7 +76,7 @@ def _facts(caption: str, facts: Mapping[str, Any]) -> list[Part]:
 
 
 def _flat(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return facts on one level; outer facts win over inner ones of the same name."""
+    """Return nested facts on one level; an outer fact replaces an inner one of the same name."""
     flat = {name: value for name, value in facts.items() if not isinstance(value, Mapping)}
     for inner in (value for value in facts.values() if isinstance(value, Mapping)):
         flat = {**inner, **flat}
@@ -89,7 +89,7 @@ def _word(value: object) -> str:
 
 
 def _sessions(runs: Sequence[Run]) -> list[Part]:
-    """Return a row for each set of facts that sessions had; a column for each that is known."""
+    """Return a table with a row for each different set of session facts, and a column for each known fact."""
     counts = Counter(tuple(sorted(run.session.items())) for run in runs if run.session)
     first: dict[tuple[tuple[str, str], ...], str] = {}
     for run in runs:

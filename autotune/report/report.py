@@ -1,4 +1,4 @@
-"""The report of a study, or of several: what was found and how it was measured; the formats only write it down."""
+"""The report of one or several studies: results and method, independent of the format that it is written in."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from autotune.report.method import method
 from autotune.report.provenance import provenance
 from autotune.report.results import cost, figures, findings
 from autotune.report.section import Code, Part, Picture, Section, Words
-from autotune.report.several import figures_of_several, headline_of_several, table_of_several
+from autotune.report.several_studies import figures_of_several, headline_of_several, table_of_several
 from autotune.results.several_studies import SeveralStudies
 from autotune.results.summary import Summary, summarise
 from autotune.scheduling.stored_brackets import stored_brackets
@@ -39,7 +39,16 @@ _OWN_PLACE = {
 
 @dataclass(frozen=True)
 class Report:
-    """Studies as a document. `figures` are (what, value) for the top; `summary` is the results' JSON-able form."""
+    """A report.
+
+    Attributes:
+        studies: The names of the studies.
+        headline: The sentence at the top.
+        figures: The (label, value) pairs at the top.
+        sections: The sections.
+        summary: The JSON-able form of the results.
+        description: The description of the study.
+    """
 
     studies: tuple[str, ...]
     headline: Headline
@@ -50,7 +59,7 @@ class Report:
 
     @property
     def title(self) -> str:
-        """What it is about."""
+        """The title of the document."""
         return f"Study {self.studies[0]}" if len(self.studies) == 1 else f"Studies {listed(self.studies)}"
 
     @property
@@ -60,7 +69,7 @@ class Report:
 
     @property
     def charts(self) -> list[Chart]:
-        """The pictures, in their order."""
+        """The charts, in their order."""
         parts = (part for section in self.sections for part in section.parts)
         return [part.chart for part in parts if isinstance(part, Picture)]
 
@@ -78,20 +87,24 @@ class Report:
 
 
 def report_of(store: StudyStore) -> Report:
-    """Read a study, in any state, and make its report.
+    """Return the report of a stored study in any state.
 
     Raises:
-        StorageError: the storage cannot be read.
+        StorageError: The storage cannot be read.
     """
     summary, runs, table = summarise(store), store.runs(), table_of(store)
     drawn = [*charts_of(summary, stored_brackets(store), table=table), importance(summary)]
     charts = {chart.name: chart for chart in in_order(drawn)}
-    sections = [_with(section, charts) for section in findings(summary, table)]
+    sections = [_add_pictures(section, charts) for section in findings(summary, table)]
     script = _script(store, summary)
     if script is not None:
         sections.insert(1 if sections and sections[0].key == "winner" else 0, script)
     sections.append(_pictures(charts))
-    sections += [_with(cost(summary), charts), method(summary), provenance(summary, runs, run_to_use(store, summary))]
+    sections += [
+        _add_pictures(cost(summary), charts),
+        method(summary),
+        provenance(summary, runs, run_to_use(store, summary)),
+    ]
     return Report(
         (summary.name,),
         headline(summary, table),
@@ -103,11 +116,11 @@ def report_of(store: StudyStore) -> Report:
 
 
 def report_of_several(stores: Sequence[ReadableStudy], references: ReferencesFile | None = None) -> Report:
-    """Make one report of several studies: their speed-ups, the mean of these, and the score against references.
+    """Return one report of several studies: their speed-ups, the mean of these, and the score against references.
 
     Raises:
-        StorageError: the storage cannot be read.
-        StudyFileError: a reference is of another metric than the study optimises.
+        StorageError: The storage cannot be read.
+        StudyFileError: A reference is not of the metric that the study optimises.
     """
     figures_by_study = {} if references is None else references.references
     several = SeveralStudies.of([summarise(store) for store in stores], figures_by_study)
@@ -120,8 +133,8 @@ def report_of_several(stores: Sequence[ReadableStudy], references: ReferencesFil
     )
 
 
-def _with(section: Section, charts: Mapping[str, Chart]) -> Section:
-    """Return a section with its picture, if any, at the start."""
+def _add_pictures(section: Section, charts: Mapping[str, Chart]) -> Section:
+    """Return a section with its pictures, if any, at the start."""
     mine = [charts[name] for name, key in _OWN_PLACE.items() if key == section.key and name in charts]
     return Section(section.key, section.title, (*map(Picture, mine), *section.parts))
 
@@ -132,7 +145,7 @@ def _pictures(charts: Mapping[str, Chart]) -> Section:
 
 
 def _script(store: StudyStore, summary: Summary) -> Section | None:
-    """Return the job script of the winner, for the batch system that the study ran with, else for a shell."""
+    """Return the section with the winner's job script, for the batch system of the study or else for a shell."""
     used = run_to_use(store, summary)
     if summary.front is not None or used is None or not used.job:
         return None
@@ -141,9 +154,9 @@ def _script(store: StudyStore, summary: Summary) -> Section | None:
     try:
         text = script_of(store, summary, form)
     except AutotuneError:
-        # A replay: the top of the report says so.
+        # A replay has no job; the top of the report says that it is one.
         return None
     others = [other for other in script_forms() if other != form]
     again = f"autotune best {summary.name} --script {'|'.join(others)}"
-    about = f"It runs what was measured. For {' or '.join(others)}: {again}"
+    about = f"This script runs the measured configuration. For {' or '.join(others)}: {again}"
     return Section("script", "Job script", (Words(about), Code(text, f"The configuration to use, for {form}")))

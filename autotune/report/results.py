@@ -1,4 +1,4 @@
-"""What a study found, as tables: figures for the top, the winner beside the default, ablation, failures, cost."""
+"""The results of a study as sections: figures at the top, winner and default, ablation, inputs, failures, cost."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -63,7 +63,7 @@ def figures(summary: Summary, runs: Sequence[Run]) -> tuple[tuple[str, str], ...
 
 
 def _when(runs: Sequence[Run]) -> str:
-    """Say when the first run began and the last one did, and how long that was, idle times included."""
+    """Return in words when the first and the last run began, and the time between, including idle times."""
     times = []
     for run in runs:
         with suppress(ValueError):  # stored by another program
@@ -93,7 +93,7 @@ def _value(trial: TrialRecord, summary: Summary) -> str:
 
 
 def findings(summary: Summary, table: DecisionTable | None = None) -> list[Section]:
-    """Return the sections on the results; sections without contents have no parts."""
+    """Return the sections on the results; empty sections have no parts."""
     return [
         _winner(summary),
         _decisions(table),
@@ -107,7 +107,7 @@ def findings(summary: Summary, table: DecisionTable | None = None) -> list[Secti
 def _decisions(table: DecisionTable | None) -> Section:
     if table is None:
         return Section("decisions", "", ())
-    about = "What to use where: neighbouring cells with the same decision are one line"
+    about = "The setting to use in each cell; neighbouring cells with the same decision share a line"
     figure = Figures(about, Table(tuple(columns_of(table)), tuple(map(tuple, rows_of(table)))))
     return Section("decisions", "The decision table", (figure,))
 
@@ -138,7 +138,7 @@ def _winner(summary: Summary) -> Section:
             unit = "MB" if metric.unit == _BYTES else metric.unit
             rows.append((f"{Axis(metric.name, unit).text}, median", *values, *[""] * (len(sides) - 1)))
     title = "winner" if summary.present_verdict else "best so far"
-    about = f"The {title} beside the default: what was changed, and what was measured in tuning"
+    about = f"The {title} beside the default, with the values measured in tuning"
     return Section("winner", "Winner and default", (Figures(about, Table(("", *sides, " "), tuple(rows))),))
 
 
@@ -178,18 +178,18 @@ def _ablation(summary: Summary) -> Section:
     readings = result.readings(summary.standings.metric, summary.definition.metrics)
     parts: list[Part] = [_options(metric, one, named=bool(result.further)) for metric, one in readings]
     if result.winner != best.number:
-        now = "is no more the winner" if not result.further else "the weights do not choose any more"
+        now = "is no longer the winner" if not result.further else "the weights no longer choose"
         parts.insert(0, Words(f"This ablation is of trial {result.winner}, which {now}."))
     if result.simplified is not None and result.over_winner is not None:
         text = "; ".join(_without(metric, one, named=bool(result.further)) for metric, one in readings)
         text = f"Without {', '.join(result.dropped)} it is {text}: {shown(result.simplified)}"
         text += f"; but it breaks {', '.join(result.breaks)}" if result.breaks else ""
         parts.append(Words(text))
-    return Section("ablation", "What each option is worth", tuple(parts))
+    return Section("ablation", "The effect of each option", tuple(parts))
 
 
 def _options(metric: Metric, result: Ablation, *, named: bool) -> Figures:
-    """Return a row for each option; of several metrics the one is `named`."""
+    """Return a table with a row for each option; `named` adds the name of the metric."""
     subject = f"trial {result.winner}" if named else "winner"
     within = f"in {subject}" if named else "in the winner"
     columns = ("option", "default", subject, "alone on the default", within, "remark")
@@ -206,7 +206,7 @@ def _options(metric: Metric, result: Ablation, *, named: bool) -> Figures:
     )
     rounds = counted(result.rounds, "interleaved round")
     ratios = f"in {metric.name}, ratios" if named else f"{ratio_title(metric)}s"
-    about = f"What each option of trial {result.winner} is worth: {ratios}, {result.confidence:.0%} intervals, {rounds}"
+    about = f"The effect of each option of trial {result.winner}: {ratios}, {result.confidence:.0%} intervals, {rounds}"
     return Figures(about, Table(columns, rows))
 
 
@@ -240,7 +240,7 @@ def _inputs(summary: Summary) -> Section:
         parts.append(Figures(about, Table(("input", "share", ratio_title(metric)), shares)))
     if summary.verified:
         verdicts = tuple((one.name, one.sentence(metric)) for one in summary.verified)
-        about = "The winner against the default on the inputs of weight 0, which had no say in it"
+        about = "The winner against the default on the inputs of weight 0, which were not used to find it"
         parts.append(Figures(about, Table(("input", "verdict"), verdicts)))
     return Section("inputs", "On each input", tuple(parts))
 
@@ -258,18 +258,18 @@ def _failures(summary: Summary) -> Section:
     parts: tuple[Part, ...] = ()
     if rows:
         table = Table(("kind", "trials", "message", "first trial"), tuple(rows))
-        parts = (Figures("What failed trials said", table),)
+        parts = (Figures("Messages of failed trials", table),)
     return Section("failures", "Trials without a value", parts)
 
 
 def cost(summary: Summary) -> Section:
-    """Return what the study cost and saved, and what more search would bring."""
+    """Return the section on what the study cost and saved, and on the forecast for more trials."""
     parts: list[Part] = []
     if summary.steps is not None and summary.steps[1]:
         made, whole = summary.steps
-        parts.append(Words(f"{made:,} steps were trained; to train every trial to its end would have been {whole:,}."))
+        parts.append(Words(f"{made:,} steps were trained; training every trial to its end would have taken {whole:,}."))
     if summary.warm is not None and summary.warm.proposals:
         parts.append(Words(f"Warm start: {summary.warm.sentence(summary.standings)}."))
     if summary.outlook is not None:
         parts.append(Words(f"Would more search pay? {summary.outlook.sentence()}."))
-    return Section("cost", "What it cost, and what more would bring", tuple(parts))
+    return Section("cost", "Cost, and the gain of more trials", tuple(parts))

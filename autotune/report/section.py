@@ -1,4 +1,4 @@
-"""Sections: the parts of a report, before they are written in one of its formats."""
+"""The sections and parts of a report, independent of its format."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +15,7 @@ class Words:
 
 @dataclass(frozen=True)
 class Figures:
-    """A table with what it shows."""
+    """A table with its caption."""
 
     caption: str
     table: Table
@@ -23,7 +23,7 @@ class Figures:
 
 @dataclass(frozen=True)
 class Code:
-    """Text that is to be copied as it is; `about` names it."""
+    """Text to copy verbatim, with its caption `about`."""
 
     text: str
     about: str
@@ -31,7 +31,7 @@ class Code:
 
 @dataclass(frozen=True)
 class Picture:
-    """A chart with its title, its description, and its figures as a table."""
+    """A chart; formats also write its title, description and figures."""
 
     chart: Chart
 
@@ -41,7 +41,7 @@ Part = Words | Figures | Code | Picture
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a report under a title; `key` is its address in the document."""
+    """A part of a report under a title; `key` is its anchor in the document."""
 
     key: str
     title: str
@@ -49,10 +49,10 @@ class Section:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON-able form."""
-        return {"key": self.key, "title": self.title, "parts": [_stored(part) for part in self.parts]}
+        return {"key": self.key, "title": self.title, "parts": [_to_dict(part) for part in self.parts]}
 
 
-def _stored(part: Part) -> dict[str, Any]:
+def _to_dict(part: Part) -> dict[str, Any]:
     match part:
         case Words():
             return {"text": part.text}

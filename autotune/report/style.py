@@ -1,4 +1,4 @@
-"""The style of a report in HTML: readable on paper, on a phone, and in the dark."""
+"""The CSS of an HTML report, for paper, phones and dark screens."""
 
 from autotune.pictures.files import variable
 from autotune.pictures.palette import DARK
@@ -52,4 +52,4 @@ figure,tr,.verdict,pre{break-inside:avoid}.about{break-after:avoid}figure svg{mi
 pre{white-space:pre-wrap;overflow-wrap:anywhere;width:auto}}
 """
 )
-"""CSS. Colours of pictures are variables (`autotune.pictures.files.to_svg`), set for a dark screen only."""
+"""CSS. Pictures have colours as variables (`autotune.pictures.files.to_svg`), which are set on dark screens only."""

@@ -31,7 +31,7 @@ def test_a_browser_prints_the_report(installed):
 
 
 def test_without_a_browser_it_is_said_what_to_do(installed):
-    with pytest.raises(CannotRunHereError, match="none of paper-browser is here to print"):
+    with pytest.raises(CannotRunHereError, match="needs one of paper-browser to print"):
         to_pdf("<p>")
 
 

@@ -271,7 +271,7 @@ def test_of_runs_that_other_programs_made_the_report_does_not_say_how():
     said = " ".join(
         part.text for part in method(replace(found, definition=replace(found.definition, objective="external"))).parts
     )
-    assert "Runs were made by other programs" in said
+    assert "Other programs asked for the runs and made them" in said
     assert "cores of their own" not in said
 
 
