@@ -1,4 +1,4 @@
-"""Pictures: what a study shows, as values that a page, a report and a file draw alike."""
+"""Pictures: the charts of studies as values, which the page, reports and files draw in the same way."""
 
 from autotune.pictures.chart import Chart
 from autotune.pictures.charts import charts_of

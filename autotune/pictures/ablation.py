@@ -1,4 +1,4 @@
-"""What each option of the winner is worth, as bars: the default, each option alone, and all of them together."""
+"""The chart of an ablation: bars for the default, for each option alone, and for all options together."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ _BLOCKS = " ▏▎▍▌▋▊▉█"
 
 @dataclass(frozen=True)
 class Bar:
-    """A value of the metric with the ends of its interval, all in the metric's unit; the default's has none."""
+    """A value with the ends of its interval, in the metric's unit; for the default both ends are the value."""
 
     label: str
     value: float
@@ -27,7 +27,7 @@ class Bar:
 
 
 def bars(ablation: Ablation, metric: Metric) -> tuple[Bar, ...]:
-    """Return the bars of the measured variants: their speed-ups over the default, times its value."""
+    """Return the bars of the measured variants; each is the default's value changed by the variant's speed-up."""
     if ablation.baseline is None:
         return ()
     base = ablation.baseline
@@ -49,7 +49,7 @@ def _bar(label: str, speed_up: Interval, base: float, metric: Metric) -> Bar:
 
 
 def lines(rows: tuple[Bar, ...], metric: Metric) -> list[str]:
-    """Return the bars as lines of text, the longest `WIDTH` characters long, with value and interval."""
+    """Return the bars as lines of text with value and interval; the longest bar has `WIDTH` characters."""
     if not rows:
         return []
     longest = max(bar.value for bar in rows)
@@ -68,13 +68,13 @@ def _figures(bar: Bar, metric: Metric) -> str:
 
 
 def ablation(result: Ablation, target: Metric, metrics: Sequence[Metric] = ()) -> Chart | None:
-    """Draw an ablation, a panel for each metric that it was read in; None if it has no measured bar."""
+    """Return the chart of an ablation with a panel for each metric; None without measured variants."""
     readings = [(metric, one, bars(one, metric)) for metric, one in result.readings(target, metrics)]
     readings = [reading for reading in readings if reading[2]]
     if not readings:
         return None
     names = listed([f"{metric.name} ({better(metric)})" for metric, *_ in readings])
-    text = f"{names} of the default, of it with each option of {result.subject} alone, and with all"
+    text = f"{names} of the default, of the default with each option of {result.subject} alone, and with all"
     text += f" {counted(len(result.options), 'option')}, from {counted(result.rounds, 'interleaved round')}"
     text += f", with {result.confidence:.0%} intervals."
     for metric, one, _ in readings:
@@ -86,18 +86,18 @@ def ablation(result: Ablation, target: Metric, metrics: Sequence[Metric] = ()) -
         text += f" {listed(result.dropped)} can be left out of {result.subject}."
     panels = tuple(_panel(drawn, metric) for metric, _, drawn in readings)
     tables = [_table(drawn, metric) for metric, _, drawn in readings]
-    table = tables[0] if len(tables) == 1 else _joined(tables)
-    return Chart("ablation", "What each option is worth", text, panels, table)
+    table = tables[0] if len(tables) == 1 else _join(tables)
+    return Chart("ablation", "The effect of each option", text, panels, table)
 
 
-def _joined(tables: Sequence[Table]) -> Table:
-    """Return the tables of several metrics as one, with a column for the metric."""
+def _join(tables: Sequence[Table]) -> Table:
+    """Join the tables of several metrics, with a column for the metric."""
     rows = tuple((label, table.columns[1], *figures) for table in tables for label, *figures in table.rows)
     return Table(("configuration", "metric", "value", "from", "to"), rows)
 
 
 def _panel(drawn: Sequence[Bar], metric: Metric) -> Panel:
-    """Draw bars; the first is the default's."""
+    """Return the panel of bars; the first is the default's."""
     marks: list[Mark] = []
     for role, label in ((Role.BASELINE, "default"), (Role.TRIAL, "one option"), (Role.WINNER, "all options")):
         mine = [(index, bar) for index, bar in enumerate(drawn) if _role(index, bar) is role]
@@ -109,7 +109,7 @@ def _panel(drawn: Sequence[Bar], metric: Metric) -> Panel:
                     label,
                     tuple(float(index) for index, _ in mine),
                     tuple(bar.value for _, bar in mine),
-                    tuple(_said(bar, metric) for _, bar in mine),
+                    tuple(_hover_text(bar, metric) for _, bar in mine),
                     tuple(bar.low for _, bar in mine) if known else (),
                     tuple(bar.high for _, bar in mine) if known else (),
                 )
@@ -135,6 +135,6 @@ def _role(index: int, bar: Bar) -> Role:
     return Role.WINNER if bar.label.startswith(("all ", "without ")) else Role.TRIAL
 
 
-def _said(bar: Bar, metric: Metric) -> str:
+def _hover_text(bar: Bar, metric: Metric) -> str:
     interval = f" ({bar.low:.4g} to {bar.high:.4g})" if bar.low < bar.high else ""
     return f"{bar.label}\n{quantity(bar.value, metric)}{interval}"

@@ -1,6 +1,6 @@
-"""Charts: what a picture shows, in words of the field. No colours and no library: those are the renderers'.
+"""Charts as values, without colours and without a plotting library, which belong to the renderers.
 
-All places are numbers. What is not a number (words, "unset", the names of bars) has a place on an axis with ticks.
+All positions are numbers. Words, such as "unset" or the names of bars, have positions on an axis with ticks.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ Cell = str | int | float | None
 
 
 class Role(StrEnum):
-    """What a mark means. Each renderer chooses a colour and a shape for it, for light and for dark."""
+    """The meaning of a mark. Each renderer chooses its colour and shape, for light and for dark screens."""
 
     TRIAL = "trial"
     """A trial with a value, or an option of the winner."""
@@ -23,14 +23,14 @@ class Role(StrEnum):
     BASELINE = "baseline"
     """The default configuration."""
     BAND = "band"
-    """How uncertain a line is."""
+    """The uncertainty of a line."""
     CAPPED = "capped"
-    """A run that was stopped since it had lost, drawn at its bound."""
+    """A run that was stopped because it had lost, at its bound."""
     FAILED = "failed"
     INVALID = "invalid"
     """A run with a wrong answer."""
     PAUSED = "paused"
-    """A trial that was left before its last step."""
+    """A trial that stopped before its last step."""
     RUNG = "rung"
     """A step at which Hyperband chooses."""
     SPENT = "spent"
@@ -38,16 +38,22 @@ class Role(StrEnum):
     PREDICTED = "predicted"
     MEASURED = "measured"
     GUIDE = "guide"
-    """A line that only helps to read: a diagonal, an axis of parallel coordinates."""
+    """A line that only helps to read the chart: a diagonal, an axis of parallel coordinates."""
     SERIES = "series"
-    """One of several of a kind, told apart by their number."""
+    """One of several series, which differ by their number."""
 
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis; with `ticks`, (place, label), those and no others are written. `reverse`: the least is on top.
+    """An axis.
 
-    On a `whole` one things are counted: there is nothing between two of them.
+    Attributes:
+        title: Its title.
+        unit: The unit of its values.
+        log: Whether it is logarithmic.
+        ticks: The (position, label) of all ticks; None lets the renderer choose them.
+        reverse: Whether the smallest value is at the top.
+        whole: Whether its values are counts, so that ticks are whole numbers.
     """
 
     title: str = ""
@@ -65,7 +71,19 @@ class Axis:
 
 @dataclass(frozen=True)
 class Points:
-    """Points with what each says when it is pointed at; `low` and `high` are the ends of their intervals."""
+    """Points.
+
+    Attributes:
+        role: Their meaning.
+        label: Their name in the legend.
+        x: Their positions.
+        y: Their positions.
+        hover: The text shown when the pointer is on a point.
+        low: The lower ends of their intervals; empty without intervals.
+        high: The upper ends.
+        sideways: Whether the intervals are of x instead of y.
+        number: The number of the series.
+    """
 
     role: Role
     label: str
@@ -75,14 +93,15 @@ class Points:
     low: tuple[float, ...] = ()
     high: tuple[float, ...] = ()
     sideways: bool = False
-    """Whether the intervals are of x."""
     number: int = 0
-    """Which of the series it is."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """A line through points; None is a gap. With `steps` it stays until the next point, and jumps there."""
+    """A line through points, with gaps at None; with `steps` each value lasts until the next point.
+
+    `number` is the number of the series.
+    """
 
     role: Role
     label: str
@@ -91,7 +110,6 @@ class Line:
     steps: bool = False
     hover: tuple[str, ...] = ()
     number: int = 0
-    """Which of the series it is."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +126,7 @@ class Band:
 
 @dataclass(frozen=True)
 class Bars:
-    """Horizontal bars at the places `y`, from 0 or from their `starts`, with the ends of their intervals if known."""
+    """Horizontal bars at the positions `y`, from 0 or their `starts`, with the ends of their intervals if known."""
 
     role: Role
     label: str
@@ -122,7 +140,7 @@ class Bars:
 
 @dataclass(frozen=True)
 class Texts:
-    """Words at places of the panel."""
+    """Words at positions in the panel."""
 
     role: Role
     x: tuple[float, ...]
@@ -135,7 +153,7 @@ Mark = Points | Line | Band | Bars | Texts
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes with its marks: the first are drawn first."""
+    """A pair of axes with its marks, in drawing order."""
 
     x: Axis
     y: Axis
@@ -145,13 +163,13 @@ class Panel:
 
 @dataclass(frozen=True)
 class Table:
-    """The figures of a chart, for readers who cannot or will not look at it."""
+    """The figures of a chart as a table, for readers who do not use the picture."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
 
     def __post_init__(self) -> None:
-        """Refuse rows of another length."""
+        """Check that every row has a cell for each column."""
         for row in self.rows:
             if len(row) != len(self.columns):
                 msg = f"a table of {len(self.columns)} columns got the row {row}"
@@ -160,10 +178,15 @@ class Table:
 
 @dataclass(frozen=True)
 class Chart:
-    """A picture: its `description` says in a sentence what it shows, with the figures, for readers who do not see it.
+    """A picture.
 
-    Of its panels `columns` are side by side where there is room. `name` is unique among the charts of a study, and is
-    used in addresses and in names of files.
+    Attributes:
+        name: Its name for addresses and files, unique among the charts of a study.
+        title: Its title.
+        description: A sentence on what it shows, with figures, for readers who do not see it.
+        panels: Its panels.
+        table: Its figures.
+        columns: How many panels stand side by side, if there is room.
     """
 
     name: str
@@ -175,16 +198,16 @@ class Chart:
 
     @property
     def same_y(self) -> bool:
-        """Whether all panels have the same y axis, so that it is enough to write its title once a row."""
+        """Whether all panels have the same y axis, so that its title is needed only once in a row."""
         return len({panel.y.text for panel in self.panels}) == 1
 
     @property
     def roles(self) -> tuple[Role, ...]:
-        """The roles of its marks, each once, in the order in which they are drawn."""
+        """The roles of its marks, each once, in drawing order."""
         return tuple(dict.fromkeys(mark.role for panel in self.panels for mark in panel.marks))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the panels with their axes and marks, JSON-able, for the page, which draws them.
+        """Return the panels with their axes and marks in JSON-able form, which the page draws.
 
         Each mark has its `kind` (`points`, `line`, `band`, `bars` or `texts`) and its role; empty fields are left out.
         """

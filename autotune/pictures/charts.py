@@ -1,16 +1,16 @@
-"""The charts that a study has."""
+"""The charts of a study."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from autotune.pictures.ablation import ablation
 from autotune.pictures.chart import Chart
-from autotune.pictures.counts import failures, ledger
+from autotune.pictures.costs_and_failures import failures, ledger
 from autotune.pictures.curves import curves
 from autotune.pictures.decisions import decisions
-from autotune.pictures.over import over
-from autotune.pictures.parts import parts
-from autotune.pictures.predictions import Measured, predicted, started_with
+from autotune.pictures.over_parameter import over
+from autotune.pictures.predictions import Measured, predicted, warm_start_prediction
+from autotune.pictures.program_parts import parts
 from autotune.pictures.progress import progress
 from autotune.pictures.slices import parallel, slices
 from autotune.pictures.tradeoff import front_growth, tradeoff
@@ -43,7 +43,7 @@ NAMES = (
     ),
     "ledger",
 )
-"""The names of all charts, in the order in which a study shows those that it has."""
+"""The names of all charts, in the order in which they are shown."""
 
 
 def charts_of(
@@ -53,11 +53,16 @@ def charts_of(
     measured: Measured = (),
     table: "DecisionTable | None" = None,
 ) -> list[Chart]:
-    """Return the charts of a study, in the order of `NAMES`; all but the importance, which takes half a second.
+    """Return the charts of a study in the order of `NAMES`, without the importance, which takes half a second.
 
-    `brackets` are Hyperband's (`autotune.scheduling.stored_brackets`). With a `prediction` the chart `predicted` is of
-    that, beside `measured` values and those of the study; otherwise of what a warm start expected, if there was one.
-    A study that looks for a decision `table` has that, and nothing of one winner: its trials do not compete.
+    A study that looks for a decision table has no charts of a winner, since its trials do not compete.
+
+    Args:
+        summary: The study.
+        brackets: The brackets of Hyperband (`autotune.scheduling.stored_brackets`).
+        prediction: A prediction to draw beside measured values; without it, the expectation of a warm start is drawn.
+        measured: Further measured values to draw beside the prediction.
+        table: The decision table, if the study looks for one.
     """
     standings = summary.standings
     if summary.has_decision_table:
@@ -75,7 +80,7 @@ def charts_of(
 
 
 def in_order(charts: Iterable[Chart | None]) -> list[Chart]:
-    """Return those of charts that there are, in the order of `NAMES`, and then any that only the page has."""
+    """Return the charts that are not None in the order of `NAMES`, then those that only the page has."""
     drawn = [chart for chart in charts if chart is not None]
     return sorted(drawn, key=lambda chart: NAMES.index(chart.name) if chart.name in NAMES else len(NAMES))
 
@@ -97,7 +102,7 @@ _PLAIN = (
 
 def _predicted(summary: "Summary", prediction: "Prediction | None", measured: Measured) -> Chart | None:
     if prediction is None:
-        return started_with(summary)
+        return warm_start_prediction(summary)
     standings = summary.standings
     own = [(trial.configuration, standings.value(trial)) for trial in standings.measured]
     return predicted(prediction, [*measured, *own])

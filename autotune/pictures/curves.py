@@ -1,4 +1,4 @@
-"""Curves of programs that work in steps, by the brackets and rungs of Hyperband."""
+"""The chart of curves of programs that work in steps, by the brackets and rungs of Hyperband."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from autotune.execution.segments import Curve, curve_of
 from autotune.formatting import listed, quantity
 from autotune.pictures.chart import Axis, Chart, Line, Mark, Panel, Points, Role, Table
-from autotune.pictures.downsampling import thinned, told
-from autotune.pictures.labels import axis_of, better, counted, said
+from autotune.pictures.downsampling import thinned, thinning_note
+from autotune.pictures.labels import axis_of, better, counted, hover_text
 from autotune.records.study import State, TrialRecord
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _COLUMNS = 2
 
 
 def curves(summary: "Summary", brackets: "Sequence[Bracket]" = ()) -> Chart | None:
-    """Draw the metric of every trial over its steps, a panel a kind of bracket; None for programs without steps."""
+    """Return the metric of every trial over its steps, a panel for each kind of bracket; None without steps."""
     trained = [trial for trial in sorted(summary.trials, key=lambda trial: trial.number) if _curve(trial)]
     if not trained:
         return None
@@ -35,7 +35,7 @@ def curves(summary: "Summary", brackets: "Sequence[Bracket]" = ()) -> Chart | No
     return Chart(
         "curves",
         "Training curves by rung",
-        _description(trained, summary) + told(drawn, len(trained)),
+        _description(trained, summary) + thinning_note(drawn, len(trained)),
         tuple(panels),
         _table(trained, summary),
         columns=min(_COLUMNS, len(panels)),
@@ -43,7 +43,7 @@ def curves(summary: "Summary", brackets: "Sequence[Bracket]" = ()) -> Chart | No
 
 
 def _curve(trial: TrialRecord) -> Curve:
-    """Return the whole curve of a trial: its newest segment has those before it."""
+    """Return the whole curve of a trial: the newest segment includes those before it."""
     runs = [run for run in trial.runs if run.of is not None]
     return curve_of(runs[-1].outcome) if runs else ()
 
@@ -51,13 +51,13 @@ def _curve(trial: TrialRecord) -> Curve:
 def _groups(
     trials: Sequence[TrialRecord], summary: "Summary", brackets: "Sequence[Bracket]"
 ) -> list[tuple[str, tuple[int, ...], list[TrialRecord]]]:
-    """Return the panels: a title, the rungs, and the trials; the default one belongs to no bracket."""
+    """Return title, rungs and trials of each panel; the default belongs to no bracket and is in all panels."""
     default = summary.standings.default
     others = [trial.number for trial in sorted(summary.trials, key=lambda trial: trial.number) if trial is not default]
     members: dict[tuple[int, ...], set[int]] = {}
     first = 0
     for bracket in brackets:
-        # Brackets that are repeated have the same rungs.
+        # Repeated brackets have the same rungs and share a panel.
         members.setdefault(bracket.steps, set()).update(others[first : first + bracket.sizes[0]])
         first += bracket.sizes[0]
     groups = []
@@ -119,16 +119,17 @@ def _line(trials: Sequence[TrialRecord], role: Role, label: str, summary: "Summa
         y += [*(value for _, value in curve), None]
         hover += [*(f"{text}: {quantity(value, summary.standings.metric)} at step {step}" for step, value in curve), ""]
         if hover:
-            # The end of a line shows the whole configuration.
-            hover[-2] = said(trial, summary.standings, hover[-2].partition(": ")[2])
+            # Only the end of a line shows the whole configuration, to keep the chart small.
+            hover[-2] = hover_text(trial, summary.standings, hover[-2].partition(": ")[2])
     return Line(role, label, tuple(x), tuple(y), hover=tuple(hover))
 
 
 def _ends(trials: Sequence[TrialRecord], label: str, summary: "Summary") -> Points:
-    """Return the ends of curves: a curve of a single step has no line."""
+    """Return points at the ends of curves, since a curve of a single step has no line."""
     ends = [(trial, *_curve(trial)[-1]) for trial in trials]
     hover = (
-        said(trial, summary.standings, f"{quantity(y, summary.standings.metric)} at step {x}") for trial, x, y in ends
+        hover_text(trial, summary.standings, f"{quantity(y, summary.standings.metric)} at step {x}")
+        for trial, x, y in ends
     )
     x, y = tuple(float(step) for _, step, _ in ends), tuple(value for *_, value in ends)
     return Points(Role.PAUSED, label, x, y, tuple(hover))
@@ -139,15 +140,15 @@ def _description(trials: Sequence[TrialRecord], summary: "Summary") -> str:
     left = sum(trial.state is State.PAUSED for trial in trials)
     text = f"{metric.name} ({better(metric)}) of {counted(len(trials), 'trial')} over its steps"
     if left:
-        text += f"; {left} were left before the last step, since others were better at their rung"
+        text += f"; {left} stopped before the last step, because others were better at their rung"
     if summary.steps is not None and summary.steps[1]:
         made, whole = summary.steps
-        text += f". {made:,} steps were made, {made / whole:.0%} of what it takes to train every trial to its end"
+        text += f". {made:,} steps were made, {made / whole:.0%} of the steps to train every trial to its end"
     return text + "."
 
 
 def _table(trials: Sequence[TrialRecord], summary: "Summary") -> Table:
-    """Return the steps that each trial made, most steps first."""
+    """Return a table of the steps of each trial, most steps first."""
     metric = summary.standings.metric
     rows = []
     for trial in trials:
@@ -155,5 +156,5 @@ def _table(trials: Sequence[TrialRecord], summary: "Summary") -> Table:
         best = min((value for _, value in curve), key=metric.cost)
         rows.append((trial.number, curve[-1][0], float(f"{best:.6g}"), _LABELS[_role(trial, summary)]))
     rows.sort(key=lambda row: (-row[1], metric.cost(row[2]), row[0]))
-    columns = ("trial", "steps", f"best {Axis(metric.name, metric.unit).text}", "what became of it")
+    columns = ("trial", "steps", f"best {Axis(metric.name, metric.unit).text}", "end")
     return Table(columns, tuple(rows[:100]))

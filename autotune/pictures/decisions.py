@@ -1,4 +1,4 @@
-"""The decision table in pictures: the default beside what the table says, a panel for each context."""
+"""The chart of a decision table: the default beside the decisions, with a panel for each context."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import sqrt
@@ -21,11 +21,11 @@ _TICKS = 4
 _LETTERS = 30
 
 _Cells = Sequence[tuple["Decision", float]]
-"""Decisions along the axis with what the default costs there."""
+"""Decisions along the axis, each with the default's value there."""
 
 
 def decisions(table: "DecisionTable") -> Chart | None:
-    """Draw a table's decisions along its points, or its last context that has an order; None where nothing ran."""
+    """Return the decisions along the points, or along the last ordered context; None before any run."""
     from autotune.decisions import ranges  # noqa: PLC0415  reads the search's model, which takes a second to import
 
     axis = ranges.axis_of(table)
@@ -39,15 +39,15 @@ def decisions(table: "DecisionTable") -> Chart | None:
     every = [group for group in known if group]
     if not every:
         return None
-    # Of many panels those are drawn in which most differs from the default.
+    # If there are too many panels, draw those with most decisions other than the default.
     most = sorted(every, key=lambda group: -sum(not one.is_default for one, _ in group))[:_MOST_PANELS]
     drawn = [group for group in every if group in most]
     names = {shown(one.chosen): one for group in drawn for one, _ in group if not one.is_default and one.pairs}
     numbers = {name: number for number, name in enumerate(names)}
-    panels = tuple(_Panel(group, axis, table, numbers).drawn() for group in drawn)
+    panels = tuple(_Panel(group, axis, table, numbers).draw() for group in drawn)
     text = (
-        f"{table.metric.name} ({better(table.metric)}) of the default, and of what the table says where that is "
-        f"something else, with {table.confidence:.0%} intervals; dotted lines are where the decision changes. "
+        f"{table.metric.name} ({better(table.metric)}) of the default, and of the decision where it is another "
+        f"setting, with {table.confidence:.0%} intervals; dotted lines mark changes of the decision. "
         f"{' '.join(f'{sentence[0].upper()}{sentence[1:]}.' for sentence in table.sentences())}"
     )
     if len(drawn) < len(every):
@@ -69,14 +69,14 @@ def _table(cells: _Cells, table: "DecisionTable") -> Table:
         contexts = [written(one.contexts[name]) for name in table.over]
         point = () if one.point is None else (sized(one.point, table.points or "point"),)
         setting = "default" if one.is_default else shown(one.chosen)
-        value = _at_best(one, default, table.metric)[0]
+        value = _decided_value(one, default, table.metric)[0]
         ratios = (None, None, None) if one.is_default and not one.pairs else (one.ratio, one.low, one.high)
         rows.append((*contexts, *point, setting, default, value, *ratios, one.pairs or None))
     return Table(columns, tuple(rows))
 
 
-def _at_best(decision: "Decision", default: float, metric: "Metric") -> tuple[float, float, float]:
-    """Return what the decision costs in its cell, and the ends of its interval: the default's by their ratio."""
+def _decided_value(decision: "Decision", default: float, metric: "Metric") -> tuple[float, float, float]:
+    """Return the value of a decision and the ends of its interval, from the default's value and the ratio."""
     if decision.is_default or decision.ratio is None:
         return default, default, default
     ratios = (decision.ratio, decision.high or decision.ratio, decision.low or decision.ratio)
@@ -88,7 +88,7 @@ def _at_best(decision: "Decision", default: float, metric: "Metric") -> tuple[fl
 
 
 class _Panel:
-    """The cells of a context along the axis."""
+    """Draws the cells of one context along the axis."""
 
     def __init__(self, cells: _Cells, axis: str | None, table: "DecisionTable", numbers: Mapping[str, int]) -> None:
         from autotune.decisions.ranges import place_of  # noqa: PLC0415
@@ -99,10 +99,10 @@ class _Panel:
         self._log = len(sizes) == len(cells) and is_wide(sizes)
         self._x = tuple(sizes) if self._log else tuple(map(float, range(len(cells))))
 
-    def drawn(self) -> Panel:
+    def draw(self) -> Panel:
         """Return the panel."""
         metric = self._table.metric
-        best = [_at_best(one, default, metric) for one, default in self._cells]
+        best = [_decided_value(one, default, metric) for one, default in self._cells]
         defaults = tuple(default for _, default in self._cells)
         said = tuple(
             f"{self._place(index)}\ndefault: {quantity(value, metric)}" for index, value in enumerate(defaults)
@@ -117,22 +117,22 @@ class _Panel:
         return Panel(self._across(), axis_of(metric, [*defaults, *ends]), tuple(marks), self._title())
 
     def _settings(self, best: Sequence[tuple[float, float, float]]) -> Iterator[Mark]:
-        """Draw the cells that differ from the default: a series for each setting, hollow without fresh pairs."""
+        """Yield points for the cells that differ from the default: a series for each setting, hollow without pairs."""
         groups: dict[str, list[int]] = {}
         for index, (one, _) in enumerate(self._cells):
             if not one.is_default:
                 groups.setdefault(shown(one.chosen) if one.pairs else "", []).append(index)
         for setting, places in groups.items():
             first = self._cells[places[0]][0]
-            label = _named(first.chosen, first.default) if setting else "by the model, without fresh pairs"
+            label = _setting_name(first.chosen, first.default) if setting else "by the model, without fresh pairs"
             x = tuple(self._x[place] for place in places)
             y, low, high = (tuple(best[place][part] for place in places) for part in range(3))
-            hover = tuple(f"{self._place(place)}\n{self._said(place, best[place][0])}" for place in places)
+            hover = tuple(f"{self._place(place)}\n{self._hover_text(place, best[place][0])}" for place in places)
             role = Role.SERIES if setting else Role.PREDICTED
             yield Points(role, label, x, y, hover, low, high, number=self._numbers.get(setting, 0))
 
     def _changes(self, values: Sequence[float]) -> Iterator[Mark]:
-        """Draw a line between neighbours with different decisions."""
+        """Yield a line between neighbours with different decisions."""
         if self._axis is None:
             return
         for index in range(1, len(self._cells)):
@@ -142,7 +142,7 @@ class _Panel:
                 x = sqrt(first * second) if self._log else (first + second) / 2.0
                 yield Line(Role.GUIDE, "", (x, x), (min(values), max(values)))
 
-    def _said(self, index: int, value: float) -> str:
+    def _hover_text(self, index: int, value: float) -> str:
         one, metric = self._cells[index][0], self._table.metric
         ratio = "" if one.ratio is None else f", {one.ratio:.3f} times better than the default"
         interval = "" if one.low is None or one.high is None else f" ({one.low:.3f} to {one.high:.3f})"
@@ -178,8 +178,8 @@ class _Panel:
         return ", ".join(words)
 
 
-def _named(chosen: "Configuration", default: "Configuration") -> str:
-    """Return a short name of a setting: what differs from the default, its values alone where the names are long."""
+def _setting_name(chosen: "Configuration", default: "Configuration") -> str:
+    """Return a short name of a setting: its differences from the default, without parameter names if they are long."""
     changed = {name: value for name, value in chosen.items() if default.get(name) != value}
     words = shown(changed) if changed else shown(chosen)
     if len(words) > _LETTERS and changed:

@@ -1,4 +1,4 @@
-"""Thinning: thousands of trials as a picture that is still small."""
+"""Draw only some of thousands of trials, so that a picture stays small."""
 
 from collections.abc import Collection, Sequence
 from typing import TypeVar
@@ -7,7 +7,7 @@ _Thing = TypeVar("_Thing")
 
 
 def thinned(things: Sequence[_Thing], most: int, keep: Collection[int] = ()) -> list[_Thing]:
-    """Return at most `most` of the things in their order, evenly spread; those at the indices `keep` always stay."""
+    """Return at most `most` things in their order, evenly spread; things at the indices `keep` always stay."""
     if len(things) <= most:
         return list(things)
     kept = {index for index in keep if 0 <= index < len(things)}
@@ -17,6 +17,6 @@ def thinned(things: Sequence[_Thing], most: int, keep: Collection[int] = ()) -> 
     return [things[index] for index in sorted(chosen | kept)]
 
 
-def told(drawn: int, known: int, what: str = "trials") -> str:
-    """Return a sentence on the share that is drawn; empty if all are."""
+def thinning_note(drawn: int, known: int, what: str = "trials") -> str:
+    """Return a sentence on how many things are drawn; empty if all are."""
     return f" {drawn:,} of {known:,} {what} are drawn, evenly spread." if drawn < known else ""

@@ -1,4 +1,4 @@
-"""Pictures as files: PNG, SVG or PDF, by the file's name; and as SVG to be part of a page."""
+"""Write pictures to PNG, SVG or PDF files, chosen by the file's suffix, or return them as inline SVG."""
 
 import io
 import re
@@ -25,72 +25,72 @@ _COLOUR = re.compile("|".join(DARK))
 
 
 def draw_calibration(settings_by_title: Mapping[str, Mapping[str, Sequence[Point]]], path: Path) -> None:
-    """Draw predicted over measured values, a panel for each way to leave out, a colour for each setting.
+    """Draw predicted over measured values to a file, a panel for each way to leave out, a colour for each setting.
 
     Raises:
-        CannotRunHereError: the file cannot be written.
+        CannotRunHereError: The file cannot be written.
     """
     save(calibration(settings_by_title), path)
 
 
 def save(chart: Chart, path: Path, named_by: str = "--picture") -> None:
-    """Write a chart, with its title, to a file; `named_by` is the option that names that.
+    """Write a chart with its title to a file; `named_by` is the option that named the file.
 
     Raises:
-        CannotRunHereError: the file cannot be written.
+        CannotRunHereError: The file cannot be written.
     """
     figure = to_matplotlib(chart, title=True)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with _whatever_letters():
+        with _ignore_missing_glyphs():
             figure.savefig(path, dpi=_DPI, facecolor="white")
     except OSError as error:
-        msg = f"the picture {path} cannot be written: {error.strerror or error}; name another with {named_by}"
+        msg = f"the picture {path} cannot be written: {error.strerror or error}; name another file with {named_by}"
         raise CannotRunHereError(msg) from error
 
 
 def to_svg(chart: Chart) -> str:
-    """Return a chart as an SVG element for a page of HTML.
+    """Return a chart as an SVG element for an HTML page.
 
-    Its text stays text, in the page's own font. Every colour is a variable of CSS, `--c0072b2` for #0072b2, with that
-    colour where the page sets none. Names are the chart's own, so that several can be in one page.
+    Text stays text, in the font of the page. Every colour is a CSS variable, `--c0072b2` for #0072b2, with that colour
+    as its default. Ids contain the name of the chart, so that a page can have several charts.
     """
     import matplotlib as mpl  # noqa: PLC0415  takes a second to import
 
     with (
-        _whatever_letters(),
+        _ignore_missing_glyphs(),
         mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "autotune", "font.family": ["sans-serif"]}),
     ):
         written = io.StringIO()
         nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
         to_matplotlib(chart).savefig(written, format="svg", metadata=nothing, transparent=True)
-    return _embeddable(written.getvalue(), chart.name)
+    return _make_embeddable(written.getvalue(), chart.name)
 
 
 @contextmanager
-def _whatever_letters() -> Iterator[None]:
-    """Draw letters that the font lacks as boxes, without a word."""
+def _ignore_missing_glyphs() -> Iterator[None]:
+    """Silence the warning for letters that the font lacks, which are drawn as boxes."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing", category=UserWarning)
         yield
 
 
-def _embeddable(svg: str, name: str) -> str:
+def _make_embeddable(svg: str, name: str) -> str:
     element = svg[svg.index("<svg") :]
     element = re.sub(r"\s*<metadata>.*?</metadata>", "", element, flags=re.DOTALL)
     element = re.sub(r' xmlns(:xlink)?="[^"]*"', "", element)
     element = _REFERENCE.sub(lambda match: f"{match[1]}{name}-{match[2]}", element)
     element = element.replace("xlink:href=", "href=")
-    # Hundredths of a point are enough.
+    # Two digits, hundredths of a point, are enough.
     element = _PLACES.sub(lambda match: _DIGITS.sub(r"\1", match[0]), element)
     element = re.sub(r'<svg ([^>]*?)\b(height|width)="[^"]*"', r"<svg \1", element)
     element = re.sub(r'<svg ([^>]*?)\b(height|width)="[^"]*"', r"<svg \1", element)
     element = _COLOUR.sub(lambda match: f"var({variable(match[0])}, {match[0]})", element)
-    return _classed(element, name).strip()
+    return _use_classes(element, name).strip()
 
 
-def _classed(element: str, name: str) -> str:
-    """Say once what many marks look like: it would be most of the text."""
+def _use_classes(element: str, name: str) -> str:
+    """Replace frequent styles by CSS classes: repeated for every mark, they would be most of the text."""
     counts = Counter(_STYLE.findall(element))
     classes = {style: f"{name}-s{index}" for index, style in enumerate(counts) if counts[style] >= _OFTEN}
     if not classes:
@@ -102,5 +102,5 @@ def _classed(element: str, name: str) -> str:
 
 
 def variable(colour: str) -> str:
-    """Return the variable of CSS that stands for a colour of a picture."""
+    """Return the CSS variable for a colour of a picture."""
     return f"--c{colour.removeprefix('#')}"

@@ -1,4 +1,4 @@
-"""What matters: the importance of each parameter."""
+"""The chart of the importance of each parameter."""
 
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ _LETTERS = 28
 
 
 def importance(summary: "Summary") -> Chart | None:
-    """Draw the shares of the parameters; None where there is no importance. It takes half a second."""
+    """Return the chart of the shares of the parameters, in half a second; None without an importance."""
     from autotune.results.importance import importance_of  # noqa: PLC0415  imports Optuna
 
     found = importance_of(summary)

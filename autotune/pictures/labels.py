@@ -1,4 +1,4 @@
-"""How pictures say values: axes of a metric, gains, and what a point says when it is pointed at."""
+"""The words of pictures: axes of a metric, numbers with nouns, and hover texts."""
 
 from collections.abc import Sequence
 
@@ -8,12 +8,12 @@ from autotune.records.study import TrialRecord
 from autotune.statistics.standings import Standings
 from objectives.base import Metric
 
-# From this ratio on, small values could not be told apart on an even axis.
+# From this ratio on, small values would coincide on a linear axis.
 _WIDE = 12.0
 
 
 def is_wide(values: Sequence[float]) -> bool:
-    """Whether values call for a logarithmic axis: all positive, over more than a decade."""
+    """Whether values need a logarithmic axis: all are positive and span more than a decade."""
     return bool(values) and min(values) > 0.0 and max(values) / min(values) > _WIDE
 
 
@@ -23,12 +23,12 @@ def axis_of(metric: Metric, values: Sequence[float]) -> Axis:
 
 
 def better(metric: Metric) -> str:
-    """Say which way is better."""
+    """Return in words which direction of a metric is better."""
     return "more is better" if metric.direction == "maximize" else "less is better"
 
 
-def said(trial: TrialRecord, standings: Standings, note: str = "") -> str:
-    """Return what a trial says when it is pointed at: a line with its value, a line with its configuration."""
+def hover_text(trial: TrialRecord, standings: Standings, note: str = "") -> str:
+    """Return the hover text of a trial: a line with `note` or its value, and a line with its configuration."""
     if not note:
         note = quantity(standings.value(trial), standings.metric)
         speed_up = standings.speed_up(trial)
@@ -43,7 +43,7 @@ def counted(number: int, one: str, many: str = "") -> str:
 
 
 def brief(value: float) -> str:
-    """Return a value for a narrow place: `368M` for 368,400,000."""
+    """Return a short form of a value, for narrow places: `368M` for 368,400,000."""
     for factor, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= factor:
             return f"{value / factor:.3g}{prefix}"

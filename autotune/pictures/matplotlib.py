@@ -1,4 +1,4 @@
-"""Charts as matplotlib figures: for files, and for the report."""
+"""Draw charts as matplotlib figures, for files and for the report."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -30,16 +30,16 @@ _SMALL = 7.5
 _TEXT = 9.0
 _BAR_HEIGHT = 0.65
 _STEEP = 30.0
-# Few long words fit under an axis only at a slant.
+# Slant the words under an axis if they have more letters than this together.
 _LETTERS_ACROSS = 26
-# Outside of these a number is easier to read with a prefix: 350 M.
+# Outside this range a number is easier to read with a prefix: 350 M.
 _PLAIN = (1e-3, 1e5)
-# Over so little of a logarithmic axis, decades alone are too few ticks.
+# If a logarithmic axis spans less than this ratio, ticks at decades alone are too few.
 _NARROW = 100.0
 
 
 def to_matplotlib(chart: Chart, *, title: bool = False) -> "Figure":
-    """Return the figure of a chart, as wide as a page; with its `title`, for use in another document."""
+    """Return the figure of a chart, as wide as a page; `title` adds its title, for use in another document."""
     from matplotlib.figure import Figure  # noqa: PLC0415  takes a second to import
 
     across = max(1, min(chart.columns, len(chart.panels)))
@@ -50,7 +50,7 @@ def to_matplotlib(chart: Chart, *, title: bool = False) -> "Figure":
         _draw(axes, panel, lonely=len(chart.panels) == 1)
         if (number - 1) % across and chart.same_y:
             axes.set_ylabel("")
-    _legend(figure, chart, _plain(chart.title) if title else "")
+    _draw_legend(figure, chart, _plain(chart.title) if title else "")
     return figure
 
 
@@ -75,7 +75,7 @@ def _draw(axes: "Axes", panel: Panel, *, lonely: bool) -> None:
         axes.grid(visible=True, color=GRID, lw=0.6, axis="x" if _has_bars(panel) else "both")
     axes.set_axisbelow(True)
     for mark in panel.marks:
-        _mark(axes, mark)
+        _draw_mark(axes, mark)
     if panel.title:
         axes.set_title(_plain(panel.title), fontsize=size + 0.5, color=INK, loc="left")
     axes.set_xlabel(_plain(panel.x.text), fontsize=size, color=INK)
@@ -85,7 +85,7 @@ def _draw(axes: "Axes", panel: Panel, *, lonely: bool) -> None:
 
 
 def _is_bare(panel: Panel) -> bool:
-    """Whether the panel has axes of its own: parallel coordinates."""
+    """Whether the panel draws its own axes, as parallel coordinates do."""
     return any(isinstance(mark, Texts) for mark in panel.marks)
 
 
@@ -97,26 +97,26 @@ def _scale(axes: "Axes", axis: Axis, which: str) -> None:
     if axis.log:
         (axes.set_xscale if which == "x" else axes.set_yscale)("log")
     if axis.ticks is not None:
-        _written(axes, axis.ticks, which, log=axis.log)
+        _set_word_ticks(axes, axis.ticks, which, log=axis.log)
     else:
-        _numbered(axes, axis, which)
+        _set_number_ticks(axes, axis, which)
     if axis.reverse:
         low, high = sorted(axes.get_ylim())
         axes.set_ylim(high, low)
 
 
-def _written(axes: "Axes", ticks: Sequence[tuple[float, str]], which: str, *, log: bool) -> None:
+def _set_word_ticks(axes: "Axes", ticks: Sequence[tuple[float, str]], which: str, *, log: bool) -> None:
     scale = axes.xaxis if which == "x" else axes.yaxis
     positions, words = [position for position, _ in ticks], [_plain(text) for _, text in ticks]
     scale.set_ticks(positions, words)
     if which == "x" and sum(map(len, words)) > _LETTERS_ACROSS:
         for label in scale.get_ticklabels():
             label.set(rotation=_STEEP, ha="right", rotation_mode="anchor")
-    if positions and not log:  # which has room of its own: beside the least place there may be no positive number
+    if positions and not log:  # a logarithmic axis has its own margin, and the left end could become negative
         _with_room(axes, positions, which)
 
 
-def _numbered(axes: "Axes", axis: Axis, which: str) -> None:
+def _set_number_ticks(axes: "Axes", axis: Axis, which: str) -> None:
     from matplotlib.ticker import EngFormatter, FuncFormatter, LogLocator, MaxNLocator, NullFormatter  # noqa: PLC0415
 
     scale = axes.xaxis if which == "x" else axes.yaxis
@@ -133,7 +133,7 @@ def _numbered(axes: "Axes", axis: Axis, which: str) -> None:
 
 
 def _with_room(axes: "Axes", places: Sequence[float], which: str) -> None:
-    """Leave half a place beside the first and the last."""
+    """Leave a margin of half a position beside the first and the last."""
     low, high = sorted(axes.get_xlim() if which == "x" else axes.get_ylim())
     half = min((b - a for a, b in pairwise(sorted(set(places)))), default=1.0) / 2
     ends = min(low, min(places) - half), max(high, max(places) + half)
@@ -151,20 +151,20 @@ def _look(mark: Mark) -> tuple[Look, str]:
     return look, look.colour
 
 
-def _mark(axes: "Axes", mark: Mark) -> None:
+def _draw_mark(axes: "Axes", mark: Mark) -> None:
     look, colour = _look(mark)
     common: dict[str, Any] = {"zorder": look.above, "label": _plain(mark.label) if not isinstance(mark, Texts) else ""}
     match mark:
         case Points():
-            _points(axes, mark, look, colour, common)
+            _draw_points(axes, mark, look, colour, common)
         case Line():
-            _line(axes, mark, look, colour, common)
+            _draw_line(axes, mark, look, colour, common)
         case Band():
             x, low = stairs(mark.x, mark.low) if mark.steps else (list(mark.x), list(mark.low))
             _, high = stairs(mark.x, mark.high) if mark.steps else (list(mark.x), list(mark.high))
             axes.fill_between(x, low, high, color=colour, alpha=look.alpha, lw=0, **common)
         case Bars():
-            _bars(axes, mark, colour, common)
+            _draw_bars(axes, mark, colour, common)
         case Texts():
             for at, level, words in zip(mark.x, mark.y, mark.words, strict=True):
                 axes.annotate(
@@ -180,7 +180,7 @@ def _mark(axes: "Axes", mark: Mark) -> None:
                 )
 
 
-def _points(axes: "Axes", mark: Points, look: Look, colour: str, common: dict[str, Any]) -> None:
+def _draw_points(axes: "Axes", mark: Points, look: Look, colour: str, common: dict[str, Any]) -> None:
     errors: dict[str, Any] = {"elinewidth": 1.0, "capsize": 2.5, "ecolor": colour} if mark.low else {}
     if mark.low:
         errors["xerr" if mark.sideways else "yerr"] = _whiskers(mark.x if mark.sideways else mark.y, mark)
@@ -200,12 +200,12 @@ def _points(axes: "Axes", mark: Points, look: Look, colour: str, common: dict[st
     )
 
 
-def _line(axes: "Axes", mark: Line, look: Look, colour: str, common: dict[str, Any]) -> None:
+def _draw_line(axes: "Axes", mark: Line, look: Look, colour: str, common: dict[str, Any]) -> None:
     nan = float("nan")
     x = [nan if value is None else value for value in mark.x]
     y = [nan if value is None else value for value in mark.y]
     several = None in mark.x
-    # A single mark of many lines is a shade; the few that matter are on top of them.
+    # Many lines in one mark are drawn faintly, below the few important ones.
     alpha = min(look.alpha, 0.3) if several and mark.role in {Role.TRIAL, Role.PAUSED} else look.alpha
     dash = "-" if several and mark.role is Role.BASELINE else look.dash
     width = look.width if not several or mark.role is not Role.BEST else 1.2
@@ -213,7 +213,7 @@ def _line(axes: "Axes", mark: Line, look: Look, colour: str, common: dict[str, A
     axes.plot(x, y, color=colour, lw=width, ls=dash, alpha=alpha, drawstyle=drawn, **common)
 
 
-def _bars(axes: "Axes", mark: Bars, colour: str, common: dict[str, Any]) -> None:
+def _draw_bars(axes: "Axes", mark: Bars, colour: str, common: dict[str, Any]) -> None:
     whiskers = _whiskers(mark.values, mark) if mark.low else None
     style = {"color": INK, "ecolor": INK, "capsize": 3, "lw": 1}
     starts = mark.starts or (0.0,) * len(mark.values)
@@ -222,19 +222,19 @@ def _bars(axes: "Axes", mark: Bars, colour: str, common: dict[str, Any]) -> None
 
 
 def _whiskers(values: Sequence[float], mark: Points | Bars) -> tuple[list[float], list[float]]:
-    """Return how far the ends are below and above; what rounding put on the wrong side is at the value."""
+    """Return the distances of the interval's ends below and above; at least 0, in spite of rounding errors."""
     below = [max(0.0, value - low) for value, low in zip(values, mark.low, strict=True)]
     return below, [max(0.0, high - value) for value, high in zip(values, mark.high, strict=True)]
 
 
-def _legend(figure: "Figure", chart: Chart, title: str) -> None:
+def _draw_legend(figure: "Figure", chart: Chart, title: str) -> None:
     handles: dict[str, Any] = {}
     for axes in figure.axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
     series = any(role is Role.SERIES for role in chart.roles)
     if title and (series or len(handles) < 2):
-        # Beside a picture of series is only room for their names.
+        # A legend of series stands beside the picture, where the title has no room.
         figure.suptitle(title, fontsize=_TEXT + 1, fontweight="bold", color=INK, x=0.01, ha="left")
         title = ""
     if len(handles) < 2:
@@ -257,5 +257,5 @@ def _legend(figure: "Figure", chart: Chart, title: str) -> None:
 
 
 def _plain(text: str) -> str:
-    """Return text that can be drawn, and that matplotlib does not take for a formula."""
+    """Return text without unprintable letters, escaped so that matplotlib does not read it as a formula."""
     return "".join(letter if letter.isprintable() else "�" for letter in text).replace("$", r"\$")

@@ -1,8 +1,8 @@
-"""How each role looks in files and in the report.
+"""The look of each role in files and in the report.
 
-The colours are Okabe & Ito's, which people with any of the common kinds of colour blindness can tell apart ("Color
-universal design", 2008); shapes and dashes differ, too, so that a picture says the same in grey. `DARK` has the colours
-for a dark ground.
+The colours are those of Okabe & Ito ("Color universal design", 2008), which differ for people with any common kind of
+colour blindness. Shapes and dashes differ as well, so that a picture can be read in grey. `DARK` has the colours for
+dark screens.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,18 @@ from autotune.pictures.chart import Role
 
 @dataclass(frozen=True)
 class Look:
-    """A colour (#rrggbb), a marker of matplotlib's, its size in points, and how lines are drawn."""
+    """The look of a mark.
+
+    Attributes:
+        colour: As #rrggbb.
+        marker: A marker of matplotlib.
+        size: The size of the marker in points.
+        hollow: Whether the marker is only an outline.
+        width: The width of lines in points.
+        dash: The line style of matplotlib.
+        alpha: The opacity, from 0 to 1.
+        above: The drawing order; larger values are drawn over smaller ones.
+    """
 
     colour: str
     marker: str = "o"
@@ -23,7 +34,6 @@ class Look:
     dash: str = "-"
     alpha: float = 1.0
     above: int = 2
-    """What has more of it is drawn over what has less."""
 
 
 LOOKS: Mapping[Role, Look] = {
@@ -46,10 +56,10 @@ LOOKS: Mapping[Role, Look] = {
 }
 
 SERIES = ("#0072b4", "#d55e03", "#009e75", "#a8458e", "#8a6d4b", "#4d4d5d", "#57a0d4", "#b3125f")
-"""The colours of the series, by turns."""
+"""The colours of the series, in rotation."""
 
 SERIES_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p")
-"""Their shapes."""
+"""The markers of the series, in rotation."""
 
 INK = "#222222"
 GRID = "#e3e3e3"
@@ -83,4 +93,4 @@ DARK: Mapping[str, str] = {
     "#a8458e": "#f09ccb",
     "#b8b8b8": "#6a6a6a",
 }
-"""What each colour of a picture becomes on a dark ground."""
+"""The colour on dark screens for each colour of a picture."""

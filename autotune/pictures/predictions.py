@@ -1,11 +1,11 @@
-"""Predictions with their intervals, beside what was measured."""
+"""The charts of predictions with their intervals, beside measured values."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from autotune.formatting import listed, quantity, shown
 from autotune.pictures.chart import Axis, Cell, Chart, Line, Mark, Panel, Points, Role, Table
-from autotune.pictures.labels import axis_of, better, is_wide
+from autotune.pictures.labels import axis_of, better, counted, is_wide
 from autotune.statistics.ratio_words import ratio_title
 from spaces import Configuration
 
@@ -17,11 +17,11 @@ Measured = Sequence[tuple[Configuration, float]]
 """Configurations with their measured values, in the metric's unit."""
 
 Point = tuple[float, float, float, float]
-"""A measured value, the predicted one, and the ends of its interval."""
+"""A measured value, the predicted value, and the ends of its interval."""
 
 
 def predicted(prediction: "Prediction", measured: Measured = ()) -> Chart | None:
-    """Draw the predicted values of the proposals and of the default, beside measured ones; None if none is known."""
+    """Return the predicted values of the proposals and the default beside measured ones; None without predictions."""
     rows = [("default", prediction.default, prediction.default_value)]
     rows += [
         (str(number), proposal.configuration, proposal.value)
@@ -48,8 +48,8 @@ def predicted(prediction: "Prediction", measured: Measured = ()) -> Chart | None
     )
     unit = Axis(metric.name, metric.unit).text
     columns = ("proposal", f"predicted {unit}", "from", "to", "measured", "configuration")
-    text = f"Predicted {metric.name} ({better(metric)}) on {prediction.setting.machine}, nothing ran for it: "
-    text += _first(rows) + _held(rows, known)
+    text = f"Predicted {metric.name} ({better(metric)}) on {prediction.setting.machine}, without any run: "
+    text += _first(rows) + _coverage(rows, known)
     return Chart("predicted", "Predicted and measured", text, (panel,), Table(columns, cells))
 
 
@@ -61,13 +61,12 @@ def _first(rows: Sequence[Row]) -> str:
     return f"{listed(parts)}."
 
 
-def _held(rows: Sequence[Row], known: Sequence[float | None]) -> str:
+def _coverage(rows: Sequence[Row], known: Sequence[float | None]) -> str:
     pairs = [(value, actual) for (_, _, value), actual in zip(rows, known, strict=True) if value and actual is not None]
     if not pairs:
-        return " None of them was measured."
+        return " No proposal was measured."
     held = sum(value.low <= actual <= value.high for value, actual in pairs)
-    were = "one of them was" if len(pairs) == 1 else f"{len(pairs)} of them were"
-    return f" {were} measured: {held} in the interval."
+    return f" {counted(len(pairs), 'value')} measured: {held} in the interval."
 
 
 def _measured_of(configuration: Configuration, measured: Measured) -> float | None:
@@ -98,8 +97,8 @@ def _predicted_points(intervals: "Sequence[tuple[float, str, Interval]]") -> Poi
     )
 
 
-def started_with(summary: "Summary") -> Chart | None:
-    """Draw the speed-up that a warm start expected of its first proposal, beside those measured; None without one."""
+def warm_start_prediction(summary: "Summary") -> Chart | None:
+    """Return the speed-up that a warm start predicted for its first proposal beside measured ones; None without one."""
     warm, standings = summary.warm, summary.standings
     if warm is None or warm.speed_up is None or not warm.proposals:
         return None
@@ -133,7 +132,7 @@ def started_with(summary: "Summary") -> Chart | None:
         for index, gain in enumerate(gains)
     )
     columns = ("proposal", f"predicted {ratio_title(standings.metric)}", "from", "to", "measured", "configuration")
-    text = f"What was predicted when the study began: {warm.sentence(standings)}."
+    text = f"The prediction when the study began: {warm.sentence(standings)}."
     return Chart("predicted", "Predicted and measured", text, (panel,), Table(columns, cells))
 
 
@@ -142,7 +141,7 @@ def _three(interval: tuple[float, float, float]) -> tuple[Cell, ...]:
 
 
 def calibration(settings_by_title: Mapping[str, Mapping[str, Sequence[Point]]]) -> Chart:
-    """Draw predicted over measured values, a panel for each way to leave out, a series for each setting."""
+    """Return predicted over measured values, a panel for each way to leave out, a series for each setting."""
     panels = []
     rows: list[tuple[Cell, ...]] = []
     for title, settings in settings_by_title.items():
@@ -160,6 +159,6 @@ def calibration(settings_by_title: Mapping[str, Mapping[str, Sequence[Point]]]) 
         log = bool(values)
         y = Axis("predicted, with its interval", log=log)
         panels.append(Panel(Axis("measured", log=log), y, tuple(marks), title))
-    text = "Predicted over measured values of what the model was not told, on the dotted line where both are the same."
+    text = "Predicted over measured values that the model did not see; on the dotted line both are equal."
     table = Table(("left out", "setting", "values", "share in the interval"), tuple(rows))
     return Chart("calibration", "", text, tuple(panels), table, columns=max(1, len(panels)))

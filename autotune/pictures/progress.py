@@ -1,4 +1,4 @@
-"""The best so far over the trials of a study, beside the default configuration."""
+"""The chart of the best value so far over the trials of a study, beside the default."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from autotune.formatting import quantity, shown
 from autotune.pictures.chart import Axis, Band, Chart, Line, Mark, Panel, Points, Role, Table
-from autotune.pictures.downsampling import thinned, told
-from autotune.pictures.labels import axis_of, better, counted, said
+from autotune.pictures.downsampling import thinned, thinning_note
+from autotune.pictures.labels import axis_of, better, counted, hover_text
 from autotune.records.limit import breaks
 from autotune.records.study import State, TrialRecord
 from autotune.statistics.ratio_words import ratio_title
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from autotune.results.summary import Summary
 
 MOST = 600
-"""How many trials are drawn at most."""
+"""The largest number of trials that are drawn."""
 
 _NORMAL_95 = 1.96
-# Without repeats the noise is an assumption.
+# With no more degrees of freedom than this the noise is an assumption, without repeats behind it.
 _PRIOR_DEGREES = 1.0
 _EDGE = 1.12
 
 
 def progress(summary: "Summary") -> Chart | None:
-    """Draw every trial at its value, the best so far, and the default; None before the first run."""
+    """Return every trial at its value, the best so far, and the default; None before the first run."""
     standings = summary.standings
     trials = sorted((trial for trial in summary.trials if trial.runs), key=lambda trial: trial.number)
     if not trials:
@@ -47,14 +47,14 @@ def progress(summary: "Summary") -> Chart | None:
     return Chart(
         "progress",
         "Best so far",
-        _description(trials, best, summary) + told(len(drawn), len(trials)),
+        _description(trials, best, summary) + thinning_note(len(drawn), len(trials)),
         (Panel(Axis("trial", whole=True), axis, tuple(marks)),),
         _table(best, standings),
     )
 
 
 def _value(trial: TrialRecord, standings: Standings) -> float | None:
-    """Return where a trial is drawn: at its value, its bound, or what it reached before it was left."""
+    """Return the value at which a trial is drawn: its value, its bound, or the last value before it stopped early."""
     match trial.state:
         case State.COMPLETE:
             return standings.value(trial)
@@ -67,14 +67,14 @@ def _value(trial: TrialRecord, standings: Standings) -> float | None:
 
 
 def _edge(values: Sequence[float], standings: Standings) -> float:
-    """Return where trials without a value are drawn: a little worse than the worst."""
+    """Return the value at which trials without a value are drawn: a little worse than the worst."""
     if not values:
         return 1.0
     return min(values) / _EDGE if standings.metric.direction == "maximize" else max(values) * _EDGE
 
 
 def _improvements(trials: Sequence[TrialRecord], standings: Standings) -> list[TrialRecord]:
-    """Return the complete trials that keep the limits and were better than all such before."""
+    """Return the complete trials that keep the limits and were better than all earlier ones that do."""
     improvements: list[TrialRecord] = []
     cost = standings.metric.cost
     for trial in trials:
@@ -112,7 +112,7 @@ class _Kind:
 _COMPLETE = _Kind(Role.TRIAL, "trial")
 _CAPPED = _Kind(Role.CAPPED, "capped, at its bound")
 _PAUSED = _Kind(Role.PAUSED, "left early, at its last step")
-# No study has both limits and trials that are left early.
+# The role is shared with PAUSED, since no study has both limits and trials that stop early.
 _BREAKS = _Kind(Role.PAUSED, "breaks a limit")
 _INVALID = _Kind(Role.INVALID, "invalid result, no value")
 _FAILED = _Kind(Role.FAILED, "failed, no value")
@@ -143,24 +143,24 @@ def _points(
         if mine:
             x = tuple(float(trial.number) for trial in mine)
             y = tuple(values.get(trial.number, edge) for trial in mine)
-            hover = tuple(_said(trial, standings) for trial in mine)
+            hover = tuple(_hover_text(trial, standings) for trial in mine)
             points.append(Points(kind.role, kind.label, x, y, hover))
     return points
 
 
-def _said(trial: TrialRecord, standings: Standings) -> str:
+def _hover_text(trial: TrialRecord, standings: Standings) -> str:
     if trial.complete:
         broken = breaks(standings.limits.breaches(trial.number))
         note = f"{quantity(standings.value(trial), standings.metric)}, {broken}" if broken else ""
-        return said(trial, standings, note)
+        return hover_text(trial, standings, note)
     if trial.failure is not None and trial.failure.failure is not None:
-        return said(trial, standings, f"{trial.failure.failure.value}: {trial.message[:160]}")
+        return hover_text(trial, standings, f"{trial.failure.failure.value}: {trial.message[:160]}")
     if trial.state is State.CAPPED:
         worse = "under" if standings.metric.direction == "maximize" else "over"
-        return said(trial, standings, f"capped: {worse} {quantity(standings.bound(trial), standings.metric)}")
+        return hover_text(trial, standings, f"capped: {worse} {quantity(standings.bound(trial), standings.metric)}")
     last = trial.runs[-1]
     value = quantity(last.outcome.metrics[standings.metric.name], standings.metric)
-    return said(trial, standings, f"{value} at step {last.steps} of {last.of}")
+    return hover_text(trial, standings, f"{value} at step {last.steps} of {last.of}")
 
 
 def _description(trials: Sequence[TrialRecord], best: Sequence[TrialRecord], summary: "Summary") -> str:
@@ -169,8 +169,8 @@ def _description(trials: Sequence[TrialRecord], best: Sequence[TrialRecord], sum
     without = ", ".join(f"{count} {kind}" for kind, count in standings.counts.items())
     after = f" Without a value: {without}." if without else ""
     if not best:
-        what = "keeps the limits" if standings.measured else "gave a valid measurement"
-        return f"{counted(len(trials), 'trial')}, none of which {what}.{after}"
+        what = "keep the limits" if standings.measured else "give a valid measurement"
+        return f"{counted(len(trials), 'trial')} did not {what}.{after}"
     text = f"The best {metric.name} so far ({better(metric)}) over {counted(len(trials), 'trial')}"
     baseline, last = standings.baseline, best[-1]
     value = quantity(standings.value(last), metric)
@@ -179,9 +179,9 @@ def _description(trials: Sequence[TrialRecord], best: Sequence[TrialRecord], sum
         return f"{text}: {value} at trial {last.number}; the default gave no value.{after}"
     start = quantity(standings.value(baseline), metric)
     if last.number == baseline.number:
-        return f"{text}: none was better than the default's {start}.{after}"
-    until = f"from {start} (the default) to {value} at trial {last.number} by the runs of tuning"
-    doubt = "" if speed_up.confirmed else ", of which the best looks better than it is"
+        return f"{text}: no trial was better than the default's {start}.{after}"
+    until = f"from {start} (the default) to {value} at trial {last.number} in the runs of tuning"
+    doubt = "" if speed_up.confirmed else ", where the best looks better than it is"
     return f"{text}: {until}; it {'is ' * speed_up.confirmed}{speed_up.words(metric)}{doubt}.{after}"
 
 

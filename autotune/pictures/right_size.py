@@ -1,4 +1,4 @@
-"""The front of time against core-hours, with the size to take."""
+"""The chart of the front of time against core-hours, with the chosen size."""
 
 from autotune.formatting import shown
 from autotune.performance.rightsizing.right_size import RightSize, Size
@@ -7,7 +7,7 @@ from autotune.pictures.labels import counted, is_wide
 
 
 def right_size_chart(found: RightSize, study: str) -> Chart:
-    """Draw the times of the front, with their intervals, over the core-hours."""
+    """Return the chart of the times of the front, with their intervals, over the core-hours."""
     groups = {
         (Role.MEASURED, "measured"): [size for size in found.front if size.measured and size != found.chosen],
         (Role.PREDICTED, "predicted"): [size for size in found.front if not size.measured and size != found.chosen],
@@ -19,15 +19,15 @@ def right_size_chart(found: RightSize, study: str) -> Chart:
         if sizes:
             low, high = tuple(size.low_s for size in sizes), tuple(size.high_s for size in sizes)
             x, y = tuple(size.core_hours for size in sizes), tuple(size.time_s for size in sizes)
-            marks.append(Points(role, label, x, y, tuple(map(_said, sizes)), low, high))
+            marks.append(Points(role, label, x, y, tuple(map(_hover_text, sizes)), low, high))
     panel = Panel(
         Axis("core-hours", log=is_wide(hours)),
         Axis("time", "s", log=is_wide([*times, found.chosen.high_s])),
         tuple(marks),
     )
     text = (
-        f"The time of a run of {study} over its core-hours: {counted(len(found.front), 'size')}, none of which is "
-        f"slower and costs more than another, with their intervals. {found.sentence()}"
+        f"The time of a run of {study} over its core-hours, with intervals: {counted(len(found.front), 'size')}; no "
+        f"size is both slower and dearer than another. {found.sentence()}"
     )
     columns = ("nodes", "cores", "time [s]", "from", "to", "core-hours", "configuration")
     rows = tuple(
@@ -37,6 +37,6 @@ def right_size_chart(found: RightSize, study: str) -> Chart:
     return Chart("rightsize", f"{study}: time against core-hours", text, (panel,), Table(columns, rows))
 
 
-def _said(size: Size) -> str:
+def _hover_text(size: Size) -> str:
     taken = f"{counted(size.nodes, 'node')}, {counted(size.cores, 'core')}"
     return f"{taken}\n{shown(size.configuration)}\n{size.time_s:.4g} s, {size.core_hours:.3g} core-hours"

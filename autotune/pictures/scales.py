@@ -1,7 +1,7 @@
-"""Scales: where the values of a parameter lie on an axis.
+"""Scales: the positions of a parameter's values on an axis.
 
-Numbers with many values lie where they are, evenly or by their logarithm. All else has a place for each value of the
-domain, in its order, and "unset" stands before the first.
+A numeric parameter with many values has a linear or logarithmic axis. For any other parameter, each value of the domain
+has its own position, in order, with "unset" before the first.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ UNSET = "unset"
 _FEW = 9
 _TICKS = 8
 _LETTERS = 16
-# An even grid of whole numbers this wide is still read by its logarithm.
+# An uneven grid of whole numbers with at least this ratio of its ends is logarithmic.
 _RATIO = 50.0
 _KINDS: Mapping[str, type[Parameter]] = {"integer": Integer, "float": Float, "choice": Choice, "flag": Flag}
 
@@ -44,13 +44,13 @@ class Scale:
 
     @cached_property
     def numeric(self) -> bool:
-        """Whether values lie where they are as numbers."""
+        """Whether the position of a value is the value itself."""
         number = isinstance(self.parameter, Integer | Float)
         return number and len(self.values) > _FEW and not self.parameter.may_be_missing
 
     @cached_property
     def log(self) -> bool:
-        """Whether the values are spread by their logarithm."""
+        """Whether the axis is logarithmic."""
         if not self.numeric:
             return False
         if isinstance(self.parameter, Float):
@@ -60,7 +60,7 @@ class Scale:
         return first > 0.0 and last / first >= _RATIO and not even
 
     def place(self, configuration: Configuration) -> float | None:
-        """Return where a configuration lies; None if its value is none of the domain, or it has none and must."""
+        """Return the position of a configuration; None if its value is not in the domain or wrongly missing."""
         value = configuration.get(self.name)
         if value is None:
             return -1.0 if self.parameter.may_be_missing else None
@@ -87,7 +87,7 @@ class Scale:
 
     @property
     def axis(self) -> Axis:
-        """The axis that the values lie on."""
+        """The axis of the values."""
         if self.numeric:
             return Axis(self.name, log=self.log)
         return Axis(self.name, ticks=tuple((position, text) for position, text in self._ticks(_TICKS)))
@@ -120,17 +120,17 @@ def scales_of(space: Mapping[str, Any]) -> list[Scale]:
 
 
 def short(text: str, letters: int = _LETTERS) -> str:
-    """Return a word that fits beside an axis."""
+    """Return a text cut to a length that fits beside an axis."""
     return text if len(text) <= letters else f"{text[: letters - 1]}…"
 
 
-def telling(
+def variance_shares(
     scales: Sequence[Scale], configurations: Sequence[Configuration], logs: Sequence[float]
 ) -> dict[str, float]:
-    """Return the share of the variance of values that each parameter explains alone, for those that vary.
+    """Return the share of the variance of `logs` that each varying parameter explains alone.
 
-    It is the adjusted R² of the groups of equal values (a one-way layout); of a parameter with a value for every few
-    trials neighbouring values make a group.
+    It is the adjusted R² of the groups of equal parameter values (a one-way layout). If a parameter has more values
+    than a quarter of the trials, neighbouring values form a group.
     """
     shares = {}
     for scale in scales:
@@ -144,7 +144,7 @@ def telling(
 
 
 def _grouped(positions: Sequence[tuple[float, float]]) -> list[list[float]]:
-    """Group the values by position, in at most a quarter as many groups as there are values."""
+    """Return the values grouped by position, in at most a quarter of the number of values."""
     ranks = {position: rank for rank, position in enumerate(sorted({position for position, _ in positions}))}
     most = max(2, len(positions) // 4)
     groups: dict[int, list[float]] = {}

@@ -1,4 +1,4 @@
-"""Slices of the space: the value of every trial over each parameter, and all parameters side by side."""
+"""The charts of values over each parameter, and of all parameters in parallel coordinates."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from autotune.formatting import quantity, shown, written
 from autotune.pictures.chart import Axis, Cell, Chart, Line, Mark, Panel, Points, Role, Table, Texts
-from autotune.pictures.downsampling import thinned, told
-from autotune.pictures.labels import axis_of, better, brief, counted, is_wide, said
-from autotune.pictures.scales import UNSET, Scale, scales_of, short, telling
+from autotune.pictures.downsampling import thinned, thinning_note
+from autotune.pictures.labels import axis_of, better, brief, counted, hover_text, is_wide
+from autotune.pictures.scales import UNSET, Scale, scales_of, short, variance_shares
 from autotune.records.study import State, TrialRecord
 from autotune.statistics.standings import Standings
 
@@ -18,25 +18,34 @@ if TYPE_CHECKING:
     from autotune.results.summary import Summary
 
 PANELS = 12
-"""How many parameters are drawn at most: those that explain most."""
+"""The largest number of parameters that are drawn: those that explain most."""
 
 _POINTS = 1800
 _WHOLE = 400
 _LINES = 250
 _CAPPED_LINES = 100
-# What fits beside all axes of parallel coordinates together.
+# The number of letters that fit beside all axes of parallel coordinates together.
 _LETTERS = 90
 _BEST_SHARE = 10
 _COLUMNS = 3
-# A smaller share of the variance counts as none.
+# A smaller share of the variance counts as 0.
 _NOTHING = 0.01
-# The sampler that chooses every trial by chance.
+# The sampler that chooses every trial at random.
 _RANDOM = "random"
 
 
 @dataclass(frozen=True)
 class _Measured:
-    """The complete and the capped trials of a study, and the parameters worth drawing with the share each explains."""
+    """The trials and parameters to draw.
+
+    Attributes:
+        summary: The study.
+        trials: The complete trials.
+        capped: The capped trials.
+        scales: The scales of the parameters that explain most.
+        shares: The share of the variance that each parameter explains.
+        varied: The number of parameters that vary.
+    """
 
     summary: "Summary"
     trials: Sequence[TrialRecord]
@@ -68,7 +77,7 @@ class _Measured:
         return self.standings.value(trial) if trial.complete else self.standings.bound(trial)
 
     def thinned(self, most: int) -> list[TrialRecord]:
-        """Return at most `most` trials; the best, the winner and the default are among them."""
+        """Return at most `most` trials, including the best, the winner and the default."""
         best = {trial.number for trial in self.standings.ranking[: max(1, most // 4)]} | set(self.special)
         keep = {index for index, trial in enumerate(self.trials) if trial.number in best}
         return thinned(self.trials, most, keep)
@@ -76,7 +85,7 @@ class _Measured:
     def about(self) -> str:
         if self.varied <= len(self.scales):
             return ""
-        return f" Drawn are the {len(self.scales)} of {self.varied} parameters that explain most."
+        return f" The {len(self.scales)} of {self.varied} parameters that explain most are drawn."
 
 
 def _measured(summary: "Summary") -> _Measured | None:
@@ -86,7 +95,7 @@ def _measured(summary: "Summary") -> _Measured | None:
         return None
     scales = scales_of(summary.definition.space)
     logs = [log(standings.value(trial)) for trial in trials]
-    shares = telling(scales, [trial.configuration for trial in trials], logs)
+    shares = variance_shares(scales, [trial.configuration for trial in trials], logs)
     chosen = sorted(shares, key=lambda name: -shares[name])[:PANELS]
     if not chosen:
         return None
@@ -95,7 +104,7 @@ def _measured(summary: "Summary") -> _Measured | None:
 
 
 def slices(summary: "Summary") -> Chart | None:
-    """Draw a panel a parameter: the value of every complete trial over its value; None before two trials."""
+    """Return the value of every complete trial over each parameter, a panel for each; None before two trials."""
     measured = _measured(summary)
     if measured is None:
         return None
@@ -111,7 +120,7 @@ def slices(summary: "Summary") -> Chart | None:
     return Chart(
         "slices",
         "Values over each parameter",
-        description + told(len(drawn), len(measured.trials)),
+        description + thinning_note(len(drawn), len(measured.trials)),
         panels,
         _table(measured),
         columns=min(_COLUMNS, len(panels)),
@@ -136,21 +145,21 @@ def _points(scale: Scale, drawn: Sequence[TrialRecord], measured: _Measured) -> 
         if positions:
             x = tuple(position for _, position in positions)
             y = tuple(measured.standings.value(trial) for trial, _ in positions)
-            hover = tuple(_said(trial, scale, measured, len(drawn)) for trial, _ in positions)
+            hover = tuple(_hover_text(trial, scale, measured, len(drawn)) for trial, _ in positions)
             marks.append(Points(role, label, x, y, hover))
     return marks
 
 
-def _said(trial: TrialRecord, scale: Scale, measured: _Measured, drawn: int) -> str:
-    """Return the whole configuration where that does not make the picture large, else only its value on this scale."""
-    whole = said(trial, measured.standings)
+def _hover_text(trial: TrialRecord, scale: Scale, measured: _Measured, drawn: int) -> str:
+    """Return the hover text: the whole configuration, or only its value on this scale if there are many points."""
+    whole = hover_text(trial, measured.standings)
     if drawn * len(measured.scales) <= _WHOLE:
         return whole
     return f"{whole.partition(chr(10))[0]}\n{scale.name}={_word(trial.configuration.get(scale.name))}"
 
 
 def _table(measured: _Measured) -> Table:
-    """Return the best value over each value of the parameters."""
+    """Return a table with the best trial at each value of each parameter."""
     metric = measured.standings.metric
     rows: list[tuple[str, str, int, float, int]] = []
     for scale in measured.scales:
@@ -168,7 +177,7 @@ def _table(measured: _Measured) -> Table:
 
 
 def _fewer(rows: Sequence[tuple[str, str, int, float, int]]) -> list[tuple[str, str, int, float, int]]:
-    """Return the rows of a table that can still be read."""
+    """Return a readable number of rows."""
     return thinned(rows, 200)
 
 
@@ -177,9 +186,9 @@ def _figure(value: float) -> float:
 
 
 def parallel(summary: "Summary") -> Chart | None:
-    """Draw the complete trials, and the capped ones at their bounds, as lines over all parameters and the value.
+    """Return the complete trials, and the capped ones at their bounds, as lines over all parameters and the value.
 
-    None before two complete trials or two parameters.
+    The result is None before two complete trials, or with fewer than two parameters.
     """
     measured = _measured(summary)
     if measured is None or len(measured.scales) < 2:
@@ -205,14 +214,16 @@ def parallel(summary: "Summary") -> Chart | None:
     names = tuple((float(index), short(scale.name, 20)) for index, scale in enumerate(measured.scales))
     x = Axis(ticks=(*names, (float(last), Axis(metric.name, metric.unit).text)))
     winner = next((trial for trial in measured.trials if measured.special.get(trial.number) is Role.WINNER), None)
-    stressed = f"The best {len(best)} stand out." if len(best) > 1 else "The best one stands out."
+    stressed = f"The best {len(best)} are highlighted." if len(best) > 1 else "The best is highlighted."
     about = "" if winner is None else f" The winner is trial {winner.number}: {shown(winner.configuration)}."
     description = (
-        f"Every line is one of {counted(len(measured.trials), 'valid trial')}: its parameters and, on the right, its "
-        f"{metric.name} (better is higher up).{_of_capped(measured)} {stressed}{about}{measured.about()}"
+        f"Every line is a trial ({counted(len(measured.trials), 'valid trial')}): its parameters and, on the right, "
+        f"its {metric.name} (better is higher up).{_of_capped(measured)} {stressed}{about}{measured.about()}"
     )
     panel = Panel(x, Axis(ticks=()), tuple(marks))
-    thinning = told(len(drawn), len(measured.trials)) + told(len(capped), len(measured.capped), "capped trials")
+    thinning = thinning_note(len(drawn), len(measured.trials)) + thinning_note(
+        len(capped), len(measured.capped), "capped trials"
+    )
     return Chart("parallel", "All parameters side by side", description + thinning, (panel,), _ranked(measured))
 
 
@@ -220,8 +231,8 @@ def _of_capped(measured: _Measured) -> str:
     if not measured.capped:
         return ""
     if len(measured.capped) == 1:
-        return " 1 capped trial ends at its bound: it was no better."
-    return f" {counted(len(measured.capped), 'capped trial')} end at their bounds: they were no better."
+        return " 1 capped trial ends at its bound: it was not better than that."
+    return f" {counted(len(measured.capped), 'capped trial')} end at their bounds: they were not better than that."
 
 
 _LABELS = {
@@ -237,7 +248,7 @@ def _role(trial: TrialRecord, best: set[int], measured: _Measured) -> Role:
 
 
 def _share(value: float, ends: tuple[float, float], wide: bool, measured: _Measured) -> float:
-    """Return where a value lies on its axis, 1 for the best."""
+    """Return the position of a value on its axis, from 0 for the worst to 1 for the best."""
     low, high = ends
     if high <= low:
         return 0.5
@@ -256,7 +267,7 @@ def _lines(
         shares.append(_share(measured.level(trial), *scale, measured))
         x += [*(float(index) for index in range(len(shares))), None]
         y += [*shares, None]
-        # The configuration is written on the axes: the whole of it at every corner would be most of the picture.
+        # The axes show the configuration. Repeated in full at every corner it would be most of the file.
         short_ = f"trial {trial.number}: {'' if trial.complete else 'capped at '}"
         short_ += quantity(measured.level(trial), measured.standings.metric)
         hover += [*([short_] * len(shares)), ""]
@@ -278,7 +289,7 @@ def _ruler_words(index: int, ticks: Sequence[tuple[float, str]], letters: int) -
 
 
 def _ranked(measured: _Measured) -> Table:
-    """Return the best few, and the default."""
+    """Return a table of the ten best trials and the default."""
     metric = measured.standings.metric
     baseline = measured.standings.baseline
     rows = measured.standings.ranking[:10]

@@ -1,4 +1,4 @@
-"""One or two parameters over their values: a curve, or one for each value of the second."""
+"""The chart of a sweep: a curve over the first parameter, or one for each value of the second."""
 
 from collections.abc import Mapping, Sequence
 
@@ -20,7 +20,7 @@ def sweep_bars(sweep: Sweep) -> tuple[Bar, ...]:
 
 
 def sweep_chart(sweep: Sweep, study: str) -> Chart | None:
-    """Draw the values with their intervals; None without any."""
+    """Return the chart of the values with their intervals; None without values."""
     if not sweep.measured:
         return None
     first = sweep.over[0]
@@ -35,7 +35,7 @@ def sweep_chart(sweep: Sweep, study: str) -> Chart | None:
     for point in sweep.measured:
         if point.is_base and point.value is not None:
             place = (places[point.values[first]],)
-            marks.append(Points(Role.BASELINE, sweep.base_name, place, (point.value,), (_said(point, sweep),)))
+            marks.append(Points(Role.BASELINE, sweep.base_name, place, (point.value,), (_hover_text(point, sweep),)))
     ends = [end for point in sweep.measured for end in (point.value, point.low, point.high) if end is not None]
     panel = Panel(_axis(first, places), axis_of(sweep.metric, ends), tuple(marks))
     text = (
@@ -53,7 +53,7 @@ def sweep_chart(sweep: Sweep, study: str) -> Chart | None:
     return Chart("sweep", f"study {study}: {' and '.join(sweep.over)}", text, (panel,), Table(columns, rows))
 
 
-def _curve(  # noqa: PLR0913, PLR0917  what a curve is
+def _curve(  # noqa: PLR0913, PLR0917  the points, their positions and the look of a curve
     points: Sequence[SweepPoint],
     first: str,
     places: Mapping[Value | None, float],
@@ -68,13 +68,13 @@ def _curve(  # noqa: PLR0913, PLR0917  what a curve is
     y = tuple(value for _, _, value in known)
     low = tuple(value if point.low is None else point.low for _, point, value in known)
     high = tuple(value if point.high is None else point.high for _, point, value in known)
-    hover = tuple(_said(point, sweep) for _, point, _ in known)
+    hover = tuple(_hover_text(point, sweep) for _, point, _ in known)
     marked = Points(role, label or "one value", x, y, hover, low, high, number=number)
     return [Line(role, "", x, y, number=number), marked]
 
 
 def _places(values: Sequence[Value | None]) -> dict[Value | None, float]:
-    """Return where values are on the axis: numbers where they are, words one after the other."""
+    """Return the positions of values on the axis: numbers are their own position, words follow one another."""
     if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
         return {value: float(value) for value in values if isinstance(value, int | float)}
     return {value: float(index) for index, value in enumerate(dict.fromkeys(values))}
@@ -90,7 +90,7 @@ def _word(value: Value | None) -> str:
     return UNSET if value is None else written(value)
 
 
-def _said(point: SweepPoint, sweep: Sweep) -> str:
+def _hover_text(point: SweepPoint, sweep: Sweep) -> str:
     assert point.value is not None
     interval = f" ({point.low:.4g} to {point.high:.4g})" if point.low is not None and point.high is not None else ""
     breaks = f"\nbreaks {'; '.join(point.broken)}" if point.broken else ""

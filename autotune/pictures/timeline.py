@@ -1,4 +1,4 @@
-"""When and where each run was made: a lane for each set of cores or cards of a host."""
+"""The chart of when and where each run was made: a lane for each set of cores or cards of a host."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from autotune.formatting import listed, quantity, shown
 from autotune.pictures.chart import Axis, Bars, Cell, Chart, Panel, Role, Table
-from autotune.pictures.downsampling import thinned, told
+from autotune.pictures.downsampling import thinned, thinning_note
 from autotune.pictures.labels import counted
 from autotune.records.study import Run
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from autotune.results.summary import Summary
 
 MOST = 1500
-"""How many runs are drawn at most."""
+"""The largest number of runs that are drawn."""
 
 _LANES = 24
 _UNITS = (("s", 1.0, 600.0), ("min", 60.0, 7200.0), ("h", 3600.0, 48 * 3600.0), ("d", 86400.0, float("inf")))
@@ -28,7 +28,7 @@ _LABELS = {
 
 
 @dataclass(frozen=True)
-class _Placed:
+class _PlacedRun:
     run: Run
     lane: str
     began_s: float
@@ -47,8 +47,8 @@ class _Placed:
 
 
 def timeline(summary: "Summary", runs: Iterable[Run]) -> Chart | None:
-    """Draw each run from its start to its end, in the lane of what it held; None for replays, and before two runs."""
-    placed = [] if summary.definition.replay else [one for run in runs if (one := _placed(run)) is not None]
+    """Return each run from its start to its end, in the lane of its resources; None for replays and before two runs."""
+    placed = [] if summary.definition.replay else [one for run in runs if (one := _place(run)) is not None]
     if len(placed) < 2:
         return None
     placed.sort(key=lambda one: one.began_s)
@@ -66,33 +66,33 @@ def timeline(summary: "Summary", runs: Iterable[Run]) -> Chart | None:
                 tuple((time - first) / length for time in times)
                 for times in zip(*((one.began_s, one.ended_s) for one in mine), strict=True)
             )
-            hover = tuple(_said(one, summary) for one in mine)
+            hover = tuple(_hover_text(one, summary) for one in mine)
             marks.append(Bars(role, label, y, ends, hover, starts=starts))
     axis = Axis(ticks=tuple((float(at), lane) for at, lane in enumerate(lanes)), reverse=True)
     began = datetime.fromtimestamp(first, UTC)
     panel = Panel(Axis(f"since {began:%Y-%m-%d %H:%M} UTC", unit), axis, tuple(marks))
     left = len({one.lane for one in placed}) - len(lanes)
-    more = f" Drawn are the {len(lanes)} busiest of {len(lanes) + left} lanes." if left else ""
+    more = f" The {len(lanes)} busiest of {len(lanes) + left} lanes are drawn." if left else ""
     return Chart(
         "timeline",
-        "When and where it ran",
-        f"{_description(placed, (first, last), unit, length)}{more}{told(len(drawn), len(known), 'runs')}",
+        "When and where runs were made",
+        f"{_description(placed, (first, last), unit, length)}{more}{thinning_note(len(drawn), len(known), 'runs')}",
         (panel,),
         _table(placed, lanes, (first, last)),
     )
 
 
-def _placed(run: Run) -> _Placed | None:
+def _place(run: Run) -> _PlacedRun | None:
     try:
         began = datetime.fromisoformat(run.started)
-    except ValueError:  # not known, or stored by another program
+    except ValueError:  # the time is missing, or another program stored it
         return None
     began = began if began.tzinfo else began.replace(tzinfo=UTC)
-    return _Placed(run, _lane(run), began.timestamp())
+    return _PlacedRun(run, _lane(run), began.timestamp())
 
 
 def _lane(run: Run) -> str:
-    """Return what a run held, in words: its cards, else its cores, else only its host."""
+    """Return the resources of a run in words: its cards, else its cores, else only its host."""
     held = run.job.get("resources", {})
     hosts = held.get("hosts") or [run.host]
     host = f"{hosts[0]} and {len(hosts) - 1} more" if len(hosts) > 1 else str(hosts[0])
@@ -109,15 +109,15 @@ def _few(cpus: Sequence[int]) -> str:
     return ", ".join(map(str, cpus)) if len(cpus) <= 4 else f"{cpus[0]}, {cpus[1]}, …, {cpus[-1]}"
 
 
-def _lanes(placed: Sequence[_Placed]) -> list[str]:
-    """Return the lanes that are drawn, by name: those in which most runs were."""
+def _lanes(placed: Sequence[_PlacedRun]) -> list[str]:
+    """Return the names of the lanes with most runs, in alphabetical order."""
     count: dict[str, int] = {}
     for one in placed:
         count[one.lane] = count.get(one.lane, 0) + 1
     return sorted(sorted(count, key=lambda lane: -count[lane])[:_LANES])
 
 
-def _said(placed: _Placed, summary: "Summary") -> str:
+def _hover_text(placed: _PlacedRun, summary: "Summary") -> str:
     run = placed.run
     outcome, metric = run.outcome, summary.standings.metric
     value = outcome.metrics.get(metric.name)
@@ -132,18 +132,18 @@ def _said(placed: _Placed, summary: "Summary") -> str:
     return f"{whose}: {ended}\n{about}\n{shown(run.configuration)}"
 
 
-def _description(placed: Sequence[_Placed], ends: tuple[float, float], unit: str, length: float) -> str:
+def _description(placed: Sequence[_PlacedRun], ends: tuple[float, float], unit: str, length: float) -> str:
     whole = ends[1] - ends[0]
     busy = _busy_s(placed)
-    share = f", {busy / whole:.0%} of that time something ran" if whole > 0.0 else ""
+    share = f", with at least one run going for {busy / whole:.0%} of that time" if whole > 0.0 else ""
     spent = sum(one.run.core_s for one in placed)
     lost = sum(one.run.core_s for one in placed if one.role is Role.FAILED)
     failed = f" Failed runs took {lost / spent:.0%} of the core-seconds." if lost else ""
     return f"{counted(len(placed), 'run')} in {whole / length:.3g} {unit}{share}.{failed}"
 
 
-def _busy_s(placed: Sequence[_Placed]) -> float:
-    """Return for how long at least one run was on its way; they are sorted by their beginnings."""
+def _busy_s(placed: Sequence[_PlacedRun]) -> float:
+    """Return for how many seconds at least one run was going; `placed` is sorted by start."""
     busy, until = 0.0, float("-inf")
     for one in placed:
         busy += max(0.0, one.ended_s - max(one.began_s, until))
@@ -151,8 +151,8 @@ def _busy_s(placed: Sequence[_Placed]) -> float:
     return busy
 
 
-def _table(placed: Sequence[_Placed], lanes: Sequence[str], ends: tuple[float, float]) -> Table:
-    """Return what each lane was busy with."""
+def _table(placed: Sequence[_PlacedRun], lanes: Sequence[str], ends: tuple[float, float]) -> Table:
+    """Return a table of the runs and the busy share of each lane."""
     rows: list[tuple[Cell, ...]] = []
     for lane in lanes:
         mine = [one for one in placed if one.lane == lane]

@@ -1,11 +1,11 @@
-"""The metrics of a trade-off, two by two, with the front of what no other trial beats in all, and how that grew."""
+"""The charts of a trade-off: its metrics in pairs with the front, and the growth of the front."""
 
 from itertools import combinations
 from typing import TYPE_CHECKING
 
 from autotune.formatting import listed, shown
 from autotune.pictures.chart import Axis, Cell, Chart, Line, Mark, Panel, Points, Role, Table
-from autotune.pictures.downsampling import thinned, told
+from autotune.pictures.downsampling import thinned, thinning_note
 from autotune.pictures.labels import axis_of, better, counted
 from autotune.results.growth import REFERENCE
 from autotune.results.pareto import ParetoFront, ParetoPoint, points_of
@@ -19,7 +19,7 @@ _LABELS = {Role.TRIAL: "trial", Role.BEST: "front", Role.BASELINE: "default"}
 
 
 def tradeoff(summary: "Summary") -> Chart | None:
-    """Draw the complete trials in every pair of metrics; None for studies of one metric."""
+    """Return the complete trials in every pair of metrics; None for studies with a single metric."""
     front = summary.front
     if front is None or not front.points:
         return None
@@ -36,7 +36,7 @@ def tradeoff(summary: "Summary") -> Chart | None:
     text = (
         f"{listed([f'{metric.name} ({better(metric)})' for metric in front.metrics])} of "
         f"{counted(len(points), 'trial')}; {front.others} beats the {len(front.points)} on the front in "
-        f"{front.of_them}.{told(len(drawn), len(points))}"
+        f"{front.of_them}.{thinning_note(len(drawn), len(points))}"
     )
     rows: tuple[tuple[Cell, ...], ...] = tuple(
         (point.trial, *point.values, shown(summary.standings.trials[point.trial].configuration))
@@ -48,10 +48,10 @@ def tradeoff(summary: "Summary") -> Chart | None:
 
 
 def _panel(front: ParetoFront, pair: tuple[int, int], hover: dict[ParetoPoint, str], roles: dict[int, Role]) -> Panel:
-    """Draw what `hover` has words for, in a pair of metrics."""
+    """Return the panel of a pair of metrics, with the points of `hover`."""
     marks: list[Mark] = []
     if len(front.metrics) == 2:
-        # The front of more metrics is no line in two of them.
+        # With more than two metrics the front is not a line in two of them.
         x, y = (tuple(point.values[index] for point in front.points) for index in pair)
         marks.append(Line(Role.BEST, "", x, y))
     for role, label in _LABELS.items():
@@ -64,7 +64,7 @@ def _panel(front: ParetoFront, pair: tuple[int, int], hover: dict[ParetoPoint, s
 
 
 def front_growth(summary: "Summary") -> Chart | None:
-    """Draw the share of the final hypervolume after each trial; None for studies without a front."""
+    """Return the share of the final hypervolume after each trial; None without a front."""
     growth = summary.growth
     if growth is None:
         return None
@@ -74,12 +74,12 @@ def front_growth(summary: "Summary") -> Chart | None:
     up = Axis("share of the final hypervolume")
     panels = tuple(Panel(along, up, (Line(Role.BEST, "", x, growth.shares, steps=True),)) for along, x in budgets)
     text = (
-        f"The hypervolume of the front after each trial, as a share of today's: {growth.sentence()}. Each metric "
-        f"goes from 0 to 1 over the front as it is now; the reference point is {REFERENCE:g} in each."
+        f"The hypervolume of the front after each trial, as a share of the present one: {growth.sentence()}. Each "
+        f"metric is scaled from 0 to 1 over the present front; the reference point is {REFERENCE:g} in each."
     )
     rows: list[tuple[Cell, ...]] = []
     for row in zip(growth.trials, growth.core_s, growth.shares, strict=True):
         if not rows or row[2] != rows[-1][2]:
             rows.append(row)
     table = Table(("trial", "core-seconds so far", "share"), tuple(rows))
-    return Chart("hypervolume", "How the front grew", text, panels, table, len(panels))
+    return Chart("hypervolume", "Growth of the front", text, panels, table, len(panels))

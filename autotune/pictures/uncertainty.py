@@ -1,11 +1,11 @@
-"""How sure a study is: the pairs of runs of its verdict, and how runs of one configuration differ over time."""
+"""The charts of uncertainty: the pairs of the verdict, the noise over time, and disturbances by other processes."""
 
 from collections.abc import Mapping
 from math import exp, log
 from typing import TYPE_CHECKING
 
 from autotune.pictures.chart import Axis, Band, Cell, Chart, Line, Mark, Panel, Points, Role, Table
-from autotune.pictures.downsampling import thinned, told
+from autotune.pictures.downsampling import thinned, thinning_note
 from autotune.pictures.labels import counted
 from autotune.results.disturbed_runs import disturbance_sentence
 from autotune.results.noise import noise_sentence
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from autotune.results.summary import Summary
 
 _MOST = 600
-# Half the room that a pair has on its axis.
+# Half the width of a pair on its axis.
 _HALF = 0.5
 
 
 def pairs(summary: "Summary") -> Chart | None:
-    """Draw the ratio in each pair of runs of the verdict, with its interval; None while there is no verdict."""
+    """Return the ratio in each pair of runs of the verdict, with the interval; None without a verdict."""
     verdict, metric = summary.present_verdict, summary.standings.metric
     if verdict is None or not verdict.known:
         return None
-    # Of what is better when it is less, the ratio of the default to the winner.
+    # If less is better, the ratio is that of the default to the winner, so more than 1 is always a gain.
     ratios = [exp(metric.cost(log(default)) - metric.cost(log(winner))) for default, winner in verdict.pairs]
     middle, low, high = verdict.interval(metric)
     x, ends = tuple(map(float, range(1, len(ratios) + 1))), (_HALF, len(ratios) + _HALF)
@@ -55,7 +55,7 @@ def pairs(summary: "Summary") -> Chart | None:
 
 
 def noise(summary: "Summary") -> Chart | None:
-    """Draw how far runs are from the middle of their configuration over blocks of time; None before a repeat."""
+    """Return the deviation of runs from the value of their configuration, by block of time; None before a repeat."""
     standings = summary.standings
     sentence = noise_sentence(standings)
     repeated = [trial for trial in standings.measured if len(trial.measured(standings.metric.name)) > 1]
@@ -83,14 +83,14 @@ def noise(summary: "Summary") -> Chart | None:
     return Chart(
         "noise",
         "Noise and drift",
-        text + told(len(drawn), len(runs)),
+        text + thinning_note(len(drawn), len(runs)),
         (Panel(Axis("block of time", whole=True), axis, (*drift, points)),),
         table,
     )
 
 
 def disturbance(summary: "Summary") -> Chart | None:
-    """Draw what share of each run's time others took, over the time of the study; None where that is not known."""
+    """Return the share of each run's time that other processes took, over the study; None if it is not known."""
     taken = summary.taken
     if not taken:
         return None
@@ -110,11 +110,11 @@ def disturbance(summary: "Summary") -> Chart | None:
         (round(one.at_s / 60.0, 2), "" if one.trial is None else one.trial, one.purpose, round(100.0 * one.share, 2))
         for one in thinned(taken, 200, set())
     ]
-    text = f"What share of each run's time others on the machine took: {disturbance_sentence(taken)}."
+    text = f"The share of each run's time that other processes took: {disturbance_sentence(taken)}."
     return Chart(
         "disturbance",
-        "What others took",
-        text + told(len(drawn), len(taken)),
+        "Time taken by others",
+        text + thinning_note(len(drawn), len(taken)),
         (Panel(Axis("time since the first run", "min"), Axis("taken by others", "%"), tuple(marks)),),
         Table(("minute", "trial", "purpose", "taken %"), tuple(rows)),
     )
@@ -125,7 +125,7 @@ def _figure(value: float) -> float:
 
 
 def _drift(offsets: Mapping[int, float]) -> tuple[Mark, ...]:
-    """Return the line of what the machine did in each block, which is no run's own."""
+    """Return the line of the machine's drift, which all runs of a block share."""
     blocks = sorted(offsets)
     y = tuple(100.0 * (exp(offsets[block]) - 1.0) for block in blocks)
     return (Line(Role.BEST, "drift of the machine", tuple(map(float, blocks)), y, steps=True),)

@@ -11,7 +11,7 @@ from autotune.decisions.rows import columns_of, rows_of
 from autotune.decisions.table import DecisionTable
 from autotune.formatting import quantity, shown, written
 from autotune.pictures.chart import Axis, Cell, Table
-from autotune.pictures.counts import failed_as
+from autotune.pictures.costs_and_failures import failure_messages
 from autotune.pictures.labels import counted
 from autotune.records.study import Run, State, TrialRecord
 from autotune.report.section import Figures, Part, Section, Words
@@ -246,7 +246,7 @@ def _inputs(summary: Summary) -> Section:
 
 
 def _failures(summary: Summary) -> Section:
-    failures = failed_as(summary.trials)
+    failures = failure_messages(summary.trials)
     rows: list[tuple[Cell, ...]] = []
     for kind, messages in failures.items():
         if kind == State.CAPPED.value:

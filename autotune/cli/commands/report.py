@@ -212,7 +212,7 @@ def _chart(name: str, storage: str, over: str | None, of: str | None) -> "tuple[
         AutotuneError: there is nothing to draw, or no such parameter or metric.
         typer.BadParameter: it is not said over what.
     """
-    from autotune.pictures.over import drawn_over
+    from autotune.pictures.over_parameter import draw_over
     from autotune.results.summary import summarise
     from autotune.storage.stored_study import stored_study
 
@@ -236,7 +236,7 @@ def _chart(name: str, storage: str, over: str | None, of: str | None) -> "tuple[
         return chart, ["decisions"]
     names = _names(over)
     what = of or summary.standings.metric.name
-    chart = drawn_over(summary, what, *names)
+    chart = draw_over(summary, what, *names)
     if chart is None:
         msg = f"study {name!r} has no valid trial with {what} and a value of {names[0]}"
         raise NothingWorkedError(msg)

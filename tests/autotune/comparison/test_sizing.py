@@ -125,7 +125,7 @@ def test_energy_is_limited_where_a_metric_is_one(store, tmp_path):
 
 
 def test_without_runs_and_without_a_model_nothing_is_known(store, tmp_path):
-    with pytest.raises(CannotRunHereError, match=r"nothing is known .* allow some \(--probes 6\)"):
+    with pytest.raises(CannotRunHereError, match=r"no run times are known here: allow runs \(--probes 6\)"):
         sized(store, tmp_path, PaperExecutor(timed), Limits(32.0), runs=0)
 
 

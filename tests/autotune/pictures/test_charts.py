@@ -12,9 +12,9 @@ from autotune.pictures import charts_of
 from autotune.pictures.ablation import ablation
 from autotune.pictures.chart import Band, Bars, Chart, Line, Points, Role, Table, stairs
 from autotune.pictures.charts import NAMES
-from autotune.pictures.counts import failures, ledger
+from autotune.pictures.costs_and_failures import failures, ledger
 from autotune.pictures.curves import curves
-from autotune.pictures.predictions import predicted, started_with
+from autotune.pictures.predictions import predicted, warm_start_prediction
 from autotune.pictures.progress import MOST, progress
 from autotune.pictures.slices import parallel, slices
 from autotune.pictures.tradeoff import tradeoff
@@ -84,7 +84,7 @@ def test_a_study_without_a_run_has_no_picture_and_one_without_a_value_is_drawn()
         summary(trial(0, failed(FailureKind.OUT_OF_MEMORY, "killed")), trial(1, failed(FailureKind.TIMED_OUT)))
     )
     assert [chart.name for chart in found] == ["progress", "failures"]
-    assert "none of which gave a valid measurement" in found[0].description
+    assert "did not give a valid measurement" in found[0].description
 
 
 def test_a_band_of_uncertainty_needs_repeats():
@@ -220,7 +220,7 @@ def test_predictions_lie_beside_what_was_measured():
     chart = predicted(found, [({"np": 2}, 1.3), ({"np": 8}, 2.0)])
     assert points(chart, Role.PREDICTED) == [(2.0, 0.0), (1.0, 1.0)]
     assert points(chart, Role.MEASURED) == [(2.0, 0.0), (1.3, 1.0)]
-    assert "2 of them were measured: 1 in the interval" in chart.description
+    assert "2 values measured: 1 in the interval" in chart.description
     assert [row[-1] for row in chart.table.rows] == ["np=8", "np=2", "np=4"]
     assert predicted(replace(found, default_value=None, proposals=(Proposal({"np": 4}),))) is None
 
@@ -228,10 +228,10 @@ def test_predictions_lie_beside_what_was_measured():
 def test_a_warm_start_is_shown_with_what_came_of_it():
     found = summary(trial(0, took(4.0), np=8), trial(1, took(2.0), np=2), trial(2, took(3.0), np=4))
     warm = WarmStart(({"np": 2}, {"np": 3}), (1.8, 1.5, 2.2))
-    chart = started_with(replace(found, warm=warm))
+    chart = warm_start_prediction(replace(found, warm=warm))
     assert points(chart, Role.PREDICTED) == [(1.8, 0.0)]
     assert points(chart, Role.MEASURED) == [(2.0, 0.0)]
-    assert started_with(replace(found, warm=WarmStart(why="nothing is known"))) is None
+    assert warm_start_prediction(replace(found, warm=WarmStart(why="nothing is known"))) is None
 
 
 def test_a_trade_off_shows_its_front():

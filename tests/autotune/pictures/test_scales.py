@@ -1,8 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune.pictures.downsampling import thinned, told
-from autotune.pictures.scales import UNSET, Scale, scales_of, telling
+from autotune.pictures.downsampling import thinned, thinning_note
+from autotune.pictures.scales import UNSET, Scale, scales_of, variance_shares
 from spaces import Choice, Flag, Float, Integer, Space
 
 PARAMETERS = [
@@ -46,15 +46,15 @@ def test_scales_read_a_stored_space():
 def test_the_share_that_a_parameter_explains():
     scales = [Scale.of(Choice(name, ("a", "b"))) for name in ("all", "nothing", "constant")]
     rows = [{"all": "ab"[k % 2], "nothing": "ab"[k // 2 % 2], "constant": "a"} for k in range(8)]
-    found = telling(scales, rows, [float(k % 2) for k in range(8)])
+    found = variance_shares(scales, rows, [float(k % 2) for k in range(8)])
     assert found == {"all": 1.0, "nothing": 0.0}
 
 
 def test_a_number_with_a_value_for_each_trial_explains_what_its_neighbours_share():
     scale = Scale.of(Integer.range("x", 1, 1000))
     rows = [{"x": 1 + 24 * k} for k in range(40)]
-    steady = telling([scale], rows, [float(k) for k in range(40)])["x"]
-    wild = telling([scale], rows, [float(k * 17 % 40) for k in range(40)])["x"]
+    steady = variance_shares([scale], rows, [float(k) for k in range(40)])["x"]
+    wild = variance_shares([scale], rows, [float(k * 17 % 40) for k in range(40)])["x"]
     assert steady > 0.9
     assert wild < 0.5
 
@@ -66,4 +66,4 @@ def test_thinning_keeps_order_and_what_must_stay(count, most, keep):
     assert len(found) <= max(most, len(keep)) or len(found) == count <= most
     assert {place for place in keep if place < count} <= set(found)
     assert len(found) >= min(count, max(most, 0))
-    assert bool(told(len(found), count)) == (len(found) < count)
+    assert bool(thinning_note(len(found), count)) == (len(found) < count)

@@ -39,7 +39,7 @@ def test_each_run_is_a_bar_from_its_start_to_its_end_in_its_lane():
     assert list(zip(tuning.y, tuning.starts, tuning.values, strict=True)) == [(0.0, 0.0, 10.0), (1.0, 5.0, 15.0)]
     assert (marks[Role.CAPPED].starts, marks[Role.FAILED].values) == ((30.0,), (40.0,))
     assert marks[Role.FAILED].hover[0].startswith("trial 3: timed out: too long")
-    assert "4 runs in 40 s, 62% of that time something ran" in chart.description
+    assert "4 runs in 40 s, with at least one run going for 62% of that time" in chart.description
     assert "Failed runs took 20% of the core-seconds." in chart.description
     assert chart.table.rows[0] == ("node1: cores 0 to 1", 1, 0, 1, 0, 35.0)
 

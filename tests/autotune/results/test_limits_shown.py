@@ -64,7 +64,7 @@ def test_a_study_in_which_nothing_keeps_the_limits_says_what_is_nearest(shown):
         best_line(Status(summary.standings, 10, 2))
         == "nothing keeps the limits yet; trial 1 breaks p99 <= 20 ms: 31 ms"
     )
-    assert progress(summary).description == "2 trials, none of which keeps the limits."
+    assert progress(summary).description == "2 trials did not keep the limits."
 
 
 def test_runs_that_only_now_and_then_break_a_limit_say_so_though_the_trial_keeps_it(shown):

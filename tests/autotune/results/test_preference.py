@@ -46,7 +46,7 @@ def test_of_equals_without_weight_the_others_decide(rows):
 @pytest.mark.parametrize(
     ("weights", "words"),
     [
-        ("memry=1", "did you mean 'memory'.*they are wall_s, memory"),
+        ("memry=1", "did you mean 'memory'.*it has wall_s, memory"),
         ("memory=-1", "the weight of memory must be a number of at least 0, got '-1'"),
         ("memory=nan", "got 'nan'"),
         ("memory=much", "got 'much'"),

@@ -64,8 +64,8 @@ def test_what_has_no_value_comes_last_in_either_order(sort, down, numbers):
     ("where", "sort", "words"),
     [
         ("np is small", "trial", "where: 'np is small' is not a comparison: write a name, one of <= >= != == = < >"),
-        ("np >=", "trial", "where: 'np >=' is no comparison"),
-        ("1 < np < 4", "trial", "where: '1 < np < 4' is no comparison"),
+        ("np >=", "trial", "where: 'np >=' is not a comparison"),
+        ("1 < np < 4", "trial", "where: '1 < np < 4' is not a comparison"),
         ("blass = fast", "trial", "where: 'blass' is neither a parameter nor a figure (did you mean 'blas'?)"),
         ("", "blass", "sort: 'blass' is neither a parameter nor a figure"),
     ],

@@ -1,4 +1,4 @@
-"""Tallies: what a study cost, and how its trials failed."""
+"""The charts of the costs of a study and of its failed trials."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ _MESSAGE = 200
 
 
 def ledger(account: "Ledger") -> Chart | None:
-    """Draw the core-seconds that were spent, by purpose, and those that were saved; None if nothing ran."""
+    """Return the chart of the core-seconds spent, by purpose, and of those saved; None if nothing ran."""
     if account.spent <= 0.0:
         return None
     spent = account.purposes
@@ -45,22 +45,22 @@ def ledger(account: "Ledger") -> Chart | None:
     elif account.saved_per_run is not None:
         text += f" It is never paid for: {account.no_gain}."
     cells = tuple((what[role], name.removeprefix("not spent "), float(f"{value:.6g}")) for role, name, value in rows)
-    return Chart("ledger", "What it cost", text, (panel,), Table(("", "for", "core-seconds"), cells))
+    return Chart("ledger", "Cost", text, (panel,), Table(("", "for", "core-seconds"), cells))
 
 
 def failures(summary: "Summary") -> Chart | None:
-    """Draw how many trials gave no value, by kind; None if all did."""
+    """Return the chart of trials without a value, by kind; None if all trials have one."""
     counts = summary.standings.counts
     if not counts:
         return None
     kinds = sorted(counts, key=lambda kind: -counts[kind])
-    examples = failed_as(summary.trials)
+    examples = failure_messages(summary.trials)
     rows = [(_role(kind), kind, float(counts[kind]), _example(kind, counts[kind], examples[kind][0])) for kind in kinds]
     panel = _bars(rows, Axis("trials", whole=True), {})
     text = f"Of {counted(len(summary.trials), 'trial')}, {sum(counts.values())} gave no value: "
     text += listed([f"{counts[kind]} {kind}" for kind in kinds]) + "."
     if State.CAPPED.value in counts:
-        text += " Capped ones were stopped since they had lost: that is no failure."
+        text += " Capped trials were stopped because they had lost, which is not a failure."
     frequent = ((kind, *examples[kind][0]) for kind in kinds)
     cells = tuple((kind, counts[kind], text[:_MESSAGE], trial) for kind, text, _, trial in frequent)
     table = Table(("kind", "trials", "most frequent message", "of trial"), cells)
@@ -68,11 +68,11 @@ def failures(summary: "Summary") -> Chart | None:
 
 
 Message = tuple[str, int, int]
-"""A message, how many trials left it, and the first of them."""
+"""A message, the number of trials with it, and the first of these trials."""
 
 
-def failed_as(trials: Sequence[TrialRecord]) -> dict[str, list[Message]]:
-    """Return for each kind of failure, and for capped trials, their messages: the most frequent first."""
+def failure_messages(trials: Sequence[TrialRecord]) -> dict[str, list[Message]]:
+    """Return the messages of each kind of failure, and of capped trials, the most frequent first."""
     messages: dict[str, Counter[str]] = defaultdict(Counter)
     first: dict[tuple[str, str], int] = {}
     for trial in trials:
@@ -99,7 +99,7 @@ def _example(kind: str, count: int, example: Message) -> str:
 
 
 def _bars(rows: Sequence[tuple[Role, str, float, str]], x: Axis, labels: Mapping[Role, str]) -> Panel:
-    """Return a bar for each row: role, name, value, and the text shown when the pointer is on it."""
+    """Return a panel with a bar for each row of role, name, value and hover text."""
     roles = dict.fromkeys(role for role, *_ in rows)
     marks = []
     for role in roles:

@@ -1,4 +1,4 @@
-"""Where the time goes: the parts that a program times itself, of the winner beside the default."""
+"""The chart of the parts of the run time that a program measures itself, for the winner and the default."""
 
 from collections.abc import Mapping
 from statistics import median
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 _MOST = 9
 _LETTERS = 24
-# A place for each of two bars, and one between the parts.
+# The distance between parts: two bars and a gap.
 _APART = 2.6
 
 
 def parts_of(trial: TrialRecord) -> dict[str, float]:
-    """Return the seconds of each part of a trial's program, the medians of its complete runs; empty if it says none."""
+    """Return the median seconds of each part of a trial's program; empty if the program reports no parts."""
     told = [outcome.details.get(PARTS) for outcome in trial.outcomes if outcome.complete]
     known = [parts for parts in told if isinstance(parts, Mapping)]
     names = dict.fromkeys(name for parts in known for name in parts)
@@ -29,7 +29,7 @@ def parts_of(trial: TrialRecord) -> dict[str, float]:
 
 
 def whole_of(trial: TrialRecord) -> float:
-    """Return the seconds that a trial's parts are parts of: those of a run, or of one of its cycles, the median."""
+    """Return the median seconds of a run, or of one cycle of a run, which the parts are parts of."""
     complete = [outcome for outcome in trial.outcomes if outcome.complete]
     return median([outcome.usage.elapsed_s / _cycles(outcome) for outcome in complete])
 
@@ -39,7 +39,7 @@ def _cycles(outcome: Outcome) -> int:
 
 
 def parts(summary: "Summary") -> Chart | None:
-    """Draw the largest parts in seconds, and as shares of the run; None where the program times none."""
+    """Return the largest parts in seconds and as shares of the run; None if the program reports no parts."""
     best, default = summary.best, summary.standings.baseline
     sides = [(Role.BASELINE, "default", default), (Role.WINNER, "winner", best if best is not default else None)]
     known = [
@@ -72,7 +72,7 @@ def parts(summary: "Summary") -> Chart | None:
         panels.append(Panel(axis, Axis(ticks=ticks, reverse=True), tuple(marks), title))
     text = _description(seconds, names)
     if any(_cycles(outcome) > 1 for _, _, one in known for outcome in one.outcomes):
-        text += " Seconds, and shares, are those of one cycle of a run."
+        text += " Seconds and shares are of one cycle of a run."
     return Chart("parts", "Where the time goes", text, tuple(panels), _table(seconds, wholes), 2)
 
 
@@ -83,18 +83,18 @@ def _middle(sides: int) -> float:
 def _description(seconds: Mapping[str, Mapping[str, float]], names: list[str]) -> str:
     text = f"The largest of {counted(len(names), 'part')} that the program times itself; one may contain others."
     if len(seconds) > 1:
-        # The largest is the whole, or nearly so.
+        # Leave out the largest part: it is the whole run, or nearly.
         inner = names[1:] or names
         saved = {name: seconds["default"].get(name, 0.0) - seconds["winner"].get(name, 0.0) for name in inner}
         most, least = max(saved, key=saved.__getitem__), min(saved, key=saved.__getitem__)
         if saved[most] > 0.0:
-            text += f" The winner spends {_said(seconds, most)} s in {most}."
+            text += f" The winner spends {_seconds_text(seconds, most)} s in {most}."
         if saved[least] < 0.0:
-            text += f" It spends more in {least}: {_said(seconds, least)} s."
+            text += f" It spends more in {least}: {_seconds_text(seconds, least)} s."
     return text
 
 
-def _said(seconds: Mapping[str, Mapping[str, float]], name: str) -> str:
+def _seconds_text(seconds: Mapping[str, Mapping[str, float]], name: str) -> str:
     return f"{seconds['winner'].get(name, 0.0):.3g} instead of {seconds['default'].get(name, 0.0):.3g}"
 
 

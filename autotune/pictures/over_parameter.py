@@ -1,4 +1,4 @@
-"""Any metric, or any part that a program times itself, over one parameter, with a line for each value of another."""
+"""The chart of a metric, or of a part that a program times itself, over one parameter, with lines for another."""
 
 from collections.abc import Mapping
 from math import log
@@ -9,8 +9,8 @@ from autotune.errors import CannotRunHereError
 from autotune.formatting import listed, quantity, shown, written
 from autotune.pictures.chart import Axis, Cell, Chart, Line, Mark, Panel, Points, Role, Table
 from autotune.pictures.labels import axis_of, better
-from autotune.pictures.parts import parts_of
-from autotune.pictures.scales import UNSET, Scale, scales_of, telling
+from autotune.pictures.program_parts import parts_of
+from autotune.pictures.scales import UNSET, Scale, scales_of, variance_shares
 from autotune.records.study import TrialRecord
 from objectives.base import Metric
 from spaces import Configuration, Float, Integer
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
     from autotune.results.summary import Summary
 
 _LINES = 8
-# What is known of every job, also where the objective makes no metric of it.
+# Quantities that are known of every job, even if they are not metrics of the objective.
 _USED = {"elapsed_s": "s", "cpu_s": "s", "peak_memory_bytes": "B"}
 _LEAST = 3
 
 
 def over(summary: "Summary") -> Chart | None:
-    """Draw the optimised metric over the number that explains most of it, with lines for what else explains most.
+    """Return the optimised metric over the numeric parameter that explains most, with lines for the next parameter.
 
-    None where no number has three values, or nothing else varies.
+    The result is None if no numeric parameter has three values, or no other parameter varies.
     """
     trials = summary.standings.ranking
     if len(trials) < 2:
         return None
     scales = scales_of(summary.definition.space)
     logs = [log(summary.standings.value(trial)) for trial in trials]
-    shares = telling(scales, [trial.configuration for trial in trials], logs)
+    shares = variance_shares(scales, [trial.configuration for trial in trials], logs)
     most = sorted(shares, key=lambda name: -shares[name])
     values = {name: {trial.configuration[name] for trial in trials if name in trial.configuration} for name in most}
     numbers = {scale.name for scale in scales if isinstance(scale.parameter, Integer | Float)}
@@ -43,14 +43,20 @@ def over(summary: "Summary") -> Chart | None:
     second = next((name for name in most if name != first), None)
     if first is None or second is None:
         return None
-    return drawn_over(summary, summary.standings.metric.name, first, second)
+    return draw_over(summary, summary.standings.metric.name, first, second)
 
 
-def drawn_over(summary: "Summary", what: str, parameter: str, lines: str | None = None) -> Chart | None:
-    """Draw a metric or a part of the best trial at each value of `parameter`, and of `lines`; None without any.
+def draw_over(summary: "Summary", what: str, parameter: str, lines: str | None = None) -> Chart | None:
+    """Return a metric or a part of the best trial at each value of `parameter`; None without values.
+
+    Args:
+        summary: The study.
+        what: The name of the metric or part.
+        parameter: The parameter on the x axis.
+        lines: A parameter with a line for each value; None for a single line.
 
     Raises:
-        CannotRunHereError: there is no such parameter, metric or part.
+        CannotRunHereError: The study does not have the parameter, the metric or the part.
     """
     scales = {scale.name: scale for scale in scales_of(summary.definition.space)}
     for name in (parameter, lines):
@@ -62,23 +68,23 @@ def drawn_over(summary: "Summary", what: str, parameter: str, lines: str | None 
     if not groups:
         return None
     several = len(groups) > 1 or lines is not None
-    # Of many lines those are drawn that have most points.
+    # If there are too many lines, draw those with most points.
     kept = sorted(groups, key=lambda label: -len(groups[label]))[:_LINES]
     marks: list[Mark] = []
     for number, (label, points) in enumerate((label, groups[label]) for label in groups if label in kept):
         role = Role.SERIES if several else Role.TRIAL
         x, y = tuple(sorted(points)), tuple(points[place][1] for place in sorted(points))
-        hover = tuple(_said(*points[place], metric, summary) for place in sorted(points))
+        hover = tuple(_hover_text(*points[place], metric, summary) for place in sorted(points))
         named = label or "best trial"
         marks += [Line(role, "", x, y, number=number), Points(role, named, x, y, hover, number=number)]
     values = [value for points in groups.values() for _, value in points.values()]
     panel = Panel(scale.axis, axis_of(metric, values), tuple(marks))
     about = f", a line for each value of {lines}" if lines is not None else ""
-    more = f" Drawn are {len(kept)} of {len(groups)} lines." if len(kept) < len(groups) else ""
+    more = f" {len(kept)} of {len(groups)} lines are drawn." if len(kept) < len(groups) else ""
     text = (
         f"{metric.name} over {parameter}{about}, of the trial with the best {summary.standings.metric.name} at each "
-        f"({better(summary.standings.metric)}).{_best(groups, scale, metric, summary)}{more} All else varies between "
-        "them: a sweep compares with the others fixed."
+        f"({better(summary.standings.metric)}).{_best(groups, scale, metric, summary)}{more} The other parameters vary "
+        "between the trials: a sweep keeps them fixed."
     )
     title = f"{metric.name} over {parameter}"
     return Chart("over", title, text, (panel,), _table(groups, metric, parameter, lines))
@@ -88,10 +94,10 @@ _Groups = Mapping[str, Mapping[float, tuple[TrialRecord, float]]]
 
 
 def _metric(summary: "Summary", what: str) -> Metric:
-    """Return the metric, or the part as one.
+    """Return the metric, or the part as a metric.
 
     Raises:
-        CannotRunHereError: there is neither.
+        CannotRunHereError: The study has neither.
     """
     metrics = {metric.name: metric for metric in summary.definition.metrics}
     if what in metrics:
@@ -112,10 +118,10 @@ def _metric(summary: "Summary", what: str) -> Metric:
 def _groups(
     summary: "Summary", metric: Metric, scale: Scale, lines: str | None
 ) -> dict[str, dict[float, tuple[TrialRecord, float]]]:
-    """Return the points of each line, by their places: the best trial at each, and what it has."""
+    """Return the best trial with its value for each line and position."""
     groups: dict[str, dict[float, tuple[TrialRecord, float]]] = {}
     found: dict[str, Configuration] = {}
-    # The best come first.
+    # The ranking begins with the best trial, so the first trial at a position is the best there.
     for trial in summary.standings.ranking:
         place, value = scale.place(trial.configuration), _value(trial, metric)
         if place is None or value is None:
@@ -138,7 +144,7 @@ def _value(trial: TrialRecord, metric: Metric) -> float | None:
 
 
 def _best(groups: _Groups, scale: Scale, metric: Metric, summary: "Summary") -> str:
-    """Say which line is best at each place, by the runs of tuning."""
+    """Return in words which line is best at each position, by the runs of tuning."""
     if len(groups) < 2 or metric != summary.standings.metric:
         return ""
     sign = -1.0 if metric.direction == "maximize" else 1.0
@@ -153,7 +159,7 @@ def _best(groups: _Groups, scale: Scale, metric: Metric, summary: "Summary") -> 
             _, label, trial = there[0]
             winners.setdefault(label, []).append(_word(trial.configuration.get(scale.name)))
     said = "; ".join(f"{label} at {listed(values)}" for label, values in winners.items())
-    return f" Best by the runs of tuning, of {scale.name}: {said}." if said else ""
+    return f" Best in the runs of tuning, by {scale.name}: {said}." if said else ""
 
 
 def _table(groups: _Groups, metric: Metric, parameter: str, lines: str | None) -> Table:
@@ -167,7 +173,7 @@ def _table(groups: _Groups, metric: Metric, parameter: str, lines: str | None) -
     return Table(columns, tuple(rows))
 
 
-def _said(trial: TrialRecord, value: float, metric: Metric, summary: "Summary") -> str:
+def _hover_text(trial: TrialRecord, value: float, metric: Metric, summary: "Summary") -> str:
     own = summary.standings.metric
     best = "" if metric == own else f", {own.name} {quantity(summary.standings.value(trial), own)}"
     return f"trial {trial.number}: {quantity(value, metric)}{best}\n{shown(trial.configuration)}"

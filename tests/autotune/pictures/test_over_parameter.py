@@ -8,8 +8,8 @@ from autotune.errors import CannotRunHereError
 from autotune.pictures import charts_of
 from autotune.pictures.chart import Bars, Line, Points
 from autotune.pictures.files import save
-from autotune.pictures.over import drawn_over, over
-from autotune.pictures.parts import parts
+from autotune.pictures.over_parameter import draw_over, over
+from autotune.pictures.program_parts import parts
 from autotune.records.outcome import Outcome
 from autotune.storage.study_store import StudyStore
 from launchers import Usage
@@ -51,28 +51,28 @@ def curves(chart):
 
 
 def test_there_is_a_line_for_each_value_of_the_second_through_the_best_trials():
-    chart = drawn_over(summary(*CROSSING, space=SPACE), "wall_s", "np", "build")
+    chart = draw_over(summary(*CROSSING, space=SPACE), "wall_s", "np", "build")
     assert curves(chart) == {
         "build=site": [(0.0, 30.0), (1.0, 14.0), (2.0, 9.0), (3.0, 8.0)],
         "build=own": [(0.0, 20.0), (1.0, 14.0), (2.0, 5.0), (3.0, 10.0)],
     }
-    assert "of np: build=own at 1 and 4; build=site at 8." in chart.description
+    assert "by np: build=own at 1 and 4; build=site at 8." in chart.description
     assert chart.table.rows[0] == ("site", "1", 30.0, 2)
 
 
 def test_another_metric_or_part_is_that_of_the_trial_with_the_best_time():
     about = summary(*CROSSING, space=SPACE)
-    assert curves(drawn_over(about, "iterations", "np")) == {
+    assert curves(draw_over(about, "iterations", "np")) == {
         "best trial": [(0.0, 9.0), (1.0, 7.0), (2.0, 7.0), (3.0, 7.0)]
     }
-    assert curves(drawn_over(about, "bands", "np")) == {"best trial": [(2.0, 2.0), (3.0, 6.0)]}
-    assert curves(drawn_over(about, "elapsed_s", "np")) == {
+    assert curves(draw_over(about, "bands", "np")) == {"best trial": [(2.0, 2.0), (3.0, 6.0)]}
+    assert curves(draw_over(about, "elapsed_s", "np")) == {
         "best trial": [(0.0, 22.0), (1.0, 16.0), (2.0, 7.0), (3.0, 10.0)]
     }
     rate = Metric("rate", "1/s", "maximize", "rate")
     trials = [trial(n, Outcome(metrics={"rate": n + 1.0}), np=8, build="own") for n in range(3)]
     fast = summary(*trials, metric=rate, space=SPACE)
-    assert curves(drawn_over(fast, "rate", "np")) == {"best trial": [(3.0, 3.0)]}
+    assert curves(draw_over(fast, "rate", "np")) == {"best trial": [(3.0, 3.0)]}
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_another_metric_or_part_is_that_of_the_trial_with_the_best_time():
 )
 def test_what_is_not_there_is_named_with_what_is(words, message):
     with pytest.raises(CannotRunHereError, match=message):
-        drawn_over(summary(*CROSSING, space=SPACE), *words)
+        draw_over(summary(*CROSSING, space=SPACE), *words)
 
 
 def test_a_report_has_the_number_that_explains_most_with_lines_for_what_else_does():
@@ -130,11 +130,11 @@ def test_a_program_that_times_no_parts_has_no_such_picture():
 
 def test_both_are_drawn(tmp_path):
     about = summary(*CROSSING, space=SPACE)
-    for chart in (drawn_over(about, "wall_s", "np", "build"), parts(about)):
+    for chart in (draw_over(about, "wall_s", "np", "build"), parts(about)):
         save(chart, tmp_path / f"{chart.name}.png")
         assert (tmp_path / f"{chart.name}.png").stat().st_size > 1000
         assert json.dumps(chart.to_dict())
-    marks = drawn_over(about, "wall_s", "np", "build").to_dict()["panels"][0]["marks"]
+    marks = draw_over(about, "wall_s", "np", "build").to_dict()["panels"][0]["marks"]
     assert [(one["role"], one.get("number", 0)) for one in marks if one["kind"] == "line"] == [
         ("series", 0),
         ("series", 1),
