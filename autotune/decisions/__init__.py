@@ -1,1 +1,1 @@
-"""Decision tables: what to use in which cell, as stored runs say it."""
+"""Decision tables: the setting to use in each cell, from the stored runs."""

@@ -1,8 +1,9 @@
-"""The decision table of a study: a pure function of its stored runs.
+"""The decision table of a study, a pure function of its stored runs.
 
-The model of all runs guesses what is the best in each cell. Where that and the default were compared in fresh,
-interleaved runs, these alone decide: the default stays wherever the interval holds 1. Elsewhere it stays unless the
-model is sure: its guesses are good on the average, and in some cells worse than the default.
+A model of all runs predicts the best setting of each cell. In cells where this setting and the default were compared in
+fresh interleaved runs, these runs alone decide: the default stays if the interval contains 1. In other cells the
+default stays unless the model is sure, because its predictions are good on average but worse than the default in some
+cells.
 """
 
 import zlib
@@ -14,7 +15,6 @@ from math import exp, expm1, log, log1p
 from statistics import median
 from typing import Any
 
-from autotune.decisions.shares import Shares, shares_of
 from autotune.records.points import median_points, points_of
 from autotune.records.series import Series
 from autotune.records.study import Run, TrialRecord
@@ -35,13 +35,58 @@ from spaces import Space, Value
 
 
 @dataclass(frozen=True)
+class Shares:
+    """How the time of a program is distributed over the cells.
+
+    Attributes:
+        by_cell: The share of the time with the default, by cell.
+        outside: The share of the program's uses that are in no cell.
+    """
+
+    by_cell: tuple[float, ...]
+    outside: float
+
+
+def shares_of(
+    usage: Usage, decisions: Sequence[Decision], defaults: Sequence[float | None], metric: Metric
+) -> Shares | None:
+    """Return the shares of the cells, whose default values are `defaults`; None without weights or known values."""
+    if not usage.rows or not decisions:
+        return None
+    contexts: list[dict[str, Value]] = []
+    cells: list[list[int]] = []
+    for place, decision in enumerate(decisions):
+        context = dict(decision.contexts)
+        if not contexts or contexts[-1] != context:
+            contexts.append(context)
+            cells.append([])
+        cells[-1].append(place)
+    points = [[point for place in own if (point := decisions[place].point) is not None] for own in cells]
+    counts, outside = usage.counts(contexts, points)
+    times = [0.0] * len(decisions)
+    for (group, column), count in counts.items():
+        place = cells[group][column]
+        value = defaults[place] or 0.0
+        times[place] = 0.0 if value <= 0.0 else count / value if metric.direction == "maximize" else count * value
+    whole = sum(times)
+    return Shares(tuple(time / whole for time in times), outside) if whole > 0.0 else None
+
+
+@dataclass(frozen=True)
 class DecisionTable:
     """The decisions of all cells, by contexts and then by points.
 
-    `believed` are the guesses that are compared with the default in fresh runs. `overall` is how many times better
-    these are than the default, the geometric mean over all cells, with its interval; None before fresh runs.
-    `defaults` are the default's values in the cells of `decisions`, None where it has not run; `shares` are those of a
-    program's time, where its weights are known. Then `overall` is how many times less time that takes.
+    Attributes:
+        metric: The metric.
+        over: The contexts.
+        points: The name of the points; None without points.
+        confidence: The confidence of the intervals.
+        decisions: The decisions.
+        believed: The model's predictions, which are compared with the default in fresh runs.
+        overall: How many times better the predictions are than the default, with the interval: the geometric mean over
+            all cells or, with `shares`, how many times less time the program takes. None before fresh runs.
+        defaults: The default's value in each cell; None where it has not run.
+        shares: The shares of a program's time, if its weights are known.
     """
 
     metric: Metric
@@ -56,16 +101,16 @@ class DecisionTable:
 
     @property
     def changed(self) -> list[Decision]:
-        """The decisions that are not the default's."""
+        """The decisions for another setting than the default."""
         return [decision for decision in self.decisions if not decision.is_default]
 
     @property
     def proven(self) -> tuple[Decision, ...]:
-        """The decisions to be written for a program: where nothing was compared in fresh runs, the default stays."""
+        """The decisions to write for a program: the default stays in cells without a comparison in fresh runs."""
         return tuple(one if one.is_confirmed else replace(one, chosen=one.default) for one in self.decisions)
 
     def sentences(self) -> list[str]:
-        """Say how many cells changed, what they gain, and what was not compared in fresh runs."""
+        """Return sentences on the changed cells, their gain, and cells that were not compared in fresh runs."""
         cells = len(self.decisions)
         said = [f"{len(self.changed)} of {cells} cells are better with another setting than the default"]
         if self.overall is not None:
@@ -82,10 +127,10 @@ class DecisionTable:
             )
             said.append(
                 f"these cells take {of_changed:.1%} of the program's time in all cells; "
-                f"{self.shares.outside:.1%} of its uses are in none"
+                f"{self.shares.outside:.1%} of its uses are in no cell"
             )
         if any(not decision.pairs for decision in self.changed):
-            said.append("without pairs: by the model of all runs, not compared with the default in fresh runs")
+            said.append("cells without pairs are decided by the model of all runs, not by fresh runs")
         return said
 
     def to_dict(self) -> dict[str, Any]:
@@ -109,7 +154,7 @@ class DecisionTable:
 
 
 def decision_table(store: ReadableStudy, section: DecisionsSection) -> DecisionTable:
-    """Return the table of a study by all of its runs so far; it has no decisions before enough of them ended."""
+    """Return the table of a study from all its runs so far; it is empty until enough runs have ended."""
     definition = store.definition
     study = study_of(definition)
     verdict = study.verdict
@@ -117,7 +162,7 @@ def decision_table(store: ReadableStudy, section: DecisionsSection) -> DecisionT
     table = DecisionTable(metric, over, section.points, verdict.confidence)
     space = Space.from_dict(definition.space)
     seed = study.sampler.seed
-    believed, sure = _by_model(Grid(space, over), store.trials(), metric, seed, (GUESS, verdict.confidence))
+    believed, sure = _decide_by_model(Grid(space, over), store.trials(), metric, seed, (GUESS, verdict.confidence))
     if not believed:
         return table
     runs = store.runs()
@@ -126,7 +171,7 @@ def decision_table(store: ReadableStudy, section: DecisionsSection) -> DecisionT
     shares = shares_of(Usage(tuple(section.rows), section.points), believed, defaults, metric)
     return replace(
         table,
-        decisions=fresh.decided(verdict.confidence),
+        decisions=fresh.decide(verdict.confidence),
         believed=believed,
         overall=fresh.overall(verdict.confidence, shares),
         defaults=defaults,
@@ -135,7 +180,7 @@ def decision_table(store: ReadableStudy, section: DecisionsSection) -> DecisionT
 
 
 def table_of(store: ReadableStudy) -> DecisionTable | None:
-    """Return the table of a study; None for one that looks for a winner, or before enough of its runs ended."""
+    """Return the table of a study; None for a study that looks for a winner, or before enough runs have ended."""
     section = study_of(store.definition).decisions
     table = None if section is None else decision_table(store, section)
     return table if table is not None and table.decisions else None
@@ -149,14 +194,14 @@ def cell_series(contexts: Mapping[str, Value]) -> Series:
     return Series.cell(f"{zlib.crc32(repr(sorted(contexts.items())).encode()):08x}")
 
 
-def _by_model(
+def _decide_by_model(
     grid: Grid, trials: Sequence[TrialRecord], metric: Metric, seed: int, confidences: Sequence[float]
 ) -> list[tuple[Decision, ...]]:
-    """Return the decisions of every cell with each of these confidences; none before there are enough runs."""
+    """Return the model's decisions of every cell for each confidence; empty before there are enough runs."""
     ended = [trial for trial in trials if trial.runs]
     rows = grid.space.indices([trial.configuration for trial in ended])
     valid = grid.space.valid_indices(rows)
-    observations = [_observed(trial, metric) for trial, there in zip(ended, valid, strict=True) if there]
+    observations = [_observation(trial, metric) for trial, there in zip(ended, valid, strict=True) if there]
     sign = -1.0 if metric.direction == "maximize" else 1.0
     cell_model = fit_cell_model(grid, rows[valid], observations, sign, Kernels(seed))
     if cell_model is None:
@@ -180,7 +225,7 @@ def _decisions(grid: Grid, chosen: Sequence[Choice]) -> tuple[Decision, ...]:
     )
 
 
-def _observed(trial: TrialRecord, metric: Metric) -> Observation:
+def _observation(trial: TrialRecord, metric: Metric) -> Observation:
     if not trial.complete:
         return Observation()
     values = trial.measured(metric.name)
@@ -190,15 +235,22 @@ def _observed(trial: TrialRecord, metric: Metric) -> Observation:
 
 @dataclass(frozen=True)
 class FreshPairs:
-    """Fresh runs of believed decisions and of the default, side by side in rounds; elsewhere those that are `sure`."""
+    """The decisions from fresh rounds of predicted settings and the default.
+
+    Attributes:
+        believed: The predictions that are compared.
+        sure: The model's decisions for cells without fresh runs.
+        runs: The fresh runs.
+        metric: The metric.
+    """
 
     believed: tuple[Decision, ...]
     sure: tuple[Decision, ...]
     runs: Sequence[Run]
     metric: Metric
 
-    def decided(self, confidence: float) -> tuple[Decision, ...]:
-        """Return the decisions: those that were compared stay only if they are better beyond the noise."""
+    def decide(self, confidence: float) -> tuple[Decision, ...]:
+        """Return the decisions; a compared prediction is used only if it is better beyond the noise."""
         compared = [place for place, samples in enumerate(self._samples) if samples]
         found = intervals([list(self._samples[place].values()) for place in compared], confidence)
         decided = list(self.sure)
@@ -211,9 +263,9 @@ class FreshPairs:
         return tuple(decided)
 
     def overall(self, confidence: float, shares: Shares | None = None) -> Interval | None:
-        """Return the geometric mean over all cells of the table as it was believed: no cell that failed is left out.
+        """Return the gain of all predictions, including those that turned out to be wrong.
 
-        With `shares` of a program's time it is how many times less of that there is.
+        It is the geometric mean over the cells or, with `shares`, how many times less time the program takes.
         """
         weights = [1.0 / len(self.believed)] * len(self.believed) if shares is None else shares.by_cell
         cells = [
@@ -231,9 +283,9 @@ class FreshPairs:
 
     @cached_property
     def _samples(self) -> list[dict[int, float]]:
-        """How much better each believed decision was than the default, by round, as logarithms.
+        """How many times better each prediction was than the default, by round, as logarithms.
 
-        Rounds are counted from the last one of their context: settings that are believed in later have later ones.
+        Rounds are counted back from the last round of a context, since later predictions have later rounds.
         """
         values: dict[tuple[Series, int, frozenset[tuple[str, Value]]], dict[float | None, float]] = {}
         for run in self.runs:
@@ -264,19 +316,19 @@ class FreshPairs:
 
 
 def _whole(point: float | None) -> float | None:
-    """Return a point as an integer where it is one."""
+    """Return a point as an integer if it is whole."""
     return int(point) if point is not None and point.is_integer() else point
 
 
 def gain_of(decisions: Sequence[Decision], weights: Sequence[float]) -> float:
-    """Return the sum of the logarithms of the ratios of decisions, by their weights."""
+    """Return the weighted sum of the logarithms of the ratios of decisions."""
     return sum(
         weight * log(decision.ratio) for decision, weight in zip(decisions, weights, strict=True) if decision.ratio
     )
 
 
 def default_values(decisions: Sequence[Decision], runs: Sequence[Run], metric: Metric) -> tuple[float | None, ...]:
-    """Return the median of the default's runs in each cell, in tuning and in fresh pairs; None where it has not run."""
+    """Return the median of the default's runs in each cell, of tuning and fresh pairs; None where it has not run."""
     values: dict[tuple[frozenset[tuple[str, Value]], float | None], list[float]] = {}
     for run in runs:
         if run.outcome.complete:

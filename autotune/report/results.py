@@ -7,7 +7,7 @@ from statistics import median
 from typing import Any
 
 from autotune.comparison.findings import Ablation, OptionEffect, alongside, changes
-from autotune.decisions.rows import columns_of, rows_of
+from autotune.decisions.ranges import columns_of, rows_of
 from autotune.decisions.table import DecisionTable
 from autotune.formatting import quantity, shown, written
 from autotune.pictures.chart import Axis, Cell, Table

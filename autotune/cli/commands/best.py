@@ -165,7 +165,7 @@ def _check_table_options(given: Mapping[str, object], *, as_json: bool) -> None:
 
 
 def _print_table(table: "DecisionTable") -> None:
-    from autotune.decisions.rows import columns_of, rows_of
+    from autotune.decisions.ranges import columns_of, rows_of
 
     console = output()
     titles = columns_of(table)

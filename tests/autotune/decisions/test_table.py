@@ -8,10 +8,8 @@ import pytest
 
 from autotune.comparison.confirm_table import ContextComparison, plan_comparisons
 from autotune.comparison.rounds import Side
-from autotune.decisions.ranges import ranges
-from autotune.decisions.rows import rows_of
-from autotune.decisions.shares import shares_of
-from autotune.decisions.table import DecisionTable, FreshPairs, cell_series, decision_table
+from autotune.decisions.ranges import ranges, rows_of
+from autotune.decisions.table import DecisionTable, FreshPairs, cell_series, decision_table, shares_of
 from autotune.search.decisions.weights import Usage
 from autotune.storage.stored_study import stored_study
 from autotune.studyfile.stored import study_of
@@ -162,7 +160,7 @@ def test_a_guess_that_is_not_sure_or_that_fresh_pairs_do_not_bear_out_is_the_def
     runs = [ran(op, "own", number, 10.0 + number % 2) for op in ("sum", "copy") for number in range(8)]
     runs += [ran("sum", "tree", number, 7.0 + number % 3) for number in range(8)]
     runs += [ran("copy", "tree", number, 10.0 + (number + 1) % 2) for number in range(8)]
-    found = FreshPairs(guesses, sure, runs, Metric("us", "us")).decided(0.95)
+    found = FreshPairs(guesses, sure, runs, Metric("us", "us")).decide(0.95)
     assert [(one.is_default, one.pairs) for one in found] == [(False, 8), (True, 8), (True, 0)]
     assert found[1].low < 1.0 < found[1].high
     by_model = Decision({"op": "sum"}, None, tree, own, 1.1, 1.01, 1.4)
@@ -188,10 +186,10 @@ def test_by_weights_the_gain_is_that_of_the_programs_time_and_unused_contexts_ar
     fresh = FreshPairs(cells, cells, runs, Metric("us", "us"))
     assert fresh.overall(0.95, shares)[0] == pytest.approx(1.0 / (0.75 / 2.0 + 0.25))
     table = DecisionTable(
-        Metric("us", "us"), ("op",), None, 0.95, fresh.decided(0.95), cells, defaults=(10.0,) * 3, shares=shares
+        Metric("us", "us"), ("op",), None, 0.95, fresh.decide(0.95), cells, defaults=(10.0,) * 3, shares=shares
     )
     assert [one.about for one in plan_comparisons(table, 8, 1000)] == ["op=sum", "op=copy"]
-    assert "these cells take 75.0% of the program's time in all cells; 20.0% of its uses are in none" in " ".join(
+    assert "these cells take 75.0% of the program's time in all cells; 20.0% of its uses are in no cell" in " ".join(
         table.sentences()
     )
     assert rows_of(table)[0][:2] == ["sum", "75.0%"]
@@ -228,7 +226,7 @@ def test_a_setting_that_is_believed_in_later_is_compared_with_a_default_that_run
         for one in runs
     ]
     fresh = FreshPairs((guess, other), (guess, other), [*runs, *later, *elsewhere], Metric("us", "us"))
-    found = fresh.decided(0.95)
+    found = fresh.decide(0.95)
     assert (found[0].ratio, found[0].pairs) == (pytest.approx(1.0), 8)
     # Contexts have a figure together, whenever their rounds were.
     assert fresh.overall(0.95)[0] == pytest.approx((10.0 / 9.0) ** 0.5)
