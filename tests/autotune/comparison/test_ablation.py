@@ -23,7 +23,7 @@ from tests.support.contests import DEFAULT, SIMPLE, SPACE, STUDY, WINNER, add, m
 from tests.support.fakes import SECONDS, PaperExecutor, definition, took
 from tests.support.stored import add_trial
 
-# With np=4 all three or, with np=8, none; np=4 goes with none, too.
+# All three are set, which needs np=4, or all are unset, with any np.
 WHOLE = "(is_set(a) and is_set(b) and is_set(c) and np == 4) or not (is_set(a) or is_set(b) or is_set(c))"
 RATE = Metric("rate", "B/s", "maximize", "rate")
 
@@ -57,7 +57,7 @@ def test_ablation_names_what_matters_and_drops_what_does_nothing(store, tmp_path
     assert "trial 1 without bind, malloc is 2." in summary.best_text()
 
 
-def test_a_proven_winner_does_not_give_way_to_the_default_for_want_of_runs(store, tmp_path):
+def test_too_few_runs_do_not_replace_a_proven_winner_by_the_default(store, tmp_path):
     # A gain of 4 %, which eight rounds do not see.
     def nearly(configuration):
         rng.random()
@@ -71,13 +71,13 @@ def test_a_proven_winner_does_not_give_way_to_the_default_for_want_of_runs(store
     assert set(found.dropped) != {effect.name for effect in found.effects}
 
 
-def test_what_is_no_worse_than_a_winner_must_be_better_than_the_default_as_well():
+def test_a_simplified_winner_must_also_be_better_than_the_default():
     simple = Ablation(
         1, 0.95, 8, (), combined=(1.1, 1.02, 1.2), over_default=(1.05, 0.99, 1.1), over_winner=(0.97, 0.9, 1.02)
     )
     assert not simple.is_accepted
     assert replace(simple, over_default=(1.08, 1.01, 1.1)).is_accepted
-    # Of a winner that gains nothing here nobody can ask that.
+    # The condition does not apply to a winner without a gain in these runs.
     assert replace(simple, combined=(1.01, 0.97, 1.05)).is_accepted
 
 
@@ -98,14 +98,14 @@ def test_options_that_the_rules_tie_together_are_moved_together(tmp_path):
 
 def test_a_group_is_the_smallest_that_is_valid():
     assert smallest_group("a", "abcd", lambda group: {"a", "c"} <= {*group}) == ("a", "c")
-    # All of them together are the winner and the default: they say nothing of an option.
+    # All options together are the winner against the default, which measures no single option.
     assert smallest_group("a", "abc", lambda group: len(group) == 3) == ()
     assert smallest_group("a", "a", lambda _: True) == ("a",)
     many = [f"option {number}" for number in range(40)]
     assert smallest_group(many[0], many, lambda group: len(group) > 20) == ()
 
 
-def test_an_option_that_moves_with_all_others_only_is_not_measured_there(tmp_path):
+def test_an_option_that_needs_all_others_is_not_measured_alone(tmp_path):
     flags = [Flag(name, optional=True) for name in "abc"]
     space = Space([Integer.range("np", 1, 8, default=8), *flags], [Constraint("whole", WHOLE, "as measured")])
     winner = {"np": 4, "a": True, "b": True, "c": True}
@@ -121,7 +121,7 @@ def test_an_option_that_moves_with_all_others_only_is_not_measured_there(tmp_pat
     assert found.simplified == {"np": 4}
 
 
-def test_that_all_options_help_is_only_said_if_they_do():
+def test_the_conclusion_says_that_all_options_help_only_if_they_do():
     helps = OptionEffect(("np",), {}, {"np": 4}, None, (1.2, 1.1, 1.3))
     unknown = OptionEffect(("a",), {}, {"a": 1}, None, None)
     assert "every option of the winner helps" in conclusion(Ablation(1, 0.95, 6, (helps,)))
@@ -193,7 +193,7 @@ def test_an_option_that_the_program_calls_unused_is_dropped(store, tmp_path):
     assert found.dropped == ("malloc",)
 
 
-def test_an_ablation_that_was_interrupted_goes_on(store, tmp_path):
+def test_an_interrupted_ablation_resumes(store, tmp_path):
     add(store, (DEFAULT, 2.0), (WINNER, 0.8))
     first = PaperExecutor(noisy(), at_most=10)
     with pytest.raises(KeyboardInterrupt):
@@ -206,14 +206,14 @@ def test_an_ablation_that_was_interrupted_goes_on(store, tmp_path):
     assert len(store.runs()) == 2 + len(first.launched) + len(second.launched)
 
 
-def test_a_study_without_a_winner_cannot_be_taken_apart(store, tmp_path):
+def test_a_study_without_a_winner_has_no_ablation(store, tmp_path):
     add(store, (DEFAULT, 1.0), (SIMPLE, 1.5))
     executor = PaperExecutor(noisy())
     assert ablate(store, manager(tmp_path, executor), SPACE, STUDY, rounds=6) is None
     assert executor.launched == []
 
 
-def test_what_the_program_says_to_be_the_same_is_not_run(store, tmp_path):
+def test_variants_that_are_equal_in_effect_are_not_run(store, tmp_path):
     add(store, (DEFAULT, 2.0), (WINNER, 0.8))
     asked = []
 
@@ -245,7 +245,7 @@ def test_what_the_program_says_to_be_the_same_is_not_run(store, tmp_path):
         ),
     ],
 )
-def test_what_stays_is_said_of_one_option_and_of_several(dropped, words):
+def test_the_conclusion_names_the_options_that_stay(dropped, words):
     found = Ablation(1, 0.95, 6, (), dropped=dropped, simplified={"np": 4}, over_winner=(0.8, 0.7, 0.9))
     assert words in conclusion(found)
 
@@ -304,7 +304,7 @@ def test_the_picture_is_a_file_of_its_kind(store, tmp_path, ending):
     assert path.read_bytes().startswith(starts[ending])
 
 
-def test_a_picture_that_cannot_be_written_is_said(tmp_path):
+def test_an_unwritable_picture_is_an_error(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(CannotRunHereError, match="--picture"):
         save(ablation(Ablation(1, 0.95, 6, (), baseline=1.0), SECONDS), tmp_path / "file" / "a.png")

@@ -26,7 +26,7 @@ def store(tmp_path):
     return new_store(tmp_path)
 
 
-def test_of_those_that_cannot_be_told_apart_the_simplest_wins(store, tmp_path):
+def test_the_simplest_of_equally_good_candidates_wins(store, tmp_path):
     add(store, (DEFAULT, 2.0), (WINNER, 0.79), (SIMPLE, 0.81), ({"np": 4, "blas": "fast", "malloc": "huge"}, 0.80))
     display = ListDisplay()
     verdict = confirm(store, manager(tmp_path, PaperExecutor(noisy()), display), STUDY)
@@ -52,7 +52,7 @@ def test_a_lucky_run_is_found_out(store, tmp_path):
 
 
 @pytest.mark.slow
-def test_no_gain_is_said_to_be_none(store, tmp_path):
+def test_no_gain_is_reported_as_no_gain(store, tmp_path):
     add(store, (DEFAULT, 2.0), ({"np": 8, "malloc": "keep"}, 1.9))
     verdict = confirm(store, manager(tmp_path, PaperExecutor(noisy(0.03))), STUDY)
     assert not verdict.significant(SECONDS)
@@ -68,7 +68,7 @@ def test_a_noisy_machine_gets_more_pairs_and_a_doubt(store, tmp_path):
     assert quiet == verdict
 
 
-def test_an_interrupted_comparison_goes_on_and_a_finished_one_runs_nothing(store, tmp_path):
+def test_an_interrupted_comparison_resumes_and_a_finished_one_runs_nothing(store, tmp_path):
     add(store, (DEFAULT, 2.0), (WINNER, 0.8), (SIMPLE, 0.8))
     launched = 0
     for at_most in (2, 5, 7):
@@ -84,7 +84,7 @@ def test_an_interrupted_comparison_goes_on_and_a_finished_one_runs_nothing(store
     assert again.launched == []
 
 
-def test_where_each_run_has_a_node_of_its_own_they_are_compared_side_by_side(store, tmp_path):
+def test_runs_on_nodes_of_their_own_are_compared_side_by_side(store, tmp_path):
     class Queue(PaperExecutor):
         most = 0
 
@@ -101,7 +101,7 @@ def test_where_each_run_has_a_node_of_its_own_they_are_compared_side_by_side(sto
     assert len(executor.launched) == 3 * 3 + 2 * len(verdict.pairs)
 
 
-def test_a_better_trial_found_since_is_compared_anew(store, tmp_path):
+def test_a_better_trial_gets_a_new_comparison(store, tmp_path):
     add(store, (DEFAULT, 2.0), ({"np": 5}, 1.25))
     confirm(store, manager(tmp_path, PaperExecutor(noisy())), STUDY)
     add(store, (SIMPLE, 0.8))
@@ -128,7 +128,7 @@ def test_a_few_pairs_of_an_interrupted_comparison_are_no_verdict(store, tmp_path
         assert summarise(store).present_verdict is None
 
 
-def test_a_verdict_is_said_with_the_confidence_of_the_newest_session(store, tmp_path):
+def test_a_verdict_has_the_confidence_of_the_newest_session(store, tmp_path):
     add(store, (DEFAULT, 2.0), (SIMPLE, 0.8))
     before = confirm(store, manager(tmp_path, PaperExecutor(noisy())), STUDY)
     study = STUDY.model_copy(update={"verdict": VerdictSection(confidence=0.75, pairs=3, precision=0.2)})
@@ -158,8 +158,8 @@ def test_a_machine_that_fails_while_confirming_stops_it_and_stores_nothing(store
     assert confirm(store, manager(tmp_path, PaperExecutor(noisy())), STUDY).known
 
 
-def test_a_run_that_was_tried_enough_is_left_to_nobody(store, tmp_path):
-    """The next session would take it over as one whose tries are used up, and end likewise."""
+def test_a_run_without_tries_left_is_not_adopted_again(store, tmp_path):
+    """Otherwise the next session would adopt the run, without tries left, and fail in the same way."""
     add(store, (DEFAULT, 2.0), (SIMPLE, 0.8))
     full = manager(tmp_path, PaperExecutor(lambda _: failed(FailureKind.INFRASTRUCTURE_ERROR, "disk full")))
     full.registry.leases = book = MemoryLeaseBook()
@@ -169,7 +169,7 @@ def test_a_run_that_was_tried_enough_is_left_to_nobody(store, tmp_path):
     assert book.all() == []
 
 
-def test_the_folder_of_a_run_that_was_tried_enough_is_removed_by_the_next_session(store, tmp_path):
+def test_the_next_session_removes_the_folder_of_a_run_without_tries_left(store, tmp_path):
     add(store, (DEFAULT, 2.0), (SIMPLE, 0.8))
     full = manager(tmp_path, PaperExecutor(lambda _: failed(FailureKind.INFRASTRUCTURE_ERROR, "disk full")))
     full.registry.leases = book = MemoryLeaseBook()
@@ -196,7 +196,7 @@ def test_a_winner_that_cannot_be_repeated_gets_no_verdict(store, tmp_path):
     assert sum(dict(c) != DEFAULT for _, c in broken.launched) == 3
 
 
-def test_a_winner_that_works_only_now_and_then_is_of_no_use(store, tmp_path):
+def test_a_winner_that_often_fails_is_unreliable(store, tmp_path):
     add(store, (DEFAULT, 2.0), (SIMPLE, 0.8))
     made = []
 
@@ -214,12 +214,12 @@ def test_a_winner_that_works_only_now_and_then_is_of_no_use(store, tmp_path):
     assert "fails too often" in text
     assert "not this time" in text
     assert dict(summarise(store).best.configuration) == DEFAULT
-    # Nothing runs on without a partner.
+    # No run of the default is made without a partner.
     defaults = sum(dict(c) == DEFAULT for _, c in executor.launched)
     assert defaults <= len(made) + 1
 
 
-def test_failures_of_a_winner_that_mostly_works_are_said(store, tmp_path):
+def test_failures_of_a_mostly_reliable_winner_are_reported(store, tmp_path):
     add(store, (DEFAULT, 2.0), (SIMPLE, 0.8))
     made = []
 
@@ -238,7 +238,7 @@ def replaced_pairs(study, pairs):
     return study.model_copy(update={"verdict": study.verdict.model_copy(update={"pairs": pairs, "max_pairs": pairs})})
 
 
-def test_each_side_runs_first_as_often_and_each_series_has_orders_of_its_own(store, tmp_path):
+def test_each_side_is_first_equally_often_and_each_series_has_its_own_orders(store, tmp_path):
     sides = (Side("default", DEFAULT, 0), Side("trial 1", SIMPLE, 1))
     orders = []
     for check in range(1, 9):
@@ -268,7 +268,7 @@ def test_the_panel_names_what_is_compared(store, tmp_path):
 
 
 @pytest.mark.parametrize(("step", "count"), [(0.0, 3), (0.1, 6)])
-def test_where_the_machine_drifted_while_tuning_twice_as_many_compete(step, count):
+def test_drift_while_tuning_doubles_the_candidates(step, count):
     rng = np.random.default_rng(0)
 
     def run(number, block):

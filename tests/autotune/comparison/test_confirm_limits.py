@@ -43,7 +43,7 @@ SPACE = Space([Integer.range("np", 1, 8, default=8)], [])
 WIDE = Space([Integer.range("np", 1, 200, default=200)], [])
 P99 = Metric("p99", "ms")
 STUDY = study_file(verdict={"pairs": 6, "max_pairs": 6, "rounds": 3, "candidates": 2}, limits={"p99": {"max": "20 ms"}})
-# What p99 is in fresh runs. The more ranks the slower, and the better p99.
+# The p99 of fresh runs by ranks: more ranks are slower and have a better p99.
 P99_OF = {8: 10.0, 7: 12.0, 6: 14.0, 5: 17.0, 4: 21.5, 3: 30.0, 2: 40.0, 1: 50.0}
 
 
@@ -86,7 +86,7 @@ def test_a_winner_that_breaks_a_limit_in_fresh_runs_gives_way_to_the_next_best(t
 
 
 @pytest.mark.slow
-def test_where_nothing_keeps_the_limits_in_fresh_runs_the_nearest_is_told(tmp_path, monkeypatch):
+def test_the_nearest_trial_is_named_if_none_keeps_the_limits_in_fresh_runs(tmp_path, monkeypatch):
     store = store_of(tmp_path, (3, 3.0, 30.0), (4, 4.0, 19.0), (2, 2.0, 40.0))
     assert confirm(store, manager(tmp_path, PaperExecutor(model())), STUDY) is None
     summary = summarise(store)
@@ -103,7 +103,7 @@ def test_where_nothing_keeps_the_limits_in_fresh_runs_the_nearest_is_told(tmp_pa
     assert ended.exception.exit_code is ExitCode.NOTHING_FEASIBLE
 
 
-def test_what_is_slower_than_a_default_that_breaks_a_limit_wins_and_is_not_comparable(tmp_path):
+def test_a_slower_trial_wins_over_a_default_that_breaks_a_limit(tmp_path):
     store = store_of(tmp_path, (2, 2.0, 40.0), (5, 5.0, 17.0))
     verdict = confirm(store, manager(tmp_path, PaperExecutor(model())), STUDY)
     assert verdict.slower(SECONDS)
@@ -125,7 +125,7 @@ def test_a_winner_that_could_not_be_compared_is_no_gain_over_a_default_that_brea
 
 
 @pytest.mark.parametrize(("most", "best"), [(20, 5), (35, 3)])
-def test_the_same_runs_are_judged_anew_by_other_limits(tmp_path, most, best):
+def test_other_limits_judge_the_same_runs_again(tmp_path, most, best):
     study = study_file(limits={"p99": {"max": most}})
     summary = summarise(store_of(tmp_path, (8, 8.0, 10.0), (3, 3.0, 30.0), (5, 5.0, 17.0), study=study))
     assert summary.best.configuration == {"np": best}
@@ -134,7 +134,7 @@ def test_the_same_runs_are_judged_anew_by_other_limits(tmp_path, most, best):
     )
 
 
-def test_the_search_heeds_the_limits_of_the_study_file(tmp_path):
+def test_the_search_respects_the_limits_of_the_study_file(tmp_path):
     study = study_file(limits={"p99": {"max": "20 ms"}}, budget={"trials": 9})
     store = StudyStore.create(
         f"sqlite:///{tmp_path / 'autotune.db'}",
@@ -144,7 +144,7 @@ def test_the_search_heeds_the_limits_of_the_study_file(tmp_path):
     executor = PaperExecutor(lambda one: ran(float(one["np"]), 2000.0 / one["np"]))
     TuningLoop(Asker(store, ValidSetSampler(WIDE, startup=3)), managed(executor, tmp_path / "runs"), study).tune()
     proposed = [configuration["np"] for _, configuration in executor.launched]
-    # The fewer the faster; from 100 up the limit is kept.
+    # Fewer ranks are faster; from 100 ranks on the limit is kept.
     assert min(ranks for ranks in proposed if ranks >= 100) <= 105
 
 
@@ -165,7 +165,7 @@ def test_a_front_has_only_trials_that_keep_the_limits(tmp_path):
     summary = summarise(store_of(tmp_path, (8, 8.0, 10.0), (3, 3.0, 30.0), (5, 5.0, 17.0), study=study))
     assert [point.trial for point in summary.front.points] == [2, 0]
     assert "no other trial that keeps the limits is better in both" in summary.best_text()
-    # There is no winner that could pay for the study.
+    # Without a winner the study cannot pay off.
     assert (summary.ledger.saved_per_run, summary.ledger.spared_by_racing) == (None, 0.0)
     strict = study_file(limits={"p99": {"max": 9}}, tradeoff={"metric": "p99"}).model_dump(mode="json")
     StudyStore.create(f"sqlite:///{tmp_path / 'autotune.db'}", "paper", replace(summary.definition, study=strict))
@@ -174,7 +174,7 @@ def test_a_front_has_only_trials_that_keep_the_limits(tmp_path):
     assert "the nearest is trial 0" in headline(summary).sentence
 
 
-def test_a_verdict_on_a_winner_that_breaks_a_new_limit_is_none(tmp_path):
+def test_a_verdict_is_dropped_if_the_winner_breaks_a_new_limit(tmp_path):
     store = store_of(tmp_path, (8, 8.0, 10.0), (5, 5.0, 17.0))
     confirm(store, manager(tmp_path, PaperExecutor(model())), STUDY)
     assert summarise(store).present_verdict is not None
@@ -186,7 +186,7 @@ def test_a_verdict_on_a_winner_that_breaks_a_new_limit_is_none(tmp_path):
 
 
 @pytest.mark.parametrize("spares", ["malloc", "bind or malloc"])
-def test_an_option_that_keeps_a_limit_stays_though_it_gains_nothing(tmp_path, spares):
+def test_an_option_that_is_needed_for_a_limit_stays(tmp_path, spares):
     def served(configuration):
         kept = [name for name in spares.split(" or ") if name in configuration]
         return ran(timed(configuration), 10.0 if kept else 30.0)
@@ -219,9 +219,7 @@ def test_an_option_that_keeps_a_limit_stays_though_it_gains_nothing(tmp_path, sp
 
 
 @pytest.mark.parametrize(("most", "done"), [(35, True), (20, False)])
-def test_a_study_is_not_done_while_what_lost_to_a_trial_that_breaks_a_limit_did_not_run_to_its_end(
-    tmp_path, most, done
-):
+def test_runs_capped_by_a_trial_that_breaks_a_limit_are_completed_first(tmp_path, most, done):
     study = study_file(limits={"p99": {"max": most}}, repeats={"baseline_runs": 1, "max_runs": 2})
     store = store_of(tmp_path, (3, 3.0, 30.0), study=study)
     capped = Outcome(bound=3.5, usage=Usage(elapsed_s=3.5))
@@ -229,7 +227,7 @@ def test_a_study_is_not_done_while_what_lost_to_a_trial_that_breaks_a_limit_did_
     assert is_judged(summarise(store), study, SimpleNamespace(verified=())) is done
 
 
-def test_a_session_gives_what_was_stopped_its_chance_before_it_says_that_nothing_is_feasible(tmp_path):
+def test_capped_runs_are_completed_before_nothing_is_called_feasible(tmp_path):
     repeats = {"max_runs": 2, "baseline_runs": 1, "warm_up_runs": 0}
     verdict = {"pairs": 6, "max_pairs": 6, "rounds": 3, "candidates": 1}
     study = study_file(limits={"p99": {"max": 20}}, budget={"trials": 3}, repeats=repeats, verdict=verdict)
@@ -245,7 +243,7 @@ def test_a_session_gives_what_was_stopped_its_chance_before_it_says_that_nothing
     assert is_judged(summary, study, SimpleNamespace(verified=()))
 
 
-def test_an_ablation_of_what_is_not_feasible_says_so(tmp_path, monkeypatch):
+def test_an_ablation_of_an_infeasible_winner_says_so(tmp_path, monkeypatch):
     store = store_of(tmp_path, (3, 3.0, 30.0))
     monkeypatch.setattr(tuning_session, "ablate_study", lambda *_: None)
     settings = SimpleNamespace(url=store.url, name="paper", queue=None)

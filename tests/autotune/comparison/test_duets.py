@@ -1,4 +1,4 @@
-"""Duets: both runs of a pair at the same time, on halves that are swapped; one block, which is stored as a whole."""
+"""Duets: both runs of a pair at the same time, on halves that are swapped, and stored together."""
 
 from dataclasses import replace
 
@@ -26,7 +26,7 @@ DEFAULT, WINNER = {"np": 8}, {"np": 4}
 
 
 class Beside(PaperExecutor):
-    """Keeps what was in flight together; `outcomes` are answered in the order in which runs are submitted."""
+    """Records which runs were in flight together; returns `outcomes` in the order of submission."""
 
     def __init__(self, outcomes=(), at_most=10**9):
         self._outcomes = iter(outcomes)
@@ -85,10 +85,10 @@ def test_several_sides_are_compared_with_the_first_one_in_turn_each_on_either_ha
     assert [both[f"select-1-2-0{number}-0"] for number, both in enumerate(ran)] == [0, 0, 1, 1]
 
 
-def test_sides_are_told_apart_by_their_duets_whatever_disturbed_both_runs_of_one(tmp_path):
+def test_disturbances_of_both_runs_of_a_duet_cancel(tmp_path):
     duets = duets_of(tmp_path, Beside())
     sides = (duets.sides[0], Side("trial 1", {"np": 4}, 1), Side("trial 2", {"np": 2}, 2))
-    # Each duet on a machine that is another time as slow; the second other side is faster.
+    # The machine has another speed in each duet; the second of the other sides is faster.
     rows = [(number, 1 + number % 2, slow) for number, slow in enumerate((1.0, 5.0, 2.0, 0.5))]
     runs = {(number, 0): slow * 2.0 for number, _, slow in rows}
     runs |= {(number, side): slow * (1.5 if side == 1 else 1.0) for number, side, slow in rows}
@@ -104,7 +104,7 @@ def test_sides_are_told_apart_by_their_duets_whatever_disturbed_both_runs_of_one
 
 
 @pytest.mark.slow
-def test_a_side_that_fails_drops_out_and_the_others_go_on(tmp_path):
+def test_a_failing_side_drops_out_and_the_others_continue(tmp_path):
     executor = Beside()
     executor._model = lambda configuration: (
         failed(FailureKind.APPLICATION_ERROR) if configuration == WINNER else took(2.0)
@@ -115,13 +115,13 @@ def test_a_side_that_fails_drops_out_and_the_others_go_on(tmp_path):
     assert (len(table.failures(1)), len(table.pairs(0, 2))) == (3, 5)
 
 
-def test_runs_that_hardly_overlapped_say_nothing(tmp_path):
+def test_runs_that_hardly_overlap_are_not_a_pair(tmp_path):
     apart = [told(took(2.0), began_at=0.0), told(took(2.0), began_at=1.9)]
     table = duets_of(tmp_path, Beside([*apart, *(told(took(3.0)) for _ in range(2))])).run_until(2)
     assert table.measured() == [(1, 0, 3.0)]
 
 
-def test_an_interrupted_duet_leaves_nothing_and_is_made_again(tmp_path):
+def test_an_interrupted_duet_stores_nothing_and_is_repeated(tmp_path):
     executor = Beside(at_most=5)
     duets = duets_of(tmp_path, executor)
     with pytest.raises(KeyboardInterrupt):
@@ -132,7 +132,7 @@ def test_an_interrupted_duet_leaves_nothing_and_is_made_again(tmp_path):
     assert [both[0][0] for both in resumed.together] == ["duet-1-02-0", "duet-1-03-0"]
 
 
-def test_a_pause_waits_for_both_and_starts_no_other(tmp_path):
+def test_a_pause_waits_for_both_runs_and_starts_no_further_duet(tmp_path):
     pause = Pause()
 
     class Pausing(Beside):
@@ -146,7 +146,7 @@ def test_a_pause_waits_for_both_and_starts_no_other(tmp_path):
     assert len(duets.store.runs()) == 2
 
 
-def test_a_single_run_was_no_duet_and_will_be_none(tmp_path):
+def test_a_single_stored_run_does_not_become_a_duet(tmp_path):
     duets = duets_of(tmp_path, Beside())
     duets.store.add_runs([Run(DEFAULT, 0, Series.duet(1), 1, outcome=took(2.0))])
     table = duets.run_until(3)
@@ -166,7 +166,7 @@ def test_a_side_that_fails_ends_its_pair_and_after_three_the_comparison(tmp_path
     assert len(executor.together) == 3
 
 
-def test_both_are_made_again_where_the_machine_failed_one(tmp_path):
+def test_both_runs_are_repeated_if_the_machine_failed_one(tmp_path):
     executor = Beside([failed(FailureKind.INFRASTRUCTURE_ERROR), took(1.0)])
     duets = duets_of(tmp_path, executor)
     assert duets.run_until(1).pairs(0, 1) == [(2.0, 2.0)]
@@ -178,7 +178,7 @@ def test_both_are_made_again_where_the_machine_failed_one(tmp_path):
     ("taken", "made"),
     [((0.4, 0.4), 1), ((0.4, 0.0), 2), ((0.0, 0.4), 2), ((None, 0.4), 1)],
 )
-def test_what_disturbs_both_alike_counts_and_what_disturbs_one_does_not(tmp_path, taken, made):
+def test_only_a_disturbance_of_one_run_discards_the_duet(tmp_path, taken, made):
     executor = Beside([told(took(2.0), taken=share) for share in taken])
     duets = duets_of(tmp_path, executor)
     duets.manager.disturbances = Disturbances(SECONDS, "wait")
@@ -191,7 +191,7 @@ def test_what_disturbs_both_alike_counts_and_what_disturbs_one_does_not(tmp_path
 
 
 @pytest.mark.parametrize(("mode", "made"), [("accept", 6), ("wait", 11)])
-def test_with_a_neighbour_on_one_half_who_never_leaves_pairs_count_once_the_budget_is_used_up(tmp_path, mode, made):
+def test_disturbed_pairs_count_after_the_budget_of_repeats_is_spent(tmp_path, mode, made):
     executor, lines = Beside([told(took(2.0), taken=share) for share in (0.5, 0.0) * 40]), []
     duets = duets_of(tmp_path, executor)
     duets.manager.disturbances = Disturbances(SECONDS, mode, line=lines.append)
@@ -201,14 +201,14 @@ def test_with_a_neighbour_on_one_half_who_never_leaves_pairs_count_once_the_budg
     assert lines == ([said] if mode == "wait" else [])
 
 
-def test_who_refuses_noise_has_no_disturbed_duet(tmp_path):
+def test_refusing_noise_leaves_no_disturbed_duet(tmp_path):
     duets = duets_of(tmp_path, Beside([told(took(2.0), taken=share) for share in (0.5, 0.0)]))
     duets.manager.disturbances = Disturbances(SECONDS, "refuse")
     with pytest.raises(CannotRunHereError, match="confirming cannot continue: was disturbed"):
         duets.run_until(6)
 
 
-def test_for_how_long_both_ran_is_told_and_runs_apart_are_no_pair(tmp_path):
+def test_the_overlap_is_reported_and_separate_runs_are_not_a_pair(tmp_path):
     long, short = told(took(4.0), 0.0, 4.0), told(took(2.0), 0.0, 2.0)
     assert shared_s(long, short) == 2.0
     assert shared_s(long, told(took(2.0), 3.5, 2.0)) == 0.5
@@ -219,14 +219,14 @@ def test_for_how_long_both_ran_is_told_and_runs_apart_are_no_pair(tmp_path):
     assert table.overlap() == 0.5
 
 
-def test_runs_that_are_over_before_the_other_begins_end_the_comparison(tmp_path):
+def test_too_short_runs_end_the_comparison(tmp_path):
     apart = [told(took(0.1), 10.0 * number, 0.1) for number in range(100)]
     duets = duets_of(tmp_path, Beside(apart))
     with pytest.raises(TooShortError, match="too short for a duet"):
         duets.run_until(8)
 
 
-def test_a_first_start_that_takes_longer_is_no_reason_to_give_up(tmp_path):
+def test_a_slow_first_start_does_not_end_the_comparison(tmp_path):
     first = [told(took(0.1), 0.0, 0.1), told(took(0.1), 5.0, 0.1)]
     table = duets_of(tmp_path, Beside(first)).run_until(3)
     assert (len(table.pairs(0, 1)), table.unpaired(0, 1)) == (2, 1)

@@ -1,4 +1,4 @@
-"""Comparisons over nodes that a batch system gives: which it is asked for, and what becomes of it if it gives none."""
+"""Comparisons over nodes from a batch system: the requests for nodes, and the verdict if it gives fewer."""
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
@@ -27,7 +27,7 @@ def over(nodes: int):
 
 
 class Lender(PaperExecutor):
-    """A batch system that gives the first of its nodes that a job may have, and refuses a job that may have none."""
+    """A batch system that gives a job the first node that it may use, and refuses a job that may use no node."""
 
     def __init__(self, names, fast_on_n1=None, *, heeds=True) -> None:
         super().__init__(noisy())
@@ -77,7 +77,7 @@ def contested(folder, executor, least, *trials, queue=None):
     return store, runs, confirm(store, runs, over(least))
 
 
-def test_each_round_is_on_one_node_and_so_many_as_were_asked_for_have_their_share(tmp_path):
+def test_each_round_is_on_one_node_and_the_requested_nodes_have_equal_shares(tmp_path):
     store, runs, verdict = contested(tmp_path, Lender(["n1", "n2", "n3", "n4"]), 3)
     for kind in (SeriesKind.SELECT, SeriesKind.VERDICT):
         rounds = hosts(store, kind)
@@ -88,7 +88,7 @@ def test_each_round_is_on_one_node_and_so_many_as_were_asked_for_have_their_shar
     assert not any("asked for" in line for line in runs.display.lines)
 
 
-def test_nodes_of_tuning_are_known(tmp_path):
+def test_the_nodes_used_in_tuning_are_known(tmp_path):
     executor = Lender(["n1", "n2"])
     store = new_store(tmp_path)
     add(store, (DEFAULT, 2.0), (SIMPLE, 0.8))
@@ -99,12 +99,12 @@ def test_nodes_of_tuning_are_known(tmp_path):
     assert {place.host for place in executor.places[1:]} == {"n1", "n2"}
 
 
-def test_what_is_fast_on_one_node_only_does_not_win(tmp_path):
+def test_a_configuration_fast_on_one_node_only_does_not_win(tmp_path):
     _, _, verdict = contested(tmp_path, Lender(["n1", "n2", "n3"], LUCKY), 3, (LUCKY, 0.5), (SIMPLE, 0.8))
     assert verdict.winner == 2
 
 
-def test_where_there_are_fewer_nodes_the_verdict_says_so(tmp_path):
+def test_the_verdict_says_that_there_were_fewer_nodes(tmp_path):
     store, runs, verdict = contested(tmp_path, Lender(["n1", "n2"]), 3)
     assert set(verdict.nodes) == {"n1", "n2"}
     (said,) = [line for line in runs.display.lines if "no other node" in line]
@@ -113,14 +113,14 @@ def test_where_there_are_fewer_nodes_the_verdict_says_so(tmp_path):
     assert "it was asked for 3 nodes, and speaks for 2" in summarise(store).best_text()
 
 
-def test_a_system_that_is_asked_for_its_hosts_and_names_none_is_asked_once(tmp_path):
+def test_a_batch_system_without_host_names_is_asked_once(tmp_path):
     queue = Queue(hosts=Hosts(able=[Place("n2"), None]))
     _, runs, verdict = contested(tmp_path, Lender(["n1", "n2"]), 3, queue=queue)
     assert set(verdict.nodes) == {"n1", "n2"}
     assert sum("it names none that could start the job" in line for line in runs.display.lines) == 1
 
 
-def test_a_node_that_is_not_given_any_more_is_left_out(tmp_path):
+def test_a_node_that_is_no_longer_given_is_left_out(tmp_path):
     executor = Lender(["n1", "n2", "n3"])
     store = new_store(tmp_path)
     add(store, (DEFAULT, 2.0), (SIMPLE, 0.8))
@@ -139,7 +139,7 @@ def test_a_node_that_is_not_given_any_more_is_left_out(tmp_path):
     assert set(verdict.nodes) >= {"n1", "n3"}
 
 
-def test_a_system_that_starts_jobs_where_it_likes_ends_in_a_verdict_that_says_so(tmp_path):
+def test_the_verdict_says_that_the_batch_system_chose_the_nodes(tmp_path):
     store, _, verdict = contested(tmp_path, Lender(["n1"], heeds=False), 2)
     assert len(verdict.pairs) >= over(2).verdict.pairs
     assert "it was asked for 2 nodes, and speaks for 1" in summarise(store).best_text()
@@ -152,6 +152,6 @@ def test_a_system_that_starts_jobs_where_it_likes_ends_in_a_verdict_that_says_so
         (Queue(Site("slurm", nodes=2)), "a run may have several nodes at this site"),
     ],
 )
-def test_what_cannot_be_is_refused_before_anything_runs(tmp_path, queue, says):
+def test_impossible_requests_are_refused_before_any_run(tmp_path, queue, says):
     with pytest.raises(CannotRunHereError, match=f"--nodes-at-least 2.*{says}"):
         contested(tmp_path, Lender(["n1"]), 2, queue=queue)

@@ -1,4 +1,4 @@
-"""Comparisons over several nodes: where each round runs, and what is fast on one node only."""
+"""Comparisons over several nodes: the node of each round, and configurations that are fast on one node only."""
 
 from collections import Counter
 
@@ -22,7 +22,7 @@ OVER_THREE = STUDY.model_copy(
 
 
 class Cluster(PaperExecutor):
-    """Runs on the node that was asked for; on node `a` one configuration is much faster than elsewhere."""
+    """Runs on the requested node; on node `a` one configuration is much faster than on the others."""
 
     def __init__(self, fast_on_a):
         super().__init__(noisy())
@@ -67,13 +67,13 @@ def test_each_round_is_on_one_node_and_all_nodes_have_their_share(tmp_path):
     assert "over 3 nodes" in summarise(store).best_text()
 
 
-def test_what_is_fast_on_one_node_only_does_not_win(tmp_path):
+def test_a_configuration_fast_on_one_node_only_does_not_win(tmp_path):
     store = new_store(tmp_path)
     add(store, (DEFAULT, 2.0), (LUCKY, 0.5), (SIMPLE, 0.8))
     assert confirm(store, on_nodes(tmp_path, "abc", LUCKY), OVER_THREE).winner == 2
 
 
-def test_what_was_recorded_on_one_node_only_does_not_compete_and_the_verdict_stands(tmp_path):
+def test_a_trial_recorded_on_one_node_does_not_compete(tmp_path):
     store = new_store(tmp_path)
     add(store, (DEFAULT, 2.0), (LUCKY, 0.5), (SIMPLE, 0.8))
     runs = on_nodes(tmp_path, "abc")
@@ -83,7 +83,7 @@ def test_what_was_recorded_on_one_node_only_does_not_compete_and_the_verdict_sta
     assert any("together with better trials: 1" in line for line in runs.display.lines)
 
 
-def test_what_fails_on_one_node_does_not_win(tmp_path):
+def test_a_configuration_that_fails_on_one_node_does_not_win(tmp_path):
     store = new_store(tmp_path)
     add(store, (DEFAULT, 2.0), (SIMPLE, 0.8), ({"np": 4}, 0.9))
     runs = on_nodes(tmp_path, "abc")
@@ -98,7 +98,7 @@ def test_what_fails_on_one_node_does_not_win(tmp_path):
     assert confirm(store, runs, OVER_THREE).winner == 2
 
 
-def test_a_pair_that_its_node_left_is_made_again_on_another(tmp_path):
+def test_a_pair_is_repeated_on_another_node_if_its_node_left(tmp_path):
     store = new_store(tmp_path)
     add(store, (DEFAULT, 2.0), (SIMPLE, 0.8))
     names = ["a", "b", "c"]
@@ -118,7 +118,7 @@ def test_a_pair_that_its_node_left_is_made_again_on_another(tmp_path):
 
 
 @pytest.mark.parametrize(("names", "says"), [("ab", "there are only 2 nodes: a, b"), ("", "cannot be placed on nodes")])
-def test_more_nodes_than_there_are_is_refused_before_anything_runs(tmp_path, names, says):
+def test_too_many_nodes_are_refused_before_any_run(tmp_path, names, says):
     store = new_store(tmp_path)
     add(store, (DEFAULT, 2.0), (SIMPLE, 0.8))
     before = len(store.runs())

@@ -1,4 +1,4 @@
-"""How many pairs a comparison makes, and what its looks cost."""
+"""The number of pairs of a comparison, and the cost of its looks."""
 
 from math import exp
 
@@ -20,7 +20,7 @@ def drawn(rng, noise, ratio=1.0, tails="normal"):
 
 
 def made(pairs, settings=EIGHT):
-    """Return how many of these pairs a comparison makes: it asks anew whenever it has what it wanted."""
+    """Return how many of these pairs a comparison makes, looking again whenever it has the pairs that it wanted."""
     count = 0
     while (wanted := pairs_wanted(pairs[:count], settings, SECONDS)) > count:
         count = wanted
@@ -46,7 +46,7 @@ def test_a_clear_winner_costs_far_fewer_pairs():
     assert np.mean([made(pairs) for pairs in noisy]) < 0.65 * np.mean([made(pairs, precise) for pairs in noisy])
 
 
-def test_pairs_that_are_there_already_change_nothing():
+def test_pairs_of_earlier_sessions_change_nothing():
     rng = np.random.default_rng(2)
     for _ in range(100):
         pairs = drawn(rng, 0.06)
@@ -55,7 +55,7 @@ def test_pairs_that_are_there_already_change_nothing():
 
 @pytest.mark.parametrize("tails", ["normal", "heavy"])
 @pytest.mark.parametrize("ratio", [1.0, 1.1, 1.6])
-def test_the_interval_covers_as_often_as_it_says_although_one_looks(tails, ratio):
+def test_the_interval_keeps_its_coverage_in_spite_of_looks(tails, ratio):
     rng = np.random.default_rng(3)
     covered, numbers, studies = 0, set(), 1000
     for _ in range(studies):
@@ -68,7 +68,7 @@ def test_the_interval_covers_as_often_as_it_says_although_one_looks(tails, ratio
     assert min(numbers) == 8
 
 
-def test_looks_keep_the_chance_of_a_false_gain_whatever_makes_one_stop():
+def test_looks_bound_the_chance_of_a_false_gain_for_any_stopping_rule():
     # The joint distribution of signed ranks at the looks is the same for every noise.
     studies, looks = 100_000, latest_looks(EIGHT)
     noise = np.random.default_rng(4).normal(size=(studies, looks[-1]))

@@ -1,4 +1,4 @@
-"""A point of a trade-off's front, taken apart in every metric of the trade-off."""
+"""The ablation of a point of a trade-off's front, in every metric of the trade-off."""
 
 import json
 import re
@@ -74,7 +74,7 @@ def found(store, study, tmp_path):
     return ablate(store, machine(tmp_path), SPACE, study, 8, Point(1, (SECONDS, MEMORY)))
 
 
-def test_only_what_helps_in_no_metric_is_dropped(store, found):
+def test_only_options_that_help_in_no_metric_are_dropped(store, found):
     assert found.dropped == ("bind",)
     assert found.is_accepted
     (memory,) = found.further
@@ -90,15 +90,13 @@ def test_only_what_helps_in_no_metric_is_dropped(store, found):
     assert stored_ablation(StudyStore.read(store.url, "paper")) == found
 
 
-def test_what_was_left_is_the_configuration_to_use_with_its_own_figures(store, found):
+def test_the_simplified_point_is_the_configuration_to_use(store, found):
     summary = summarise(store)
     simple = {name: value for name, value in CHOSEN.items() if name != "bind"}
     assert summary.configuration == simple
     text = summary.best_text()
     assert "simplified: np=4 blas=fast malloc=huge" in text
-    said = (
-        "simplified, measured: trial 1 without bind is not worse in any metric; against the default wall_s 2."
-    )
+    said = "simplified, measured: trial 1 without bind is not worse in any metric; against the default wall_s 2."
     assert said in text
     assert re.search(r"; memory 1\.1[89]\d times lower \(", text)
     assert any("trial 1 without bind" in line for line in _figures(summary))
@@ -137,7 +135,7 @@ def test_a_metric_without_ratios_keeps_the_options_and_says_why(tmp_path):
     assert "margin is not above 0 in every run" in found.further[0].effects[0].why
 
 
-def test_the_default_has_nothing_to_take_apart(store, study, tmp_path):
+def test_the_default_has_no_ablation(store, study, tmp_path):
     assert ablate(store, machine(tmp_path), SPACE, study, 6, Point(0, (SECONDS, MEMORY))) is None
 
 
@@ -167,7 +165,7 @@ def test_the_command_asks_for_weights_and_shows_every_metric(tmp_path, monkeypat
     assert {effect["worth"] for effect in told["further"][0]["effects"]} >= {"helps", "does harm"}
 
 
-def test_a_session_takes_the_point_of_the_weights_apart(store, study, tmp_path, monkeypatch):
+def test_a_session_runs_the_ablation_of_the_preferred_point(store, study, tmp_path, monkeypatch):
     prepared = SimpleNamespace(space=SPACE)
     opened = SimpleNamespace(store=store, prepared=prepared)
     monkeypatch.setattr(tuning_session, "opened_study", lambda *_: nullcontext(opened))
@@ -177,7 +175,7 @@ def test_a_session_takes_the_point_of_the_weights_apart(store, study, tmp_path, 
 
 
 @pytest.mark.slow
-def test_where_the_weights_choose_the_default_nothing_runs_and_it_is_said(tmp_path, monkeypatch):
+def test_nothing_runs_if_the_weights_choose_the_default(tmp_path, monkeypatch):
     study, executor = study_of("memory", memory=1), PaperExecutor(ran)
     store = store_of(tmp_path, study, DEFAULT, {"np": 4, "blas": "fast"})
     opened = SimpleNamespace(store=store, prepared=SimpleNamespace(space=SPACE))

@@ -88,7 +88,7 @@ def test_the_point_that_weights_choose_is_compared_in_each_metric(tmp_path):
     assert again.launched == []
 
 
-def test_without_weights_none_is_confirmed_and_it_is_said(tmp_path):
+def test_without_weights_no_point_is_confirmed(tmp_path):
     study = study_with({})
     store, executor = store_of(tmp_path, study, 8, 4), PaperExecutor(model())
     confirm_preferred(store, manager(tmp_path, executor), study)
@@ -105,7 +105,7 @@ def test_without_weights_none_is_confirmed_and_it_is_said(tmp_path):
     assert "--weights say which point" in str(refused.exception)
 
 
-def test_what_was_confirmed_stays_in_sight_without_weights(tmp_path):
+def test_confirmed_points_are_shown_without_weights(tmp_path):
     store = store_of(tmp_path, study_with({"wall_s": 1}), 8, 4)
     confirm_preferred(store, manager(tmp_path, PaperExecutor(model())), study_with({"wall_s": 1}))
     study = study_with({}).model_dump(mode="json")
@@ -134,7 +134,7 @@ def test_a_point_that_breaks_a_limit_in_fresh_runs_gives_way_to_another(tmp_path
     ("ranks", "words"),
     [((1, 8), "For the weights wall_s 1, memory 0, margin 0 the default is the point"), ((8, 1), "could not be")],
 )
-def test_what_cannot_be_compared_is_said(tmp_path, ranks, words):
+def test_the_reason_is_given_if_a_point_cannot_be_compared(tmp_path, ranks, words):
     study = study_with({"wall_s": 1})
     store = store_of(tmp_path, study, *ranks)
     confirm_preferred(store, manager(tmp_path, PaperExecutor(lambda _: failed(FailureKind.TIMED_OUT))), study)
@@ -143,7 +143,7 @@ def test_what_cannot_be_compared_is_said(tmp_path, ranks, words):
     assert is_judged(summary, study, NOTHING_ELSE)
 
 
-def test_differences_are_said_the_way_the_value_moved():
+def test_differences_name_the_direction_of_the_change():
     worse = MetricPairs(MARGIN, tuple((1.0, -1.0 - i / 100) for i in range(6)))
     assert worse.words(0.95).startswith("margin lower by 2.02")
     assert worse.direction(0.95) == -1

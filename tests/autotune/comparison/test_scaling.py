@@ -26,7 +26,7 @@ SECTION = ScalingSection(processes="np", work="work")
 
 
 def amdahl(configuration):
-    """Return the time of a program of which a tenth is serial."""
+    """Return the time of a program with a serial share of a tenth."""
     return took(configuration["work"] / 12 * (0.1 + 0.9 / configuration["np"]))
 
 
@@ -51,19 +51,19 @@ def test_strong_and_weak_scaling_are_against_the_fewest_processes(tmp_path):
     assert strong[1].speed_up == strong[1].efficiency == (1.0, None, None)
     assert strong[4].speed_up == pytest.approx((gain, gain, gain))
     assert strong[4].efficiency == pytest.approx((gain / 4,) * 3)
-    # Three processes would need 36 of work, which is not among the values.
+    # Three processes would need work=36, which is not a value of the parameter.
     assert {count: point.configuration["work"] for count, point in weak.items()} == {1: 12, 2: 24, 4: 48}
     assert weak[2].speed_up == pytest.approx((1.0 / (2 * 0.55) * 2,) * 3)
     assert {point.runs for point in found.scaling} == {6}
 
 
-def test_more_work_is_no_value_of_the_sweep(tmp_path):
+def test_weak_scaling_adds_no_points_to_the_sweep(tmp_path):
     found, _ = swept(tmp_path, amdahl)
     assert [point.label for point in found.points] == ["np=1", "np=2", "np=3", "np=4"]
     assert found.compared == 3
 
 
-def test_a_sweep_over_something_else_tells_no_scaling(tmp_path):
+def test_a_sweep_over_another_parameter_has_no_scaling(tmp_path):
     assert swept(tmp_path, amdahl, repeats=1, over=("work",))[0].scaling == ()
 
 
@@ -77,7 +77,7 @@ def test_without_work_there_is_strong_scaling_only_and_with_few_rounds_no_interv
     assert "91%" in table.file.getvalue()
 
 
-def test_of_a_rate_more_work_is_in_the_rate_already(tmp_path):
+def test_a_rate_already_counts_the_larger_work(tmp_path):
     rate = Metric("rate", "1/s", "maximize", kind="rate")
 
     def timed(configuration):
@@ -98,13 +98,13 @@ def test_work_that_is_no_whole_number_gives_strong_scaling_only_and_a_remark(wor
     assert scaled.remark == f"no weak scaling: {work} must be a whole number that is always set"
 
 
-def test_before_anything_ran_there_is_nothing_to_tell():
+def test_before_any_run_there_is_no_scaling():
     sides = (Side("np=1", {"np": 1}), Side("np=2", {"np": 2}))
     scaled = ScalingVariants({1: {"np": 1}, 2: {"np": 2}}, {})
     assert scaled.points(RoundTable(sides, {}, SECONDS.name), (SECONDS,), 0.95) == ()
 
 
-def test_what_some_runs_did_not_tell_is_said_and_the_others_stand_in_the_table(tmp_path):
+def test_missing_metrics_are_reported_and_the_others_shown(tmp_path):
     balance = Metric("load_balance", "", "maximize")
 
     def told(configuration):

@@ -50,7 +50,7 @@ def test_a_few_runs_are_made_stored_and_not_made_again(store, tmp_path):
     again = PaperExecutor(timed)
     assert sized(store, tmp_path, again, Limits(32.0)) == found
     assert again.launched == []
-    # Another deadline begins with what is known.
+    # Another deadline starts from the stored runs.
     assert sized(store, tmp_path, again, Limits(300.0), runs=0).chosen.cores <= 2
     assert store.trials() == []
 
@@ -59,7 +59,7 @@ def test_expectations_are_not_made_of_the_runs_that_correct_them(store, tmp_path
     add(store, *(({"np": np, "malloc": malloc}, 100.0 / np + 5.0) for np in range(1, 9) for malloc in ("keep", "huge")))
     found = sized(store, tmp_path, PaperExecutor(timed), Limits(32.0), runs=0, urls=(store.url,))
     assert (found.keeps, found.chosen.cores, found.chosen.measured) == (True, 4, True)
-    # Nothing else of the program ran anywhere, so that no model expects anything.
+    # The program has no other runs, so no model predicts its times.
     assert found.grounds == ()
 
 
@@ -70,7 +70,7 @@ def test_other_predictions_learn_from_its_runs(store, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_run_that_fails_is_told_apart_and_the_next_size_is_taken(store, tmp_path):
+def test_a_failed_run_makes_the_next_size_the_choice(store, tmp_path):
     def model(configuration):
         return failed(FailureKind.APPLICATION_ERROR) if configuration["np"] == 4 else timed(configuration)
 
@@ -96,7 +96,7 @@ def test_fewer_nodes_and_whole_nodes(store, tmp_path):
     assert {size.nodes for size in found.front} == {1}
 
 
-def test_energy_is_limited_by_what_meters_tell(store, tmp_path):
+def test_energy_limits_use_metered_energy(store, tmp_path):
     def metered(configuration):
         time_s = seconds(configuration)
         joules = {"energy_j": 50.0 * time_s * configuration["np"]}
@@ -108,7 +108,7 @@ def test_energy_is_limited_by_what_meters_tell(store, tmp_path):
 
 
 @pytest.mark.slow
-def test_energy_is_limited_where_a_metric_is_one(store, tmp_path):
+def test_energy_limits_use_an_energy_metric(store, tmp_path):
     with pytest.raises(CannotRunHereError, match="no metric of study 'paper' is an energy, with the unit J, kJ"):
         sized(store, tmp_path, PaperExecutor(timed), Limits(energy_j=1e4))
 
@@ -136,7 +136,7 @@ def test_a_deadline_needs_a_time():
         check_target_is_time(Metric("took", "ms", kind="time"))
 
 
-def test_a_time_that_was_rounded_to_0_is_none(store, tmp_path):
+def test_a_time_rounded_to_0_is_not_used(store, tmp_path):
     def rounded(configuration):
         return took(0.0) if configuration["np"] == 8 else timed(configuration)
 

@@ -1,4 +1,4 @@
-"""A sweep: one parameter, or two, over their values, against the configuration that the others are fixed at."""
+"""Sweeps over one or two parameters, compared with the base that fixes the others."""
 
 from dataclasses import replace
 
@@ -69,7 +69,7 @@ def test_other_values_run_beside_the_base_in_rounds_of_their_own(store, tmp_path
     swept(store, tmp_path, PaperExecutor(timed), repeats=6, np=["2"])
     slower = PaperExecutor(lambda configuration: took(10.0 * timed(configuration).metrics["wall_s"]))
     result = swept(store, tmp_path, slower, repeats=6, np=["2", "3"])
-    # The machine is ten times slower by now: that is no worth of a value.
+    # The machine is ten times slower now, which must not count against the new values.
     assert [point.speed_up[0] for point in result.points] == pytest.approx([0.5, 0.75])
     again = PaperExecutor(timed)
     assert swept(store, tmp_path, again, repeats=6, np=["3", "2"]).base_value == 60.0
@@ -90,7 +90,7 @@ def test_values_that_break_a_rule_with_the_others_fixed_are_named_with_it(store,
     assert sweep_chart(result, "paper").table.rows[0][:2] == ("3", "12")
 
 
-def test_the_best_value_is_said_with_its_interval(store, tmp_path):
+def test_the_conclusion_has_the_best_value_with_its_interval(store, tmp_path):
     result = swept(store, tmp_path, PaperExecutor(timed), blas=None)
     assert [point.label for point in result.points] == ["blas=unset", "blas=slow", "blas=fast"]
     assert conclusion(result).startswith("best: blas=fast, 2.000 times as fast as the default (2.000 to 2.000;")
@@ -119,7 +119,7 @@ def test_the_best_of_many_values_may_be_chance_those_that_fail_among_them(tmp_pa
     assert (chance in conclusion(result)) is not is_sure
 
 
-def test_of_two_parameters_the_best_of_the_second_is_said_at_each_value_of_the_first(store, tmp_path):
+def test_two_parameters_have_a_leader_at_each_value_of_the_first(store, tmp_path):
     def crossing(configuration):
         fast = configuration.get("blas") == "fast"
         return took({1: 5.0 if fast else 8.0, 2: 4.0, 4: 3.0 if fast else 2.0}[configuration["np"]])
@@ -200,7 +200,7 @@ def test_without_a_measured_default_the_others_must_agree_with_the_answer_of_the
         (Request({"blas": None}, {"np": "4", "work": "30"}, 1), "is not valid: shares"),
     ],
 )
-def test_what_cannot_be_swept_is_said(request_, message):
+def test_an_impossible_sweep_is_an_error(request_, message):
     with pytest.raises(StudyFileError, match=message):
         Variants.of(SPACE, request_, SPACE.default())
 
@@ -246,7 +246,7 @@ def test_parameters_come_and_go_with_the_values_that_they_exist_for(base, over, 
     assert [configuration for _, configuration in points] == expected
 
 
-def test_what_is_fixed_and_cannot_be_is_said():
+def test_an_impossible_fixed_value_is_an_error():
     with pytest.raises(StudyFileError, match="spinning: has the value 1, but exists only when"):
         Variants.of(ENGINES, Request({"compiler": None}, {"engine": "torch", "spinning": "1"}, 1), ENGINES.default())
 

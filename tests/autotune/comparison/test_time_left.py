@@ -1,4 +1,4 @@
-"""How long it is to the verdict, from the runs so far."""
+"""The time left until the verdict, from the runs so far."""
 
 import pytest
 
@@ -43,6 +43,6 @@ def test_rounds_take_as_long_as_their_sides_have_so_far():
         ((90.0, 200.0), "about 01:30 to 03:20 left"),
     ],
 )
-def test_what_is_not_sure_is_said_as_a_range(left, said):
+def test_an_uncertain_time_is_shown_as_a_range(left, said):
     status = Status(Standings({}, SECONDS), 4, 1, left_s=left[0], left_most_s=left[1])
     assert time_left(status) == said

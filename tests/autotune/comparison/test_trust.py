@@ -44,7 +44,7 @@ def even_pace(elapsed_s):
 
 
 @pytest.mark.parametrize("noise", [normal, spikes])
-def test_knobs_that_change_nothing_are_seldom_said_to_help(noise):
+def test_useless_parameters_are_seldom_said_to_help(noise):
     claimed = 0
     for seed in range(30):
         _, verdict, _ = simulated_study(SPACE, noisy_executor(noise, seed), trials=TRIALS, seed=seed, sampler="random")
@@ -53,7 +53,7 @@ def test_knobs_that_change_nothing_are_seldom_said_to_help(noise):
     assert claimed <= 3
 
 
-def test_a_knob_that_helps_by_a_fifth_is_found_and_said_to_help():
+def test_a_parameter_that_helps_by_a_fifth_is_found():
     def quiet_s(configuration):
         return DEFAULT_S / 1.2 if configuration["a"] == 4 else DEFAULT_S
 
@@ -63,7 +63,7 @@ def test_a_knob_that_helps_by_a_fifth_is_found_and_said_to_help():
         store, verdict, _ = simulated_study(SPACE, executor, trials=TRIALS, seed=seed, sampler="random")
         trials = {trial.number: trial for trial in store.trials()}
         found += verdict is not None and verdict.significant(SECONDS) and trials[verdict.winner].configuration["a"] == 4
-    # Twelve configurations drawn of 64 hold none of the sixteen in one of forty studies.
+    # In one of forty studies, twelve of 64 configurations include none of the sixteen good ones.
     assert found >= 13
 
 

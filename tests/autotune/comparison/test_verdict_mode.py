@@ -1,4 +1,4 @@
-"""In which mode a verdict is made, and that it says so; `auto` uses duets only where the two do not slow each other."""
+"""The mode of a verdict and its reason; `auto` uses duets only if the two runs do not slow each other."""
 
 from dataclasses import dataclass, field, replace
 from math import exp
@@ -28,7 +28,7 @@ HALVES = Halves(((0,), (1,)))
 
 
 class TwoCores(SimulatedExecutor):
-    """All but the default are `gain` times as fast; in a duet the runs of `slowed` configurations take longer."""
+    """Every configuration but the default is `gain` times as fast; `slowed` ones take longer in duets."""
 
     def __init__(self, gain=1.2, slowed=None, noise=0.01):
         def drawn(configuration, rng):
@@ -83,7 +83,7 @@ def kinds(study) -> set[SeriesKind]:
     return {run.series.kind for run in study.store.runs() if run.series.is_comparison}
 
 
-def test_turns_are_what_nobody_has_to_ask_for():
+def test_pairs_are_interleaved_by_default():
     study = tuned("interleaved")
     verdict = study.confirm()
     assert (verdict.mode, verdict.mode_why, verdict.abreast) == ("interleaved", "", None)
@@ -91,7 +91,7 @@ def test_turns_are_what_nobody_has_to_ask_for():
     assert "8 interleaved pairs of runs)" in verdict.sentence(SECONDS)
 
 
-def test_a_verdict_by_duets_says_so_and_for_how_long_both_ran():
+def test_a_verdict_by_duets_states_the_overlap():
     study = tuned("duet")
     verdict = study.confirm()
     assert (verdict.mode, verdict.mode_asked) == ("duet", "duet")
@@ -122,12 +122,12 @@ def test_auto_measures_whether_the_two_slow_each_other(slowed, mode, why):
     assert "times as slow as alone" in verdict.mode_why
     low, high = verdict.interval(SECONDS)[1:]
     assert low < 1.2 < high
-    # What was tried in this mode counts.
+    # The pairs tried in this mode count.
     made = sum(run.series == verdict.series for run in study.store.runs())
     assert made == 2 * len(verdict.pairs)
 
 
-def test_the_same_command_once_more_makes_no_run_and_says_the_same():
+def test_repeating_the_command_makes_no_run():
     study = tuned("auto", slowed={1: 1.3})
     verdict, runs = study.confirm(), study.executor.runs
     assert study.confirm() == verdict

@@ -45,7 +45,7 @@ def test_a_winner_that_loses_there_is_said_to(store, tmp_path):
     assert summarise(store).to_dict()["inputs"]["large"]["high"] < 1
     (section,) = (one for one in findings(summarise(store)) if one.key == "inputs")
     assert section.parts[0].table.rows == (("large", found.sentence(SECONDS)),)
-    # The default ran first: its answer is the reference there.
+    # The default ran first, so its answer is the reference on this input.
     assert executor.launched[0][1] == DEFAULT
 
 

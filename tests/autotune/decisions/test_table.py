@@ -67,7 +67,7 @@ def folder(tmp_path_factory):
     return path
 
 
-def test_every_cell_has_a_decision_that_fresh_pairs_bear_out(folder):
+def test_every_cell_has_a_decision_confirmed_by_fresh_pairs(folder):
     told = json.loads(autotune(folder, "best", "t", "--json").stdout)["decisions"]
     assert len(told["cells"]) == 2 * len(SIZES)
     for cell in told["cells"]:
@@ -145,7 +145,7 @@ def test_the_table_is_a_function_of_the_stored_runs(folder):
     assert decision_table(store, section) == decision_table(store, section)
 
 
-def test_a_guess_that_is_not_sure_or_that_fresh_pairs_do_not_bear_out_is_the_default():
+def test_an_unsure_or_refuted_prediction_becomes_the_default():
     own, tree = {"way": "own"}, {"way": "tree"}
     guesses = tuple(Decision({"op": op}, None, tree, own, 1.1, 0.9, 1.4) for op in ("sum", "copy", "send"))
     sure = tuple(Decision(one.contexts, None, own, own) for one in guesses)
@@ -196,7 +196,7 @@ def test_by_weights_the_gain_is_that_of_the_programs_time_and_unused_contexts_ar
     assert table.to_dict()["cells"][0]["share"] == 0.75
 
 
-def test_a_setting_that_is_believed_in_later_is_compared_with_a_default_that_runs_beside_it():
+def test_a_later_prediction_is_compared_with_a_default_of_the_same_rounds():
     sides = tuple(Side(way, {"op": "sum", "way": way}) for way in ("own", "tree", "ring"))
     before, now = (ContextComparison(cell_series({"op": "sum"}), "op=sum", some) for some in (sides[:2], sides))
 
@@ -210,7 +210,7 @@ def test_a_setting_that_is_believed_in_later_is_compared_with_a_default_that_run
     runs = [ran(way, number, value) for number in range(8) for way, value in (("own", 10.0), ("tree", 9.0))]
     assert before.first_round(runs) == 0
     assert now.first_round(runs) == 8
-    # Interrupted after a round on a machine that is ten times as slow now, it goes on with the rounds after it.
+    # Resumed after a round, on a machine that is ten times slower now, it continues with later rounds.
     later = [ran(way, 8, 100.0) for way in ("own", "tree", "ring")]
     assert now.first_round([*runs, *later]) == 8
     later += [ran(way, number, 100.0) for number in range(9, 16) for way in ("own", "tree", "ring")]
@@ -228,7 +228,7 @@ def test_a_setting_that_is_believed_in_later_is_compared_with_a_default_that_run
     fresh = FreshPairs((guess, other), (guess, other), [*runs, *later, *elsewhere], Metric("us", "us"))
     found = fresh.decide(0.95)
     assert (found[0].ratio, found[0].pairs) == (pytest.approx(1.0), 8)
-    # Contexts have a figure together, whenever their rounds were.
+    # Contexts have a figure together, even if their rounds were at different times.
     assert fresh.overall(0.95)[0] == pytest.approx((10.0 / 9.0) ** 0.5)
 
 

@@ -1,4 +1,4 @@
-"""Summaries of studies on paper, for pictures of them."""
+"""Summaries of made-up studies, for tests of pictures."""
 
 from dataclasses import replace
 
@@ -43,7 +43,7 @@ def trial(number, *outcomes, settled=True, **values):
 
 
 def legged(number, curve, of=9, **details):
-    """Return a trial that was trained for as many steps as its curve has."""
+    """Return a trial that was trained for the steps of its curve."""
     outcome = Outcome(
         metrics={"score": max(curve)}, details={CURVE: [[k, v] for k, v in enumerate(curve, 1)], **details}
     )

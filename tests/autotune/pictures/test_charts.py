@@ -293,7 +293,7 @@ def test_whatever_trials_there_are_the_charts_are_sound(found):
 
 
 def sound(mark):
-    """Whether all of a mark is there as often as the rest of it, and intervals hold their values."""
+    """Whether the sequences of a mark have equal lengths and its intervals contain the values."""
     sizes = {
         len(getattr(mark, name))
         for name in ("x", "y", "values", "hover", "words", "low", "high")
@@ -314,7 +314,7 @@ def test_a_table_refuses_rows_of_another_length():
         Table(("a", "b"), ((1,),))
 
 
-def test_what_others_took_is_drawn_over_time_and_what_is_set_aside_stands_out():
+def test_disturbances_are_drawn_over_time_with_the_runs_set_aside():
     taken = (
         TakenShare(0.0, 0.01, 0, "tuning", False),
         TakenShare(60.0, 0.4, 1, "tuning", True),

@@ -53,7 +53,7 @@ def test_a_context_has_a_panel_with_the_default_the_decisions_and_where_they_cha
     assert json.dumps(chart.to_dict(), allow_nan=False)
 
 
-def test_what_was_not_compared_in_fresh_runs_is_hollow_and_a_rate_grows():
+def test_cells_without_fresh_runs_are_hollow():
     rate = Metric("rate", "B/s", "maximize")
     (panel,) = decisions(table([better("sum", 8.0, pairs=0), better("sum", 16.0)], metric=rate)).panels
     (model,) = marks(panel, Points, Role.PREDICTED)
@@ -70,7 +70,7 @@ def test_without_an_order_the_contexts_are_beside_each_other_and_without_runs_th
     assert [text for _, text in panel.x.ticks] == ["0"]
 
 
-def test_of_many_contexts_those_are_drawn_that_differ_most_from_the_default():
+def test_contexts_that_differ_most_from_the_default_are_drawn():
     groups = [[kept(f"op{number}", size) for size in SIZES] for number in range(40)]
     groups.append([better("sum", size) for size in SIZES])
     chart = decisions(table(*groups))

@@ -65,7 +65,7 @@ def test_the_svg_is_part_of_a_page_and_needs_nothing_else(chart):
     assert len(names) == len(set(names))
     assert all(name.startswith(f"{chart.name}-") for name in names)
     assert set(re.findall(r'(?:url\(|href=")#([^")]*)', svg)) <= set(names)
-    # Every colour has one for the dark.
+    # Every colour has a counterpart for dark screens.
     assert set(re.findall(r"var\((--c\w+), #", svg)) <= {variable(colour) for colour in DARK}
     assert not re.search(r"(?<!, )#[0-9a-f]{6}\b", re.sub(r'(?:href="|url\()#[^")]*', "", svg))
 

@@ -1,4 +1,4 @@
-"""Pictures of one parameter over another, and of where the time goes."""
+"""Charts of a metric over a parameter, and of the parts of the run time."""
 
 import json
 
@@ -24,7 +24,7 @@ SPACE = Space([Integer("np", (1, 2, 4, 8), default=8), Choice("build", ("site", 
 
 
 def timed(number, seconds, iterations=7.0, routines=None, **values):
-    """Return a trial with the seconds of its routines, of a run that took two seconds more than it says."""
+    """Return a trial with the seconds of its routines; its run takes two seconds more than the program reports."""
     details = {PARTS: routines} if routines else {}
     metrics = {"wall_s": seconds, "iterations": iterations}
     return trial(number, Outcome(metrics=metrics, details=details, usage=Usage(seconds + 2.0)), **values)
@@ -85,7 +85,7 @@ def test_another_metric_or_part_is_that_of_the_trial_with_the_best_time():
         (("wall_s", "bild"), r"no parameter 'bild' \(did you mean 'build'\?\); known: np, build"),
     ],
 )
-def test_what_is_not_there_is_named_with_what_is(words, message):
+def test_an_unknown_parameter_or_metric_is_an_error(words, message):
     with pytest.raises(CannotRunHereError, match=message):
         draw_over(summary(*CROSSING, space=SPACE), *words)
 
@@ -111,7 +111,7 @@ def test_where_the_time_goes_is_in_seconds_and_as_shares_of_the_run():
     assert chart.table.columns == ("part", "default [s]", "default [%]", "winner [s]", "winner [%]")
 
 
-def test_of_a_run_of_cycles_the_shares_are_those_of_one():
+def test_shares_are_those_of_one_cycle():
     details = {PARTS: {"all": 4.0, "bands": 3.0}, CYCLES: 3}
     relaxed = Outcome(metrics={"wall_s": 4.0}, details=details, usage=Usage(15.0))
     chart = parts(summary(trial(0, relaxed, np=8, build="site"), space=SPACE))

@@ -37,7 +37,7 @@ def test_scales_read_a_stored_space():
     scales = scales_of(space.to_dict())
     assert [scale.parameter for scale in scales] == list(space.parameters)
     assert [scale.log for scale in scales] == [False, True, False, False, False]
-    # "Unset", and a parameter that does not exist, have a place of their own.
+    # "Unset" and a parameter that does not exist have their own position.
     assert scales[2].axis.ticks[0] == (-1.0, UNSET)
     assert scales[4].place({"np": 1}) == -1.0
     assert scales[0].place({}) is None

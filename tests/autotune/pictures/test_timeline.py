@@ -51,7 +51,7 @@ def test_lanes_are_cards_or_hosts_where_nothing_else_is_known():
     assert [label for _, label in panel.y.ticks] == ["node1: card GPU-1234-567", "node1: cores 0, 2, 5", "node2"]
 
 
-def test_comparisons_are_told_from_tuning():
+def test_comparisons_and_tuning_have_different_roles():
     compared = replace(RUNS[1], series=Series(SeriesKind.VERDICT, ("1",)))
     assert [mark.role for mark in timeline(NOTHING, [RUNS[0], compared]).panels[0].marks] == [Role.TRIAL, Role.MEASURED]
 

@@ -1,4 +1,4 @@
-"""A report as PDF, by a browser that is made up."""
+"""A report as PDF, printed by a fake browser."""
 
 import pytest
 
@@ -30,7 +30,7 @@ def test_a_browser_prints_the_report(installed):
     assert to_pdf("<h1>Study ä</h1>") == "%PDF of <h1>Study ä</h1>".encode()
 
 
-def test_without_a_browser_it_is_said_what_to_do(installed):
+def test_without_a_browser_the_error_says_what_to_do(installed):
     with pytest.raises(CannotRunHereError, match="needs one of paper-browser to print"):
         to_pdf("<p>")
 

@@ -1,4 +1,4 @@
-"""What a report says of studies in every state, and that its formats say it safely."""
+"""The contents of reports of studies in every state, and their safe formats."""
 
 import json
 import re
@@ -43,7 +43,7 @@ def small():
 
 
 def steadied(text, study):
-    """Return a report without what is another each time: the study's name in memory, dates, the version."""
+    """Return a report without the parts that vary: the study's name in memory, dates, the version."""
     text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d", "DATE", text.replace(study, "small"))
     text = text.replace("DATE to DATE UTC (1 min)", "DATE UTC")
     return text.replace(f"autotune {__version__}", "autotune VERSION").strip()
@@ -121,7 +121,7 @@ def test_every_picture_of_the_page_has_its_words_and_its_figures(small):
 
 
 def hostile_store(folder):
-    """Return a study in which every word that is somebody else's is hostile."""
+    """Return a study in which every text from outside is hostile."""
     space = Space([Integer.range("np", 1, 4, default=1), Choice("word", ("plain", HOSTILE), default="plain")])
     about = definition(
         space,
@@ -266,7 +266,7 @@ def test_the_report_of_a_loss_has_no_word_of_speed():
     assert "speed" not in said
 
 
-def test_of_runs_that_other_programs_made_the_report_does_not_say_how():
+def test_the_report_does_not_describe_runs_of_other_programs():
     found = varied(CONFIRMED)
     said = " ".join(
         part.text for part in method(replace(found, definition=replace(found.definition, objective="external"))).parts

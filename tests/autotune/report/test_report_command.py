@@ -1,4 +1,4 @@
-"""`autotune report` as it is typed."""
+"""The command `autotune report`."""
 
 import errno
 import json

@@ -1,4 +1,4 @@
-"""What others took from the runs of a study, as far as it is known, in the order of time."""
+"""The shares of time that other processes took from runs, in the order of time."""
 
 from dataclasses import replace
 
@@ -14,7 +14,7 @@ def run(started, share=None, series=TUNING, trial=1):
     return Run({"np": 8}, trial, series, outcome=replace(took(1.0), conditions=conditions), started=started)
 
 
-def test_runs_are_told_in_the_order_in_which_they_began_with_what_they_were_for():
+def test_shares_are_in_order_of_start_with_their_purpose():
     aside = run("2026-11-23T10:02:00+00:00", 0.5, Series.verdict(3).aside, trial=None)
     aside = replace(aside, outcome=aside.outcome.set_aside(DISTURBED, "was disturbed"))
     runs = [aside, run("2026-11-23T10:01:00+00:00", 0.1), run("2026-11-23T10:00:00+00:00"), run("yesterday", 0.9)]
@@ -30,7 +30,7 @@ def test_runs_are_told_in_the_order_in_which_they_began_with_what_they_were_for(
     assert disturbance_sentence(()) == ""
 
 
-def test_what_was_set_aside_for_the_pace_of_the_machine_is_no_disturbance():
+def test_runs_set_aside_for_the_pace_of_the_machine_are_not_disturbed():
     paced = run("2026-11-23T10:00:00+00:00", 0.01, TUNING.aside)
     paced = replace(paced, outcome=paced.outcome.set_aside(ANOTHER_PACE, "the machine was slower"))
     assert "set aside" not in disturbance_sentence(taken_shares([paced]))

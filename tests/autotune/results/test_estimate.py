@@ -1,4 +1,4 @@
-"""What more trials will cost, by those that were measured."""
+"""The estimated cost of more trials, from those that were measured."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def estimated(study, trials, workers):
     return estimate(summarise(study), trials, workers)
 
 
-def test_two_trials_say_nothing(sqlite):
+def test_two_trials_are_too_few_for_an_estimate(sqlite):
     assert estimated(measured(sqlite, [2.0, 3.0]), 10, 1) is None
 
 

@@ -1,4 +1,4 @@
-"""What matters in a study: planted effects are found, whatever trials lack a value or a parameter."""
+"""Importance: planted effects are found, even if trials lack a value or a parameter."""
 
 import json
 from math import exp

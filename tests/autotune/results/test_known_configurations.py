@@ -1,4 +1,4 @@
-"""What is known to work: the best of all studies of a program on a machine."""
+"""The best known configuration of all studies of a program on a machine."""
 
 import json
 from dataclasses import replace
@@ -89,18 +89,18 @@ def test_values_that_do_not_compare_have_rows_of_their_own_the_newest_first(sqli
     assert [row.study for row in known_configurations(stores)] == ["new", "old", "minutes"]
 
 
-def test_a_verdict_that_may_be_none_is_not_called_confirmed(sqlite):
+def test_an_insignificant_verdict_is_not_called_confirmed(sqlite):
     (known,) = known_configurations([study(sqlite, "paper", *[(1.0, 1.1)] * 3, *[(1.2, 1.0)] * 3)])
     assert not known.confirmed
     assert known.sentence.endswith("not sure to beat the default")
 
 
-def test_where_nothing_beat_the_default_that_is_known_to_work(sqlite):
+def test_the_default_is_known_if_nothing_beat_it(sqlite):
     (known,) = known_configurations([study(sqlite, "paper", seconds=4.0)])
     assert (known.configuration, known.speed_up, known.sentence) == (DEFAULT, None, "nothing beat the default")
 
 
-def test_what_the_winner_cannot_be_compared_with_is_said(sqlite):
+def test_the_reason_is_given_if_the_winner_has_no_speed_up(sqlite):
     store = study(sqlite, "paper", *[(2.0, 1.0)] * 6)
     found = summarise(store)
     limit = Limit(SECONDS, -1.0, 1.5)
@@ -127,7 +127,7 @@ def test_each_machine_and_each_workload_has_a_row(sqlite):
     assert len({row.machine for row in rows}) == 2
 
 
-def test_what_never_ran_is_not_known(sqlite):
+def test_a_replay_is_not_known_to_work(sqlite):
     empty = StudyStore.create(sqlite, "empty", definition(SPACE))
     assert known_configurations([empty, study(sqlite, "replay", objective=REPLAY)]) == []
 

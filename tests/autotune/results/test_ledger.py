@@ -37,7 +37,7 @@ def ran(
 
 
 def trials(*runs, settled=True):
-    """Return the trials of which these are the runs that count."""
+    """Return the trials with these runs."""
     found: dict[int, TrialRecord] = {}
     for run in runs:
         if run.trial is not None and run.series.is_tuning:
@@ -69,9 +69,9 @@ def test_the_share_in_which_cores_were_busy_is_of_the_jobs_whose_processor_time_
     assert book(busy, ran(10), ran(10, cores=8, nodes=2, cpu_s=30.0)).busy_share == pytest.approx(0.9)
     assert book(ran(10)).busy_share is None
     assert "busy" not in book(ran(10)).text()
-    # Clocks are read one after the other.
+    # The two clocks are not read at the same moment.
     assert book(ran(10, cores=1, cpu_s=10.01)).busy_share == 1.0
-    # Two hardware threads of a core are one core; what one run has too much is not another's.
+    # Two hardware threads of a core are one core; an excess of one run does not count for another.
     both = ran(10, cores=2, cpu_s=40.0, threads_per_core=2)
     assert book(both, ran(10, cores=2, cpu_s=4.0)).busy_share == pytest.approx(24 / 40)
 
@@ -115,7 +115,7 @@ def test_a_forecast_that_was_passed_already_saved_nothing():
 
 
 def test_racing_spared_the_repeats_of_what_was_settled_early():
-    # The default is no challenger; of trial 1 three repeats of 10 s on 2 cores were left out.
+    # The default is not a challenger; racing spared trial 1 three repeats of 10 s on 2 cores.
     found = book(ran(10), ran(10, trial=1), ran(10, trial=2, ends="failed"), ran(10, trial=3, ends="capped"))
     assert found.spared_by_racing == 60.0
 
@@ -138,13 +138,13 @@ def test_cards_that_were_not_there_were_not_held():
 
 
 def test_where_nothing_lists_the_cards_a_run_held_as_many_as_it_asked_for():
-    # As the pool of cards hands out whatever a program finds.
+    # The pool of cards gives out such a card if nothing lists the cards.
     whatever = [{"name": "", "vendor": "", "cpus": []}]
     assert book(ran(10, gpus=4, cards=whatever)).gpu_s == 40.0
     assert book(ran(10, cards=[])).gpu_s == 0.0
 
 
-def test_energy_is_said_with_how_long_the_cards_were_held_that_told_it():
+def test_energy_is_shown_with_the_time_of_the_metered_cards():
     told = ran(10, gpus=1, told={"gpu_energy_j": 2.5e4})
     text = book(told).text()
     assert text.endswith(
@@ -153,13 +153,13 @@ def test_energy_is_said_with_how_long_the_cards_were_held_that_told_it():
     assert book(told, ran(10, gpus=3)).text().endswith("and took 25 kJ in 10 GPU-seconds")
 
 
-def test_cards_that_were_held_were_busy_for_as_long_as_meters_told():
+def test_the_busy_time_of_cards_is_that_of_the_meters():
     half, idle = {"gpu_busy_share": 0.5, "gpu_energy_j": 5e5}, {"gpu_busy_share": 0.0, "gpu_energy_j": 4e5}
     made = ran(3600, gpus=2, told=half), ran(3600, gpus=1, told=idle)
     found = book(*made)
     assert found.gpus.share == found.to_dict()["gpu_busy_share"] == pytest.approx(1 / 3)
     assert "GPUs: held 3 GPU-hours, busy 1 (33%), and took 0.25 kWh" in found.text()
-    # Of cards whose meters told nothing nobody says that they were idle.
+    # Cards without metered figures are not called idle.
     said = book(*made, ran(3600, gpus=3)).text()
     assert "GPUs: held 6 GPU-hours; where meters measured it, held 3 GPU-hours, busy 1 (33%)" in said
     assert (
@@ -169,21 +169,21 @@ def test_cards_that_were_held_were_busy_for_as_long_as_meters_told():
 
 def test_a_study_pays_after_as_many_runs_as_make_up_for_what_it_cost():
     found = book(ran(3, series=WARM_UP), ran(10), ran(5, trial=1), ran(13, trial=2), winner=1)
-    # 62 core-seconds were spent, each run of the winner saves 10; a warm-up says nothing of that.
+    # 62 core-seconds were spent, and each run of the winner saves 10; a warm-up does not count.
     assert found.saved_per_run == 10.0
     assert found.pays_after == 7
     assert "paid for after 7 production runs" in found.text()
 
 
 def test_cores_are_part_of_the_price():
-    # Twice as fast on four times as many cores.
+    # Twice as fast, on four times the cores.
     found = book(ran(10, cores=2), ran(5, trial=1, cores=8), winner=1)
     assert found.saved_per_run == -20.0
     assert found.pays_after is None
     assert "never paid for: the winner costs 20 core-seconds more a run than the default" in found.text()
 
 
-def test_a_winner_that_costs_the_same_is_said_to():
+def test_a_winner_of_the_same_cost_is_never_paid_for():
     text = book(ran(9), ran(9, trial=1), winner=1).text()
     assert "never paid for: the configuration to use costs as many core-seconds as the default" in text
 
@@ -195,7 +195,7 @@ def test_what_a_run_saves_has_digits_enough(saved, words):
     assert Ledger(first_runs=100.0, saved_per_run=saved).text().endswith(f"each of which saves {words} core-seconds")
 
 
-def test_without_a_winner_nothing_is_said_of_paying():
+def test_without_a_winner_the_ledger_does_not_mention_paying_off():
     found = book(ran(10), ran(5, trial=1))
     assert (found.saved_per_run, found.pays_after) == (None, None)
     assert "paid for" not in found.text()

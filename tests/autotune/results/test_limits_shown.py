@@ -36,7 +36,7 @@ def shown(tmp_path):
     return made
 
 
-def test_what_breaks_a_limit_is_shown_as_a_measurement_that_does_wherever_it_is_shown(shown):
+def test_every_view_shows_that_a_trial_breaks_a_limit(shown):
     summary = shown((3.0, 10.0), (1.0, 31.0), (2.0, 20.0))
     (default, fast, best), _ = rows_of(summary, -1, 10)
     assert (fast.state, fast.value, fast.breaks) == ("complete", 1.0, "p99 <= 20 ms: 31 ms")
@@ -54,7 +54,7 @@ def test_what_breaks_a_limit_is_shown_as_a_measurement_that_does_wherever_it_is_
     assert "breaks p99 <= 20 ms: 31 ms" in points.hover[0]
 
 
-def test_a_study_in_which_nothing_keeps_the_limits_says_what_is_nearest(shown):
+def test_the_nearest_trial_is_named_if_none_keeps_the_limits(shown):
     summary = shown((3.0, 40.0), (1.0, 31.0))
     sentence = "No feasible configuration found; the nearest is trial 1, which breaks p99 <= 20 ms: 31 ms"
     assert brief_of(summary)["verdict"] == sentence

@@ -40,7 +40,7 @@ values = st.integers(2, 4).flatmap(lambda width: st.lists(st.tuples(*[st.integer
 
 
 @given(values)
-def test_nobody_on_the_front_is_beaten_and_everybody_else_is(rows):
+def test_only_trials_off_the_front_are_beaten(rows):
     metrics = (SECONDS, LOSS, MEMORY, JOULES)[: len(rows[0]) if rows else 2]
     trials = [trial(number, row[0], row[1], *row[2:]) for number, row in enumerate(rows)]
     front = pareto_front(trials, metrics).points
@@ -52,7 +52,7 @@ def test_nobody_on_the_front_is_beaten_and_everybody_else_is(rows):
     assert [point.values[0] for point in front] == sorted(point.values[0] for point in front)
 
 
-def test_directions_are_minded():
+def test_the_front_respects_the_directions_of_metrics():
     trials = [trial(0, 1.0, 0.5), trial(1, 2.0, 0.9), trial(2, 3.0, 0.6)]
     assert [point.trial for point in pareto_front(trials, (SECONDS, AUC)).points] == [0, 1]
     assert [point.trial for point in pareto_front(trials, (SECONDS, LOSS)).points] == [0]
@@ -84,7 +84,7 @@ def test_a_study_of_a_trade_off_finds_both_ends_and_races_nobody(tmp_path):
 
 
 def test_a_study_of_three_metrics_goes_to_all_three_ends(tmp_path):
-    """The first two are best at either end; the third, a rate that is negative, in the middle."""
+    """The first two metrics are best at opposite ends; the third, a negative rate, is best in the middle."""
 
     def model(configuration):
         ranks = configuration["np"]
@@ -128,7 +128,7 @@ def test_what_does_not_go_together_is_said(sections, words):
         joined(study_file(**sections), plan, this_machine().facts)
 
 
-def test_who_has_only_some_of_the_values_is_no_candidate():
+def test_a_trial_without_all_values_is_not_a_candidate():
     rng = np.random.default_rng(0)
     observations = [Observation(value=float(v), others=(float(v), -float(v))) for v in (1.0, 2.0, 3.0)]
     lacking = [Observation(value=0.001), Observation(value=0.001, others=(None, 1.0))]

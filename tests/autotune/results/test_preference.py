@@ -17,7 +17,7 @@ from tests.support.stored import add_trial
 
 MEMORY, RATE = Metric("memory", "B"), Metric("rate", "1/s", "maximize")
 METRICS = (SECONDS, MEMORY, RATE)
-# A front with a hollow: no weighted sum has its middle as its least.
+# A concave front: no weighted sum has its minimum at the middle point.
 HOLLOW = ParetoFront((SECONDS, MEMORY), tuple(map(ParetoPoint, (4, 7, 9), ((1.0, 9e9), (6.0, 6e9), (9.0, 1e9)))))
 
 
@@ -55,7 +55,7 @@ def test_of_equals_without_weight_the_others_decide(rows):
         ("memory=0", "all weights are 0"),
     ],
 )
-def test_wrong_weights_are_said(weights, words):
+def test_wrong_weights_are_errors(weights, words):
     with pytest.raises(AutotuneError, match=words) as told:
         Preference.of_text(HOLLOW, weights, "paper")
     assert told.value.exit_code is ExitCode.USAGE

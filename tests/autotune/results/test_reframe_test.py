@@ -50,7 +50,7 @@ def test_the_reference_is_the_verdict_and_its_tolerance_the_interval_for_a_few_p
     reference, lower, upper, unit = found["reference"]["*"]["speed_up"]
     assert (reference, unit) == (pytest.approx(ratio, abs=1e-4), "x")
     assert (1 + lower) * (1 + upper) == pytest.approx(1.0, abs=1e-3)
-    # Three pairs say less than the verdict's six.
+    # Three pairs are less precise than the verdict's six.
     expected = sqrt((log(high / low) / 2 * sqrt(1 + len(verdict.pairs) / 3)) ** 2 + 0.01**2)
     assert log(1 + upper) == pytest.approx(expected, abs=3e-4)
 

@@ -1,4 +1,4 @@
-"""Several studies together: what each adds to the mean and to the score, and what is said of those that add nothing."""
+"""Several studies together: the mean, the score, and the reasons why studies are left out."""
 
 import json
 from dataclasses import replace

@@ -47,7 +47,7 @@ def verdict_on(winner, *pairs, candidates=None):
     return Verdict(winner, candidates or (winner,), 1, 0.95, 0.05, pairs)
 
 
-def test_a_confirmed_winner_is_said_to_be_one():
+def test_a_confirmed_winner_is_reported():
     verdict = verdict_on(1, *[(2.0, 1.0)] * 6)
     text = summary(trial(0, took(2.0), np=8), trial(1, took(1.0), took(1.2), np=4), verdict=verdict).best_text()
     assert "trial 1: wall_s 1.095 s (median of 2 runs)" in text
@@ -70,11 +70,11 @@ def test_the_verdict_on_an_earlier_winner_is_not_that_on_the_present_one():
     assert found.to_dict()["verdict"] is None
 
 
-def test_a_default_that_nothing_beats_is_said_to_be_best():
+def test_an_unbeaten_default_is_reported_as_best():
     assert "No configuration was better" in summary(trial(0, took(1.0)), trial(1, took(2.0))).best_text()
 
 
-def test_of_a_default_that_alone_has_run_nobody_says_that_it_is_best():
+def test_a_default_without_competitors_is_not_called_best():
     said = "Only the default configuration has been tried yet."
     assert summary(trial(0, took(1.0))).verdict_sentence() == said
     assert summary(trial(0, took(1.0)), trial(1)).verdict_sentence() == said
@@ -86,7 +86,7 @@ UNSURE = [(2.0 + 0.3 * (-1) ** k, 2.0) for k in range(8)]
 @pytest.mark.parametrize(
     ("pairs", "used"), [(UNSURE, 0), ([(2.0, 2.6)] * 8, 0), ([(2.0, 1.0)] * 8, 1), ([], 1)], ids=str
 )
-def test_what_a_verdict_says_to_keep_is_what_is_to_be_used(pairs, used):
+def test_the_default_is_used_if_the_verdict_says_to_keep_it(pairs, used):
     trials = (trial(0, took(2.0), np=8), trial(1, took(1.9), np=4))
     found = summary(*trials, verdict=verdict_on(1, *pairs))
     assert found.to_use is found.trials[used]
@@ -164,7 +164,7 @@ def test_the_script_asks_for_the_hardware_threads_that_were_measured():
     assert "use-hwthread-cpus" not in script("slurm")
 
 
-def test_the_verdict_is_the_speed_up_wherever_one_is_said():
+def test_every_view_shows_the_speed_up_of_the_verdict():
     trials = (trial(0, took(9.0), np=8), trial(1, took(1.0), np=4))
     before = summary(*trials)
     assert before.to_dict()["speed_up"] == {"ratio": pytest.approx(9.0), "low": None, "high": None, "confirmed": False}

@@ -1,4 +1,4 @@
-"""Which trials of a study are wanted, and in which order."""
+"""The choice of trials and their order."""
 
 import pytest
 
@@ -56,7 +56,7 @@ def test_trials_are_chosen_by_their_state():
         ("state", False, [2, 0, 1, 4, 3]),
     ],
 )
-def test_what_has_no_value_comes_last_in_either_order(sort, down, numbers):
+def test_trials_without_a_value_come_last_in_either_order(sort, down, numbers):
     assert [one.number for one in TrialChoice.of("", sort=sort, down=down).trials(FOUND)] == numbers
 
 
@@ -70,7 +70,7 @@ def test_what_has_no_value_comes_last_in_either_order(sort, down, numbers):
         ("", "blass", "sort: 'blass' is neither a parameter nor a figure"),
     ],
 )
-def test_a_mistake_is_said_with_what_is_known(where, sort, words):
+def test_an_unknown_name_is_an_error_that_lists_the_known_ones(where, sort, words):
     with pytest.raises(AutotuneError) as refused:
         TrialChoice.of(where, sort=sort).trials(FOUND)
     assert words in str(refused.value)

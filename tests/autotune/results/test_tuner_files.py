@@ -1,4 +1,4 @@
-"""Measurements for other tuners: what is written can be read again, and is what was measured."""
+"""Measurements in the formats of other tuners: they can be read again and have the measured values."""
 
 import json
 
@@ -36,7 +36,7 @@ def store():
 def test_what_is_written_is_read_again_as_it_was_measured(store, form):
     read = read_table(json.dumps(form(store)), ReplayOptions(table="x.json"))
     of = {tuple(read.configuration(key).items()): recording for key, recording in read.recordings.items()}
-    assert len(of) == 3  # of the fourth nothing but a bound is known
+    assert len(of) == 3  # the fourth has only a bound
     assert [run.value for run in of[tuple(SET.items())].runs] == [3.0, 5.0]
     assert [run.value for run in of[tuple(UNSET.items())].runs] == [1.0]
     assert [run.failure is None for run in of[tuple(WRONG.items())].runs] == [False]

@@ -1,4 +1,4 @@
-"""A watch: fresh pairs of winner and default, what they say beside those of the verdict, and what is kept of them."""
+"""A watch: fresh pairs of winner and default, judged against those of the verdict, and stored."""
 
 from dataclasses import replace
 from math import log
@@ -63,7 +63,7 @@ def test_a_winner_that_is_slower_is_found_and_the_default_is_not_blamed(store, t
     assert not any("the default became" in alarm for alarm in finding.alarms)
 
 
-def test_a_machine_that_is_slower_is_told_from_a_winner_that_is(store, tmp_path):
+def test_a_slower_machine_and_a_slower_winner_are_distinguished(store, tmp_path):
     for seed in range(4):
         finding, _ = check(store, tmp_path, slower(seed=seed))
     for seed in range(4, 7):
@@ -89,7 +89,7 @@ def test_a_winner_that_fails_is_an_alarm(store, tmp_path):
     assert len(executor.launched) == 6, "the check that failed is over: this is another one"
 
 
-def test_an_interrupted_check_goes_on_and_the_next_day_another_one_begins(store, tmp_path, monkeypatch):
+def test_an_interrupted_check_resumes_on_the_same_day_only(store, tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         check(store, tmp_path, slower(), at_most=3)
     finding, executor = check(store, tmp_path, slower())
@@ -103,7 +103,7 @@ def test_an_interrupted_check_goes_on_and_the_next_day_another_one_begins(store,
     assert [len(entry.pairs) for entry in finding.checks] == [3, 1, 3]
 
 
-def test_what_a_run_may_depend_on_is_said_where_it_has_changed(store, tmp_path):
+def test_changed_surroundings_are_reported(store, tmp_path):
     definition = store.definition
     now = replace(definition, identity={**definition.identity, "program": "melt 7.3"})
     session = {"host": "node8", "mpi": "Open MPI 5.0", "user": "ann"} | differences(definition, now)
@@ -115,7 +115,7 @@ def test_what_a_run_may_depend_on_is_said_where_it_has_changed(store, tmp_path):
     assert not any("ann" in entry for entry in said)
 
 
-def test_what_was_accepted_is_what_later_checks_are_compared_with(store, tmp_path):
+def test_later_checks_are_compared_with_the_accepted_one(store, tmp_path):
     watch = Watch.of(store, STUDY.repeats.statistic)
     with pytest.raises(AutotuneError, match="nothing to accept"):
         watch.accept(store)
@@ -146,7 +146,7 @@ def test_without_a_winner_there_is_nothing_to_watch(tmp_path):
         Watch.of(store, STUDY.repeats.statistic)
 
 
-def test_a_change_that_may_be_none_has_an_interval_with_both_signs(store, tmp_path):
+def test_an_uncertain_change_has_an_interval_with_both_signs(store, tmp_path):
     finding, _ = check(store, tmp_path, slower())
 
     def said(size, low, high):
@@ -173,7 +173,7 @@ def test_junit_has_a_test_for_each_quantity_and_a_failure_for_each_alarm(store, 
     assert (suite.get("tests"), suite.get("failures")) == ("4", "2")
 
 
-def test_junit_is_well_formed_whatever_a_run_has_printed(store, tmp_path):
+def test_junit_is_well_formed_for_any_output(store, tmp_path):
     printed = 'a < b & "c" \x1b[31m\x00 ]]> \ud800'
     model = lambda configuration: failed(FailureKind.APPLICATION_ERROR, printed)  # noqa: E731
     finding, _ = check(store, tmp_path, model)
