@@ -93,7 +93,7 @@ def confirm(store: StudyStore, manager: RunManager, study: StudyFile) -> Verdict
         if selection is None:
             return None
         verdict = _judge(store, manager, study, selection)
-        if verdict is not None and _keeping_limits(store, manager, study, [standings.trials[verdict.winner]]):
+        if verdict is not None and _filter_by_limits(store, manager, study, [standings.trials[verdict.winner]]):
             return verdict
 
 
@@ -123,7 +123,7 @@ def _select_on_nodes(standings: Standings, manager: RunManager, settings: Verdic
     return replace(selection, candidates=tuple(able), unable=tuple(unable)) if able else None
 
 
-def _keeping_limits(
+def _filter_by_limits(
     store: StudyStore, manager: RunManager, study: StudyFile, trials: Sequence[TrialRecord]
 ) -> list[TrialRecord]:
     """Return the trials that keep the limits in the fresh runs so far; display which limits the others break."""
@@ -250,7 +250,7 @@ def _choose_winner(
     table = rounds_in_mode(rounds, study.verdict.mode).run_until(study.verdict.rounds)
     samples = [MeasuredRun(index, number, standings.to_log(value)) for index, number, value in table.measured()]
     effects = fit(samples, "mean")
-    keeping = _keeping_limits(store, manager, study, selection.candidates)
+    keeping = _filter_by_limits(store, manager, study, selection.candidates)
     if not keeping:
         return None
     places = [index for index, trial in enumerate(selection.candidates, start=1) if trial in keeping]

@@ -28,8 +28,6 @@ from spaces import Configuration
 _TRIED = 4
 # If two runs share less than this part of the longer run's time, they share few of their disturbances.
 _LEAST_ABREAST = 0.5
-
-
 LEAST_RUNS = 3
 """With fewer runs their spread cannot be estimated."""
 # One-sided level for each of the two sides: together they look slower by chance in 5 % of the studies.
