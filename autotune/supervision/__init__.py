@@ -1,8 +1,8 @@
-"""Studies as supervised processes: they outlive the service that started them, and are picked up at its restart.
+"""Studies as supervised processes, which outlive the service that started them and are adopted when it restarts.
 
-The desired state of a study is an `Order` on disk. The study runs under a small program, the shim, that records how it
-ended. A `StudySupervisor` compares desired with observed states once a second, and starts or signals what differs.
-Everything that it needs to know is in files, so a service that was killed loses nothing.
+The desired state of a study is an `Order` on disk. The study runs under a small program, the shim, which records how it
+ended. A `StudySupervisor` compares the desired with the observed states once a second, and starts or signals studies
+where they differ. All state is in files, so a service that is killed loses nothing.
 """
 
 from autotune.supervision.desired_state import CORES, DesiredState, Order, Task

@@ -11,11 +11,11 @@ from autotune.machines.boot import Moment
 from autotune.studyfile import NAME
 
 CORES = r"^[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*$"
-"""A list of cores: 0-3,8."""
+"""Pattern of a list of cores, such as 0-3,8."""
 
 
 class DesiredState(StrEnum):
-    """What a study is to do."""
+    """Whether a study is to run, pause or stop."""
 
     RUN = "run"
     PAUSE = "pause"
@@ -23,7 +23,7 @@ class DesiredState(StrEnum):
 
 
 class Task(StrEnum):
-    """What is done with a study: it is tuned, its winner is compared with the default, or taken apart."""
+    """The work on a study: tune it, compare its winner with the default, or ablate the winner."""
 
     TUNE = "study"
     CONFIRM = "confirm"
@@ -31,14 +31,28 @@ class Task(StrEnum):
 
 
 class Order(BaseModel):
-    """A study of the catalogue, how much of it is wanted, and the newest wish.
+    """A study of the catalogue, its options, and its desired state.
 
-    `study` is its name in the catalogue, `file` its study file (an absolute path), `name` its name in storage.
-    Fields that are None are as in the study file; `timeout_s` is for each session. `cores` is a list as of `--cores`,
-    `launcher` what starts runs. `by` is the author of the wish,
-    `since` its time, and `wished` the same by a clock that nobody can set. Each wish to run that follows another wish
-    has a new `serial`: it is the supervisor's. `left` says how the tuning stood when a comparison was ordered, paused
-    or stopped: so it stands after that, too. None: it was finished.
+    Options that are None are as in the study file.
+
+    Attributes:
+        study: Its name in the catalogue.
+        file: Its study file, an absolute path.
+        name: Its name in storage.
+        trials: Total number of trials.
+        timeout_s: Seconds that each session may take.
+        workers: Number of runs side by side.
+        seed: Seed of the sampler.
+        cores: Cores to use, as for `--cores`.
+        launcher: The launcher of its runs.
+        task: The work on the study.
+        left: State of the tuning when a comparison was ordered, which it has again afterwards; None: finished.
+        wish: The desired state.
+        since: Time of the wish.
+        wished: Time of the wish by a clock that cannot be set.
+        by: Author of the wish.
+        serial: Number of the wish to run, given by the supervisor; each wish to run that follows another wish has a new
+            one.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -64,7 +78,7 @@ class Order(BaseModel):
     @classmethod
     def _is_absolute(cls, file: Path) -> Path:
         if not file.is_absolute():
-            msg = f"{file} is not absolute: the study may run in any folder"
+            msg = f"{file} is not an absolute path; give one, because the study may run in any folder"
             raise ValueError(msg)
         return file
 
@@ -74,7 +88,7 @@ class Order(BaseModel):
         return self.model_copy(update={"task": Task.TUNE, "left": None, **more}).wishing(DesiredState.RUN, by)
 
     def comparing(self, task: Task, by: str, left: DesiredState | None) -> "Order":
-        """Return the order to confirm or ablate now, where the tuning was `left` paused, stopped or finished (None)."""
+        """Return the order to confirm or ablate now; `left` is the state of the tuning (None: finished)."""
         return self.model_copy(update={"task": task, "left": left}).wishing(DesiredState.RUN, by)
 
     def wishing(self, wish: DesiredState, by: str) -> "Order":
@@ -82,6 +96,6 @@ class Order(BaseModel):
         return self.model_copy(update={"wish": wish, "by": by, "since": datetime.now(UTC), "wished": Moment.now()})
 
     def asks_the_same(self, other: "Order") -> bool:
-        """Whether another order asks for the same, regardless of its author and its time."""
+        """Whether another order has the same content, regardless of its author and time."""
         own = {"since", "wished", "by", "serial"}
         return self.model_dump(exclude=own) == other.model_dump(exclude=own)

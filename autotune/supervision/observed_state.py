@@ -1,28 +1,48 @@
-"""A study as a supervisor sees it: its desired state, its observed state, and what follows."""
+"""Observe a study: read its files, and decide what to do."""
 
+import signal
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
 from autotune.display.status_file import WAITING
+from autotune.errors import ExitCode
 from autotune.supervision.desired_state import DesiredState, Order
-from autotune.supervision.messages import in_words
-from autotune.supervision.reconcile import Action, Decision, ObservedState, StateName, decide
+from autotune.supervision.reconcile import Action, Decision, Ended, ObservedState, StateName, decide
 from autotune.supervision.study_folder import Process, StudyFolder
 
 LET_GO_S = 120.0
-"""How long a study may take to stop: its runs in flight get some seconds, then they are killed; storage may be slow."""
+"""Seconds that a study may take to stop: its runs in flight get some of them, and storage may be slow."""
 
 _LONGEST_PAUSE_S = 60.0
 _LAST_WORDS = 5
 
+_CODES = {
+    ExitCode.OK: "it ended by itself",
+    ExitCode.USAGE: "its study file or an option is wrong",
+    ExitCode.CANNOT_RUN_HERE: "it cannot run on this machine",
+    ExitCode.NOTHING_WORKED: "no configuration has worked",
+    ExitCode.STORAGE: "the storage, or a file, cannot be read or written",
+    ExitCode.BUSY: "another process holds the study or the cores",
+    ExitCode.UNFINISHED: "its time is over, and there is more to do",
+    ExitCode.PAUSED: "another user paused it",
+    ExitCode.NOTHING_FEASIBLE: "it ended by itself; no configuration keeps its limits",
+    ExitCode.CHANGED: "it ended by itself; the machine, or what runs on it, has changed",
+    ExitCode.INTERRUPTED: "another user interrupted it",
+}
+
 
 @dataclass
 class SupervisorMemory:
-    """A supervisor's memory of a study: of the start `token`, the wish that it was sent, and when its end was seen.
+    """A supervisor's memory of a study.
 
-    `trouble` is why the last attempt to start it failed, `later` when to try again.
+    Attributes:
+        token: The newest start.
+        asked: The wish that was last sent to it.
+        over_at: When its end was first seen, by the supervisor's clock.
+        trouble: Why the last attempt to start the study failed.
+        later: When to try again.
     """
 
     token: str = ""
@@ -32,7 +52,7 @@ class SupervisorMemory:
     later: float = 0.0
 
     def note(self, process: Process | None, now: float) -> None:
-        """Take note of the newest start, and of its end."""
+        """Remember the newest start, and its end."""
         if process is None:
             return
         if self.token != process.token:
@@ -41,7 +61,7 @@ class SupervisorMemory:
             self.over_at = now
 
     def next_start(self, process: Process, deaths: int, pause_s: float) -> float:
-        """Return when a study that died may be started again; never, before its end was noted."""
+        """Return when a study that died may be started again; infinity until its end was seen."""
         if self.token != process.token or self.over_at is None:
             return inf
         return self.over_at + min(_LONGEST_PAUSE_S, pause_s * 2.0 ** (deaths - 1))
@@ -49,7 +69,7 @@ class SupervisorMemory:
 
 @dataclass(frozen=True)
 class StudyView:
-    """The order of a study, its observed state, and the decision that follows."""
+    """The order of a study, its observed state, and the resulting decision."""
 
     order: Order
     process: Process | None
@@ -58,11 +78,11 @@ class StudyView:
     status: Mapping[str, Any] = field(default_factory=dict)
 
 
-def look(folder: StudyFolder, memory: SupervisorMemory, now: float, pause_s: float) -> StudyView:
-    """Read the files of a study, and decide what to do.
+def observe(folder: StudyFolder, memory: SupervisorMemory, now: float, pause_s: float) -> StudyView:
+    """Read the files of a study and decide what to do.
 
     Raises:
-        BrokenOrderError: its order cannot be read.
+        BrokenOrderError: Its order cannot be read.
     """
     order, process = folder.order(), folder.process()
     if process is None:
@@ -71,7 +91,7 @@ def look(folder: StudyFolder, memory: SupervisorMemory, now: float, pause_s: flo
         status = folder.status()
         reality = _alive(order, process, memory, status)
     else:
-        # Only now, since a process writes these before it ends.
+        # Read these after the process is known to be dead, because it writes them before it ends.
         status = folder.status()
         ended = folder.end(process)
         current = process.serial >= order.serial
@@ -83,15 +103,15 @@ def look(folder: StudyFolder, memory: SupervisorMemory, now: float, pause_s: flo
 
 
 def state_and_message(view: StudyView, memory: SupervisorMemory, folder: StudyFolder) -> tuple[StateName, str]:
-    """Return the state of a study, and a message where the state does not say enough."""
+    """Return the state of a study, and a message if the state alone does not explain it."""
     state, reality = view.decision.state, view.reality
     if reality.alive:
         return state, str(view.status.get("message") or "") if state is StateName.WAITING else ""
     if view.decision.action is Action.START and memory.trouble:
-        return StateName.WAITING, f"it cannot be started: {memory.trouble}; that is tried again"
+        return StateName.WAITING, f"it cannot be started: {memory.trouble}; trying again"
     if not reality.current or reality.is_done:
         return state, ""
-    how = in_words(reality.ended)
+    how = describe_end(reality.ended)
     if state is StateName.FAILED:
         many = f", {reality.deaths} times in a row without a finished trial" if reality.deaths else ""
         return state, "\n".join([f"{how}{many}", *folder.last_words(_LAST_WORDS)])
@@ -112,11 +132,30 @@ def _alive(order: Order, process: Process, memory: SupervisorMemory, status: Map
 
 
 def _deaths(process: Process, status: Mapping[str, Any]) -> int:
-    """Return how many processes, up to this one, have died in a row without a finished trial."""
+    """Return how many processes in a row, including this one, died without a finished trial."""
     advanced = status.get("advanced")
     return 1 if _is_of(status, process) and isinstance(advanced, int) and advanced > 0 else process.deaths + 1
 
 
 def _is_of(status: Mapping[str, Any], process: Process) -> bool:
-    """Whether a status was written by the study of this start."""
+    """Whether the study of this start wrote a status."""
     return process.child is not None and status.get("process") == process.child
+
+
+def describe_end(ended: Ended | None) -> str:
+    """Describe how a process ended; None: its end was not recorded."""
+    if ended is None:
+        return "its process is gone, and left no record of how it ended"
+    if ended.error:
+        return f"its process could not be started: {ended.error}"
+    if ended.signal is not None:
+        return f"its process was killed by {_signal_name(ended.signal)}"
+    known = {int(code): text for code, text in _CODES.items()}
+    return known.get(ended.code if ended.code is not None else -1, f"its process crashed (exit code {ended.code})")
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,4 +1,4 @@
-"""What a supervisor refuses, and why."""
+"""The errors with which a supervisor refuses an action."""
 
 from collections.abc import Iterable
 
@@ -13,7 +13,12 @@ class UnknownStudyError(AutotuneError):
 
 
 class NotAllowedError(BusyError):
-    """The state of a study does not allow the action; `state` is that state, `allowed` the states that would."""
+    """The state of a study does not allow the action.
+
+    Attributes:
+        state: The state of the study.
+        allowed: The states that would allow the action.
+    """
 
     def __init__(self, name: str, verb: str, state: str, allowed: Iterable[str]) -> None:
         self.state = state
@@ -22,13 +27,13 @@ class NotAllowedError(BusyError):
 
 
 class BrokenOrderError(StorageError):
-    """The file of an order is half-written, another user's, or no order at all."""
+    """The file of an order is incomplete, belongs to another user, or is not an order."""
 
     exit_code = ExitCode.STORAGE
 
 
 class NameTakenError(BusyError):
-    """The name is that of a study of another entry of the catalogue."""
+    """A study of another catalogue entry has the name."""
 
     def __init__(self, name: str, study: str) -> None:
         super().__init__(f"the name {name!r} is taken by a study of {study!r}: give the new one another name")

@@ -1,4 +1,4 @@
-"""What follows from the desired and the observed state: a pure function of frozen values."""
+"""Decide what to do from the desired and the observed state: a pure function of frozen values."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from autotune.supervision.desired_state import DesiredState
 
 
 class StateName(StrEnum):
-    """How a study stands. No supervisor looks after studies that are `OPEN` or `IDLE`."""
+    """The state of a study. A study that is `OPEN` or `IDLE` has no supervisor."""
 
     RUNNING = "running"
     WAITING = "waiting"
@@ -24,7 +24,7 @@ class StateName(StrEnum):
 
 
 class Action(Enum):
-    """What is to be done now."""
+    """The action to take now."""
 
     NOTHING = "nothing"
     START = "start"
@@ -34,20 +34,20 @@ class Action(Enum):
 
 
 class ExitClass(Enum):
-    """What the end of a process means for its study."""
+    """The consequence of a process's end for its study."""
 
     FINISHED = "it is done"
     PAUSED = "it was paused"
     OUT_OF_TIME = "its time was over"
-    FAILED = "it cannot go on as it is"
-    DIED = "it can go on"
-    AWAY = "it can go on when its storage is back"
+    FAILED = "it cannot resume as it is"
+    DIED = "it can resume"
+    AWAY = "it can resume when its storage is back"
 
 
 GIVEN_UP_AFTER: Mapping[ExitClass, int] = {ExitClass.DIED: 5, ExitClass.AWAY: 30}
-"""After this many such ends in a row without a finished trial, another process would end so as well.
+"""After this many ends of a class in a row without a finished trial, the supervisor gives up.
 
-A database server that is brought to a newer version is back within half an hour.
+The upgrade of a database server takes half an hour at most.
 """
 
 
@@ -67,7 +67,13 @@ _FATES: Mapping[int | None, ExitClass] = {
 
 @dataclass(frozen=True)
 class Ended:
-    """How a process ended: with an exit code, by a signal, or it could not be started, for an `error`."""
+    """How a process ended.
+
+    Attributes:
+        code: Exit code; None if it has none.
+        signal: Signal that killed it; None if none did.
+        error: Why it could not be started.
+    """
 
     code: int | None = None
     signal: int | None = None
@@ -75,7 +81,7 @@ class Ended:
 
     @property
     def fate(self) -> ExitClass:
-        """What the end means. A process that was interrupted, but not from here, died: the host was shut down, say."""
+        """The consequence for the study; an interruption from elsewhere, such as a shutdown, is a death."""
         return ExitClass.FAILED if self.error else _FATES.get(self.code, ExitClass.DIED)
 
     @property
@@ -88,11 +94,16 @@ class Ended:
 class ObservedState:
     """What the processes of a study do.
 
-    A process is `alive`, and may be `waiting` for its turn; `asked` is the wish that it was sent last, and it may be
-    `overdue` to stop. The newest process is `current` if it was started for the newest wish to run; `ended` is how it
-    ended, None if that was not written down. `deaths` counts the processes, up to the newest, that died in a row
-    without a finished trial. The next start may be `too_soon`. `left` is what the tuning was told before a comparison
-    began that the newest process makes; None: it was finished.
+    Attributes:
+        alive: Whether a process is alive.
+        waiting: Whether it waits for its turn.
+        asked: The wish that it was last sent.
+        overdue: Whether it should have stopped by now.
+        current: Whether the newest process was started for the newest wish to run.
+        ended: How the newest process ended; None if that was not recorded.
+        deaths: How many processes in a row, up to the newest, died without a finished trial.
+        too_soon: Whether the next start has to wait.
+        left: State of the tuning before the comparison that the newest process makes; None: finished.
     """
 
     alive: bool = False
@@ -113,7 +124,7 @@ class ObservedState:
 
 @dataclass(frozen=True)
 class Decision:
-    """How a study stands, and what is to be done."""
+    """The state of a study, and the action to take."""
 
     state: StateName
     action: Action = Action.NOTHING
@@ -126,7 +137,7 @@ _LEFT: Mapping[DesiredState | None, StateName] = {
 
 
 def decide(wish: DesiredState, reality: ObservedState) -> Decision:
-    """Return what follows."""
+    """Return the state and the action that follow from a wish and the observed state."""
     return _of_living(wish, reality) if reality.alive else _of_ended(wish, reality)
 
 

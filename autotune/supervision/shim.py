@@ -1,12 +1,13 @@
-"""Runs a study once and writes down how that ended: `python -I -S shim.py FOLDER`.
+"""Run a study once and record how it ended: `python -I -S shim.py FOLDER`.
 
-It imports the standard library only, and is started by path, for a quick start. The description of the study's process
-is JSON on standard input: `command` (a list of words), `cwd`, `token` (of this start alone), `serial` and `deaths`
-(returned in its answers), `log_bytes`, and `descriptors` (how many it may have). It goes into the background before the
-caller goes on, in a session of its own: neither the end of the caller nor that of its terminal ends it.
+It is started by path and imports only the standard library, so that it starts fast. It reads a JSON object from
+standard
+input: `command` (a list of words), `cwd`, `token` (unique to this start), `serial` and `deaths` (copied into its
+    files), `log_bytes`, and `descriptors` (the limit of open files). It goes to the background before the caller
+    continues, in a session of its own, so that neither the end of the caller nor that of its terminal ends it.
 
-In the folder it keeps `process.json` (which processes these are), `log.txt` and `log.1.txt` (what they say, the newer
-and the older part), and in the end `end.json`. The study writes into the log by itself: it does not need the shim.
+It writes into the folder: `process.json` (the ids of both processes), `log.txt` and `log.1.txt` (their output, newer
+and older part), and at the end `end.json`. The study writes to the log directly: it does not need the shim.
 """
 
 # pathlib takes longer to import than this program to start.
@@ -31,7 +32,7 @@ BUSY = "another shim looks after the study"
 _LOOK_S = 1.0
 _WRITE_PATIENCE_S = 60.0
 _READY = b"ready"
-# What becomes of a signal. A study does not handle hang-ups: it would die of one without a word.
+# The signals that are passed on, and as which. A study does not handle SIGHUP, and would die without a message.
 _HANDED_ON = {
     signal.SIGTERM: signal.SIGTERM,
     signal.SIGINT: signal.SIGINT,
@@ -41,10 +42,9 @@ _HANDED_ON = {
 
 
 def identity(pid: int) -> dict[str, Any] | None:
-    """Return what distinguishes a process from earlier and later ones with its number; None if it does not live.
+    """Return what distinguishes a process from others with the same pid; None if it is not alive.
 
-    Numbers are used again. The time at which a process `started`, in clock ticks since the boot, is not, before the
-    next boot.
+    Pids are reused. The start time `started`, in clock ticks since the boot, is unique for a pid until the next boot.
     """
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
@@ -59,17 +59,17 @@ def identity(pid: int) -> dict[str, Any] | None:
 
 
 def lives(known: object) -> bool:
-    """Return whether the process with this `identity` lives; False if it is not an identity."""
+    """Return whether the process with this `identity` is alive; False if the value is not an identity."""
     if not isinstance(known, dict) or type(known.get("pid")) is not int or known["pid"] <= 0:
         return False
     return identity(known["pid"]) == known
 
 
 def write_private(path: str, value: object) -> None:
-    """Write JSON that only this user may read: a reader finds the old content or the new one, never a part.
+    """Write JSON that only this user may read. A reader finds the old content or the new one, never a part.
 
     Raises:
-        OSError: it cannot be written; what was there is still there.
+        OSError: The file cannot be written; the old content is still there.
     """
     text = json.dumps(value, indent=1)
     aside = f"{path}.{os.getpid()}.new"
@@ -88,7 +88,7 @@ def write_private(path: str, value: object) -> None:
 
 
 def _sync_folder(folder: str) -> None:
-    """Put the names in a folder on disk, where its file system can."""
+    """Sync the names in a folder to disk, if its file system can."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -98,19 +98,20 @@ def _sync_folder(folder: str) -> None:
 
 
 def bound_log(folder: str, most_bytes: int) -> None:
-    """Begin a new log when this one is long; its content replaces the older part."""
+    """Start a new log when this one is too long; its content replaces the older part."""
     log = os.path.join(folder, LOG)
     with contextlib.suppress(OSError):
         if os.stat(log).st_size <= most_bytes:
             return
         with contextlib.suppress(OSError):  # on a full disk there is no older part
             _copy(log, os.path.join(folder, OLDER_LOG))
-        # Writers append: the next line is the first. Lines written between the copy and this are lost.
+        # Writers append, so the next line becomes the first. Lines written between the copy and the truncation are
+        # lost.
         os.truncate(log, 0)
 
 
 def _copy(source: str, target: str) -> None:
-    """Copy a file to its end, with what is written to it meanwhile; only its user may read the copy."""
+    """Copy a file with everything that is appended meanwhile; only this user may read the copy."""
     descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     with open(descriptor, "wb") as writing, open(source, "rb") as reading:
         shutil.copyfileobj(reading, writing)
@@ -120,7 +121,7 @@ class Shim:
     """One process of a study, from its start to its end."""
 
     def __init__(self, folder: str, spec: dict[str, Any]) -> None:
-        """Look after the study of `folder`."""
+        """Prepare to run the study of `folder` as `spec` says."""
         self._folder = folder
         self._spec = spec
         self._child = 0
@@ -134,12 +135,12 @@ class Shim:
         }
 
     def claim(self) -> None:
-        """Become the only shim of the study, and write that down.
+        """Lock the study's folder and record this process.
 
         Raises:
-            OSError: the folder cannot be written; or, a BlockingIOError, there is another one, or its study.
+            OSError: The folder cannot be written. A BlockingIOError means that another shim, or its study, is alive.
         """
-        # Held until this process ends; the study does not have it.
+        # Locked until this process ends; the study does not inherit the descriptor.
         lock = os.open(os.path.join(self._folder, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if lives(self._child_before()):
@@ -160,7 +161,7 @@ class Shim:
         return None
 
     def start(self) -> bool:
-        """Start the study; False if that fails: the failure is then recorded as its end."""
+        """Start the study; return False if that fails, after recording the failure as its end."""
         command = self._spec["command"]
         again = f", the start after {self._spec['deaths']} without a result" if self._spec["deaths"] else ""
         self._say(f"--- {self._note['when']} started{again}")
@@ -180,7 +181,7 @@ class Shim:
         return True
 
     def follow(self) -> None:
-        """Hand signals on until the study has ended, and write down how."""
+        """Pass signals on until the study has ended, and record how it ended."""
         awaited = {*_HANDED_ON, signal.SIGCHLD}
         while True:
             ended, status = os.waitpid(self._child, os.WNOHANG)
@@ -192,7 +193,7 @@ class Shim:
             caught = signal.sigtimedwait(awaited, _LOOK_S)
             handed_on = _HANDED_ON.get(signal.Signals(caught.si_signo)) if caught is not None else None
             if handed_on is not None:
-                os.kill(self._child, handed_on)  # it was not waited for: its number is its own
+                os.kill(self._child, handed_on)  # not reaped yet, so its pid cannot be another process
 
     def _end(self, **how: object) -> None:
         end = {"token": self._spec["token"], "code": None, "signal": None, "error": "", **how, "when": _now()}
@@ -222,7 +223,7 @@ def _now() -> str:
 
 
 def _watch(folder: str, spec: dict[str, Any], tell: int) -> NoReturn:
-    """Be the shim, in the background; write whether it could begin, and if not, why."""
+    """Run the shim in the background; write to `tell` that it started, or why not."""
     shim = Shim(folder, spec)
     try:
         shim.claim()
@@ -239,7 +240,7 @@ def _watch(folder: str, spec: dict[str, Any], tell: int) -> NoReturn:
 
 
 def main() -> int:
-    """Start the study in the background; return 0 once it was started, 1 with the reason on stderr if not."""
+    """Start the study in the background; return 0 once it was started, or 1 with the reason on stderr."""
     folder, spec = sys.argv[1], json.load(sys.stdin)
     listen, tell = os.pipe()
     if os.fork() == 0:

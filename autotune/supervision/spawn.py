@@ -1,4 +1,4 @@
-"""Starting a study under a shim, and signalling it."""
+"""Start a study under a shim, and signal it."""
 
 import errno
 import json
@@ -22,15 +22,19 @@ _SIGNALS = {Action.PAUSE: signal.SIGUSR1, Action.STOP: signal.SIGTERM, Action.KI
 
 
 class StartError(Exception):
-    """A shim could not be started; it may work later."""
+    """A shim could not be started; a later attempt may work."""
 
 
 @dataclass(frozen=True)
 class Starter:
-    """Starts studies on the storage `url`, in the folder `cwd`; their logs have two parts of `log_bytes` at most.
+    """Starts studies.
 
-    They may have as many `descriptors` as this process when this was made: what is measured does not depend on who
-    started the study.
+    Attributes:
+        url: Storage of the studies.
+        cwd: Folder in which they run.
+        log_bytes: Size limit of each of the two parts of a log.
+        descriptors: Limit of open files for each study: the limit of this process when this object was made, so that
+            measurements do not depend on the process that starts the study.
     """
 
     url: str
@@ -42,7 +46,7 @@ class Starter:
         """Start the ordered study under a shim in `folder`, after `deaths` starts without a result.
 
         Raises:
-            StartError: that does not work now.
+            StartError: The shim cannot be started now.
         """
         spec = {
             "command": command(order, folder / STATUS),
@@ -59,7 +63,7 @@ class Starter:
                 input=json.dumps(spec).encode(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
-                # On the command line, every user of this host could read a password in it.
+                # The URL may contain a password, which all users of this host could read on the command line.
                 env={**os.environ, "AUTOTUNE_STORAGE": self.url},
                 timeout=_PATIENCE_S,
                 check=False,
@@ -81,11 +85,11 @@ def command(order: Order, status: Path) -> list[str]:
         "--seed": order.seed,
         "--launcher": order.launcher,
     }
-    # A study that is compared or taken apart is the stored one: only where it runs can be said anew.
+    # Confirm and ablate use the stored study, so only the cores can be set.
     subject = os.fspath(order.file) if order.task is Task.TUNE else order.name
     options = (tunes if order.task is Task.TUNE else {}) | {"--cores": order.cores, "--status": os.fspath(status)}
     given = [word for name, value in options.items() if value is not None for word in (name, str(value))]
-    # -P: what lies in the current folder must not be taken for a module of ours.
+    # -P: Python must not import modules from the current folder.
     return [sys.executable, "-P", "-m", "autotune", order.task.value, subject, *given, "--wait"]
 
 
@@ -102,7 +106,7 @@ def send(action: Action, process: Process) -> None:
                 os.kill(target["pid"], _SIGNALS[action])
             return
         try:
-            # As long as this descriptor is open, the number is not used again.
+            # While this descriptor is open, the pid is not reused.
             if shim.lives(target):
                 signal.pidfd_send_signal(descriptor, _SIGNALS[action])
         finally:

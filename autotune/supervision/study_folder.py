@@ -23,13 +23,13 @@ _MARK = "--- "
 
 
 class _Note(BaseModel):
-    """A file of a shim."""
+    """A file that a shim wrote."""
 
     model_config = ConfigDict(frozen=True)
 
     @classmethod
     def read(cls, path: Path) -> Self | None:
-        """Read a file; None for one that is not there, or is something else."""
+        """Read a file; return None if it is missing or invalid."""
         try:
             return cls.model_validate_json(_content(path))
         except (OSError, ValueError):
@@ -37,9 +37,15 @@ class _Note(BaseModel):
 
 
 class Process(_Note):
-    """A start of a study: its shim and the study itself, each as `shim.identity` tells it.
+    """A start of a study.
 
-    `deaths` is how many starts before it had no result, `serial` that of the order that it carries out.
+    Attributes:
+        token: Id of this start.
+        serial: Serial of the order that it carries out.
+        deaths: Number of starts before it without a result.
+        when: Time of the start.
+        warden: The shim, as its `shim.identity`.
+        child: The study's process, as its `shim.identity`.
     """
 
     token: str
@@ -51,7 +57,7 @@ class Process(_Note):
 
     @property
     def target(self) -> dict[str, Any] | None:
-        """The process to signal: the shim, which hands signals on, or else the study; None if neither lives."""
+        """The process to signal: the shim, which passes signals on, or else the study; None if neither is alive."""
         return next((member for member in (self.warden, self.child) if shim.lives(member)), None)
 
 
@@ -84,7 +90,7 @@ class StudyFolder:
         """Return the order of the study.
 
         Raises:
-            BrokenOrderError: the file is no order for this study; says why, and what to do.
+            BrokenOrderError: The file is not an order for this study; the message says why, and what to do.
         """
         path = self.path / ORDER
         try:
@@ -99,14 +105,14 @@ class StudyFolder:
             if order.name == self.path.name:
                 return order
             why = f"it is for study {order.name!r}"
-        msg = f"the order of study {self.path.name!r} cannot be read ({why}): delete the study, or order it anew"
+        msg = f"the order of study {self.path.name!r} cannot be read ({why}): delete the study, or order it again"
         raise BrokenOrderError(msg)
 
     def write_order(self, order: Order) -> None:
         """Store an order.
 
         Raises:
-            StorageError: it cannot be stored; the order before it still holds.
+            StorageError: The order cannot be stored; the previous one still applies.
         """
         try:
             self.path.mkdir(mode=0o700, exist_ok=True)
@@ -155,7 +161,7 @@ def _content(path: Path) -> bytes:
     """Read a small file of this user.
 
     Raises:
-        OSError: it cannot be read, is somebody else's, a link or no file at all.
+        OSError: The file cannot be read, belongs to another user, or is not a regular file.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     with open(descriptor, "rb") as file:  # noqa: PTH123  a descriptor

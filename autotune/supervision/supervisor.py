@@ -1,4 +1,4 @@
-"""The supervisor: it carries out orders, also after it or the studies were killed."""
+"""The supervisor carries out orders, even after it or the studies were killed."""
 
 import os
 import re
@@ -16,7 +16,7 @@ from autotune.files import discard, sweep_discarded
 from autotune.locks import HeldError, LockFile
 from autotune.studyfile import NAME
 from autotune.supervision.desired_state import DesiredState, Order
-from autotune.supervision.observed_state import StudyView, SupervisorMemory, look, state_and_message
+from autotune.supervision.observed_state import StudyView, SupervisorMemory, observe, state_and_message
 from autotune.supervision.problems import BrokenOrderError, NameTakenError, NotAllowedError, UnknownStudyError
 from autotune.supervision.reconcile import Action, StateName
 from autotune.supervision.shim import bound_log, lives
@@ -29,7 +29,7 @@ ALLOWED: Mapping[str, frozenset[StateName]] = {
     "resume": frozenset({StateName.PAUSED, StateName.STOPPED, StateName.FAILED}),
     "delete": frozenset({StateName.PAUSED, StateName.STOPPED, StateName.FAILED, StateName.FINISHED}),
 }
-"""The states that allow an action, by its verb."""
+"""The states that allow an action, by the verb of the action."""
 
 _LOCK = "service.lock"
 _ACTIVE = frozenset({StateName.RUNNING, StateName.WAITING, StateName.PAUSING, StateName.STOPPING})
@@ -37,9 +37,13 @@ _ACTIVE = frozenset({StateName.RUNNING, StateName.WAITING, StateName.PAUSING, St
 
 @dataclass(frozen=True)
 class StudyState:
-    """How a study stands. `message` adds in words what the state leaves out: why it failed, what it waits for.
+    """The state of a study.
 
-    `order` is None where the file of the order cannot be read; then the state is failed, and the message says why.
+    Attributes:
+        name: Its name.
+        state: Its state; "failed" if its order cannot be read.
+        message: Details that the state leaves out: why it failed, or what it waits for.
+        order: Its order; None if that cannot be read.
     """
 
     name: str
@@ -52,8 +56,10 @@ class StudyState:
 class SupervisorSettings:
     """The limits and the clock of a supervisor.
 
-    A study that died is started again after `pause_s`, doubled with every death up to a minute. The `clock` never goes
-    back. A log has two parts of at most `log_bytes` each.
+    Attributes:
+        pause_s: Seconds before a study that died is started again; doubled with each death, up to a minute.
+        log_bytes: Size limit of each of the two parts of a log.
+        clock: A monotonic clock, in seconds.
     """
 
     pause_s: float = 1.0
@@ -62,33 +68,37 @@ class SupervisorSettings:
 
 
 class StudySupervisor:
-    """Looks after the studies of one service folder. Several threads may use it.
+    """Supervises the studies of one service folder; thread-safe.
 
-    The methods that change something also act at once; `tick` does the rest.
+    The methods that change a study also act at once; `tick` does the rest.
     """
 
     def __init__(
         self, folder: Path, url: str, *, cwd: Path | None = None, habits: SupervisorSettings | None = None
     ) -> None:
-        """Take the folder, which is made if it is not there; `url` is the storage of its studies.
+        """Lock the service folder, and create it if it is missing. Nothing is started before the first `tick`.
 
-        Studies run in the folder `cwd`, by default the present one. Studies whose storage is no file keep their state
-        there. Nothing is started before the first `tick`.
+        Args:
+            folder: The service folder.
+            url: The storage of its studies.
+            cwd: The folder in which studies run, and keep their state if the storage is not a file; by default the
+                current one.
+            habits: The limits and the clock.
 
         Raises:
-            BusyError: another supervisor has the folder; the message names it.
-            StorageError: the folder cannot be used.
+            BusyError: Another supervisor has the folder; the message names it.
+            StorageError: The folder cannot be used.
         """
         self._habits = habits or SupervisorSettings()
-        self._folder = prepared(folder)
-        self._lock_file: LockFile | None = hold(self._folder)
+        self._folder = _prepare_folder(folder)
+        self._lock_file: LockFile | None = _lock_folder(self._folder)
         sweep_discarded(self._folder / "studies")
         self._starter = Starter(url, (cwd or Path.cwd()).resolve(), self._habits.log_bytes)
         self._memories: dict[str, SupervisorMemory] = {}
         self._lock = threading.RLock()
 
     def close(self) -> None:
-        """Give the folder up; the studies go on."""
+        """Unlock the folder; the studies continue."""
         with self._lock:
             if self._lock_file is not None:
                 self._lock_file.close()
@@ -105,12 +115,12 @@ class StudySupervisor:
     def submit(self, order: Order) -> StudyState:
         """Start a study, or resume a stopped one with the new order.
 
-        Submitting the order that is being carried out again changes nothing.
+        Submitting an order again that is being carried out changes nothing.
 
         Raises:
-            NotAllowedError: the study runs, as another order says.
-            NameTakenError: the name is that of another study of the catalogue.
-            StorageError: the order cannot be stored.
+            NotAllowedError: The study runs by another order.
+            NameTakenError: The name belongs to another study of the catalogue.
+            StorageError: The order cannot be stored.
         """
         with self._lock:
             folder = StudyFolder(self._folder / "studies" / order.name)
@@ -126,51 +136,52 @@ class StudySupervisor:
             return self._order(folder, order, known)
 
     def pause(self, name: str, by: str = "") -> StudyState:
-        """Let the runs in flight end, and start no other.
+        """Let the runs in flight end, and start no others.
 
         Raises:
-            UnknownStudyError: nobody ordered it here.
-            BrokenOrderError: the order cannot be read.
-            NotAllowedError: its state does not allow that.
-            StorageError: the wish cannot be stored.
+            UnknownStudyError: No such study was ordered here.
+            BrokenOrderError: The order cannot be read.
+            NotAllowedError: The study's state does not allow it.
+            StorageError: The wish cannot be stored.
         """
         return self._wish(name, "pause", DesiredState.PAUSE, by)
 
     def resume(self, name: str, by: str = "") -> StudyState:
         """Resume a study that was paused or stopped, or has failed. Raises the errors of `pause`.
 
-        A comparison that was interrupted goes on; after one that has ended, the tuning does.
+        This resumes an interrupted comparison, or the tuning if the comparison has ended.
         """
         return self._wish(name, "resume", DesiredState.RUN, by)
 
     def stop(self, name: str, by: str = "") -> StudyState:
-        """End a study, and its runs in flight at once. Raises the errors of `pause`."""
+        """Stop a study and end its runs in flight at once. Raises the errors of `pause`."""
         return self._wish(name, "stop", DesiredState.STOP, by)
 
     def release(self, name: str) -> None:
         """Check that a study may be deleted: its process has ended, so nothing holds it.
 
         Raises:
-            UnknownStudyError: nobody ordered it here.
-            NotAllowedError: it runs, or is going to.
+            UnknownStudyError: No such study was ordered here.
+            NotAllowedError: The study runs, or is about to.
         """
         now = self.state(name)
         if now.state not in ALLOWED["delete"]:
             raise NotAllowedError(name, "delete", now.state, ALLOWED["delete"])
 
     def forget(self, name: str) -> None:
-        """Remove the files of a study that does not run; storage keeps the study.
+        """Remove the files of a study that does not run; the study stays in storage.
 
         Raises:
-            UnknownStudyError: nobody ordered it here.
-            NotAllowedError: it runs, or is going to.
-            StorageError: it cannot be removed.
+            UnknownStudyError: No such study was ordered here.
+            NotAllowedError: The study runs, or is about to.
+            StorageError: The files cannot be removed.
         """
         with self._lock:
             self.release(name)
             folder = self._find(name)
             try:
-                # In one step: half of a folder would be another study, or the same one without its order.
+                # In one step, because a partly removed folder could look like another study, or like this one without
+                # its order.
                 discard(folder.path)
             except OSError as error:
                 msg = f"cannot remove study {name!r} from the service folder: {error.strerror}"
@@ -178,10 +189,10 @@ class StudySupervisor:
             self._memories.pop(name, None)
 
     def state(self, name: str) -> StudyState:
-        """Return how a study stands.
+        """Return the state of a study.
 
         Raises:
-            UnknownStudyError: nobody ordered it here.
+            UnknownStudyError: No such study was ordered here.
         """
         folder = self._find(name)
         try:
@@ -196,12 +207,12 @@ class StudySupervisor:
         return self._memories.get(name) or SupervisorMemory()
 
     def _view(self, folder: StudyFolder) -> StudyView:
-        return look(folder, self._memory(folder.path.name), self._habits.clock(), self._habits.pause_s)
+        return observe(folder, self._memory(folder.path.name), self._habits.clock(), self._habits.pause_s)
 
     def states(self) -> dict[str, StudyState]:
-        """Return how the studies that were ordered here stand, by name in alphabetical order.
+        """Return the states of all studies that were ordered here, by name in alphabetical order.
 
-        The message of a study with a broken order says so; folders that hold no study are passed over.
+        A study with a broken order has a message that says so. Folders without a study are skipped.
         """
         known: dict[str, StudyState] = {}
         for name in self._names():
@@ -213,19 +224,19 @@ class StudySupervisor:
         """Return the last lines of a study's log.
 
         Raises:
-            UnknownStudyError: nobody ordered it here.
+            UnknownStudyError: No such study was ordered here.
         """
         return "".join(f"{line}\n" for line in self._find(name).log(lines))
 
     def status(self, name: str) -> dict[str, Any]:
-        """Return the status that a study's process wrote last; empty while it has written none.
+        """Return the status that a study's process wrote last; empty if it has written none.
 
-        `phase`, `message`, `running` (a list of `trial`, `configuration`, `elapsed_s`, `step`, `metrics`), `more` (the
-        number of other runs), `left_s`, `finished`, `budget`, `open_ended`, `written` (seconds since 1970), `pid`,
-        `process`.
+        Keys: `phase`, `message`, `running` (a list of `trial`, `configuration`, `elapsed_s`, `step`, `metrics`), `more`
+            (number of other runs), `left_s`, `finished`, `budget`, `open_ended`, `written` (seconds since the epoch),
+            `pid`, `process`.
 
         Raises:
-            UnknownStudyError: nobody ordered it here.
+            UnknownStudyError: No such study was ordered here.
         """
         return self._find(name).status()
 
@@ -242,7 +253,7 @@ class StudySupervisor:
 
     def _names(self) -> list[str]:
         folders: list[str] = []
-        # If somebody removed the folder, there are no studies; `submit` then says that it cannot store orders.
+        # If the folder was removed, it has no studies; `submit` then fails with a message that orders cannot be stored.
         with suppress(OSError), os.scandir(self._folder / "studies") as entries:
             folders = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
         return sorted(name for name in folders if self._holds_order(name))
@@ -281,7 +292,7 @@ class StudySupervisor:
         name, now = folder.path.name, self._habits.clock()
         memory = self._memories.setdefault(name, SupervisorMemory())
         memory.note(folder.process(), now)
-        view = look(folder, memory, now, self._habits.pause_s)
+        view = observe(folder, memory, now, self._habits.pause_s)
         action, process = view.decision.action, view.process
         if process is not None and not lives(process.warden):
             bound_log(os.fspath(folder.path), self._habits.log_bytes)
@@ -311,16 +322,16 @@ def _readable(folder: StudyFolder) -> Order | None:
         return None
 
 
-def prepared(folder: Path) -> Path:
-    """Return the folder as an absolute path, after it was made private to this user.
+def _prepare_folder(folder: Path) -> Path:
+    """Make the folder private to this user; return its absolute path.
 
     Raises:
-        StorageError: it cannot be.
+        StorageError: The folder cannot be used.
     """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if folder.stat().st_uid != os.geteuid():
-            msg = f"the service folder {folder} belongs to somebody else: use --folder to name another one"
+            msg = f"the service folder {folder} belongs to another user: use --folder to name another one"
             raise StorageError(msg)
         folder.chmod(0o700)
         (folder / "studies").mkdir(mode=0o700, exist_ok=True)
@@ -330,12 +341,12 @@ def prepared(folder: Path) -> Path:
     return folder.resolve()
 
 
-def hold(folder: Path) -> LockFile:
-    """Return a file that holds the folder until it is closed, or this process ends.
+def _lock_folder(folder: Path) -> LockFile:
+    """Lock the folder; return the lock, which lasts until it is closed or this process ends.
 
     Raises:
-        BusyError: another process holds it; says which.
-        StorageError: the folder cannot be written.
+        BusyError: Another process has the lock; the message names it.
+        StorageError: The folder cannot be written.
     """
     path = folder / _LOCK
     try:

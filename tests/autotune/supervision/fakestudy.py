@@ -1,6 +1,6 @@
 """Stands in for `autotune study FILE ...`: does what the file says, which may change while it runs.
 
-`run`: go on; `exit CODE`; `die SIGNAL`; `advance exit CODE` or `advance die SIGNAL`: as after a finished trial;
+`run`: continue; `exit CODE`; `die SIGNAL`; `advance exit CODE` or `advance die SIGNAL`: as after a finished trial;
 `wait WHY`: for somebody; `deaf`: not to be stopped any more. It takes the signals of a pause and of a stop as a study.
 """
 

@@ -1,4 +1,4 @@
-"""What tests of supervision share: a service folder, studies that are only played, and patience."""
+"""Fixtures of the tests of supervision: a service folder, fake studies, and waiting with a time limit."""
 
 import json
 import os
@@ -60,7 +60,7 @@ class Service:
         return {}
 
     def pid(self, of: str = "child", name: str = "mine") -> int | None:
-        """Return the number of the process that runs for a study; None if there is none."""
+        """Return the pid of a study's process; None without a process."""
         known = self.note(name=name).get(of)
         return known["pid"] if shim.lives(known) else None
 

@@ -124,7 +124,7 @@ def test_a_broken_order_is_said_and_hurts_no_other_study(service, supervisor, co
     assert states["mine"].state is StateName.FAILED
     assert states["mine"].order is None
     assert "the order of study 'mine' cannot be read" in states["mine"].message
-    assert "delete the study, or order it anew" in states["mine"].message
+    assert "delete the study, or order it again" in states["mine"].message
     with pytest.raises(BrokenOrderError):
         supervisor.stop("mine")
     assert service.starts() == []

@@ -1,4 +1,4 @@
-"""What is seen of a study does not depend on the wall clock, which may be set meanwhile."""
+"""The observed state of a study does not depend on the wall clock, which may be set meanwhile."""
 
 import os
 from dataclasses import replace
@@ -10,7 +10,7 @@ import pytest
 from autotune.display.status_file import ENDED, StatusDisplay
 from autotune.machines.boot import Moment
 from autotune.supervision import DesiredState, Order, shim
-from autotune.supervision.observed_state import LET_GO_S, SupervisorMemory, look
+from autotune.supervision.observed_state import LET_GO_S, SupervisorMemory, observe
 from autotune.supervision.reconcile import Action
 from autotune.supervision.study_folder import STATUS, StudyFolder
 from tests.support.fakes import ListDisplay
@@ -39,7 +39,7 @@ def started(folder, when):
 
 
 def seen(folder):
-    return look(folder, SupervisorMemory(), 0.0, 1.0)
+    return observe(folder, SupervisorMemory(), 0.0, 1.0)
 
 
 @pytest.mark.parametrize("since", [datetime.now(UTC) - HOUR, datetime.now(UTC) + HOUR])

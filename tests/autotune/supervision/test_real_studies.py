@@ -48,7 +48,7 @@ def runs(service, name="mine"):
 
 
 def intact(service, trials, name="mine"):
-    """Check that so many trials ended, and that nothing was recorded twice."""
+    """Check the number of ended trials, and that no run was recorded twice."""
     found = runs(service, name)
     assert {run["trial"] for run in found} == set(range(trials))
     assert len({(run["started"], run["trial"]) for run in found}) == len(found)

@@ -1,4 +1,4 @@
-"""What follows from a wish and from what is the case: a pure function, so its promises hold for every value."""
+"""The decision from a wish and an observed state: a pure function, tested over all values."""
 
 import signal
 from dataclasses import replace
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from autotune.errors import ExitCode
 from autotune.supervision import DesiredState, StateName
-from autotune.supervision.messages import in_words
+from autotune.supervision.observed_state import describe_end
 from autotune.supervision.reconcile import GIVEN_UP_AFTER, Action, Decision, Ended, ExitClass, ObservedState, decide
 
 wishes = st.sampled_from(DesiredState)
@@ -140,14 +140,14 @@ def test_what_follows(wish, reality, expected):
 
 @given(st.none() | ends)
 def test_every_end_has_words(ended):
-    assert in_words(ended)
+    assert describe_end(ended)
 
 
 @pytest.mark.parametrize("code", ExitCode)
 def test_every_exit_code_has_words_of_its_own(code):
-    assert "crashed" not in in_words(Ended(int(code)))
+    assert "crashed" not in describe_end(Ended(int(code)))
 
 
 def test_signals_are_named():
-    assert in_words(Ended(signal=signal.SIGKILL)) == "its process was killed by SIGKILL"
-    assert in_words(Ended(code=1)) == "its process crashed (exit code 1)"
+    assert describe_end(Ended(signal=signal.SIGKILL)) == "its process was killed by SIGKILL"
+    assert describe_end(Ended(code=1)) == "its process crashed (exit code 1)"

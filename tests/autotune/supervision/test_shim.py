@@ -153,7 +153,7 @@ def test_there_is_one_warden_at_a_time(guarded):
     guarded.run(ASKED)
     guarded.until_said("ready")
     before = guarded.read(shim.PROCESS)
-    # Not even if nobody can read who it is.
+    # Not even if its identity cannot be read.
     (guarded.folder / shim.PROCESS).write_text("{")
     second = guarded.run("print('another')")
     assert (second.returncode, second.stderr) == (1, shim.BUSY)

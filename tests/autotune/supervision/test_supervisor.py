@@ -150,9 +150,9 @@ def test_the_same_order_again_changes_nothing_and_another_one_has_to_wait(servic
         (2, "failed", "its study file or an option is wrong"),
         (3, "failed", "cannot run on this machine"),
         (4, "failed", "no configuration has worked"),
-        (6, "failed", "somebody else holds"),
-        (7, "stopped", "the time that it was given is over"),
-        (8, "paused", "paused by somebody else"),
+        (6, "failed", "another process holds"),
+        (7, "stopped", "its time is over"),
+        (8, "paused", "another user paused it"),
     ],
 )
 def test_a_study_that_ended_by_itself_is_not_started_again(service, supervisor, code, state, said):
@@ -176,7 +176,7 @@ def test_one_that_dies_again_and_again_is_given_up_with_its_last_words(service, 
     assert f"{said}, {DEATHS} times in a row without a finished trial\nstudy " in found.message
     assert supervisor.tick() == []
     assert len(service.starts()) == DEATHS
-    # Who has mended what was wrong has five deaths again.
+    # After a fix, the study may die five times again.
     supervisor.resume("mine")
     service.ticks_until(supervisor, "failed")
     assert len(service.starts()) == 2 * DEATHS
