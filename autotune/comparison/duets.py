@@ -136,7 +136,7 @@ class Duets(ComparisonRounds):
         while True:
             begun = self._start_duet([self._put_on_half(one, slot) for one, slot in zip(planned, slots, strict=True)])
             playing = list(zip(slots, begun, strict=True))
-            ended = self.manager.ended_together(self._wait_for_both(playing, table, todo, budget))
+            ended = self.manager.finish_together(self._wait_for_both(playing, table, todo, budget))
             if not any(run.outcome.retryable for run in ended):
                 break
             if aside := [(run, stored) for run, stored in zip(begun, ended, strict=True) if stored.outcome.disturbed]:

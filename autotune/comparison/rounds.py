@@ -252,7 +252,7 @@ class ComparisonRounds:
                 return table
             for task, outcome in self._wait(partial(self._status, in_flight.values(), todo, count, table)):
                 slot, ended = in_flight.pop(task.key)
-                run = self.manager.ended(ended, join_segments(None, outcome, task.segment) if task.segment else outcome)
+                run = self.manager.finish(ended, join_segments(None, outcome, task.segment) if task.segment else outcome)
                 if run.is_kept:
                     self.manager.store(self.store, [(ended, run)])
                 if run.outcome.retryable:
@@ -323,7 +323,7 @@ class ComparisonRounds:
         ran |= {of: node for (of, _), run in in_flight if (node := given_node(run))}
         begins_elsewhere = self._looks_for_nodes and ran.get(number) not in nodes
         chosen = None if begins_elsewhere else node_of(number, ran, nodes, self.seed, self.used)
-        return self.manager.nodes.placed(planned, chosen)
+        return self.manager.nodes.place(planned, chosen)
 
     def _launch(
         self,
@@ -345,7 +345,7 @@ class ComparisonRounds:
         return self._start(self._put_on_node(self._replan(ended, outcome), slot[0], table))
 
     def _replan(self, ended: RunInFlight, outcome: Outcome) -> PlannedRun:
-        again = self.manager.again(ended, outcome)
+        again = self.manager.plan_retry(ended, outcome)
         if again is None:
             # Otherwise the next session would adopt this job and fail in the same way.
             self.manager.registry.give_up(ended.name)

@@ -1,4 +1,4 @@
-"""Cancelling: no job of a study is left in any queue."""
+"""Cancel the queued and running jobs of a study."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,16 +15,20 @@ from launchers.batch_systems.registry import find_batch_system
 from launchers.site import Site
 
 _POLL_S = 1.0
-# Somebody waits for the answer, and can ask again.
+# Short, because a user waits for the answer and can ask again.
 _AWAY_S = 5.0
 _OVER = frozenset({JobState.ENDED, JobState.LOST})
 
 
 @dataclass(frozen=True)
 class Cancelled:
-    """The ids of a study's jobs: which were cancelled, which had ended by themselves, and which could not be ended.
+    """The ids of a study's jobs.
 
-    `trouble` is what the schedulers of those that are `left` complained of.
+    Attributes:
+        cancelled: Jobs that were cancelled.
+        ended: Jobs that had already ended.
+        left: Jobs that could not be ended.
+        trouble: The complaints of the schedulers that have the jobs of `left`.
     """
 
     cancelled: tuple[str, ...] = ()
@@ -40,15 +44,15 @@ class _InQueue:
 
 
 def cancel_jobs(url: str, name: str, say: Callable[[str], None]) -> Cancelled:
-    """Cancel a study's jobs, and stop the process that tunes it: it would submit others. Return the jobs by outcome.
+    """Stop the process that tunes a study, which would submit more jobs, and cancel the jobs; return them by outcome.
 
-    What ended by itself is left to the next session of the study, which collects its result; so is what goes on.
+    A job that ended by itself, or that could not be ended, is left to the next session, which collects its result.
 
     Raises:
-        BusyError: a process works on the study and cannot be stopped from here.
-        StorageError: there is no such study.
+        BusyError: A process works on the study and cannot be stopped from here.
+        StorageError: There is no such study.
     """
-    StudyStore.read(url, name)  # a study that is not there must not be created
+    StudyStore.read(url, name)  # raise before the lock, which would create the study
     with StudyLock.hold(url, name, IfHeld.TAKE_OVER, say):
         return cancel_leased(StudyStore.read(url, name, read_only=False).leases(), _launcher)
 
@@ -58,7 +62,7 @@ def _launcher(scheduler: str) -> BatchQueue:
 
 
 def cancel_leased(leases: LeaseBook, launcher_of: Callable[[str], BatchQueue]) -> Cancelled:
-    """Cancel the jobs that have leases; those of one scheduler together, by its launcher."""
+    """Cancel the jobs that have leases, those of one scheduler together."""
     queues: dict[str, tuple[BatchQueue, list[_InQueue]]] = {}
     for lease in leases.all():
         leased = LeaseRecord.from_dict(lease.record)
@@ -70,8 +74,8 @@ def cancel_leased(leases: LeaseBook, launcher_of: Callable[[str], BatchQueue]) -
             leases.release(lease.place)
         else:
             jobs.append(_InQueue(lease, job_id))
-    # All are cancelled before any is waited for.
-    ending = {name: _told(launcher, jobs) for name, (launcher, jobs) in queues.items()}
+    # Cancel all jobs before waiting for any.
+    ending = {name: _end_running(launcher, jobs) for name, (launcher, jobs) in queues.items()}
     cancelled: list[str] = []
     ended: list[str] = []
     left: list[str] = []
@@ -92,8 +96,8 @@ def cancel_leased(leases: LeaseBook, launcher_of: Callable[[str], BatchQueue]) -
     return Cancelled(tuple(cancelled), tuple(ended), tuple(left), "; ".join(troubles))
 
 
-def _told(launcher: BatchQueue, jobs: Sequence[_InQueue]) -> list[str]:
-    """Tell the scheduler to end jobs, and return those that had not ended before."""
+def _end_running(launcher: BatchQueue, jobs: Sequence[_InQueue]) -> list[str]:
+    """Tell the scheduler to end jobs; return those that had not ended before."""
     statuses = launcher.poll([job.job_id for job in jobs])
     wanted = [job_id for job_id, status in statuses.items() if status.state not in _OVER]
     launcher.end(wanted)

@@ -1,4 +1,4 @@
-"""The end of the time that a study has: no run starts that would not end before it."""
+"""The deadline of a study: no run starts that would end after it."""
 
 import re
 from collections.abc import Callable
@@ -7,21 +7,26 @@ from datetime import datetime, timedelta
 from autotune.errors import UnfinishedError
 from autotune.machines.boot import steady_clock
 
-# What is needed after the last run: jobs get some seconds to end, and storage may be slow. More of a long time, since
-# schedulers' clocks and their patience differ; less of a very short one, which would hold no run at all.
+# The time that is kept free after the last run: jobs get some seconds to end, and storage may be slow. Of a long
+# allocation it is more, because schedulers differ in their clocks and in their patience. Of a very short one it is
+# less, because otherwise no run would fit.
 _MARGIN_S = 60.0
 _MARGIN_SHARE = 0.02
 _MARGIN_SHARE_AT_MOST = 0.1
 
 
 class Deadline:
-    """When a study must have stopped: at `ends_at`, in seconds since 1970, less `margin_s`.
+    """The time at which a study must have stopped.
 
-    A batch system gives a job so much time, whatever becomes of the wall clock of its node meanwhile.
+    A monotonic clock measures it, because a batch system grants a job's time whatever happens to the node's wall clock.
+
+    Attributes:
+        ends_at: End of the time given, in seconds since the epoch.
+        margin_s: Seconds before that end at which runs must have ended.
     """
 
     def __init__(self, ends_at: float, clock: Callable[[], float] | None = None) -> None:
-        """Begin now, as `clock` tells it: by default one that shows what the wall clock shows now."""
+        """Start `clock`; by default a monotonic one that agrees with the wall clock now."""
         clock = clock or steady_clock()
         self.ends_at = ends_at
         self._clock = clock
@@ -30,11 +35,11 @@ class Deadline:
 
     @property
     def left_s(self) -> float:
-        """How long runs may still go on, in seconds."""
+        """Seconds that runs may still take."""
         return self.ends_at - self.margin_s - self._clock()
 
     def allows(self, expected_s: float | None) -> bool:
-        """Whether a run expected to take `expected_s` may start. None: unknown, allowed while time is left."""
+        """Whether a run expected to take `expected_s` may start; None: unknown, it may while any time is left."""
         return self.left_s > (expected_s or 0.0)
 
     def over(self) -> UnfinishedError:
@@ -44,16 +49,16 @@ class Deadline:
 
 
 def expected_s(limit_s: float | None, slowest_s: float | None) -> float | None:
-    """Return how long a run may take: until it is stopped, or as long as the slowest before it; None: nobody knows."""
+    """Return how many seconds a run may take, by its limit and the slowest run so far; None if both are unknown."""
     known = [seconds for seconds in (limit_s, slowest_s) if seconds is not None]
     return min(known, default=None)
 
 
 def parse_end(text: str, now: datetime) -> datetime:
-    """Read `17:30` (the next one), `2026-11-22T17:30`, with or without a time zone; `now` has one.
+    """Parse `17:30` (the next one) or `2026-11-22T17:30`, with or without a time zone; `now` has a time zone.
 
     Raises:
-        ValueError: it is none, or past.
+        ValueError: The text is not a time, or the time is past.
     """
     try:
         if re.fullmatch(r"\d{1,2}:\d{2}", text):

@@ -1,35 +1,38 @@
-"""Disturbances: which runs others have disturbed so much that they do not count, and how often those are made again."""
+"""Decide which runs were disturbed so much by other processes that they do not count, and how often they run again."""
 
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from math import inf, log
+from statistics import median
 from typing import Self
 
-from autotune.coordination.neighbours import is_measured
-from autotune.coordination.patience import Patience, quiet
+from autotune.coordination.neighbours import NEVER_QUIET, is_measured
 from autotune.coordination.runs import RunInFlight
-from autotune.errors import StudyFileError
+from autotune.display.console import duration
+from autotune.errors import CannotRunHereError, StudyFileError
 from autotune.records.outcome import DISTURBED, Outcome
 from autotune.records.series import SeriesKind
 from autotune.records.study import Purpose, Run
 from autotune.statistics.sensitivity import ObservedRun, Sensitivity, sensitivity
-from autotune.studyfile import NOISE_MODES, NoiseMode, NoiseSection
+from autotune.studyfile import NOISE_MODES, NoiseMode, NoiseSection, StudyFile
 from objectives.base import Metric
 
 NOISE = "AUTOTUNE_NOISE"
 
-# So much is lost wherever another program starts; shorter losses say nothing.
+# Seconds lost to other processes. Any program that starts causes shorter losses, so these are ignored.
 _LEAST_LOST_S = 0.05
-# A few runs are made again however few there are.
+# At least this many seconds may be lost, even in a short study.
+_LEAST_PATIENCE_S = 60.0
+# This many disturbed runs are repeated, however few runs count.
 _FREE = 3
 
 
 def noise_mode(section: NoiseSection) -> NoiseMode:
-    """Return what is done about noise: as the study says, or else the environment.
+    """Return the noise mode of the study file, or else that of the environment.
 
     Raises:
-        StudyFileError: the variable of the environment says something else.
+        StudyFileError: The environment variable names no mode.
     """
     if section.mode is not None:
         return section.mode
@@ -41,15 +44,79 @@ def noise_mode(section: NoiseSection) -> NoiseMode:
     raise StudyFileError(msg)
 
 
+def expected_runs(study: StudyFile) -> int:
+    """Return how many runs a study needs on a quiet machine: one for each trial, and a short verdict."""
+    verdict = study.verdict
+    return study.budget.most + verdict.rounds * (verdict.candidates + 1) + 2 * verdict.pairs
+
+
+@dataclass
+class Patience:
+    """The time that a session may lose to other processes, before it ends.
+
+    Lost time is what they took from runs, the time of runs that do not count, and waiting. The study as a whole may
+    take `times` as long as on a quiet machine, or a minute longer.
+
+    Attributes:
+        runs: Number of runs that the study needs on a quiet machine.
+        times: Factor by which the session may take longer.
+        lost_s: Seconds lost so far.
+    """
+
+    runs: int
+    times: float
+    lost_s: float = field(default=0.0, init=False)
+    _quiet_s: list[float] = field(default_factory=list, init=False)
+
+    def ran(self, elapsed_s: float, taken: float) -> None:
+        """Record how long a run took, and the share of its time that other processes took."""
+        self._quiet_s.append(undisturbed_s(elapsed_s, taken))
+
+    def lose(self, seconds: float) -> None:
+        """Add seconds that were lost."""
+        self.lost_s += seconds
+
+    @property
+    def left_s(self) -> float:
+        """Seconds that may still be lost."""
+        whole_s = self.runs * median(self._quiet_s) if self._quiet_s else 0.0
+        return max((self.times - 1.0) * whole_s, _LEAST_PATIENCE_S) - self.lost_s
+
+    def check(self) -> None:
+        """Check that time is left to lose.
+
+        Raises:
+            CannotRunHereError: Too much time was lost.
+        """
+        if self.left_s > 0.0:
+            return
+        msg = (
+            f"this machine was never quiet: other processes cost this session {duration(self.lost_s)}, and the study "
+            f"would take more than {self.times:g} times as long as on a quiet machine"
+        )
+        raise CannotRunHereError(f"{msg}\n{NEVER_QUIET}, then use the same command again")
+
+
+def undisturbed_s(elapsed_s: float, taken: float) -> float:
+    """Return how long a run would have taken without the share `taken` by others; its ranks may have lost more."""
+    return elapsed_s * (1.0 - taken)
+
+
 @dataclass
 class Disturbances:
-    """Judges the runs of a study by what others took from them; `line` says what a user should know.
+    """Judges the runs of a study by the CPU time that other processes took from them.
 
-    It `suspects` that the machine is busy at first, and after each run that was disturbed.
+    A disturbed run is set aside and repeated, within a budget. Beyond the budget, a disturbed run of tuning counts,
+    because tuning only ranks; a comparison stops. In the mode "accept" all runs count, and in "refuse" none is
+    repeated.
 
-    Runs that were disturbed are set aside and made again, `again` for each that counts and a few more. After that they
-    count in tuning, which only ranks; a comparison cannot go on. With `mode` accept all count, with refuse none is made
-    again. When its `patience` is over, the session ends.
+    Attributes:
+        metric: The target of the study.
+        mode: What to do about disturbed runs.
+        again: How many runs are repeated for each run that counts, beyond a few that always are.
+        line: Shows a message to the user.
+        patience: The time that may be lost to other processes; when it is used up, the session ends.
+        suspects: Whether the machine may be busy: at the start, and after each disturbed run.
     """
 
     metric: Metric
@@ -67,23 +134,24 @@ class Disturbances:
     def of(
         cls, section: NoiseSection, metric: Metric, stored: Iterable[Run], line: Callable[[str], None], runs: int
     ) -> Self:
-        """Return what judges the runs of a session, by those that are stored; about so many `runs` make the study.
+        """Return the judge of a session's runs, knowing the `stored` ones; `runs` is how many the study needs on a
+        quiet machine.
 
         Raises:
-            StudyFileError: the environment says what to do about noise, and it is no such thing.
+            StudyFileError: The environment variable names no noise mode.
         """
         mode = noise_mode(section)
         judge = cls(metric, mode, section.again, line, Patience(runs, section.times) if mode == "wait" else None)
-        judge.know(stored)
+        judge.add(stored)
         return judge
 
-    def know(self, stored: Iterable[Run]) -> None:
-        """Take note of the runs in storage."""
+    def add(self, stored: Iterable[Run]) -> None:
+        """Learn from the runs in storage."""
         for run in stored:
             self._observe(run, run.outcome)
 
     def judge(self, run: RunInFlight, outcome: Outcome) -> Outcome:
-        """Return the outcome of a run that ended: an infrastructure error if it was disturbed and is made again."""
+        """Return the outcome of a run that ended, as an infrastructure error if it was disturbed and is repeated."""
         disturbance = outcome.disturbance
         taken = disturbance.taken_share
         self._observe(run.purpose, outcome)
@@ -97,10 +165,10 @@ class Disturbances:
         if not disturbed or (tuning and self.mode != "refuse" and not self._within_budget(tuning=True)):
             self._counted[tuning] += 1
             if disturbed:
-                self.lose(elapsed_s - quiet(elapsed_s, taken))
+                self.lose(elapsed_s - undisturbed_s(elapsed_s, taken))
             if disturbed and not self._spent:
                 self._spent = True
-                self.line("others disturb this machine all the time: from here on, disturbed runs of trials count")
+                self.line("other processes disturb this machine all the time: from now on, disturbed trials count")
             return outcome
         self._aside[tuning] += 1
         self.lose(elapsed_s)
@@ -111,11 +179,11 @@ class Disturbances:
         return outcome.set_aside(DISTURBED, message)
 
     def judge_together(self, ended: Sequence[tuple[RunInFlight, Outcome]]) -> list[tuple[RunInFlight, Outcome]]:
-        """Return the outcomes of runs that were made side by side to be compared, all or none of which count.
+        """Return the outcomes of runs side by side: either all of them count, or all are set aside.
 
-        What others took from all alike does not count: only what they took from one beyond what they took from another.
-        They are one block, and are counted as one. Beyond the budget they count: the sides swap their cores each time,
-        so what others take from one half widens the interval, and favours nobody.
+        Only the difference in what other processes took from the runs matters, since the runs are compared. They are
+        one block, and count as one. Beyond the budget they count: the sides swap their cores each time, so an uneven
+        load widens the interval but favours no side.
         """
         for run, outcome in ended:
             self._observe(run.purpose, outcome)
@@ -131,7 +199,7 @@ class Disturbances:
             self._counted[False] += 1
             if not even and not self._spent:
                 self._spent = True
-                self.line("others take more from one half of the cores again and again: from here on, such pairs count")
+                self.line("other processes keep loading one half of the cores more: from now on, these pairs count")
             return list(ended)
         self._aside[False] += 1
         self.lose(longest_s)
@@ -144,35 +212,35 @@ class Disturbances:
 
     @property
     def patience_s(self) -> float:
-        """How much more time the session may lose to others."""
+        """Seconds that the session may still lose to other processes."""
         return self.patience.left_s if self.patience is not None else inf
 
     def lose(self, seconds: float) -> None:
-        """Take note of time that others cost, by their use of the machine or by a wait."""
+        """Add seconds that other processes cost, by slowing a run or by a wait."""
         if self.patience is not None:
             self.patience.lose(seconds)
 
     def check_patience(self) -> None:
-        """Refuse to begin another run where others have cost too much time.
+        """Check that the session may start another run.
 
         Raises:
-            CannotRunHereError: they have.
+            CannotRunHereError: Other processes have cost too much time.
         """
         if self.patience is not None:
             self.patience.check()
 
     def is_disturbed(self, outcome: Outcome) -> bool:
-        """Whether others can have moved the value of a run by more than the noise of this study."""
+        """Whether other processes can have changed the value of a run by more than the study's noise."""
         return _is_beyond(self.sensitivity.threshold, outcome)
 
-    def may_again(self, purpose: Purpose) -> bool:
-        """Whether a run for this purpose that was disturbed is made again."""
-        # Of tuning, what is beyond the budget counts, and is not asked for here.
+    def may_run_again(self, purpose: Purpose) -> bool:
+        """Whether a disturbed run for this purpose is repeated."""
+        # Disturbed runs of tuning beyond the budget count, so they are never asked about here.
         return self.mode != "refuse" and (not purpose.series.is_comparison or self._within_budget(tuning=False))
 
     @property
     def sensitivity(self) -> Sensitivity:
-        """How much the runs so far were moved by others."""
+        """How much other processes changed the runs so far."""
         return sensitivity(self._observed)
 
     def _within_budget(self, *, tuning: bool, more: int = 0) -> bool:

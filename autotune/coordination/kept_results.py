@@ -1,6 +1,6 @@
-"""Results that a storage did not take: each is kept in its run's folder, for the next session to store.
+"""Results that a storage could not take: kept in their run folders, until the next session stores them.
 
-A list beside the folders says which have one, so that nobody has to look into all of them.
+A list beside the folders names those with a kept result, so that not every folder must be searched.
 """
 
 import json
@@ -19,12 +19,12 @@ RESULT_FILE = ".autotune-result.json"
 LIST_FILE = ".autotune-results-to-store"
 
 
-def keep(mark: str, runs: Iterable[Run], say: Callable[[str], None]) -> None:
-    """Keep runs that ended, and that the storage of the study with this `mark` did not take, in their folders."""
+def keep_results(mark: str, runs: Iterable[Run], say: Callable[[str], None]) -> None:
+    """Keep ended runs in their folders, because the storage of the study with this `mark` did not take them."""
     for run in runs:
         folder = Path(run.job.get("folder") or "")
         if not folder.is_absolute():
-            continue  # another program made it, and tells of it once more
+            continue  # the program that made it will report it again
         place = {"study": mark, "trial": run.trial, "series": str(run.series), "round": run.round}
         try:
             replace_file(folder / RESULT_FILE, json.dumps(place | {"record": run.to_dict()}))
@@ -32,16 +32,16 @@ def keep(mark: str, runs: Iterable[Run], say: Callable[[str], None]) -> None:
                 file.write(f"{folder.name}\n")
                 file.flush()
                 os.fsync(file.fileno())
-            say(f"run {folder.name}: its result is kept in {folder}, and stored by the same command")
+            say(f"run {folder.name}: its result is kept in {folder}; use the same command again to store it")
         except OSError as error:
-            say(f"run {folder.name}: its result is lost: {folder} cannot be written to: {error.strerror}")
+            say(f"run {folder.name}: its result is lost, because {folder} cannot be written: {error.strerror}")
 
 
-def store_kept(folder: Path, store: StudyStore, say: Callable[[str], None]) -> None:
-    """Store the results that earlier sessions kept in the `folder` of runs: each once, also if this ends midway.
+def store_kept_results(folder: Path, store: StudyStore, say: Callable[[str], None]) -> None:
+    """Store the results that earlier sessions kept in the `folder` of runs, each once, even if this is interrupted.
 
     Raises:
-        StorageError: the storage does not take them now either; they are still kept.
+        StorageError: The storage still does not take them; they stay in their folders.
     """
     listed = _listed(folder)
     kept = {name: run for name in listed if (run := _kept(folder / name / RESULT_FILE, store.mark)) is not None}
@@ -53,14 +53,14 @@ def store_kept(folder: Path, store: StudyStore, say: Callable[[str], None]) -> N
 
 
 def _store(kept: Mapping[str, Run], store: StudyStore, say: Callable[[str], None]) -> None:
-    # Trials may be others by now: somebody may have restored the storage from a backup and gone on.
+    # The trials may have changed: a storage restored from a backup may have been used since.
     configurations: Mapping[int | None, object] = {trial.number: dict(trial.configuration) for trial in store.trials()}
-    there = {_part(run) for run in store.runs()}
+    there = {_comparison_key(run) for run in store.runs()}
     missing = []
     for name, run in kept.items():
         if run.series.is_tuning and configurations.get(run.trial) != dict(run.configuration):
-            say(f"run {name}: its result is dropped: trial {run.trial} is another one in this storage, or not there")
-        elif _part(run) is None or _part(run) not in there:
+            say(f"run {name}: its result is dropped: trial {run.trial} differs in this storage, or is missing")
+        elif _comparison_key(run) is None or _comparison_key(run) not in there:
             missing.append(run)
     store.add_runs(missing)
     if missing:
@@ -69,7 +69,7 @@ def _store(kept: Mapping[str, Run], store: StudyStore, say: Callable[[str], None
 
 
 def _shorten(folder: Path) -> None:
-    """Leave in the list only what still has a result; read anew: another session may keep one at this moment."""
+    """Remove names without a kept result from the list, read again because a session may have added one."""
     path = folder / LIST_FILE
     if not path.exists():
         return
@@ -89,7 +89,7 @@ def _listed(folder: Path) -> list[str]:
 
 
 def _kept(path: Path, mark: str) -> Run | None:
-    """Return the result in a file; None if it is not there, or of another study of the same name."""
+    """Return the result in a file; None if it is missing, or belongs to another study of the same name."""
     with suppress(OSError, ValueError, TypeError, KeyError):
         kept = json.loads(path.read_bytes())
         if kept["study"] == mark:
@@ -97,10 +97,10 @@ def _kept(path: Path, mark: str) -> Run | None:
     return None
 
 
-def _part(run: Run) -> tuple[object, ...] | None:
-    """Return which part of a comparison, or of a training, a run is: another session may have made it meanwhile.
+def _comparison_key(run: Run) -> tuple[object, ...] | None:
+    """Return what identifies a run of a comparison or of a training, which another session may have made meanwhile.
 
-    None for any other run of tuning: each is one measurement more.
+    None for any other run of tuning, because each of these is one more measurement.
     """
     if run.series.kind is SeriesKind.ASIDE or (run.series.is_tuning and run.steps is None):
         return None

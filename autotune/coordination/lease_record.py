@@ -1,4 +1,4 @@
-"""Lease records: what storage keeps of a run in flight, so that another process can collect it."""
+"""The stored record of a run in flight, from which another process can collect the run."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
@@ -14,10 +14,21 @@ from objectives.base import Answer, Metric, Objective
 
 @dataclass(frozen=True)
 class LeaseRecord:
-    """A run in flight: what it is for, what it was made with, when it was launched, and where it has lost.
+    """A run in flight, as it is stored.
 
-    A resumed run gets its segment anew, and the pace of the incumbent is of no use: when the lines of output
-    came is not known. `scheduler` is the batch system whose job the run is; empty for one that ends with its tuner.
+    A session that resumes the run computes its segment again. The cap is stored without the incumbent's pace, because
+    the times of its output lines are not recorded.
+
+    Attributes:
+        purpose: Configuration, trial and series of the run.
+        job: Description of its job.
+        name: Name of its folder.
+        time_limit_s: Time limit in seconds; None without one.
+        started: Start time in ISO 8601.
+        cap: Bound beyond which the run has lost.
+        seed: Seed of the run.
+        attempt: Number of this try.
+        scheduler: Batch system that has the job; empty if the run ends with its tuner.
     """
 
     purpose: Purpose
@@ -32,7 +43,7 @@ class LeaseRecord:
 
     @classmethod
     def of(cls, task: Task, purpose: Purpose, job: Mapping[str, Any], started: str, scheduler: str) -> Self:
-        """Return a run that is launched now; `job` is its description."""
+        """Return the record of a run that starts now; `job` is its description."""
         cap = None if task.cap is None else replace(task.cap, pace=None)
         return cls(purpose, job, task.job.name, task.job.time_limit_s, started, cap, task.seed, task.attempt, scheduler)
 
@@ -50,7 +61,7 @@ class LeaseRecord:
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Self:
-        """Read the stored form."""
+        """Parse the stored form."""
         purpose, cap = stored["purpose"], stored["cap"]
         changes = {
             "purpose": Purpose(**{**purpose, "series": Series.parse(purpose["series"])}),

@@ -1,4 +1,4 @@
-"""Neighbours: whether a run had its cores for itself, or another run of its study was bound to them, too."""
+"""Neighbours: find out whether a run shared its cores with another run of its study."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,43 +17,43 @@ from launchers.status import read_affinity, read_shared_status
 from objectives.base import FailureKind
 
 NEVER_QUIET = (
-    "wait until others leave it, ask for whole nodes, have the verdict made side by side where a run needs half of the "
-    "cores at most (verdict.mode = 'duet'), or let disturbed runs count (--noise accept, or AUTOTUNE_NOISE=accept "
+    "wait until others leave it, ask for whole nodes, run pairs side by side if a run needs at most half of the "
+    "cores (verdict.mode = 'duet'), or let disturbed runs count (--noise accept, or AUTOTUNE_NOISE=accept "
     "for all commands)"
 )
 """What a user can do about a machine that others use all the time."""
 
-# Whoever ended so many runs ago is no neighbour of a run that ends now.
+# A run that ended this many runs ago no longer overlaps with one that ends now.
 _REMEMBERED = 1000
 
 
 def what_to_do(outcome: Outcome) -> str:
-    """Say what a user can do where runs end so again and again."""
+    """Return the remedy for runs that end with this outcome again and again."""
     if outcome.code == SHARED_CORES:
         return "ask for whole nodes (exclusive = true in the site file), or make one run at a time (--workers 1)"
     if outcome.code == DISTURBED:
         return f"this machine was never quiet: {NEVER_QUIET}"
-    return "mend that"
+    return "fix that"
 
 
 @dataclass
 class Neighbours:
-    """The runs of a study that may be on one node with a run that ends: in flight, or ended lately."""
+    """The runs of a study that may share a node with a run that ends: those in flight, and those that ended lately."""
 
     _folders: dict[str, Path] = field(default_factory=dict, init=False)
     _ended: deque[tuple[str, Occupancy]] = field(default_factory=lambda: deque(maxlen=_REMEMBERED), init=False)
 
-    def know(self, stored: Iterable[Run]) -> None:
-        """Take note of the runs in storage, in the order in which they ended, in place of those known before."""
+    def load(self, stored: Iterable[Run]) -> None:
+        """Replace the known ended runs by the `stored` ones, which are in the order in which they ended."""
         known = ((Path(run.job.get("folder", "")).name, Occupancy.of(run.outcome)) for run in stored)
         self._ended = deque(((name, its) for name, its in known if its is not None), maxlen=_REMEMBERED)
 
     def begin(self, run: RunInFlight) -> None:
-        """Take note that a run is in flight."""
+        """Add a run in flight."""
         self._folders[run.name] = run.task.job.folder
 
     def end(self, run: RunInFlight, outcome: Outcome) -> Outcome:
-        """Return the outcome of a run that ended: an infrastructure error if it shared a core while it was measured."""
+        """Return the outcome of an ended run, as an infrastructure error if it shared a core while it was measured."""
         self._folders.pop(run.name, None)
         occupancy = Occupancy.of(outcome)
         if occupancy is None:
@@ -75,7 +75,7 @@ class Neighbours:
 
 
 def _in_flight(folders: Mapping[str, Path]) -> Iterator[tuple[str, Occupancy]]:
-    """Yield what the runs in some folders have been bound to; one that has ended meanwhile, until it did."""
+    """Yield the cores of the runs in some folders; a run that ended meanwhile held them until it ended."""
     for name, folder in folders.items():
         status = read_shared_status(folder)
         affinity = read_affinity(folder) if status is None else status.affinity
@@ -86,9 +86,9 @@ def _in_flight(folders: Mapping[str, Path]) -> Iterator[tuple[str, Occupancy]]:
 
 
 def is_measured(run: RunInFlight, outcome: Outcome) -> bool:
-    """Whether a run says something of how fast its configuration is.
+    """Whether a run shows how fast its configuration is.
 
-    What a training shows at its steps does not depend on the time that they took; a warm-up counts for nothing anyway.
+    The values of a training at its steps do not depend on time, and a warm-up counts for nothing.
     """
     if run.task.segment is not None or run.purpose.series == WARM_UP:
         return False

@@ -1,4 +1,4 @@
-"""Nodes: those on which the runs of a session can be placed, so that a comparison speaks for more than one of them."""
+"""The nodes on which a session can place runs, so that a comparison covers more than one of them."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -18,14 +18,13 @@ ONE_NODE = (
 
 
 class LentNodes:
-    """The nodes that a batch system gave to runs of a study, and which it is asked for again, by their names.
+    """The nodes that a batch system gave to runs of a study, and that later runs request by name.
 
-    While fewer than `least` are known, rounds begin on another one, as far as it has one to give; `say` gets a message
-    when it has none, and when it gives a node no more.
+    Rounds begin on a new node while fewer than `least` are known and the batch system has more.
     """
 
     def __init__(self, queue: BatchQueue, least: int, say: Callable[[str], None]) -> None:
-        """Know none yet."""
+        """Start with no nodes; `say` shows a message when there is no further node, or when a node is lost."""
         self._queue, self._least, self._say = queue, least, say
         self._system = queue.site.scheduler
         self._known: set[str] = set()
@@ -33,12 +32,12 @@ class LentNodes:
         self._has_more = True
 
     def names(self) -> list[str]:
-        """Return the nodes that are given."""
+        """Return the nodes that runs can request."""
         return sorted(self._known - self._gone)
 
     @property
     def looks(self) -> bool:
-        """Whether a round that begins is to begin on another node."""
+        """Whether the next round is to begin on a new node."""
         return self._has_more and len(self.names()) < self._least
 
     @property
@@ -51,10 +50,10 @@ class LentNodes:
         )
 
     def place(self, job: Job, node: str | None) -> Place:
-        """Return where a job is to start: on this node, or on another one while they are looked for.
+        """Return where a job is to start: on `node`, or on a new one while more are needed.
 
         Raises:
-            CannotRunHereError: the job needs several nodes.
+            CannotRunHereError: The job needs several nodes.
         """
         if job.resources.nodes > 1:
             msg = f"--nodes-at-least (verdict.nodes): run {job.name} needs {job.resources.nodes} nodes, not one"
@@ -68,11 +67,11 @@ class LentNodes:
         return another or Place()
 
     def recall(self, runs: Iterable[Run]) -> None:
-        """Take note of where earlier runs were."""
+        """Add the nodes of earlier runs."""
         self._known.update(str(host) for run in runs if (host := run.outcome.conditions.get("host")))
 
     def learn(self, job: Job, outcome: Outcome) -> None:
-        """Take note of where a run was, or could not be."""
+        """Learn from a run that ended where it was, or that it could not be placed."""
         place, host = job.place, str(outcome.conditions.get("host", ""))
         if outcome.code == NO_PLACE:
             self._lose(place, outcome.message)
@@ -97,36 +96,40 @@ class LentNodes:
 
 @dataclass(frozen=True)
 class Nodes:
-    """The nodes of a session: `named` are those on which all of some configurations can run; none: nobody can choose.
+    """The nodes of a session.
 
-    That is so on one machine, and where a batch system chooses. It is told on which `lent` nodes where that is wanted.
+    On one machine no node can be chosen. A batch system chooses by itself, unless the session requests `lent` nodes.
+
+    Attributes:
+        named: Returns the nodes on which all given configurations can run; empty if no node can be chosen.
+        lent: The nodes that a batch system gave to this study; None if it chooses.
     """
 
     named: Callable[[Sequence[Configuration]], Sequence[str]] = lambda _: ()
     lent: LentNodes | None = None
 
     def names(self, configurations: Sequence[Configuration]) -> Sequence[str]:
-        """Return the nodes on which all of these can run, as far as they are known."""
+        """Return the known nodes on which all of these can run."""
         return self.lent.names() if self.lent is not None else self.named(configurations)
 
     def are_several(self, configurations: Sequence[Configuration]) -> bool:
-        """Whether these run on more than one, or are to."""
+        """Whether these run on several nodes, or are to."""
         return len(self.names(configurations)) > 1 or self.looks
 
     def have(self, least: int, configurations: Sequence[Configuration]) -> bool:
-        """Whether these can run on so many; a batch system is not asked before it has to give them."""
+        """Whether these can run on `least` nodes; for a batch system this is assumed until it refuses one."""
         return self.lent is not None or len(self.names(configurations)) >= least
 
     @property
     def looks(self) -> bool:
-        """Whether another one is looked for."""
+        """Whether a new node is needed."""
         return self.lent is not None and self.lent.looks
 
     def check(self, configurations: Sequence[Configuration], least: int | None) -> None:
-        """Refuse to promise what these nodes cannot keep.
+        """Check that these can run on `least` nodes.
 
         Raises:
-            CannotRunHereError: there are fewer than `least`, or nobody can choose.
+            CannotRunHereError: There are fewer nodes, or none can be chosen.
         """
         names = self.names(configurations)
         if least is None or (self.lent is None and least <= max(1, len(names))):
@@ -142,11 +145,11 @@ class Nodes:
             msg = f"--nodes-at-least {least} (verdict.nodes): {why}"
             raise CannotRunHereError(f"{msg}\n{ONE_NODE}; or leave it out")
 
-    def placed(self, planned: PlannedRun, node: str | None) -> PlannedRun:
-        """Return a run that is to be made on this node; one of several nodes goes wherever there is room.
+    def place(self, planned: PlannedRun, node: str | None) -> PlannedRun:
+        """Return a run that is to be made on this node. A run of several nodes is placed freely.
 
         Raises:
-            CannotRunHereError: a batch system cannot be told so.
+            CannotRunHereError: The batch system cannot place it there.
         """
         job = planned.task.job
         if planned.inherited is not None:
@@ -158,18 +161,18 @@ class Nodes:
         return replace(planned, task=replace(planned.task, job=job))
 
     def recall(self, runs: Iterable[Run]) -> None:
-        """Take note of where earlier runs were."""
+        """Add the nodes of earlier runs."""
         if self.lent is not None:
             self.lent.recall(runs)
 
     def learn(self, run: RunInFlight, outcome: Outcome) -> None:
-        """Take note of where a run was that ended, or why it could not be there."""
+        """Learn from a run that ended where it was, or why it could not be placed."""
         if self.lent is not None:
             self.lent.learn(run.task.job, outcome)
 
 
 def given_node(run: RunInFlight) -> str:
-    """Return the node that a run in flight was placed on; empty if it was not, or on none in particular."""
+    """Return the node that a run in flight was placed on; empty if it was placed freely."""
     job = run.task.job
     return job.place.host or next(iter(job.resources.hosts), "")
 

@@ -1,12 +1,12 @@
-"""Places: where the runs of a session are made, what a session holds there, and what starts its runs."""
+"""The places where a session makes its runs: what it holds there, and what starts the runs."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 
-from autotune.coordination.external_runs import ExternalExecutor
+from autotune.coordination.external_executor import ExternalExecutor
 from autotune.coordination.nodes import LentNodes, Nodes
-from autotune.coordination.quiet import QuietMachine
+from autotune.coordination.quiet_machine import QuietMachine
 from autotune.coordination.session_settings import RUNS_LOCK, SessionSettings
 from autotune.display.console import Display
 from autotune.errors import BusyError, NothingWorkedError, StorageError
@@ -28,7 +28,13 @@ from objectives.base import Plan
 
 @dataclass(frozen=True)
 class SessionResources:
-    """What runs tasks, and on what. `width` is how many of the runs that are compared go on side by side."""
+    """The executor of a session and what it shares out.
+
+    Attributes:
+        executor: Runs tasks.
+        pool: Shares out cores and cards.
+        width: How many compared runs may be in flight together.
+    """
 
     executor: Executor
     pool: Pool
@@ -36,15 +42,15 @@ class SessionResources:
 
 
 class RunPlace:
-    """Where runs are made, from when a session holds that. This one makes none: what was recorded needs no machine."""
+    """Where runs are made. This base class makes none: recorded runs need no machine."""
 
     scheduler = ""
-    """The batch system whose jobs the runs are; empty if they are none."""
+    """The batch system that runs the jobs; empty if runs are not jobs."""
     in_folders = True
     """Whether runs have folders here."""
 
     def __init__(self, settings: SessionSettings, display: Display) -> None:
-        """Hold nothing yet. `settings` are those of the session, as they are when the place is held."""
+        """Set the session's settings; a place may change them when it is held."""
         self.settings = settings
         self.display = display
 
@@ -53,8 +59,8 @@ class RunPlace:
         """Hold what the session needs from its start.
 
         Raises:
-            BusyError: somebody else has it.
-            PausedError: a pause was asked for.
+            BusyError: Another process has it.
+            PausedError: A pause was requested.
         """
         yield
 
@@ -62,41 +68,41 @@ class RunPlace:
         """Claim what the first run needs, unless that is done.
 
         Raises:
-            BusyError: somebody else has it.
-            PausedError: a pause was asked for.
+            BusyError: Another process has it.
+            PausedError: A pause was requested.
         """
 
     def leases(self, store: StudyStore) -> LeaseBook | None:  # noqa: ARG002  no run outlives its session
-        """Return the leases of a study's runs; None where no run outlives its session."""
+        """Return the leases of a study's runs; None if no run outlives its session."""
         return None
 
     def resources(self, leases: LeaseBook | None, workers: int) -> AbstractContextManager[SessionResources]:
-        """Provide the executor of tasks, and what it shares out among them, for so many `workers`."""
+        """Provide the executor of tasks and what it shares out among `workers`."""
         del leases, workers
         raise NotImplementedError
 
-    def nodes(self, plan: Plan, least: int | None) -> Nodes:  # noqa: ARG002  nobody can choose
-        """Return the nodes on which runs can be placed; a verdict is to speak for so many at `least`."""
+    def nodes(self, plan: Plan, least: int | None) -> Nodes:  # noqa: ARG002  no node can be chosen
+        """Return the nodes on which runs can be placed; a verdict needs at `least` this many."""
         return Nodes(plan.workers)
 
     def quiet(self, noise: NoiseSection, mode: NoiseMode) -> QuietMachine | None:  # noqa: ARG002  others' machines
-        """Return the machine that comparisons wait for; None where they do not."""
+        """Return the machine that comparisons wait for; None if they do not wait."""
         return None
 
     @property
     def wait_by(self) -> WaitBy | None:
-        """Tells a user for whom the session waits; None if it does not wait."""
+        """Shows the user what the session waits for; None if it does not wait."""
         return self.display.waits if self.settings.if_held is IfHeld.WAIT else None
 
 
 class Here(RunPlace):
-    """This machine. Its cores are claimed when the first run needs them, after all that can be checked without them."""
+    """This machine. Its cores are claimed as late as possible: when the first run needs them."""
 
     _claimed: CoreClaim | None = None
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Give the cores up at the end."""
+        """Release the cores at the end."""
         try:
             yield
         finally:
@@ -124,7 +130,7 @@ class Here(RunPlace):
             yield SessionResources(RayExecutor(settings.machine.cores, settings.launcher), pool)
 
     def quiet(self, noise: NoiseSection, mode: NoiseMode) -> QuietMachine | None:
-        """Return this machine, if runs that others disturb do not count."""
+        """Return this machine, if disturbed runs do not count."""
         return QuietMachine.of(self.settings.machine.cpus, noise, mode)
 
 
@@ -133,7 +139,7 @@ class OnCluster(RunPlace):
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Join the cluster; its nodes are the machine of the session then."""
+        """Join the cluster; its nodes become the machine of the session."""
         from autotune.execution.ray_executor import joined_cluster  # noqa: PLC0415  jobs need no Ray
 
         settings = self.settings
@@ -158,7 +164,7 @@ class OnCluster(RunPlace):
 
 
 class InQueue(RunPlace):
-    """A batch system, whose jobs the runs are. They outlive the session."""
+    """A batch system that runs jobs, which outlive the session."""
 
     def __init__(self, settings: SessionSettings, display: Display, queue: BatchQueue) -> None:
         """Submit jobs to `queue`."""
@@ -168,9 +174,9 @@ class InQueue(RunPlace):
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Hold the folder of the runs: a study of the same name in another storage may keep its own there.
+        """Lock the folder of the runs, which a study of the same name in another storage may also use.
 
-        On one machine the cores keep two such studies apart; jobs of a batch system have none in common.
+        On one machine the claim of the cores keeps two studies apart; jobs of a batch system share no cores.
         """
         settings = self.settings
         path = settings.runs / RUNS_LOCK
@@ -182,7 +188,7 @@ class InQueue(RunPlace):
             raise StorageError(msg) from error
 
         def claim() -> None:
-            # A file system without locks: nobody can tell.
+            # On a file system without locks, other sessions cannot be detected.
             with suppress(OSError):
                 if not file.lock():
                     msg = (
@@ -199,61 +205,61 @@ class InQueue(RunPlace):
             yield
 
     def leases(self, store: StudyStore) -> LeaseBook:
-        """Return the leases of the study, with the jobs of its runs."""
+        """Return the leases of the study, with the job ids of its runs."""
         return store.leases()
 
     @contextmanager
     def resources(self, leases: LeaseBook | None, workers: int) -> Iterator[SessionResources]:
-        """Provide the batch system; as many runs are compared side by side as there are workers."""
+        """Provide the batch system; `workers` runs are compared side by side."""
         assert leases is not None
         executor = BatchExecutor(self._queue, leases.note_job, self.display.line)
         yield SessionResources(executor, QueuePool(self._queue.site), workers)
 
     def nodes(self, plan: Plan, least: int | None) -> Nodes:
-        """Return the nodes that the batch system lends, if a verdict is to speak for several."""
+        """Return the nodes that the batch system lends, if a verdict needs several."""
         if least is None:
             return Nodes(plan.workers)
         return Nodes(lent=LentNodes(self._queue, least, self.display.line))
 
 
 class ByPrograms(RunPlace):
-    """Other programs, which ask for runs and report them. Their runs have no folders here, and outlive the session."""
+    """Other programs, which request and report runs. Their runs have no folders here, and outlive the session."""
 
     in_folders = False
 
     def __init__(self, settings: SessionSettings, display: Display, executor: ExternalExecutor) -> None:
-        """Hand runs out by an `executor`."""
+        """Hand out runs by an `executor`."""
         super().__init__(settings, display)
         self._executor = executor
 
     def leases(self, store: StudyStore) -> LeaseBook:
-        """Return the leases of the study, which also say which program has a run."""
+        """Return the leases of the study, which also name the program that has a run."""
         return self._executor.leases(store.leases())
 
     @contextmanager
     def resources(self, leases: LeaseBook | None, workers: int) -> Iterator[SessionResources]:
-        """Provide what hands runs out."""
+        """Provide the executor that hands out runs."""
         del leases, workers
         yield SessionResources(self._executor, QueuePool())
 
 
 class QueuePool:
-    """What a batch system has, or other programs that make runs: they share it out by themselves."""
+    """A pool without limits: the batch system, or the programs that make the runs, share out the resources."""
 
     def __init__(self, site: Site | None = None) -> None:
-        """Share out the nodes of a site; without one, whatever is wanted."""
+        """Set the site whose nodes jobs get; None for whatever they ask for."""
         self._site = site
 
     def take(self, wanted: Resources) -> Resources | None:
-        """Return what a job gets: it waits in the queue for it."""
+        """Return what a job requests; it waits for that in the queue."""
         return wanted if self._site is None else fit_to_site(wanted, self._site)
 
     def give_back(self, taken: Resources) -> None:
-        """Take note that a job has ended."""
+        """Do nothing: the batch system knows that the job has ended."""
 
 
 def place_of(settings: SessionSettings, display: Display, *, makes_runs: bool = True) -> RunPlace:
-    """Return where the runs of a session are made, by its settings."""
+    """Return where the runs of a session are made."""
     if settings.external is not None:
         return ByPrograms(settings, display, settings.external)
     if not makes_runs:
@@ -264,14 +270,14 @@ def place_of(settings: SessionSettings, display: Display, *, makes_runs: bool = 
 
 
 @contextmanager
-def held(
+def hold_study(
     settings: SessionSettings, display: Display, *, makes_runs: bool = True
 ) -> Iterator[tuple[StudyLock, RunPlace]]:
-    """Hold the study, then the place where its runs are made.
+    """Lock the study, then hold the place where its runs are made.
 
     Raises:
-        BusyError: somebody else has the study.
-        PausedError: a pause was asked for.
+        BusyError: Another process has the study.
+        PausedError: A pause was requested.
     """
     with settings.pause.waiting():
         lock = StudyLock.acquire(settings.url, settings.name, settings.if_held, display.waits)
@@ -285,10 +291,9 @@ def held(
 
 @contextmanager
 def session_resources(place: RunPlace, leases: LeaseBook | None, workers: int) -> Iterator[SessionResources]:
-    """Provide the executor of tasks of a session.
+    """Provide the resources of a session, and leave no task behind.
 
-    However this ends, no task is left behind; but jobs of a batch system are, for the next session, unless none of the
-    study's runs worked.
+    Jobs of a batch system are left to the next session, unless none of the study's runs worked.
     """
     with place.resources(leases, workers) as made:
         try:

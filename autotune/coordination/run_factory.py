@@ -1,4 +1,4 @@
-"""The run factory: prepares the job of a run in a folder of its own."""
+"""The run factory prepares the job of a run in a folder of its own."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,12 +14,17 @@ from spaces import Configuration
 
 @dataclass(frozen=True)
 class RunFactory:
-    """Makes tasks of configurations of one objective, each in a folder of its own below `folder`.
+    """Makes tasks from configurations of one objective.
 
-    `whole` is how far a program goes that works in steps, when promotion does not decide it. A run that fails through
-    no fault of its configuration is tried again `retries` times. `alike` is the objective's word on which
-    configurations are the same in effect, and `memory` on how much a run needs. Runs that another program makes are not
-    `in_folders`: theirs are names only.
+    Attributes:
+        objective: Makes the jobs and reads their output.
+        folder: Parent of the run folders.
+        run_time_limit_s: Time limit of a run in seconds; None without one.
+        retries: How often a run is repeated that failed for a reason other than its configuration.
+        whole: Number of steps of a program that works in steps, unless promotion decides it.
+        alike: Tells which configurations have the same effect, according to the objective.
+        memory: How much memory runs need, according to the objective.
+        in_folders: Whether runs have folders; those that other programs make have only names.
     """
 
     objective: Objective
@@ -42,7 +47,7 @@ class RunFactory:
         segment: Segment | None = None,
         seed: int = 0,
     ) -> Task:
-        """Return the run of a configuration, prepared in an empty folder; without a `segment` it is a whole one."""
+        """Return the run of a configuration, prepared in an empty folder; without a `segment`, a whole run."""
         segment = segment or self.whole
         context = Context(
             folder=fresh_folder(self.folder / name) if self.in_folders else self.folder / name,

@@ -1,4 +1,4 @@
-"""The run gate: whether a run may start now."""
+"""The run gate decides whether a run may start now."""
 
 import time
 from collections.abc import Callable
@@ -13,12 +13,16 @@ from autotune.records.outcome import Outcome
 
 @dataclass
 class RunGate:
-    """Admits runs until a pause is asked for, and only those that end before the deadline.
+    """Admits runs until a pause is requested, and only those that end before the deadline.
 
-    `slowest_s` is how long the slowest complete run took so far. `width` is how many of the runs that are compared with
-    each other may be in flight together: more than one only where each has nodes of its own. `jobs_stay` says that runs
-    are jobs of a batch system, which outlive the session. `check_held` refuses where another session has taken the
-    study over. `clock` tells the time in which runs take place: that of a simulation is not ours.
+    Attributes:
+        width: How many compared runs may be in flight together; more than one only if each has its own nodes.
+        deadline: When the study must have stopped.
+        pause: Whether the user asked to pause.
+        slowest_s: Seconds of the slowest complete run so far.
+        jobs_stay: Whether runs are jobs of a batch system, which outlive the session.
+        check_held: Raises an error if another session has taken the study over.
+        clock: The time of the runs, in seconds; a simulation has its own.
     """
 
     width: int = 1
@@ -31,7 +35,7 @@ class RunGate:
     _refused: bool = field(default=False, init=False)
 
     def admits(self, task: Task) -> bool:
-        """Whether a run may start now: no pause was asked for, and it is expected to end in time."""
+        """Whether a run may start now: no pause is requested, and the run is expected to end in time."""
         if self.pause.asked:
             return False
         if self.deadline is not None:
@@ -41,24 +45,24 @@ class RunGate:
         return True
 
     def at_most(self, wanted: int) -> int:
-        """Return how many runs may be in flight for another one to start: those `wanted`, none after a pause."""
+        """Return how many runs may be in flight: `wanted`, or none after a pause."""
         return 0 if self.pause.asked else wanted
 
     def learn(self, outcome: Outcome) -> None:
-        """Take note of how long a run took."""
+        """Learn how long a run took."""
         if outcome.complete:
             self.slowest_s = max(self.slowest_s or 0.0, outcome.usage.elapsed_s)
 
     def check(self, *, idle: bool = False) -> None:
-        """See whether the time of the runs in flight is over; with none of them (`idle`), whether a start was refused.
+        """Check that the session may continue; `idle` says that no run is in flight.
 
-        A pause waits for the runs in flight, but not for jobs of a batch system, which may take days: those are left to
-        the next session.
+        A pause waits for the runs in flight, but not for jobs of a batch system, which may take days: the next session
+        collects those.
 
         Raises:
-            UnfinishedError: the time is over.
-            PausedError: a pause was asked for, and there is nothing to wait for.
-            BusyError: another session has taken the study over.
+            UnfinishedError: The time is over, or an idle session cannot start another run in time.
+            PausedError: A pause was requested, and no run needs to be waited for.
+            BusyError: Another session has taken the study over.
         """
         self.check_held()
         if self.deadline is not None and ((idle and self._refused) or not self.deadline.allows(None)):

@@ -1,4 +1,4 @@
-"""The run manager: takes each run of a session from its plan to its end, whatever it is made for."""
+"""The run manager takes each run of a session from its plan to its end."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -7,10 +7,10 @@ from typing import Any, Self
 
 from autotune.coordination.cleaner import Cleaner
 from autotune.coordination.disturbances import Disturbances
-from autotune.coordination.kept_results import keep
+from autotune.coordination.kept_results import keep_results
 from autotune.coordination.neighbours import Neighbours
 from autotune.coordination.nodes import Nodes
-from autotune.coordination.quiet import QuietMachine
+from autotune.coordination.quiet_machine import QuietMachine
 from autotune.coordination.run_factory import RunFactory
 from autotune.coordination.run_gate import RunGate
 from autotune.coordination.run_registry import RunRegistry
@@ -33,14 +33,25 @@ from objectives.base import Answer, Objective
 
 @dataclass
 class RunManager:
-    """Makes runs: `factory` prepares them, `gate` admits them, `registry` leases them, `executor` runs them.
+    """Makes runs.
 
-    `pool` gives each the cores that it needs; `flavour` is what starts ranks, and `session` are facts of this session:
-    both are stored with each run. `cleaner` removes the scratch data of runs that are stored; None where there is none.
-    `neighbours` knows which runs disturbed each other, `disturbances` which others have disturbed; without, all count.
-    `quiet` is the machine that comparisons wait for, if they do; `nodes` are those on which they can be made, `halves`
-    the cores of two runs side by side.
-    By the study's `mark` results are kept that its storage does not take; `in_flight` are the started runs, by name.
+    Attributes:
+        executor: Runs tasks.
+        pool: Gives each run its cores.
+        factory: Prepares runs.
+        gate: Admits runs.
+        registry: Leases runs.
+        display: Shows messages.
+        flavour: The MPI that starts ranks; stored with each run.
+        session: Facts of this session; stored with each run.
+        cleaner: Removes the scratch data of stored runs; None if runs have no folders here.
+        neighbours: Finds runs that disturbed each other.
+        disturbances: Finds runs that other processes disturbed; None if all runs count.
+        quiet: The machine that comparisons wait for; None if they do not wait.
+        nodes: The nodes on which runs can be placed.
+        halves: The cores of two runs side by side.
+        mark: The study's mark, for results that its storage does not take.
+        in_flight: Started runs by name.
     """
 
     executor: Executor
@@ -61,7 +72,7 @@ class RunManager:
     in_flight: dict[str, RunInFlight] = field(default_factory=dict)
 
     def for_objective(self, objective: Objective) -> Self:
-        """Return a manager of runs of another objective, which takes note of how slow those are for itself."""
+        """Return a manager of another objective's runs, which learns separately how slow they are."""
         return replace(self, factory=replace(self.factory, objective=objective), gate=replace(self.gate))
 
     def prepare(  # noqa: PLR0913  by keyword
@@ -75,7 +86,7 @@ class RunManager:
         segment: Segment | None = None,
         seed: int = 0,
     ) -> PlannedRun:
-        """Plan a run in an empty folder of its own. An inherited run is already prepared; it is resumed."""
+        """Plan a run in an empty folder of its own, or resume it if an earlier session left its job."""
         inherited = self.registry.inherited(name)
         if inherited is not None:
             lease, job_id = inherited
@@ -98,45 +109,45 @@ class RunManager:
         return PlannedRun(task, purpose)
 
     def start(self, planned: PlannedRun) -> RunInFlight | None:
-        """Start a planned run on cores of its own; None while there are not enough, or if it may not start now.
+        """Start a planned run on its own cores; None if too few are free, or if it may not start now.
 
         Raises:
-            CannotRunHereError: others have cost this session too much time.
+            CannotRunHereError: Other processes have cost this session too much time.
         """
         return next(iter(self.start_all([planned])), None)
 
     def start_all(self, planned: Sequence[PlannedRun]) -> list[RunInFlight]:
-        """Start the first of these runs, as many as may start now; their leases are stored together."""
-        return self._started(self._all_placed(planned))
+        """Start the first of these runs, as many as may start now; store their leases together."""
+        return self._start_placed(self._place_all(planned))
 
     def start_together(self, planned: Sequence[PlannedRun]) -> list[RunInFlight]:
-        """Start all of these runs, side by side; none of them if one may not start now.
+        """Start all of these runs side by side, or none if one may not start now.
 
         Raises:
-            CannotRunHereError: others have cost this session too much time.
+            CannotRunHereError: Other processes have cost this session too much time.
         """
-        placed = self._all_placed(planned)
+        placed = self._place_all(planned)
         if len(placed) < len(planned):
             for run in placed:
                 self.pool.give_back(run.task.job.resources)
             return []
-        return self._started(placed)
+        return self._start_placed(placed)
 
-    def _all_placed(self, planned: Sequence[PlannedRun]) -> list[RunInFlight]:
+    def _place_all(self, planned: Sequence[PlannedRun]) -> list[RunInFlight]:
         runs: list[RunInFlight] = []
         for one in planned:
-            placed = self._placed(one)
+            placed = self._place(one)
             if placed is None:
                 break
             runs.append(placed)
         return runs
 
-    def _started(self, runs: Sequence[RunInFlight]) -> list[RunInFlight]:
+    def _start_placed(self, runs: Sequence[RunInFlight]) -> list[RunInFlight]:
         self.registry.take([run for run in runs if run.planned.inherited is None])
-        return [self._begun(run) for run in runs]
+        return [self._begin(run) for run in runs]
 
-    def _placed(self, planned: PlannedRun) -> RunInFlight | None:
-        """Return a run with the cores that it gets; None while there are not enough, or if it may not start now."""
+    def _place(self, planned: PlannedRun) -> RunInFlight | None:
+        """Return a run with its cores; None if too few are free, or if it may not start now."""
         if planned.inherited is not None:
             return RunInFlight(planned, planned.inherited.started, planned.inherited.job)
         if self.disturbances is not None:
@@ -149,17 +160,17 @@ class RunManager:
         described = describe_job(placed.task.job, self.flavour, on_site=bool(self.registry.scheduler))
         return RunInFlight(placed, datetime.now(UTC).isoformat(), described)
 
-    def _begun(self, run: RunInFlight) -> RunInFlight:
+    def _begin(self, run: RunInFlight) -> RunInFlight:
         self.executor.submit(run.task)
         self.neighbours.begin(run)
         self.in_flight[run.name] = run
         return run
 
     def wait_until_quiet(self) -> None:
-        """Wait while others use the machine, if there is a reason to think so; nothing of ours may run.
+        """Wait while others use the machine, if it may be busy and no run is in flight.
 
         Raises:
-            CannotRunHereError: others use it all the time.
+            CannotRunHereError: Others use it all the time.
         """
         judge = self.disturbances
         if self.quiet is None or judge is None or not judge.suspects or self.in_flight:
@@ -168,33 +179,30 @@ class RunManager:
         judge.suspects = False
 
     def check(self, *, idle: bool = False) -> None:
-        """See whether runs may go on, as `RunGate.check`.
+        """Check that the session may continue, as `RunGate.check` does.
 
         Raises:
-            UnfinishedError: the time is over.
-            PausedError: a pause was asked for, and there is nothing to wait for.
-            BusyError: another session has taken the study over.
+            UnfinishedError: The time is over.
+            PausedError: A pause was requested, and no run needs to be waited for.
+            BusyError: Another session has taken the study over.
         """
         self.gate.check(idle=idle)
 
-    def ended(self, run: RunInFlight, outcome: Outcome) -> Run:
-        """Take the cores back and return the run with its outcome; one that others disturbed is set aside."""
+    def finish(self, run: RunInFlight, outcome: Outcome) -> Run:
+        """Take the cores back and return the run with its outcome; a disturbed run is set aside."""
         outcome = self.neighbours.end(run, outcome)
         if self.disturbances is not None and not outcome.disturbed:
             outcome = self.disturbances.judge(run, outcome)
-        return self._taken_back(run, outcome)
+        return self._take_back(run, outcome)
 
-    def ended_together(self, ended: Sequence[tuple[RunInFlight, Outcome]]) -> list[Run]:
-        """Take back the cores of runs side by side, which are judged together: what disturbs all alike does not count.
-
-        Where one does not count, none does: the others ran beside it.
-        """
+    def finish_together(self, ended: Sequence[tuple[RunInFlight, Outcome]]) -> list[Run]:
+        """Finish runs side by side; if one does not count, the others do not either."""
         ended = [(run, self.neighbours.end(run, outcome)) for run, outcome in ended]
         if self.disturbances is not None and not any(outcome.disturbed for _, outcome in ended):
             ended = self.disturbances.judge_together(ended)
-        return [self._taken_back(run, outcome) for run, outcome in ended]
+        return [self._take_back(run, outcome) for run, outcome in ended]
 
-    def _taken_back(self, run: RunInFlight, outcome: Outcome) -> Run:
+    def _take_back(self, run: RunInFlight, outcome: Outcome) -> Run:
         self.in_flight.pop(run.name, None)
         self.gate.learn(outcome)
         self.nodes.learn(run, outcome)
@@ -204,66 +212,66 @@ class RunManager:
         return replace(ended, series=ended.series.aside) if outcome.disturbed else ended
 
     def store(self, store: StudyStore, ended: Sequence[tuple[RunInFlight, Run]]) -> None:
-        """Store runs that ended, all of them or none; what they leave in their folders is evidence until then.
+        """Store ended runs, all or none. Until then their folders are the only evidence.
 
         Raises:
-            StorageError: the storage cannot be used.
-            BusyError: another session has taken the study over.
+            StorageError: The storage cannot be used.
+            BusyError: Another session has taken the study over.
         """
         try:
             store.add_runs([run for _, run in ended], [run.name for run, _ in ended])
-        except BaseException:  # Ctrl-C while the storage is waited for, too
+        except BaseException:  # also Ctrl-C during the wait for the storage
             self._keep([run for _, run in ended])
             raise
         for run, _ in ended:
             self.clean(run)
 
     def keep_ended(self) -> None:
-        """Keep the results of runs that have ended and that nobody has asked for: the study's storage is away."""
+        """Keep the results of ended runs that were not collected, because the storage cannot be used."""
         for task, outcome in self.executor.wait(0.0):
             run = self.in_flight.get(task.job.name)
-            # A training goes on from its checkpoint.
+            # A training needs no kept result: it resumes from its checkpoint.
             if run is not None and not outcome.retryable and task.segment is None:
-                self._keep([self.ended(run, outcome)])
+                self._keep([self.finish(run, outcome)])
 
     def _keep(self, runs: Sequence[Run]) -> None:
         if self.mark:
-            keep(self.mark, runs, self.display.line)
+            keep_results(self.mark, runs, self.display.line)
 
     def clean(self, run: RunInFlight) -> None:
-        """Remove the scratch data of a run that is stored, or that is given up."""
+        """Remove the scratch data of a run that is stored or given up."""
         if self.cleaner is not None:
             self.cleaner.clean(run.task.job)
 
     def give_up(self, run: RunInFlight) -> None:
-        """Give up a run that was tried enough: who wants to, makes another one in its place."""
+        """Give up a run after too many tries; a later session may make another in its place."""
         mark_unread(run.task.job.folder)
         self.registry.release(run.name)
         self.clean(run)
 
-    def again(self, run: RunInFlight, outcome: Outcome) -> PlannedRun | None:
-        """Plan a run again that failed for no fault of its configuration; None when that was tried enough.
+    def plan_retry(self, run: RunInFlight, outcome: Outcome) -> PlannedRun | None:
+        """Plan a failed run again if its configuration is not at fault; None after too many tries.
 
-        A job that had to make way for another one, or that could not be where it was to be, is no try. What the batch
-        system will never take is not sent again.
+        A job that was preempted, or that could not be placed, does not count as a try. A job that the batch system will
+        never take is not sent again.
 
         Raises:
-            CannotRunHereError: it takes no job of this site at all.
+            CannotRunHereError: The batch system takes no job of this site.
         """
         task = run.task
         no_try = outcome.code in {PREEMPTED, NO_PLACE}
         if outcome.code == REFUSED_ALL:
-            msg = f"{outcome.message}\nso would be every job; mend the site's settings, then use the same command again"
+            msg = f"{outcome.message}\nso would be every job; fix the site's settings, then use the same command again"
             raise CannotRunHereError(msg)
         if outcome.code == REFUSED:
             return None
         if outcome.code == DISTURBED:
-            if self.disturbances is None or not self.disturbances.may_again(run.purpose):
+            if self.disturbances is None or not self.disturbances.may_run_again(run.purpose):
                 return None
         elif task.attempt > self.factory.retries and not no_try:
             return None
         fresh = self.prepare(task.key, run.purpose, run.name, segment=task.segment, seed=task.seed)
-        # Its limits may be other ones than those of all runs.
+        # Its limits may differ from those of other runs.
         job = replace(
             fresh.task.job, time_limit_s=task.job.time_limit_s, memory_limit_bytes=task.job.memory_limit_bytes
         )

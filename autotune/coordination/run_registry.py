@@ -1,4 +1,4 @@
-"""The run registry: the leases of the runs that a session has in flight, and of those that a killed one left."""
+"""The run registry has the leases of the runs in flight, and of those that a killed session left."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -16,22 +16,24 @@ from launchers.local import end_jobs_below
 
 @dataclass
 class RunRegistry:
-    """Takes a lease for each run that may outlive its session, and resumes the runs that an earlier session left.
+    """Leases each run that may outlive its session, and finds the runs that an earlier session left.
 
-    `leases` is None where no run outlives its session; `scheduler` is the batch system whose jobs the runs are, which
-    `executor` finds and ends.
+    Attributes:
+        executor: Finds and ends jobs.
+        leases: The stored leases; None if no run outlives its session.
+        scheduler: The batch system that runs the jobs; empty if runs are not jobs.
     """
 
     executor: Executor
     leases: LeaseBook | None = None
     scheduler: str = ""
-    # By name: the runs of earlier sessions, and their jobs.
+    # Runs of earlier sessions with their job ids, by name.
     _inherited: dict[str, tuple[LeaseRecord, str]] = field(default_factory=dict, init=False)
 
     def inherit(self, stored: Iterable[Run]) -> None:
-        """Find the runs that an earlier session left. Those without a job are given up, and are made again.
+        """Find the runs that an earlier session left. Those without a job are given up and run again.
 
-        `stored` are the runs that are stored: a session may have been killed just after it stored one.
+        A session may have been killed just after it stored a run, so `stored` runs are not inherited.
         """
         if self.leases is None:
             return
@@ -46,22 +48,22 @@ class RunRegistry:
                 continue
             end_jobs_below(folder)
             if not is_known:
-                # It is made again, maybe in another folder.
+                # It runs again, possibly in another folder.
                 with suppress(OSError):
                     discard(folder)
             self.leases.release(lease.place)
 
     @property
     def left(self) -> list[LeaseRecord]:
-        """The inherited runs that are not resumed yet: their jobs may go on, or wait to be read."""
+        """The inherited runs that are not resumed yet."""
         return [lease for lease, _ in self._inherited.values()]
 
     def inherited(self, name: str) -> tuple[LeaseRecord, str] | None:
-        """Return an inherited run, and its job, for this session to resume or to end."""
+        """Remove and return an inherited run with its job id, for this session to resume or to end."""
         return self._inherited.pop(name, None)
 
     def end_left_over(self) -> None:
-        """End the inherited jobs that nobody has resumed."""
+        """End the inherited jobs that were not resumed."""
         given_up, self._inherited = self._inherited, {}
         self.executor.end_jobs([job_id for _, job_id in given_up.values()])
         for name in given_up:
@@ -73,14 +75,14 @@ class RunRegistry:
             self.leases.take({run.name: (run.lease(self.scheduler).to_dict(), None) for run in runs})
 
     def release(self, name: str) -> None:
-        """Give up a run that will not be made again now."""
+        """Release the lease of a run that will not run again now."""
         if self.leases is not None:
             self.leases.release(name)
 
     def give_up(self, name: str) -> None:
-        """Give up a run that was tried enough: no session is to follow its job.
+        """Release the lease of a run that was tried too often, so that no session looks for its job.
 
-        Where runs have no jobs, its lease tells the next session whose folder is left.
+        Without jobs the lease stays, because it tells the next session which folder is left over.
         """
         if self.scheduler:
             self.release(name)

@@ -1,4 +1,4 @@
-"""The states of a run before it is stored: planned, then in flight. A run that ended is a `Run` of the records."""
+"""The states of a run before it is stored: planned, then in flight. An ended run is a `records.study.Run`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,8 +15,11 @@ from autotune.records.study import Purpose, Run
 class PlannedRun:
     """A run that is prepared and waits for its start.
 
-    `lost` is the curve of its earlier runs that were killed. `inherited` is its lease if an earlier session started it:
-    then its job is resumed.
+    Attributes:
+        task: The task to run.
+        purpose: Why the run is made.
+        lost: The curve of its earlier runs that were killed.
+        inherited: Its lease, if an earlier session started it; the job is then resumed.
     """
 
     task: Task
@@ -32,7 +35,13 @@ class PlannedRun:
 
 @dataclass(frozen=True)
 class RunInFlight:
-    """A run that was started: when, in ISO 8601, and the description of its job."""
+    """A run that was started.
+
+    Attributes:
+        planned: The run as planned.
+        started: Start time in ISO 8601.
+        job: Description of its job.
+    """
 
     planned: PlannedRun
     started: str
@@ -40,12 +49,12 @@ class RunInFlight:
 
     @property
     def task(self) -> Task:
-        """The task, on the cores that it was given."""
+        """The task, with the cores that it was given."""
         return self.planned.task
 
     @property
     def purpose(self) -> Purpose:
-        """What the run is made for."""
+        """Why the run is made."""
         return self.planned.purpose
 
     @property
@@ -54,11 +63,11 @@ class RunInFlight:
         return self.planned.name
 
     def lease(self, scheduler: str) -> LeaseRecord:
-        """Return what storage keeps of the run meanwhile; `scheduler` is the batch system whose job it is, if any."""
+        """Return the record to store while the run is in flight; `scheduler` is the batch system of its job, if any."""
         return LeaseRecord.of(self.task, self.purpose, self.job, self.started, scheduler)
 
     def ended(self, outcome: Outcome, job: Mapping[str, Any], session: Mapping[str, str]) -> Run:
-        """Return the run as it is stored: it ended with `outcome`, and `job` made it."""
+        """Return the run to store: it ended with `outcome`, and `job` made it."""
         purpose = self.purpose
         return Run(
             purpose.configuration,

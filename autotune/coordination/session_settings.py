@@ -1,4 +1,4 @@
-"""Session settings: where a study is kept and run."""
+"""The settings of a session: where a study is stored and where it runs."""
 
 import os
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from autotune.storage.address import state_folder
 from launchers import BatchQueue, Launcher
 
 if TYPE_CHECKING:
-    from autotune.coordination.external_runs import ExternalExecutor
+    from autotune.coordination.external_executor import ExternalExecutor
 
 STORAGE_PATIENCE = "AUTOTUNE_STORAGE_PATIENCE"
 
@@ -26,14 +26,24 @@ RUNS_LOCK = ".autotune-runs.lock"
 
 @dataclass(frozen=True)
 class SessionSettings:
-    """Where a study is kept and run, and what is done if somebody else holds it there.
+    """Where a study is stored and run, and what to do if another process holds it.
 
-    `runs` is the folder for the folders of its runs, `file` the study file. Runs are made on this `machine`; or, with a
-    launcher of jobs, on the machine that the jobs get, of which somebody has described the `facts`. With `ray_address`
-    they are made on the nodes of that Ray cluster, after it has `ray_nodes` of them; `machine` are then those nodes,
-    once it is joined. All must have ended by the `deadline`; no run starts after a `pause`
-    was asked for. With an `external` executor other programs make them. `retry_failed` makes failed trials run again,
-    `tune_again` those that were measured on what was another machine in effect.
+    Attributes:
+        url: Address of the storage.
+        name: Name of the study.
+        runs: Parent of the run folders.
+        machine: Where runs are made; with `ray_address`, the nodes of that cluster once it is joined.
+        launcher: Starts the runs; may submit them as jobs of a batch system.
+        file: The study file.
+        if_held: What to do if another process holds the study.
+        ray_address: Ray cluster whose nodes make the runs; None for this machine.
+        ray_nodes: Number of nodes that the cluster must have before the session starts.
+        deadline: When all runs must have ended.
+        facts: Description of the machine that jobs get.
+        pause: Whether the user asked to pause; then no further run starts.
+        external: Hands runs to other programs; None if this session makes them.
+        retry_failed: Whether failed trials run again.
+        tune_again: Whether trials run again that were disturbed, or measured while the machine's speed differed.
     """
 
     url: str
@@ -54,7 +64,7 @@ class SessionSettings:
 
     @property
     def plan(self) -> Path:
-        """The folder for what a session makes before its runs."""
+        """The folder for files that a session writes before its runs."""
         return self.runs / "plan"
 
     @property
@@ -64,10 +74,10 @@ class SessionSettings:
 
 
 def storage_patience_s() -> float:
-    """Return how long a session waits for a storage that does not answer; 0 not to wait.
+    """Return how many seconds a session waits for a storage that does not answer; 0 for no wait.
 
     Raises:
-        StudyFileError: the variable of the environment is no duration.
+        StudyFileError: The environment variable is not a duration.
     """
     text = os.environ.get(STORAGE_PATIENCE, "15m")
     try:
@@ -78,5 +88,5 @@ def storage_patience_s() -> float:
 
 
 def default_runs(url: str, name: str) -> Path:
-    """Return where the runs of a study are kept unless told otherwise: beside its storage."""
+    """Return the default parent of a study's run folders: beside its storage."""
     return state_folder(url) / "autotune-runs" / name

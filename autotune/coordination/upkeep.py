@@ -1,8 +1,7 @@
-"""Upkeep: studies are deleted, renamed and reset, and the folders of their runs removed.
+"""Delete, rename and reset studies, and remove their run folders.
 
-A folder is a run's own if the status that its job left there is that of the run in storage: other studies of the same
-name may keep their runs beside it. Of a study that came by a merge, or in a copy of the storage, no folder is: the
-storage where it was made may still need them.
+A folder belongs to a run if the job status in it is the stored one: other studies of the same name may have runs beside
+it. A study that was merged or copied into this storage owns no folder, because the original storage may need them.
 """
 
 import shutil
@@ -26,43 +25,48 @@ from autotune.storage.study_store import StudyStore, study_names
 
 @dataclass(frozen=True)
 class Removable:
-    """The folders of a study's runs that may be removed: how many, and how large they are."""
+    """The run folders of a study that may be removed.
+
+    Attributes:
+        folders: The folders.
+        size_bytes: Their total size.
+    """
 
     folders: tuple[Path, ...] = ()
     size_bytes: int = 0
     kept: int = 0
-    """How many more there are, which stay."""
+    """Number of further folders, which stay."""
     elsewhere: str = ""
-    """The place of the storage that they belong to, if it is another one."""
+    """The place of the other storage that owns the folders; empty if it is this one."""
 
 
 @contextmanager
-def unused(url: str, name: str, what: str) -> Iterator[StudyStore]:
-    """Hold a study on which nobody works; `what` is to be done with it.
+def hold_unused(url: str, name: str, what: str) -> Iterator[StudyStore]:
+    """Lock a study that no other process uses; `what` names the operation in messages.
 
     Raises:
-        BusyError: somebody works on it, or jobs of it are in a queue.
-        StorageError: there is no such study.
+        BusyError: A process works on the study, or it has jobs in a queue.
+        StorageError: There is no such study.
     """
     store = StudyStore.read(url, name)
     holder = study_holder(url, name)
     if holder is not None:
-        msg = f"study {name!r} is being worked on by {holder}: it is {what} only when nobody does; stop that first"
+        msg = f"study {name!r} is being worked on by {holder}: stop that first, since only an idle study can be {what}"
         raise BusyError(msg)
     with StudyLock.hold(url, name):
-        # Of the leases that asking programs have there is no job: they run out by themselves.
+        # Leases of programs that ask for runs have no job; they expire by themselves.
         leases = store.leases().all()
         jobs = sum(lease.job_id is not None and bool(lease.record.get("scheduler")) for lease in leases)
         if jobs:
             count = "1 job" if jobs == 1 else f"{jobs} jobs"
             cancel = f"use `autotune cancel {name}` first"
-            msg = f"study {name!r} has {count} in a queue, and is {what} only without: {cancel}"
+            msg = f"study {name!r} has {count} in a queue, so it cannot be {what}: {cancel}"
             raise BusyError(msg)
         yield store
 
 
-def removable(store: StudyStore, stays: Callable[[Path, Run], bool] = lambda _folder, _run: False) -> Removable:
-    """Return the folders of runs that are stored, but of those that `stays` names."""
+def find_removable(store: StudyStore, stays: Callable[[Path, Run], bool] = lambda _folder, _run: False) -> Removable:
+    """Return the folders of stored runs, except those for which `stays` is true."""
     if not _is_at_home(store):
         return Removable(elsewhere=store.home)
     folders, kept, size = [], 0, 0
@@ -76,7 +80,7 @@ def removable(store: StudyStore, stays: Callable[[Path, Run], bool] = lambda _fo
 
 
 def remove(found: Removable) -> None:
-    """Remove folders of runs, each as a whole: one of which a part is left is not read as if it were the run's."""
+    """Remove run folders as a whole, because a partly removed folder could be read as a run's."""
     for folder in found.folders:
         with suppress(OSError):
             discard(folder)
@@ -84,9 +88,9 @@ def remove(found: Removable) -> None:
 
 
 def delete(store: StudyStore, found: Removable) -> None:
-    """Delete a study that is held, its checkpoints, and the folders of its runs; then the folder around them, if empty.
+    """Delete a study that is held, its checkpoints and its run folders, and the parent folder if it is then empty.
 
-    The study goes first: whatever happens, no study is left without its outputs.
+    The study is deleted first, so that a study is never left without its outputs.
     """
     around = {folder.parent for folder in found.folders} | {default_runs(store.url, store.name).absolute()}
     mark = store.mark
@@ -98,7 +102,7 @@ def delete(store: StudyStore, found: Removable) -> None:
         checkpoints = Checkpoints(runs, mark).folder(0).parent
         shutil.rmtree(checkpoints, ignore_errors=True)
         if next(_run_folders(runs), None) is None:
-            # What a session makes before its runs: that of another study, if one has runs here.
+            # The files that a session writes before its runs; those of another study, if that has runs here.
             shutil.rmtree(runs / "plan", ignore_errors=True)
             if other_holder(runs / RUNS_LOCK) is None:
                 (runs / RUNS_LOCK).unlink(missing_ok=True)
@@ -108,18 +112,18 @@ def delete(store: StudyStore, found: Removable) -> None:
 
 
 def reset(store: StudyStore, found: Removable) -> None:
-    """Forget what was measured of a study that is held; its name and its study file stay."""
+    """Remove everything that was measured of a held study; its name and study file stay."""
     definition, url, name = store.definition, store.url, store.name
     delete(store, found)
     StudyStore.create(url, name, definition)
 
 
 def rename(store: StudyStore, new: str) -> Path | None:
-    """Give a study that is held another name; return where its runs lie then, None if they stay where they are.
+    """Rename a study that is held; return the new parent of its run folders, or None if they stay where they are.
 
     Raises:
-        StorageError: there is a study of that name.
-        BusyError: somebody uses that name.
+        StorageError: A study of that name exists.
+        BusyError: Another process uses that name.
     """
     url, old = store.url, store.name
     if new in study_names(url):
@@ -146,19 +150,19 @@ def _is_at_home(store: StudyStore) -> bool:
 def _owned(runs: Iterable[Run]) -> Iterator[tuple[Path, Run]]:
     for run in runs:
         folder = Path(run.job.get("folder") or "")
-        # The link of somebody who keeps the folder elsewhere is not ours to remove.
+        # A symbolic link was made by the user, who keeps the folder elsewhere, so it is not removed.
         if folder.is_absolute() and not folder.is_symlink() and is_folder_of(folder, run.outcome.usage):
             yield folder, run
 
 
 def _all_owned(around: Path, runs: Iterable[Run]) -> bool:
-    """Whether no other study has runs in a folder: each with the status of a job is of one of the `runs`."""
+    """Whether every folder with a job status belongs to one of the `runs`, and none to another study."""
     own = {folder for folder, _ in _owned(runs)}
     return all(folder in own for folder in _run_folders(around))
 
 
 def _run_folders(around: Path) -> Iterator[Path]:
-    """Return the folders with the status of a job."""
+    """Yield the folders with a job status."""
     for folder in around.iterdir() if around.is_dir() else ():
         if not folder.is_symlink() and folder.is_dir() and is_folder_of(folder, None):
             yield folder

@@ -59,7 +59,7 @@ def charts_of(
 
     Args:
         summary: The study.
-        brackets: The brackets of Hyperband (`autotune.scheduling.stored_brackets`).
+        brackets: The brackets of Hyperband (`autotune.scheduling.hyperband`).
         prediction: A prediction to draw beside measured values; without it, the expectation of a warm start is drawn.
         measured: Further measured values to draw beside the prediction.
         table: The decision table, if the study looks for one.

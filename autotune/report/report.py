@@ -21,7 +21,7 @@ from autotune.report.section import Code, Part, Picture, Section, Words
 from autotune.report.several_studies import figures_of_several, headline_of_several, table_of_several
 from autotune.results.several_studies import SeveralStudies
 from autotune.results.summary import Summary, summarise
-from autotune.scheduling.stored_brackets import stored_brackets
+from autotune.scheduling.successive_halving import stored_brackets
 from autotune.storage.readable import ReadableStudy
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile.references import ReferencesFile

@@ -96,7 +96,7 @@ class RepeatScheduler:
     def next(self, standings: Standings, busy: Collection[int]) -> Step | None:
         """Return the next run; None if a new trial may start, or the runs in flight have to end first."""
         default = standings.default
-        if default is not None and not self.ready(standings):
+        if default is not None and not self.is_ready(standings):
             if default.number in busy:
                 return None
             return Step(default, WARM_UP if self._warm_ups < self.repeats.warm_up_runs else TUNING)
@@ -145,7 +145,7 @@ class RepeatScheduler:
                 self._placed[number] = trial
         return unsure
 
-    def ready(self, standings: Standings) -> bool:
+    def is_ready(self, standings: Standings) -> bool:
         """Whether the default configuration has the runs that it needs before other trials start."""
         default = standings.default
         if default is None:
@@ -184,16 +184,16 @@ class RepeatScheduler:
         number = self.front.rival(trial.number, self.rules) if trial.complete else None
         return None if number is None else standings.trials[number]
 
-    def starts(self, step: Step, standings: Standings) -> None:
+    def start(self, step: Step, standings: Standings) -> None:
         """Note the start of a run: one of the default configuration opens a new block."""
         default = standings.default
         if default is None or step.trial.number != default.number or not step.series.is_tuning:
             return
-        if self._baselines and self.ready(standings):
+        if self._baselines and self.is_ready(standings):
             self.block += 1
         self._since_baseline = 0.0
 
-    def ended(self, purpose: Purpose, standings: Standings) -> None:
+    def finish(self, purpose: Purpose, standings: Standings) -> None:
         """Note the end of a run."""
         default = standings.default
         if purpose.series == WARM_UP:
@@ -207,7 +207,7 @@ class RepeatScheduler:
         """Run a trial no more in this session, since the machine keeps failing it."""
         self._left_alone.add(trial.number)
 
-    def idle(self, standings: Standings, busy: Collection[int]) -> Step | None:
+    def next_when_idle(self, standings: Standings, busy: Collection[int]) -> Step | None:
         """Return None: a run that cannot change a decision is not made, even when cores are idle."""
         del standings, busy
         return None

@@ -24,19 +24,19 @@ class RunScheduler(Protocol):
     def next(self, standings: Standings, busy: Collection[int]) -> Step | None:
         """Return the next run; None if a new trial may start, or the runs in flight have to end first."""
 
-    def idle(self, standings: Standings, busy: Collection[int]) -> Step | None:
+    def next_when_idle(self, standings: Standings, busy: Collection[int]) -> Step | None:
         """Return a run for an idle worker when no new trial can start."""
 
-    def ready(self, standings: Standings) -> bool:
+    def is_ready(self, standings: Standings) -> bool:
         """Whether the default configuration has run as often as is needed before others."""
 
     def deserving(self, standings: Standings) -> list[TrialRecord]:
         """Return the settled trials that deserve another run."""
 
-    def starts(self, step: Step, standings: Standings) -> None:
+    def start(self, step: Step, standings: Standings) -> None:
         """Note the start of a run."""
 
-    def ended(self, purpose: Purpose, standings: Standings) -> None:
+    def finish(self, purpose: Purpose, standings: Standings) -> None:
         """Note the end of a run."""
 
     def leave_alone(self, trial: TrialRecord) -> None:

@@ -52,9 +52,9 @@ class StoppingForecast(Stored):
     def holds(self, standings: Standings, study: StudyFile) -> bool:
         """Whether a stopped study would stop again: it has no new trial, and no smaller gain matters now."""
         there = study.budget.auto and self.stopped and self.after == len(standings.trials)
-        return there and self.prospect.gain <= matters(standings, study)
+        return there and self.prospect.gain <= least_gain(standings, study)
 
-    def calm_after(self, before: "StoppingForecast | None") -> bool:
+    def is_calm_after(self, before: "StoppingForecast | None") -> bool:
         """Whether the expected gain was too small at this check, and at the regular check just `before`."""
         if before is None or before.due is None:
             return False
@@ -94,10 +94,10 @@ def look_ahead(
     prospect = asker.prospect(seen, standings.noise)
     if prospect is None:
         return None
-    least = matters(standings, study)
+    least = least_gain(standings, study)
     forecast = StoppingForecast(len(standings.trials), prospect, least, due=before.due if before else None)
     if due:
-        stopped = study.budget.auto and forecast.calm_after(before)
+        stopped = study.budget.auto and forecast.is_calm_after(before)
         forecast = replace(forecast, stopped=stopped, due=(forecast.after, prospect.gain))
     asker.store.set_attribute(OUTLOOK, forecast.to_dict())
     return forecast
@@ -109,7 +109,7 @@ def stored_stopping_forecast(store: ReadableStudy) -> StoppingForecast | None:
     return StoppingForecast.from_dict(stored) if stored else None
 
 
-def can_tell(trials: int, size: Count) -> bool:
+def can_forecast(trials: int, size: Count) -> bool:
     """Whether there are enough trials for a forecast: 20, or half of a small valid set."""
     least = min(_LEAST, (size.value + 1) // 2) if size.exact else _LEAST
     return trials >= least
@@ -117,10 +117,10 @@ def can_tell(trials: int, size: Count) -> bool:
 
 def is_due(trials: int, size: Count) -> bool:
     """Whether a regular check is due at this number of trials."""
-    return trials % _EVERY == 0 and can_tell(trials, size)
+    return trials % _EVERY == 0 and can_forecast(trials, size)
 
 
-def matters(standings: Standings, study: StudyFile) -> float:
+def least_gain(standings: Standings, study: StudyFile) -> float:
     """Return the least relative gain for which a study continues."""
     spent = [sum(outcome.usage.elapsed_s for outcome in t.outcomes) for t in standings.trials.values() if t.settled]
     ahead_s = AHEAD * fmean(spent) / study.budget.workers if spent else 0.0

@@ -17,7 +17,9 @@ from autotune.scheduling.hyperband import Bracket, Entry, Race, halving_bracket,
 from autotune.scheduling.repeats import Step, observation
 from autotune.statistics.standings import Standings
 from autotune.storage.observation import Observation
-from autotune.studyfile import StoppingSection
+from autotune.storage.readable import BRACKETS, ReadableStudy
+from autotune.storage.study_store import StudyStore
+from autotune.studyfile import StoppingSection, StudyFile
 from objectives.base import Metric
 
 # Trials that must have reached a rung before their values are used.
@@ -39,6 +41,22 @@ def extend_brackets(known: Sequence[Bracket], trials: int, rules: StoppingSectio
             return (*known, Bracket((missing,), (most,)))
 
 
+def extend_stored_brackets(store: StudyStore, study: StudyFile, rules: StoppingSection) -> tuple[Bracket, ...]:
+    """Return the stored brackets of a study, extended to its present number of trials."""
+    known = stored_brackets(store)
+    brackets = extend_brackets(known, study.budget.most - 1, rules)
+    if len(brackets) > len(known):
+        tables = [{"sizes": list(bracket.sizes), "steps": list(bracket.steps)} for bracket in brackets]
+        store.set_attribute(BRACKETS, {"brackets": tables})
+    return brackets
+
+
+def stored_brackets(store: ReadableStudy) -> tuple[Bracket, ...]:
+    """Return the brackets that a study has so far; empty for a program that does not work in steps."""
+    stored = store.attribute(BRACKETS) or {}
+    return tuple(Bracket(tuple(bracket["sizes"]), tuple(bracket["steps"])) for bracket in stored.get("brackets", ()))
+
+
 @dataclass
 class SuccessiveHalvingScheduler:
     """Decides the runs of a study whose trials work in steps. `brackets` are those of the whole study."""
@@ -55,11 +73,11 @@ class SuccessiveHalvingScheduler:
     def next(self, standings: Standings, busy: Collection[int]) -> Step | None:
         """Return the next segment; None if a new trial may start, or the runs in flight have to end first."""
         default = standings.default
-        if default is not None and not self.ready(standings):
+        if default is not None and not self.is_ready(standings):
             return None if default.number in busy else Step(default, segment=self._segment(self.rules.max_steps))
         return self._first_run(standings, busy) or self._promotion(standings, busy, idle=False)
 
-    def idle(self, standings: Standings, busy: Collection[int]) -> Step | None:
+    def next_when_idle(self, standings: Standings, busy: Collection[int]) -> Step | None:
         """Return a segment for an idle worker when no new trial can start."""
         self._no_more = True
         return self._promotion(standings, busy, idle=True)
@@ -75,7 +93,7 @@ class SuccessiveHalvingScheduler:
         """Return what the sampler learns from a trial."""
         return self._of_paused(trial, standings) if trial.state is State.PAUSED else observation(trial, standings)
 
-    def ready(self, standings: Standings) -> bool:
+    def is_ready(self, standings: Standings) -> bool:
         """Whether the default configuration has been trained."""
         default = standings.default
         return default is not None and (bool(default.runs) or default.number in self._left_alone)
@@ -85,10 +103,10 @@ class SuccessiveHalvingScheduler:
         del standings
         return []
 
-    def starts(self, step: Step, standings: Standings) -> None:
+    def start(self, step: Step, standings: Standings) -> None:
         """Do nothing: the start of a segment decides nothing."""
 
-    def ended(self, purpose: Purpose, standings: Standings) -> None:
+    def finish(self, purpose: Purpose, standings: Standings) -> None:
         """Do nothing: the standings hold all that decides the next segment."""
 
     def leave_alone(self, trial: TrialRecord) -> None:

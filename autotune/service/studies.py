@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
-from autotune.coordination.upkeep import unused
+from autotune.coordination.upkeep import hold_unused
 from autotune.display.status_file import ENDED, STARTING
 from autotune.errors import BusyError, StorageError, StudyFileError
 from autotune.locks import find_local_holder
@@ -196,7 +196,7 @@ class Studies:
         manager = self._manager_in(snapshot, name)
         if manager is not None:
             manager.release(name)
-        with unused(self._summaries.stored.url, name, "deleted") if name in snapshot.versions else nullcontext():
+        with hold_unused(self._summaries.stored.url, name, "deleted") if name in snapshot.versions else nullcontext():
             if manager is not None:
                 manager.forget(name)
             if name in snapshot.versions:

@@ -22,7 +22,7 @@ from autotune.results.known_configurations import KnownConfiguration, best_of, k
 from autotune.results.noise import noise_sentence
 from autotune.results.summary import Summary, summarise
 from autotune.results.trial_columns import row_of, trial_columns
-from autotune.scheduling.stored_brackets import stored_brackets
+from autotune.scheduling.successive_halving import stored_brackets
 from autotune.service.json_values import json_value, with_tilde
 from autotune.service.models.studies import FirstError, Known, Trial
 from autotune.service.models.trials import TrialRow

@@ -1,4 +1,4 @@
-"""The tuning loop: from the first trial to the last."""
+"""The tuning loop: runs the trials of a study from the first to the last."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -13,29 +13,36 @@ from autotune.display.console import Status
 from autotune.errors import CannotRunHereError
 from autotune.execution.segments import Curve, Segment, best_until, curve_of, join_segments
 from autotune.execution.task import Task
+from autotune.records.mix import mixed_inputs
 from autotune.records.outcome import Outcome
 from autotune.records.series import WARM_UP
 from autotune.records.study import Purpose, Run, State, TrialRecord
+from autotune.results.pareto import tradeoff_metrics
 from autotune.scheduling.checkpoints import Checkpoints
 from autotune.scheduling.equivalence import Equivalence
-from autotune.scheduling.repeats import WARM_UP_LIMIT_S, Step
-from autotune.scheduling.stopping import StoppingForecast, can_tell, is_due, look_ahead, stored_stopping_forecast
+from autotune.scheduling.paces import Paces
+from autotune.scheduling.repeats import WARM_UP_LIMIT_S, RepeatScheduler, Step
+from autotune.scheduling.run_scheduler import RunScheduler
+from autotune.scheduling.stopping import StoppingForecast, can_forecast, is_due, look_ahead, stored_stopping_forecast
+from autotune.scheduling.successive_halving import SuccessiveHalvingScheduler, extend_stored_brackets
 from autotune.search.asker import Asker
+from autotune.statistics.front_race import FrontRace
 from autotune.statistics.standings import Standings
 from autotune.storage.observation import Observation
 from autotune.storage.readable import stored_verdict
+from autotune.storage.study_store import StudyStore
 from autotune.studyfile import StudyFile
-from autotune.tuning.hope import check_hope
-from autotune.tuning.in_flight import RunsInFlight
-from autotune.tuning.leading import Leading
-from autotune.tuning.retry import announced
-from autotune.tuning.schedulers import scheduler_of
+from autotune.tuning.give_up import check_give_up
+from autotune.tuning.leaders import Leaders
+from autotune.tuning.retry import describe_reopened
+from autotune.tuning.runs_in_flight import RunsInFlight
 from launchers import Job
 from objectives import registry
 from objectives.base import Answer
+from spaces import Space
 
 _TICK_S = 0.25
-# That many runs in a row without a working machine under them: it is the machine.
+# After this many failures in a row that are not the configuration's, the machine is at fault.
 _BROKEN_AFTER = 3
 
 
@@ -58,7 +65,7 @@ class TuningLoop:
         study: StudyFile,
         clock: Callable[[], float] | None = None,
     ) -> None:
-        """Run with `manager` what `asker` proposes, as `study` says, once `tune` is called."""
+        """Make a loop that runs, with `manager`, the trials that `asker` proposes for `study`."""
         self._asker = asker
         self._store = store = asker.store
         self._space = asker.space
@@ -67,19 +74,19 @@ class TuningLoop:
         self._budget = study.budget
         self._clock = clock or manager.gate.clock
         self._metric = store.definition.target
-        self._launched = registry.runs(study.objective) == "launched"
+        self._makes_runs = registry.runs(study.objective) == "launched"
         self._checkpoints = Checkpoints(manager.factory.folder, store.mark)
         self._scheduler = scheduler_of(store, study, self._space)
         limits = kept_limits(store, study.repeats.statistic)
         asker.sampler.set_limits(limits.limits)
         self._standings = Standings({}, self._metric, study.repeats.statistic, stored_verdict(store), limits)
-        self._leading = Leading.of(self._standings, store.definition)
-        self._telling = self._leading.telling
+        self._leaders = Leaders.of(self._standings, store.definition)
+        self._messages = self._leaders.messages
         self._sameness = Equivalence(None)
-        # What the sampler knows of the trials, and the trials with more to know.
+        # The observation of each trial, and the trials whose observation is out of date.
         self._observed: dict[int, Observation] = {}
         self._unobserved: set[int] = set()
-        # The trials whose races are over, not stored as settled yet.
+        # The trials whose race is over and that are not yet stored as settled.
         self._closed: dict[int, Observation] = {}
         self._in_flight = RunsInFlight()
         self._machine_faults = 0
@@ -88,11 +95,11 @@ class TuningLoop:
         self._outlook: StoppingForecast | None = None
 
     def tune(self) -> Ending:
-        """Run trials until there are as many as the budget says, and until every race is over.
+        """Run trials until the budget is used and every race is over.
 
         Raises:
-            NothingWorkedError: the default failed, or the first trials all did.
-            CannotRunHereError: runs fail for reasons that are not the configurations'.
+            NothingWorkedError: The default failed, or the first trials all did.
+            CannotRunHereError: Runs fail for reasons other than their configuration.
         """
         self._store.recover(self._space)
         self._asker.forget()
@@ -107,7 +114,7 @@ class TuningLoop:
         self._store_settled()
         self._resume_jobs()
         self._checkpoints.sweep(number for number, trial in self._trials.items() if trial.settled)
-        for said in announced(self._trials.values(), self._store.runs(), self._in_flight.busy):
+        for said in describe_reopened(self._trials.values(), self._store.runs(), self._in_flight.busy):
             self._manager.display.line(said)
         if self._budget.timeout_s is not None:
             self._ends_at = self._clock() + self._budget.timeout_s
@@ -116,9 +123,9 @@ class TuningLoop:
                 pass
             self._manager.check(idle=not self._in_flight)
             if not self._in_flight and self._workers():
-                self._store_settled()  # what waited for trials that did not come
+                self._store_settled()  # trials that waited for others, which never came
                 return self._ending
-            self._ended(self._manager.executor.wait(_TICK_S))
+            self._collect(self._manager.executor.wait(_TICK_S))
             self._manager.display.update(self.status())
 
     @property
@@ -126,24 +133,27 @@ class TuningLoop:
         return self._standings.trials
 
     def merge(self, trials: Iterable[TrialRecord]) -> None:
-        """Take note of trials as they are in storage, whoever made their runs; not of those with a run in flight."""
+        """Update the trials from storage, whoever made their runs; skip those with a run in flight."""
         for trial in trials:
             if trial.number not in self._in_flight.busy:
-                self._note(trial.lean)
+                self._update_trial(trial.lean)
 
-    def _note(self, trial: TrialRecord) -> None:
-        """Take note of a trial that is new, or no more as it was."""
+    def _update_trial(self, trial: TrialRecord) -> None:
+        """Update a trial that is new or has changed."""
         self._standings.update(trial)
         self._sameness.learn(trial)
         self._unobserved.add(trial.number)
 
     def _workers(self) -> int:
-        """Return how many runs may go on now: the default configuration runs alone, and its answer is the reference."""
+        """Return how many runs may be in flight now.
+
+        The default configuration runs alone, because its answer is the reference of all others.
+        """
         most = self._manager.executor.max_in_flight(self._budget.workers, len(self._in_flight))
-        return self._manager.gate.at_most(most if self._scheduler.ready(self._standings) else min(most, 1))
+        return self._manager.gate.at_most(most if self._scheduler.is_ready(self._standings) else min(most, 1))
 
     def _launch_next(self, room: int = 1) -> bool:
-        """Launch what is launched together, at most `room` runs; return whether anything became of one."""
+        """Launch the next runs, at most `room`; return whether any started."""
         together = self._manager.executor.max_starts(room)
         while (missing := together - len(self._in_flight.first_waiting(together))) and (planned := self._next(missing)):
             self._in_flight.wait(planned)
@@ -154,16 +164,16 @@ class TuningLoop:
 
     def _resume_jobs(self) -> None:
         """Resume the runs that an earlier session left in a queue."""
-        self._manager.neighbours.know(self._store.runs())
+        self._manager.neighbours.load(self._store.runs())
         for lease in self._manager.registry.left:
             purpose = lease.purpose
             trial = self._trials.get(purpose.trial if purpose.trial is not None and purpose.series.is_tuning else -1)
             if trial is None:
                 continue
-            self._manager.display.line(f"trial {trial.number}: goes on with a job of a session that has ended")
+            self._manager.display.line(f"trial {trial.number}: resumes a job of an earlier session")
             segment = Segment(purpose.steps, purpose.of, self._metric) if purpose.steps and purpose.of else None
             lost = self._checkpoints.lost(trial.number, lease.name) if segment else ()
-            self._scheduler.starts(Step(trial, segment=segment), self._standings)
+            self._scheduler.start(Step(trial, segment=segment), self._standings)
             answer, segment = self._reference(), segment and self._from_checkpoint(trial, segment, lost)
             purpose = replace(purpose, configuration=trial.configuration)
             planned = self._manager.prepare(trial.number, purpose, lease.name, reference=answer, segment=segment)
@@ -174,16 +184,16 @@ class TuningLoop:
         if self._clock() >= self._ends_at:
             self._ending = Ending.TIMEOUT
             return None
-        if self._nothing_to_do():
+        if self._is_finished():
             return None
         step = self._scheduler.next(self._standings, self._in_flight.busy)
-        if step is None and (self._scheduler.ready(self._standings) or not self._trials):
-            ask = self._scheduler.next if self._propose(most) else self._scheduler.idle
+        if step is None and (self._scheduler.is_ready(self._standings) or not self._trials):
+            ask = self._scheduler.next if self._propose(most) else self._scheduler.next_when_idle
             step = ask(self._standings, self._in_flight.busy)
         return self._prepare(step) if step else None
 
-    def _nothing_to_do(self) -> bool:
-        """Whether only the default configuration could be run again, for nobody's benefit."""
+    def _is_finished(self) -> bool:
+        """Whether only the default could run again, and no other trial would gain from that."""
         return self._has_enough() and not self._standings.open and not self._scheduler.deserving(self._standings)
 
     def _has_enough(self) -> bool:
@@ -191,8 +201,8 @@ class TuningLoop:
         return len(self._trials) >= self._budget.most or (self._outlook is not None and self._outlook.stopped)
 
     def look_ahead(self, *, due: bool = False) -> StoppingForecast | None:
-        """Return what more search would gain, and store it; None where nobody knows. A `due` look may end tuning."""
-        if not self._study.limits and can_tell(len(self._trials), self._space.size):
+        """Forecast the gain of more search, and store it; None if that is unknown. A `due` forecast may end tuning."""
+        if not self._study.limits and can_forecast(len(self._trials), self._space.size):
             self._outlook = look_ahead(self._asker, self._observations(), self._standings, self._study, due=due)
         return self._outlook
 
@@ -212,7 +222,7 @@ class TuningLoop:
         if not proposed:
             self._ending = Ending.EXHAUSTED
         for trial in proposed:
-            self._note(trial)
+            self._update_trial(trial)
         return bool(proposed)
 
     def _observations(self) -> Mapping[int, Observation]:
@@ -224,9 +234,9 @@ class TuningLoop:
 
     def _prepare(self, step: Step) -> PlannedRun:
         trial, counts = step.trial, step.series.is_tuning
-        self._scheduler.starts(step, self._standings)
+        self._scheduler.start(step, self._standings)
         run_name = step.run_name
-        segment, lost = self._leg(step, run_name) if step.segment else (None, ())
+        segment, lost = self._segment(step, run_name) if step.segment else (None, ())
         planned = self._manager.prepare(
             trial.number,
             Purpose(trial.configuration, trial.number, step.series, 0, self._scheduler.block, *step.reaches),
@@ -236,13 +246,13 @@ class TuningLoop:
             segment=segment,
         )
         if counts and trial.state is State.CAPPED:
-            self._note(replace(trial, settled=False))
+            self._update_trial(replace(trial, settled=False))
         job = limited_job(planned.task.job, step, self._standings, caps=self._study.repeats.caps)
         planned = replace(planned, task=replace(planned.task, job=job))
         return replace(planned, lost=lost)
 
-    def _leg(self, step: Step, run_name: str) -> tuple[Segment, Curve]:
-        """Return the segment of a step with what it goes on from, and the curve of its runs that were killed."""
+    def _segment(self, step: Step, run_name: str) -> tuple[Segment, Curve]:
+        """Return the segment of a step with its checkpoint, and the curve of its runs that were killed."""
         assert step.segment is not None
         number, metric = step.trial.number, step.segment.metric
         lost = self._checkpoints.started(number, run_name, self._manager.factory.objective, metric)
@@ -254,17 +264,17 @@ class TuningLoop:
         return replace(segment, checkpoint=self._checkpoints.folder(trial.number), best=best)
 
     def _reference(self) -> Answer | None:
-        """Return the answer that others must agree with: the baseline's, or the first that there is."""
+        """Return the answer that others must agree with: the baseline's, or else the first known one."""
         reference = self._standings.baseline or next((t for t in self._trials.values() if t.complete), None)
-        return reference.answer if reference and self._telling.compares else None
+        return reference.answer if reference and self._messages.compares else None
 
-    def _ended(self, ended: Sequence[tuple[Task, Outcome]]) -> None:
-        """Take note of runs that ended: all are on disk before anything is made of any, and settled together."""
-        landed = [self._landed(self._in_flight.of(task), outcome) for task, outcome in ended]
-        whole = [(before, run) for before, run in landed if run.is_kept]
+    def _collect(self, ended: Sequence[tuple[Task, Outcome]]) -> None:
+        """Process runs that ended: store all of them first, then continue from each, and settle them together."""
+        finished = [self._finish(self._in_flight.of(task), outcome) for task, outcome in ended]
+        whole = [(before, run) for before, run in finished if run.is_kept]
         self._manager.store(self._store, whole)
         try:
-            for before, run in landed:
+            for before, run in finished:
                 self._in_flight.end(before)
                 if run.outcome.retryable:
                     self._retry(before, run.outcome)
@@ -273,28 +283,28 @@ class TuningLoop:
         finally:
             self._store_settled()
 
-    def _landed(self, run: RunInFlight, outcome: Outcome) -> tuple[RunInFlight, Run]:
+    def _finish(self, run: RunInFlight, outcome: Outcome) -> tuple[RunInFlight, Run]:
         if run.task.segment is not None:
             before = self._trials[run.task.key].runs
             outcome = join_segments(before[-1].outcome if before else None, outcome, run.task.segment, run.planned.lost)
-        return run, self._manager.ended(run, outcome)
+        return run, self._manager.finish(run, outcome)
 
     def _count(self, run: Run) -> None:
-        """Go on from a run that is stored."""
+        """Continue from a run that is stored."""
         self._machine_faults = 0
-        led_before = self._leading.numbers()
+        leaders_before = self._leaders.numbers()
         assert run.trial is not None
         if run.series.is_tuning:
-            self._note(self._trials[run.trial].with_run(run.lean))
-            said = self._telling.run_ended(self._trials[run.trial], run.outcome)
+            self._update_trial(self._trials[run.trial].with_run(run.lean))
+            said = self._messages.run_ended(self._trials[run.trial], run.outcome)
         else:
-            said = self._telling.uncounted_run(run)
-        self._scheduler.ended(run, self._standings)
+            said = self._messages.uncounted_run(run)
+        self._scheduler.finish(run, self._standings)
         self._manager.display.line(said)
         self._settle()
-        for news in self._leading.news(led_before):
+        for news in self._leaders.news(leaders_before):
             self._manager.display.line(news)
-        check_hope(self._standings, self._budget.give_up_after, launched=self._launched)
+        check_give_up(self._standings, self._budget.give_up_after, launched=self._makes_runs)
 
     def _settle(self) -> None:
         """Close the races that are over; closing one may change the incumbent of the next."""
@@ -303,10 +313,10 @@ class TuningLoop:
             trial = self._trials[number]
             if self._scheduler.is_settled(trial, self._standings, busy):
                 self._closed[number] = self._scheduler.observation(trial, self._standings)
-                self._note(replace(trial, settled=True))
+                self._update_trial(replace(trial, settled=True))
 
     def _store_settled(self) -> None:
-        """Store what the trials are worth whose races are over; then nothing else of them is needed."""
+        """Store the observations of the trials whose races are over, and remove their checkpoints."""
         self._settle()
         self._store.settle_all(self._closed)
         for number in self._closed:
@@ -314,11 +324,11 @@ class TuningLoop:
         self._closed.clear()
 
     def _retry(self, run: RunInFlight, outcome: Outcome) -> None:
-        """Run again; or leave the trial open, as one that was interrupted: its configuration has shown nothing."""
+        """Run again; after too many tries leave the trial open, because its configuration is not at fault."""
         number, task, lost = run.task.key, run.task, run.planned.lost
         if task.segment is not None:
             lost = self._checkpoints.started(number, run.name, self._manager.factory.objective, task.segment.metric)
-        again = self._manager.again(run, outcome)
+        again = self._manager.plan_retry(run, outcome)
         if again is not None:
             self._manager.display.line(f"trial {number}: {outcome.message}; tried again")
             self._in_flight.wait(replace(again, lost=lost))
@@ -335,7 +345,7 @@ class TuningLoop:
             raise CannotRunHereError(msg)
 
     def status(self) -> Status:
-        """Return how the study stands now."""
+        """Return the current state of the study, for a panel."""
         standings, budget = self._standings, self._budget
         left, running = tuning_left(standings, self._study), self._in_flight.shown(self._manager.executor.why_waits)
         return Status(
@@ -347,17 +357,30 @@ class TuningLoop:
             left_most_s=left.most_s if left is not None else None,
             open_ended=budget.auto,
             more=len(self._in_flight) - len(running),
-            subject=self._leading.subject(),
+            subject=self._leaders.subject(),
         )
 
 
 def limited_job(job: Job, step: Step, standings: Standings, *, caps: bool) -> Job:
-    """Return the job of a step within the time of a warm-up, and with `caps` within the memory that is limited.
+    """Return the job of a step with the time limit of a warm-up or, with `caps`, the limit on memory.
 
-    A run that goes beyond that memory has lost. The default is measured to its end, whatever it breaks.
+    A run beyond that memory has lost. The default has no such cap: it is measured to its end, whatever it breaks.
     """
     if step.series == WARM_UP:
         return replace(job, time_limit_s=min(WARM_UP_LIMIT_S, job.time_limit_s or WARM_UP_LIMIT_S))
     if not caps or step.trial is standings.default:
         return job
     return replace(job, memory_limit_bytes=standings.limits.memory_bytes)
+
+
+def scheduler_of(store: StudyStore, study: StudyFile, space: Space) -> RunScheduler:
+    """Return what decides which run comes next: races, or rungs if the program works in steps."""
+    definition = store.definition
+    if study.stopping is not None:
+        return SuccessiveHalvingScheduler(
+            study.stopping, definition.target, extend_stored_brackets(store, study, study.stopping)
+        )
+    metrics = tradeoff_metrics(definition)
+    front = FrontRace(metrics, study.repeats.statistic) if metrics else None
+    repeats = study.repeats if study.decisions is None else study.repeats.for_a_table
+    return RepeatScheduler(repeats, front, mixed_inputs(definition), paces=Paces(space))

@@ -1,4 +1,4 @@
-"""Opening a study: held, prepared for the place where it runs, and with what makes its runs."""
+"""Open a study: lock it, prepare it for the place where it runs, and provide what makes its runs."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 from autotune.comparison.findings import standings_of
 from autotune.coordination.cleaner import cleaner
-from autotune.coordination.disturbances import Disturbances
-from autotune.coordination.kept_results import store_kept
-from autotune.coordination.patience import expected_runs
-from autotune.coordination.places import RunPlace, held, session_resources
+from autotune.coordination.disturbances import Disturbances, expected_runs
+from autotune.coordination.kept_results import store_kept_results
+from autotune.coordination.places import RunPlace, hold_study, session_resources
 from autotune.coordination.run_factory import RunFactory
 from autotune.coordination.run_gate import RunGate
 from autotune.coordination.run_manager import RunManager
@@ -26,16 +25,16 @@ from autotune.performance.measurements.dataset import measurements, setting_of
 from autotune.planning.duets import duet_fallback, duet_obstacle, duet_refusal, halves_of
 from autotune.planning.metering import meter_obstacle, shared_meter
 from autotune.planning.prepare import Prepared, prepare
-from autotune.records.study import REPLAY_NOTICE
+from autotune.records.study import REPLAY_NOTICE, Definition
 from autotune.scheduling.memory_bounds import carried_over
 from autotune.storage.connection import Patience
-from autotune.storage.stored_study import check_continues
+from autotune.storage.stored_study import check_continues, stored_study
+from autotune.storage.studies import StoredStudies
 from autotune.storage.study_lock import StudyLock
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import StudyFile
-from autotune.tuning.anew import begin_anew
 from autotune.tuning.rereading import reread
-from autotune.tuning.simulated import simulated_runs
+from autotune.tuning.simulated_runs import simulated_runs
 from launchers import Job
 from launchers.local import end_jobs_below as end_left_over
 from objectives import registry
@@ -44,7 +43,19 @@ from objectives.base import Context, MemoryNeed, Plan
 
 @dataclass(frozen=True)
 class Opened:
-    """A study that is held, and made ready for the place where it runs."""
+    """A study that this session holds, prepared for the place where it runs.
+
+    Attributes:
+        study: The study file.
+        settings: The settings of the session.
+        lock: The lock on the study.
+        place: Where its runs are made.
+        store: The stored study.
+        prepared: The plan and the space of the study on this machine.
+        facts: Facts of the session, stored with each run.
+        display: What the session shows.
+        read_again: Whether opening read all kept outputs again, because the way of reading changed.
+    """
 
     study: StudyFile
     settings: SessionSettings
@@ -68,7 +79,7 @@ _NOT_EXTERNAL = (
 
 
 @contextmanager
-def opened_study(
+def open_study(
     study: StudyFile,
     requested: SessionSettings,
     display: Display,
@@ -76,12 +87,18 @@ def opened_study(
     *,
     is_watched: bool = False,
 ) -> Iterator[Opened]:
-    """Hold a study and make it ready to run here; `check` sees what was prepared, before cores are waited for.
+    """Lock a study and prepare it to run here.
 
-    One that is only watched may have become something else: that is what the watch is for. Its trials stay as they are.
+    Args:
+        study: The study file.
+        requested: The settings of the session.
+        display: Shows what happens.
+        check: Checks what was prepared, before the session waits for cores.
+        is_watched: Whether the study is only checked again (`autotune watch`). It may then differ from the stored
+            study, because `watch` looks for such a difference, and its trials stay as they are.
 
     Raises:
-        AutotuneError: the study is busy, cannot run here, or is about something else than what is stored.
+        AutotuneError: The study is busy, cannot run here, or differs from the stored study of this name.
     """
     runs, external, patience_s = registry.runs(study.objective), requested.external, storage_patience_s()
     replay = runs == "recorded"
@@ -89,7 +106,7 @@ def opened_study(
         raise StudyFileError(
             _EXTERNAL.format(name=study.name) if external is None else _NOT_EXTERNAL.format(study=study)
         )
-    with held(requested, display, makes_runs=not replay) as (lock, place):
+    with hold_study(requested, display, makes_runs=not replay) as (lock, place):
         settings = place.settings
         display.line(REPLAY_NOTICE if replay else f"machine: {settings.machine}")
         facts = session_facts(settings.machine, settings.launcher.flavour, settings.file, here=settings.queue is None)
@@ -98,7 +115,7 @@ def opened_study(
         )
         if not is_watched:
             if runs == "launched":
-                begin_anew(settings.url, settings.name, prepared.definition, display.line)
+                replace_study_without_results(settings.url, settings.name, prepared.definition, display.line)
             check_continues(settings.url, settings.name, prepared.definition)
         check(prepared)
         least = study.verdict.nodes
@@ -106,8 +123,8 @@ def opened_study(
         _check_duet(study, settings, prepared, display)
         _check_meters(study, settings, prepared, display)
         place.claim()
-        _tidy(settings)
-        _say_notes(settings, prepared, display)
+        _clean_up_killed_sessions(settings)
+        _show_notes(settings, prepared, display)
         size = prepared.space.size
         about = "" if size.exact else "about "
         display.line(f"space: {about}{size.value} valid configurations of {prepared.space.raw_size} combinations")
@@ -118,7 +135,7 @@ def opened_study(
         store.set_patience(Patience(patience_s, display.line))
         store.set_fence(lock.fence)
         if runs == "launched":
-            store_kept(settings.runs, store, display.line)
+            store_kept_results(settings.runs, store, display.line)
         rereading = None if is_watched else reread(store, prepared)
         if rereading is not None:
             display.line(rereading.sentence())
@@ -129,17 +146,44 @@ def opened_study(
             yield Opened(study, settings, lock, place, used, prepared, facts, display, read_again)
 
 
-def _tidy(settings: SessionSettings) -> None:
-    """Remove what sessions that were killed have left behind."""
-    # Only now: a study of the same name in another storage, which has the cores, may have its runs there.
+def replace_study_without_results(url: str, name: str, definition: Definition, say: Callable[[str], None]) -> None:
+    """Remove the stored study of this name if it differs from `definition` and none of its runs worked.
+
+    A user who fixes a command that failed can thus keep the name.
+    """
+    differences = _differences_from_replaceable(url, name, definition)
+    if differences:
+        StoredStudies(url).remove(name)
+        what = ", ".join(difference.partition(":")[0] for difference in differences)
+        say(f"study {name!r} starts over: it has changed ({what}), and none of its runs had worked")
+
+
+def _differences_from_replaceable(url: str, name: str, definition: Definition) -> list[str]:
+    """Return how the stored study differs from `definition`; empty if it must not be replaced."""
+    try:
+        stored = stored_study(url, name)
+    except StorageError:
+        return []  # no such study; opening an unreadable one raises the error
+    differences = stored.definition.differences(definition)
+    if not differences or any(run.outcome.failure is None for run in stored.runs()):
+        return []
+    if StudyStore.read(url, name).leases().all():
+        return []  # jobs of it are in a queue
+    return differences
+
+
+def _clean_up_killed_sessions(settings: SessionSettings) -> None:
+    """Remove what killed sessions left behind."""
+    # Not before the cores are claimed: a study of the same name in another storage may hold them and have its runs
+    # here.
     end_left_over(settings.runs)
     with suppress(CannotRunHereError):
-        # A Ray that starts removes them, too; but there may be nothing left to do.
+        # A starting Ray removes them as well, but this session may have nothing left to run.
         remove_abandoned(user_folder(), RAY_FOLDER)
     sweep_discarded(settings.runs)
 
 
-def _say_notes(settings: SessionSettings, prepared: Prepared, display: Display) -> None:
+def _show_notes(settings: SessionSettings, prepared: Prepared, display: Display) -> None:
     if prepared.plan.runs == "launched":
         for note in settings.launcher.notes(ranks=_has_ranks(prepared)):
             display.line(note)
@@ -148,20 +192,20 @@ def _say_notes(settings: SessionSettings, prepared: Prepared, display: Display) 
 
 
 def _has_ranks(prepared: Prepared) -> bool:
-    """Whether runs are programs of MPI."""
+    """Whether the runs are MPI programs."""
     job = _default_job(prepared)
     return any(part.mpi is not None for part in job.parts or (job,))
 
 
 def _default_job(prepared: Prepared) -> Job:
-    """Return the job of the default configuration; its folder is gone."""
+    """Return the job of the default configuration; its folder no longer exists."""
     with temporary_folder("plan") as folder:
         return prepared.plan.objective.job(prepared.space.default(), Context(folder))
 
 
 @contextmanager
-def runs_of(opened: Opened) -> Iterator[RunManager]:
-    """Provide what makes the runs of an open study, with the resources that it holds for them."""
+def open_run_manager(opened: Opened) -> Iterator[RunManager]:
+    """Provide the run manager of an open study, with the resources that it holds."""
     plan, settings, study, display = opened.prepared.plan, opened.settings, opened.study, opened.display
     place = opened.place
     if plan.recorded is not None:
@@ -209,14 +253,15 @@ def runs_of(opened: Opened) -> Iterator[RunManager]:
             yield manager
         except StorageError:
             if place.in_folders:
-                # To ask another program's queue for more would say that what was told is stored.
+                # No result is kept for runs of other programs: asking them for more would claim that their reports were
+                # stored.
                 manager.keep_ended()
             raise
         registry.end_left_over()
 
 
 def _memory(opened: Opened) -> MemoryNeed | None:
-    """Return what the plan says of the memory that runs need, with what other studies learnt of the same workload."""
+    """Return the plan's memory need, extended by what other studies of the same workload have learnt."""
     need = opened.prepared.plan.memory
     if need is None:
         return None
@@ -230,10 +275,10 @@ def _halves(settings: SessionSettings, plan: Plan) -> Halves:
 
 
 def _check_duet(study: StudyFile, settings: SessionSettings, prepared: Prepared, display: Display) -> None:
-    """Check that the verdict can be made as the study asks.
+    """Check that the verdict can be made in the mode that the study asks for.
 
     Raises:
-        CannotRunHereError: it asks for duets, and no two runs can be made side by side.
+        CannotRunHereError: The study asks for duets, and no two runs fit side by side.
     """
     halves = _halves(settings, prepared.plan)
     why = duet_obstacle(study, halves, lambda: _default_job(prepared).resources, prepared.plan.metered)
@@ -244,10 +289,10 @@ def _check_duet(study: StudyFile, settings: SessionSettings, prepared: Prepared,
 
 
 def _check_meters(study: StudyFile, settings: SessionSettings, prepared: Prepared, display: Display) -> None:
-    """Check that the meters are there that a study asks, and say what spoils their figures.
+    """Check that the meters that a study asks for exist, and warn about what spoils their figures.
 
     Raises:
-        CannotRunHereError: this machine makes the runs, and does not have them.
+        CannotRunHereError: This machine makes the runs and lacks a meter.
     """
     plan = prepared.plan
     if plan.metered and settings.ray_address is None:

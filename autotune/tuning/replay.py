@@ -1,8 +1,9 @@
-"""Replaying: how good a smaller budget would have been, asked of recorded measurements.
+"""Replay: how good a smaller budget would have been, computed from recorded measurements.
 
-Tuning is replayed once for every seed, with the greatest budget and without a verdict. What a smaller budget would have
-found is read from what was known when the first trial beyond it began: a trial's race is over before the next begins.
-What was found is judged by the median of everything that was recorded of it, not by the runs that chose it.
+Each seed is tuned once, with the greatest budget and without a verdict. The runs that ended before the first trial
+beyond a smaller budget tell what that budget would have found, because the race of a trial is over before the next
+trial begins. A configuration that was found is judged by the median of all its recorded runs, not by the runs that
+chose it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,7 +25,7 @@ from autotune.storage.study_store import StudyStore
 from autotune.studyfile import BudgetSection, StudyFile
 from autotune.studyfile.limits import limits_of
 from autotune.tuning.loop import TuningLoop
-from autotune.tuning.simulated import simulated_runs
+from autotune.tuning.simulated_runs import simulated_runs
 from objectives.base import Metric
 from objectives.replay.objective import ReplayObjective
 from objectives.replay.table import RecordedTable
@@ -36,9 +37,14 @@ _S_PER_H = 3600.0
 
 @dataclass(frozen=True)
 class BudgetOutcome:
-    """What one seed had found with one budget: how much worse than the best recorded, as a ratio from 1 up.
+    """The result of one seed with one budget.
 
-    `ratio` is None where nothing that works had been found. `core_s` are the simulated core-seconds until then.
+    Attributes:
+        budget: The most trials allowed.
+        trials: The trials that were made.
+        ratio: How many times worse the configuration found is than the best recorded one, from 1 up; None if no
+            configuration that works was found.
+        core_s: Simulated core-seconds spent.
     """
 
     budget: int
@@ -49,9 +55,18 @@ class BudgetOutcome:
 
 @dataclass(frozen=True)
 class BudgetRow:
-    """What a budget gives, over all seeds: quartiles of the ratio, and the median of the cost.
+    """The results of all seeds with one budget.
 
-    `within` is the share of the seeds whose ratio is at most 1.05; `found` how many had found anything that works.
+    Attributes:
+        budget: The most trials allowed.
+        trials: Median of the trials made.
+        lower: First quartile of the ratio (see `BudgetOutcome`).
+        median: Median of the ratio.
+        upper: Third quartile of the ratio.
+        within: Share of the seeds whose ratio is at most 1.05.
+        found: Number of seeds that found a configuration that works.
+        seeds: Number of seeds.
+        core_h: Median of the simulated core-hours.
     """
 
     budget: int
@@ -75,16 +90,16 @@ def budget_rows(
     """Replay the tuning of `study` with the seeds 0, 1, ..., and return a row for each of the `budgets`.
 
     Raises:
-        AutotuneError: the table cannot be replayed so.
+        AutotuneError: The study looks for a trade-off, or replays no table.
     """
     if study.tradeoff is not None:
         msg = (
-            "a trade-off has no best configuration that budgets could be judged by: take [tradeoff] out; "
+            "budgets are judged by the best configuration, and a trade-off has none: remove [tradeoff]; "
             "`autotune study` replays it as it is, and `autotune report` shows how its front grew"
         )
         raise AutotuneError(Problem(msg, "tradeoff"))
     wanted = sorted(set(budgets))
-    outcomes = [list(_replayed(study, prepared, wanted, seed, display)) for seed in range(seeds)]
+    outcomes = [list(_replay_seed(study, prepared, wanted, seed, display)) for seed in range(seeds)]
     return [_row([by_budget[index] for by_budget in outcomes]) for index in range(len(wanted))]
 
 
@@ -92,27 +107,27 @@ def table_of(prepared: Prepared) -> RecordedTable:
     """Return the table that a study replays.
 
     Raises:
-        AutotuneError: it replays none.
+        AutotuneError: The study is not a replay.
     """
     objective = prepared.plan.objective
     if not isinstance(objective, ReplayObjective):
-        msg = f"study {prepared.study.name!r} is no replay: its objective is {prepared.study.objective!r}"
+        msg = f"study {prepared.study.name!r} is not a replay: its objective is {prepared.study.objective!r}"
         raise AutotuneError(msg)
     return objective.table
 
 
 def limits_in(study: StudyFile, prepared: Prepared) -> Limits:
-    """Return the limits that what is found must keep."""
+    """Return the limits that a winner of the study must keep."""
     return limits_of(study.limits, prepared.plan.objective.metrics)
 
 
 def best_recorded(table: RecordedTable, limits: Limits) -> float | None:
-    """Return the best median of all recorded configurations that keep the limits; None if there is none."""
+    """Return the best median of the recorded configurations that keep the limits; None if all break one."""
     return table.best_of(lambda medians: not breaches(limits, medians))
 
 
 class SilentDisplay:
-    """A display that shows nothing: hundreds of replayed trials are no news."""
+    """A display that shows nothing: nobody reads the lines of hundreds of replayed trials."""
 
     def line(self, text: str) -> None:
         """Show nothing."""
@@ -127,7 +142,7 @@ class SilentDisplay:
         """Do nothing."""
 
 
-def _replayed(
+def _replay_seed(
     study: StudyFile, prepared: Prepared, budgets: Sequence[int], seed: int, display: Display
 ) -> Iterator[BudgetOutcome]:
     table, plan = table_of(prepared), prepared.plan
@@ -141,11 +156,11 @@ def _replayed(
     display.line(f"seed {seed}: {len(store.trials())} trials replayed")
     runs = store.runs()
     for budget in budgets:
-        yield _found(known_within(runs, budget), budget, table, study, limits)
+        yield _budget_outcome(runs_within_budget(runs, budget), budget, table, study, limits)
 
 
-def known_within(runs: Sequence[Run], budget: int) -> list[Run]:
-    """Return the runs, in the order in which they ended, before the first of the trial that is beyond a budget."""
+def runs_within_budget(runs: Sequence[Run], budget: int) -> list[Run]:
+    """Return the `runs`, in the order in which they ended, before the first run of the trial beyond the budget."""
     seen: set[int] = set()
     for index, run in enumerate(runs):
         if run.trial is not None:
@@ -155,7 +170,9 @@ def known_within(runs: Sequence[Run], budget: int) -> list[Run]:
     return list(runs)
 
 
-def _found(runs: Sequence[Run], budget: int, table: RecordedTable, study: StudyFile, limits: Limits) -> BudgetOutcome:
+def _budget_outcome(
+    runs: Sequence[Run], budget: int, table: RecordedTable, study: StudyFile, limits: Limits
+) -> BudgetOutcome:
     counted = [run for run in runs if run.trial is not None and run.series.is_tuning]
     numbers = list(dict.fromkeys(run.trial for run in counted if run.trial is not None))
     trials = [
@@ -166,14 +183,14 @@ def _found(runs: Sequence[Run], budget: int, table: RecordedTable, study: StudyF
     metric, statistic = table.metric, study.repeats.statistic
     best = Standings.of(trials, metric, statistic, limits=KeptLimits(limits, statistic)).incumbent
     medians = table.true_metrics(best.configuration) if best is not None else {}
-    # What looked as if it kept the limits, and does not by all that was recorded, is no find.
+    # The winner seemed to keep the limits. If the median of all its recorded runs breaks one, nothing was found.
     truth = None if breaches(limits, medians) else medians.get(metric.name)
     ratio = _ratio(truth, best_recorded(table, limits), metric)
     return BudgetOutcome(budget, len(trials), ratio, sum(run.core_s for run in runs))
 
 
 def _ratio(value: float | None, best: float | None, metric: Metric) -> float | None:
-    """Return how many times worse a value is than the best; 1 for the best, in either direction."""
+    """Return how many times worse a value is than the best, in the metric's direction; 1 for the best itself."""
     if value is None or best is None or not (value > 0.0 and best > 0.0):
         return None
     return best / value if metric.direction == "maximize" else value / best

@@ -1,9 +1,9 @@
-"""Rereading: the kept outputs of runs that have ended are read once more, in the way that the study file says now.
+"""Read the kept outputs of ended runs again, as the study file now says.
 
-Runs are not made again for what can be seen in their outputs. All that changes of a study is stored in one transaction;
-reading twice gives the same. A run whose output is gone, or that was stopped early, keeps what was read, unless it was
-another metric that was read: then it is set aside, and made again. So it is in a comparison of which other runs have
-changed: two ways of reading never stand side by side there.
+So a change of how outputs are read needs no new runs. All changes are stored in one transaction, and reading twice
+gives the same result. If an output is gone, or its run was stopped early, the run keeps its old values. The exceptions
+are a change of the metric itself, and comparisons with another run that was read anew: such runs are set aside and made
+again, because values of two ways of reading must not be compared.
 """
 
 import json
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from autotune.coordination.places import held
+from autotune.coordination.places import hold_study
 from autotune.coordination.session_settings import SessionSettings
 from autotune.display.console import Display
 from autotune.errors import StudyFileError
@@ -32,19 +32,26 @@ from launchers import EndReason
 from objectives import registry
 from objectives.base import Answer, Output, Plan
 
-# An input of weight 0 has a plan that reads its runs, and they are named after its way of reading.
+# Runs on inputs of weight 0 are read by plans of their own, and their names contain the way of reading.
 _NOT_READ = frozenset({SeriesKind.WARM_UP, SeriesKind.WORKLOAD, SeriesKind.ASIDE})
 _CONCLUSIONS = (VERDICT, ABLATION, VERIFIED_INPUTS, OUTLOOK)
 
 
 @dataclass(frozen=True)
 class Rereading:
-    """What came of reading runs once more: `changed` is what is read otherwise, by name.
+    """The result of reading runs again.
 
-    `read` runs were read, and `other` of them are not what they were: `valid` are valid now and were not, `invalid` the
-    other way round. `kept` keep what was read before, and `aside` are to be made again; of these two, `removed` have no
-    folder any more. The `warm_ups` and the runs on `verified` inputs are left as they are: the first count for nothing,
-    the others are made again when next asked for.
+    Attributes:
+        changed: Names of what is read differently now.
+        read: Runs that were read.
+        other: Runs of these whose outcome changed.
+        valid: Runs of these that have become valid.
+        invalid: Runs of these that are no longer valid.
+        kept: Runs that keep their old values.
+        aside: Runs that are set aside, to be made again.
+        warm_ups: Warm-up runs, which are not read because they count for nothing.
+        verified: Runs on inputs of weight 0, which are not read because the next comparison makes its own.
+        removed: Runs of `kept` and `aside` without a folder.
     """
 
     changed: tuple[str, ...] = ()
@@ -59,7 +66,7 @@ class Rereading:
     removed: int = 0
 
     def sentence(self) -> str:
-        """Say it in a line."""
+        """Return a one-line summary."""
         why = f"the way of reading has changed ({', '.join(self.changed)}): " if self.changed else ""
         values = self.other - self.valid - self.invalid
         said = [
@@ -86,18 +93,18 @@ class Rereading:
 
 
 def reread_study(study: StudyFile, settings: SessionSettings, display: Display) -> Rereading:
-    """Read the runs of a stored study again as a study file says, wherever they were made, and run nothing.
+    """Read the runs of a stored study again, wherever they were made, without running anything.
 
     Raises:
-        AutotuneError: the study is busy or is about something else, or there is no output of ours to be read.
+        AutotuneError: The study is busy, differs from the stored study, or has no outputs to read.
     """
     if registry.runs(study.objective) != "launched":
         msg = f"study {settings.name!r} (objective = {study.objective!r}) has no outputs here that could be read again"
         raise StudyFileError(msg)
-    with held(settings, display, makes_runs=False):
+    with hold_study(settings, display, makes_runs=False):
         store = StudyStore.read(settings.url, settings.name, read_only=False)
         prepared = prepare(study, settings.machine, settings.launcher, settings.plan, described=settings.facts)
-        # Where they are read, and on how many cores, changes nothing of what was measured.
+        # The machine and the number of cores here do not change what was measured.
         stored = store.definition
         here = replace(prepared.definition, machine_identity=stored.machine_identity, space=stored.space)
         check_same(settings.url, settings.name, stored, here)
@@ -107,7 +114,7 @@ def reread_study(study: StudyFile, settings: SessionSettings, display: Display) 
 
 
 def reread(store: StudyStore, prepared: Prepared, *, always: bool = False) -> Rereading | None:
-    """Read the runs of a study again if the way of reading has changed, or `always`; None where nothing was read."""
+    """Read the runs of a study again if the way of reading changed, or `always`; return None if nothing was read."""
     stored, now = store.definition, prepared.definition
     changed = changed_readings(stored, now)
     if not changed and not always:
@@ -118,7 +125,7 @@ def reread(store: StudyStore, prepared: Prepared, *, always: bool = False) -> Re
     kinds = Counter(run.series.kind for run in stored_runs.values())
     read = reader.all(runs)
     other = {key: outcome for key, outcome in read.items() if _text(outcome) != _text(runs[key].outcome)}
-    aside = _aside(runs, read.keys(), other.keys(), changed)
+    aside = _find_incomparable(runs, read.keys(), other.keys(), changed)
     found = Rereading(
         changed,
         len(read),
@@ -163,13 +170,13 @@ def reread(store: StudyStore, prepared: Prepared, *, always: bool = False) -> Re
 
 @dataclass
 class _Reader:
-    """Reads runs. Their answers must agree with that of the default; of a sweep without one, with that of its base."""
+    """Reads runs; their answers must agree with the default's or, in a sweep without one, the base configuration's."""
 
     plan: Plan
     whole: Segment | None
     default: int | None
     read: dict[int, Outcome] = field(default_factory=dict)
-    # Of programs that work in steps: the newest outcome of each trial, from which the next run went on.
+    # For programs that work in steps: the newest outcome of each trial, which the next run continues.
     before: dict[int, Outcome] = field(default_factory=dict)
 
     def all(self, runs: Mapping[int, Run]) -> dict[int, Outcome]:
@@ -179,7 +186,7 @@ class _Reader:
         bases: dict[Series, Answer | None] = {}
         for series in {run.series for run in runs.values() if run.series.kind is SeriesKind.SWEEP and not answer}:
             its = {key: run for key, run in sorted(runs.items()) if run.series == series}
-            # Its base runs first, alone.
+            # A sweep runs its base configuration first.
             base = next(iter(its.values())).configuration
             bases[series] = self._reference({key: run for key, run in its.items() if run.configuration == base})
         for key, run in sorted(runs.items()):
@@ -188,7 +195,7 @@ class _Reader:
         return self.read
 
     def _reference(self, runs: Mapping[int, Run]) -> Answer | None:
-        """Read runs that others are compared with; return their answer, as it was where none can be read."""
+        """Read the runs that others are compared with; return their answer, or the stored one if none can be read."""
         answer = None
         for key, run in sorted(runs.items()):
             outcome = self._read(key, run, answer)
@@ -206,7 +213,7 @@ class _Reader:
         return outcome
 
     def _outcome(self, run: Run, reference: Answer | None) -> Outcome | None:
-        """Return how a run ended as it is read now; None if that cannot be said."""
+        """Return the outcome of a run as it is read now; None if it cannot be read."""
         old, folder = run.outcome, run.job.get("folder")
         if old.capped or not folder:
             return None
@@ -219,8 +226,8 @@ class _Reader:
         if output.status.reason is EndReason.CANCELLED:
             if segment is None:
                 return None
-            output = _ended_well(output)
-        new = self._judged(output, reference, segment)
+            output = _as_ended_by_itself(output)
+        new = self._read_against(output, reference, segment)
         if new.retryable or (reference is None and new.answer is not None and old.code == WRONG_ANSWER):
             return None
         if segment is not None:
@@ -229,24 +236,24 @@ class _Reader:
             new = join_segments(self.before.get(run.trial) if run.trial is not None else None, new, segment)
         return replace(new, timeline=old.timeline, conditions=old.conditions, usage=old.usage, attempts=old.attempts)
 
-    def _judged(self, output: Output, reference: Answer | None, segment: Segment | None) -> Outcome:
+    def _read_against(self, output: Output, reference: Answer | None, segment: Segment | None) -> Outcome:
         new = read_outcome(self.plan.objective, output, None, segment)
         if new.answer is None or reference is None:
             return new
-        # The reference may have been read when other tolerances held.
+        # The tolerances may have changed since the reference was read.
         return read_outcome(self.plan.objective, output, reference.with_tolerances_of(new.answer), segment)
 
 
-def _ended_well(output: Output) -> Output:
-    """Return the output of a run that was stopped at its step, as one that ended by itself."""
+def _as_ended_by_itself(output: Output) -> Output:
+    """Return the output of a run that was stopped at its step as if it had ended by itself."""
     return replace(output, status=replace(output.status, reason=EndReason.EXITED, exit_code=0))
 
 
-def _aside(
+def _find_incomparable(
     runs: Mapping[int, Run], read: Collection[int], other: Collection[int], changed: Collection[str]
 ) -> frozenset[int]:
-    """Return which runs are to be made again, since they cannot be compared with those that are read otherwise now."""
-    # Those of an input of several have its name behind them.
+    """Return the runs to make again, because they are not comparable with runs that are read differently now."""
+    # With several inputs, the name of the input follows that of the metric.
     is_another_metric = any(name.partition("[")[0] == "metrics" for name in changed)
     series = {runs[key].series for key in other if runs[key].series.is_comparison}
     aside = {
@@ -254,7 +261,8 @@ def _aside(
         for key, run in runs.items()
         if key not in read and (run.series in series or (is_another_metric and run.outcome.failure is None))
     }
-    # A trial begins anew: its runs are named by their number, and those of a program in steps go on from one another.
+    # A trial starts over as a whole: runs are named by their number, and those of a program in steps continue one
+    # another.
     anew = {runs[key].trial for key in aside if runs[key].series.is_tuning}
     return frozenset(aside | {key for key, run in runs.items() if run.series.is_tuning and run.trial in anew})
 
@@ -264,7 +272,7 @@ def _default(store: StudyStore) -> int | None:
 
 
 def _text(outcome: Outcome) -> str:
-    """Return an outcome as storage has it, where a tuple is a list and a whole number may be a float."""
+    """Return an outcome as JSON after a round trip, so that tuples and whole numbers are as storage returns them."""
     stored = Outcome.from_dict(json.loads(json.dumps(outcome.to_dict())))
     return json.dumps(stored.to_dict(), sort_keys=True)
 

@@ -1,4 +1,4 @@
-"""Retention: which folders of runs are older than a study keeps them, and which stay however old they are."""
+"""Retention: which run folders are older than a study keeps them, and which stay however old they are."""
 
 import time
 from collections.abc import Iterable
@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from autotune.coordination.upkeep import Removable, removable
+from autotune.coordination.upkeep import Removable, find_removable
 from autotune.records.series import SeriesKind
 from autotune.records.study import Definition, Run, State, TrialRecord
 from autotune.results.summary import Summary, summarise
@@ -19,32 +19,41 @@ from spaces import Configuration, Value
 _DAY_S = 86400.0
 
 
-def kept_s(definition: Definition) -> float | None:
-    """Return for how long a study keeps the folders of its runs, as its study file says; None: for ever."""
+def retention_s(definition: Definition) -> float | None:
+    """Return for how many seconds a study keeps its run folders, as its study file says; None: for ever."""
     days = study_of(definition).runs.keep_days
     return None if days is None else days * _DAY_S
 
 
-def outdated(store: StudyStore, older_than_s: float, *, whole: bool = False) -> Removable:
-    """Return the folders of runs that ended longer ago than that.
+def find_outdated_folders(store: StudyStore, older_than_s: float, *, whole: bool = False) -> Removable:
+    """Return the folders of runs that ended more than `older_than_s` seconds ago.
 
-    Failed runs keep theirs, and so do the winner, the default, and the pairs behind a decision table, unless `whole`
-    is given. A run in flight and a trial that resumes from its checkpoint always keep theirs.
+    The folders of runs in flight always stay, and so do those of trials that resume from a checkpoint. Unless `whole`
+    is set, these stay too: failed runs, runs of the winner and of the default, and the pairs behind a decision table.
     """
     rule = _Rule(
         time.time() - older_than_s,
-        () if whole else tuple(map(dict, _of_note(summarise(store)))),
+        () if whole else tuple(map(dict, _noteworthy_configurations(summarise(store)))),
         frozenset() if whole else frozenset({SeriesKind.CELL}),
         not whole,
-        _in_flight(store),
-        _going_on(store.trials(), store.mark),
+        _leased_folders(store),
+        _trials_with_checkpoint(store.trials(), store.mark),
     )
-    return removable(store, rule.stays)
+    return find_removable(store, rule.stays)
 
 
 @dataclass(frozen=True)
 class _Rule:
-    """What stays: runs that ended since then, failed ones, and these configurations, series, folders and trials."""
+    """Which folders stay.
+
+    Attributes:
+        since: Runs that ended at this time (s since the epoch) or later.
+        configurations: Runs with one of these configurations.
+        series: Runs of these series.
+        failed: Whether failed runs stay.
+        folders: These folders.
+        trials: All runs of these trials.
+    """
 
     since: float
     configurations: tuple[dict[str, Value], ...]
@@ -61,19 +70,22 @@ class _Rule:
             or run.series.kind in self.series
             or (self.failed and run.outcome.failure is not None)
             or dict(run.configuration) in self.configurations
-            or _ended(folder) >= self.since
+            or _end_time(folder) >= self.since
         )
 
 
-def _ended(folder: Path) -> float:
-    """Return when a run ended: a job may wait for days between its start, as storage has it, and its end."""
+def _end_time(folder: Path) -> float:
+    """Return when a run ended, in seconds since the epoch.
+
+    The status file has that time. Storage has only the start, and a job may wait for days between the two.
+    """
     with suppress(OSError):
         return (folder / STATUS_FILE).stat().st_mtime
     return time.time()
 
 
-def _of_note(summary: Summary) -> Iterable[Configuration]:
-    """Return the configurations that a result is about: winner, front, and what they are compared with."""
+def _noteworthy_configurations(summary: Summary) -> Iterable[Configuration]:
+    """Yield the configurations that a result is about: the winner, the front, and what they are compared with."""
     standings = summary.standings
     trials = [summary.best, standings.incumbent, standings.default, standings.baseline]
     numbers = [] if summary.verdict is None else [summary.verdict.winner]
@@ -84,17 +96,19 @@ def _of_note(summary: Summary) -> Iterable[Configuration]:
         yield summary.configuration
 
 
-def _in_flight(store: StudyStore) -> frozenset[Path]:
-    """Return the folders of runs that are leased: what a session left, the next one collects."""
+def _leased_folders(store: StudyStore) -> frozenset[Path]:
+    """Return the folders of leased runs: the next session collects the runs that the last one left."""
     return frozenset(Path(lease.record["job"]["folder"]) for lease in store.leases().all())
 
 
-def _going_on(trials: Iterable[TrialRecord], mark: str) -> frozenset[int]:
-    """Return the trials that were left before their last step and have a checkpoint still."""
-    return frozenset(trial.number for trial in trials if trial.state is State.PAUSED and any(_checkpoints(trial, mark)))
+def _trials_with_checkpoint(trials: Iterable[TrialRecord], mark: str) -> frozenset[int]:
+    """Return the trials that were paused before their last step and still have a checkpoint."""
+    return frozenset(
+        trial.number for trial in trials if trial.state is State.PAUSED and any(_have_checkpoint(trial, mark))
+    )
 
 
-def _checkpoints(trial: TrialRecord, mark: str) -> Iterable[bool]:
-    """Tell of each of a trial's runs whether its checkpoint is beside it."""
+def _have_checkpoint(trial: TrialRecord, mark: str) -> Iterable[bool]:
+    """Yield, for each run of a trial, whether the trial's checkpoint lies beside its folder."""
     for run in (*trial.earlier, *trial.runs):
         yield Checkpoints(Path(run.job.get("folder") or "").parent, mark).folder(trial.number).is_dir()

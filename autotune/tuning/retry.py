@@ -1,4 +1,4 @@
-"""Retrying: failed runs are set aside, so that their trials run again. They stay in the log of runs."""
+"""Retry failed trials: their runs are set aside, and stay in the log of runs."""
 
 from collections.abc import Collection, Iterable, Sequence
 
@@ -9,12 +9,12 @@ from autotune.statistics.standings import Standings
 from autotune.storage.amendment import Amendment
 from autotune.storage.study_store import StudyStore
 
-# The code of a run that worked, of a trial that goes on from where it failed before that.
-_BEGUN_ANEW = "begun-anew"
+# The code of a run that worked, but whose trial starts over because another run of it failed.
+_TRIAL_RESTARTED = "begun-restarted"
 
 
-def retry(store: StudyStore, *, everything: bool) -> None:
-    """Let failed trials run again: `everything`, or only the default where the study stopped at it."""
+def retry_failed(store: StudyStore, *, everything: bool) -> None:
+    """Set aside the runs of all failed trials; without `everything`, only those of a default that stopped the study."""
     standings = Standings.of(store.trials(), store.definition.target)
     default = standings.default
     trials: Sequence[TrialRecord] = [trial for trial in standings.trials.values() if trial.state is State.FAILED]
@@ -24,8 +24,11 @@ def retry(store: StudyStore, *, everything: bool) -> None:
         _set_aside(store, [trial.number for trial in trials])
 
 
-def announced(trials: Iterable[TrialRecord], runs: Iterable[Run], busy: Collection[int]) -> list[str]:
-    """Say which trials run again, of all that have no run and none in flight, at the start of a session."""
+def describe_reopened(trials: Iterable[TrialRecord], runs: Iterable[Run], busy: Collection[int]) -> list[str]:
+    """Return a line for each trial that runs again, with the reason, at the start of a session.
+
+    These are the open trials without a run, unless one is in flight (`busy`).
+    """
     why = {run.trial: _why_aside(run.outcome) for run in runs if run.series.kind is SeriesKind.ASIDE}
     return [
         f"trial {trial.number}: {why.get(trial.number, 'was interrupted')}, runs again"
@@ -38,25 +41,26 @@ def _why_aside(outcome: Outcome) -> str:
     if outcome.code == SHARED_CORES:
         return "shared its cores with another run"
     if outcome.code == DISTURBED:
-        return "was disturbed by others"
+        return "was disturbed by other processes"
     if outcome.code == ANOTHER_PACE:
-        return "was measured when the machine was another one in effect"
+        return "was measured when the machine was slower or faster"
     return "could not be read again" if outcome.failure is None else "failed"
 
 
 def _set_aside(store: StudyStore, numbers: Sequence[int]) -> None:
-    """Set aside the runs of trials from the first failed one on; a program that works in steps begins anew.
+    """Set aside the runs of trials from the first failed one on; of a program that works in steps, all runs.
 
-    Runs are named by their number: after a gap, a new one would get the folder of one that counts.
+    No gap may stay before a run that counts: runs are named by their number, so a new run would get the folder of an
+    old one.
     """
     aside: dict[int, Run] = {}
-    anew: set[int | None] = set()
+    restarted: set[int | None] = set()
     for key, run in sorted(store.keyed_runs().items()):
         if run.series.is_tuning and run.trial in numbers:
             if run.outcome.failure is not None or run.steps is not None:
-                anew.add(run.trial)
-            if run.trial in anew:
+                restarted.add(run.trial)
+            if run.trial in restarted:
                 aside[key] = run
     worked = {key: run.outcome for key, run in aside.items() if run.outcome.failure is None and run.steps is None}
-    outcomes = {key: outcome.set_aside(_BEGUN_ANEW, "a run before it failed") for key, outcome in worked.items()}
+    outcomes = {key: outcome.set_aside(_TRIAL_RESTARTED, "a run before it failed") for key, outcome in worked.items()}
     store.amend(Amendment(outcomes=outcomes, aside=list(aside), reopened=numbers))

@@ -30,9 +30,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent.parent.parent))
 
 from autotune import __version__
-from autotune.coordination.disturbances import Disturbances
-from autotune.coordination.patience import expected_runs
-from autotune.coordination.quiet import QuietMachine
+from autotune.coordination.disturbances import Disturbances, expected_runs
+from autotune.coordination.quiet_machine import QuietMachine
 from autotune.coordination.run_manager import RunManager
 from autotune.errors import CannotRunHereError
 from autotune.execution.core_pool import CorePool

@@ -43,7 +43,7 @@ from autotune.search.registry import sampler_of
 from autotune.storage.study_store import StudyStore
 from autotune.tuning.loop import TuningLoop
 from autotune.tuning.replay import SilentDisplay
-from autotune.tuning.simulated import simulated_runs
+from autotune.tuning.simulated_runs import simulated_runs
 from launchers.local import local_launcher
 
 METHOD = "TUNA"

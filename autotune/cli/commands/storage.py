@@ -225,14 +225,14 @@ def rename(
 
     The folder of its runs is renamed, too. `autotune study FILE --name NEW` resumes it.
     """
+    from autotune.coordination.upkeep import hold_unused
     from autotune.coordination.upkeep import rename as rename_study
-    from autotune.coordination.upkeep import unused
     from autotune.studyfile import NAME
 
     if not re.fullmatch(NAME, new):
         msg = f"{new!r}: a study's name has letters, digits, '.', '_' and '-' only"
         raise typer.BadParameter(msg, param_hint="NEW")
-    with unused(storage_url(storage), name, "renamed") as store:
+    with hold_unused(storage_url(storage), name, "renamed") as store:
         folder = rename_study(store, new)
     where = f"; its runs are in {folder}" if folder else ""
     output().print(f"study {name!r} is called {new!r} now{where}: resume it with --name {new}", markup=False)
@@ -283,9 +283,9 @@ def label(
 def delete(name: StudyName, storage: Storage = DEFAULT_STORAGE, yes: YesOption = False) -> None:
     """Delete a study, its runs and their folders."""
     from autotune.coordination.upkeep import delete as delete_study
-    from autotune.coordination.upkeep import unused
+    from autotune.coordination.upkeep import hold_unused
 
-    with unused(storage_url(storage), name, "deleted") as store:
+    with hold_unused(storage_url(storage), name, "deleted") as store:
         found = _ask_about_study("delete", store, yes=yes)
         delete_study(store, found)
     output().print(f"study {name!r} is deleted, with {_folders_text(found)}", markup=False)
@@ -296,10 +296,10 @@ def reset(name: StudyName, storage: Storage = DEFAULT_STORAGE, yes: YesOption = 
 
     Its name and its study file stay.
     """
+    from autotune.coordination.upkeep import hold_unused
     from autotune.coordination.upkeep import reset as reset_study
-    from autotune.coordination.upkeep import unused
 
-    with unused(storage_url(storage), name, "reset") as store:
+    with hold_unused(storage_url(storage), name, "reset") as store:
         found = _ask_about_study("reset", store, yes=yes)
         reset_study(store, found)
     output().print(f"study {name!r} has no trials any more; {_folders_text(found)} went with them", markup=False)
@@ -326,7 +326,7 @@ def clean(
 
     No result is lost, but these outputs cannot be read again. `keep_days` stands under [runs] in the study file.
     """
-    from autotune.coordination.upkeep import remove, unused
+    from autotune.coordination.upkeep import hold_unused, remove
     from autotune.storage.stored_study import stored_studies
 
     url = storage_url(storage)
@@ -334,7 +334,7 @@ def clean(
     cleaned: dict[str, dict[str, Any]] = {}
     for one in [name] if name is not None else [stored.name for stored in stored_studies(url)]:
         try:
-            with unused(url, one, "cleaned") as store:
+            with hold_unused(url, one, "cleaned") as store:
                 found, age_s = _outdated(store, given_s, whole=whole)
                 if found.folders and not dry_run:
                     _ask(f"study {one!r}: remove {_folders_text(found)}?", yes=yes)
@@ -360,10 +360,10 @@ def clean(
 
 def _outdated(store: "StudyStore", given_s: float | None, *, whole: bool) -> "tuple[Removable, float]":
     """Return the folders that go, and the age from which on they do."""
-    from autotune.tuning.retention import kept_s, outdated
+    from autotune.tuning.retention import find_outdated_folders, retention_s
 
-    age_s = (kept_s(store.definition) or 0.0) if given_s is None else given_s
-    return outdated(store, age_s, whole=whole), age_s
+    age_s = (retention_s(store.definition) or 0.0) if given_s is None else given_s
+    return find_outdated_folders(store, age_s, whole=whole), age_s
 
 
 def _cleaned_text(name: str, found: "Removable", left: int, *, dry_run: bool) -> str:
@@ -376,9 +376,9 @@ def _cleaned_text(name: str, found: "Removable", left: int, *, dry_run: bool) ->
 
 def _ask_about_study(what: str, store: "StudyStore", *, yes: bool) -> "Removable":
     """Return the folders that go with a study, when the user has agreed to that."""
-    from autotune.coordination.upkeep import removable
+    from autotune.coordination.upkeep import find_removable
 
-    found = removable(store)
+    found = find_removable(store)
     about = f"{len(store.trials())} trials with {len(store.runs())} runs, and {_folders_text(found)}"
     _ask(f"{what} study {store.name!r}: {about}?", yes=yes)
     return found

@@ -129,13 +129,13 @@ def _so_far(storage: str, name: str) -> "Finding":
 
 def _accepted(storage: str, name: str) -> "Finding":
     from autotune.comparison.watching.watch import Watch
-    from autotune.coordination.upkeep import unused
+    from autotune.coordination.upkeep import hold_unused
     from autotune.storage.study_store import StudyStore
     from autotune.studyfile.stored import study_of
 
     url = storage_url(storage)
     # A check that is being made would be compared with another state in the end than at its beginning.
-    with unused(url, name, "accepted as it is"):
+    with hold_unused(url, name, "accepted as it is"):
         store = StudyStore.read(url, name, read_only=False)
         Watch.of(store, study_of(store.definition).repeats.statistic).accept(store)
     return _so_far(storage, name)

@@ -26,9 +26,9 @@ from autotune.storage.observation import Observation
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile.limits import limits_of
 from autotune.tuning import session as tuning_session
-from autotune.tuning.done import is_judged
+from autotune.tuning.goal import goal_of
 from autotune.tuning.loop import TuningLoop, limited_job
-from autotune.tuning.session import _tune_and_judge
+from autotune.tuning.session import _tune_and_confirm
 from launchers import Job, Usage
 from objectives.base import FailureKind, Metric
 from spaces import Integer, Space
@@ -224,7 +224,7 @@ def test_runs_capped_by_a_trial_that_breaks_a_limit_are_completed_first(tmp_path
     store = store_of(tmp_path, (3, 3.0, 30.0), study=study)
     capped = Outcome(bound=3.5, usage=Usage(elapsed_s=3.5))
     add_trial(store, SPACE, {"np": 5}, capped, worth=Observation(bound=3.5))
-    assert is_judged(summarise(store), study, SimpleNamespace(verified=())) is done
+    assert goal_of(study, SimpleNamespace(verified=())).is_confirmed(store, summarise(store)) is done
 
 
 def test_capped_runs_are_completed_before_nothing_is_called_feasible(tmp_path):
@@ -237,10 +237,10 @@ def test_capped_runs_are_completed_before_nothing_is_called_feasible(tmp_path):
     add_trial(store, SPACE, {"np": 5}, stopped, worth=Observation(bound=4.2))
     asker = Asker(store, ValidSetSampler(SPACE, startup=3))
     session = manager(tmp_path, PaperExecutor(model()))
-    _tune_and_judge(asker, session, study, SimpleNamespace(verified=()))
+    _tune_and_confirm(asker, session, study, SimpleNamespace(verified=()))
     summary = summarise(store)
     assert summary.best.configuration == {"np": 5}
-    assert is_judged(summary, study, SimpleNamespace(verified=()))
+    assert goal_of(study, SimpleNamespace(verified=())).is_confirmed(store, summary)
 
 
 def test_an_ablation_of_an_infeasible_winner_says_so(tmp_path, monkeypatch):

@@ -197,7 +197,7 @@ def test_disturbed_pairs_count_after_the_budget_of_repeats_is_spent(tmp_path, mo
     duets.manager.disturbances = Disturbances(SECONDS, mode, line=lines.append)
     assert len(duets.run_until(6).pairs(0, 1)) == 6
     assert len(executor.together) == made
-    said = "others take more from one half of the cores again and again: from here on, such pairs count"
+    said = "other processes keep loading one half of the cores more: from now on, these pairs count"
     assert lines == ([said] if mode == "wait" else [])
 
 

@@ -168,8 +168,8 @@ def test_the_command_asks_for_weights_and_shows_every_metric(tmp_path, monkeypat
 def test_a_session_runs_the_ablation_of_the_preferred_point(store, study, tmp_path, monkeypatch):
     prepared = SimpleNamespace(space=SPACE)
     opened = SimpleNamespace(store=store, prepared=prepared)
-    monkeypatch.setattr(tuning_session, "opened_study", lambda *_: nullcontext(opened))
-    monkeypatch.setattr(tuning_session, "runs_of", lambda _: nullcontext(machine(tmp_path)))
+    monkeypatch.setattr(tuning_session, "open_study", lambda *_: nullcontext(opened))
+    monkeypatch.setattr(tuning_session, "open_run_manager", lambda _: nullcontext(machine(tmp_path)))
     found = tuning_session.ablate_study(study, None, None, 6)
     assert (found.winner, [one.metric for one in found.by_metric]) == (1, ["wall_s", "memory"])
 
@@ -179,8 +179,8 @@ def test_nothing_runs_if_the_weights_choose_the_default(tmp_path, monkeypatch):
     study, executor = study_of("memory", memory=1), PaperExecutor(ran)
     store = store_of(tmp_path, study, DEFAULT, {"np": 4, "blas": "fast"})
     opened = SimpleNamespace(store=store, prepared=SimpleNamespace(space=SPACE))
-    monkeypatch.setattr(tuning_session, "opened_study", lambda *_: nullcontext(opened))
-    monkeypatch.setattr(tuning_session, "runs_of", lambda _: nullcontext(manager(tmp_path, executor)))
+    monkeypatch.setattr(tuning_session, "open_study", lambda *_: nullcontext(opened))
+    monkeypatch.setattr(tuning_session, "open_run_manager", lambda _: nullcontext(manager(tmp_path, executor)))
     said = invoke("ablate", "paper", "--storage", store.url).stdout
     assert "the default is the point of the front: there is nothing to change" in " ".join(said.split())
     assert executor.launched == []

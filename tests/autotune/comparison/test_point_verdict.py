@@ -13,8 +13,7 @@ from autotune.report.results import findings
 from autotune.results.summary import summarise
 from autotune.storage.observation import Observation
 from autotune.storage.study_store import StudyStore
-from autotune.tuning.done import is_judged
-from autotune.tuning.judging import confirm_preferred
+from autotune.tuning.goal import goal_of
 from launchers import Usage
 from objectives.base import FailureKind, Metric
 from spaces import Integer, Space
@@ -57,10 +56,10 @@ def store_of(folder, study, *ranks):
 def test_the_point_that_weights_choose_is_compared_in_each_metric(tmp_path):
     study = study_with({"wall_s": 3, "memory": 1})
     store, executor = store_of(tmp_path, study, 8, 4, 2), PaperExecutor(model())
-    assert not is_judged(summarise(store), study, NOTHING_ELSE)
-    confirm_preferred(store, manager(tmp_path, executor), study)
+    assert not goal_of(study, NOTHING_ELSE).is_confirmed(store, summarise(store))
+    goal_of(study, NOTHING_ELSE).confirm(store, manager(tmp_path, executor))
     summary = summarise(store)
-    assert is_judged(summary, study, NOTHING_ELSE)
+    assert goal_of(study, NOTHING_ELSE).is_confirmed(store, summary)
     # The time alone would need six pairs; the memory is noisier.
     assert summary.tradeoff.verdict.pairs == 12
     sentence = summary.verdict_sentence()
@@ -84,17 +83,17 @@ def test_the_point_that_weights_choose_is_compared_in_each_metric(tmp_path):
     texts = [getattr(part, "text", "") for section in findings(summary) for part in section.parts]
     assert any(text.startswith("In fresh runs, trial 2 is better") for text in texts)
     again = PaperExecutor(model())
-    confirm_preferred(store, manager(tmp_path, again), study)
+    goal_of(study, NOTHING_ELSE).confirm(store, manager(tmp_path, again))
     assert again.launched == []
 
 
 def test_without_weights_no_point_is_confirmed(tmp_path):
     study = study_with({})
     store, executor = store_of(tmp_path, study, 8, 4), PaperExecutor(model())
-    confirm_preferred(store, manager(tmp_path, executor), study)
+    goal_of(study, NOTHING_ELSE).confirm(store, manager(tmp_path, executor))
     summary = summarise(store)
     assert executor.launched == []
-    assert is_judged(summary, study, NOTHING_ELSE)
+    assert goal_of(study, NOTHING_ELSE).is_confirmed(store, summary)
     assert "verdict: none, since no weights say which point matters; `autotune confirm paper --weights" in (
         summary.best_text()
     )
@@ -107,7 +106,7 @@ def test_without_weights_no_point_is_confirmed(tmp_path):
 
 def test_confirmed_points_are_shown_without_weights(tmp_path):
     store = store_of(tmp_path, study_with({"wall_s": 1}), 8, 4)
-    confirm_preferred(store, manager(tmp_path, PaperExecutor(model())), study_with({"wall_s": 1}))
+    goal_of(study_with({"wall_s": 1}), NOTHING_ELSE).confirm(store, manager(tmp_path, PaperExecutor(model())))
     study = study_with({}).model_dump(mode="json")
     StudyStore.create(store.url, "paper", replace(store.definition, study=study))
     best = invoke("best", "paper", "--storage", store.url)
@@ -123,7 +122,7 @@ def test_a_point_that_breaks_a_limit_in_fresh_runs_gives_way_to_another(tmp_path
         return ran(configuration["np"], (1.0, 2.0 if configuration["np"] == 4 else 1.0))
 
     store, display = store_of(tmp_path, study, 8, 5, 4), ListDisplay()
-    confirm_preferred(store, manager(tmp_path, PaperExecutor(runs), display), study)
+    goal_of(study, NOTHING_ELSE).confirm(store, manager(tmp_path, PaperExecutor(runs), display))
     summary = summarise(store)
     assert any("trial 2 breaks memory <= 40 B: 50 B in fresh runs" in line for line in display.lines)
     assert summary.preference.point.trial == 1
@@ -137,10 +136,12 @@ def test_a_point_that_breaks_a_limit_in_fresh_runs_gives_way_to_another(tmp_path
 def test_the_reason_is_given_if_a_point_cannot_be_compared(tmp_path, ranks, words):
     study = study_with({"wall_s": 1})
     store = store_of(tmp_path, study, *ranks)
-    confirm_preferred(store, manager(tmp_path, PaperExecutor(lambda _: failed(FailureKind.TIMED_OUT))), study)
+    goal_of(study, NOTHING_ELSE).confirm(
+        store, manager(tmp_path, PaperExecutor(lambda _: failed(FailureKind.TIMED_OUT)))
+    )
     summary = summarise(store)
     assert words in summary.verdict_sentence()
-    assert is_judged(summary, study, NOTHING_ELSE)
+    assert goal_of(study, NOTHING_ELSE).is_confirmed(store, summary)
 
 
 def test_differences_name_the_direction_of_the_change():

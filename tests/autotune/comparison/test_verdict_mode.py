@@ -3,12 +3,13 @@
 from dataclasses import dataclass, field, replace
 from math import exp
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from autotune.comparison.watching.watch import Watch
 from autotune.coordination.disturbances import Disturbances
-from autotune.coordination.quiet import QuietMachine, Use
+from autotune.coordination.quiet_machine import QuietMachine, Use
 from autotune.coordination.run_manager import RunManager
 from autotune.errors import CannotRunHereError
 from autotune.execution.core_pool import CorePool
@@ -17,7 +18,7 @@ from autotune.records.series import SeriesKind
 from autotune.results.summary import summarise
 from autotune.statistics.verdict import Verdict
 from autotune.studyfile import VerdictSection
-from autotune.tuning.done import _is_confirmed
+from autotune.tuning.goal import goal_of
 from spaces import Integer, Space
 from tests.support.fakes import SECONDS, ListDisplay
 from tests.support.managers import managed
@@ -83,6 +84,11 @@ def kinds(study) -> set[SeriesKind]:
     return {run.series.kind for run in study.store.runs() if run.series.is_comparison}
 
 
+def is_confirmed(study, asked):
+    """Whether the verdict that is stored is enough for the study file `asked`."""
+    return goal_of(asked, SimpleNamespace(verified=())).is_confirmed(study.store, summarise(study.store))
+
+
 def test_pairs_are_interleaved_by_default():
     study = tuned("interleaved")
     verdict = study.confirm()
@@ -140,7 +146,7 @@ def test_runs_that_need_more_than_half_of_the_cores_are_made_in_turns(mode):
     verdict = study.confirm()
     assert (verdict.mode, kinds(study)) == ("interleaved", {SeriesKind.VERDICT})
     assert verdict.mode_why == "a run needs 1 core, and half of this machine's are none"
-    assert _is_confirmed(summarise(study.store), study.study)
+    assert is_confirmed(study, study.study)
 
 
 def test_auto_leaves_a_run_that_would_be_alone_for_long():
@@ -153,15 +159,14 @@ def test_auto_leaves_a_run_that_would_be_alone_for_long():
 def test_a_verdict_in_another_mode_than_is_asked_for_is_made_anew():
     study = tuned("interleaved")
     study.confirm()
-    summary = summarise(study.store)
-    assert [_is_confirmed(summary, study.asked(mode).study) for mode in ("interleaved", "duet", "auto")] == [
+    assert [is_confirmed(study, study.asked(mode).study) for mode in ("interleaved", "duet", "auto")] == [
         True,
         False,
         False,
     ]
     verdict = study.asked("duet").confirm()
     assert (verdict.mode, len(verdict.pairs)) == ("duet", 8)
-    assert _is_confirmed(summarise(study.store), study.asked("duet").study)
+    assert is_confirmed(study, study.asked("duet").study)
 
 
 @pytest.mark.parametrize("mode", ["interleaved", "duet"])

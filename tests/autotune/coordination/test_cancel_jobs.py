@@ -1,4 +1,4 @@
-"""Cancelling the jobs of a study: all at once, and what became of each is told."""
+"""Cancel the jobs of a study together, and report each by its outcome."""
 
 import json
 

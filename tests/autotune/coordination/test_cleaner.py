@@ -60,7 +60,7 @@ def test_after_a_crash_before_it_is_stored_a_run_is_read_as_it_was(tmp_path, kin
 
     store = StudyStore.create(f"sqlite:///{tmp_path}/a.db", "mine", definition(small_space()))
     with cleaner() as manager.cleaner:
-        manager.store(store, [(started, manager.ended(started, second))])
+        manager.store(store, [(started, manager.finish(started, second))])
     assert len(store.runs()) == 1
     folders = [one.folder for one in job.parts or (job,)]
     assert [(folder / "results").exists() for folder in folders] == [False] * len(folders)

@@ -78,7 +78,7 @@ def test_the_budget_of_tuning_is_half_of_the_runs_that_count_and_then_disturbed_
     aside = sum(outcome.disturbed for outcome in outcomes)
     assert 3 <= aside <= 4 + 0.5 * (20 - aside)
     assert len(said) == 1
-    assert "from here on" in said[0]
+    assert "from now on" in said[0]
 
 
 def test_the_environment_says_what_to_do_where_the_study_does_not(monkeypatch):

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from autotune.coordination.kept_results import LIST_FILE, RESULT_FILE, store_kept
+from autotune.coordination.kept_results import LIST_FILE, RESULT_FILE, store_kept_results
 from autotune.errors import StorageError
 from autotune.records.series import Series
 from autotune.search.asker import Asker
@@ -49,7 +49,7 @@ class Session:
         self.patched.setattr(self.store, "add_runs", add)
 
     def restore(self):
-        store_kept(self.runs, self.store, self.said.line)
+        store_kept_results(self.runs, self.store, self.said.line)
 
 
 @pytest.fixture
@@ -148,7 +148,7 @@ def test_runs_that_ended_while_the_storage_was_waited_for_are_kept(session):
 
 
 def test_a_result_of_a_trial_that_is_another_one_now_is_dropped(session):
-    # As in a storage that was restored from a backup, and in which the study went on.
+    # As in a storage that was restored from a backup and then used by the study.
     disturbed = session("one")
     with pytest.raises(StorageError):
         disturbed.tune(away_at=4)

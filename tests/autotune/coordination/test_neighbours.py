@@ -62,7 +62,7 @@ def begun(folder, name, affinity, ended_after_s=None):
         (bound("0-1", 105.0), None, False),
         (bound("0-1", 105.0), 1.0, False),
         (bound("2-3", 105.0), None, True),
-        # It ended before, though nobody has noticed.
+        # It ended before, though the session has not collected it.
         (bound("0-1", 90.0), 5.0, True),
         (bound("0-1", 105.0, node="n2"), None, True),
         (bound("0-47", 105.0), None, True),

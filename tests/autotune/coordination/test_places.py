@@ -1,4 +1,4 @@
-"""What a session holds while it works: the study, and the folder of its runs."""
+"""A working session holds the study and the folder of its runs."""
 
 import sys
 from dataclasses import replace
@@ -8,7 +8,7 @@ import pytest
 from autotune import locks
 from autotune.asktell.replies import Replies
 from autotune.asktell.work_queue import WorkQueue
-from autotune.coordination.places import QueuePool, held, session_resources
+from autotune.coordination.places import QueuePool, hold_study, session_resources
 from autotune.coordination.session_settings import SessionSettings
 from autotune.errors import BusyError
 from autotune.execution.batch_executor import BatchExecutor
@@ -41,18 +41,18 @@ def test_a_job_has_as_many_nodes_as_its_cores_and_cards_need_before_anything_is_
 
 def test_two_storages_do_not_make_the_jobs_of_studies_of_one_name_in_one_folder(tmp_path):
     first, second = settings_of(tmp_path, "a.db"), settings_of(tmp_path, "b.db")
-    with held(first, ListDisplay()):
+    with hold_study(first, ListDisplay()):
         with (
             pytest.raises(BusyError, match=r"autotune-runs/mine has the runs .* by process .*a\.db: .*--wait.*--runs"),
-            held(second, ListDisplay()),
+            hold_study(second, ListDisplay()),
         ):
             pass
-        # What makes no runs needs no folder, and another one is free.
-        with held(second, ListDisplay(), makes_runs=False):
+        # A session without runs needs no folder, and another folder is free.
+        with hold_study(second, ListDisplay(), makes_runs=False):
             pass
-        with held(replace(second, runs=tmp_path / "elsewhere"), ListDisplay()):
+        with hold_study(replace(second, runs=tmp_path / "elsewhere"), ListDisplay()):
             pass
-    with held(second, ListDisplay()):
+    with hold_study(second, ListDisplay()):
         pass
 
 
@@ -64,16 +64,16 @@ def test_who_makes_no_runs_on_this_machine_starts_no_ray(tmp_path, monkeypatch, 
         queue = WorkQueue(answers=Replies(lambda: None))
         settings = replace(settings, launcher=LocalLauncher(), external=queue)
     with (
-        held(settings, ListDisplay()) as (_, place),
+        hold_study(settings, ListDisplay()) as (_, place),
         session_resources(place, MemoryLeaseBook(), 1) as resources,
     ):
         assert isinstance(resources.executor, kind)
 
 
 def test_the_folder_of_runs_is_waited_for_where_a_session_waits(tmp_path, monkeypatch):
-    first = held(settings_of(tmp_path, "a.db"), ListDisplay())
+    first = hold_study(settings_of(tmp_path, "a.db"), ListDisplay())
     first.__enter__()
     monkeypatch.setattr(locks.time, "sleep", lambda _: first.__exit__(None, None, None))
     display = ListDisplay()
-    with held(replace(settings_of(tmp_path, "b.db"), if_held=IfHeld.WAIT), display):
+    with hold_study(replace(settings_of(tmp_path, "b.db"), if_held=IfHeld.WAIT), display):
         assert len(display.lines) == 1

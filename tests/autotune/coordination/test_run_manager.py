@@ -1,4 +1,4 @@
-"""What becomes of a run that an earlier session left in a queue."""
+"""A run that an earlier session left in a queue is resumed, or ended."""
 
 import json
 from dataclasses import replace
@@ -72,7 +72,7 @@ def test_a_run_that_is_made_again_keeps_its_limits(tmp_path):
     planned = manager.prepare(1, Purpose({"np": 4}, 1, TUNING), "00001")
     job = replace(planned.task.job, time_limit_s=60.0, memory_limit_bytes=2**30)
     run = manager.start(replace(planned, task=replace(planned.task, job=job)))
-    again = manager.again(run, replace(failed(FailureKind.INFRASTRUCTURE_ERROR), code=PREEMPTED)).task.job
+    again = manager.plan_retry(run, replace(failed(FailureKind.INFRASTRUCTURE_ERROR), code=PREEMPTED)).task.job
     assert (again.time_limit_s, again.memory_limit_bytes) == (60.0, 2**30)
 
 

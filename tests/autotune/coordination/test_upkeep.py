@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from autotune.coordination.session_settings import RUNS_LOCK
-from autotune.coordination.upkeep import unused
+from autotune.coordination.upkeep import hold_unused
 from autotune.errors import BusyError, ExitCode
 from autotune.scheduling.checkpoints import Checkpoints
 from autotune.service import summaries as summaries_module
@@ -120,10 +120,10 @@ def test_in_a_pipe_nothing_is_deleted_or_reset_without_yes(study):
 
 def test_a_study_that_somebody_works_on_is_left_alone(study):
     lock = StudyLock.acquire(study.url, "mine")
-    with pytest.raises(BusyError), unused(study.url, "mine", "deleted"):
+    with pytest.raises(BusyError), hold_unused(study.url, "mine", "deleted"):
         pass
     lock.release()
-    with unused(study.url, "mine", "deleted"):
+    with hold_unused(study.url, "mine", "deleted"):
         pass
 
 

@@ -69,7 +69,7 @@ def test_what_is_learnt_bit_by_bit_is_the_same_as_at_once():
     same.learn(second)
     assert same.inert == {"b"}
     assert same.twin({"a": 2, "b": 2}) is first
-    # Another run of the second shows an effect only if the program no longer says that there is none.
+    # Another run of the second shows an effect only if the program no longer denies one.
     same.learn(trial(2, {"a": 1, "b": 2}, took(1.0)))
     assert same.inert == set()
     assert same.twin({"a": 2, "b": 2}) is None

@@ -56,7 +56,7 @@ def value(number, rung):
 
 
 def played(bracket, eta=3, *, eager=False, workers=1, failing=(), early=()):
-    """Play a bracket to its end with so many workers; return the rungs that each trial reached, and the order."""
+    """Play a bracket to its end with some workers; return the rungs that each trial reached, and the order."""
     entries: dict[int, Entry] = {}
     running: list[int] = []
     order: list[tuple[int, int]] = []

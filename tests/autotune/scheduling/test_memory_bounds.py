@@ -48,7 +48,7 @@ def test_a_failure_bounds_what_is_short_of_the_truth_alike_only():
 
 def test_what_each_process_takes_beside_is_not_that_of_one_process():
     found = MemoryBounds(replace(NEED, processes=lambda configuration: configuration["copies"]))
-    found.learn(trial(0, 2, used(60)))  # 40 more than is said, by two processes
+    found.learn(trial(0, 2, used(60)))  # 40 more than the plan states, by two processes
     assert not found.lacks({"copies": 1, "more": True})
     assert "it would need" in found.lacks({"copies": 7})
 

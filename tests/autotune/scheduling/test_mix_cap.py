@@ -17,7 +17,7 @@ HALVES = tuple(MixedInput(name, 0.5, Metric(f"t[{name}]", "s", kind="time")) for
 
 
 def mix_cap(metric, bound, inputs, outcomes):
-    """Return the cap where as many configurations as it takes have run, none of them better than those `outcomes`."""
+    """Return the cap after enough configurations have run, all of them no better than those `outcomes`."""
     return cap_of_configurations(metric, bound, inputs, [outcomes, *[[outcomes[0]]] * (ENOUGH - 1)])
 
 

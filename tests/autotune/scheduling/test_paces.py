@@ -1,4 +1,4 @@
-"""What a run is measured by on its way, and from when on it may be said to have lost."""
+"""The pace of a run in flight, and when it may count as lost."""
 
 from dataclasses import replace
 from math import inf

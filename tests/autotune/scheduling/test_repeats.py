@@ -46,20 +46,20 @@ class Session:
 
     def make(self, step):
         """Make one run; return its trial, its series and its block."""
-        self.agenda.starts(step, self.standings)
+        self.agenda.start(step, self.standings)
         number, block = step.trial.number, self.agenda.block
         if step.series.is_tuning:
             ends = self.outcomes[number]
             outcome = ends.pop(0) if len(ends) > 1 else ends[0]
             self.trials[number] = self.trials[number].with_run(Run({"n": number}, number, outcome=outcome, block=block))
-        self.agenda.ended(Purpose({}, number, step.series), self.standings)
+        self.agenda.finish(Purpose({}, number, step.series), self.standings)
         for trial in list(self.trials.values()):
             if not trial.settled and self.agenda.is_settled(trial, self.standings):
                 self.trials[trial.number] = replace(trial, settled=True)
         return number, step.series, block
 
     def run(self, trials):
-        """Propose as many trials as there are to be, one after the other; return all runs that were made."""
+        """Propose the trials one after the other; return all runs that were made."""
         made = []
         while True:
             step = self.next()
@@ -79,7 +79,7 @@ def settled(number, *outcomes, block=0):
 def under_way(trials, metric=SECONDS, **settings):
     """Return a session that is past its start, with those trials."""
     session = Session({}, trials, metric, warm_up_runs=0, **settings)
-    session.agenda.ended(Purpose({}, trials[0].number), session.standings)
+    session.agenda.finish(Purpose({}, trials[0].number), session.standings)
     return session
 
 
@@ -93,7 +93,7 @@ def test_nothing_else_starts_before_the_baseline_is_known():
     assert session.next() is None
     session.propose(0)
     session.propose(1)
-    assert not session.agenda.ready(session.standings)
+    assert not session.agenda.is_ready(session.standings)
     assert session.next(busy={0}) is None
     assert session.next().trial.number == 0
 
@@ -188,7 +188,7 @@ def test_an_incumbent_that_the_machine_failed_is_not_run_for_a_race():
 
 def test_a_default_that_the_machine_failed_is_not_measured_again():
     session = under_way([settled(0, *[took(1.0)] * 3), settled(1, took(2.0))], baseline_every=1)
-    session.agenda.ended(Purpose({}, session.trials[1].number), session.standings)
+    session.agenda.finish(Purpose({}, session.trials[1].number), session.standings)
     assert session.next().trial.number == 0
     session.agenda.leave_alone(session.trials[0])
     assert session.next() is None

@@ -11,7 +11,7 @@ from autotune.planning.prepare import prepare
 from autotune.records.expected_gain import ExpectedGain
 from autotune.records.study import Run, TrialRecord
 from autotune.results.summary import summarise
-from autotune.scheduling.stopping import StoppingForecast, can_tell, is_due, matters
+from autotune.scheduling.stopping import StoppingForecast, can_forecast, is_due, least_gain
 from autotune.statistics.standings import Standings
 from autotune.studyfile import BudgetSection, RepeatsSection, StudyFile
 from autotune.tuning.loop import Ending
@@ -84,17 +84,17 @@ def test_more_trials_can_be_asked_for_after_it_stopped():
     before = len(simulated.store.trials())
     assert simulated.tune(before + 3) is Ending.BUDGET
     assert len(simulated.store.trials()) == before + 3
-    # What was said then is no longer about this study.
+    # The old forecast no longer describes this study.
     assert summarise(simulated.store).outlook is None
 
 
 def test_a_small_space_is_judged_by_its_size():
-    assert not can_tell(19, Count(1000))
-    assert can_tell(20, Count(1000))
-    assert not can_tell(14, Count(29))
-    assert can_tell(15, Count(29))
+    assert not can_forecast(19, Count(1000))
+    assert can_forecast(20, Count(1000))
+    assert not can_forecast(14, Count(29))
+    assert can_forecast(15, Count(29))
     # An estimate may be wrong by much.
-    assert not can_tell(15, Count(29, exact=False))
+    assert not can_forecast(15, Count(29, exact=False))
     assert [n for n in range(40) if is_due(n, Count(1000))] == [20, 25, 30, 35]
 
 
@@ -102,7 +102,7 @@ def test_what_matters_is_the_least_gain_or_the_noise_and_less_where_trials_are_f
     def of(seconds, runs, **repeats):
         trials = [record(0, *[seconds] * runs), record(1, *[0.9 * seconds] * runs)]
         study = StudyFile(name="a", objective="b", repeats=RepeatsSection(**repeats))
-        return matters(Standings.of(trials, SECONDS), study)
+        return least_gain(Standings.of(trials, SECONDS), study)
 
     assert of(100.0, 200, min_gain=0.03) == pytest.approx(0.03)
     assert of(0.001, 200, min_gain=0.03) == pytest.approx(0.003)
@@ -114,15 +114,15 @@ def test_what_matters_is_the_least_gain_or_the_noise_and_less_where_trials_are_f
 def test_one_dull_look_is_not_enough():
     calm, lively = ExpectedGain(20, 0.005), ExpectedGain(20, 0.5)
     look = StoppingForecast(30, calm, 0.01)
-    assert look.calm_after(StoppingForecast(25, calm, 0.01, due=(25, 0.005)))
+    assert look.is_calm_after(StoppingForecast(25, calm, 0.01, due=(25, 0.005)))
     # Between them a session ended.
-    assert look.calm_after(StoppingForecast(27, lively, 0.01, due=(25, 0.005)))
-    assert not look.calm_after(None)
-    assert not look.calm_after(StoppingForecast(25, calm, 0.01))
-    assert not look.calm_after(StoppingForecast(25, lively, 0.01, due=(25, 0.5)))
-    assert not StoppingForecast(30, lively, 0.01).calm_after(StoppingForecast(25, calm, 0.01, due=(25, 0.005)))
+    assert look.is_calm_after(StoppingForecast(27, lively, 0.01, due=(25, 0.005)))
+    assert not look.is_calm_after(None)
+    assert not look.is_calm_after(StoppingForecast(25, calm, 0.01))
+    assert not look.is_calm_after(StoppingForecast(25, lively, 0.01, due=(25, 0.5)))
+    assert not StoppingForecast(30, lively, 0.01).is_calm_after(StoppingForecast(25, calm, 0.01, due=(25, 0.005)))
     # The look before was at another time.
-    assert not look.calm_after(StoppingForecast(20, calm, 0.01, due=(20, 0.005)))
+    assert not look.is_calm_after(StoppingForecast(20, calm, 0.01, due=(20, 0.005)))
 
 
 @pytest.mark.slow
@@ -184,7 +184,7 @@ def test_a_stop_in_the_middle_of_the_verdict_is_remembered(tmp_path, monkeypatch
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("autotune.tuning.session.judge", interrupted)
+        patched.setattr("autotune.tuning.goal.OneWinner.confirm", interrupted)
         with pytest.raises(KeyboardInterrupt):
             replays.replayed(tmp_path, budget=AUTO, repeats=NO_CAPS)
     before = len(replays.stored(tmp_path).trials())

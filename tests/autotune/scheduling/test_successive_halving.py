@@ -71,7 +71,7 @@ def test_a_paused_trial_has_no_value_to_compare(tmp_path):
 
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory):
-    """What comes of a study that nobody interrupts: its brackets, what was trained, and the configurations."""
+    """Return the result of an uninterrupted study: its brackets, the segments trained, and the configurations."""
     executor = TrainingExecutor()
     store, _, runner = training_session(tmp_path_factory.mktemp("whole"), executor, training_study(30))
     runner.tune()
@@ -153,7 +153,7 @@ def test_who_runs_out_of_memory_is_not_trained_further(tmp_path):
 
 
 class Losing(TrainingExecutor):
-    """Loses the leg of the first trial that goes on, as often as it is tried."""
+    """Loses the segment of the first promoted trial in every try."""
 
     def __init__(self):
         super().__init__()

@@ -15,7 +15,7 @@ from autotune.storage.observation import Observation
 from autotune.storage.readable import VERDICT
 from autotune.storage.stored_study import stored_studies, stored_study
 from autotune.storage.study_store import StudyStore
-from autotune.tuning.retry import retry
+from autotune.tuning.retry import retry_failed
 from objectives.base import FailureKind
 from tests.autotune.storage.test_measurement_store import THREE
 from tests.support import storages
@@ -120,7 +120,7 @@ def test_a_default_that_failed_and_was_set_aside_is_merged_again(tmp_path, addre
     store = StudyStore.create(url, "paper", definition(SPACE))
     add_trial(store, SPACE, CONFIGURATIONS[0], failed(FailureKind.APPLICATION_ERROR), worth=Observation())
     merged([url], address)
-    retry(store, everything=False)
+    retry_failed(store, everything=False)
     assert merged([url], address, dry_run=True) == merged([url], address) == [[("paper", "paper", Action.UPDATE)]]
     store.add_runs([Run(CONFIGURATIONS[0], 0, outcome=took(2.0), started="later")])
     assert merged([url], address) == [[("paper", "paper", Action.UPDATE)]]

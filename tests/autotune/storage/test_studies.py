@@ -5,7 +5,7 @@ from dataclasses import replace
 import optuna
 import pytest
 
-from autotune.coordination.upkeep import unused
+from autotune.coordination.upkeep import hold_unused
 from autotune.errors import BusyError, StorageError
 from autotune.records.study import Run
 from autotune.storage.measurement_store import MeasurementStore
@@ -103,10 +103,13 @@ def test_the_study_of_another_program_is_neither_shown_nor_touched(address):
 def test_a_study_that_somebody_works_on_is_not_given(address):
     made(address)
     lock = StudyLock.acquire(address, "mine")
-    with pytest.raises(BusyError, match="'mine' is being worked on by process"), unused(address, "mine", "deleted"):
+    with (
+        pytest.raises(BusyError, match="'mine' is being worked on by process"),
+        hold_unused(address, "mine", "deleted"),
+    ):
         pass
     lock.release()
-    with unused(address, "mine", "deleted"), pytest.raises(BusyError):
+    with hold_unused(address, "mine", "deleted"), pytest.raises(BusyError):
         StudyLock.acquire(address, "mine")
     StudyLock.acquire(address, "mine").release()
 

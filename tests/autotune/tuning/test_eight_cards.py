@@ -33,7 +33,7 @@ class TrainedOnACard(PaperTraining):
 
 
 class Watched:
-    """Tells of the oldest run only, so that the others go on; keeps how many had cards at a time."""
+    """Reports only the oldest run, so that the others continue; counts how many had cards at a time."""
 
     busy = 0
 

@@ -165,7 +165,7 @@ def test_a_full_disk_is_known_when_nobody_can_write_it_down(small_disk, end):
     assert ending(outcome) == (INFRASTRUCTURE, "disk-full")
 
 
-# What the program does, what becomes of it.
+# How the program ends, and its outcome.
 ENDINGS = {
     "prints nothing": ("", INVALID, "no-success-pattern"),
     "prints no metric": ("print('done')", INVALID, "no-metric"),

@@ -236,7 +236,7 @@ def test_a_failure_or_a_wrong_answer_of_an_input_is_the_runs_and_named(settings,
     said = {trial.configuration["x"]: trial.failure for trial in tuned(settings, tmp_path).trials}
     assert said[4].message.startswith("input b: ended with exit code 7")
     assert said[2].message.startswith("energy[b] is 99, the reference run's is 98")
-    # What was kept of each input is read again when only the reading has changed.
+    # The kept output of each input is read again if only the way of reading has changed.
     before = {run.started for run in StudyStore.read(settings.url, "mine").runs()}
     mended = tuned(settings, tmp_path, "options.answer.tolerance=5")
     found = next(trial for trial in mended.trials if trial.configuration == {"x": 2})

@@ -25,9 +25,9 @@ from autotune.search.registry import sampler_of
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import StudyFile
 from autotune.tuning import session
-from autotune.tuning.replay import budget_rows, known_within, table_of
+from autotune.tuning.replay import budget_rows, runs_within_budget, table_of
 from autotune.tuning.session import run_study
-from autotune.tuning.simulated import simulated_runs
+from autotune.tuning.simulated_runs import simulated_runs
 from launchers import Job
 from launchers.local import local_launcher
 from objectives.base import FailureKind, RecordedRun
@@ -301,8 +301,8 @@ def test_another_table_does_not_continue_a_study(tmp_path):
 
 def test_a_budget_is_what_was_known_before_the_next_trial():
     runs = [Run({"x": t}, t, outcome=took(1.0)) for t in (0, 0, 1, 0, 2, 1, 3)]
-    assert [run.trial for run in known_within(runs, 2)] == [0, 0, 1, 0]
-    assert known_within(runs, 9) == runs
+    assert [run.trial for run in runs_within_budget(runs, 2)] == [0, 0, 1, 0]
+    assert runs_within_budget(runs, 9) == runs
 
 
 def test_a_larger_budget_finds_more_and_costs_more(tmp_path):

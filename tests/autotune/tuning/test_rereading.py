@@ -14,9 +14,9 @@ from autotune.search.distributions import distributions_of
 from autotune.storage.readable import READINGS, VERDICT
 from autotune.storage.tables import stored_names
 from autotune.studyfile import parse
-from autotune.tuning.anew import begin_anew
+from autotune.tuning.opening import replace_study_without_results
 from autotune.tuning.rereading import reread, reread_study
-from autotune.tuning.retry import announced
+from autotune.tuning.retry import describe_reopened
 from launchers import STDOUT
 from launchers.local import local_launcher
 from launchers.supervisor import STATUS_FILE
@@ -38,7 +38,7 @@ def test_a_mended_success_pattern_mends_the_runs_that_failed_by_it(study):
     found = study.read(success=["Done|DONE"])
     assert found.sentence() == ("the way of reading has changed (success): 3 runs read again, 2 of them valid now")
     assert study.values == {0: [4.0], 1: [3.0], 2: [2.0]}
-    # The two are judged anew; the third is as it was, and stays settled.
+    # The first two are judged again; the third is unchanged and stays settled.
     assert [trial.settled for trial in study.store.trials()] == [False, False, True]
     assert study.read(success=["Done|DONE"]) is None, "once is enough"
     assert study.store.attribute(READINGS)["readings"][0]["before"] == {"success": "DONE"}
@@ -89,7 +89,7 @@ def test_without_an_answer_of_the_default_no_other_takes_its_place(study):
     found = study.read(answer=ANSWER, failure=["time 4"])
     assert (found.valid, found.invalid, found.kept) == (0, 1, 1)
     assert study.values == {0: [], 1: [], 2: [2.0]}
-    assert study.read(failure=["time 4"]).valid == 1, "without an answer there is none that is wrong"
+    assert study.read(failure=["time 4"]).valid == 1, "without a reference no answer is wrong"
 
 
 def test_a_sweep_without_a_tuned_default_is_read_by_the_answer_of_its_base(study):
@@ -139,7 +139,7 @@ def test_a_run_whose_output_is_not_whole_is_made_again_only_for_another_metric(s
     assert study.values == {0: [], 1: [], 2: [], 3: [5.0]}
     trials = study.store.trials()
     assert not any(trial.settled for trial in trials)
-    assert announced(trials, study.store.runs(), ())[0] == "trial 0: could not be read again, runs again"
+    assert describe_reopened(trials, study.store.runs(), ())[0] == "trial 0: could not be read again, runs again"
 
 
 def test_a_large_file_that_was_not_kept_cannot_be_read_again_and_one_that_does_not_matter_may_be_gone(study):
@@ -229,20 +229,20 @@ def test_a_study_of_which_nothing_worked_begins_anew_with_another_command(study)
     said = []
 
     def begin():
-        begin_anew(study.url, "mine", study.prepared.definition, said.append)
+        replace_study_without_results(study.url, "mine", study.prepared.definition, said.append)
         return stored_names(study.url)
 
     study.run(1, "no such file\n")
     assert begin() == ["mine"], "it is the same"
     study.options = {**OPTIONS, "argv": ["true", "-x", "{x}"]}
     assert begin() == []
-    assert said == ["study 'mine' begins anew: it has changed (command), and nothing valid was measured before"]
+    assert said == ["study 'mine' starts over: it has changed (command), and none of its runs had worked"]
 
 
 def test_what_was_measured_is_never_forgotten_for_another_command(study):
     study.run(1, "time 4 DONE\n")
     study.options = {**OPTIONS, "argv": ["true", "-x", "{x}"]}
-    begin_anew(study.url, "mine", study.prepared.definition, print)
+    replace_study_without_results(study.url, "mine", study.prepared.definition, print)
     with pytest.raises(DifferentStudyError, match=r"command: true {x} there, true -x {x} here"):
         study.read(argv=study.options["argv"])
 
@@ -250,7 +250,7 @@ def test_what_was_measured_is_never_forgotten_for_another_command(study):
 def test_nothing_is_forgotten_while_jobs_of_it_are_in_a_queue(study):
     study.options = {**OPTIONS, "argv": ["true", "-x", "{x}"]}
     study.store.leases().take({"00000": ({}, None)})
-    begin_anew(study.url, "mine", study.prepared.definition, print)
+    replace_study_without_results(study.url, "mine", study.prepared.definition, print)
     assert stored_names(study.url) == ["mine"]
 
 

@@ -1,4 +1,4 @@
-"""What a session finds out before it waits for cores: a storage that cannot be used, a study about something else."""
+"""A session checks its storage and its study before it waits for cores."""
 
 from contextlib import nullcontext
 from types import SimpleNamespace
@@ -72,7 +72,7 @@ def test_a_file_that_is_no_storage_is_refused_before_cores_are_waited_for(tmp_pa
 @pytest.mark.parametrize(("ranks", "said"), [(None, False), (1, True)])
 def test_how_ranks_are_started_is_said_for_programs_of_mpi_only(tmp_path, monkeypatch, ranks, said):
     display = ListDisplay()
-    monkeypatch.setattr(session, "runs_of", lambda _: (_ for _ in ()).throw(BusyError("enough")))
+    monkeypatch.setattr(session, "open_run_manager", lambda _: (_ for _ in ()).throw(BusyError("enough")))
     monkeypatch.setattr(core_pool, "user_folder", lambda: tmp_path)
     options = {"argv": ["echo", "{x}"]} | ({} if ranks is None else {"ranks": ranks})
     with pytest.raises(BusyError):
@@ -88,11 +88,11 @@ def test_a_finished_study_is_looked_through_once_for_what_is_made_again(monkeypa
     finished = SimpleNamespace(
         store=None, study=study, settings=settings, prepared=prepared, display=ListDisplay(), read_again=False
     )
-    for name in ("check_sampler", "retry", "summarise", "check_worked"):
+    for name in ("check_sampler", "retry_failed", "summarise", "check_anything_worked"):
         monkeypatch.setattr(session, name, MagicMock())
-    monkeypatch.setattr(session, "opened_study", lambda *_: nullcontext(finished))
+    monkeypatch.setattr(session, "open_study", lambda *_: nullcontext(finished))
     monkeypatch.setattr(session, "is_done", lambda *_: True)
-    monkeypatch.setattr(session, "begin_doubtful_anew", lambda *_: bool(looked.append("looked")))
+    monkeypatch.setattr(session, "set_unreliable_aside", lambda *_: bool(looked.append("looked")))
     run_study(study, settings, finished.display)
     assert looked == ["looked"]
 
@@ -101,7 +101,7 @@ def test_what_an_earlier_session_left_of_discarded_folders_is_removed(tmp_path, 
     left = tmp_path / "runs" / ".00001-1.0123abcd.discarded"
     left.mkdir(parents=True)
     (left / "stdout").touch()
-    monkeypatch.setattr(session, "runs_of", lambda _: (_ for _ in ()).throw(BusyError("enough")))
+    monkeypatch.setattr(session, "open_run_manager", lambda _: (_ for _ in ()).throw(BusyError("enough")))
     monkeypatch.setattr(core_pool, "user_folder", lambda: tmp_path)
     with pytest.raises(BusyError):
         started(tmp_path, "{x}")
@@ -114,7 +114,7 @@ def test_what_a_killed_session_left_of_its_ray_is_removed_though_no_ray_starts(t
     (left.parent / MARK).touch()
     for module in (core_pool, opening):
         monkeypatch.setattr(module, "user_folder", lambda: tmp_path)
-    monkeypatch.setattr(session, "runs_of", lambda _: (_ for _ in ()).throw(BusyError("enough")))
+    monkeypatch.setattr(session, "open_run_manager", lambda _: (_ for _ in ()).throw(BusyError("enough")))
     with pytest.raises(BusyError):
         started(tmp_path, "{x}")
     assert not left.parent.exists()

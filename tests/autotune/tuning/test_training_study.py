@@ -52,7 +52,7 @@ def test_killed_at_random_instants_it_ends_with_the_same_brackets(tmp_path, undi
     session = study.start()
     assert session.wait(300) == 0, study.log
     assert study.outcome() == undisturbed.outcome()
-    # A killed leg goes on from its checkpoint, which is written before a step is told.
+    # A killed segment resumes from its checkpoint, which is written before its step is reported.
     assert max(study.trained().values()) <= 1 + INSTANTS
     assert sum(study.trained().values()) <= sum(undisturbed.trained().values()) + 2 * INSTANTS
 

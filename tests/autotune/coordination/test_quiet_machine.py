@@ -3,9 +3,9 @@
 import pytest
 
 from autotune.comparison.rounds import ComparisonRounds, Side
-from autotune.coordination import quiet
+from autotune.coordination import quiet_machine
 from autotune.coordination.disturbances import Disturbances
-from autotune.coordination.quiet import QuietMachine, Use, use_by_others
+from autotune.coordination.quiet_machine import QuietMachine, Use, use_by_others
 from autotune.errors import CannotRunHereError, PausedError
 from autotune.records.series import Series
 from autotune.statistics.standings import Standings
@@ -33,7 +33,7 @@ def test_a_busy_machine_is_waited_for_and_said_once():
     assert len(waits) == 3
     assert display.lines == [
         "waiting: others use 87% of the cores, process 788 python",
-        "others use little of the machine now: going on",
+        "others use little of the machine now: resuming",
     ]
 
 
@@ -69,13 +69,13 @@ def test_the_mode_says_whether_there_is_a_wait():
 
 
 def looked_at(monkeypatch, folder):
-    """Return what is used of CPUs 0 and 1, of which 0 computes for 0.4 s, and 2 for as long as one looks."""
+    """Return the use of CPUs 0 and 1: 0 computes for 0.4 s, and 2 during the whole measurement."""
     stats = iter(["cpu0 100 0 0 0\ncpu1 0 0 0 0\ncpu2 0 0 0 0\n", "cpu0 140 50 0 0\ncpu1 0 50 0 0\ncpu2 50 0 0 0\n"])
-    monkeypatch.setattr(quiet, "PROC", str(folder))
-    monkeypatch.setattr(quiet.time, "sleep", lambda _: None)
-    monkeypatch.setattr(quiet.time, "process_time", lambda: 1.0)
-    monkeypatch.setattr(quiet.Path, "read_text", lambda *_, **__: next(stats))
-    monkeypatch.setattr(quiet, "_busiest", lambda: "788 python")
+    monkeypatch.setattr(quiet_machine, "PROC", str(folder))
+    monkeypatch.setattr(quiet_machine.time, "sleep", lambda _: None)
+    monkeypatch.setattr(quiet_machine.time, "process_time", lambda: 1.0)
+    monkeypatch.setattr(quiet_machine.Path, "read_text", lambda *_, **__: next(stats))
+    monkeypatch.setattr(quiet_machine, "_busiest", lambda: "788 python")
     return use_by_others((0, 1))
 
 
@@ -94,10 +94,10 @@ def test_the_process_that_uses_most_is_named_unless_it_makes_way(monkeypatch, ni
     ticks = iter([1, 0, 30, 2])  # of two processes, before and after
     fields = lambda _: [b"R", *[b"0"] * 10, b"%d" % next(ticks), b"0", *[b"0"] * 3, b"%d" % nice]  # noqa: E731
     monkeypatch.setattr(process_tree, "_stat", fields)
-    monkeypatch.setattr(quiet.os, "listdir", lambda _: ["7", "8", "self"])
-    monkeypatch.setattr(quiet.time, "sleep", lambda _: None)
-    monkeypatch.setattr(quiet, "PROC", "/nowhere")
-    assert quiet._busiest() == named
+    monkeypatch.setattr(quiet_machine.os, "listdir", lambda _: ["7", "8", "self"])
+    monkeypatch.setattr(quiet_machine.time, "sleep", lambda _: None)
+    monkeypatch.setattr(quiet_machine, "PROC", "/nowhere")
+    assert quiet_machine._busiest() == named
 
 
 def test_a_comparison_looks_at_its_beginning_and_after_a_disturbed_run(tmp_path):

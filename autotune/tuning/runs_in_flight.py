@@ -13,13 +13,13 @@ from autotune.execution.task import Task
 from launchers import LineReader
 from objectives.base import Objective, Progress, ProgressReader
 
-SHOWN = 20
-"""So many runs in flight are followed and shown, those that were launched first: nobody reads a thousand lines."""
+MOST_SHOWN = 20
+"""The panel shows at most this many runs in flight, oldest first: nobody reads a thousand lines."""
 
 
 @dataclass
 class _Followed:
-    """A run in flight, whose output is read for its progress."""
+    """A run in flight whose output is read for its progress."""
 
     run: RunInFlight
     lines: LineReader
@@ -28,7 +28,7 @@ class _Followed:
     progress: Progress | None = None
 
     def shown(self, why_waits: Callable[[str], str]) -> Running:
-        """Read what the program has said since the last time, and return how the run stands."""
+        """Read the program's new output and return the state of the run."""
         with suppress(OSError):
             for line in self.lines.new_lines():
                 self.progress = self.read(line) or self.progress
@@ -38,24 +38,24 @@ class _Followed:
 
 
 class RunsInFlight:
-    """Runs by the numbers of their trials, which are the keys of their tasks; each trial has one run at most."""
+    """Runs by the number of their trial, which is the key of their task; a trial has at most one run at a time."""
 
     def __init__(self) -> None:
-        """Start without any."""
+        """Start with no runs."""
         self.busy: set[int] = set()
         self._in_flight: dict[int, _Followed] = {}
         self._waiting: deque[PlannedRun] = deque()
 
     def __len__(self) -> int:
-        """How many runs are in flight."""
+        """Return how many runs are in flight."""
         return len(self._in_flight)
 
     def first_waiting(self, count: int) -> list[PlannedRun]:
-        """Return the runs that are to be started first, at most `count`."""
+        """Return the runs to start next, at most `count`."""
         return list(islice(self._waiting, count))
 
     def wait(self, planned: PlannedRun, *, first: bool = False) -> None:
-        """Let a run wait for cores, behind the others or as the `first` of them."""
+        """Queue a run for cores, behind the others or `first`."""
         self.busy.add(planned.task.key)
         if first:
             self._waiting.appendleft(planned)
@@ -63,7 +63,7 @@ class RunsInFlight:
             self._waiting.append(planned)
 
     def start(self, run: RunInFlight, objective: Objective) -> None:
-        """Take note that the first of the waiting runs was started."""
+        """Move the first queued run to the runs in flight."""
         self._waiting.popleft()
         lines = LineReader(run.task.job.folder / run.task.job.progress_file)
         self._in_flight[run.task.key] = _Followed(run, lines, objective.progress_reader())
@@ -73,10 +73,10 @@ class RunsInFlight:
         return self._in_flight[task.key].run
 
     def end(self, run: RunInFlight) -> None:
-        """Take note that a run ended."""
+        """Remove a run that ended."""
         del self._in_flight[run.task.key]
         self.busy.discard(run.task.key)
 
     def shown(self, why_waits: Callable[[str], str]) -> tuple[Running, ...]:
-        """Return those that are shown, as they are now; of a run's name `why_waits` says why it has not begun."""
-        return tuple(followed.shown(why_waits) for followed in list(islice(self._in_flight.values(), SHOWN)))
+        """Return the state of the runs that the panel shows; `why_waits` says of a run's name why it has not begun."""
+        return tuple(followed.shown(why_waits) for followed in list(islice(self._in_flight.values(), MOST_SHOWN)))

@@ -1,4 +1,4 @@
-"""Hope: whether a study may still come to something, or has to stop since nothing works."""
+"""Stop a study in which nothing works."""
 
 from pathlib import Path
 
@@ -15,13 +15,17 @@ _CHARACTERS = 200
 _READ_BYTES = 8192
 
 
-def check_hope(standings: Standings, give_up_after: int, *, launched: bool) -> None:
-    """Stop a study whose default configuration fails before anything else has worked, or whose trials all fail.
+def check_give_up(standings: Standings, give_up_after: int, *, launched: bool) -> None:
+    """Stop a study whose default configuration failed before any other worked, or whose first trials all failed.
 
-    What the default does is known where runs are `launched`: a recorded one, or another program's, is as it is.
+    Args:
+        standings: The trials so far.
+        give_up_after: Number of failed trials after which a study without any success stops.
+        launched: Whether this session launches the runs. The failure of a default that was recorded, or that another
+            program ran, stops nothing.
 
     Raises:
-        NothingWorkedError: nothing worked so far.
+        NothingWorkedError: Nothing has worked so far.
     """
     default = standings.default
     if launched and default is not None and default.state is State.FAILED and not standings.measured:
@@ -30,14 +34,14 @@ def check_hope(standings: Standings, give_up_after: int, *, launched: bool) -> N
         raise NothingWorkedError(failure_summary(_ran(standings)))
 
 
-def check_worked(standings: Standings) -> None:
-    """Say of a study that has ended that every trial failed, if so.
+def check_anything_worked(standings: Standings) -> None:
+    """Check that at least one trial of a finished study worked.
 
     Raises:
-        NothingWorkedError: every trial that ran failed.
+        NothingWorkedError: Every trial that ran failed.
     """
     if standings.nothing_worked:
-        check_hope(standings, 1, launched=False)
+        check_give_up(standings, 1, launched=False)
 
 
 def _ran(standings: Standings) -> list[TrialRecord]:
@@ -53,17 +57,17 @@ def _why_default_failed(default: TrialRecord) -> str:
         ran = last_folder(Path(default.job["folder"]), [Path(part["folder"]) for part in default.job.get("parts", ())])
         ends = [text for name in (STDOUT, STDERR) if (text := _end_of(ran / name))]
     lines = [
-        f"the default configuration failed, so there is nothing to compare others with: {shown(default.configuration)}",
+        f"the default configuration failed, so nothing can be compared with it: {shown(default.configuration)}",
         f"{default.failure.failure.value}: {default.message}",
         *ends,
         *([folder] if folder else []),
-        "mend the study file or the program, then use the same command again",
+        "fix the study file or the program, then use the same command again",
     ]
     return "\n".join(lines)
 
 
 def _end_of(path: Path) -> str:
-    """Return the last lines of a file under its name; empty where there is nothing to see."""
+    """Return the last lines of a file under a heading with its name; empty if the file is missing or empty."""
     try:
         with path.open("rb") as file:
             size = file.seek(0, 2)
@@ -71,7 +75,7 @@ def _end_of(path: Path) -> str:
             text = file.read().decode("utf-8", errors="replace")
     except OSError:
         return ""
-    # Whatever a program prints must not move the cursor of a terminal.
+    # Control characters in the output must not move the cursor of the terminal.
     lines = ["".join(char if char.isprintable() else " " for char in line) for line in text.rstrip().splitlines()]
     shown_lines = [f"  {line.rstrip()[:_CHARACTERS]}" for line in lines[-_LINES:]]
     return "\n".join([f"the end of its {path.name}:", *shown_lines]) if shown_lines else ""

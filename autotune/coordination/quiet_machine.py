@@ -1,4 +1,4 @@
-"""A quiet machine: runs that are compared wait while others use the cores, for they would say little."""
+"""Wait for a quiet machine: while other processes use the cores, a comparison would show little."""
 
 import os
 import time
@@ -17,7 +17,7 @@ from launchers.cpus import threads_of_all
 from launchers.noise.meter import PROC, parse_cpu_times
 from launchers.process_tree import ticks_unless_nice
 
-# Of the time of the cores: a machine that does nothing else uses a percent or two.
+# Share of the cores' time. An idle machine uses one or two percent.
 _BUSY = 0.1
 _LOOK_S = 0.5
 _PAUSE_S = 2.0
@@ -25,7 +25,12 @@ _PAUSE_S = 2.0
 
 @dataclass(frozen=True)
 class Use:
-    """What others use of the cores, a share of their time, and which process uses most of them."""
+    """How other processes use the cores.
+
+    Attributes:
+        share: Share of the cores' time that they use.
+        process: The process that uses most; empty if unknown.
+    """
 
     share: float
     process: str = ""
@@ -36,14 +41,15 @@ class Use:
         return self.share <= _BUSY
 
     def words(self) -> str:
-        """Say it."""
+        """Return this in words."""
         return f"others use {self.share:.0%} of the cores" + (f", process {self.process}" if self.process else "")
 
 
 def use_by_others(cpus: Collection[int]) -> Use | None:
-    """Look for a moment at what others use of these CPUs while nothing of ours runs; None if the kernel does not tell.
+    """Measure for a moment how others use these CPUs, while no run of ours is in flight; None if the kernel does not
+    show it.
 
-    Other hardware threads of their cores count as well; processes that are nice to others do not.
+    The other hardware threads of the same cores count as well. Processes with a positive nice value do not.
     """
     before, own_s = _times(), time.process_time()
     time.sleep(_LOOK_S)
@@ -63,7 +69,7 @@ def _times() -> dict[int, tuple[float, float]]:
 
 
 def _busiest() -> str:
-    """Return the number and the name of the process that uses most, but for this one; empty if there is none."""
+    """Return the pid and name of the process that uses most CPU time, except this one; empty if none uses any."""
     before = _ticks()
     time.sleep(_LOOK_S)
     used = {pid: ticks - before[pid] for pid, ticks in _ticks().items() if pid in before and pid != os.getpid()}
@@ -81,7 +87,14 @@ def _ticks() -> dict[int, int]:
 
 @dataclass
 class QuietMachine:
-    """This machine, whose `cpus` runs have. All waits of a session together take `patience_s` at most."""
+    """This machine, which comparisons wait for.
+
+    Attributes:
+        cpus: CPUs of the runs.
+        patience_s: Seconds that all waits of a session may take together.
+        look: Measures the use by others.
+        pause: Sleeps.
+    """
 
     cpus: Collection[int]
     patience_s: float
@@ -91,14 +104,14 @@ class QuietMachine:
 
     @classmethod
     def of(cls, cpus: Collection[int], section: NoiseSection, mode: NoiseMode) -> Self | None:
-        """Return what comparisons wait for; None where all runs count."""
+        """Return the machine that comparisons wait for; None if all runs count."""
         return None if mode == "accept" else cls(cpus, section.wait_s if mode == "wait" else 0.0)
 
     def wait(self, display: Display, check: Callable[[], None], within_s: float = inf) -> float:
-        """Return, when others use little of the machine, how long that was waited for; `check` may end the wait.
+        """Wait until others use little of the machine; return the seconds waited. `check` may end the wait by an error.
 
         Raises:
-            CannotRunHereError: the patience of the session is over, or it took longer than `within_s`.
+            CannotRunHereError: The session waited longer than its patience, or than `within_s`.
         """
         said, waited_s = False, 0.0
         while (use := self.look(self.cpus)) is not None and not use.is_quiet:
@@ -114,5 +127,5 @@ class QuietMachine:
             self._waited_s += _PAUSE_S
             waited_s += _PAUSE_S
         if said:
-            display.line("others use little of the machine now: going on")
+            display.line("others use little of the machine now: resuming")
         return waited_s

@@ -1,4 +1,4 @@
-"""Runs that other programs make: what a session needs of the executor that hands them out."""
+"""The executor of runs that other programs make, as a session needs it."""
 
 from collections.abc import Iterable
 from typing import Protocol
@@ -10,13 +10,13 @@ from autotune.storage.leases import LeaseBook
 
 
 class ExternalExecutor(Executor, Protocol):
-    """An executor whose runs other programs ask for, make, and report."""
+    """An executor that hands runs to other programs, which request and report them."""
 
     def leases(self, book: LeaseBook) -> LeaseBook:
-        """Return the leases of the study, which also say which program has a run."""
+        """Return the leases of the study, which also name the program that has a run."""
 
     def recall(self, runs: Iterable[Run], standings: Standings) -> None:
-        """Take note of what was reported before this session, and how the trials stand by it."""
+        """Load what was reported before this session, and the standings of the trials."""
 
     def waiting(self) -> int:
         """Return how many requests for a run are unanswered."""

@@ -2,9 +2,8 @@
 
 import pytest
 
-from autotune.coordination.disturbances import Disturbances
-from autotune.coordination.patience import Patience, expected_runs
-from autotune.coordination.quiet import QuietMachine, Use
+from autotune.coordination.disturbances import Disturbances, Patience, expected_runs
+from autotune.coordination.quiet_machine import QuietMachine, Use
 from autotune.errors import CannotRunHereError
 from autotune.studyfile import NoiseSection
 from tests.autotune.coordination.test_disturbances import Neighbour, in_flight, store_in, taken
@@ -25,7 +24,7 @@ def test_a_study_may_lose_twice_its_quiet_time_by_default(tmp_path):
     ours.check_patience()
     ours.judge(in_flight(tmp_path), taken(0.9, seconds=250.0))
     with pytest.raises(
-        CannotRunHereError, match=r"never quiet: others have cost this session 07:30, .*3 times(.|\n)*ask"
+        CannotRunHereError, match=r"never quiet: other processes cost this session 07:30, .*3 times(.|\n)*ask"
     ):
         ours.check_patience()
 

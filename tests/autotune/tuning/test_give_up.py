@@ -1,4 +1,4 @@
-"""What becomes of a study whose runs fail: it stops at the default, and failed trials get a second chance."""
+"""A study whose runs fail stops at the default, and failed trials get a second chance."""
 
 import pytest
 
@@ -13,9 +13,9 @@ from autotune.search.gp_sampler import ValidSetSampler
 from autotune.statistics.standings import Standings
 from autotune.storage.stored_study import stored_study
 from autotune.storage.study_store import StudyStore
-from autotune.tuning.hope import check_worked
+from autotune.tuning.give_up import check_anything_worked
 from autotune.tuning.loop import TuningLoop
-from autotune.tuning.retry import announced, retry
+from autotune.tuning.retry import describe_reopened, retry_failed
 from launchers import STDERR, STDOUT
 from objectives.base import FailureKind
 from tests.autotune.tuning.test_loop import SPACE, url
@@ -27,11 +27,11 @@ WRONG = failed(FailureKind.INVALID_RESULT, "energy is not there")
 
 
 def tune(folder, model, *, trials=6, everything=None, objective="paper"):
-    """Tune as a session does; return the numbers of the trials that ran, and what was said."""
+    """Tune as a session does; return the numbers of the trials that ran, and the messages."""
     executor, display = PaperExecutor(model), ListDisplay()
     store = StudyStore.create(url(folder), "paper", definition(SPACE))
     if everything is not None:
-        retry(store, everything=everything)
+        retry_failed(store, everything=everything)
     manager = managed(executor, folder / "runs", pool=CorePool(range(8)), display=display)
     study = study_file(budget={"trials": trials}, objective=objective)
     try:
@@ -108,16 +108,16 @@ def test_a_trial_that_runs_again_counts_on_from_the_runs_before_its_first_failur
     add_trial(store, SPACE, {"np": 8}, *map(took, (9.0, 9.1, 9.2)))
     add_trial(store, SPACE, {"np": 4, "npool": 1}, took(1.0), WRONG, took(2.0), WRONG)
     add_trial(store, SPACE, {"np": 2, "npool": 1}, WRONG, took(3.0))
-    retry(store, everything=True)
+    retry_failed(store, everything=True)
     trials = store.trials()
     assert [trial.measured(SECONDS.name) for trial in trials] == [[9.0, 9.1, 9.2], [1.0], []]
     assert [Step(trial).run_name for trial in trials[1:]] == ["00001-1", "00002"]
-    assert announced(trials, store.runs(), ()) == ["trial 2: failed, runs again"]
+    assert describe_reopened(trials, store.runs(), ()) == ["trial 2: failed, runs again"]
 
 
 def test_a_study_of_which_every_trial_failed_says_so_in_the_end(tmp_path):
     store = StudyStore.create(url(tmp_path), "paper", definition(SPACE))
-    check_worked(Standings.of(store.trials(), SECONDS))  # nothing ran yet
+    check_anything_worked(Standings.of(store.trials(), SECONDS))  # nothing ran yet
     tune(tmp_path, lambda _: WRONG, trials=3, objective="external")
     with pytest.raises(NothingWorkedError, match="3 times: energy is not there"):
-        check_worked(Standings.of(store.trials(), SECONDS))
+        check_anything_worked(Standings.of(store.trials(), SECONDS))

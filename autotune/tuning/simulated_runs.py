@@ -1,4 +1,4 @@
-"""The runs of a replay: no machine makes them, and their folders are forgotten."""
+"""The runs of a replay: no machine makes them, and their folders are temporary."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,13 +18,13 @@ from autotune.studyfile import StudyFile
 from objectives.base import Plan
 
 _HOST = "replay"
-# They are counted, not used: recorded runs do not wait for one another.
+# The cores are counted and never used: recorded runs do not wait for one another.
 _CORES = 1024
 
 
 @contextmanager
 def simulated_runs(plan: Plan, study: StudyFile, display: Display, pause: Pause | None = None) -> Iterator[RunManager]:
-    """Provide the manager of the runs of a replay, which take place in simulated time."""
+    """Provide the manager of the runs of a replay, which end in simulated time."""
     assert plan.recorded is not None
     executor = SimulatedExecutor(plan.recorded, study.sampler.seed)
     with temporary_folder("replay") as folder:

@@ -1,4 +1,4 @@
-"""Trials that were measured on another machine in effect begin anew, and the winner is the best on the one of now."""
+"""Trials that were measured at another pace of the machine run again, and the winner is the best at the present one."""
 
 from dataclasses import replace
 
@@ -15,9 +15,9 @@ from autotune.search.asker import Asker
 from autotune.search.gp_sampler import ValidSetSampler
 from autotune.storage.readable import VERDICT
 from autotune.storage.study_store import StudyStore
-from autotune.tuning.again import begin_doubtful_anew, doubts
 from autotune.tuning.loop import TuningLoop
-from autotune.tuning.retry import announced
+from autotune.tuning.retry import describe_reopened
+from autotune.tuning.unreliable_runs import find_unreliable, set_unreliable_aside
 from objectives.base import FailureKind, Metric
 from spaces import Integer, Space
 from tests.support.fakes import SECONDS, ListDisplay, definition, failed, took
@@ -69,9 +69,9 @@ class Study:
     def best(self):
         return self.standings().ranking[0].configuration["threads"]
 
-    def begin_anew(self):
+    def set_aside(self):
         said = []
-        return begin_doubtful_anew(self.store, said.append), " ".join(said)
+        return set_unreliable_aside(self.store, said.append), " ".join(said)
 
 
 @pytest.fixture
@@ -87,14 +87,14 @@ def test_what_was_tuned_on_a_slower_machine_is_tuned_again_and_another_configura
     assert doubted.startswith("the machine was 2.4 times slower while tuning")
     assert "--tune-again" in doubted
 
-    begun, said = study.begin_anew()
+    begun, said = study.set_aside()
     assert begun
-    assert said.startswith("6 of 6 trials are made again, about ")
+    assert said.startswith("6 of 6 trials run again, about ")
     assert said.endswith("of runs: the machine was 2.4 times slower than it is now")
     assert study.store.attribute(VERDICT) is None
     assert {run.outcome.code for run in study.store.runs() if run.series.kind is SeriesKind.ASIDE} == {ANOTHER_PACE}
-    why = announced(study.store.trials(), study.store.runs(), ())
-    assert why[0] == "trial 0: was measured when the machine was another one in effect, runs again"
+    why = describe_reopened(study.store.trials(), study.store.runs(), ())
+    assert why[0] == "trial 0: was measured when the machine was slower or faster, runs again"
 
     study.tune()
     assert study.best() == 5
@@ -102,9 +102,9 @@ def test_what_was_tuned_on_a_slower_machine_is_tuned_again_and_another_configura
     winner = study.standings().trials[verdict.winner]
     assert winner.configuration["threads"] == 5
     assert verdict.doubt(SECONDS, study.standings().tuned_default) is None
-    assert study.begin_anew() == (
+    assert study.set_aside() == (
         False,
-        "no trial is made again: the machine was as it is now, and nobody disturbed the runs that count",
+        "no trial runs again: the machine was as fast as now, and no run that counts was disturbed",
     )
 
 
@@ -112,13 +112,13 @@ def test_a_session_that_was_ended_while_it_tuned_again_loses_nothing(study):
     study.tune()
     study.machine.slow = False
     study.confirm()
-    study.begin_anew()
+    study.set_aside()
     study.study = study.study.model_copy(update={"budget": study.study.budget.model_copy(update={"timeout_s": 60.0})})
     study.tune()
     made = [trial.number for trial in study.store.trials() if trial.runs]
     assert 0 < len(made) < 6
-    # What is made on the machine of now stays; the others are still to be made.
-    assert study.begin_anew()[0] is False
+    # Runs at the present pace stay; the others are still to be made.
+    assert study.set_aside()[0] is False
     study.study = study_file(trials=6)
     study.tune()
     assert study.best() == 5
@@ -131,7 +131,7 @@ def run(trial, seconds, *, block=0, series=TUNING, **more):
 
 
 def found(*runs, metric=SECONDS):
-    return doubts(dict(enumerate(runs)), DEFAULT, metric)
+    return find_unreliable(dict(enumerate(runs)), DEFAULT, metric)
 
 
 VERDICT_RUNS = tuple(run(0, seconds, series=Series.verdict(3)) for seconds in (10.0, 10.1, 9.9, 10.0))
@@ -175,7 +175,7 @@ def test_runs_that_others_disturbed_are_in_doubt_and_tell_no_pace():
 @pytest.mark.parametrize(
     "runs",
     [
-        pytest.param((*SLOW, run(1, 20.0)), id="nobody knows what it is now"),
+        pytest.param((*SLOW, run(1, 20.0)), id="its present pace is unknown"),
         pytest.param((run(0, 10.5), run(1, 20.0), *VERDICT_RUNS), id="within the noise"),
         pytest.param((run(0, 24.0, series=WARM_UP), *VERDICT_RUNS), id="a warm-up"),
         pytest.param(
@@ -195,5 +195,5 @@ def test_what_does_not_depend_on_time_is_never_in_doubt():
 def test_a_study_of_a_quality_says_why_nothing_is_made_again(tmp_path):
     quality = replace(definition(SPACE), metrics=(Metric("val_auc", "", "maximize"),))
     store, said = StudyStore.create(f"sqlite:///{tmp_path / 'autotune.db'}", "simulated", quality), []
-    assert not begin_doubtful_anew(store, said.append)
-    assert said == ["no trial is made again: val_auc does not depend on how fast it is"]
+    assert not set_unreliable_aside(store, said.append)
+    assert said == ["no trial runs again: val_auc does not depend on the speed"]
