@@ -27,7 +27,7 @@ from autotune.records.measurement import Facts, Measured, Setting
 from autotune.studyfile import StudyFile
 from autotune.studyfile.limits import limits_of
 from autotune.studyfile.plans import plan_of
-from autotune.studyfile.space import joined
+from autotune.studyfile.space import join_space
 from launchers import Job, Launcher
 from objectives import registry
 from objectives.base import Output, Plan, PlanError, RunJob
@@ -105,7 +105,7 @@ def question(study: StudyFile, target: Target, launcher: Launcher, folder: Path)
             )
 
         try:
-            return joined(study, plan_of(study, folder, plan_options), facts)
+            return join_space(study, plan_of(study, folder, plan_options), facts)
         except PlanError as error:
             raise CannotRunHereError(str(error)) from error
 

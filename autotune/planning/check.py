@@ -25,7 +25,7 @@ from autotune.studyfile import OWN_SAMPLER, StudyFile
 from autotune.studyfile.paths import with_absolute_paths
 from autotune.studyfile.plans import StudyPlans, of_input, planned_input, plans_of, together
 from autotune.studyfile.software import plan_with_software
-from autotune.studyfile.space import joined
+from autotune.studyfile.space import join_space
 from autotune.tomlfiles.lines import lines_of, locate
 from launchers import Job, Launcher, LaunchError, Resources
 from objectives import registry
@@ -195,7 +195,7 @@ class _Check:
     def read(self, table: dict[str, Any], changes: Iterable[str]) -> StudyFile | None:
         """Return the study file in a table, with defaults for wrong sections; None if that is impossible."""
         try:
-            return studyfile.changed(table, changes, "study")
+            return studyfile.apply_overrides(table, changes, "study")
         except StudyFileError as error:
             self._add_mistakes(_problems_of(error))
             if not error.problems:
@@ -299,7 +299,7 @@ class _Check:
         if plan is None and study.objective != registry.COMMAND:
             return None  # the objective defines most of the space
         try:
-            ready, space = joined(study, plan or _NO_PLAN, self.machine.facts)
+            ready, space = join_space(study, plan or _NO_PLAN, self.machine.facts)
         except StudyFileError as error:
             self._add_mistakes(_as_file_problem(problem, study) for problem in error.problems)
             return plan

@@ -18,7 +18,7 @@ from autotune.records.verified_input import VerifiedInput
 from autotune.results.export import resolve_replay
 from autotune.studyfile import StudyFile
 from autotune.studyfile.plans import plans_of
-from autotune.studyfile.space import joined
+from autotune.studyfile.space import join_space
 from launchers import Job, Launcher
 from launchers.secret import find_masked_variables, mask_tables
 from objectives import registry
@@ -87,11 +87,11 @@ def prepare(  # noqa: PLR0913, PLR0917  they have little in common
         plans = plans_of(study, folder, plan_options)
     except PlanError as error:
         raise CannotRunHereError(str(error)) from error
-    plan, space = joined(study, plans.tuned, machine.facts)
+    plan, space = join_space(study, plans.tuned, machine.facts)
     errors, verified = [], []
     for name, own in plans.verified.items():
         try:
-            verified.append(VerifiedInput(name, *joined(study, own, machine.facts)))
+            verified.append(VerifiedInput(name, *join_space(study, own, machine.facts)))
         except StudyFileError as error:
             errors.append(f"input {name!r}: {error}")
     if errors:

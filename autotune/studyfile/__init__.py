@@ -1,7 +1,7 @@
-"""The study file: a study as its user describes it, read from TOML and checked."""
+"""The study file: a user's description of a study, parsed from TOML and checked."""
 
 from autotune.studyfile.decisions import DecisionsSection
-from autotune.studyfile.loading import catalogue, changed, find, load, parse, read
+from autotune.studyfile.loading import apply_overrides, catalogue, find, load, parse, read
 from autotune.studyfile.model import (
     AUTO,
     NAME,
@@ -44,8 +44,8 @@ __all__ = [
     "TradeoffSection",
     "VerdictMode",
     "VerdictSection",
+    "apply_overrides",
     "catalogue",
-    "changed",
     "find",
     "load",
     "parse",

@@ -8,11 +8,12 @@ from spaces import Value
 
 
 class DecisionsSection(Section):
-    """A table of the best settings, instead of one winner: what to use for each value of the parameters `over`.
+    """Look for a table of the best settings instead of one winner: a setting for each value of the parameters `over`.
 
-    Those are given by the user's program and not chosen. `points` names what one run measures several values of
-    (message sizes). Fresh pairs of runs take `verdict_runs` runs at most. `weights` are rows of contexts, points and a
-    `count`, or the CSV file that has them: how often a program uses each cell.
+    The user's program determines the values of `over`; the study does not choose them. `points` is the name of what one
+    run measures at several values, such as message sizes. Fresh pairs of runs take `verdict_runs` runs at most.
+    `weights` say how often a program uses each cell: rows of contexts, points and a `count`, or the CSV file that has
+    them.
     """
 
     over: list[str] = Field(min_length=1)
@@ -32,5 +33,5 @@ class DecisionsSection(Section):
 
     @property
     def rows(self) -> list[dict[str, Value]]:
-        """The rows of the weights; none without them."""
+        """The rows of the weights; empty without weights."""
         return self.weights if isinstance(self.weights, list) else []

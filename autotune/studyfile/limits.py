@@ -1,4 +1,4 @@
-"""The limits of a study: from what its file says to values in the units of the metrics."""
+"""The limits of a study, converted from the study file to the units of the metrics."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from spaces.parameters.problem import Problem
 _WRITTEN = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(\S*)\s*")
 _BINARY = {f"{prefix}iB": 1024.0**power for power, prefix in enumerate("KMGTPE", start=1)}
 _DECIMAL = {f"{prefix}B": 1000.0**power for power, prefix in enumerate("kMGTPE", start=1)}
-# Units of one family are multiples of one another.
+# Units of the same family can be converted.
 _FAMILIES: tuple[Mapping[str, float], ...] = (
     {"B": 1.0, "byte": 1.0, "bytes": 1.0, "KB": 1000.0, **_BINARY, **_DECIMAL},
     {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0},
@@ -24,13 +24,13 @@ _FAMILIES: tuple[Mapping[str, float], ...] = (
 
 
 def limits_of(sections: Mapping[str, LimitSection], metrics: Sequence[Metric]) -> Limits:
-    """Return the limits of a study; those of metrics that there are no more are left out."""
+    """Return the limits of a study, except those of metrics that no longer exist."""
     known = {metric.name: metric for metric in (*OF_EVERY_RUN, *metrics)}
     return tuple(_limit(section, known[name]) for name, section in sections.items() if name in known)
 
 
 def limit_errors(study: StudyFile, plan: Plan) -> list[Problem]:
-    """Return what is wrong with the limits of a study, each with its path."""
+    """Return the errors in the limits of a study, each with its path."""
     known = {metric.name: metric for metric in (*of_every_run(plan), *plan.objective.metrics)}
     errors = []
     for name, section in study.limits.items():
@@ -50,7 +50,7 @@ def limit_errors(study: StudyFile, plan: Plan) -> list[Problem]:
                 wrong = [Problem(f"min is {section.min}, more than max, {section.max}: no value can be both", path)]
         errors += wrong
     if study.limits and study.stopping is not None:
-        msg = "trainings that are left early are compared by one metric alone: take [limits] or [stopping] out"
+        msg = "[stopping] compares trainings by one metric alone, so it excludes [limits]: remove one of them"
         errors.append(Problem(msg, "limits"))
     return errors
 
@@ -70,10 +70,10 @@ def _unreadable(written: float | str | None, metric: Metric) -> ValueError | Non
 
 
 def in_unit(written: float | str, metric: Metric) -> float:
-    """Return a number as it is, and `12 GiB` in the unit of the metric.
+    """Return a number unchanged, and a text such as `12 GiB` in the unit of the metric.
 
     Raises:
-        ValueError: it is no number, or its unit is none that the metric's can be computed from.
+        ValueError: The text is not a number, or its unit cannot be converted to that of the metric.
     """
     if not isinstance(written, str):
         return float(written)
@@ -87,9 +87,9 @@ def in_unit(written: float | str, metric: Metric) -> float:
     family = next((units for units in _FAMILIES if metric.unit in units), None)
     if family is None:
         has = f"is in {metric.unit}" if metric.unit else "has no unit"
-        msg = f"{metric.name} {has}, which nothing is converted to, got {written!r}: write the number alone"
+        msg = f"{metric.name} {has}, so units cannot be converted, got {written!r}: write the number alone"
         raise ValueError(msg)
     if unit not in family:
-        msg = f"{unit!r} is no unit of {metric.name}, which is in {metric.unit}; known: {', '.join(family)}"
+        msg = f"{unit!r} is not a unit of {metric.name}, which is in {metric.unit}; known: {', '.join(family)}"
         raise ValueError(msg)
     return value * family[unit] / family[metric.unit]

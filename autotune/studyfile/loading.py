@@ -1,4 +1,4 @@
-"""Reading study files: the catalogue, a file of the user's, and changes from the command line."""
+"""Load study files from the catalogue or the user, with changes from the command line."""
 
 import importlib.resources
 import tomllib
@@ -32,16 +32,16 @@ def find(name_or_path: str) -> Path:
     """Return the file of a catalogue name (`qe`) or of a path (`./mine.toml`).
 
     Raises:
-        StudyFileError: there is neither.
+        StudyFileError: No such name or file exists.
     """
-    return found(name_or_path, catalogue(), "study")
+    return find_file(name_or_path, catalogue(), "study")
 
 
-def found(name_or_path: str, known: Mapping[str, Path], noun: str) -> Path:
-    """Return the file of one of the `known` names, or of a path; `noun` is what messages call it.
+def find_file(name_or_path: str, known: Mapping[str, Path], noun: str) -> Path:
+    """Return the file of one of the `known` names, or of a path; messages call it a `noun`.
 
     Raises:
-        StudyFileError: there is neither.
+        StudyFileError: No such name or file exists.
     """
     if name_or_path in known:
         return known[name_or_path]
@@ -65,27 +65,27 @@ def load(path: Path, overrides: Iterable[str] = ()) -> StudyFile:
     """Read a study file and apply `key=value` overrides with dotted keys.
 
     Raises:
-        StudyFileError: the file is not readable, not TOML, or has errors: all of them at once, each with its path.
+        StudyFileError: The file is unreadable, is not TOML, or has errors: all of them at once, each with its path.
     """
     table = read(path)
     table.setdefault("name", path.stem)
-    return changed(with_absolute_paths(table, path.parent), overrides, str(path))
+    return apply_overrides(with_absolute_paths(table, path.parent), overrides, str(path))
 
 
 def read(path: Path) -> dict[str, Any]:
-    """Return what a study file says, unchecked.
+    """Return the unchecked content of a study file.
 
     Raises:
-        StudyFileError: it is not readable, or not TOML.
+        StudyFileError: The file is unreadable or not TOML.
     """
     return tomlfiles.read(path, "study file", StudyFileError)
 
 
-def changed(table: dict[str, Any], overrides: Iterable[str], source: str) -> StudyFile:
+def apply_overrides(table: dict[str, Any], overrides: Iterable[str], source: str) -> StudyFile:
     """Apply `key=value` overrides with dotted keys to a study's table, and check it.
 
     Raises:
-        StudyFileError: all errors at once, each with its path; `source` names the file.
+        StudyFileError: All errors at once, each with its path; `source` is the name of the file.
     """
     given = list(overrides)
     for override in given:
@@ -93,20 +93,20 @@ def changed(table: dict[str, Any], overrides: Iterable[str], source: str) -> Stu
     try:
         return parse(with_weights(table), source=source)
     except StudyFileError as error:
-        raise _blamed(error, [override.partition("=")[0].strip() for override in given]) from None
+        raise _mark_options(error, [override.partition("=")[0].strip() for override in given]) from None
 
 
 def parse(table: Mapping[str, Any], source: str) -> StudyFile:
     """Check a study's table.
 
     Raises:
-        StudyFileError: all errors at once, each with its path; `source` names the file.
+        StudyFileError: All errors at once, each with its path; `source` is the name of the file.
     """
     return tomlfiles.validate(table, StudyFile, source, StudyFileError)
 
 
-def _blamed(error: StudyFileError, keys: Sequence[str]) -> StudyFileError:
-    """Return the error with the problems of `keys`, which were given on the command line, marked as such."""
+def _mark_options(error: StudyFileError, keys: Sequence[str]) -> StudyFileError:
+    """Return the error with its problems marked that are due to `keys` from the command line."""
     wrong = [problem for problem in error.problems if any(f"{problem.path}.".startswith(f"{key}.") for key in keys)]
     if not wrong:
         return error

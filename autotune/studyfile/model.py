@@ -18,10 +18,10 @@ from objectives.mentions.words import VariableName
 from spaces.parameters.errors import did_you_mean
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
-"""What a study may be called: the name becomes that of files and of jobs."""
+"""Pattern of a study's name, which files and jobs also have."""
 
 AUTO = "auto"
-"""The number of trials of a study that decides by itself when to stop."""
+"""Value of `trials` for a study that decides by itself when to stop."""
 
 
 def _written(value: object) -> object:
@@ -33,9 +33,9 @@ Expression = Annotated[str, BeforeValidator(_written)]
 
 
 class InputSection(Section):
-    """One input: what its options have instead of the study's, and what it counts beside the others.
+    """One input: its options override those of the study, and its weight is its share in the objective.
 
-    One of weight 0 is not optimised: the winner is compared with the default on it.
+    An input of weight 0 is not optimised: the winner is compared with the default on it.
     """
 
     name: str = Field(pattern=NAME)
@@ -44,11 +44,10 @@ class InputSection(Section):
 
 
 class SpaceSection(Section):
-    """Parameters and constraints beside (or instead of) those that the objective brings.
+    """Parameters and constraints in addition to those of the objective.
 
-    A parameter with the name of one of the objective's replaces it. The tables' own format is that of
-    `spaces.tables`. `derived` are names for expressions over parameters, facts and one another, or for
-    numbers.
+    A parameter with the name of one of the objective's replaces it. `spaces.tables` describes the format of the tables.
+    `derived` gives names to numbers, or to expressions over parameters, facts and one another.
     """
 
     parameters: dict[str, dict[str, Any]] = Field(default_factory=dict)
@@ -57,9 +56,9 @@ class SpaceSection(Section):
 
 
 class BudgetSection(Section):
-    """How much may be spent. `trials` is the total, over all sessions of the study.
+    """How much may be spent. `trials` is the total over all sessions of the study.
 
-    With `auto` the search ends where more of it no longer pays, after `max_trials` at the latest.
+    With `auto` the search ends when more of it no longer pays, or after `max_trials`.
     """
 
     trials: int | Literal["auto"] = 50
@@ -80,19 +79,19 @@ class BudgetSection(Section):
 
     @property
     def most(self) -> int:
-        """How many trials there are at most."""
+        """The largest number of trials."""
         return self.max_trials if self.trials == "auto" else self.trials
 
     @property
     def auto(self) -> bool:
-        """Whether the study ends where more search no longer pays."""
+        """Whether the study ends when more search no longer pays."""
         return self.trials == AUTO
 
 
 OWN_SAMPLER = "autotune"
 
 SAMPLERS = (OWN_SAMPLER, "random", "exhaustive", "tpe", "gp", "cmaes")
-"""Samplers by name; `optuna:CLASS`, `optunahub:PACKAGE@COMMIT` and `MODULE:CLASS` are others'."""
+"""Names of our samplers; others are `optuna:CLASS`, `optunahub:PACKAGE@COMMIT` and `MODULE:CLASS`."""
 
 _OTHERS_SAMPLER = re.compile(
     r"optunahub:[A-Za-z]\w*(/\w+)*@[0-9a-f]{40}(:[A-Za-z]\w*)?|(?!optunahub:)[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*"
@@ -100,11 +99,11 @@ _OTHERS_SAMPLER = re.compile(
 
 
 class SamplerSection(Section):
-    """Which configurations are tried. `startup` of them come first, before any measurement is looked at.
+    """Which configurations are tried. The first `startup` trials do not depend on measurements.
 
-    With `warm_start` what is predicted to be best goes first, by the program's costs or measurements elsewhere, and
-    guides the search, as far as the study's own runs bear it out.
-    `options` are the arguments of a sampler that is a class: Optuna's, OptunaHub's, or one of your own.
+    With `warm_start` the search begins with the configurations that are predicted to be best, from the program's costs
+    or measurements elsewhere. The prediction also guides the search, as far as the study's own runs confirm it.
+    `options` are the arguments of a sampler class of Optuna, of OptunaHub, or of your own.
     """
 
     name: str = "autotune"
@@ -130,11 +129,11 @@ class SamplerSection(Section):
 
 
 class RepeatsSection(Section):
-    """How often configurations are run, so that noise does not decide who wins.
+    """How often configurations run, so that noise does not decide which wins.
 
-    The default configuration is run `baseline_runs` times at first, again after every `baseline_every` runs of others
-    (0: never; one that was stopped counts as its part of a whole one), and at the start of every session, after
-    `warm_up_runs` runs that do not count. With `caps`, a run that has already lost is stopped.
+    The default configuration runs `baseline_runs` times at first, again after every `baseline_every` runs of others (0:
+    never; a stopped run counts as its part of a whole one), and at the start of every session, after `warm_up_runs`
+    runs that do not count. With `caps`, a run that has already lost is stopped.
     """
 
     min_runs: int = Field(default=1, ge=1)
@@ -156,27 +155,27 @@ class RepeatsSection(Section):
 
     @property
     def for_a_table(self) -> Self:
-        """The same for a decision table: trials of different contexts do not race, and the default is one of many."""
+        """The same for a decision table: trials of different contexts do not race, and each context has a default."""
         return self.model_copy(
             update={"max_runs": self.min_runs, "caps": False, "baseline_runs": 1, "baseline_every": 0}
         )
 
     @property
     def rules(self) -> RaceRules:
-        """When a configuration is run again."""
+        """The rules of when a configuration runs again."""
         return RaceRules(self.min_runs, self.max_runs, self.error_rate, self.min_gain)
 
 
 def _several(names: object) -> object:
-    """Return a list of names where there is only one; anything else as it is."""
+    """Return a single name as a list; anything else unchanged."""
     return [names] if isinstance(names, str) else names
 
 
 class TradeoffSection(Section):
     """Other metrics that matter: the study looks for configurations that no other beats in all of them.
 
-    There is no single winner then. `metric` is the name of one, or a list of names. `weights` say how much each metric
-    matters: the point of the front that they choose is compared with the default.
+    Then no trial is the single winner. `metric` is a name, or a list of names. `weights` say how much each metric
+    matters: the point of the front that they prefer is compared with the default.
     """
 
     metric: Annotated[list[str], BeforeValidator(_several)] = Field(min_length=1)
@@ -184,9 +183,9 @@ class TradeoffSection(Section):
 
 
 class LimitSection(Section):
-    """What a metric of the winner must keep: it is `min` at least and `max` at most.
+    """The range that a metric of the winner must keep: at least `min` and at most `max`.
 
-    Each is a number in the metric's unit, or a text with another unit of its kind: `12 GiB`.
+    Each is a number in the metric's unit, or a text with another unit of its kind, such as `12 GiB`.
     """
 
     min: Annotated[float, Field(allow_inf_nan=False)] | str | None = None
@@ -201,9 +200,10 @@ class LimitSection(Section):
 
 
 class ModelSection(Section):
-    """What a run time is a sum of: `terms` are expressions over parameters, facts and derived values, never negative.
+    """The sum that a run time is made of: `terms` are expressions over parameters, facts and derived values, never
+    negative.
 
-    Of a metric that is maximised, its inverse is that sum. The rate of each term follows from measurements; with
+    For a metric that is maximised, the sum is its inverse. The rate of each term is fitted to measurements. With
     `seconds` the terms are times already, which measurements correct.
     """
 
@@ -219,16 +219,16 @@ class ScalingSection(Section):
 
 
 class EfficiencySection(Section):
-    """Whether the ranks of each run tell how long they were in MPI, by a library that they load first (`mpi`).
+    """Whether the ranks of each run measure their time in MPI, by a library that is loaded before the program (`mpi`).
 
-    Parallel efficiency, load balance and communication efficiency are metrics then.
+    Parallel efficiency, load balance and communication efficiency are then metrics.
     """
 
     mpi: bool = False
 
 
 class MeterSection(Section):
-    """A command that prints a counter of energy: what it grows by during a run, in joules, is the run's `energy_j`."""
+    """A command that prints an energy counter: its growth during a run, in joules, is the run's `energy_j`."""
 
     command: list[str] = Field(min_length=1)
 
@@ -240,9 +240,9 @@ def _launcher_kinds() -> list[str]:
 
 
 class LauncherSection(Section):
-    """Where the runs are made: on this machine, or as jobs of a batch system at a `site`, by default the user's own.
+    """Where runs are made: on this machine, or as jobs of a batch system at a `site`, by default the user's own.
 
-    Without a `kind` it is what the site has, and this machine if there is no site either.
+    Without a `kind`, the site decides; without a site, runs are made on this machine.
     """
 
     kind: Annotated[str, OneOf(_launcher_kinds)] | None = None
@@ -257,9 +257,9 @@ class LauncherSection(Section):
 
 
 class RunsSection(Section):
-    """For how long `autotune storage clean` leaves the folders of runs.
+    """How long `autotune storage clean` keeps the folders of runs.
 
-    Without `keep_days` it leaves none that it may remove. What was measured stays in storage.
+    Without `keep_days` it keeps none that it may remove. Measurements stay in storage.
     """
 
     keep_days: float | None = Field(default=None, gt=0, allow_inf_nan=False)
@@ -280,11 +280,11 @@ NOISE_MODES: tuple[NoiseMode, ...] = ("accept", "wait", "refuse")
 
 
 class NoiseSection(Section):
-    """What is done about runs that others on the machine disturb.
+    """What to do about runs that other processes disturb.
 
-    With `wait` they are made again, `again` for each run that counts and three more; with `refuse` they are not; with
-    `accept` they count. Without a `mode` it is that of AUTOTUNE_NOISE, or else `wait`. The comparisons of a session
-    wait for a quiet machine for `wait_s` at most; with all that others cost, a session takes at most `times` as long as
+    With `wait` they are repeated, `again` for each run that counts and three more; with `refuse` they are not; with
+    `accept` they count. Without a `mode`, AUTOTUNE_NOISE decides, or else it is `wait`. The comparisons of a session
+    wait at most `wait_s` for a quiet machine. With all time lost to others, a session takes at most `times` as long as
     on a quiet machine.
     """
 
@@ -295,12 +295,12 @@ class NoiseSection(Section):
 
 
 class SoftwareSection(Section):
-    """Where the programs come from, as one value of the parameter `software`; empty: from where they are found here.
+    """Where the programs come from, as one value of the parameter `software`; empty: where they are found here.
 
-    `modules` are loaded in their order, after all others were unloaded with `purge`. `spack` are specs of installed
-    packages, `spack_environment` is a name or a folder. `container` is an image that `runtime` starts: the first of
-    apptainer, singularity and ch-run that is on the search path. `programs` and `libraries` are folders of a build that
-    are searched before all others, `environment` are variables that it needs.
+    `modules` are loaded in order; with `purge` all others are unloaded first. `spack` are specs of installed packages,
+    `spack_environment` is a name or a folder. `container` is an image that `runtime` starts: by default the first of
+    apptainer, singularity and ch-run on the search path. `programs` and `libraries` are folders of a build that are
+    searched first, and `environment` are variables that it needs.
     """
 
     modules: list[str] = Field(default_factory=list)
@@ -317,8 +317,8 @@ class SoftwareSection(Section):
 class StudyFile(Section):
     """A whole study file.
 
-    `target` is the metric that is optimised, instead of the first of the objective. With `inputs` the program is tuned
-    for all of those with a weight together, and the winner is compared with the default on the others.
+    `target` is the metric to optimise; by default the first of the objective. With `inputs` the program is tuned for
+    all inputs with a weight together, and the winner is compared with the default on the others.
     """
 
     name: Annotated[str, AfterValidator(_named)]
@@ -347,17 +347,17 @@ class StudyFile(Section):
 
     @property
     def has_one_winner(self) -> bool:
-        """Whether it looks for one best configuration: not for a trade-off, nor for a table of decisions."""
+        """Whether the study looks for one best configuration, not for a trade-off or a decision table."""
         return self.tradeoff is None and self.decisions is None
 
     @property
     def contexts(self) -> tuple[str, ...]:
-        """The parameters over whose values a decision table is wanted; none without one."""
+        """The contexts of the decision table; empty without one."""
         return () if self.decisions is None else tuple(self.decisions.over)
 
     @property
     def whole_steps(self) -> int | None:
-        """How many steps a whole run makes; None if the program is not asked to stop at a step."""
+        """Number of steps of a whole run; None if the program is not asked to stop at a step."""
         return None if self.stopping is None else self.stopping.max_steps
 
     @field_validator("inputs")
@@ -369,7 +369,7 @@ class StudyFile(Section):
         if inputs and not any(one.weight for one in inputs):
             msg = "all weights are 0, so nothing is optimised: give what to tune for a weight above 0"
             raise ValueError(msg)
-        # Facts carry the name of an input in theirs, where only letters, digits and _ may stand.
+        # The names of facts contain the name of an input, with only letters, digits and _.
         alike = Counter(re.sub(r"\W", "_", one.name) for one in inputs)
         same = [one.name for one in inputs if alike[re.sub(r"\W", "_", one.name)] > 1]
         if same:
@@ -389,7 +389,7 @@ class StudyFile(Section):
 
     @property
     def optimised_inputs(self) -> list[InputSection]:
-        """The inputs that have a say in who wins."""
+        """The inputs with a weight, for which the program is tuned."""
         return [one for one in self.inputs if one.weight > 0.0]
 
     @property
@@ -403,10 +403,10 @@ class StudyFile(Section):
         return len(self.optimised_inputs) > 1
 
     def options_of(self, one: InputSection) -> dict[str, Any]:
-        """Return what the program is planned with for one of the inputs."""
+        """Return the options with which the program is planned for an input."""
         return {**self.options, **one.options}
 
     @property
     def tuned_options(self) -> dict[str, Any]:
-        """The options of the only input that is optimised; of a mix, and without inputs, those of the study."""
+        """The options of the only optimised input; for a mix, or without inputs, those of the study."""
         return self.options if self.is_mix or not self.inputs else self.options_of(self.optimised_inputs[0])

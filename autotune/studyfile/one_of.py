@@ -1,4 +1,4 @@
-"""A key with a choice of names that are known only when a file is read, such as batch systems."""
+"""A key whose choices are known only when a file is read, such as the names of batch systems."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from pydantic_core import CoreSchema, PydanticKnownError, core_schema
 
 @dataclass(frozen=True)
 class OneOf:
-    """Stands in `Annotated[str, OneOf(names)]`; a value that is none of `names()` is an error as that of a Literal."""
+    """Annotate a text as one of `names()`: `Annotated[str, OneOf(names)]`. Other values are errors."""
 
     names: Callable[[], Sequence[str]]
 

@@ -1,4 +1,4 @@
-"""Paths of a study file, which are relative to it: they must lead to the same place from every folder."""
+"""Make the paths in a study file absolute, so that they lead to the same place from every folder."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -9,9 +9,10 @@ from objectives import registry
 
 
 def with_absolute_paths(table: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Return a study's table with full paths where its objective declares paths; `folder` is the study file's.
+    """Return a study's table with absolute paths where its objective declares paths, relative to the study file's
+    `folder`.
 
-    Malformed values stay as they are: the check of the study reports them.
+    Malformed values stay unchanged, because the check of the study reports them.
     """
     objective = table.get("objective")
     paths = [path.split(".") for path in registry.paths(objective)] if isinstance(objective, str) else []
@@ -26,12 +27,12 @@ def with_absolute_paths(table: Mapping[str, Any], folder: Path) -> dict[str, Any
 
 
 def _rooted(value: object, path: Sequence[str], folder: Path) -> object:
-    """Return a value with a full path at `path`; `*` stands for every item."""
+    """Return a value with an absolute path at `path`; `*` stands for every item."""
     if not path:
-        # The address of an image in a registry is no path.
+        # The address of an image in a registry is not a path.
         if not isinstance(value, str) or "://" in value:
             return value
-        return str((folder / os.path.expanduser(value)).absolute())  # noqa: PTH111  a user who is not there is no error
+        return str((folder / os.path.expanduser(value)).absolute())  # noqa: PTH111  an unknown user must not be an error
     name, rest = path[0], path[1:]
     if isinstance(value, dict):
         return {key: _rooted(item, rest, folder) if name in {"*", key} else item for key, item in value.items()}

@@ -1,4 +1,4 @@
-"""The plans of a study: that of its options or of its inputs together, and those of inputs that are only verified."""
+"""The plans of a study: one for its options or inputs together, and one for each input that is only verified."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,17 +13,22 @@ from spaces.parameters.problem import Problem
 
 @dataclass(frozen=True)
 class StudyPlans:
-    """What is `tuned`, and the plans of the inputs of weight 0 by name."""
+    """The plans of a study.
+
+    Attributes:
+        tuned: The plan of what is tuned.
+        verified: The plans of the inputs of weight 0, by name.
+    """
 
     tuned: Plan
     verified: Mapping[str, Plan] = field(default_factory=dict)
 
 
 def plan_of(study: StudyFile, folder: Path, plan: PlanOptions) -> Plan:
-    """Return the plan of what is tuned; that of each input is made in a folder of its own below `folder`.
+    """Return the plan of what is tuned. Each input is planned in its own folder below `folder`.
 
     Raises:
-        PlanError: it cannot be tuned here; every reason, each with its path.
+        PlanError: The study cannot be tuned here; every reason, each with its path.
     """
     if not study.inputs:
         return plan_with_software(study, study.options, folder, plan)
@@ -31,10 +36,10 @@ def plan_of(study: StudyFile, folder: Path, plan: PlanOptions) -> Plan:
 
 
 def plans_of(study: StudyFile, folder: Path, plan: PlanOptions) -> StudyPlans:
-    """Return the plan of what is tuned, as in `plan_of`, and those of the inputs that are only verified.
+    """Return the plan of what is tuned, as `plan_of` does, and those of the inputs that are only verified.
 
     Raises:
-        PlanError: an input cannot be run here, or they do not go together; every reason, each with its path.
+        PlanError: An input cannot run here, or the inputs do not fit together; every reason, each with its path.
     """
     if not study.inputs:
         return StudyPlans(plan_of(study, folder, plan))
@@ -56,7 +61,7 @@ def _planned(study: StudyFile, inputs: Sequence[InputSection], folder: Path, pla
 
 
 def planned_input(plan: Plan, index: int, one: InputSection) -> PlannedInput:
-    """Return the plan of an input, which mentions parameters where the study file has its options."""
+    """Return the plan of an input, with the paths of its mentions as they are in the study file."""
     mentioned = (replace(mention, path=_path_of_input(mention.path, index, one)) for mention in plan.mentions)
     return PlannedInput(one.name, one.weight, replace(plan, mentions=tuple(mentioned)))
 
@@ -64,11 +69,11 @@ def planned_input(plan: Plan, index: int, one: InputSection) -> PlannedInput:
 def together(planned: Sequence[PlannedInput]) -> StudyPlans:
     """Return the plans of a study with these inputs.
 
-    An input that is tuned alone keeps its own plan. Beside a mix, a verified one is a mix of itself, so that its runs
-    have the same metric, and it knows the facts that rules of the study may name.
+    If only one input is tuned, it keeps its own plan. Beside a mix, each verified input becomes a mix of itself, so
+    that its runs have the same metric and the facts that rules of the study may mention.
 
     Raises:
-        PlanError: they do not go together.
+        PlanError: The inputs do not fit together.
     """
     optimised = [one for one in planned if one.weight > 0.0]
     verified = [one for one in planned if one.weight == 0.0]
@@ -85,7 +90,7 @@ def together(planned: Sequence[PlannedInput]) -> StudyPlans:
 
 
 def of_input(problem: Problem, index: int, one: InputSection) -> Problem:
-    """Return a problem with the options of an input as one of the study file."""
+    """Return a problem with the options of an input, with its path in the study file."""
     path = problem.path and _path_of_input(problem.path, index, one)
     if path is not None and path == problem.path and path.startswith("options."):
         return problem  # it is the study's
@@ -93,6 +98,6 @@ def of_input(problem: Problem, index: int, one: InputSection) -> Problem:
 
 
 def _path_of_input(path: str, index: int, one: InputSection) -> str:
-    """Return where the study file has what is at `path` for an input: in its own options, or in the study's."""
+    """Return the path in the study file of an input's `path`: in its own options, or in the study's."""
     keys = path.split(".")
     return f"inputs.{index}.{path}" if keys[0] == "options" and keys[1:2] and keys[1] in one.options else path

@@ -1,4 +1,4 @@
-"""Reference figures: published values of studies' metrics, with which a report of several studies compares them."""
+"""Reference figures: published values of metrics, with which a report of several studies compares its own."""
 
 import importlib.resources
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from autotune.errors import StudyFileError
-from autotune.studyfile.loading import found, toml_files
+from autotune.studyfile.loading import find_file, toml_files
 from autotune.studyfile.section import Section
 from autotune.tomlfiles import reading as tomlfiles
 
@@ -15,7 +15,7 @@ Figure = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class ReferencesFile(Section):
-    """A file of reference figures: `references` are values by the study's name and the metric's, in its unit."""
+    """A file of reference figures: values by the name of the study and of the metric, in the unit of the metric."""
 
     description: str
     references: dict[str, dict[str, Figure]] = Field(min_length=1)
@@ -27,11 +27,11 @@ def reference_files() -> dict[str, Path]:
 
 
 def load_references(name_or_path: str) -> ReferencesFile:
-    """Read the reference figures that ship under a name, or a file.
+    """Read the reference figures of a shipped name or of a file.
 
     Raises:
-        StudyFileError: there is none, or it has errors: all of them at once, each with its path.
+        StudyFileError: No such name or file exists, or it has errors: all of them at once, each with its path.
     """
-    path = found(name_or_path, reference_files(), "reference")
+    path = find_file(name_or_path, reference_files(), "reference")
     table = tomlfiles.read(path, "reference file", StudyFileError)
     return tomlfiles.validate(table, ReferencesFile, str(path), StudyFileError)

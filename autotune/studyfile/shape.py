@@ -1,4 +1,4 @@
-"""The shape of a study's run times: the terms that its file names, else what its objective knows."""
+"""The shape of a study's run times: the terms in its file, or else what its objective knows."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -21,18 +21,18 @@ from spaces.valid_set.valid_set import Indices
 
 _SAMPLED = 200
 _ROUNDING = 1e-6  # bounds of logarithms are no closer
-# Standard deviations of logarithms: of terms that are seconds, of all of them together, and of terms of unknown size.
+# Standard deviations of logarithms: of terms in seconds, of all of these together, and of terms of unknown size.
 _OF_SECONDS, _LEVEL_OF_SECONDS, _OF_TERMS = 0.7, 0.5, 2.0
 
 
 def mentioned_terms(study: StudyFile) -> Iterator[Mention]:
-    """Yield what the terms of a study file mention."""
+    """Yield the mentions in the terms of a study file."""
     for index, text in enumerate(study.model.terms if study.model is not None else ()):
         yield Mention(text, f"model.terms.{index}")
 
 
 def term_errors(study: StudyFile, space: Space) -> Iterator[Problem]:
-    """Yield what is wrong with the terms of a study file, all names of which the space knows."""
+    """Yield the errors in the terms of a study file, whose names the space all knows."""
     for mention in mentioned_terms(study):
         wrong = _wrong(mention.text, space)
         if wrong is not None:
@@ -40,11 +40,11 @@ def term_errors(study: StudyFile, space: Space) -> Iterator[Problem]:
 
 
 def shape_of(study: StudyFile, plan: Plan, space: Space) -> Shape | None:
-    """Return the shape that a study file names, else that of its objective; None where nobody knows one.
+    """Return the shape that a study file gives, else that of its objective; None if neither has one.
 
-    A term of unknown size counts as an equal part of a typical configuration's time, before anything is measured.
+    Before anything is measured, a term of unknown size counts as an equal part of a typical configuration's time.
     """
-    # The objective's own costs say more than that it scales.
+    # An objective that knows its costs needs no shape, because they say more.
     shape = plan.shape if registry.costs(study.objective) is None else None
     if study.model is not None:
         shape = _named(study.model, space)
@@ -62,7 +62,7 @@ def _named(model: ModelSection, space: Space) -> Shape:
 
 
 def _typical_sizes(shape: Shape, space: Space) -> dict[str, float]:
-    """Return the geometric mean of each term over configurations where it is not 0."""
+    """Return the geometric mean of each term over the sampled configurations where it is positive."""
     columns = shape.term_values(_columns(space, _sampled(space)))
     positive = {name: column[column > 0.0] for name, column in columns.items()}
     return {name: float(np.exp(np.log(column).mean())) for name, column in positive.items() if len(column)}
@@ -96,7 +96,7 @@ def _wrong(text: str, space: Space) -> str | None:
 
 
 def _unset(text: str, node: Node, space: Space) -> str | None:
-    """Return in which configurations a term has no value, since parameters are unset."""
+    """Return an error if a term has no value in some configurations, because parameters are unset there."""
     names = [p.name for p in space.parameters if node.positions & {space.parameters.index(p)}]
     where = ""
     if not space.values_of({"": node}, space.default()):
@@ -113,6 +113,6 @@ def _unset(text: str, node: Node, space: Space) -> str | None:
 
 
 def _lacks_values(text: str, space: Space) -> bool:
-    """Return whether a term has no value in some of many configurations."""
+    """Return whether a term has no value in one of the sampled configurations."""
     columns = Shape((Term(text, text),), derived=space.derived).term_values(_columns(space, _sampled(space)))
     return text not in columns or bool(np.isnan(columns[text]).any())

@@ -1,7 +1,6 @@
-"""The sizes of a study's problem: derived values of which every run is told, and that no parameter changes.
+"""The sizes of a study's problem: derived values that runs use and that no parameter changes.
 
-They are facts of the workload: what was measured of one size is not that of another, and tells a model what to expect
-of it.
+They are facts of the workload. Measurements of another size are not comparable, but a model can learn from them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,23 +16,23 @@ _IDENTITY = "space.derived."
 
 
 def sizes_of(study: StudyFile, plan: Plan, fixed: Mapping[str, Value]) -> dict[str, Value]:
-    """Return those of the `fixed` derived values of which a run is told, be it by way of other derived values."""
+    """Return those `fixed` derived values that the runs use, directly or through other derived values."""
     told = _told_names(study, plan.mentions)
     return {name: value for name, value in fixed.items() if name in told}
 
 
 def identity_of_sizes(sizes: Mapping[str, Value]) -> dict[str, str]:
-    """Return what tells studies of other sizes apart."""
+    """Return the part of a study's identity that differs between sizes."""
     return {f"{_IDENTITY}{name}": value_text(value) for name, value in sizes.items()}
 
 
 def is_size(name: str, identity: Mapping[str, str]) -> bool:
-    """Return whether a fact is a size, by the identity of its study."""
+    """Return whether a fact is a size, according to the identity of its study."""
     return f"{_IDENTITY}{name}" in identity
 
 
 def _told_names(study: StudyFile, mentions: Sequence[Mention]) -> set[str]:
-    """Return the names that a study's options mention, also by way of derived values."""
+    """Return the names that a study's options mention, directly or through derived values."""
     derived = study.space.derived
     names = {name for mention in mentions for name in mention.names}
     while True:

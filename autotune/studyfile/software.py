@@ -1,4 +1,4 @@
-"""The plan of a study whose program comes from several places: one plan with each, joined."""
+"""The plan of a study whose program comes from several places: a plan with each software, joined."""
 
 import os
 from collections.abc import Mapping
@@ -20,23 +20,23 @@ from spaces.parameters.problem import Problem
 
 
 class PlanOptions(Protocol):
-    """Makes a program ready with some options."""
+    """Plans a program with some options."""
 
     def __call__(self, options: Mapping[str, Any], folder: Path, /, *, is_elsewhere: bool = False) -> Plan:
-        """Return the plan; a dry run may be made in `folder`. A program that `is_elsewhere` is not looked for here."""
+        """Return the plan; a dry run may use `folder`. A program that `is_elsewhere` is not searched for here."""
 
 
 def plan_with_software(study: StudyFile, options: Mapping[str, Any], folder: Path, plan: PlanOptions) -> Plan:
-    """Return the plan of some of a study's options, with the software that the study names.
+    """Return the plan of some of a study's options, with the software in the study file.
 
     Raises:
-        PlanError: the program cannot be tuned here, or a software cannot be had; every reason.
+        PlanError: The program cannot be tuned here, or a software is unavailable; every reason.
     """
     if not study.software:
         return plan(options, folder)
     loaded, errors = loaded_software(study)
     if SOFTWARE in study.space.parameters:
-        msg = f"the tables of [software] are the values of parameter {SOFTWARE!r}; give this one another name"
+        msg = f"[software] makes a parameter {SOFTWARE!r} of its tables; rename this one"
         errors.append(Problem(msg, f"space.parameters.{SOFTWARE}"))
     planned = []
     for name, software in loaded.items():
@@ -52,7 +52,7 @@ def plan_with_software(study: StudyFile, options: Mapping[str, Any], folder: Pat
 
 
 def loaded_software(study: StudyFile) -> tuple[dict[str, LoadedSoftware], list[Problem]]:
-    """Make a study's software ready; return it by name, and what cannot be had here."""
+    """Load a study's software; return it by name, and the problems of what is unavailable here."""
     loaded, errors = {}, []
     for name, section in study.software.items():
         try:
@@ -65,7 +65,7 @@ def loaded_software(study: StudyFile) -> tuple[dict[str, LoadedSoftware], list[P
 def _loaded(study: StudyFile, section: SoftwareSection) -> LoadedSoftware:
     if section.container is not None and study.objective != registry.COMMAND:
         msg = (
-            f"objective {study.objective!r} looks at its program before it tunes it, which it cannot do inside an "
+            f"objective {study.objective!r} inspects its program before it tunes it, which it cannot do inside an "
             "image; use modules or Spack, or objective = 'command'"
         )
         raise SoftwareError(msg)
@@ -84,10 +84,10 @@ def _loaded(study: StudyFile, section: SoftwareSection) -> LoadedSoftware:
             variables={name: value for name, value in variables.items() if name not in secrets},
         )
     )
-    # Its variables are a part of what it is.
+    # The variables are part of the software's identity.
     software = replace(software, identity={**software.identity, **mask_secrets(secrets)}, secrets=secrets)
     searched = software.changes.variables.get("PATH")
     brought = None if searched is None else detect(searched)
-    # A compiler's module, say, brings none: what starts ranks is then what does so without it.
+    # A software without an MPI of its own, such as a compiler's module, uses the one found without it.
     is_here = brought == detect() and not loaded_among(section.modules, os.environ)
     return software if is_here else software.with_mpi(brought)

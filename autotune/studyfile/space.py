@@ -1,4 +1,4 @@
-"""The space of a study: what its objective brings, and what its file adds."""
+"""The space of a study: the objective's parameters and rules, and those of the study file."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -27,14 +27,14 @@ from spaces.parameters.errors import did_you_mean
 from spaces.parameters.problem import ExpressionProblem, Problem
 
 
-def joined(study: StudyFile, plan: Plan, machine: Mapping[str, Value]) -> tuple[Plan, Space]:
-    """Join what the objective brings and what the study file adds; the study file's parameters win by name.
+def join_space(study: StudyFile, plan: Plan, machine: Mapping[str, Value]) -> tuple[Plan, Space]:
+    """Join the objective's space with the study file's, whose parameters win by name.
 
-    `machine` are the facts of the machine. The jobs of the plan that is returned get what the space computes for them,
-    and its shape is that of the study file, if that names terms.
+    Return the plan, whose jobs get the values that the space computes for them, and the space. The plan has the shape
+    of the study file, if that gives terms. `machine` are the facts of the machine.
 
     Raises:
-        StudyFileError: the space has errors, or no valid configuration.
+        StudyFileError: The space has errors, or no valid configuration.
     """
     facts = {**machine, **plan.facts}
     errors: list[Problem] = []
@@ -86,7 +86,7 @@ def joined(study: StudyFile, plan: Plan, machine: Mapping[str, Value]) -> tuple[
 
 
 def _of_bound(problem: Problem, derived: Mapping[str, str]) -> Problem:
-    """Return the problem of a bound; of derived values that are not fixed by facts it does not know the names."""
+    """Return the problem of a bound, which cannot use derived values that depend on parameters."""
     if not isinstance(problem, ExpressionProblem):
         return problem
     message = problem.message
@@ -97,10 +97,11 @@ def _of_bound(problem: Problem, derived: Mapping[str, str]) -> Problem:
 
 
 def _computing(plan: Plan, space: Space) -> tuple[Plan, Space]:
-    """Return the plan whose jobs get what the space computes for them, and the space in which all of it has values.
+    """Return the plan whose jobs get the values that the space computes for them, and the space in which these are
+    defined.
 
     Raises:
-        SpaceError: what the jobs mention has errors, or the default is not valid.
+        SpaceError: A mention of the jobs has errors, or the default is not valid.
     """
     values, needed, errors = values_of_mentions(space, plan.mentions)
     if errors:
@@ -134,19 +135,21 @@ def _auto_errors(study: StudyFile) -> list[Problem]:
         why = f"needs the sampler {OWN_SAMPLER!r}, which knows what it still expects, got {study.sampler.name!r}"
         wrong.append(f"{why}; give a number of trials")
     if study.decisions is not None:
-        wrong.append("cannot be had with [decisions]: nobody knows yet what more runs would bring a table")
+        wrong.append("cannot be had with [decisions]: the gain of more runs for a table is not forecast")
     if study.stopping is not None:
         wrong.append("cannot be had with [stopping], whose brackets need a number of trials")
     if study.tradeoff is not None:
         wrong.append("cannot be had with [tradeoff]: there is no single best to gain on")
     if study.limits:
-        wrong.append("cannot be had with [limits]: nobody knows which of the gains that are forecast would keep them")
+        wrong.append("cannot be had with [limits]: a forecast gain may break them")
     return [Problem(f"{rule} {reason}", "budget.trials") for reason in wrong]
 
 
 def _weight_errors(weights: Mapping[str, float], known: Sequence[str]) -> list[Problem]:
     errors = [
-        Problem(f"{name!r} is no metric of the trade-off{did_you_mean(name, known)}; they are {', '.join(known)}", path)
+        Problem(
+            f"{name!r} is not in the trade-off{did_you_mean(name, known)}; its metrics are {', '.join(known)}", path
+        )
         for name in weights
         if name not in known and (path := f"tradeoff.weights.{name}")
     ]
@@ -202,10 +205,12 @@ def _tradeoff_errors(study: StudyFile, plan: Plan) -> list[Problem]:
             )
     errors.extend(_weight_errors(study.tradeoff.weights, [plan.objective.metrics[0].name, *names]))
     if study.verified_inputs:
-        msg = "a trade-off has no single winner to compare on inputs of weight 0: give them weight, or take them out"
+        msg = "a trade-off has no single winner to compare on inputs of weight 0: give them weight, or remove them"
         errors.append(Problem(msg, "inputs"))
     if study.stopping is not None:
         errors.append(
-            Problem("trials that are left early have no place in a trade-off: take [stopping] out", "tradeoff")
+            Problem(
+                "[stopping] compares trials by one metric, so it excludes a trade-off: remove one of them", "tradeoff"
+            )
         )
     return errors

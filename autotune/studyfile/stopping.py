@@ -8,11 +8,12 @@ from autotune.studyfile.section import Section
 
 
 class StoppingSection(Section):
-    """How far trials go whose program works in steps (epochs): the better ones go on, the others are stopped.
+    """How far trials run whose program works in steps (epochs): the better ones continue, the others are stopped.
 
-    No trial makes more than `max_steps` steps, none is judged before `min_steps`; at every rung one of `eta` goes on.
-    `hyperband` mixes brackets from many short trials to few long ones, `asha` is the one with most trials and does not
-    wait for a rung to be complete, `median` stops a trial that is worse than the median of others at its step.
+    No trial makes more than `max_steps` steps, and none is judged before `min_steps`; at every rung one in `eta`
+    continues. `hyperband` mixes brackets from many short trials to few long ones. `asha` is the bracket with most
+    trials, and does not wait for a rung to be complete. `median` stops a trial that is worse than the median of others
+    at its step.
     """
 
     rule: Literal["hyperband", "asha", "median", "none"] = "hyperband"

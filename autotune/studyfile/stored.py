@@ -1,4 +1,4 @@
-"""The study file of a study in storage."""
+"""The study file of a stored study."""
 
 import functools
 import logging
@@ -15,12 +15,12 @@ _log = logging.getLogger(__name__)
 def study_of(definition: Definition) -> StudyFile:
     """Return the study file of a study's newest session.
 
-    Results can be shown on any machine, so a section that cannot be read here (its batch system's plugin is not
-    installed, say) has its default, and a warning names it once.
+    Results can be shown on any machine. A section that is invalid here, for example because the plugin of its batch
+    system is not installed, gets its default, and a warning names it once.
     """
     table = {key: value for key, value in definition.study.items() if key in StudyFile.model_fields}
     name = str(table.pop("name", ""))
-    # A study file must have a name; studies that programs create may have none.
+    # A study file needs a name, but a study that a program created may have none.
     given: dict[str, Any] = {"name": "study", "objective": definition.objective} | table
     try:
         study = StudyFile.model_validate(given)

@@ -1,4 +1,4 @@
-"""What a study optimises, and which metrics of the whole job it counts beside those of its program."""
+"""The target of a study, and the metrics of the whole job that it uses beside those of its program."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -13,10 +13,10 @@ from spaces.parameters.problem import Problem
 
 
 def with_target(study: StudyFile, plan: Plan) -> tuple[Plan, list[Problem]]:
-    """Return the plan with the metrics that a study names, the one that it optimises first; and what is wrong there.
+    """Return the plan with the metrics that a study mentions, its target first, and the errors in these.
 
-    A metric of the whole job is counted where the study file names it, and its program has none of that name. Runs
-    without a figure of meters that the study names are invalid.
+    A metric of the whole job is added if the study file mentions it and the program has none of that name. Runs that
+    lack a metered value that the study mentions are invalid.
     """
     own, of_job = plan.objective.metrics, of_every_run(plan)
     known = {metric.name: metric for metric in (*of_job, *own)}
@@ -26,7 +26,7 @@ def with_target(study: StudyFile, plan: Plan) -> tuple[Plan, list[Problem]]:
         msg = f"no metric is called {study.target!r}{near}; the metrics are {', '.join(known)}"
         return plan, [Problem(msg, "target")]
     if first != own[0] and study.stopping is not None:
-        msg = f"trainings are compared by {own[0].name} at their steps: take target or [stopping] out"
+        msg = f"[stopping] compares trainings by {own[0].name}, so it excludes another target: remove one of them"
         return plan, [Problem(msg, "target")]
     traded = () if study.tradeoff is None else study.tradeoff.metric
     others = _distinct([first, *own, *(known[name] for name in traded if name in known)])

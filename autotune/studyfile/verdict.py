@@ -13,9 +13,9 @@ VerdictMode = Literal["interleaved", "duet", "auto"]
 class VerdictSection(Section):
     """How the winner is chosen among the best `candidates`, in `rounds`, and compared with the baseline.
 
-    The comparison takes `pairs` to `max_pairs` of runs, until the interval reaches `precision` (relative), or `of_gain`
-    of the gain where that is more, to either side. It speaks for at least so many `nodes`. The two runs of a pair are
-    made in turns, or by `mode` side by side.
+    The comparison takes from `pairs` to `max_pairs` pairs of runs, until the half-width of the interval is at most
+    `precision` (relative) or `of_gain` of the gain, whichever is larger. The pairs are spread over at least `nodes`
+    nodes. By `mode`, the two runs of a pair are made one after the other or side by side.
     """
 
     candidates: int = Field(default=3, ge=1)

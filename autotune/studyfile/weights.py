@@ -1,4 +1,4 @@
-"""Weights of the cells of a decision table: how often a program uses each, as a file or as rows."""
+"""The weights of a decision table's cells: how often a program uses each, given as a file or as rows."""
 
 from collections.abc import Mapping, Sequence
 from math import inf
@@ -14,12 +14,12 @@ _PATH = "decisions.weights"
 
 
 def with_weights(table: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a study's table with the rows of the file that its `[decisions] weights` names.
+    """Return a study's table with the rows of the file that `[decisions] weights` names.
 
-    So they are stored with the study, and neither moving nor changing the file makes it another one.
+    The rows are stored with the study, so that moving or changing the file does not change the study.
 
     Raises:
-        StudyFileError: the file cannot be read, or is no CSV file with a `count`.
+        StudyFileError: The file is unreadable, or is not a CSV file with a `count`.
     """
     section = table.get("decisions")
     if not isinstance(section, dict) or not isinstance(section.get("weights"), str):
@@ -28,15 +28,15 @@ def with_weights(table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def row_problem(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str | None:
-    """Say what is wrong with rows for cells of these names; None if nothing is."""
+    """Return the error in rows of cells with these names; None if they are valid."""
     wanted = {*names, COUNT}
     for number, row in enumerate(rows, start=1):
         if row.keys() != wanted:
-            return f"row {number} must have {', '.join([*names, COUNT])}, and nothing else"
+            return f"row {number} must have exactly the keys {', '.join([*names, COUNT])}"
         if isinstance(row[COUNT], str | bool) or not 0 <= row[COUNT] < inf:
             return f"row {number}: {COUNT} must be a number from 0 up"
     if not any(row[COUNT] for row in rows):
-        return f"each {COUNT} is 0: nothing would matter"
+        return f"each {COUNT} is 0; give at least one cell a larger {COUNT}"
     return None
 
 
@@ -48,7 +48,7 @@ def _read(path: Path) -> list[dict[str, Any]]:
     except OSError as error:
         raise _wrong(f"cannot read {path}: {error.strerror or error}") from error
     except ValueError as error:
-        raise _wrong(f"{path} is no CSV file: it is larger than 1 MiB, or no text") from error
+        raise _wrong(f"{path} is not a CSV file: it is larger than 1 MiB, or is not text") from error
     if (wrong := find_line_error(lines)) is not None:
         raise _wrong(f"{path}: {wrong}")
     if COUNT not in header:

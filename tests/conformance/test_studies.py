@@ -7,7 +7,7 @@ from autotune import studyfile
 from autotune.machines.this_machine import this_machine
 from autotune.planning.check import check
 from autotune.planning.prepare import prepare
-from autotune.studyfile.space import joined
+from autotune.studyfile.space import join_space
 from launchers.local import local_launcher
 from objectives.base import Context
 from objectives.command import make_plan
@@ -57,7 +57,7 @@ def test_a_process_of_a_shipped_study_has_the_cores_of_one_node_at_most(name, tm
     study = STUDIES[name]
     checked, files, _ = read_command_options(study.options, make=False)
     plan = make_plan(checked, files, Nodes(NODES, CORES), is_elsewhere=True)
-    plan, space = joined(study, plan, {**CLUSTER, "memory_bytes": 2**38})
+    plan, space = join_space(study, plan, {**CLUSTER, "memory_bytes": 2**38})
     for number, configuration in enumerate([space.default(), *space.sample(np.random.default_rng(0), 20)]):
         folder = tmp_path / str(number)
         folder.mkdir()

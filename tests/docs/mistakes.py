@@ -265,7 +265,7 @@ def _mistakes_of_change(change: str, table: dict[str, Any]) -> Iterator[str]:
         if option.partition(".")[0] not in known:
             yield f"--set {key}: there is no such option{did_you_mean(option, known)}"
         return
-    yield from _errors_of(lambda given: studyfile.changed(_excerpt(table), [given], "--set"), change)
+    yield from _errors_of(lambda given: studyfile.apply_overrides(_excerpt(table), [given], "--set"), change)
 
 
 def _excerpt(table: dict[str, Any]) -> dict[str, Any]:

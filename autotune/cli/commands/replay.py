@@ -133,7 +133,7 @@ def _chosen(source: str, study_name: str | None, storage: str, changes: list[str
         options = {"table": storage, "study": source}
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", options.get("study") or path.name).lstrip("._-") or registry.REPLAY
     table = {"name": name, "objective": registry.REPLAY, "options": options} | _settings(options)
-    return studyfile.changed(table, changes, source)
+    return studyfile.apply_overrides(table, changes, source)
 
 
 def _is_replay(path: Path) -> bool:

@@ -10,7 +10,7 @@ import pytest
 from autotune import studyfile
 from autotune.machines.this_machine import this_machine
 from autotune.planning.check import check
-from autotune.studyfile.space import joined
+from autotune.studyfile.space import join_space
 from launchers.local import LocalLauncher
 from launchers.mpi import MpiFlavour
 from launchers.mpi.open_mpi import OPEN_MPI
@@ -31,7 +31,7 @@ def made(study, threads_per_core):
     facts = machine(threads_per_core).facts
     checked, files, errors = read_command_options(study.options)
     assert errors == []
-    return joined(study, make_plan(checked, files, Nodes.of(facts)), facts)
+    return join_space(study, make_plan(checked, files, Nodes.of(facts)), facts)
 
 
 def checked(folder, threads_per_core, *changes):

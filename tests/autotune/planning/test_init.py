@@ -17,7 +17,7 @@ from autotune.planning.check import check
 from autotune.planning.command_line import propose_knobs
 from autotune.planning.known_programs import known_programs
 from autotune.planning.study_template import study_text
-from autotune.studyfile.space import joined
+from autotune.studyfile.space import join_space
 from launchers.local import LocalLauncher
 from objectives.base import Context
 from objectives.command import make_plan
@@ -255,7 +255,7 @@ def test_the_default_is_what_the_command_does(tmp_path, command, environment, de
     study = studyfile.parse(tomllib.loads(study_text(shlex.split(command), environment)) | {"name": "x"}, "x")
     checked, files, errors = read_command_options(study.options)
     assert errors == []
-    found, space = joined(
+    found, space = join_space(
         study, make_plan(checked, files, Nodes()), {**this_machine().facts, "cores": 4, "cores_per_node": 4}
     )
     default = space.default()

@@ -11,7 +11,7 @@ from autotune.errors import StudyFileError
 from autotune.machines.this_machine import this_machine
 from autotune.planning.check import check
 from autotune.planning.known_programs import known_programs
-from autotune.studyfile.space import joined
+from autotune.studyfile.space import join_space
 from launchers import EndReason, JobState, JobStatus, Usage
 from launchers.local import LocalLauncher
 from objectives.base import ApplicationError, Context, InvalidResult, Output, Plan
@@ -27,7 +27,7 @@ FACTS = {"cores": 4, "nodes": 1, "cores_per_node": 4, "sockets": 1, "memory_byte
 def ready(study: studyfile.StudyFile, cores: int = 4) -> tuple[Plan, Space]:
     checked, files, errors = read_command_options(study.options)
     assert errors == []
-    return joined(study, make_plan(checked, files, Nodes()), {**FACTS, "cores": cores, "cores_per_node": cores})
+    return join_space(study, make_plan(checked, files, Nodes()), {**FACTS, "cores": cores, "cores_per_node": cores})
 
 
 def shipped(name: str) -> studyfile.StudyFile:

@@ -16,7 +16,7 @@ from autotune.search.gp_sampler import ValidSetSampler
 from autotune.search.training_data import training_data_of
 from autotune.storage.observation import Observation
 from autotune.storage.study_store import StudyStore
-from autotune.studyfile.space import joined
+from autotune.studyfile.space import join_space
 from autotune.tuning.loop import TuningLoop
 from objectives.base import Metric, Plan
 from spaces import Integer, Space
@@ -125,7 +125,7 @@ def test_what_does_not_go_together_is_said(sections, words):
 
     plan = Plan(Two(), tuple(SPACE.parameters), (), {}, {}, works_in_steps=True)
     with pytest.raises(StudyFileError, match=words):
-        joined(study_file(**sections), plan, this_machine().facts)
+        join_space(study_file(**sections), plan, this_machine().facts)
 
 
 def test_a_trial_without_all_values_is_not_a_candidate():

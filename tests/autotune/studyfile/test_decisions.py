@@ -4,7 +4,7 @@ import pytest
 
 from autotune.errors import StudyFileError
 from autotune.studyfile import load, parse
-from autotune.studyfile.space import joined
+from autotune.studyfile.space import join_space
 from autotune.studyfile.weights import row_problem
 from objectives.registry import plan
 
@@ -25,7 +25,7 @@ def problems(tmp_path, **sections):
     study = parse({**TABLE, **sections}, source="t")
     planned = plan("external", study.options, machine={}, run_job=None, folder=tmp_path)
     with pytest.raises(StudyFileError) as caught:
-        joined(study, planned, {})
+        join_space(study, planned, {})
     return {(problem.path, problem.message) for problem in caught.value.problems}
 
 
@@ -77,9 +77,9 @@ def test_weights_are_read_from_a_file_beside_the_study_and_kept_with_it(tmp_path
     assert rows == [{"op": "sum", "bytes": 8, "count": 5}, {"op": "copy", "bytes": 64, "count": 1}]
     for text, said in {
         "op,bytes\nsum,8\n": "needs a column 'count'",
-        "op,count\nsum,8\n": "row 1 must have op, bytes, count, and nothing else",
+        "op,count\nsum,8\n": "row 1 must have exactly the keys op, bytes, count",
         "op,bytes,count\nsum,8,many\n": "line 2: count must be a number",
-        "op,bytes,count\nsum,8,0\n": "nothing would matter",
+        "op,bytes,count\nsum,8,0\n": "give at least one cell a larger count",
         "op,bytes,count\nsum,8,-1\n": "a number from 0 up",
         "op,bytes,count\nsum,8,inf\n": "line 2: count must be a number",
     }.items():

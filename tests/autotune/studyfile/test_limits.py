@@ -4,7 +4,7 @@ from autotune.errors import StudyFileError
 from autotune.machines.this_machine import this_machine
 from autotune.studyfile.limits import limit_errors, limits_of
 from autotune.studyfile.model import LimitSection
-from autotune.studyfile.space import joined
+from autotune.studyfile.space import join_space
 from objectives.base import Metric, Plan
 from tests.support.fakes import SECONDS, PaperObjective, small_space, study_file
 
@@ -17,7 +17,7 @@ def problems(limits, **sections):
 
     plan = Plan(Served(), tuple(small_space().parameters), (), {}, {}, works_in_steps=True)
     with pytest.raises(StudyFileError) as caught:
-        joined(study_file(limits=limits, **sections), plan, this_machine().facts)
+        join_space(study_file(limits=limits, **sections), plan, this_machine().facts)
     return {problem.path: problem.message for problem in caught.value.problems}
 
 

@@ -2,7 +2,7 @@ import pytest
 
 from autotune.errors import StudyFileError
 from autotune.studyfile import StudyFile
-from autotune.studyfile.space import joined
+from autotune.studyfile.space import join_space
 from objectives import command
 from spaces.expressions.quantities import column_of
 
@@ -24,7 +24,7 @@ def planned(tmp_path, model=None, metric=TOOK, derived=None, **options):
     }
     study = StudyFile.model_validate(table | ({} if model is None else {"model": model}))
     plan = command.plan(study.options, machine=MACHINE, run_job=lambda job: None, folder=tmp_path)
-    return joined(study, plan, MACHINE)[0]
+    return join_space(study, plan, MACHINE)[0]
 
 
 def terms_of(plan, **columns):

@@ -163,7 +163,7 @@ def test_a_file_may_be_made_by_a_program_that_only_a_software_brings(here, monke
 
 def test_a_parameter_of_that_name_is_refused(here):
     text = STUDY.replace("[space.parameters.n]", "[space.parameters.software]").replace("{n}", "{software}")
-    with pytest.raises(CannotRunHereError, match=r"the tables of \[software\] are the values of parameter 'software'"):
+    with pytest.raises(CannotRunHereError, match=r"\[software\] makes a parameter 'software' of its tables"):
         prepared(here, text)
 
 

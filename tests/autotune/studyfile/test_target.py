@@ -11,7 +11,7 @@ from autotune.records.limit import breaches, metrics_of_run
 from autotune.records.outcome import Outcome
 from autotune.studyfile.limits import limits_of
 from autotune.studyfile.model import LimitSection
-from autotune.studyfile.space import joined
+from autotune.studyfile.space import join_space
 from launchers import Resources, Usage
 from launchers.batch import BatchLauncher
 from launchers.batch.commands import run_command
@@ -36,7 +36,7 @@ def plan(**changes):
 
 
 def planned(*, runs="launched", **sections):
-    return joined(study_file(**sections), plan(runs=runs), this_machine().facts)[0]
+    return join_space(study_file(**sections), plan(runs=runs), this_machine().facts)[0]
 
 
 def names(found):
@@ -56,7 +56,7 @@ def test_a_target_comes_first_and_makes_another_study():
     assert names(found) == ["energy_j", SECONDS.name, "val_auc"]
     assert found.identity == {"program": "x", "target": "energy_j"}
     assert found.metered == ("energy_j",)
-    # What a run time is a sum of says nothing of an energy.
+    # The terms of a run time are not those of an energy.
     assert found.shape is None
     assert names(planned(target="val_auc")) == ["val_auc", SECONDS.name]
     assert planned(target=SECONDS.name).identity == {"program": "x"}
@@ -87,7 +87,7 @@ def test_what_a_program_calls_so_itself_is_the_programs():
         metrics = (SECONDS, Metric("energy_j", "kWh"))
 
     own = Plan(Own(), tuple(small_space().parameters), (), {}, {})
-    found = joined(study_file(tradeoff={"metric": "energy_j"}), own, this_machine().facts)[0]
+    found = join_space(study_file(tradeoff={"metric": "energy_j"}), own, this_machine().facts)[0]
     assert found.objective.metrics == (SECONDS, Metric("energy_j", "kWh"))
     assert found.metered == ()
 
@@ -99,7 +99,12 @@ def test_what_a_program_calls_so_itself_is_the_programs():
         ({"target": "energy_j"}, "recorded", "target", f"the metrics are {SECONDS.name}, val_auc"),
         ({"target": "energy_j", "tradeoff": {"metric": "energy_j"}}, "launched", "tradeoff.metric", "got 'energy_j'"),
         ({"tradeoff": {"metric": "energy_j"}}, "recorded", "tradeoff.metric", "the other metrics are val_auc"),
-        ({"target": "val_auc", "stopping": {"max_steps": 3}}, "launched", "target", "take target or [stopping] out"),
+        (
+            {"target": "val_auc", "stopping": {"max_steps": 3}},
+            "launched",
+            "target",
+            "excludes another target: remove one of them",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_target_is_said(sections, runs, path, says):
@@ -143,7 +148,7 @@ def test_figures_of_the_whole_node_are_not_those_of_one_of_several_runs():
 def test_a_command_of_the_users_is_a_meter_and_makes_another_study(tmp_path, monkeypatch):
     monkeypatch.setattr("autotune.planning.metering.find_meters", lambda **_: pytest.fail("no other meter is needed"))
     study = study_file(target="energy_j", meter={"command": ["joules", "--rack", "7"]})
-    found = joined(study, plan(runs="launched"), this_machine().facts)[0]
+    found = join_space(study, plan(runs="launched"), this_machine().facts)[0]
     assert found.identity["meter"] == "joules --rack 7"
     assert found.objective.job({"np": 2}, Context(tmp_path)).meter == ("joules", "--rack", "7")
     assert meter_obstacle(study, found, LocalLauncher(), 0) == ""

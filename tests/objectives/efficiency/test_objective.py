@@ -8,7 +8,7 @@ import pytest
 
 from autotune.errors import StudyFileError
 from autotune.machines.this_machine import this_machine
-from autotune.studyfile.space import joined
+from autotune.studyfile.space import join_space
 from launchers import EndReason, Job, JobState, JobStatus, MpiStart
 from launchers.software.changes import Changes
 from launchers.software.software import LoadedSoftware
@@ -151,8 +151,8 @@ def test_calls_of_other_threads_are_told(made, tmp_path):
 def test_a_study_that_asks_for_it_measures_it_and_is_another_study():
     plan = Plan(Program(), tuple(small_space().parameters), (), {}, {"input": "abc"})
     facts = this_machine().facts
-    without_it, _ = joined(study_file(), plan, facts)
-    with_it, _ = joined(study_file(efficiency={"mpi": True}, limits={"load_balance": {"min": 0.8}}), plan, facts)
+    without_it, _ = join_space(study_file(), plan, facts)
+    with_it, _ = join_space(study_file(efficiency={"mpi": True}, limits={"load_balance": {"min": 0.8}}), plan, facts)
     assert [metric.name for metric in without_it.objective.metrics] == ["wall_s"]
     assert [metric.name for metric in with_it.objective.metrics][1] == "parallel_efficiency"
     assert without_it.identity == {"input": "abc"}
@@ -162,14 +162,14 @@ def test_a_study_that_asks_for_it_measures_it_and_is_another_study():
 def test_what_cannot_be_timed_is_refused_with_its_place():
     plan = Plan(Program(), tuple(small_space().parameters), (), {}, {})
     with pytest.raises(StudyFileError, match="only in runs that autotune makes") as caught:
-        joined(study_file(efficiency={"mpi": True}), replace(plan, runs="recorded"), this_machine().facts)
+        join_space(study_file(efficiency={"mpi": True}), replace(plan, runs="recorded"), this_machine().facts)
     assert [problem.path for problem in caught.value.problems] == ["efficiency.mpi"]
 
     class Balanced(Program):
         metrics = (SECONDS, Metric("load_balance", "", "maximize"))
 
     with pytest.raises(StudyFileError, match="the program measures load_balance itself"):
-        joined(study_file(efficiency={"mpi": True}), replace(plan, objective=Balanced()), this_machine().facts)
+        join_space(study_file(efficiency={"mpi": True}), replace(plan, objective=Balanced()), this_machine().facts)
 
 
 def test_where_nothing_compiles_that_is_said(monkeypatch, tmp_path):

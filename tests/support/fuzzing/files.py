@@ -17,9 +17,9 @@ def _study_file() -> Made:
 
 def _override() -> Made:
     from autotune.errors import StudyFileError
-    from autotune.studyfile.loading import changed
+    from autotune.studyfile.loading import apply_overrides
 
-    return of_text(lambda text: changed({"name": "s", "objective": "command"}, [text], "s"), StudyFileError)
+    return of_text(lambda text: apply_overrides({"name": "s", "objective": "command"}, [text], "s"), StudyFileError)
 
 
 def _site_file() -> Made:
