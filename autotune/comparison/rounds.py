@@ -252,7 +252,9 @@ class ComparisonRounds:
                 return table
             for task, outcome in self._wait(partial(self._status, in_flight.values(), todo, count, table)):
                 slot, ended = in_flight.pop(task.key)
-                run = self.manager.finish(ended, join_segments(None, outcome, task.segment) if task.segment else outcome)
+                run = self.manager.finish(
+                    ended, join_segments(None, outcome, task.segment) if task.segment else outcome
+                )
                 if run.is_kept:
                     self.manager.store(self.store, [(ended, run)])
                 if run.outcome.retryable:

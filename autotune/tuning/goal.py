@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from autotune.comparison.confirm import confirm, confirm_point
-from autotune.comparison.decisions import confirm_table, is_confirmed
+from autotune.comparison.confirm_table import confirm_table, is_confirmed
 from autotune.comparison.pairs import pairs_wanted
 from autotune.comparison.verified_inputs import verify_on_inputs
 from autotune.coordination.run_manager import RunManager

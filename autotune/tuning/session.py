@@ -254,7 +254,9 @@ def rightsize_study(
     Raises:
         AutotuneError: The study is busy or cannot run here, or its target is not a time.
     """
-    with open_study(study, settings, display, lambda prepared: check_target_is_time(prepared.definition.target)) as opened:
+    with open_study(
+        study, settings, display, lambda prepared: check_target_is_time(prepared.definition.target)
+    ) as opened:
         prepared, place = opened.prepared, opened.settings
         facts, folder = place.machine.facts, place.plan / "sizes"
         sizing = request.sizing(opened.store, prepared.plan, prepared.space, facts, folder)
