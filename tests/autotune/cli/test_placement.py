@@ -7,7 +7,7 @@ import pytest
 from typer.testing import Result
 
 from autotune.batch import allocation
-from autotune.cli import study_session
+from autotune.cli.commands.study import _deadline
 from autotune.cli.study_request import choose
 from autotune.errors import ExitCode
 from tests.support.command_line import invoke
@@ -96,6 +96,6 @@ def test_a_job_whose_end_is_past_has_no_known_end(monkeypatch):
     monkeypatch.setenv("SLURM_JOB_END_TIME", "1700000000")
     monkeypatch.setattr(allocation, "ask_end", lambda *_: None)
     said = Said()
-    assert study_session._deadline(None, said) is None
+    assert _deadline(None, said) is None
     assert "is past" in said[0]
     assert "--until" in said[0]
