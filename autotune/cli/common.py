@@ -49,7 +49,7 @@ LEFT = (
 
 
 @contextmanager
-def displayed(stopped: str = STOPPED, status: Path | None = None, *, quiet: bool = False) -> "Iterator[Display]":
+def open_display(stopped: str = STOPPED, status: Path | None = None, *, quiet: bool = False) -> "Iterator[Display]":
     """Show a session to the person at the terminal; Ctrl-C ends it with a word on what becomes of it.
 
     A `quiet` one shows nothing on the way to its result.

@@ -83,7 +83,7 @@ def _load(entry: CommandEntry) -> "Command":
     module = import_module(f"autotune.cli.commands.{entry.module}") if entry.module else None
     if entry.commands:
         group = type("Group", (CommandGroup,), {"entries": entry.commands})
-        run = _alone(getattr(module, entry.function)) if module is not None else _nothing
+        run = _unless_subcommand(getattr(module, entry.function)) if module is not None else _do_nothing
         one.callback(
             cls=group,
             help=run.__doc__ or entry.summary,
@@ -97,11 +97,11 @@ def _load(entry: CommandEntry) -> "Command":
     return typer.main.get_command(one)
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     pass
 
 
-def _alone(function: Callable[..., None]) -> Callable[..., None]:
+def _unless_subcommand(function: Callable[..., None]) -> Callable[..., None]:
     """Return a function that does nothing where one of the group's commands is given."""
 
     @wraps(function)

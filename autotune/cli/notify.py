@@ -47,14 +47,14 @@ class Receiver:
         if text is None:
             return None
         if text.startswith(_SCHEMES):
-            return cls(url=_checked(text))
-        return cls(_words(text))
+            return cls(url=_check_url(text))
+        return cls(_split_command(text))
 
-    def tell(self, result: Mapping[str, str]) -> None:
+    def send(self, result: Mapping[str, str]) -> None:
         """Tell the result. A failure of this is said, and changes nothing else."""
         failures: list[str] = [_LATE]
 
-        def tell() -> None:
+        def send() -> None:
             try:
                 _post(self.url, result) if self.url else _run(self.command, result)
                 failures.clear()
@@ -62,9 +62,9 @@ class Receiver:
                 failures[:] = [_why(error)]
 
         # A name server that does not answer, or an answer that drips, takes no notice of a time limit.
-        teller = Thread(target=tell, daemon=True)
-        teller.start()
-        teller.join(_PATIENCE_S + _GRACE_S)
+        sender = Thread(target=send, daemon=True)
+        sender.start()
+        sender.join(_PATIENCE_S + _GRACE_S)
         for failure in tuple(failures):
             errors().print(f"--notify: {self._name}: {failure}", markup=False)
 
@@ -77,7 +77,7 @@ class Receiver:
 
 
 @contextmanager
-def at_end(notify: str | None, study: str) -> Iterator[SessionEnd]:
+def notify_at_end(notify: str | None, study: str) -> Iterator[SessionEnd]:
     """Tell a command or a URL how the context ended.
 
     Raises:
@@ -93,10 +93,10 @@ def at_end(notify: str | None, study: str) -> Iterator[SessionEnd]:
         raise
     finally:
         if receiver is not None:
-            receiver.tell({"study": study, "exit_code": str(int(code)), "verdict": end.verdict})
+            receiver.send({"study": study, "exit_code": str(int(code)), "verdict": end.verdict})
 
 
-def _checked(url: str) -> str:
+def _check_url(url: str) -> str:
     from urllib.parse import urlsplit
 
     try:
@@ -110,7 +110,7 @@ def _checked(url: str) -> str:
     return url
 
 
-def _words(command: str) -> list[str]:
+def _split_command(command: str) -> list[str]:
     try:
         words = shlex.split(command)
     except ValueError as error:

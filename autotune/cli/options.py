@@ -123,7 +123,7 @@ RunsOption = Annotated[
 ]
 
 
-def drawable(path: Path | None) -> Path | None:
+def check_drawable(path: Path | None) -> Path | None:
     """Refuse a picture of a kind that cannot be drawn.
 
     Raises:
@@ -150,7 +150,7 @@ PictureOption = Annotated[
         "--picture",
         metavar="FILE",
         help="File for the picture (.png, .svg, .pdf).",
-        callback=drawable,
+        callback=check_drawable,
     ),
 ]
 ScriptFileOption = Annotated[
@@ -158,7 +158,7 @@ ScriptFileOption = Annotated[
 ]
 
 
-def _there(storages: list[str] | None) -> list[str] | None:
+def _check_storages(storages: list[str] | None) -> list[str] | None:
     """Refuse a storage that is not there, before anything else takes its time.
 
     Raises:
@@ -178,7 +178,7 @@ AlsoOption = Annotated[
         "--also",
         metavar="STORAGE",
         help="Learn from the measurements in this storage, too. Repeatable.",
-        callback=_there,
+        callback=_check_storages,
     ),
 ]
 

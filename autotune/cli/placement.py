@@ -40,7 +40,7 @@ SiteOption = Annotated[
 CoresOption = Annotated[str | None, typer.Option("--cores", metavar="LIST", help="Use only these cores: 0-3,8.")]
 
 
-def cluster_of(chosen: "StudyFile") -> "Cluster | None":
+def find_study_cluster(chosen: "StudyFile") -> "Cluster | None":
     """Return the site whose batch system runs a study; None for a study that runs here.
 
     Raises:
@@ -56,7 +56,7 @@ def cluster_of(chosen: "StudyFile") -> "Cluster | None":
     )
 
 
-def as_wide_as(chosen: "StudyFile", cluster: "Cluster | None") -> "StudyFile":
+def with_site_workers(chosen: "StudyFile", cluster: "Cluster | None") -> "StudyFile":
     """Return the study with as many runs side by side as the site says, which beats the study file."""
     if cluster is None:
         return chosen
@@ -78,7 +78,7 @@ def machine_and_launcher(
     from launchers.local import local_launcher
 
     if cluster is None:
-        return restrict(this_machine(), cores), local_launcher(), None
+        return restrict_cores(this_machine(), cores), local_launcher(), None
     if cores is not None:
         msg = "--cores names cores of this host, but runs are jobs of a batch system: say nodes = ... in the site file"
         raise StudyFileError(msg)
@@ -133,7 +133,7 @@ def check_site(site: "Site") -> None:
         raise CannotRunHereError(problem)
 
 
-def cores_of(text: str) -> set[int]:
+def parse_cores(text: str) -> set[int]:
     """Read a list of cores.
 
     Raises:
@@ -148,7 +148,7 @@ def cores_of(text: str) -> set[int]:
         raise StudyFileError(msg) from None
 
 
-def restrict(machine: "Machine", cores: str | None) -> "Machine":
+def restrict_cores(machine: "Machine", cores: str | None) -> "Machine":
     """Return the machine with only the listed cores.
 
     Raises:
@@ -156,7 +156,7 @@ def restrict(machine: "Machine", cores: str | None) -> "Machine":
     """
     if cores is None:
         return machine
-    wanted = cores_of(cores)
+    wanted = parse_cores(cores)
     missing = wanted - set(machine.cpus)
     if missing or not wanted:
         usable = ",".join(map(str, machine.cpus))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from autotune.cli.common import LEFT, STOPPED, displayed, if_held
+from autotune.cli.common import LEFT, STOPPED, if_held, open_display
 from autotune.cli.options import (
     DEFAULT_STORAGE,
     AsJson,
@@ -21,7 +21,13 @@ from autotune.cli.options import (
     TakeOverOption,
     WaitOption,
 )
-from autotune.cli.placement import CoresOption, as_wide_as, check_commands, cluster_of, machine_and_launcher
+from autotune.cli.placement import (
+    CoresOption,
+    check_commands,
+    find_study_cluster,
+    machine_and_launcher,
+    with_site_workers,
+)
 from autotune.execution.signals import pausable
 from autotune.storage.address import storage_url
 
@@ -46,7 +52,7 @@ class SessionOptions:
     notify: NotifyOption = None
     as_json: AsJson = False
 
-    def of_stored(self, name: str, verdict: Mapping[str, Any] | None = None) -> "tuple[StudyFile, SessionSettings]":
+    def load_stored(self, name: str, verdict: Mapping[str, Any] | None = None) -> "tuple[StudyFile, SessionSettings]":
         """Return the stored study of that name, with changes of its `verdict`, and the settings of its session.
 
         Raises:
@@ -60,9 +66,11 @@ class SessionOptions:
         if "max_pairs" not in changes:
             # --pairs above the study's max_pairs raises it.
             section["max_pairs"] = max(section["max_pairs"], section["pairs"])
-        return self.of_study(parse(table | {"verdict": section}, source="the options"), name)
+        return self.resolve_study(parse(table | {"verdict": section}, source="the options"), name)
 
-    def of_study(self, study: "StudyFile", name: str, file: Path | None = None) -> "tuple[StudyFile, SessionSettings]":
+    def resolve_study(
+        self, study: "StudyFile", name: str, file: Path | None = None
+    ) -> "tuple[StudyFile, SessionSettings]":
         """Return a study as it runs here, and the settings of its session under a `name`.
 
         Raises:
@@ -73,18 +81,18 @@ class SessionOptions:
         held = if_held(self.wait, self.take_over)
         if self.noise is not None:
             study = study.model_copy(update={"noise": study.noise.model_copy(update={"mode": self.noise.value})})
-        url, cluster = storage_url(self.storage), cluster_of(study)
+        url, cluster = storage_url(self.storage), find_study_cluster(study)
         check_commands(cluster)
         machine, launcher, facts = machine_and_launcher(cluster, self.cores, name)
         folder = self.runs or default_runs(url, name)
         settings = SessionSettings(url, name, folder, machine, launcher, file, if_held=held, facts=facts)
-        return as_wide_as(study, cluster), settings
+        return with_site_workers(study, cluster), settings
 
     @contextmanager
-    def displayed(self, settings: "SessionSettings") -> "Iterator[tuple[SessionSettings, Display]]":
+    def open_display(self, settings: "SessionSettings") -> "Iterator[tuple[SessionSettings, Display]]":
         """Show a session to the person at the terminal; it can be paused."""
         stopped = STOPPED if settings.queue is None else LEFT.format(name=settings.name)
-        with pausable() as pause, displayed(stopped, self.status, quiet=self.quiet) as display:
+        with pausable() as pause, open_display(stopped, self.status, quiet=self.quiet) as display:
             yield replace(settings, pause=pause), display
 
     def check_makes_no_runs(self, where: str) -> None:

@@ -19,7 +19,7 @@ from launchers.site import Site
 _POLL_S = 1.0
 
 
-def ask_site(
+def probe_site(
     launcher: str | None,
     site: str | None,
     settings: Mapping[str, str | None],
@@ -40,16 +40,16 @@ def ask_site(
     from launchers.batch import BatchLauncher
 
     given = {name: value for name, value in settings.items() if value is not None}
-    chosen, keys = _site(launcher, site, given)
+    chosen, keys = _find_site(launcher, site, given)
     if target is not None:
-        _may_write(target)
-    _agreed(
+        _check_target(target)
+    _confirm(
         f"{JOBS} jobs of {LONGEST_S:g} s at most are submitted to {chosen.scheduler}: two of one core, one on two "
         f"nodes; what has not ended after {patience_s:g} s is cancelled",
         yes=yes,
     )
     system = find_batch_system(chosen.scheduler)
-    folder = _folder()
+    folder = _make_folder()
     queue = BatchLauncher(system.scheduler, chosen, prefix="autotune")
     try:
         found = probe(queue, system, folder, patience_s, lambda text: errors().print(text, markup=False))
@@ -68,7 +68,7 @@ def ask_site(
         _write(target, site_text(found, keys))
 
 
-def _site(launcher: str | None, name: str | None, given: Mapping[str, str]) -> tuple[Site, dict[str, Any]]:
+def _find_site(launcher: str | None, name: str | None, given: Mapping[str, str]) -> tuple[Site, dict[str, Any]]:
     """Return the site that jobs are submitted to, and the keys of a site file that say so.
 
     Raises:
@@ -91,7 +91,7 @@ def _site(launcher: str | None, name: str | None, given: Mapping[str, str]) -> t
     return site, {**(keys or {"name": site.name, "scheduler": site.scheduler, "machine": "this"}), **given}
 
 
-def _may_write(target: Path) -> None:
+def _check_target(target: Path) -> None:
     """Look whether the file can be written before any job is submitted; one that is there is its user's own.
 
     Raises:
@@ -105,7 +105,7 @@ def _may_write(target: Path) -> None:
         _ask(f"{target} is there and would be replaced", "give another name", "--write")
 
 
-def _agreed(what: str, *, yes: bool) -> None:
+def _confirm(what: str, *, yes: bool) -> None:
     """Say what is about to be done, and ask the user unless `yes`."""
     if yes:
         errors().print(what, markup=False)
@@ -128,7 +128,7 @@ def _ask(what: str, otherwise: str, option: str) -> None:
         raise typer.Exit(1)
 
 
-def _folder() -> Path:
+def _make_folder() -> Path:
     """Return a folder for the jobs, beside which studies would lie.
 
     Raises:

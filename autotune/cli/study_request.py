@@ -30,7 +30,7 @@ class StudyRequest:
     ends_at: float | None
 
 
-def requested(options: StudyOptions) -> StudyRequest:
+def read_request(options: StudyOptions) -> StudyRequest:
     """Check what the options of `study` say by themselves, wherever the study is going to run.
 
     Raises:
@@ -47,7 +47,7 @@ def requested(options: StudyOptions) -> StudyRequest:
         "verdict.nodes": options.nodes_at_least,
         "sampler.name": options.sampler,
         "sampler.seed": options.seed,
-        **launched_by(options.launcher, options.site),
+        **launcher_settings(options.launcher, options.site),
         "sampler.warm_start": None if options.warm_start is None else str(options.warm_start is Switch.ON).lower(),
     }
     held = if_held(options.wait, options.take_over)
@@ -60,7 +60,7 @@ def requested(options: StudyOptions) -> StudyRequest:
     return StudyRequest(chosen, stored_name, held, None if options.until is None else _until(options.until))
 
 
-def launched_by(launcher: str | None, site: str | None) -> dict[str, str | None]:
+def launcher_settings(launcher: str | None, site: str | None) -> dict[str, str | None]:
     """Return the settings of a study file that `--launcher` and `--site` stand for.
 
     Raises:

@@ -24,7 +24,7 @@ class Column:
     weight: int = 0
 
 
-def fitted(
+def fit_table(
     columns: Sequence[Column],
     rows: Sequence[Sequence[str]],
     console: "Console",
@@ -39,8 +39,8 @@ def fitted(
     from rich.text import Text
 
     widths = [max(map(len, (column.title, *(row[index] for row in rows)))) for index, column in enumerate(columns)]
-    shown = _shown(columns, widths, console.width)
-    if _needed(shown, widths) > console.width:
+    shown = _columns_that_fit(columns, widths, console.width)
+    if _least_width(shown, widths) > console.width:
         return Group(*(_paragraph(columns, row, is_bold=number == bold) for number, row in enumerate(rows)))
     table = Table()
     for index in shown:
@@ -68,10 +68,10 @@ def _paragraph(columns: Sequence[Column], row: Sequence[str], *, is_bold: bool) 
     return Group(Text(row[0], style="bold green" if is_bold else "bold"), cells)
 
 
-def _shown(columns: Sequence[Column], widths: Sequence[int], room: int) -> list[int]:
+def _columns_that_fit(columns: Sequence[Column], widths: Sequence[int], room: int) -> list[int]:
     """Return the columns for which there is room."""
     shown = list(range(len(columns)))
-    while _needed(shown, widths) > room:
+    while _least_width(shown, widths) > room:
         candidates = [index for index in shown if columns[index].weight]
         if not candidates:
             break
@@ -79,7 +79,7 @@ def _shown(columns: Sequence[Column], widths: Sequence[int], room: int) -> list[
     return shown
 
 
-def _needed(shown: Sequence[int], widths: Sequence[int]) -> int:
+def _least_width(shown: Sequence[int], widths: Sequence[int]) -> int:
     """Return the room that these columns take at least."""
     text = len(widths) - 1
     fixed = sum(widths[index] + _AROUND for index in shown if index != text)

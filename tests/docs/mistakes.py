@@ -23,7 +23,7 @@ from autotune import studyfile
 from autotune.cli.app import app
 from autotune.cli.options import StudyName, StudyNames
 from autotune.cli.study_options import StudyOptions
-from autotune.cli.study_request import input_name, requested
+from autotune.cli.study_request import input_name, read_request
 from autotune.errors import AutotuneError
 from autotune.machines.this_machine import this_machine
 from autotune.planning.check import check
@@ -170,7 +170,7 @@ class _Reader:
                 self._studies.add(f"{path.stem}-{input_name(given['input_file'])}")
             if command == "study":
                 options = given | {"name": os.fspath(path), "changes": None, "input_file": None}
-                yield from self._without_unknowable(_errors_of(requested, StudyOptions(**options)))
+                yield from self._without_unknowable(_errors_of(read_request, StudyOptions(**options)))
         elif not _PLACEHOLDER.fullmatch(study) and not (
             command in {"sweep", "storage reread"} and study in self._studies
         ):

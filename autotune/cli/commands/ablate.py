@@ -8,7 +8,7 @@ import typer
 
 from autotune.cli.commands.confirm import weighted_study
 from autotune.cli.common import output, print_json
-from autotune.cli.notify import at_end
+from autotune.cli.notify import notify_at_end
 from autotune.cli.options import PictureOption, StudyName, WeightsOption, with_options
 from autotune.cli.session_options import SessionOptions
 from autotune.comparison.findings import Ablation, OptionEffect, Worth, alongside
@@ -42,17 +42,17 @@ def ablate(
     from autotune.storage.study_store import StudyStore
     from autotune.tuning.session import ablate_study
 
-    study, settings = session.of_stored(name, {"pairs": rounds} if rounds else None)
+    study, settings = session.load_stored(name, {"pairs": rounds} if rounds else None)
     if weights is not None:
         study = weighted_study(study, settings, weights)
-    with at_end(session.notify, settings.name) as end:
-        with session.displayed(settings) as (paused, display):
+    with notify_at_end(session.notify, settings.name) as end:
+        with session.open_display(settings) as (paused, display):
             ablation = ablate_study(study, paused, display, study.verdict.pairs)
         end.verdict = conclusion(ablation) if ablation is not None else ""
         if session.as_json:
-            print_json(described(ablation) if ablation else None)
+            print_json(_to_dict(ablation) if ablation else None)
         if ablation is None:
-            _nothing_to_take_apart(settings, as_json=session.as_json)
+            _report_no_winner(settings, as_json=session.as_json)
             return
         definition = StudyStore.read(settings.url, name).definition
         if not session.as_json:
@@ -78,7 +78,7 @@ def _print_effects(ablation: "Ablation", definition: "Definition") -> None:
     output().print(conclusion(ablation), markup=False)
 
 
-def _nothing_to_take_apart(settings: "SessionSettings", *, as_json: bool) -> None:
+def _report_no_winner(settings: "SessionSettings", *, as_json: bool) -> None:
     """Say why a study has no winner; where nothing keeps the limits, end as the study did."""
     from autotune.results.summary import summarise
     from autotune.storage.stored_study import stored_study
@@ -93,13 +93,13 @@ def _nothing_to_take_apart(settings: "SessionSettings", *, as_json: bool) -> Non
         raise typer.Exit(ExitCode.NOTHING_FEASIBLE)
 
 
-def described(ablation: Ablation) -> dict[str, Any]:
+def _to_dict(ablation: Ablation) -> dict[str, Any]:
     """Return the JSON-able form, with the worth of each option."""
     values = ablation.to_dict() | {"accepted": ablation.is_accepted}
     effects = zip(values["effects"], ablation.effects, strict=True)
     return values | {
         "effects": [row | {"worth": effect.worth.value} for row, effect in effects],
-        "further": [described(one) for one in ablation.further],
+        "further": [_to_dict(one) for one in ablation.further],
     }
 
 
@@ -114,23 +114,23 @@ def table_of(ablation: Ablation, metric: str | None = None) -> "Table":
     for effect in ablation.effects:
         table.add_row(
             "\n".join(_change(effect, name) for name in effect.parameters).replace("[", r"\["),
-            _measured(effect.alone, effect.alone_with),
-            _measured(effect.within, effect.within_with),
+            _figure_lines(effect.alone, effect.alone_with),
+            _figure_lines(effect.within, effect.within_with),
             effect.worth.value,
         )
     return table
 
 
 def _change(effect: OptionEffect, name: str) -> str:
-    before, after = (_shown(values.get(name)) for values in (effect.default, effect.value))
+    before, after = (_value_text(values.get(name)) for values in (effect.default, effect.value))
     return f"{name}: {before} -> {after}"
 
 
-def _shown(value: object) -> str:
+def _value_text(value: object) -> str:
     return "unset" if value is None else written(value)
 
 
-def _measured(interval: Interval | None, others: Sequence[str]) -> str:
+def _figure_lines(interval: Interval | None, others: Sequence[str]) -> str:
     """Return a figure on lines of its own: a line with both would not leave room for the others at 80 columns."""
     lines = ["not measured"] if interval is None else [f"{interval[0]:.3f}x", f"{interval[1]:.3f} to {interval[2]:.3f}"]
     return "\n".join(filter(None, (*lines, alongside(others)))).replace("[", r"\[")
@@ -152,7 +152,7 @@ def conclusion(ablation: Ablation) -> str:
         names, they = ", ".join(ablation.dropped), "it stays" if len(ablation.dropped) == 1 else "they stay"
         return f"{said}\nwithout {names} {ablation.subject} breaks {', '.join(ablation.breaks)}: {they}"
     if not ablation.is_accepted:
-        return f"{said}\n{_kept(ablation)}"
+        return f"{said}\n{_why_kept(ablation)}"
     gone = [row for row in ablation.rows if _is_dropped(row, ablation.dropped)]
     dropped = "; ".join(f"{row[0].name} ({_worth(row, ablation)})" for row in gone)
     return f"{said}\ndropped: {dropped}\nsimplified: {shown(ablation.simplified)}{_gain(ablation)}"
@@ -186,7 +186,7 @@ def _gain(ablation: Ablation) -> str:
     return f", over the default: {', '.join(gains)}"
 
 
-def _kept(ablation: Ablation) -> str:
+def _why_kept(ablation: Ablation) -> str:
     options, worse = ablation.dropped, f"{ablation.subject} is worse"
     worse += f" in {listed(ablation.worse)}" if ablation.further else ""
     if len(options) == 1:

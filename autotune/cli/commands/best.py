@@ -12,7 +12,7 @@ from autotune.cli.choices import SCRIPT_FORM
 from autotune.cli.common import check_has_script, check_one_form, output, print_json, write_script
 from autotune.cli.options import DEFAULT_STORAGE, AsJson, ScriptFileOption, Storage, StudyName, WeightsOption
 from autotune.cli.placement import SiteOption
-from autotune.cli.tables import Column, fitted
+from autotune.cli.tables import Column, fit_table
 from autotune.errors import CannotRunHereError, NothingFeasibleError, NothingWorkedError
 from autotune.files import replace_file
 from autotune.storage.address import storage_url
@@ -55,7 +55,7 @@ def best(
     summary = summarise(store)
     if summary.has_decision_table:
         _check_table_options({"--script": script, "--weights": weights, "--rules": rules}, as_json=as_json)
-        _give_table(store, summary, rules, as_json=as_json)
+        _print_or_write_table(store, summary, rules, as_json=as_json)
         return
     if rules is not None:
         msg = f"study {name!r} has no [decisions]: it has one winner; leave it out"
@@ -124,7 +124,7 @@ def _to_use(store: "ReadableStudy", summary: "Summary") -> dict[str, Any] | None
     }
 
 
-def _give_table(store: "ReadableStudy", summary: "Summary", rules: Path | None, *, as_json: bool) -> None:
+def _print_or_write_table(store: "ReadableStudy", summary: "Summary", rules: Path | None, *, as_json: bool) -> None:
     """Print the decision table of a study, or write the rule files of its program.
 
     Raises:
@@ -143,7 +143,7 @@ def _give_table(store: "ReadableStudy", summary: "Summary", rules: Path | None, 
         msg = f"study {store.name!r} has too few measurements for a table yet"
         raise NothingWorkedError(msg)
     if rules is not None:
-        for path in _written(store, table, rules):
+        for path in _write_rules(store, table, rules):
             output().print(f"wrote {path}", markup=False, soft_wrap=True)
         left_out = sum(not decision.is_confirmed for decision in table.changed)
         if left_out:
@@ -170,7 +170,7 @@ def _print_table(table: "DecisionTable") -> None:
     console = output()
     titles = columns_of(table)
     columns = [Column(title, weight) for title, weight in zip(titles, _weights(len(titles)), strict=True)]
-    console.print(fitted(columns, rows_of(table), console))
+    console.print(fit_table(columns, rows_of(table), console))
     for sentence in table.sentences():
         console.print(sentence)
 
@@ -181,7 +181,7 @@ def _weights(columns: int) -> list[int]:
     return [0] * (columns - len(last)) + last
 
 
-def _written(store: "ReadableStudy", table: "DecisionTable", target: Path) -> list[Path]:
+def _write_rules(store: "ReadableStudy", table: "DecisionTable", target: Path) -> list[Path]:
     from objectives import registry
     from objectives.base import PlanError
 

@@ -9,7 +9,7 @@ import typer
 
 from autotune.cli.common import errors, output, print_json
 from autotune.cli.options import AsJson, InputOption, SetOption, StudyArgument, WaitOption
-from autotune.cli.placement import CoresOption, cluster_of, machine_and_launcher, restrict
+from autotune.cli.placement import CoresOption, find_study_cluster, machine_and_launcher, restrict_cores
 from autotune.cli.study_request import choose
 from autotune.errors import ExitCode, StudyFileError
 from autotune.formatting import with_derived, written
@@ -56,12 +56,12 @@ def check(
         return
     from autotune import studyfile
     from autotune.machines.this_machine import this_machine
-    from autotune.planning.check import check as examined
+    from autotune.planning.check import check as check_study
     from launchers.local import local_launcher
 
     path = studyfile.find(name)
-    machine, launcher = restrict(this_machine(), cores), local_launcher()
-    report = examined(path, changes or (), machine, launcher, input_file, static=static)
+    machine, launcher = restrict_cores(this_machine(), cores), local_launcher()
+    report = check_study(path, changes or (), machine, launcher, input_file, static=static)
     tried = None
     if run and report.study and report.plan and report.space is not None and report.job and not report.missing:
         from autotune.execution.core_pool import CoreClaim, claim_purpose
@@ -142,7 +142,7 @@ def _print_plan(report: "CheckReport") -> None:
 def _print_run(tried: "TrialRun") -> None:
     output().print(f"run: exit code {tried.exit_code}, {tried.usage.elapsed_s:.3g} s", markup=False)
     for reading in (*tried.metrics, *([tried.answer] if tried.answer else [])):
-        output().print(f"  {_told(reading)}", markup=False)
+        output().print(f"  {_reading_text(reading)}", markup=False)
     if tried.steps:
         asked = "" if tried.asked_steps is None else f"; asked to stop after step {tried.asked_steps}"
         output().print(f"  progress: {tried.steps} steps, the last {tried.last_step}{asked}", markup=False)
@@ -154,7 +154,7 @@ def _print_run(tried: "TrialRun") -> None:
             errors().print(f"  {line}", markup=False)
 
 
-def _told(reading: "Reading") -> str:
+def _reading_text(reading: "Reading") -> str:
     if reading.value is None:
         return reading.why or f"{reading.name}: not read"
     return f"{reading.name}: {reading.value:.10g} {reading.unit}".rstrip()
@@ -198,7 +198,7 @@ def _show_space(
 
     with temporary_folder("plan") as scratch:
         chosen = choose(name, changes, input_file)
-        machine, _, _ = machine_and_launcher(cluster_of(chosen), cores, chosen.name)
+        machine, _, _ = machine_and_launcher(find_study_cluster(chosen), cores, chosen.name)
         prepared = prepare(chosen, machine, local_launcher(), scratch)
     built = prepared.space
     if configuration is not None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from autotune.cli.common import output, print_json
-from autotune.cli.notify import at_end
+from autotune.cli.notify import notify_at_end
 from autotune.cli.options import StudyName, WeightsOption, with_options
 from autotune.cli.session_options import SessionOptions
 from autotune.errors import ExitCode
@@ -41,11 +41,11 @@ def confirm(
     # A precision that is asked for holds for a large gain, too.
     overrides = {"pairs": pairs, "max_pairs": max_pairs, "precision": precision, "of_gain": precision and 0.0}
     given = {key: value for key, value in overrides.items() if value is not None}
-    study, settings = session.of_stored(name, given)
+    study, settings = session.load_stored(name, given)
     if weights is not None:
         study = weighted_study(study, settings, weights)
-    with at_end(session.notify, settings.name) as end:
-        with session.displayed(settings) as (paused, display):
+    with notify_at_end(session.notify, settings.name) as end:
+        with session.open_display(settings) as (paused, display):
             summary = confirm_study(study, paused, display)
             end.verdict = summary.verdict_sentence() or ""
         if session.as_json:

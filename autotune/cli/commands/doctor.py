@@ -67,7 +67,7 @@ class Finding:
         return f"{install}{self.program.otherwise}"
 
 
-def look(program: Program, which: Callable[[str], str | None] = shutil.which) -> Finding:
+def find_program(program: Program, which: Callable[[str], str | None] = shutil.which) -> Finding:
     """Look for a program on PATH, and ask for its version."""
     path = which(program.name)
     if path is None or not program.version_argv:
@@ -100,10 +100,10 @@ def doctor(
     Exit code 3: a needed program is missing, or no job has run.
     """
     if launcher not in {None, LOCAL} or site is not None:
-        from autotune.cli.site_doctor import ask_site
+        from autotune.cli.site_doctor import probe_site
 
         wait_s = duration_s(wait, "--wait")
-        ask_site(launcher, site, {"queue": queue, "account": account}, wait_s, write, yes=yes, as_json=as_json)
+        probe_site(launcher, site, {"queue": queue, "account": account}, wait_s, write, yes=yes, as_json=as_json)
         return
     for option, value in (("--queue", queue), ("--account", account), ("--write", write)):
         if value is not None:
@@ -112,7 +112,7 @@ def doctor(
     from autotune.machines.this_machine import this_machine
 
     machine = this_machine()
-    findings = [look(program) for program in PROGRAMS]
+    findings = [find_program(program) for program in PROGRAMS]
     blas = _blas_names()
     libraries = {name: version(name) for name in _LIBRARIES}
     meters = find_meters()

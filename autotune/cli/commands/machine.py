@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from autotune.cli.common import displayed, output, print_json
+from autotune.cli.common import open_display, output, print_json
 from autotune.cli.options import AsJson
 from autotune.errors import StorageError
 from autotune.files import replace_file
@@ -42,7 +42,7 @@ def machine(
     if measure and name != _THIS:
         msg = f"--measure measures the machine that it runs on, not {name!r}: run it there, and hand on its --output"
         raise MachineError(msg)
-    described = _measured() if measure else find_machine(name)
+    described = _measure() if measure else find_machine(name)
     if file is not None:
         _write(file, described)
     if as_json:
@@ -52,9 +52,10 @@ def machine(
             output().print(line, markup=False)
 
 
-def _measured() -> "MachineDescription":
-    from autotune.machines.benchmark import FigureBenchmark, measure
+def _measure() -> "MachineDescription":
     from autotune.machines.detect import add_figures, describe
+    from autotune.machines.benchmark import FigureBenchmark, measure
+    from autotune.machines.user_files import figures_file
     from autotune.machines.this_machine import this_machine
     from autotune.machines.user_files import figures_file
     from launchers.detect import detect
@@ -62,7 +63,7 @@ def _measured() -> "MachineDescription":
     whole = this_machine()
     detected = describe(whole, programs=True)
     bench = FigureBenchmark(whole.cpus, Path.cwd(), detect())
-    with displayed("stopped: nothing was kept, and nothing is left running") as display:
+    with open_display("stopped: nothing was kept, and nothing is left running") as display:
         display.line(f"measuring {whole}")
         figures = measure(detected, bench, display.line)
     described = add_figures(detected, figures)
@@ -101,7 +102,7 @@ def _list(as_json: bool) -> None:
 
     from autotune.machines.catalogue import machine_files
 
-    machines = {name: _readable(file) for name, file in sorted(machine_files().items())}
+    machines = {name: _load_or_placeholder(file) for name, file in sorted(machine_files().items())}
     if as_json:
         print_json([{"name": name, "title": described.title} for name, described in machines.items()])
         return
@@ -118,7 +119,7 @@ def _list(as_json: bool) -> None:
     output().print(table)
 
 
-def _readable(file: Path) -> "MachineDescription":
+def _load_or_placeholder(file: Path) -> "MachineDescription":
     """Read a description; a description with errors must not hide the others."""
     from autotune.machines.description import MachineDescription, MachineError, load
 

@@ -66,9 +66,9 @@ def model(
     if as_json:
         print_json({by: [_row(held) for held in rows] for by, rows in held_out.items()})
         return
-    _fitted_on(own)
+    _print_data(own)
     for by, rows in held_out.items():
-        _report(by, rows)
+        _print_accuracy(by, rows)
 
 
 def _list(known: "Sequence[Measured]", *, as_json: bool) -> None:
@@ -100,7 +100,7 @@ def _counts(rows: "Sequence[Measured]") -> dict[str, int]:
     }
 
 
-def _fitted_on(own: "Sequence[Measured]") -> None:
+def _print_data(own: "Sequence[Measured]") -> None:
     from rich.markup import escape
     from rich.table import Table
 
@@ -118,7 +118,7 @@ def _fitted_on(own: "Sequence[Measured]") -> None:
         output().print(f"({number}) {source}", markup=False)
 
 
-def _report(by: "By", rows: "Sequence[HeldOutSetting]") -> None:
+def _print_accuracy(by: "By", rows: "Sequence[HeldOutSetting]") -> None:
     from rich.markup import escape
     from rich.table import Table
 

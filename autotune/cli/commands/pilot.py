@@ -16,9 +16,9 @@ from autotune.batch.site_file import PROJECT
 from autotune.cli.choices import choice
 from autotune.cli.common import duration_s, output, write_script
 from autotune.cli.options import StudyArgument, with_options
-from autotune.cli.placement import SiteOption, cores_of
+from autotune.cli.placement import SiteOption, parse_cores
 from autotune.cli.study_options import StudyOptions
-from autotune.cli.study_request import requested
+from autotune.cli.study_request import read_request
 from autotune.errors import CannotRunHereError, StudyFileError
 from autotune.storage.address import shown
 
@@ -62,8 +62,8 @@ def pilot(
     from autotune import studyfile
     from autotune.batch.pilot_job import submit_chain
 
-    options = _checked(name, context.args, nodes)
-    there = _Site.of(site, system, nodes, studyfile.read(studyfile.find(name)))
+    options = _check_options(name, context.args, nodes)
+    there = _SiteSettings.of(site, system, nodes, studyfile.read(studyfile.find(name)))
     # A file is one from wherever the job starts; a study that ships with autotune is a name.
     file = Path(name)
     words = [os.fspath(file.resolve()) if file.is_file() else name, *options]
@@ -97,7 +97,7 @@ def pilot(
 
 
 @dataclass(frozen=True)
-class _Site:
+class _SiteSettings:
     """What a site says of every job there."""
 
     system: str
@@ -128,7 +128,7 @@ class _Site:
         return cls(site.scheduler, tuple(directives), setup, site.cores_per_node, site.account == PROJECT)
 
 
-def _checked(name: str, options: list[str], nodes: int) -> list[str]:
+def _check_options(name: str, options: list[str], nodes: int) -> list[str]:
     """Check the options of `study` now, not after hours in a queue; return the options that the script needs.
 
     Raises:
@@ -151,7 +151,7 @@ def _checked(name: str, options: list[str], nodes: int) -> list[str]:
     read = command.make_context("study", [name, *options])
     command.invoke(read)
     (parsed,) = given
-    launcher = requested(parsed).study.launcher
+    launcher = read_request(parsed).study.launcher
     if launcher.site is not None or launcher.kind not in {None, "local"}:
         msg = (
             f"the study makes each run a job of its own (its [launcher] names {launcher.kind or launcher.site}), but a "
@@ -160,18 +160,18 @@ def _checked(name: str, options: list[str], nodes: int) -> list[str]:
         )
         raise StudyFileError(msg)
     if parsed.cores is not None:
-        cores_of(parsed.cores)
+        parse_cores(parsed.cores)
         if nodes > 1:
             msg = f"--cores names cores of one host, but the job gets {nodes} whole nodes: leave --cores out"
             raise StudyFileError(msg)
     source = read.get_parameter_source("storage")
     # A batch system may start the job without this shell's environment.
     unsaid = source is not None and source.name == "ENVIRONMENT"
-    storage = _storage(parsed.storage)
+    storage = _check_address(parsed.storage)
     return [*options, *(["--storage", storage] if unsaid else [])]
 
 
-def _storage(address: str) -> str:
+def _check_address(address: str) -> str:
     """Return an address that may stand in a file.
 
     Raises:

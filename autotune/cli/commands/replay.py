@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from autotune.cli.common import displayed, errors, output, print_json
+from autotune.cli.common import errors, open_display, output, print_json
 from autotune.cli.options import DEFAULT_STORAGE, AsJson, SetOption, Storage
 from autotune.errors import StudyFileError
 from autotune.formatting import listed
@@ -54,13 +54,13 @@ def replay(
 
     numbers = _numbers(budgets)
     extra = [f"sampler.name={sampler}"] if sampler else []
-    chosen = _chosen(source, study_name, storage, [*(changes or []), *extra])
+    chosen = _find_study(source, study_name, storage, [*(changes or []), *extra])
     with temporary_folder("replay") as scratch:
         prepared = prepare(chosen, this_machine(), local_launcher(), scratch)
-        notes = [REPLAY_NOTICE, *prepared.plan.notes, *_partial(prepared)]
+        notes = [REPLAY_NOTICE, *prepared.plan.notes, *_coverage_note(prepared)]
         for note in notes:
             errors().print(note, markup=False)
-        with displayed(stopped="stopped: nothing of it is kept") as display:
+        with open_display(stopped="stopped: nothing of it is kept") as display:
             rows = budget_rows(chosen, prepared, numbers, seeds, display)
     metric, limits = prepared.definition.target, limits_in(chosen, prepared)
     best = best_recorded(table_of(prepared), limits)
@@ -95,7 +95,7 @@ def _numbers(text: str) -> list[int]:
     return [int(part) for part in parts]
 
 
-def _chosen(source: str, study_name: str | None, storage: str, changes: list[str]) -> "StudyFile":
+def _find_study(source: str, study_name: str | None, storage: str, changes: list[str]) -> "StudyFile":
     """Return the replay that a table, a storage, a study file or a stored study makes.
 
     Raises:
@@ -156,7 +156,7 @@ def _settings(options: dict[str, Any]) -> dict[str, Any]:
     return kept | ({"limits": limits} if limits else {})
 
 
-def _partial(prepared: "Prepared") -> list[str]:
+def _coverage_note(prepared: "Prepared") -> list[str]:
     """Say it plainly where only a part of a space was measured."""
     from autotune.tuning.replay import table_of
 

@@ -10,8 +10,8 @@ import typer
 
 from autotune.cli.common import errors, output, print_json
 from autotune.cli.completion import reference_files
-from autotune.cli.options import DEFAULT_STORAGE, AsJson, Storage, StudyName, StudyNames, drawable
-from autotune.cli.tables import Column, fitted
+from autotune.cli.options import DEFAULT_STORAGE, AsJson, Storage, StudyName, StudyNames, check_drawable
+from autotune.cli.tables import Column, fit_table
 from autotune.errors import NothingWorkedError
 from autotune.files import replace_file
 from autotune.storage.address import storage_url
@@ -76,9 +76,9 @@ def report(
         raise typer.BadParameter(msg, param_hint="--png")
     drawn = _draw(document, png) if png is not None else {}
     if pdf is not None:
-        _print(document, pdf)
+        _write_pdf(document, pdf)
     if pdf is None or target is not None or form is not ReportFormat.HTML:
-        _give(document, form, drawn, target)
+        _write_report(document, form, drawn, target)
     if png is not None:
         errors().print(f"pictures: {len(drawn)} in {png}", markup=False)
 
@@ -97,7 +97,7 @@ def picture(
             "-o",
             metavar="FILE",
             help="File for the picture. Default: STUDY-OF-OVER.png.",
-            callback=drawable,
+            callback=check_drawable,
         ),
     ] = None,
     storage: Storage = DEFAULT_STORAGE,
@@ -115,7 +115,7 @@ def picture(
     else:
         columns = [Column(title) for title in chart.table.columns]
         rows = [["" if cell is None else str(cell) for cell in row] for row in chart.table.rows]
-        output().print(fitted(columns, rows, output()))
+        output().print(fit_table(columns, rows, output()))
         output().print(chart.description, markup=False, soft_wrap=True)
     if target is not None or not as_json:
         path = target or Path("-".join([name, *named]).replace(os.sep, "-").replace(" ", "-") + ".png")
@@ -147,7 +147,7 @@ def importance(name: StudyName, storage: Storage = DEFAULT_STORAGE, as_json: AsJ
         print_json(found.to_dict())
         return
     rows = [[one.name, f"{one.share:.1%}"] for one in found.parameters]
-    output().print(fitted((Column("parameter"), Column("share", 0)), rows, output()))
+    output().print(fit_table((Column("parameter"), Column("share", 0)), rows, output()))
     for sentence in found.sentences():
         output().print(f"{sentence[0].upper()}{sentence[1:]}.", markup=False, soft_wrap=True)
 
@@ -174,7 +174,7 @@ def _document(names: list[str], storage: str, references: str | None) -> "Report
     return report_of(stores[0]) if len(stores) == 1 else report_of_several(stores, figures)
 
 
-def _give(document: "Report", form: ReportFormat, drawn: dict[str, Path], target: Path | None) -> None:
+def _write_report(document: "Report", form: ReportFormat, drawn: dict[str, Path], target: Path | None) -> None:
     """Write a report to its file, or to the output."""
     if target is None and form is ReportFormat.HTML:
         target = Path(f"{document.file_name.replace(os.sep, '-')}.html")
@@ -182,11 +182,11 @@ def _give(document: "Report", form: ReportFormat, drawn: dict[str, Path], target
     if target is None or str(target) == "-":
         typer.echo(text, nl=False)
     else:
-        _write(text, target)
+        _replace_file(text, target)
         errors().print(f"report: {target}", markup=False)
 
 
-def _print(document: "Report", target: Path) -> None:
+def _write_pdf(document: "Report", target: Path) -> None:
     """Print a report as PDF.
 
     Raises:
@@ -287,7 +287,7 @@ def _draw(document: "Report", folder: Path) -> dict[str, Path]:
     return files
 
 
-def _write(text: str, target: Path) -> None:
+def _replace_file(text: str, target: Path) -> None:
     """Write a file whole or not at all; if that fails, the older file stays.
 
     Raises:

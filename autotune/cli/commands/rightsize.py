@@ -19,7 +19,7 @@ from autotune.cli.common import (
     print_json,
     write_script,
 )
-from autotune.cli.notify import at_end
+from autotune.cli.notify import notify_at_end
 from autotune.cli.options import (
     AlsoOption,
     InputOption,
@@ -32,7 +32,7 @@ from autotune.cli.options import (
 )
 from autotune.cli.placement import LauncherOption, SiteOption
 from autotune.cli.session_options import SessionOptions
-from autotune.cli.study_request import choose, launched_by
+from autotune.cli.study_request import choose, launcher_settings
 from autotune.errors import CannotRunHereError, ExitCode
 from autotune.formatting import shown
 from autotune.held_folders import temporary_folder
@@ -96,7 +96,7 @@ def rightsize(
     check_one_form(None if target is not None else script, as_json=session.as_json)
     check_has_script(script, target)
     limits = _limits(deadline, max_core_hours, max_energy)
-    study = choose(name, changes, input_file, launched_by(launcher, site))
+    study = choose(name, changes, input_file, launcher_settings(launcher, site))
     if installation and machine is None:
         msg = "it is for a described machine: --machine NAME; here the program itself tells how it is installed"
         raise typer.BadParameter(msg, param_hint="--installation")
@@ -104,10 +104,10 @@ def rightsize(
         session.check_makes_no_runs("for a --machine")
         known = known_storages(session.storage, also or (), may_be_new=True)
         with temporary_folder("rightsize") as scratch:
-            found, objective = _predicted(
+            found, objective = _predict(
                 study, limits, machine, installation or [], max_nodes, whole_nodes, known, scratch
             )
-            _tell(found, study, objective, picture, script, target, as_json=session.as_json)
+            _report(found, study, objective, picture, script, target, as_json=session.as_json)
         return
     from autotune import studyfile
     from autotune.comparison.sizing import SizingRequest
@@ -116,12 +116,12 @@ def rightsize(
     url = storage_url(session.storage)
     urls = (url, *(storage_url(other) for other in also or ()))
     request = SizingRequest(limits, probes, max_nodes, whole_nodes, urls)
-    study, settings = session.of_study(study, study.name, studyfile.find(name))
-    with at_end(session.notify, settings.name) as end:
-        with session.displayed(settings) as (paused, display):
+    study, settings = session.resolve_study(study, study.name, studyfile.find(name))
+    with notify_at_end(session.notify, settings.name) as end:
+        with session.open_display(settings) as (paused, display):
             found, objective = rightsize_study(study, paused, display, request)
         end.verdict = found.sentence()
-        _tell(found, study, objective, picture, script, target, as_json=session.as_json)
+        _report(found, study, objective, picture, script, target, as_json=session.as_json)
 
 
 def _limits(deadline: str | None, core_hours: float | None, energy: str | None) -> "Limits":
@@ -147,7 +147,7 @@ def _limits(deadline: str | None, core_hours: float | None, energy: str | None) 
     )
 
 
-def _predicted(
+def _predict(
     study: "StudyFile",
     limits: "Limits",
     machine: str,
@@ -168,7 +168,7 @@ def _predicted(
     if limits.energy_j < inf:
         msg = "--max-energy: what a run draws is measured by runs; leave --machine out, or limit the core-hours"
         raise CannotRunHereError(msg)
-    target = target_of(machine, most_nodes or _nodes_of(machine), installation)
+    target = target_of(machine, most_nodes or _find_most_nodes(machine), installation)
     asked = question(study, target, local_launcher(), scratch)
     check_target_is_time(asked.setting.metric)
     known = measurements(urls, asked.setting.program)
@@ -192,7 +192,7 @@ def _predicted(
     return replace(found, grounds=(*asked.remarks, *found.grounds)), asked.plan.objective
 
 
-def _nodes_of(machine: str) -> int:
+def _find_most_nodes(machine: str) -> int:
     """Return how many nodes of a described machine a run may have; a line says where that need not be all of them."""
     from autotune.machines.catalogue import THIS, find_machine
 
@@ -205,7 +205,7 @@ def _nodes_of(machine: str) -> int:
     return nodes
 
 
-def _tell(
+def _report(
     found: "RightSize",
     study: "StudyFile",
     objective: "Objective",

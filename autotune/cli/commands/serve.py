@@ -77,7 +77,7 @@ def serve(
     url = storage_url(storage)
     for mistake in Catalogue(catalogue).check():
         errors().print(f"not in the catalogue: {mistake}", markup=False)
-    listening = _listening(host, port)
+    listening = _listen(host, port)
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("autotune").setLevel(logging.INFO)
     # Without this, SIGTERM (`kill`, systemd) would end the process before it removes its token and its socket.
@@ -93,7 +93,7 @@ def serve(
             described = {"url": address, "token_file": str(start_token_file(*at)), "storage": shown(url)}
             print_json(described | {"folder": str(settings.folder), "read_only": read_only})
         else:
-            _say(address, settings)
+            _print_start(address, settings)
         run(app, *filter(None, (listening, private)))
 
 
@@ -140,7 +140,7 @@ def token(
             book.remove(name)
         errors().print(f"{name} has no token any more", markup=False)
         return
-    expires_s = _lasting(expires)
+    expires_s = _parse_expiry(expires)
     with audit.order(_this_user(), "make token", name, {"scope": scope, "expires": expires}):
         made = book.add(name, Scope(scope), expires_s)
     if as_json:
@@ -154,7 +154,7 @@ def _folder(given: Path | None, url: str) -> Path:
     return given or state_folder(url) / "autotune-service"
 
 
-def _lasting(expires: str | None) -> float | None:
+def _parse_expiry(expires: str | None) -> float | None:
     try:
         return None if expires is None else parse_duration_s(expires)
     except ValueError as error:
@@ -168,7 +168,7 @@ def _this_user() -> str:
     return getpass.getuser()
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def _listen(host: str, port: int) -> socket.socket:
     """Return a socket that listens.
 
     Raises:
@@ -226,7 +226,7 @@ def _show_running(host: str, port: int, *, as_file: bool) -> None:
     typer.echo(start_token_file(host, port) if as_file else _page(address, made))
 
 
-def _say(address: str, settings: "Settings") -> None:
+def _print_start(address: str, settings: "Settings") -> None:
     output().print(f"autotune serves {shown(settings.url)} at {address}", markup=False)
     if sys.stdout.isatty() and settings.start_token:
         # Only there: a file or a journal that the output goes to may be read by others.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from autotune.cli.common import displayed, duration_s, errors, output, print_json
+from autotune.cli.common import duration_s, errors, open_display, output, print_json
 from autotune.cli.completion import study_names
 from autotune.cli.options import (
     DEFAULT_STORAGE,
@@ -20,7 +20,7 @@ from autotune.cli.options import (
     StudyName,
     YesOption,
 )
-from autotune.cli.tables import Column, fitted
+from autotune.cli.tables import Column, fit_table
 from autotune.errors import BusyError
 from autotune.formatting import quantity
 from autotune.storage.address import shown, sqlite_path, storage_url
@@ -66,7 +66,7 @@ def list_studies(
         columns = (*_LIST[:-1], Column("tags", 5), _LIST[-1])
         rows = [[*row[:-1], ", ".join(one.tags), row[-1]] for row, (_, one) in zip(rows, shown_ones, strict=True)]
     console = output()
-    console.print(fitted(columns, rows, console))
+    console.print(fit_table(columns, rows, console))
     left_out = len(tagged) - len(shown_ones)
     if left_out:
         console.print(f"{left_out} archived {'study is' if left_out == 1 else 'studies are'} left out (--archived)")
@@ -121,7 +121,7 @@ def merge(
 
     Merging the same again changes nothing. If anything fails, the target stays as it was.
     """
-    from autotune.storage.merging.merge import merge as merged
+    from autotune.storage.merging.merge import merge as merge_storages
 
     target = storage_url(into)
     urls = list(dict.fromkeys(map(storage_url, sources)))
@@ -135,7 +135,7 @@ def merge(
         if not as_json:
             _print_merged(part)
 
-    merged(urls, target, say, dry_run=dry_run)
+    merge_storages(urls, target, say, dry_run=dry_run)
     if as_json:
         print_json({"into": shown(target), "dry_run": dry_run, "storages": [_merged_json(part) for part in done]})
         return
@@ -191,7 +191,7 @@ def reread(
     Nothing runs. `autotune study` does the same when only the way of reading has changed.
     """
     from autotune import studyfile
-    from autotune.cli.placement import cluster_of, machine_and_launcher
+    from autotune.cli.placement import find_study_cluster, machine_and_launcher
     from autotune.coordination.session_settings import SessionSettings, default_runs
     from autotune.tuning.rereading import reread_study
     from autotune.tuning.session import stored_study
@@ -206,9 +206,9 @@ def reread(
         if changes:
             msg = f"changes a study file: give that, `autotune storage reread ./{name}.toml --set {changes[0]}`"
             raise typer.BadParameter(msg, param_hint="--set")
-    machine, launcher, facts = machine_and_launcher(cluster_of(study), None, stored_name)
+    machine, launcher, facts = machine_and_launcher(find_study_cluster(study), None, stored_name)
     settings = SessionSettings(url, stored_name, default_runs(url, stored_name), machine, launcher, facts=facts)
-    with displayed() as display:
+    with open_display() as display:
         found = reread_study(study, settings, display)
     if as_json:
         print_json(asdict(found))
@@ -335,7 +335,7 @@ def clean(
     for one in [name] if name is not None else [stored.name for stored in stored_studies(url)]:
         try:
             with hold_unused(url, one, "cleaned") as store:
-                found, age_s = _outdated(store, given_s, whole=whole)
+                found, age_s = _find_outdated(store, given_s, whole=whole)
                 if found.folders and not dry_run:
                     _ask(f"study {one!r}: remove {_folders_text(found)}?", yes=yes)
                     remove(found)
@@ -358,7 +358,7 @@ def clean(
         print_json({"dry_run": dry_run, "studies": cleaned})
 
 
-def _outdated(store: "StudyStore", given_s: float | None, *, whole: bool) -> "tuple[Removable, float]":
+def _find_outdated(store: "StudyStore", given_s: float | None, *, whole: bool) -> "tuple[Removable, float]":
     """Return the folders that go, and the age from which on they do."""
     from autotune.tuning.retention import find_outdated_folders, retention_s
 

@@ -8,7 +8,7 @@ import typer
 
 from autotune.cli.common import output, print_json
 from autotune.cli.options import DEFAULT_STORAGE, AsJson, Storage
-from autotune.cli.tables import Column, fitted
+from autotune.cli.tables import Column, fit_table
 from autotune.formatting import shown
 from autotune.storage.address import sqlite_path, storage_url
 
@@ -81,7 +81,7 @@ def _shipped(storage: str, *, markdown: bool, as_json: bool) -> None:
     from autotune import studyfile
 
     shipped = studyfile.catalogue()
-    here = _came_to(storage, shipped)
+    here = _results_here(storage, shipped)
     described = {name: str(studyfile.read(path).get("description", "")) for name, path in shipped.items()}
     if as_json:
         print_json([{"study": name, **asdict(here[name]), "description": text} for name, text in described.items()])
@@ -95,7 +95,7 @@ def _shipped(storage: str, *, markdown: bool, as_json: bool) -> None:
 def _print(columns: Sequence[Column], rows: Sequence[Sequence[str]], *, markdown: bool) -> None:
     console = output()
     if not markdown:
-        console.print(fitted(columns, rows, console))
+        console.print(fit_table(columns, rows, console))
         return
     heads = [column.title for column in columns]
     for line in (heads, ["---"] * len(heads), *rows):
@@ -126,7 +126,7 @@ def _figures(came: "TuningResult") -> list[str]:
     return [came.over_the_default, *counts, f"{came.spent_core_s:,.0f}", f"{came.saved_core_s:,.0f}"]
 
 
-def _came_to(storage: str, shipped: Collection[str]) -> "dict[str, TuningResult]":
+def _results_here(storage: str, shipped: Collection[str]) -> "dict[str, TuningResult]":
     """Return what each study that ships came to in a storage, by name."""
     from autotune.results.tuning_result import NOT_TUNED, tuning_result_of
     from autotune.storage.stored_study import stored_studies

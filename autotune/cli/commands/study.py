@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import typer
 
 from autotune.cli.choices import SCRIPT_FORM
-from autotune.cli.common import LEFT, STOPPED, displayed, errors, output, print_json
-from autotune.cli.notify import SessionEnd, at_end
+from autotune.cli.common import LEFT, STOPPED, errors, open_display, output, print_json
+from autotune.cli.notify import SessionEnd, notify_at_end
 from autotune.cli.options import DEFAULT_STORAGE, with_options
-from autotune.cli.placement import as_wide_as, cautions, check_commands, cluster_of, machine_and_launcher
+from autotune.cli.placement import cautions, check_commands, find_study_cluster, machine_and_launcher, with_site_workers
 from autotune.cli.study_options import StudyOptions
-from autotune.cli.study_request import ON_RAY, StudyRequest, requested
+from autotune.cli.study_request import ON_RAY, StudyRequest, read_request
 from autotune.errors import ExitCode, StudyFileError
 from autotune.execution.signals import pausable
 from autotune.held_folders import temporary_folder
@@ -39,7 +39,7 @@ _SHOWN_CHARACTERS = 100
 
 
 @dataclass(frozen=True)
-class PlacedStudy:
+class ResolvedStudy:
     """A study that was asked for, and where its runs are made: as jobs of a `cluster`, or on this machine."""
 
     study: "StudyFile"
@@ -65,20 +65,20 @@ def study(options: StudyOptions) -> None:
     if options.dry_run and options.as_json:
         msg = "a dry run prints the commands that would run, and no JSON: give one of the two"
         raise typer.BadParameter(msg, param_hint="--json")
-    request = requested(options)
-    with at_end(options.notify, request.stored_name) as end:
+    request = read_request(options)
+    with notify_at_end(options.notify, request.stored_name) as end:
         _tune(options, request, end)
 
 
 def _tune(options: StudyOptions, request: StudyRequest, end: SessionEnd) -> None:
-    there = placed(options, request)
+    resolved = _resolve_site(options, request)
     if options.dry_run:
-        _dry_run(there.study, there.machine, there.launcher, options.runs)
+        _dry_run(resolved.study, resolved.machine, resolved.launcher, options.runs)
         return
     # Ray and Optuna take a second to import: what is missing is reported before.
-    check_commands(there.cluster)
-    with pausable() as pause, displayed(there.stopped, options.status, quiet=options.quiet) as display:
-        summary = tuned(options, there, pause, display)
+    check_commands(resolved.cluster)
+    with pausable() as pause, open_display(resolved.stopped, options.status, quiet=options.quiet) as display:
+        summary = _run_session(options, resolved, pause, display)
     end.verdict = summary.verdict_sentence() or ""
     if options.as_json:
         print_json(summary.to_dict())
@@ -88,23 +88,23 @@ def _tune(options: StudyOptions, request: StudyRequest, end: SessionEnd) -> None
         raise typer.Exit(ExitCode.NOTHING_FEASIBLE)
 
 
-def placed(options: StudyOptions, request: StudyRequest) -> PlacedStudy:
+def _resolve_site(options: StudyOptions, request: StudyRequest) -> ResolvedStudy:
     """Return the study that was asked for with the machine that its runs get.
 
     Raises:
         AutotuneError: there is no such site, or the cores cannot be used.
     """
     chosen = request.study
-    cluster = cluster_of(chosen)
+    cluster = find_study_cluster(chosen)
     if options.ray_address is not None and cluster is not None:
         raise StudyFileError(ON_RAY)
     if not options.workers_given:
-        chosen = as_wide_as(chosen, cluster)
+        chosen = with_site_workers(chosen, cluster)
     machine, launcher, facts = machine_and_launcher(cluster, options.cores, request.stored_name)
-    return PlacedStudy(chosen, request, cluster, machine, launcher, facts)
+    return ResolvedStudy(chosen, request, cluster, machine, launcher, facts)
 
 
-def tuned(options: StudyOptions, placed_study: PlacedStudy, pause: "Pause", display: "Display") -> "Summary":
+def _run_session(options: StudyOptions, resolved: ResolvedStudy, pause: "Pause", display: "Display") -> "Summary":
     """Tune and confirm a study, or go on with it.
 
     Raises:
@@ -112,33 +112,33 @@ def tuned(options: StudyOptions, placed_study: PlacedStudy, pause: "Pause", disp
     """
     from autotune.tuning.session import run_study
 
-    request, settings = placed_study.request, _settings(options, placed_study)
+    request, settings = resolved.request, _settings(options, resolved)
     if options.input_file is not None and options.study_name is None:
         display.line(f"study: {request.stored_name} (its name is made from the input; --name gives another)")
-    for caution in cautions(placed_study.cluster):
+    for caution in cautions(resolved.cluster):
         display.line(caution)
     settings = replace(settings, deadline=_deadline(request.ends_at, display), pause=pause)
-    return run_study(placed_study.study, settings, display)
+    return run_study(resolved.study, settings, display)
 
 
-def _settings(options: StudyOptions, placed_study: PlacedStudy) -> "SessionSettings":
+def _settings(options: StudyOptions, resolved: ResolvedStudy) -> "SessionSettings":
     """Return where the study is kept and run."""
     from autotune import studyfile
     from autotune.coordination.session_settings import SessionSettings, default_runs
     from autotune.storage.address import storage_url
 
-    request, url = placed_study.request, storage_url(options.storage)
+    request, url = resolved.request, storage_url(options.storage)
     return SessionSettings(
         url,
         request.stored_name,
         options.runs or default_runs(url, request.stored_name),
-        placed_study.machine,
-        placed_study.launcher,
+        resolved.machine,
+        resolved.launcher,
         studyfile.find(options.name),
         request.if_held,
         ray_address=options.ray_address,
         ray_nodes=options.ray_nodes or 1,
-        facts=placed_study.facts,
+        facts=resolved.facts,
         retry_failed=options.retry_failed,
         tune_again=options.tune_again,
     )

@@ -8,7 +8,7 @@ import typer
 
 from autotune.cli.common import output, print_json
 from autotune.cli.completion import study_files, study_names
-from autotune.cli.notify import at_end
+from autotune.cli.notify import notify_at_end
 from autotune.cli.options import InputOption, PictureOption, with_options
 from autotune.cli.session_options import SessionOptions
 from autotune.formatting import shown
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _MOST_SWEPT = 2
 
 
-def _names(ctx: typer.Context, incomplete: str) -> list[str]:
+def _complete_names(ctx: typer.Context, incomplete: str) -> list[str]:
     return [*study_names(ctx, incomplete), *study_files(incomplete)]
 
 
@@ -38,7 +38,7 @@ def sweep(
         typer.Argument(
             metavar="STUDY",
             help="A stored study, a study that ships (qe), or a study file (./mine.toml).",
-            autocompletion=_names,
+            autocompletion=_complete_names,
         ),
     ],
     over: Annotated[str, typer.Option("--over", metavar="NAME[,NAME]", help="Sweep this parameter, or two.")],
@@ -74,11 +74,11 @@ def sweep(
     from autotune.pictures.sweep import sweep_bars, sweep_chart
     from autotune.tuning.session import sweep_study
 
-    swept = _swept(over, values or [])
-    base_name = "default" if at == "default" else "best" if at == "best" else f"trial {_trial(at)}"
-    request = Request(swept, _fixed(fixed or []), repeats, base_name)
-    study, settings = _study(name, input_file, session)
-    with at_end(session.notify, settings.name) as end:
+    swept = _parse_over(over, values or [])
+    base_name = "default" if at == "default" else "best" if at == "best" else f"trial {_parse_trial(at)}"
+    request = Request(swept, _parse_fixed(fixed or []), repeats, base_name)
+    study, settings = _load_study(name, input_file, session)
+    with notify_at_end(session.notify, settings.name) as end:
 
         def drawn(result: "Sweep") -> str:
             return "\n".join(lines(sweep_bars(result), result.metric))
@@ -86,7 +86,7 @@ def sweep(
         def base(summary: "Summary", space: "Space") -> "Configuration":
             return _base(at, summary, space)
 
-        with session.displayed(settings) as (paused, display):
+        with session.open_display(settings) as (paused, display):
             result = sweep_study(study, paused, display, request, base, drawn)
         end.verdict = conclusion(result)
         chart = sweep_chart(result, settings.name)
@@ -137,7 +137,7 @@ def _left_out(result: "Sweep") -> list[str]:
     return missing + [f"breaks {'; '.join(point.broken)}, {point.label}" for point in result.points if point.broken]
 
 
-def _swept(over: str, values: Sequence[str]) -> dict[str, list[str] | None]:
+def _parse_over(over: str, values: Sequence[str]) -> dict[str, list[str] | None]:
     names = [name.strip() for name in over.split(",") if name.strip()]
     if not 1 <= len(dict.fromkeys(names)) == len(names) <= _MOST_SWEPT:
         msg = f"{over!r}: give the name of one parameter, or of two with a comma between them"
@@ -149,7 +149,7 @@ def _swept(over: str, values: Sequence[str]) -> dict[str, list[str] | None]:
     return dict(zip(names, [*texts, *[None] * (len(names) - len(texts))], strict=True))
 
 
-def _fixed(words: Sequence[str]) -> dict[str, str]:
+def _parse_fixed(words: Sequence[str]) -> dict[str, str]:
     fixed = {}
     for word in words:
         key, equals, text = word.partition("=")
@@ -160,7 +160,7 @@ def _fixed(words: Sequence[str]) -> dict[str, str]:
     return fixed
 
 
-def _trial(at: str) -> int:
+def _parse_trial(at: str) -> int:
     number = re.fullmatch(r"(?:trial\s+)?(\d+)", at.strip())
     if number is None:
         msg = f"{at!r} is neither default, nor best, nor the number of a trial"
@@ -180,14 +180,14 @@ def _base(at: str, summary: "Summary", space: "Space") -> "Configuration":
             raise CannotRunHereError(msg)
         # Also where the default is what is to be used.
         return summary.configuration if summary.to_use is best else best.configuration
-    trial = summary.standings.trials.get(_trial(at))
+    trial = summary.standings.trials.get(_parse_trial(at))
     if trial is None:
-        msg = f"the study has no trial {_trial(at)}; `autotune trials {summary.name}` lists them"
+        msg = f"the study has no trial {_parse_trial(at)}; `autotune trials {summary.name}` lists them"
         raise CannotRunHereError(msg)
     return trial.configuration
 
 
-def _study(name: str, input_file: str | None, session: SessionOptions) -> "tuple[StudyFile, SessionSettings]":
+def _load_study(name: str, input_file: str | None, session: SessionOptions) -> "tuple[StudyFile, SessionSettings]":
     """Return the stored study of that name; where there is none, that of the study file."""
     from autotune import studyfile
     from autotune.cli.study_request import choose
@@ -197,6 +197,6 @@ def _study(name: str, input_file: str | None, session: SessionOptions) -> "tuple
     path = sqlite_path(url)
     is_new = path is not None and not path.exists()
     if input_file is None and not is_new and name in [store.name for store in stored_studies(url)]:
-        return session.of_stored(name)
+        return session.load_stored(name)
     study = choose(name, None, input_file)
-    return session.of_study(study, study.name, studyfile.find(name))
+    return session.resolve_study(study, study.name, studyfile.find(name))

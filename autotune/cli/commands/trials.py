@@ -7,7 +7,7 @@ import typer
 
 from autotune.cli.common import output, print_json
 from autotune.cli.options import DEFAULT_STORAGE, AsJson, Storage, StudyName
-from autotune.cli.tables import Column, fitted
+from autotune.cli.tables import Column, fit_table
 from autotune.errors import NothingWorkedError
 from autotune.formatting import output_folder, shown
 from autotune.storage.address import storage_url
@@ -117,7 +117,7 @@ def _print_runs(store: "ReadableStudy", *, as_json: bool) -> None:
     )
     console = output()
     rows = [_run_row(run, target, shared=number in sharing) for number, run in enumerate(found)]
-    console.print(fitted(columns, rows, console))
+    console.print(fit_table(columns, rows, console))
     if sharing:
         counting = sum(found[number].series.kind is not SeriesKind.ASIDE for number in sharing)
         counts = f"{counting} of them count nevertheless" if counting else "none of them counts (aside)"
@@ -197,7 +197,7 @@ def _print_table(summary: "Summary") -> None:
         rows.append((str(trial.number), state_of(trial), _runs_of(trial), *figures, note))
     best = next((index for index, trial in enumerate(summary.trials) if trial is summary.best), None)
     console = output()
-    console.print(fitted(columns, rows, console, bold=best))
+    console.print(fit_table(columns, rows, console, bold=best))
 
 
 def _runs_of(trial: "TrialRecord") -> str:

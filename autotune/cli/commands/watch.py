@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from autotune.cli.common import output, print_json
-from autotune.cli.notify import SessionEnd, at_end
+from autotune.cli.notify import SessionEnd, notify_at_end
 from autotune.cli.options import StudyName, with_options
 from autotune.cli.session_options import SessionOptions
 from autotune.errors import ExitCode
@@ -57,20 +57,20 @@ def watch(
         return
     if accept or record:
         session.check_makes_no_runs("here")
-        found = _accepted(session.storage, name) if accept else _so_far(session.storage, name)
+        found = _accept(session.storage, name) if accept else _read_checks(session.storage, name)
         _print(found, as_json=session.as_json, record=record)
         _write_junit(found, junit)
-        _raise_hand(found)
+        _exit_if_changed(found)
         return
     from autotune.tuning.session import watch_study
 
-    study, settings = session.of_stored(name)
-    with at_end(session.notify, settings.name) as end:
-        with session.displayed(settings) as (paused, display):
+    study, settings = session.load_stored(name)
+    with notify_at_end(session.notify, settings.name) as end:
+        with session.open_display(settings) as (paused, display):
             found = watch_study(study, paused, display, pairs)
-        _tell(found, end, quiet=session.quiet, as_json=session.as_json)
+        _report(found, end, quiet=session.quiet, as_json=session.as_json)
         _write_junit(found, junit)
-        _raise_hand(found)
+        _exit_if_changed(found)
 
 
 def _print_reframe_test(storage: str, name: str) -> None:
@@ -84,7 +84,7 @@ def _print_reframe_test(storage: str, name: str) -> None:
     typer.echo(reframe_test(StudyStore.read(url, name), [sys.executable, "-m", "autotune"], address), nl=False)
 
 
-def _tell(found: "Finding", end: SessionEnd, *, quiet: bool, as_json: bool) -> None:
+def _report(found: "Finding", end: SessionEnd, *, quiet: bool, as_json: bool) -> None:
     # What a run that failed has printed is not sent anywhere.
     failed = [f"trial {found.verdict.winner} or the default fails"] if found.failed else []
     end.verdict = "; ".join([*failed, *found.sentences])
@@ -105,7 +105,7 @@ def _write_junit(found: "Finding", target: Path | None) -> None:
         raise typer.BadParameter(msg, param_hint="--junit") from error
 
 
-def _raise_hand(found: "Finding") -> None:
+def _exit_if_changed(found: "Finding") -> None:
     if found.alarms:
         raise typer.Exit(ExitCode.CHANGED)
 
@@ -118,7 +118,7 @@ def _print(found: "Finding", *, as_json: bool, record: bool = False) -> None:
         output().print(line, markup=False)
 
 
-def _so_far(storage: str, name: str) -> "Finding":
+def _read_checks(storage: str, name: str) -> "Finding":
     from autotune.comparison.watching.watch import Watch
     from autotune.storage.stored_study import stored_study
     from autotune.studyfile.stored import study_of
@@ -127,7 +127,7 @@ def _so_far(storage: str, name: str) -> "Finding":
     return Watch.of(store, study_of(store.definition).repeats.statistic).finding()
 
 
-def _accepted(storage: str, name: str) -> "Finding":
+def _accept(storage: str, name: str) -> "Finding":
     from autotune.comparison.watching.watch import Watch
     from autotune.coordination.upkeep import hold_unused
     from autotune.storage.study_store import StudyStore
@@ -138,4 +138,4 @@ def _accepted(storage: str, name: str) -> "Finding":
     with hold_unused(url, name, "accepted as it is"):
         store = StudyStore.read(url, name, read_only=False)
         Watch.of(store, study_of(store.definition).repeats.statistic).accept(store)
-    return _so_far(storage, name)
+    return _read_checks(storage, name)

@@ -11,7 +11,7 @@ from sqlalchemy import event
 from sqlalchemy.orm import Session
 
 from autotune.cli import main
-from autotune.cli.common import displayed
+from autotune.cli.common import open_display
 from autotune.errors import AutotuneError, BusyError, ExitCode, StorageError, is_interrupt
 from autotune.storage.connection import storage_errors
 
@@ -44,7 +44,7 @@ def interrupted(monkeypatch):
 def test_the_session_that_sqlalchemy_cannot_close_then_is_no_fault_of_the_storage(stored, interrupted, capsys):
     storage = RDBStorage(f"sqlite:///{stored}")
     interrupted()
-    with pytest.raises(typer.Exit) as ended, displayed("stopped, go on so"), storage_errors(f"sqlite:///{stored}"):
+    with pytest.raises(typer.Exit) as ended, open_display("stopped, go on so"), storage_errors(f"sqlite:///{stored}"):
         storage.get_all_studies()
     assert ended.value.exit_code == ExitCode.INTERRUPTED == 130
     assert capsys.readouterr().err == "stopped, go on so\n"
@@ -76,6 +76,6 @@ def test_what_is_an_interrupt(errors, expected):
 
 
 def test_a_mistake_is_none(capsys):
-    with pytest.raises(AutotuneError, match="busy"), displayed():
+    with pytest.raises(AutotuneError, match="busy"), open_display():
         raise BusyError("busy")
     assert capsys.readouterr().err == ""

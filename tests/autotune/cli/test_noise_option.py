@@ -6,7 +6,7 @@ import pytest
 import typer
 
 from autotune.cli.app import app
-from autotune.cli.commands.watch import _accepted
+from autotune.cli.commands.watch import _accept
 from autotune.cli.options import Noise
 from autotune.cli.session_options import SessionOptions
 from autotune.errors import BusyError
@@ -34,7 +34,7 @@ def test_every_command_that_may_take_a_study_over_has_the_option():
 
 @pytest.mark.parametrize(("given", "mode"), [(Noise.REFUSE, "refuse"), (None, None)])
 def test_a_comparison_runs_in_the_mode_that_was_given(store, given, mode):
-    study, _ = SessionOptions(storage=store.url, noise=given).of_stored(store.name)
+    study, _ = SessionOptions(storage=store.url, noise=given).load_stored(store.name)
     assert study.noise.mode == mode
 
 
@@ -43,6 +43,6 @@ def test_nothing_is_accepted_while_somebody_works_on_the_study(store):
     lock = StudyLock.acquire(store.url, store.name)
     try:
         with pytest.raises(BusyError, match="is being worked on"):
-            _accepted(store.url, store.name)
+            _accept(store.url, store.name)
     finally:
         lock.release()

@@ -8,8 +8,8 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 import typer
 
-from autotune.cli.common import displayed
-from autotune.cli.notify import at_end
+from autotune.cli.common import open_display
+from autotune.cli.notify import notify_at_end
 from autotune.errors import BusyError
 
 TELL = (
@@ -26,7 +26,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_the_command_is_told_of_a_good_end_and_prints_nothing_into_the_result(folder, capfd):
-    with at_end(COMMAND, "melt") as end:
+    with notify_at_end(COMMAND, "melt") as end:
         end.verdict = "2 times; $(touch no-shell)"
     assert (folder / "told").read_text() == "melt|0|2 times; $(touch no-shell)"
     assert sorted(path.name for path in folder.iterdir()) == ["told"]
@@ -44,20 +44,20 @@ def test_the_command_is_told_of_a_good_end_and_prints_nothing_into_the_result(fo
     ],
 )
 def test_the_command_is_told_of_a_bad_end_too_and_the_error_goes_on(folder, error, code):
-    with pytest.raises(type(error)), at_end(COMMAND, "melt"):
+    with pytest.raises(type(error)), notify_at_end(COMMAND, "melt"):
         raise error
     assert (folder / "told").read_text() == f"melt|{code}|"
 
 
 def test_a_command_that_fails_is_told_and_changes_nothing(capfd):
-    with at_end("false", "melt"):
+    with notify_at_end("false", "melt"):
         pass
     assert capfd.readouterr().err == "--notify: false: it ended with exit code 1\n"
 
 
 @pytest.mark.parametrize("command", ["", "no-such-command x", "'unbalanced", "http://", "https://[x"])
 def test_what_is_no_command_is_refused_before_anything_runs(command):
-    with pytest.raises(typer.BadParameter), at_end(command, "melt"):
+    with pytest.raises(typer.BadParameter), notify_at_end(command, "melt"):
         pytest.fail("it began")
 
 
@@ -88,7 +88,7 @@ def test_an_address_gets_the_result_as_json_and_nothing_else(web, monkeypatch, c
     address, posted = web
 
     def session():
-        with at_end(f"{address}/hook", "melt") as end:
+        with notify_at_end(f"{address}/hook", "melt") as end:
             end.verdict = "the winner no longer wins"
             raise typer.Exit(10)
 
@@ -100,9 +100,9 @@ def test_an_address_gets_the_result_as_json_and_nothing_else(web, monkeypatch, c
 
 
 def test_an_address_that_does_not_take_it_is_told_without_its_path_and_changes_nothing(web, capfd):
-    with at_end(f"{web[0]}/gone/my-secret", "melt"):
+    with notify_at_end(f"{web[0]}/gone/my-secret", "melt"):
         pass
-    with at_end("http://127.0.0.1:9/my-secret", "melt"):
+    with notify_at_end("http://127.0.0.1:9/my-secret", "melt"):
         pass
     said = capfd.readouterr().err.splitlines()
     assert said[0] == "--notify: 127.0.0.1: it answered 404 Not Found"
@@ -112,14 +112,14 @@ def test_an_address_that_does_not_take_it_is_told_without_its_path_and_changes_n
 
 def test_who_is_told_has_a_bounded_time(monkeypatch, capfd):
     monkeypatch.setattr("autotune.cli.notify._PATIENCE_S", 0.05)
-    with at_end("sleep 5", "melt"):
+    with notify_at_end("sleep 5", "melt"):
         pass
     assert "--notify: sleep: not done within" in capfd.readouterr().err
 
 
 def test_a_quiet_session_shows_nothing_but_how_it_was_stopped(capfd):
     def session():
-        with displayed("stopped: go on so", quiet=True) as display:
+        with open_display("stopped: go on so", quiet=True) as display:
             display.line("trial 0: 1 s")
             display.waits("waiting")
             raise KeyboardInterrupt

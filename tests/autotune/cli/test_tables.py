@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from autotune.cli.commands.check import _constraints, _parameters
-from autotune.cli.tables import Column, fitted
+from autotune.cli.tables import Column, fit_table
 from autotune.display.console import Bar
 from autotune.records.study import Run, TrialRecord
 from autotune.results.export import as_csv
@@ -36,7 +36,7 @@ def test_words_in_brackets_are_shown_as_they_are():
 
 @pytest.mark.parametrize(("width", "titles"), [(200, ("host", "started")), (70, ("started",)), (40, ())])
 def test_a_narrow_terminal_loses_the_least_important_columns_and_no_letter(width, titles):
-    text = drawn(lambda console: fitted(COLUMNS, ROWS, console), width)
+    text = drawn(lambda console: fit_table(COLUMNS, ROWS, console), width)
     table, _, left_out = text.partition("left out")
     assert all((title in table) == (title in titles) for title in ("host", "started"))
     assert all((title in left_out) == (title not in titles) for title in ("host", "started"))
@@ -48,7 +48,7 @@ def test_a_narrow_terminal_loses_the_least_important_columns_and_no_letter(width
 def test_where_no_column_can_be_left_out_each_row_is_a_paragraph_with_all_of_it():
     columns = (Column("program"), Column("machine"), Column("runs", 1), Column("configuration"))
     rows = [("qe", "AMD EPYC 7763 64-Core Processor", "24", "np=2 npool=2"), ("lammps", "vm", "3", "np=1")]
-    text = drawn(lambda console: fitted(columns, rows, console), 50)
+    text = drawn(lambda console: fit_table(columns, rows, console), 50)
     lines = [line.rstrip() for line in text.splitlines()]
     assert lines[:4] == [
         "qe",
@@ -59,7 +59,7 @@ def test_where_no_column_can_be_left_out_each_row_is_a_paragraph_with_all_of_it(
     assert lines[4] == "lammps"
     assert "left out" not in text
     assert max(map(len, lines)) <= 50
-    in_a_pipe = drawn(lambda console: fitted(columns, rows, console), 1000)
+    in_a_pipe = drawn(lambda console: fit_table(columns, rows, console), 1000)
     assert "AMD EPYC 7763 64-Core Processor │ 24" in in_a_pipe
 
 

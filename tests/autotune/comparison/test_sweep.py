@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from typer import BadParameter
 
-from autotune.cli.commands.sweep import _fixed, _swept, _trial
+from autotune.cli.commands.sweep import _parse_fixed, _parse_over, _parse_trial
 from autotune.comparison.sweep import Request, Variants, conclusion, sweep
 from autotune.errors import StudyFileError
 from autotune.pictures.chart import Line
@@ -267,14 +267,14 @@ def test_many_values_are_thinned_out_and_keep_the_ends_and_the_default():
 
 
 def test_options_of_a_sweep():
-    assert _swept("np, work", ["1,2"]) == {"np": ["1", "2"], "work": None}
-    assert _fixed(["blas=fast"]) == {"blas": "fast"}
-    assert _trial("trial 7") == _trial("7") == 7
-    for wrong in (lambda: _swept("a,b,c", []), lambda: _swept("a", ["1", "2"]), lambda: _fixed(["x"])):
+    assert _parse_over("np, work", ["1,2"]) == {"np": ["1", "2"], "work": None}
+    assert _parse_fixed(["blas=fast"]) == {"blas": "fast"}
+    assert _parse_trial("trial 7") == _parse_trial("7") == 7
+    for wrong in (lambda: _parse_over("a,b,c", []), lambda: _parse_over("a", ["1", "2"]), lambda: _parse_fixed(["x"])):
         with pytest.raises(BadParameter):
             wrong()
     with pytest.raises(BadParameter, match="neither default, nor best"):
-        _trial("bset")
+        _parse_trial("bset")
 
 
 @pytest.mark.parametrize("words", [("--over", "secs"), ("--over", "seconds", "--values", "nine")])
