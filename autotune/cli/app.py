@@ -1,4 +1,4 @@
-"""The command `autotune`: its subcommands, and what becomes of errors."""
+"""The command `autotune`: its subcommands, and how it reports errors."""
 
 import sys
 
@@ -39,7 +39,7 @@ def _options(
 
 
 def main() -> None:
-    """Run the command line; a user's mistake ends with a message and an exit code, not with a traceback."""
+    """Run the command line; report a user's mistake by a message and an exit code, without a traceback."""
     try:
         app()
     except Exception as error:
@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def _exit_code(error: AutotuneError | EntryPointError | OSError) -> ExitCode:
-    """Return the exit code; an extension of another distribution may be broken, which is no fault of the study."""
+    """Return the exit code of an error; a broken extension (`EntryPointError`) is not a mistake in the study."""
     if isinstance(error, AutotuneError):
         return error.exit_code
     return ExitCode.STORAGE if isinstance(error, OSError) else ExitCode.CANNOT_RUN_HERE

@@ -1,4 +1,4 @@
-"""Options whose value is one of some names, which are looked up only when they are needed."""
+"""Options that take one of several names, which are looked up only when needed."""
 
 from collections.abc import Callable, Sequence
 from typing import TypedDict
@@ -9,7 +9,7 @@ from autotune.batch.script_forms import script_forms, shipped_forms
 
 
 class Choice(TypedDict):
-    """What such an option is declared with."""
+    """The keyword arguments of `typer.Option` for such an option."""
 
     metavar: str
     callback: Callable[[str | None], str | None]
@@ -17,7 +17,12 @@ class Choice(TypedDict):
 
 
 def choice(names: Callable[[], Sequence[str]], shown: Sequence[str] = ()) -> Choice:
-    """Return the arguments of a `typer.Option` for one of `names()`; the help shows those, or `shown`."""
+    """Return the arguments of a `typer.Option` that takes one of `names()`.
+
+    Args:
+        names: Returns the valid names; called when a value is given.
+        shown: The names that the help shows, if not all.
+    """
 
     def check(value: str | None) -> str | None:
         if value is not None and value not in names():
@@ -32,4 +37,4 @@ def choice(names: Callable[[], Sequence[str]], shown: Sequence[str] = ()) -> Cho
 
 
 SCRIPT_FORM = choice(script_forms, shown=shipped_forms())
-"""The job scripts that `--script` writes."""
+"""The forms of job script that `--script` can write."""

@@ -1,4 +1,4 @@
-"""The table of commands: each command's name, group, module and summary, known without importing the module."""
+"""The table of commands: name, group, module and summary of each, so that help need not import the modules."""
 
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -7,7 +7,7 @@ from typing import Any
 SESSION, LOOK, MEASURE = "A session", "Look at results", "Runs and jobs"
 PREDICT, SERVE, SET_UP = "Predict", "Serve", "Machine and storage"
 
-# The options of `study` are passed on, so `pilot` must not judge them by its own.
+# `pilot` passes the options of `study` on, so it must not reject options that it does not know itself.
 _PASS_ON = MappingProxyType({"allow_extra_args": True, "ignore_unknown_options": True})
 
 
@@ -15,9 +15,15 @@ _PASS_ON = MappingProxyType({"allow_extra_args": True, "ignore_unknown_options":
 class CommandEntry:
     """A command, or a group of commands.
 
-    `module` in `autotune.cli.commands` has the `function`, whose docstring begins with the `summary`. Without a module
-    it is a group that only has `commands`. `settings` are its context settings; `command_class` names a class in the
-    module, if the command has one of its own.
+    Attributes:
+        name: Its name on the command line.
+        group: The heading under which the help lists it.
+        summary: One line of help; the function's docstring begins with it.
+        module: The module in `autotune.cli.commands`; empty for a group that only has `commands`.
+        function: The function in the module that runs the command.
+        command_class: A class in the module that replaces `TyperCommand`; None for the usual class.
+        settings: Its context settings.
+        commands: The commands of a group.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""What several commands share: consoles, a session's display, and how results are written."""
+"""Helpers of several commands: consoles, a session's display, and how results are written."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ _NO_WIDTH = 1_000_000
 
 
 def output() -> "Console":
-    """Return the console for results. A pipe or a file has no width: nothing is cut or wrapped there."""
+    """Return the console for results; into a pipe or a file it neither cuts nor wraps lines."""
     from rich.console import Console
 
     console = Console(soft_wrap=True, highlight=False, emoji=False)
@@ -40,21 +40,22 @@ def errors() -> "Console":
     return Console(stderr=True, soft_wrap=True, highlight=False, emoji=False)
 
 
-STOPPED = "stopped: every finished run is stored, the runs in flight were ended; the same command goes on from here"
+STOPPED = "stopped: finished runs are stored, runs in flight were ended; the same command resumes"
 
 LEFT = (
-    "stopped: every finished run is stored, and the jobs stay in the queue: the same command goes on with them, "
-    "`autotune cancel {name}` ends them"
+    "stopped: finished runs are stored, and jobs stay in the queue; the same command resumes, "
+    "`autotune cancel {name}` ends the jobs"
 )
 
 
 @contextmanager
 def open_display(stopped: str = STOPPED, status: Path | None = None, *, quiet: bool = False) -> "Iterator[Display]":
-    """Show a session to the person at the terminal; Ctrl-C ends it with a word on what becomes of it.
+    """Show a session at the terminal; on Ctrl-C print `stopped` and exit.
 
-    A `quiet` one shows nothing on the way to its result.
-
-    How it stands is written to the `status` file, if one is given.
+    Args:
+        stopped: The line to print when the session is interrupted.
+        status: A file for the progress as JSON; None for no such file.
+        quiet: Show nothing before the result.
     """
     from autotune.display.console import NoDisplay, display_for
     from autotune.display.status_file import StatusDisplay
@@ -63,7 +64,7 @@ def open_display(stopped: str = STOPPED, status: Path | None = None, *, quiet: b
     display: Display = NoDisplay() if quiet else display_for(errors())
     if status is not None:
         display = StatusDisplay(display, status)
-    # SIGTERM comes from a batch system, from `kill` or from --take-over. It means the same as Ctrl-C.
+    # A batch system, `kill` and --take-over send SIGTERM; treat it like Ctrl-C.
     stop_at_sigterm()
     try:
         yield display
@@ -78,27 +79,32 @@ def open_display(stopped: str = STOPPED, status: Path | None = None, *, quiet: b
 
 
 def if_held(wait: bool, take_over: bool) -> IfHeld:
-    """Return what `--wait` and `--take-over` ask for.
+    """Return what to do if another process holds the study, by `--wait` and `--take-over`.
 
     Raises:
-        typer.BadParameter: both are given.
+        typer.BadParameter: Both options are given.
     """
     if wait and take_over:
-        msg = "waits for the process that holds the study, --take-over asks it to stop: give one of the two"
+        msg = "waits for the process that runs the study, --take-over stops it: give one of the two"
         raise typer.BadParameter(msg, param_hint="--wait")
     return IfHeld.WAIT if wait else IfHeld.TAKE_OVER if take_over else IfHeld.LEAVE
 
 
 def print_json(value: object) -> None:
-    """Print a value as JSON, one document."""
+    """Print a value as one JSON document."""
     typer.echo(json.dumps(value, indent=2, default=str))
 
 
 def write_script(text: str, target: Path | None, mode: int = 0o755) -> None:
-    """Print a job script, or write it to a file that can be run, by whom `mode` says.
+    """Print a job script, or write it to a file.
+
+    Args:
+        text: The script.
+        target: The file; None prints the script.
+        mode: The file's permissions.
 
     Raises:
-        typer.BadParameter: the file cannot be written.
+        typer.BadParameter: The file cannot be written.
     """
     if target is None:
         typer.echo(text, nl=False)
@@ -112,10 +118,10 @@ def write_script(text: str, target: Path | None, mode: int = 0o755) -> None:
 
 
 def check_one_form(script: str | None, *, as_json: bool) -> None:
-    """Refuse to print a job script and JSON at once.
+    """Refuse `--script` together with `--json`.
 
     Raises:
-        typer.BadParameter: both are asked for.
+        typer.BadParameter: Both options are given.
     """
     if script is not None and as_json:
         msg = "prints a job script and --json a JSON document: give one of the two"
@@ -123,36 +129,41 @@ def check_one_form(script: str | None, *, as_json: bool) -> None:
 
 
 def check_has_script(script: str | None, target: Path | None, others: Mapping[str, object] | None = None) -> None:
-    """Refuse a file for a job script that nobody asked for, and `others`, options that are for one alone.
+    """Refuse options that only apply to a job script, unless `--script` is given.
+
+    Args:
+        script: The value of `--script`.
+        target: The value of `--output`.
+        others: Values of further options that need a job script, by option.
 
     Raises:
-        typer.BadParameter: one is given without a script.
+        typer.BadParameter: Such an option is given without `--script`.
     """
     for option, value in {"--output": target, **(others or {})}.items():
         if value is not None and script is None:
-            msg = "it is for a job script: say which with --script slurm (or pbs, lsf, ...)"
+            msg = "it is for a job script: add --script slurm (or pbs, lsf, ...)"
             raise typer.BadParameter(msg, param_hint=option)
 
 
 def known_storages(storage: str, also: Sequence[str] = (), *, may_be_new: bool = False) -> list[str]:
-    """Return the addresses of storages to learn from; where nothing was stored yet, the default one is none.
+    """Return the addresses of the storages to learn from.
 
-    So is another one if it `may_be_new`: then a note says that nothing is there.
+    The default storage is left out if it does not exist yet. With `may_be_new`, so is any other, with a note.
     """
     urls = [address.storage_url(given) for given in (storage, *also)]
     path = address.sqlite_path(urls[0])
     if path is None or path.exists() or not (may_be_new or storage == DEFAULT_STORAGE):
         return urls
     if storage != DEFAULT_STORAGE:
-        errors().print(f"there is no storage at {path} yet: predicted without it", markup=False)
+        errors().print(f"no storage at {path} yet: predicting without it", markup=False)
     return urls[1:]
 
 
 def duration_s(text: str, option: str) -> float:
-    """Read the duration that an `option` was given: `90`, `90s`, `15m`, `1h30m`, `2d`.
+    """Return the seconds of a duration given to `option`: `90`, `90s`, `15m`, `1h30m`, `2d`.
 
     Raises:
-        typer.BadParameter: it is none, or not positive.
+        typer.BadParameter: The text is not a duration, or not positive.
     """
     try:
         return parse_duration_s(text)

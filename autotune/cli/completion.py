@@ -1,6 +1,6 @@
-"""What the shell completes: names of studies, and study files.
+"""Shell completion of study names and study files.
 
-A completion is quick, and it never fails: where something cannot be read, there is nothing to propose.
+A completion must be quick and must not fail: it proposes nothing if a storage or a folder cannot be read.
 """
 
 from contextlib import suppress
@@ -15,7 +15,7 @@ _TOML = ".toml"
 
 
 def study_names(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Return the names of the stored studies that begin so, in the storage that the command line names."""
+    """Return the names of studies in the command line's storage that begin with `incomplete`."""
     with suppress(Exception):
         from autotune.storage.tables import stored_names
 
@@ -25,12 +25,12 @@ def study_names(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def study_files(incomplete: str) -> list[str]:
-    """Return the studies that ship with autotune, and the study files in the folder, that begin so."""
+    """Return the shipped studies and the study files in the folder that begin with `incomplete`."""
     return _files("", incomplete)
 
 
 def reference_files(incomplete: str) -> list[str]:
-    """Return the reference figures that ship with autotune, and the files in the folder, that begin so."""
+    """Return the shipped reference figures and the TOML files in the folder that begin with `incomplete`."""
     return _files("references", incomplete)
 
 

@@ -1,4 +1,4 @@
-"""The group of all commands: it imports a command's module only when that command is used."""
+"""The group of all commands, which imports a command's module only when the command is used."""
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import wraps
@@ -17,24 +17,24 @@ if TYPE_CHECKING:
     from typer._click.shell_completion import CompletionItem
 
 
-# Typer has its values checked by pydantic, which puts this before what it says.
+# Typer checks values by pydantic, which puts this before its messages.
 _PREFIX = "Value error, "
 
 
 class CommandGroup(TyperGroup):
-    """The commands of a table. Help and completion read the table; nothing else is imported for them."""
+    """The commands of a table. Help and completion read the table and import no command."""
 
     entries: tuple[CommandEntry, ...] = COMMANDS
 
     def __init__(self, **settings: Any) -> None:  # noqa: ANN401  Typer's own
-        """Make the group as Typer does, with commands that are not there yet."""
+        """Make the group as Typer does, with commands that are loaded on first use."""
         super().__init__(**settings | {"commands": {}})
-        self.commands = _Commands(self.entries)  # type: ignore[assignment]  # nothing adds to them
+        self.commands = _Commands(self.entries)  # type: ignore[assignment]  # read-only, unlike Typer's dict
 
     def format_commands(self, ctx: typer.Context, formatter: "HelpFormatter") -> None:  # type: ignore[override]
-        """Write the groups of commands. Long summaries are wrapped, never cut off."""
+        """Write the groups of commands; wrap long summaries instead of cutting them off."""
         del ctx
-        # The summaries of all groups begin in the same column.
+        # Start the summaries of all groups in the same column.
         width = max(len(entry.name) for entry in self.entries)
         for group in dict.fromkeys(entry.group for entry in self.entries):
             with formatter.section(group):
@@ -42,7 +42,7 @@ class CommandGroup(TyperGroup):
                 formatter.write_dl(rows)
 
     def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]  # noqa: ANN401  what the command returns
-        """Run the command; a value that an option does not take is refused in plain words."""
+        """Run the command; remove pydantic's prefix from messages about option values."""
         try:
             return super().invoke(ctx)
         except typer.BadParameter as error:
@@ -50,17 +50,17 @@ class CommandGroup(TyperGroup):
             raise
 
     def shell_complete(self, ctx: typer.Context, incomplete: str) -> "list[CompletionItem]":  # type: ignore[override]
-        """Return the options, or the commands, that begin so."""
+        """Return the commands and options that begin with `incomplete`."""
         from typer._click.shell_completion import CompletionItem
 
         found = [CompletionItem(entry.name, help=entry.summary) for entry in self.entries]
-        # Typer's group would import every command for its help; what is above it completes the options.
+        # Skip Typer's own completion, which imports every command for its help; its parent completes the options.
         options = super(TyperGroup, self).shell_complete(ctx, incomplete)
         return [item for item in found if item.value.startswith(incomplete)] + options
 
 
 class _Commands(Mapping[str, "Command"]):
-    """The commands by name; each is imported when it is first asked for."""
+    """The commands by name; a command is imported on first access."""
 
     def __init__(self, entries: tuple[CommandEntry, ...]) -> None:
         self._entries = {entry.name: entry for entry in entries}
@@ -102,7 +102,7 @@ def _do_nothing() -> None:
 
 
 def _unless_subcommand(function: Callable[..., None]) -> Callable[..., None]:
-    """Return a function that does nothing where one of the group's commands is given."""
+    """Wrap a group's own function so that it does nothing if the command line names one of its commands."""
 
     @wraps(function)
     def run(context: typer.Context, **given: Any) -> None:  # noqa: ANN401  the values of the options

@@ -1,4 +1,4 @@
-"""`--notify COMMAND|URL`: a command or a server is told that a session has ended, whatever ended it."""
+"""`--notify COMMAND|URL`: report the end of a session to a command or a server, however it ended."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from autotune.cli.common import errors
 from autotune.errors import AutotuneError, ExitCode, is_interrupt
 
 _PATIENCE_S = 10.0
-# A command that is late is ended in that.
+# Time to end a command that ran past its limit.
 _GRACE_S = 1.0
 _LATE = f"not done within {_PATIENCE_S:.0f} s"
 _SCHEMES = ("http://", "https://")
@@ -25,24 +25,27 @@ _SCHEMES = ("http://", "https://")
 
 @dataclass
 class SessionEnd:
-    """How a session ended: `verdict` is in words, empty without one."""
+    """How a session ended; `verdict` is its verdict in words, or empty."""
 
     verdict: str = ""
 
 
 @dataclass(frozen=True)
 class Receiver:
-    """A command or a URL: the command runs without a shell, with the result in its environment; a URL gets JSON."""
+    """A command or a URL that receives the result.
+
+    The command runs without a shell and finds the result in its environment; the URL receives it as JSON.
+    """
 
     command: Sequence[str] = ()
     url: str = ""
 
     @classmethod
     def of(cls, text: str | None) -> "Receiver | None":
-        """Read the value of the option; None if it is not given.
+        """Return the receiver that `--notify` names; None if the option is not given.
 
         Raises:
-            typer.BadParameter: it is neither a URL nor a command that is there.
+            typer.BadParameter: The text is neither a URL nor a command on PATH.
         """
         if text is None:
             return None
@@ -51,17 +54,17 @@ class Receiver:
         return cls(_split_command(text))
 
     def send(self, result: Mapping[str, str]) -> None:
-        """Tell the result. A failure of this is said, and changes nothing else."""
+        """Send the result; print a failure, which has no other effect."""
         failures: list[str] = [_LATE]
 
         def send() -> None:
             try:
                 _post(self.url, result) if self.url else _run(self.command, result)
                 failures.clear()
-            except Exception as error:  # noqa: BLE001  whatever it is, the session has ended as it has
+            except Exception as error:  # noqa: BLE001  no failure here may change how the session ended
                 failures[:] = [_why(error)]
 
-        # A name server that does not answer, or an answer that drips, takes no notice of a time limit.
+        # Use a thread: the time limit of a request does not cover a slow name server or a slowly arriving answer.
         sender = Thread(target=send, daemon=True)
         sender.start()
         sender.join(_PATIENCE_S + _GRACE_S)
@@ -72,16 +75,16 @@ class Receiver:
     def _name(self) -> str:
         from urllib.parse import urlsplit
 
-        # The path of a web hook is often its secret.
+        # Print the host only: the path of a web hook is often its secret.
         return urlsplit(self.url).hostname or "" if self.url else self.command[0]
 
 
 @contextmanager
 def notify_at_end(notify: str | None, study: str) -> Iterator[SessionEnd]:
-    """Tell a command or a URL how the context ended.
+    """Report to a command or a URL how the context ended.
 
     Raises:
-        typer.BadParameter: it is neither, before anything runs.
+        typer.BadParameter: `notify` is neither; raised before anything runs.
     """
     receiver = Receiver.of(notify)
     end = SessionEnd()
@@ -114,10 +117,10 @@ def _split_command(command: str) -> list[str]:
     try:
         words = shlex.split(command)
     except ValueError as error:
-        msg = f"{command!r} is no command: {error}"
+        msg = f"{command!r} is not a command: {error}"
         raise typer.BadParameter(msg, param_hint="--notify") from None
     if not words or shutil.which(words[0]) is None:
-        msg = f"{words[0] if words else command!r} is not there, or cannot be run"
+        msg = f"{words[0] if words else command!r} is not an executable file, nor on PATH"
         raise typer.BadParameter(msg, param_hint="--notify")
     return words
 
@@ -141,7 +144,7 @@ def _post(url: str, result: Mapping[str, str]) -> None:
 
 def _run(words: Sequence[str], result: Mapping[str, str]) -> None:
     told = {f"AUTOTUNE_{name.upper()}": text for name, text in result.items()}
-    # Standard output is for the result of the session itself.
+    # Send the command's output to standard error: standard output is for the result of the session.
     ended = subprocess.run(
         words,
         env={**os.environ, **told},

@@ -1,4 +1,4 @@
-"""Options that several commands share, and commands whose options are the fields of a dataclass."""
+"""Options that several commands share, and `with_options`, which turns the fields of a dataclass into options."""
 
 from collections.abc import Callable
 from dataclasses import MISSING, fields, is_dataclass
@@ -124,17 +124,17 @@ RunsOption = Annotated[
 
 
 def check_drawable(path: Path | None) -> Path | None:
-    """Refuse a picture of a kind that cannot be drawn.
+    """Refuse a picture file whose ending is not a known format.
 
     Raises:
-        typer.BadParameter: its ending says so.
+        typer.BadParameter: The format is unknown.
     """
     if path is None:
         return None
     from autotune.pictures import FORMATS
 
     if path.suffix.lower() not in FORMATS:
-        msg = f"{path} has none of the endings {', '.join(FORMATS)}"
+        msg = f"{path}: a picture ends in {', '.join(FORMATS)}"
         raise typer.BadParameter(msg)
     return path
 
@@ -159,10 +159,10 @@ ScriptFileOption = Annotated[
 
 
 def _check_storages(storages: list[str] | None) -> list[str] | None:
-    """Refuse a storage that is not there, before anything else takes its time.
+    """Refuse a missing storage before the command does any work.
 
     Raises:
-        StorageError: it is a file that is not there.
+        StorageError: The file does not exist.
     """
     if storages:
         from autotune.storage.connection import readable_address
@@ -184,7 +184,7 @@ AlsoOption = Annotated[
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the fields of its parameters that are dataclasses, in their place, as arguments and options."""
+    """Replace each parameter that is a dataclass by its fields, so that Typer reads them as arguments and options."""
     hints = get_type_hints(command, include_extras=True)
     kinds = {name: kind for name, kind in hints.items() if isinstance(kind, type) and is_dataclass(kind)}
     parameters: list[Parameter] = []
@@ -200,7 +200,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
             given[name] = kind(**{field.name: given.pop(field.name) for field in fields(kind)})
         command(**given)
 
-    # What Typer reads.
+    # Typer reads the parameters from these two attributes.
     from_options.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     from_options.__annotations__ = {one.name: one.annotation for one in parameters}
     return from_options

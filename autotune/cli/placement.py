@@ -1,4 +1,4 @@
-"""Where runs are made, as options say: on this machine, on the nodes of a Ray cluster, as jobs of a batch system."""
+"""Choose where runs start: on this machine, on the nodes of a Ray cluster, or as jobs of a batch system."""
 
 import os
 import shutil
@@ -44,7 +44,7 @@ def find_study_cluster(chosen: "StudyFile") -> "Cluster | None":
     """Return the site whose batch system runs a study; None for a study that runs here.
 
     Raises:
-        AutotuneError: there is no such site, or its file has errors.
+        AutotuneError: The site is unknown, or its file has errors.
     """
     from autotune.batch.site_file import find_cluster, program_names
 
@@ -57,7 +57,7 @@ def find_study_cluster(chosen: "StudyFile") -> "Cluster | None":
 
 
 def with_site_workers(chosen: "StudyFile", cluster: "Cluster | None") -> "StudyFile":
-    """Return the study with as many runs side by side as the site says, which beats the study file."""
+    """Return the study with the site's number of runs side by side, which overrides the study file."""
     if cluster is None:
         return chosen
     return chosen.model_copy(update={"budget": chosen.budget.model_copy(update={"workers": cluster.workers})})
@@ -66,12 +66,15 @@ def with_site_workers(chosen: "StudyFile", cluster: "Cluster | None") -> "StudyF
 def machine_and_launcher(
     cluster: "Cluster | None", cores: str | None, study: str
 ) -> "tuple[Machine, Launcher, Facts | None]":
-    """Return the machine that runs get, what starts them there, and what is known of a machine that is not this one.
+    """Return the machine that runs use, the launcher that starts them, and the facts of a machine other than this one.
 
-    Jobs are named after the `study`.
+    Args:
+        cluster: The site that runs the study; None for this machine.
+        cores: The value of `--cores`.
+        study: The study's name, which jobs are named after.
 
     Raises:
-        StudyFileError: `cores` is no list of cores that can be used.
+        StudyFileError: `cores` is not a list of usable cores, or is given for a site.
     """
     from autotune.machines.this_machine import this_machine
     from launchers.batch import BatchLauncher
@@ -80,24 +83,24 @@ def machine_and_launcher(
     if cluster is None:
         return restrict_cores(this_machine(), cores), local_launcher(), None
     if cores is not None:
-        msg = "--cores names cores of this host, but runs are jobs of a batch system: say nodes = ... in the site file"
+        msg = "--cores names cores of this host, but runs are jobs of a batch system: set nodes = ... in the site file"
         raise StudyFileError(msg)
     launcher = BatchLauncher(find_batch_system(cluster.site.scheduler).scheduler, cluster.site, prefix=study)
     return cluster.machine, launcher, cluster.facts
 
 
 def check_commands(cluster: "Cluster | None") -> None:
-    """Look for the command that submits jobs, before anything is stored.
+    """Check, before anything is stored, that this host can submit jobs to the cluster.
 
     Raises:
-        CannotRunHereError: this host does not have it.
+        CannotRunHereError: It cannot.
     """
     if cluster is not None:
         check_site(cluster.site)
 
 
 def cautions(cluster: "Cluster | None") -> tuple[str, ...]:
-    """Return what the batch system says that a user should know before a study."""
+    """Return warnings about the site's batch system that a user should read before a study."""
     from autotune.batch.site_probe import ask_batch_system
 
     if cluster is None:
@@ -107,10 +110,10 @@ def cautions(cluster: "Cluster | None") -> tuple[str, ...]:
 
 
 def check_site(site: "Site") -> None:
-    """Look for the command that submits jobs at a site, and for the project that they are charged to.
+    """Check that this host can submit jobs to a site, charge them to a project and follow them.
 
     Raises:
-        CannotRunHereError: this host does not have it, there is none, or nobody could follow jobs there.
+        CannotRunHereError: The submit command or the project is missing, or jobs could not be followed.
     """
     from launchers.batch.commands import run_command
 
@@ -124,7 +127,7 @@ def check_site(site: "Site") -> None:
         raise CannotRunHereError(msg)
     if site.needs_account and not site.account:
         msg = (
-            f"site {site.name!r} takes no job without a project to charge: write your own into "
+            f"site {site.name!r} rejects jobs without a project to charge: write yours into "
             f'~/.config/autotune/site.toml, `base = "{site.name}"` and `account = "..."`'
         )
         raise CannotRunHereError(msg)
@@ -134,10 +137,10 @@ def check_site(site: "Site") -> None:
 
 
 def parse_cores(text: str) -> set[int]:
-    """Read a list of cores.
+    """Return the cores of a list such as `0-3,8`.
 
     Raises:
-        StudyFileError: it is none.
+        StudyFileError: The text is not such a list.
     """
     from launchers.cpus import parse_cpu_list
 
@@ -152,7 +155,7 @@ def restrict_cores(machine: "Machine", cores: str | None) -> "Machine":
     """Return the machine with only the listed cores.
 
     Raises:
-        StudyFileError: the list is not one, or names cores that cannot be used.
+        StudyFileError: The text is not a list of cores, or names cores that cannot be used.
     """
     if cores is None:
         return machine

@@ -1,4 +1,4 @@
-"""The options of commands that make runs of a study, and what follows from them: settings, and what is shown."""
+"""The options of commands that make runs of a study, and the settings and display of their session."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SessionOptions:
-    """Where a session is kept and run, what it does about others there, and how it reports."""
+    """Where to store and run a session, what to do about others that run there, and how to report."""
 
     storage: Storage = DEFAULT_STORAGE
     runs: RunsOption = None
@@ -53,10 +53,10 @@ class SessionOptions:
     as_json: AsJson = False
 
     def load_stored(self, name: str, verdict: Mapping[str, Any] | None = None) -> "tuple[StudyFile, SessionSettings]":
-        """Return the stored study of that name, with changes of its `verdict`, and the settings of its session.
+        """Load a stored study, with changes to its `verdict` section; return it and the settings of its session.
 
         Raises:
-            AutotuneError: there is no such study, or it cannot run here.
+            AutotuneError: The storage has no such study, or it cannot run here.
         """
         from autotune.studyfile import parse
         from autotune.tuning.session import stored_study
@@ -71,10 +71,15 @@ class SessionOptions:
     def resolve_study(
         self, study: "StudyFile", name: str, file: Path | None = None
     ) -> "tuple[StudyFile, SessionSettings]":
-        """Return a study as it runs here, and the settings of its session under a `name`.
+        """Return a study as it runs here, and the settings of its session.
+
+        Args:
+            study: The study to run.
+            name: Its name in the storage.
+            file: The study file that it was read from, if any.
 
         Raises:
-            AutotuneError: it cannot run here.
+            AutotuneError: The study cannot run here.
         """
         from autotune.coordination.session_settings import SessionSettings, default_runs
 
@@ -90,18 +95,18 @@ class SessionOptions:
 
     @contextmanager
     def open_display(self, settings: "SessionSettings") -> "Iterator[tuple[SessionSettings, Display]]":
-        """Show a session to the person at the terminal; it can be paused."""
+        """Show a session at the terminal, and let SIGUSR1 pause it."""
         stopped = STOPPED if settings.queue is None else LEFT.format(name=settings.name)
         with pausable() as pause, open_display(stopped, self.status, quiet=self.quiet) as display:
             yield replace(settings, pause=pause), display
 
     def check_makes_no_runs(self, where: str) -> None:
-        """Check that no option is given that is about runs, where none are made.
+        """Refuse options that need runs, for a command that makes no runs `where` it is.
 
         Raises:
-            typer.BadParameter: one is.
+            typer.BadParameter: `--notify` or `--status` is given.
         """
-        about = {"--notify": (self.notify, "tells when runs have ended"), "--status": (self.status, "shows progress")}
+        about = {"--notify": (self.notify, "reports the end of runs"), "--status": (self.status, "shows progress")}
         for option, (given, does) in about.items():
             if given:
                 msg = f"it {does}, and no runs are made {where}: leave it out"

@@ -1,4 +1,4 @@
-"""`autotune doctor --launcher`: tiny jobs that show what a site's batch system does."""
+"""`autotune doctor --launcher`: submit tiny jobs to learn how a site's batch system works."""
 
 import shutil
 import sys
@@ -29,11 +29,20 @@ def probe_site(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Submit the jobs, say what they show, and write a site file to `target`.
+    """Submit the jobs, print what they show, and write a site file.
+
+    Args:
+        launcher: The batch system.
+        site: The name or the file of a known site.
+        settings: The queue and the account to use, by name.
+        patience_s: Jobs that have not ended after this many seconds are cancelled.
+        target: The site file to write; None writes none.
+        yes: Do not ask before submitting.
+        as_json: Print JSON.
 
     Raises:
-        AutotuneError: there is no such site, or no batch system here.
-        typer.Exit: the user does not agree, or no job has run.
+        AutotuneError: The site is unknown, or this host has no batch system.
+        typer.Exit: The user does not agree, or no job has run.
     """
     from autotune.batch.probe_report import site_sentences, site_text
     from autotune.batch.site_probe import JOBS, LONGEST_S, probe
@@ -44,8 +53,8 @@ def probe_site(
     if target is not None:
         _check_target(target)
     _confirm(
-        f"{JOBS} jobs of {LONGEST_S:g} s at most are submitted to {chosen.scheduler}: two of one core, one on two "
-        f"nodes; what has not ended after {patience_s:g} s is cancelled",
+        f"this submits {JOBS} jobs of at most {LONGEST_S:g} s to {chosen.scheduler}: two on one core, one on two "
+        f"nodes; it cancels jobs that have not ended after {patience_s:g} s",
         yes=yes,
     )
     system = find_batch_system(chosen.scheduler)
@@ -57,8 +66,8 @@ def probe_site(
         shutil.rmtree(folder, ignore_errors=True)
     if as_json:
         jobs = [{**asdict(job), "sight": job.sight and job.sight.model_dump()} for job in found.jobs]
-        told = {"jobs": jobs, "history": found.remembers, "limits": found.limits}
-        print_json({"system": chosen.scheduler, **told, "sentences": site_sentences(found)})
+        findings = {"jobs": jobs, "history": found.remembers, "limits": found.limits}
+        print_json({"system": chosen.scheduler, **findings, "sentences": site_sentences(found)})
     else:
         for sentence in site_sentences(found):
             output().print(sentence, markup=False)
@@ -69,10 +78,10 @@ def probe_site(
 
 
 def _find_site(launcher: str | None, name: str | None, given: Mapping[str, str]) -> tuple[Site, dict[str, Any]]:
-    """Return the site that jobs are submitted to, and the keys of a site file that say so.
+    """Return the site to submit jobs to, and the keys of a site file that describe it.
 
     Raises:
-        AutotuneError: there is no such site, or jobs cannot be submitted here.
+        AutotuneError: The site is unknown, or this host cannot submit jobs to it.
     """
     from autotune.batch.site_file import absolute_site, find_cluster, own_cluster
 
@@ -92,52 +101,52 @@ def _find_site(launcher: str | None, name: str | None, given: Mapping[str, str])
 
 
 def _check_target(target: Path) -> None:
-    """Look whether the file can be written before any job is submitted; one that is there is its user's own.
+    """Check, before any job is submitted, that the file can be written; ask before replacing a file.
 
     Raises:
-        typer.BadParameter: it cannot, or it is there and nobody can be asked.
-        typer.Exit: the user does not agree.
+        typer.BadParameter: The file cannot be written, or it exists and there is no terminal to ask at.
+        typer.Exit: The user does not agree.
     """
     if not target.absolute().parent.is_dir():
-        msg = f"cannot write {target}: there is no folder {target.absolute().parent}"
+        msg = f"cannot write {target}: no folder {target.absolute().parent}"
         raise typer.BadParameter(msg, param_hint="--write")
     if target.exists():
-        _ask(f"{target} is there and would be replaced", "give another name", "--write")
+        _ask(f"{target} exists and would be replaced", "give another name", "--write")
 
 
 def _confirm(what: str, *, yes: bool) -> None:
-    """Say what is about to be done, and ask the user unless `yes`."""
+    """Print what is about to happen, and ask the user to confirm unless `yes`."""
     if yes:
         errors().print(what, markup=False)
     else:
-        _ask(what, "--yes does it without", "--yes")
+        _ask(what, "add --yes to do it without asking", "--yes")
 
 
 def _ask(what: str, otherwise: str, option: str) -> None:
-    """Ask the user.
+    """Ask the user to confirm.
 
     Raises:
-        typer.BadParameter: nobody can be asked.
-        typer.Exit: the user does not agree.
+        typer.BadParameter: There is no terminal to ask at.
+        typer.Exit: The user does not agree.
     """
     if not sys.stdin.isatty():
-        msg = f"{what}; nobody can be asked here: {otherwise}"
+        msg = f"{what}; there is no terminal to ask at: {otherwise}"
         raise typer.BadParameter(msg, param_hint=option)
-    if not typer.confirm(f"{what}. Go on?", err=True):
+    if not typer.confirm(f"{what}. Continue?", err=True):
         errors().print("nothing was done")
         raise typer.Exit(1)
 
 
 def _make_folder() -> Path:
-    """Return a folder for the jobs, beside which studies would lie.
+    """Make a folder for the jobs in the current folder, where studies would put theirs.
 
     Raises:
-        CannotRunHereError: nothing can be written here.
+        CannotRunHereError: The current folder is not writable.
     """
     try:
         return Path(tempfile.mkdtemp(prefix=".autotune-doctor-", dir=Path.cwd()))
     except OSError as error:
-        msg = f"the jobs need a folder that they can write into: {Path.cwd()}: {error.strerror}"
+        msg = f"cannot make a folder for the jobs in {Path.cwd()}: {error.strerror}; start in a writable folder"
         raise CannotRunHereError(msg) from None
 
 
@@ -147,4 +156,4 @@ def _write(target: Path, text: str) -> None:
     except OSError as error:
         msg = f"cannot write {target}: {error.strerror}"
         raise typer.BadParameter(msg, param_hint="--write") from None
-    errors().print(f"written: {target}; look through it, then use it with --site {target}", markup=False)
+    errors().print(f"wrote {target}: check it, then use it with --site {target}", markup=False)

@@ -1,4 +1,4 @@
-"""The arguments and options of `autotune study`, which `autotune pilot` takes, too."""
+"""The arguments and options of `autotune study`; `autotune pilot` accepts them as well."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -37,7 +37,7 @@ class Switch(StrEnum):
 
 @dataclass(frozen=True)
 class StudyOptions:
-    """What the user asked of `autotune study`; None where an option was not given."""
+    """The command line of `autotune study`; None for an option that was not given."""
 
     name: StudyArgument
     trials: TrialsOption = None
@@ -79,7 +79,7 @@ class StudyOptions:
         bool,
         typer.Option(
             "--tune-again",
-            help="Run trials again that were disturbed or that drifted.",
+            help="Repeat trials that were disturbed or that drifted.",
         ),
     ] = False
     wait: WaitOption = False
@@ -103,6 +103,6 @@ class StudyOptions:
 
     @property
     def workers_given(self) -> bool:
-        """Whether the command line says how many trials run side by side."""
+        """Whether the command line sets the number of trials that run side by side."""
         keys = (change.partition("=")[0].strip() for change in self.changes or ())
         return self.workers is not None or "budget.workers" in keys

@@ -1,4 +1,4 @@
-"""What the options of `autotune study` ask for, checked before anything runs."""
+"""Read the options of `autotune study`, and check them before anything runs."""
 
 import re
 from dataclasses import dataclass
@@ -22,7 +22,14 @@ ON_RAY = "--ray-address runs on the nodes of a Ray cluster: leave --launcher, --
 
 @dataclass(frozen=True)
 class StudyRequest:
-    """What the options of `study` ask for: `ends_at` is `--until`, in seconds since 1970."""
+    """A checked command line of `study`.
+
+    Attributes:
+        study: The study file with the changes of the command line.
+        stored_name: The study's name in the storage.
+        if_held: What to do if another process runs the study.
+        ends_at: The time of `--until`, in seconds since 1970; None if it is not given.
+    """
 
     study: "StudyFile"
     stored_name: str
@@ -31,11 +38,11 @@ class StudyRequest:
 
 
 def read_request(options: StudyOptions) -> StudyRequest:
-    """Check what the options of `study` say by themselves, wherever the study is going to run.
+    """Check the options of `study` that do not depend on where it will run, and load the study file.
 
     Raises:
-        typer.BadParameter: an option is wrong.
-        StudyFileError: the study file is wrong, or options contradict each other.
+        typer.BadParameter: An option is wrong.
+        StudyFileError: The study file is wrong, or options contradict each other.
     """
     from autotune.studyfile import NAME
 
@@ -61,17 +68,17 @@ def read_request(options: StudyOptions) -> StudyRequest:
 
 
 def launcher_settings(launcher: str | None, site: str | None) -> dict[str, str | None]:
-    """Return the settings of a study file that `--launcher` and `--site` stand for.
+    """Return the keys of a study file that `--launcher` and `--site` set.
 
     Raises:
-        StudyFileError: the two contradict each other.
+        StudyFileError: The two options contradict each other.
     """
     if launcher != LOCAL:
         return {"launcher.kind": launcher, "launcher.site": site}
     if site is not None:
-        msg = f"--launcher local runs on this machine, --site {site} names a batch system's: leave one of the two out"
+        msg = f"--launcher local runs on this machine, --site {site} uses a batch system: leave one of the two out"
         raise StudyFileError(msg)
-    # It overrides the study file's site, too.
+    # Set the whole table, so that it overrides the study file's site, too.
     return {"launcher": '{ kind = "local" }'}
 
 
@@ -82,9 +89,20 @@ def choose(
     overrides: dict[str, Any] | None = None,
     facts_file: str | None = None,
 ) -> "StudyFile":
-    """Return the study that the options describe; an own input makes a study of its own name.
+    """Load a study and apply the options to it.
 
-    Its site is the same from every folder: other commands come back to the study from elsewhere.
+    A study with an input of the user's gets a name of its own. The site is stored with an absolute path, because later
+    commands may start in another folder.
+
+    Args:
+        name: A study that ships, or the path of a study file.
+        changes: `--set` options, each KEY=VALUE.
+        input_file: The user's own input of the program.
+        overrides: Further values by key; None leaves the study file's value.
+        facts_file: A TOML file with facts of the problem.
+
+    Raises:
+        StudyFileError: The study file or an option is wrong.
     """
     from autotune import studyfile
     from autotune.batch.site_file import absolute_site
@@ -100,7 +118,7 @@ def choose(
         options = loaded.options
         if facts_file is not None:
             if not Path(facts_file).expanduser().is_file():
-                msg = f"--facts {facts_file}: there is no such file"
+                msg = f"--facts {facts_file}: no such file"
                 raise StudyFileError(msg)
             options = registry.with_facts(loaded.objective, options, facts_file, has_input=input_file is not None)
         if input_file is None:
@@ -112,7 +130,7 @@ def choose(
 
 
 def input_name(path: str) -> str:
-    """Return what an input file is called in the name of its study: my.in and in.my are both `my`."""
+    """Return the part of a study's name that stands for its input file: `my` for my.in and for in.my."""
     name = Path(path).name
     called = name.removeprefix("in.") if name.startswith("in.") and name != "in." else Path(name).stem
     return re.sub(r"[^A-Za-z0-9._-]+", "-", called)
@@ -122,7 +140,9 @@ def _check_ray(options: StudyOptions) -> None:
     address, nodes = options.ray_address, options.ray_nodes
     if address is None:
         if nodes is not None:
-            msg = f"--ray-nodes {nodes} counts the nodes of a Ray cluster: say which with --ray-address HOST:PORT"
+            msg = (
+                f"--ray-nodes {nodes} counts the nodes of a Ray cluster: name the cluster with --ray-address HOST:PORT"
+            )
             raise StudyFileError(msg)
         return
     if options.cores is not None:
@@ -147,7 +167,11 @@ def _until(text: str) -> float:
 
 
 def _trials(text: str) -> str:
-    """Return a number of trials, or `auto`, as it is written in a study file."""
+    """Return a number of trials, or `auto`, in the spelling of a study file.
+
+    Raises:
+        typer.BadParameter: The text is neither.
+    """
     from autotune.studyfile import AUTO
 
     if text != AUTO and not re.fullmatch(r"0*[1-9]\d*", text):

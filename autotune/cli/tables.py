@@ -1,6 +1,7 @@
-"""Tables of results that fit: on a narrow terminal the least important columns are left out, elsewhere nothing is.
+"""Tables that fit the terminal.
 
-Where there is no room for the others either, each row is a paragraph with all of them.
+On a narrow terminal the least important columns are left out. If even the others do not fit, each row becomes a
+paragraph with all columns. A pipe or a file gets the whole table.
 """
 
 from collections.abc import Sequence
@@ -10,15 +11,20 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-# What borders and spaces add to a column; the left border is one more.
+# Characters that borders and spaces add to each column; the left border adds one more.
 _AROUND = 3
-# The last column is text, which may be broken into lines, but not into letters.
+# The least width of the last column, whose text may be wrapped.
 _LEAST_TEXT = 24
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column. Where there is no room for all, those of the least `weight` are left out first, those of 0 never."""
+    """A column of a table.
+
+    Attributes:
+        title: Its title.
+        weight: On a narrow terminal, columns of the least weight are left out first; 0 means never.
+    """
 
     title: str
     weight: int = 0
@@ -30,9 +36,13 @@ def fit_table(
     console: "Console",
     bold: int | None = None,
 ) -> "RenderableType":
-    """Return a table as wide as the console, with row number `bold` made bold; the last column is text in lines.
+    """Return a table that fits the console, or a paragraph for each row if the console is too narrow.
 
-    A console that is too narrow for the columns that are never left out gets a paragraph for each row.
+    Args:
+        columns: The columns; the text of the last one is wrapped.
+        rows: The cells of each row.
+        console: The console that the table must fit.
+        bold: The index of a row to print in bold.
     """
     from rich.console import Group
     from rich.table import Table
@@ -51,11 +61,11 @@ def fit_table(
     left_out = [column.title for index, column in enumerate(columns) if index not in shown]
     if not left_out:
         return table
-    return Group(table, Text(f"left out, for lack of room: {', '.join(left_out)} (in a pipe or a wider terminal)"))
+    return Group(table, Text(f"left out for lack of room: {', '.join(left_out)} (use a pipe or a wider terminal)"))
 
 
 def _paragraph(columns: Sequence[Column], row: Sequence[str], *, is_bold: bool) -> "RenderableType":
-    """Return a row as lines: its first cell, and below it the others with their titles."""
+    """Return a row as lines: its first cell, then each other cell with its title."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
@@ -69,7 +79,7 @@ def _paragraph(columns: Sequence[Column], row: Sequence[str], *, is_bold: bool) 
 
 
 def _columns_that_fit(columns: Sequence[Column], widths: Sequence[int], room: int) -> list[int]:
-    """Return the columns for which there is room."""
+    """Return the indexes of the columns that fit into `room` characters."""
     shown = list(range(len(columns)))
     while _least_width(shown, widths) > room:
         candidates = [index for index in shown if columns[index].weight]
@@ -80,7 +90,7 @@ def _columns_that_fit(columns: Sequence[Column], widths: Sequence[int], room: in
 
 
 def _least_width(shown: Sequence[int], widths: Sequence[int]) -> int:
-    """Return the room that these columns take at least."""
+    """Return the number of characters that these columns need at least."""
     text = len(widths) - 1
     fixed = sum(widths[index] + _AROUND for index in shown if index != text)
     return 1 + fixed + min(widths[text], _LEAST_TEXT) + _AROUND

@@ -1,1 +1,1 @@
-"""The commands, a module each; several that belong together share one."""
+"""The commands: one module each, except that related commands share a module."""

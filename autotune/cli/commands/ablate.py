@@ -1,4 +1,4 @@
-"""`autotune ablate`: measure what each changed option of the winner gains, and say what follows from it."""
+"""`autotune ablate`: measure what each changed option of the winner gains, and drop those that gain nothing."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -79,22 +79,26 @@ def _print_effects(ablation: "Ablation", definition: "Definition") -> None:
 
 
 def _report_no_winner(settings: "SessionSettings", *, as_json: bool) -> None:
-    """Say why a study has no winner; where nothing keeps the limits, end as the study did."""
+    """Print why a study has no winner to ablate.
+
+    Raises:
+        typer.Exit: No configuration keeps the limits; the exit code is that of the study.
+    """
     from autotune.results.summary import summarise
     from autotune.storage.stored_study import stored_study
 
     summary = summarise(stored_study(settings.url, settings.name))
     infeasible = summary.nearest is not None
-    said = summary.verdict_sentence() if infeasible or summary.tradeoff is not None else None
-    why = (said or "no configuration of this study is better than the default").rstrip(".")
+    sentence = summary.verdict_sentence() if infeasible or summary.tradeoff is not None else None
+    why = (sentence or "no configuration of this study is better than the default").rstrip(".")
     if not as_json:
-        output().print(f"{why}: there is nothing to take apart", markup=False)
+        output().print(f"{why}: there is no winner to ablate", markup=False)
     if infeasible:
         raise typer.Exit(ExitCode.NOTHING_FEASIBLE)
 
 
 def _to_dict(ablation: Ablation) -> dict[str, Any]:
-    """Return the JSON-able form, with the worth of each option."""
+    """Return an ablation as JSON-able values, with the worth of each option."""
     values = ablation.to_dict() | {"accepted": ablation.is_accepted}
     effects = zip(values["effects"], ablation.effects, strict=True)
     return values | {
@@ -104,7 +108,7 @@ def _to_dict(ablation: Ablation) -> dict[str, Any]:
 
 
 def table_of(ablation: Ablation, metric: str | None = None) -> "Table":
-    """Return a row for each option; the title names the `metric`, where there are several."""
+    """Return a table with a row for each option; its title names the `metric`, if one is given."""
     from rich.table import Column, Table
 
     place = "in the winner" if metric is None else f"in trial {ablation.winner}"
@@ -131,7 +135,7 @@ def _value_text(value: object) -> str:
 
 
 def _figure_lines(interval: Interval | None, others: Sequence[str]) -> str:
-    """Return a figure on lines of its own: a line with both would not leave room for the others at 80 columns."""
+    """Return a ratio and its interval on separate lines, so that the table fits 80 columns."""
     lines = ["not measured"] if interval is None else [f"{interval[0]:.3f}x", f"{interval[1]:.3f} to {interval[2]:.3f}"]
     return "\n".join(filter(None, (*lines, alongside(others)))).replace("[", r"\[")
 
@@ -142,20 +146,20 @@ def _interval(interval: Interval) -> str:
 
 def conclusion(ablation: Ablation) -> str:
     """Return the conclusion of an ablation in words."""
-    said = (
+    heading = (
         f"{ablation.confidence:.0%} intervals, {ablation.rounds} interleaved rounds; "
         "above 1: the option makes it better"
     )
     if not ablation.dropped or ablation.simplified is None:
-        return f"{said}\n{_nothing_dropped(ablation)}"
+        return f"{heading}\n{_nothing_dropped(ablation)}"
     if ablation.breaks:
         names, they = ", ".join(ablation.dropped), "it stays" if len(ablation.dropped) == 1 else "they stay"
-        return f"{said}\nwithout {names} {ablation.subject} breaks {', '.join(ablation.breaks)}: {they}"
+        return f"{heading}\nwithout {names} {ablation.subject} breaks {', '.join(ablation.breaks)}: {they}"
     if not ablation.is_accepted:
-        return f"{said}\n{_why_kept(ablation)}"
+        return f"{heading}\n{_why_kept(ablation)}"
     gone = [row for row in ablation.rows if _is_dropped(row, ablation.dropped)]
     dropped = "; ".join(f"{row[0].name} ({_worth(row, ablation)})" for row in gone)
-    return f"{said}\ndropped: {dropped}\nsimplified: {shown(ablation.simplified)}{_gain(ablation)}"
+    return f"{heading}\ndropped: {dropped}\nsimplified: {shown(ablation.simplified)}{_gain(ablation)}"
 
 
 def _nothing_dropped(ablation: Ablation) -> str:

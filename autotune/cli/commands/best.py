@@ -1,4 +1,4 @@
-"""`autotune best`: how a study stands, its winner and verdict, a job script of it, or its decision table."""
+"""`autotune best`: print a study's winner and verdict, its job script, or its decision table."""
 
 import shlex
 from collections.abc import Mapping
@@ -58,7 +58,7 @@ def best(
         _print_or_write_table(store, summary, rules, as_json=as_json)
         return
     if rules is not None:
-        msg = f"study {name!r} has no [decisions]: it has one winner; leave it out"
+        msg = f"study {name!r} has one winner and no [decisions]: leave this option out"
         raise typer.BadParameter(msg, param_hint="--rules")
     works = summary.best is not None and summary.nearest is None
     if weights is not None and works:
@@ -105,10 +105,13 @@ def _lines_to_use(store: "ReadableStudy", summary: "Summary") -> list[str]:
 
 
 def _to_use(store: "ReadableStudy", summary: "Summary") -> dict[str, Any] | None:
-    """Return the configuration to use, and the command that runs it; `trial` is None for a simplified one.
+    """Return the configuration to use, as JSON-able values; None without a winner, or without a point of a trade-off.
 
-    `setup` are lines of shell that come before the command: they make its software available. None for a trade-off of
-    which no point was asked for, and without a winner.
+    Returns:
+        `trial`: its number, None for a simplified configuration.
+        `configuration`: its values by parameter.
+        `command`: the words of the command that runs it.
+        `setup`: shell lines that make its software available before the command.
     """
     from autotune.batch.winner_script import command_to_use, setup_to_use
 
@@ -128,7 +131,7 @@ def _print_or_write_table(store: "ReadableStudy", summary: "Summary", rules: Pat
     """Print the decision table of a study, or write the rule files of its program.
 
     Raises:
-        AutotuneError: there is no table yet, or the program has no such files.
+        AutotuneError: The study has no table yet, or the program has no rule files.
     """
     from autotune.decisions.table import table_of
 
@@ -148,19 +151,19 @@ def _print_or_write_table(store: "ReadableStudy", summary: "Summary", rules: Pat
         left_out = sum(not decision.is_confirmed for decision in table.changed)
         if left_out:
             output().print(
-                f"{left_out} cells keep the default there: what the model believes in was not compared with it in "
+                f"{left_out} cells keep the default in these files: the model's choice was not compared with it in "
                 "fresh runs (decisions.verdict_runs)"
             )
 
 
 def _check_table_options(given: Mapping[str, object], *, as_json: bool) -> None:
-    """Refuse options that are for one winner, and several forms at once."""
+    """Refuse options that a decision table does not have, and `--rules` together with `--json`."""
     for option in ("--script", "--weights"):
         if given[option] is not None:
-            msg = "is for studies with one winner, or a trade-off; a decision table has --rules and --json"
+            msg = "is for studies with one winner or a trade-off; use --rules or --json for a decision table"
             raise typer.BadParameter(msg, param_hint=option)
     if given["--rules"] is not None and as_json:
-        msg = "--rules writes files, --json prints the table: one of them"
+        msg = "--rules writes files, --json prints the table: give one of the two"
         raise typer.BadParameter(msg, param_hint="--rules")
 
 
@@ -176,7 +179,10 @@ def _print_table(table: "DecisionTable") -> None:
 
 
 def _weights(columns: int) -> list[int]:
-    """Return the weights of a table's columns: on a narrow terminal pairs, interval and ratio are left out last."""
+    """Return the weights of a decision table's columns.
+
+    A narrow terminal leaves out only the last three: first the pairs, then the interval, then the ratio.
+    """
     last = [1, 2, 3]
     return [0] * (columns - len(last)) + last
 
@@ -188,7 +194,7 @@ def _write_rules(store: "ReadableStudy", table: "DecisionTable", target: Path) -
     objective = store.definition.objective
     write = registry.rules(objective)
     if write is None:
-        msg = f"objective {objective!r} has no files of rules; `autotune best {store.name} --json` prints the table"
+        msg = f"objective {objective!r} has no rule files; `autotune best {store.name} --json` prints the table"
         raise CannotRunHereError(msg)
     try:
         files = write(table.proven, store.definition.facts)

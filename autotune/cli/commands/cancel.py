@@ -20,15 +20,15 @@ def cancel(name: StudyName, storage: Storage = DEFAULT_STORAGE, as_json: AsJson 
     if as_json:
         print_json(asdict(done))
     else:
-        said = [
+        lines = [
             *([f"cancelled {_jobs(done.cancelled)}"] if done.cancelled else []),
-            *([f"had ended before: {_jobs(done.ended)}; the same study command collects them"] if done.ended else []),
+            *([f"already ended: {_jobs(done.ended)}; the same study command collects them"] if done.ended else []),
         ]
-        if said or not done.left:
-            output().print("\n".join(said) or f"study {name!r} has no job in a queue", markup=False)
+        if lines or not done.left:
+            output().print("\n".join(lines) or f"study {name!r} has no job in a queue", markup=False)
     if done.left:
         why = f" ({done.trouble})" if done.trouble else ""
-        msg = f"could not cancel {_jobs(done.left)}{why}; use the same command again when the scheduler answers"
+        msg = f"could not cancel {_jobs(done.left)}{why}; repeat the command when the scheduler answers"
         raise CannotRunHereError(msg)
 
 

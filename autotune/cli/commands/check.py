@@ -1,4 +1,4 @@
-"""`autotune check`: every mistake of a study file at once, and its space."""
+"""`autotune check`: list every mistake of a study file, or print its space."""
 
 import shlex
 from dataclasses import asdict
@@ -85,8 +85,8 @@ def check(
             _print_run(tried)
         if code is ExitCode.OK:
             own = "" if input_file is None else f" --input {shlex.quote(input_file)}"
-            right = "read" if static else "right"
-            output().print(f"{right}: autotune study {_quoted(name)}{own}", markup=False)
+            result = "read" if static else "right"
+            output().print(f"{result}: autotune study {_quoted(name)}{own}", markup=False)
     raise typer.Exit(code)
 
 
@@ -149,7 +149,7 @@ def _print_run(tried: "TrialRun") -> None:
     if tried.steps_doubt:
         output().print(f"warning: {tried.steps_doubt}", markup=False)
     if tried.failure is not None:
-        errors().print(f"the run is no good: {tried.failure}", markup=False)
+        errors().print(f"the run failed: {tried.failure}", markup=False)
         for line in tried.tail:
             errors().print(f"  {line}", markup=False)
 
@@ -190,7 +190,7 @@ def _show_space(
     *,
     as_json: bool,
 ) -> None:
-    """Print the space of a study as the machine of its runs gives it, or whether one configuration is in it."""
+    """Print the space of a study on the machine of its runs, or check one configuration against it."""
     import numpy as np
 
     from autotune.planning.prepare import prepare
@@ -248,10 +248,10 @@ def _check_configuration(built: "Space", text: str, *, as_json: bool) -> None:
 
 
 def read_configuration(built: "Space", text: str) -> "Configuration":
-    """Read `np=2 npool=1 blas=openblas`; values are read as the parameter's domain writes them.
+    """Parse a configuration such as `np=2 npool=1 blas=openblas`, with values in the spelling of each domain.
 
     Raises:
-        StudyFileError: a part is not `name=value`, or names no parameter.
+        StudyFileError: A part is not `name=value`, or names no parameter.
     """
     from spaces.parameters.errors import did_you_mean
 

@@ -38,7 +38,7 @@ def confirm(
     """
     from autotune.tuning.session import confirm_study
 
-    # A precision that is asked for holds for a large gain, too.
+    # Setting of_gain to 0 makes a given precision apply to large gains, too.
     overrides = {"pairs": pairs, "max_pairs": max_pairs, "precision": precision, "of_gain": precision and 0.0}
     given = {key: value for key, value in overrides.items() if value is not None}
     study, settings = session.load_stored(name, given)
@@ -57,7 +57,11 @@ def confirm(
 
 
 def weighted_study(study: "StudyFile", settings: "SessionSettings", weights: str) -> "StudyFile":
-    """Return the study with the weights that a user states, which say what its trade-off is judged by from now on."""
+    """Return the study with the user's weights, by which its trade-off is judged from now on.
+
+    Raises:
+        AutotuneError: The study has no trade-off, or the weights do not fit it.
+    """
     from autotune.results.preference import Preference
     from autotune.results.summary import summarise
     from autotune.storage.stored_study import stored_study

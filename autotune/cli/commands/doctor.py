@@ -1,4 +1,4 @@
-"""`autotune doctor`: what is installed, what is missing, and how to install it."""
+"""`autotune doctor`: list what is installed, what is missing, and how to install it."""
 
 import shutil
 import subprocess
@@ -47,12 +47,12 @@ PROGRAMS = sorted(
     (*(program for kind in OBJECTIVES.values() for program in kind.programs), *_TOOLS),
     key=lambda program: not program.needed,
 )
-"""What is looked for, the needed programs first."""
+"""The programs to look for, needed ones first."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A program as found on this host: its path, and the version that it reports."""
+    """A program on this host: its path, None if it is missing, and the version that it reports."""
 
     program: Program
     path: str | None
@@ -60,7 +60,7 @@ class Finding:
 
     @property
     def advice(self) -> str:
-        """What to do when it is missing."""
+        """How to install the program; empty if it was found."""
         if self.path is not None:
             return ""
         install = f"apt-get install {self.program.package}, or " if self.program.package else ""
@@ -68,7 +68,7 @@ class Finding:
 
 
 def find_program(program: Program, which: Callable[[str], str | None] = shutil.which) -> Finding:
-    """Look for a program on PATH, and ask for its version."""
+    """Look for a program on PATH, and run it to get its version."""
     path = which(program.name)
     if path is None or not program.version_argv:
         return Finding(program, path)
@@ -107,7 +107,7 @@ def doctor(
         return
     for option, value in (("--queue", queue), ("--account", account), ("--write", write)):
         if value is not None:
-            msg = "is for the jobs of a batch system: say which with --launcher"
+            msg = "is for the jobs of a batch system: name the system with --launcher"
             raise typer.BadParameter(msg, param_hint=option)
     from autotune.machines.this_machine import this_machine
 
@@ -144,16 +144,16 @@ def doctor(
 
 
 def _warnings() -> list[str]:
-    """Return what on this host wants to be mended, though nothing is missing."""
+    """Return problems of this host other than missing programs."""
     from autotune.execution.ray_access import find_exposed_token
 
     token = find_exposed_token()
-    danger = "with it they can run programs as you through any Ray of yours that uses it (autotune's own do not)"
-    return [*([f"others can read {token}: {danger}; chmod 600 {token}"] if token else []), *_leftovers()]
+    danger = "with it they can run programs as you through any Ray of yours that uses it (autotune's does not)"
+    return [*([f"other users can read {token}: {danger}; chmod 600 {token}"] if token else []), *_leftovers()]
 
 
 def _leftovers() -> list[str]:
-    """Return what programs that were killed have left of yours on this host, which nobody uses."""
+    """Return a warning for each kind of unused file, segment or folder that your killed programs left on this host."""
     files, segments = find_abandoned()
     temporary = Path(tempfile.gettempdir())
     folders = [str(folder) for folder in abandoned_folders(temporary, TEMPORARY)]

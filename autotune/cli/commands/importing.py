@@ -1,4 +1,4 @@
-"""`autotune storage import`: take in measurements that were made elsewhere; the performance model learns from them."""
+"""`autotune storage import`: import measurements made elsewhere, so that the performance model learns from them."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -90,7 +90,7 @@ def _import(
     unknown = [machine for machine in machines if described(given["machine"] or machine) is None]
     if not imported.measured:
         reasons = "".join(f"\n  left out: {words}" for words in imported.left_out)
-        msg = f"there is no measurement in {path} ({imported.kind}){reasons}"
+        msg = f"no measurement in {path} ({imported.kind}){reasons}"
         raise ImportFileError(msg)
     url = storage_url(storage)
     added = Added() if dry_run else MeasurementStore.create(url).add(imported.measured)
@@ -100,15 +100,15 @@ def _import(
         return
     output().print(imported.text(), markup=False)
     for name in unknown:
-        words = "nothing is known of this machine but its name: the model can learn from it only what needs no facts"
-        errors().print(f"{name}: {words}; `autotune machine` describes one", markup=False)
+        words = "only the name of this machine is known, so the model learns little from it"
+        errors().print(f"{name}: {words}; describe it with `autotune machine`", markup=False)
     under = f" (some under {', '.join(added.sources)})" if added.sources else ""
-    said = (
+    result = (
         "dry run: nothing was imported"
         if dry_run
         else f"{shown(url)}: {added.new} new, {added.changed} changed, {added.same} were there already{under}"
     )
-    output().print(said, markup=False)
+    output().print(result, markup=False)
 
 
 def _list(storage: str, *, as_json: bool) -> None:
@@ -140,10 +140,10 @@ def _remove(storage: str, source: str, *, as_json: bool) -> None:
     known = [row.source for row in MeasurementStore.read(url).sources()]
     if source not in known:
         listed = "\n".join(f"  {name}" for name in dict.fromkeys(known)) or "  none"
-        msg = f"nothing in {shown(url)} came from {source!r}; its sources:\n{listed}"
+        msg = f"{shown(url)} has no measurements of source {source!r}; its sources:\n{listed}"
         raise ImportFileError(msg)
     gone = MeasurementStore.create(url).remove(source)
     if as_json:
         print_json({"source": source, "removed": gone})
     else:
-        output().print(f"{shown(url)}: {gone} measurements of {source} are forgotten", markup=False)
+        output().print(f"{shown(url)}: removed {gone} measurements of {source}", markup=False)

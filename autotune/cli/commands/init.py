@@ -17,10 +17,10 @@ _DEFAULT = "mine.toml"
 
 
 class WithCommand(TyperCommand):
-    """A command that keeps the words after `--` in its context: they are the command line of another program."""
+    """A command that keeps the words after `--`, the command line of another program, in its context."""
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
-        """Keep what comes after `--`, and read the rest."""
+        """Keep the words after `--`, and parse those before."""
         if "--" in args:
             separator = args.index("--")
             ctx.meta[_COMMAND] = args[separator + 1 :]
@@ -49,36 +49,36 @@ def init(
 
     words = context.meta.get(_COMMAND) or list(example_command())
     if target is not None and file is not None:
-        msg = f"{file} and -o {target}: a study file is written to one of them, leave the other out"
+        msg = f"{file} and -o {target}: give one file to write"
         raise StudyFileError(msg)
     name = target or file or _DEFAULT
     try:
         text = study_text(words, os.environ)
         text.encode()
     except UnicodeEncodeError:
-        msg = "the command has bytes that are not UTF-8, which a study file cannot hold"
+        msg = "the command has bytes that are not UTF-8; a study file must be UTF-8"
         raise StudyFileError(msg) from None
     if name == _STDOUT:
         typer.echo(text, nl=False)
         return
     path = Path(name)
     if path.suffix != ".toml":
-        msg = f"{name}: a study file ends in .toml, as {path.name or 'mine'}.toml; a command comes after --"
+        msg = f"{name}: a study file ends in .toml ({path.name or 'mine'}.toml); give a command after --"
         raise StudyFileError(msg)
     try:
         with path.open("w" if force else "x", encoding="utf-8") as written:
             written.write(text)
     except FileExistsError:
-        msg = f"{name} is there already: --force replaces it, another name keeps it, -o - prints"
+        msg = f"{name} exists: replace it with --force, give another name, or print with -o -"
         raise StudyFileError(msg) from None
     except OSError as error:
         msg = f"cannot write {name}: {error.strerror}"
         raise StudyFileError(msg) from error
     here = name if "/" in name else f"./{name}"
-    output().print(f"{name} is written: read it, change what is not right, then\n", markup=False)
+    output().print(f"wrote {name}: read it, correct what is wrong, then\n", markup=False)
     output().print(f"    autotune check {here} --run\n    autotune study {here}", markup=False)
     proposal = propose_knobs(words)
     if (study := proposal.program.study) is not None:
         output().print(f"\nA study of this program ships, with more of its knobs: autotune study {study}", markup=False)
     if shutil.which(proposal.argv[0]) is None:
-        errors().print(f"note: there is no program {proposal.argv[0]} here", markup=False)
+        errors().print(f"note: no program {proposal.argv[0]} on this host", markup=False)

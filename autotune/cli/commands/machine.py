@@ -40,7 +40,7 @@ def machine(
         _list(as_json)
         return
     if measure and name != _THIS:
-        msg = f"--measure measures the machine that it runs on, not {name!r}: run it there, and hand on its --output"
+        msg = f"--measure measures this machine, not {name!r}: run it there, and copy its --output file here"
         raise MachineError(msg)
     described = _measure() if measure else find_machine(name)
     if file is not None:
@@ -72,7 +72,7 @@ def _measure() -> "MachineDescription":
         file.parent.mkdir(parents=True, exist_ok=True)
         replace_file(file, f"# autotune machine --measure on {socket.gethostname()}\n{described.to_toml()}")
     except OSError as error:
-        msg = f"the figures cannot be kept in {file}: {error.strerror}; set XDG_CONFIG_HOME to a folder that is yours"
+        msg = f"cannot write the figures to {file}: {error.strerror}; set XDG_CONFIG_HOME to a folder of yours"
         raise StorageError(msg) from error
     display.line(f"kept in {file}")
     return described
@@ -84,7 +84,7 @@ def _write(file: Path, described: "MachineDescription") -> None:
     from autotune.studyfile import NAME
 
     if file.exists():
-        msg = f"--output {file}: there is such a file already, and it may have been edited; remove it, or take another"
+        msg = f"--output {file}: the file exists, and may have been edited; remove it, or give another name"
         raise MachineError(msg)
     if described.name == THIS and re.fullmatch(NAME, file.stem):
         described = described.model_copy(update={"name": file.stem})
@@ -120,7 +120,7 @@ def _list(as_json: bool) -> None:
 
 
 def _load_or_placeholder(file: Path) -> "MachineDescription":
-    """Read a description; a description with errors must not hide the others."""
+    """Load a description; return a placeholder for a file with errors, so that the list still has the others."""
     from autotune.machines.description import MachineDescription, MachineError, load
 
     try:

@@ -1,4 +1,4 @@
-"""`autotune mcp`: studies for agents, by the Model Context Protocol."""
+"""`autotune mcp`: let agents use studies through the Model Context Protocol."""
 
 from typing import Annotated, Literal
 
@@ -49,6 +49,6 @@ def mcp(
     except ValueError as error:
         raise AutotuneError(str(error)) from None
     if not prefix:
-        msg = "--prefix is empty: without it nobody could tell which studies the agent has started"
+        msg = "--prefix is empty, but it must mark the studies that the agent starts: give a prefix such as agent-"
         raise AutotuneError(msg)
     serve(Agent(service, None, Scope(scope), AgentBudgets(studies, trials, time_s, prefix)))

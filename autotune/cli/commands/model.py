@@ -1,4 +1,4 @@
-"""`autotune model`: the data of the performance model, and how well it predicts machines and workloads new to it."""
+"""`autotune model`: show the data of the performance model, and how well it predicts new machines and workloads."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -42,15 +42,15 @@ def model(
     known = measurements(known_storages(storage, also or ()))
     if program is None:
         if picture is not None:
-            msg = "a picture is drawn of one program: autotune model PROGRAM --picture FILE"
+            msg = "a picture shows one program: autotune model PROGRAM --picture FILE"
             raise typer.BadParameter(msg, param_hint="--picture")
         _list(known, as_json=as_json)
         return
     own = [row for row in known if row.setting.program == program]
     if not own:
         names = sorted({row.setting.program for row in known})
-        there = ", ".join(names) or "nothing"
-        msg = f"nothing was measured of {program!r}{did_you_mean(program, names)}; there is: {there}"
+        known_names = ", ".join(names) or "none"
+        msg = f"no measurements of {program!r}{did_you_mean(program, names)}; programs with measurements: {known_names}"
         raise CannotRunHereError(msg)
     from autotune.performance.accuracy import left_out
     from autotune.pictures import draw_calibration
@@ -83,7 +83,7 @@ def _list(known: "Sequence[Measured]", *, as_json: bool) -> None:
     for name, rows in by_program.items():
         table.add_row(escape(name), *map(str, _counts(rows).values()))
     output().print(table)
-    output().print("autotune model PROGRAM tells how well a program is predicted", markup=False)
+    output().print("autotune model PROGRAM shows how well the model predicts a program", markup=False)
 
 
 def _programs(known: "Sequence[Measured]") -> list[str]:
@@ -123,7 +123,7 @@ def _print_accuracy(by: "By", rows: "Sequence[HeldOutSetting]") -> None:
     from rich.table import Table
 
     if not rows:
-        output().print(f"no {by} could be left out: at least two are needed, with 3 values by the same metric")
+        output().print(f"no {by} could be left out: this takes two or more with 3 values of the same metric")
         return
     table = Table(
         title=f"without the {by}'s own measurements: best / value of the first proposal, and of the best of five"

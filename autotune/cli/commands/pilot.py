@@ -1,4 +1,4 @@
-"""`autotune pilot`: a job script that runs a study inside one allocation of a cluster."""
+"""`autotune pilot`: write a job script that runs a study inside one allocation of a cluster."""
 
 import os
 import shlex
@@ -22,7 +22,7 @@ from autotune.cli.study_request import read_request
 from autotune.errors import CannotRunHereError, StudyFileError
 from autotune.storage.address import shown
 
-# The batch system of a pilot where nobody says one.
+# The batch system if neither --script nor --site names one.
 _USUAL = "slurm"
 
 
@@ -64,7 +64,7 @@ def pilot(
 
     options = _check_options(name, context.args, nodes)
     there = _SiteSettings.of(site, system, nodes, studyfile.read(studyfile.find(name)))
-    # A file is one from wherever the job starts; a study that ships with autotune is a name.
+    # The job may start in another folder, so give a file by its absolute path; a shipped study is given by name.
     file = Path(name)
     words = [os.fspath(file.resolve()) if file.is_file() else name, *options]
     try:
@@ -98,7 +98,7 @@ def pilot(
 
 @dataclass(frozen=True)
 class _SiteSettings:
-    """What a site says of every job there."""
+    """The settings of a site that every pilot job there needs."""
 
     system: str
     directives: tuple[str, ...] = ()
@@ -108,11 +108,17 @@ class _SiteSettings:
 
     @classmethod
     def of(cls, name: str | None, system: str | None, nodes: int, study: Mapping[str, Any]) -> Self:
-        """Return the directives and the setup of a site, or the defaults without one.
+        """Return the settings of a site, or the defaults without one.
+
+        Args:
+            name: The site's name or file, if one is given.
+            system: The batch system that the user named, if any.
+            nodes: The number of nodes of the job.
+            study: The study file.
 
         Raises:
-            SiteError: there is no such site, or it has another batch system.
-            CannotRunHereError: pilot jobs are not known of its batch system.
+            SiteError: The site is unknown, or has another batch system.
+            CannotRunHereError: autotune cannot write pilot jobs for its batch system.
         """
         if name is None:
             return cls(system or _USUAL)
@@ -120,7 +126,7 @@ class _SiteSettings:
 
         site = with_account(find_cluster(name, system, programs=program_names(study)).site)
         if site.scheduler not in pilot_forms():
-            msg = f"site {site.name!r} has {site.scheduler}: pilot jobs are written for {', '.join(pilot_forms())} only"
+            msg = f"site {site.name!r} has {site.scheduler}, but pilot jobs need one of {', '.join(pilot_forms())}"
             raise CannotRunHereError(msg)
         directives = pilot_form(site.scheduler).directives(site, nodes)
         missing = () if site.knows_program else (MODULES,)
@@ -129,16 +135,16 @@ class _SiteSettings:
 
 
 def _check_options(name: str, options: list[str], nodes: int) -> list[str]:
-    """Check the options of `study` now, not after hours in a queue; return the options that the script needs.
+    """Check the options of `study` now rather than after hours in a queue; return those that the script needs.
 
     Raises:
-        click.UsageError: they are wrong.
-        StudyFileError: the study file is wrong, or the job script sets an option itself.
+        click.UsageError: An option is wrong.
+        StudyFileError: The study file is wrong, or the job script sets an option itself.
     """
     own = {"--ray-address", "--ray-nodes", "--launcher"}
     named = sorted(own.intersection(option.partition("=")[0] for option in options))
     if named:
-        msg = f"{', '.join(named)}: the job script says that itself"
+        msg = f"{', '.join(named)}: the job script sets this itself; leave it out"
         raise StudyFileError(msg)
     given: list[StudyOptions] = []
     probe = typer.Typer(add_completion=False)
@@ -154,9 +160,8 @@ def _check_options(name: str, options: list[str], nodes: int) -> list[str]:
     launcher = read_request(parsed).study.launcher
     if launcher.site is not None or launcher.kind not in {None, "local"}:
         msg = (
-            f"the study makes each run a job of its own (its [launcher] names {launcher.kind or launcher.site}), but a "
-            "pilot makes its runs inside its own job: take [launcher] out of the study file, or leave --set "
-            "launcher... out"
+            f"the study submits each run as a job (its [launcher] names {launcher.kind or launcher.site}), but a pilot "
+            "makes all runs inside its own job: remove [launcher] from the study file, or leave --set launcher... out"
         )
         raise StudyFileError(msg)
     if parsed.cores is not None:
@@ -165,22 +170,22 @@ def _check_options(name: str, options: list[str], nodes: int) -> list[str]:
             msg = f"--cores names cores of one host, but the job gets {nodes} whole nodes: leave --cores out"
             raise StudyFileError(msg)
     source = read.get_parameter_source("storage")
-    # A batch system may start the job without this shell's environment.
-    unsaid = source is not None and source.name == "ENVIRONMENT"
+    # A batch system may start the job without this shell's environment, so write its value into the script.
+    from_environment = source is not None and source.name == "ENVIRONMENT"
     storage = _check_address(parsed.storage)
-    return [*options, *(["--storage", storage] if unsaid else [])]
+    return [*options, *(["--storage", storage] if from_environment else [])]
 
 
 def _check_address(address: str) -> str:
-    """Return an address that may stand in a file.
+    """Return the address of a storage, which the script will contain.
 
     Raises:
-        StudyFileError: it has a password.
+        StudyFileError: It has a password.
     """
     if shown(address) != address:
         msg = (
-            f"{shown(address)}: the address of the storage would stand in the job script with its password; leave the "
-            "password out, and write it into ~/.pgpass (host:5432:database:user:PASSWORD, mode 0600; docs/storage.md)"
+            f"{shown(address)}: the job script would contain the storage's password; leave the password out, and "
+            "write it into ~/.pgpass (host:5432:database:user:PASSWORD, mode 0600; docs/storage.md)"
         )
         raise StudyFileError(msg)
     return address

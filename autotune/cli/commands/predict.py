@@ -1,4 +1,4 @@
-"""`autotune predict`: the configurations that should be best on machines where nothing has run."""
+"""`autotune predict`: predict the best configurations on machines where nothing has run."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -78,7 +78,7 @@ def predict(
     check_one_form(script, as_json=as_json)
     check_has_script(script, target)
     if script is not None and facts_file is not None and input_file is None:
-        msg = "a job needs the input itself, of which --facts tells only the size: name it with --input FILE"
+        msg = "a job needs the input itself, but --facts gives only its size: name the input with --input FILE"
         raise typer.BadParameter(msg, param_hint="--script")
     if script is not None and len(machine or ()) > 1:
         msg = "a job script is for one machine: give one --machine"
@@ -114,7 +114,11 @@ def predict(
 
 
 def _targets(machines: list[str], nodes: int, installation: list[str]) -> "list[Target]":
-    """Return the machines that are asked about, each of them once; this one if none is named."""
+    """Return the machines to predict for; this machine if the command line names none.
+
+    Raises:
+        typer.BadParameter: A machine is named twice.
+    """
     from autotune.machines.catalogue import THIS
     from autotune.performance.predict import target_of
 
@@ -144,7 +148,7 @@ def _print(prediction: "Prediction", size: str) -> None:
         output().print(f"the first: {'; '.join(prediction.layout)}", markup=False)
     if prediction.reasons:
         reasons = ", ".join(f"{name} {factor:.2f}x" for name, factor in prediction.reasons)
-        output().print(f"what makes the first better than the default, or worse: {reasons}", markup=False)
+        output().print(f"why the first is better or worse than the default: {reasons}", markup=False)
     if not prediction.proposals:
         output().print(f"nothing can be proposed for {prediction.setting.machine}", markup=False)
         return
@@ -155,14 +159,14 @@ def _print(prediction: "Prediction", size: str) -> None:
     if measured == len(prediction.proposals):
         how = "each of these proposals was measured there" if measured > 1 else "this proposal was measured there"
     output().print(
-        f"{how}; there are {size} valid configurations on {prediction.setting.machine}; intervals are to hold "
-        "as often as they say, as far as the past tells (autotune model)",
+        f"{how}; {size} valid configurations on {prediction.setting.machine}; `autotune model` shows how often such "
+        "intervals were right",
         markup=False,
     )
 
 
 def _compare(predictions: "Mapping[str, Prediction]", *, as_json: bool) -> None:
-    """Print the best configuration of each machine, and the ratio of the first machine to each of the others."""
+    """Print the best configuration of each machine, and the ratio of the first machine to each other."""
     from rich.table import Table
 
     from autotune.performance.machine_ratio import machine_ratios
@@ -173,11 +177,11 @@ def _compare(predictions: "Mapping[str, Prediction]", *, as_json: bool) -> None:
         machines = {machine: found.to_dict() for machine, found in predictions.items()}
         print_json({"machines": machines, "ratios": [ratio.to_dict() for ratio in ratios]})
         return
-    said: dict[str, list[str]] = {}
+    machines_of: dict[str, list[str]] = {}
     for machine, prediction in predictions.items():
         for line in _remarks(prediction):
-            said.setdefault(line, []).append(machine)
-    for line, about_machines in said.items():
+            machines_of.setdefault(line, []).append(machine)
+    for line, about_machines in machines_of.items():
         about = "" if len(about_machines) == len(predictions) else f"{'; '.join(about_machines)}: "
         output().print(f"{about}{line}", markup=False)
     metrics = list(dict.fromkeys(prediction.setting.metric for prediction in predictions.values()))
@@ -196,12 +200,12 @@ def _compare(predictions: "Mapping[str, Prediction]", *, as_json: bool) -> None:
 
 
 def _remarks(prediction: "Prediction") -> list[str]:
-    """Return what a prediction rests on, and its doubts."""
+    """Return the grounds of a prediction, and its doubts."""
     return [*prediction.grounds, *(f"doubt: {line}" for line in prediction.doubts)]
 
 
 def _title(metric: "Metric") -> str:
-    """Return the title of a column of values, for a table that reads markup."""
+    """Return the title of a column of values, escaped for a table that interprets markup."""
     title = f"{metric.name} [{metric.unit}]" if metric.unit else metric.name
     return title.replace("[", r"\[")
 
@@ -222,7 +226,7 @@ def _gain(prediction: "Prediction", proposal: "Proposal") -> str:
 
 
 def _only_looks(prediction: "Prediction", proposal: "Proposal") -> bool:
-    """Whether a speed-up is that of two measurements, one of them the best of many, and no verdict's."""
+    """Whether a speed-up only compares two measurements, one of them the best of many, without a verdict."""
     return bool(proposal.measured_runs and prediction.default_runs) and not proposal.by_verdict
 
 
@@ -231,12 +235,12 @@ def _expected(prediction: "Prediction", proposal: "Proposal") -> str:
 
     gain = proposal.speed_up
     if proposal.configuration == prediction.default:
-        return "the default configuration, which nothing else is sure to beat"
+        return "the default configuration; no other is sure to beat it"
     if gain is None:
         return "how it compares with the default configuration is not known"
     ratio = f"{times(gain.value, prediction.setting.metric)} the default configuration"
     if _only_looks(prediction, proposal):
-        return f"looks {ratio}; no verdict says so"
+        return f"looks {ratio}; no verdict confirms it"
     return f"{ratio} ({gain.low:.3g} to {gain.high:.3g})"
 
 

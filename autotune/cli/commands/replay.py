@@ -1,4 +1,4 @@
-"""`autotune replay`: would a smaller budget have been enough?"""
+"""`autotune replay`: show from recorded measurements whether a smaller budget would have been enough."""
 
 import re
 from pathlib import Path
@@ -60,7 +60,7 @@ def replay(
         notes = [REPLAY_NOTICE, *prepared.plan.notes, *_coverage_note(prepared)]
         for note in notes:
             errors().print(note, markup=False)
-        with open_display(stopped="stopped: nothing of it is kept") as display:
+        with open_display(stopped="stopped: nothing was stored") as display:
             rows = budget_rows(chosen, prepared, numbers, seeds, display)
     metric, limits = prepared.definition.target, limits_in(chosen, prepared)
     best = best_recorded(table_of(prepared), limits)
@@ -83,7 +83,7 @@ def replay(
     output().print(_table(rows))
     value = "none" if best is None else f"{best:.4g} {metric.unit}"
     of_those = f" of those that keep {listed([str(limit) for limit in limits])}" if limits else ""
-    judged = "what was found is judged by the medians of its recorded runs"
+    judged = "a found configuration is judged by the median of its recorded runs"
     output().print(f"best recorded{of_those}: {value}; {judged}", markup=False)
 
 
@@ -96,10 +96,10 @@ def _numbers(text: str) -> list[int]:
 
 
 def _find_study(source: str, study_name: str | None, storage: str, changes: list[str]) -> "StudyFile":
-    """Return the replay that a table, a storage, a study file or a stored study makes.
+    """Return the study that replays a table, a storage, a study file or a stored study.
 
     Raises:
-        StudyFileError: it makes none.
+        StudyFileError: `source` is something else.
     """
     from autotune import studyfile
     from objectives import registry
@@ -109,7 +109,7 @@ def _find_study(source: str, study_name: str | None, storage: str, changes: list
     if path.suffix == ".toml" or (source in known and study_name is None and _is_replay(known[source])):
         study = studyfile.load(studyfile.find(source), changes)
         if registry.runs(study.objective) != "recorded":
-            msg = f"{source} is no replay: its objective is {study.objective!r}; a replay has objective = 'replay'"
+            msg = f"{source} is not a replay: its objective is {study.objective!r}; set objective = 'replay'"
             raise StudyFileError(msg)
         return study
     options: dict[str, Any] = {"table": source}
@@ -117,18 +117,18 @@ def _find_study(source: str, study_name: str | None, storage: str, changes: list
         is_storage = "://" in source or path.suffix in _STORAGES
         if is_storage and study_name is None:
             msg = (
-                f"{source} is a storage: say which of its studies with --study NAME; `autotune storage list` shows them"
+                f"{source} is a storage: name one of its studies with --study NAME; `autotune storage list` lists them"
             )
             raise StudyFileError(msg)
         if study_name is not None:
             options["study"] = study_name
     elif study_name is not None:
-        msg = f"--study says which study of a storage, and there is no file {source}"
+        msg = f"--study names a study of a storage, but there is no file {source}"
         raise StudyFileError(msg)
     else:
         stored = sqlite_path(storage_url(storage))
         if stored is not None and not stored.is_file():
-            msg = f"there is no file {source}, and no storage {stored} that could hold a study of that name"
+            msg = f"there is no file {source}, and no storage {stored} with a study of that name"
             raise StudyFileError(msg)
         options = {"table": storage, "study": source}
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", options.get("study") or path.name).lstrip("._-") or registry.REPLAY
@@ -144,31 +144,31 @@ def _is_replay(path: Path) -> bool:
 
 
 def _settings(options: dict[str, Any]) -> dict[str, Any]:
-    """Return how a stored study was tuned: its sampler, its repeats, and its limits on what its runs told."""
+    """Return how a stored study was tuned: its sampler, its repeats, and its limits on recorded metrics."""
     if "study" not in options:
         return {}
     from autotune.storage.study_store import StudyStore
 
     definition = StudyStore.read(storage_url(options["table"]), options["study"]).definition
-    stored, told = definition.study, {metric.name for metric in definition.metrics}
-    limits = {name: limit for name, limit in stored.get("limits", {}).items() if name in told}
+    stored, recorded = definition.study, {metric.name for metric in definition.metrics}
+    limits = {name: limit for name, limit in stored.get("limits", {}).items() if name in recorded}
     kept = {key: stored[key] for key in ("sampler", "repeats") if key in stored}
     return kept | ({"limits": limits} if limits else {})
 
 
 def _coverage_note(prepared: "Prepared") -> list[str]:
-    """Say it plainly where only a part of a space was measured."""
+    """Return a warning if only a part of the space was measured."""
     from autotune.tuning.replay import table_of
 
     whole = prepared.plan.space_size
     recorded = len(table_of(prepared).recordings)
     if whole is None or recorded >= whole:
         return []
-    said = (
-        f"only {recorded} of {whole} configurations were recorded: what the others would have given nobody knows; "
-        "where a search chose them, they are better than most, and the figures below flatter"
+    warning = (
+        f"only {recorded} of {whole} configurations were recorded, and the others are unknown; if a search chose them, "
+        "they are better than most, and the figures below are too good"
     )
-    return [said]
+    return [warning]
 
 
 def _table(rows: "list[BudgetRow]") -> "Table":

@@ -1,4 +1,4 @@
-"""`autotune report`, `picture` and `importance`: a document about studies, a picture, and what matters in a study."""
+"""`autotune report`, `picture` and `importance`: a report of studies, a picture, and the importance of parameters."""
 
 import json
 import os
@@ -68,11 +68,11 @@ def report(
     has one table with the speed-up of each, and their geometric mean.
     """
     if len(names) == 1 and references is not None:
-        msg = "is for a report of several studies: name two or more, or leave it out"
+        msg = "is for a report of several studies: name two or more studies, or leave it out"
         raise typer.BadParameter(msg, param_hint="--references")
     document = _document(names, storage, references)
     if png is not None and not document.charts:
-        msg = "a report of several studies has no pictures: draw them by a report of each study"
+        msg = "a report of several studies has no pictures: make a report of each study"
         raise typer.BadParameter(msg, param_hint="--png")
     drawn = _draw(document, png) if png is not None else {}
     if pdf is not None:
@@ -156,15 +156,15 @@ def _document(names: list[str], storage: str, references: str | None) -> "Report
     """Return the report of a study, or of several.
 
     Raises:
-        typer.BadParameter: a study is named twice, or no study has a reference.
-        AutotuneError: a study or the references cannot be read, or do not fit together.
+        typer.BadParameter: A study is named twice, or no study has a reference.
+        AutotuneError: A study or the references cannot be read, or do not fit together.
     """
     from autotune.report import report_of, report_of_several
     from autotune.storage.study_store import StudyStore
     from autotune.studyfile.references import load_references
 
     if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
-        msg = f"{', '.join(twice)}: named more than once; each study counts once"
+        msg = f"{', '.join(twice)}: named more than once; name each study once"
         raise typer.BadParameter(msg, param_hint="NAMES")
     figures = None if references is None else load_references(references)
     if figures is not None and not figures.references.keys() & set(names):
@@ -175,7 +175,7 @@ def _document(names: list[str], storage: str, references: str | None) -> "Report
 
 
 def _write_report(document: "Report", form: ReportFormat, drawn: dict[str, Path], target: Path | None) -> None:
-    """Write a report to its file, or to the output."""
+    """Write a report to its file, or to standard output."""
     if target is None and form is ReportFormat.HTML:
         target = Path(f"{document.file_name.replace(os.sep, '-')}.html")
     text = _text(document, form, drawn, target)
@@ -187,11 +187,11 @@ def _write_report(document: "Report", form: ReportFormat, drawn: dict[str, Path]
 
 
 def _write_pdf(document: "Report", target: Path) -> None:
-    """Print a report as PDF.
+    """Write a report as PDF.
 
     Raises:
-        typer.BadParameter: the file cannot be written.
-        CannotRunHereError: no browser printed it.
+        typer.BadParameter: The file cannot be written.
+        CannotRunHereError: No browser could print it.
     """
     from autotune.report.page import to_html
     from autotune.report.printing import to_pdf
@@ -206,11 +206,11 @@ def _write_pdf(document: "Report", target: Path) -> None:
 
 
 def _chart(name: str, storage: str, over: str | None, of: str | None) -> "tuple[Chart, list[str]]":
-    """Return the picture, and the words for its file's name.
+    """Return the picture, and the words that name its file.
 
     Raises:
-        AutotuneError: there is nothing to draw, or no such parameter or metric.
-        typer.BadParameter: it is not said over what.
+        AutotuneError: The study has nothing to draw, or no such parameter or metric.
+        typer.BadParameter: `--over` is missing or does not fit the study.
     """
     from autotune.pictures.over_parameter import draw_over
     from autotune.results.summary import summarise
@@ -244,10 +244,10 @@ def _chart(name: str, storage: str, over: str | None, of: str | None) -> "tuple[
 
 
 def _names(over: str) -> list[str]:
-    """Read one parameter, or two.
+    """Return the one or two parameters that `--over` names.
 
     Raises:
-        typer.BadParameter: they are none, more, or twice the same.
+        typer.BadParameter: It names none, more than two, or the same twice.
     """
     names = [word.strip() for word in over.split(",") if word.strip()]
     if not 1 <= len(dict.fromkeys(names)) == len(names) <= _MOST_OVER:
@@ -263,7 +263,7 @@ def _text(document: "Report", form: ReportFormat, drawn: dict[str, Path], target
         case ReportFormat.MD:
             from autotune.report.markdown import to_markdown
 
-            # Beside a report in a file its pictures are found wherever both are moved to.
+            # Link pictures relative to the report, so that both can be moved together.
             start = Path.cwd() if target is None or str(target) == "-" else target.absolute().parent
             beside = {key: Path(os.path.relpath(path.absolute(), start)).as_posix() for key, path in drawn.items()}
             return to_markdown(document, beside)
@@ -277,7 +277,7 @@ def _draw(document: "Report", folder: Path) -> dict[str, Path]:
     """Draw the pictures of a report; return their files by the charts' names.
 
     Raises:
-        CannotRunHereError: a file cannot be written.
+        CannotRunHereError: A file cannot be written.
     """
     from autotune.pictures.files import save
 
@@ -288,10 +288,10 @@ def _draw(document: "Report", folder: Path) -> dict[str, Path]:
 
 
 def _replace_file(text: str, target: Path) -> None:
-    """Write a file whole or not at all; if that fails, the older file stays.
+    """Write a file whole or not at all; if writing fails, the older file stays.
 
     Raises:
-        typer.BadParameter: it cannot be written.
+        typer.BadParameter: The file cannot be written.
     """
     try:
         if target.exists() and not target.is_file():

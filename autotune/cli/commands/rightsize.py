@@ -1,4 +1,4 @@
-"""`autotune rightsize`: the nodes, ranks and threads with the least core-hours that meet a deadline."""
+"""`autotune rightsize`: find the nodes, ranks and threads for a deadline or a budget."""
 
 import re
 from dataclasses import replace
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from autotune.studyfile import StudyFile
     from objectives.base import Objective
 
-# On more nodes there are so many sizes that it takes minutes, and most are far beyond what was measured.
+# With more nodes, rating all sizes takes minutes, and most are far beyond the measurements.
 _MOST_NODES = 64
 _ENERGY = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)")
 
@@ -98,7 +98,7 @@ def rightsize(
     limits = _limits(deadline, max_core_hours, max_energy)
     study = choose(name, changes, input_file, launcher_settings(launcher, site))
     if installation and machine is None:
-        msg = "it is for a described machine: --machine NAME; here the program itself tells how it is installed"
+        msg = "it is for a described machine: add --machine NAME; on this machine autotune asks the program itself"
         raise typer.BadParameter(msg, param_hint="--installation")
     if machine is not None:
         session.check_makes_no_runs("for a --machine")
@@ -128,7 +128,7 @@ def _limits(deadline: str | None, core_hours: float | None, energy: str | None) 
     from autotune.performance.rightsizing.limits import ENERGY_UNITS, HOUR_S, Limits
 
     if deadline is None and core_hours is None and energy is None:
-        msg = "say what a run may take: --deadline 2h, --max-core-hours 100 or --max-energy 2kWh"
+        msg = "limit what a run may take: --deadline 2h, --max-core-hours 100 or --max-energy 2kWh"
         raise typer.BadParameter(msg, param_hint="--deadline")
     if core_hours is not None and not 0.0 < core_hours < inf:
         msg = f"{core_hours:g} is not a number of core-hours above 0"
@@ -157,7 +157,11 @@ def _predict(
     urls: list[str],
     scratch: Path,
 ) -> "tuple[RightSize, Objective]":
-    """Return the right size on a described machine by what is known, and the objective that makes its jobs."""
+    """Return the right size on a described machine by past measurements, and the objective that makes its jobs.
+
+    Raises:
+        AutotuneError: The machine is unknown, or no measurement predicts times there.
+    """
     from autotune.comparison.sizing import check_target_is_time
     from autotune.performance.measurements.dataset import measurements
     from autotune.performance.predict import installed, known_there, question, target_of
@@ -166,7 +170,7 @@ def _predict(
     from launchers.local import local_launcher
 
     if limits.energy_j < inf:
-        msg = "--max-energy: what a run draws is measured by runs; leave --machine out, or limit the core-hours"
+        msg = "--max-energy: only runs show how much energy they draw; leave --machine out, or limit the core-hours"
         raise CannotRunHereError(msg)
     target = target_of(machine, most_nodes or _find_most_nodes(machine), installation)
     asked = question(study, target, local_launcher(), scratch)
@@ -184,8 +188,8 @@ def _predict(
     found = Knowledge(candidates, limits, times_s).right_size()
     if found is None:
         msg = (
-            f"nothing is known of the times of {asked.setting.program!r} on {machine}: allow runs there (leave "
-            "--machine out), or `autotune storage import` measurements"
+            f"no times of {asked.setting.program!r} on {machine} can be predicted: run it there (leave --machine out), "
+            "or import measurements with `autotune storage import`"
         )
         raise CannotRunHereError("\n".join((msg, *(model.doubts if model is not None else ()))))
     found = found.by(model)
@@ -193,7 +197,7 @@ def _predict(
 
 
 def _find_most_nodes(machine: str) -> int:
-    """Return how many nodes of a described machine a run may have; a line says where that need not be all of them."""
+    """Return how many nodes of a described machine a run may use; print a line if that may not be all of them."""
     from autotune.machines.catalogue import THIS, find_machine
 
     there = 1 if machine == THIS else find_machine(machine).nodes.count
@@ -215,7 +219,11 @@ def _report(
     *,
     as_json: bool,
 ) -> None:
-    """Print what was found, and end with the exit code of what cannot be where nothing keeps the limits."""
+    """Print the result.
+
+    Raises:
+        typer.Exit: No size keeps the limits.
+    """
     from autotune.pictures.files import save
     from autotune.pictures.right_size import right_size_chart
 
@@ -257,7 +265,7 @@ def _print(found: "RightSize") -> None:
     output().print(table)
     if found.probes:
         runs = f"{found.probes} run{'s' * (found.probes != 1)}"
-        output().print(f"to find this out: {runs}, {found.probe_core_hours:.3g} core-hours", markup=False)
+        output().print(f"cost of the probes: {runs}, {found.probe_core_hours:.3g} core-hours", markup=False)
     if found.keeps:
         output().print(found.sentence(), markup=False)
 

@@ -1,4 +1,4 @@
-"""`autotune serve` and `autotune serve token`: the service, and the tokens of its other users."""
+"""`autotune serve` and `autotune serve token`: run the service, and manage the tokens of its other users."""
 
 import logging
 import signal
@@ -28,7 +28,7 @@ FolderOption = Annotated[
 ]
 
 _BACKLOG = 512
-# How long `--url` waits for the running service.
+# Seconds that `--url` waits for the running service.
 _ANSWERS_S = 10.0
 
 
@@ -43,11 +43,11 @@ def serve(
     ] = None,
     read_only: Annotated[
         bool,
-        typer.Option("--read-only", help="Only show studies: nobody can start, change or delete one."),
+        typer.Option("--read-only", help="Only show studies; forbid starting, changing and deleting."),
     ] = False,
     unix: Annotated[
         Path | None,
-        typer.Option("--socket", help="Listen at this Unix socket, too; only you may connect to it."),
+        typer.Option("--socket", help="Listen at this Unix socket, too; only you can connect."),
     ] = None,
     show_url: Annotated[
         bool, typer.Option("--url", help="Print the address of your running service, with its token.")
@@ -80,14 +80,14 @@ def serve(
     listening = _listen(host, port)
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("autotune").setLevel(logging.INFO)
-    # Without this, SIGTERM (`kill`, systemd) would end the process before it removes its token and its socket.
+    # Exit normally on SIGTERM (`kill`, systemd), so that the process removes its token and its socket.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     number, port = listening.getsockname()[:2]
     at = (_reachable(number), port)
     with start_token(*at) as made, unix_socket(unix) if unix is not None else nullcontext() as private:
         settings = Settings(url, _folder(folder, url), catalogue, host, port, read_only=read_only, start_token=made)
         app = create_app(settings)
-        # The number of a loopback address: its name can lead to ::1, where another user may listen at the same port.
+        # Print a loopback address as a number: its name may resolve to ::1, where another user can use the same port.
         address = _address(number if settings.loopback else host, port)
         if as_json:
             described = {"url": address, "token_file": str(start_token_file(*at)), "storage": shown(url)}
@@ -107,11 +107,11 @@ def token(
         typer.Option(
             "--scope",
             metavar="look|ask|operate",
-            help="What it is for: to look; also to ask and tell; or also to start, pause, stop and delete studies.",
+            help="Allow to look, also to ask and tell, or also to start, pause, stop and delete studies.",
         ),
     ] = "operate",
     expires: Annotated[
-        str | None, typer.Option("--expires", help="How long it is good for: 12h, 30d; for ever unless given.")
+        str | None, typer.Option("--expires", help="Let the token expire after this time (12h, 30d). Default: never.")
     ] = None,
     storage: Storage = DEFAULT_STORAGE,
     folder: FolderOption = None,
@@ -119,7 +119,7 @@ def token(
 ) -> None:
     """Make, list or remove access tokens of the service.
 
-    Whoever else is to use the service needs a token. It is shown once; the service keeps only a digest.
+    Each other user of the service needs a token. It is printed once; the service stores only a digest.
     """
     from autotune.service.audit import AuditLog
     from autotune.service.scopes import Scope
@@ -138,7 +138,7 @@ def token(
     if remove:
         with audit.order(_this_user(), "remove token", name):
             book.remove(name)
-        errors().print(f"{name} has no token any more", markup=False)
+        errors().print(f"removed the token of {name}", markup=False)
         return
     expires_s = _parse_expiry(expires)
     with audit.order(_this_user(), "make token", name, {"scope": scope, "expires": expires}):
@@ -146,7 +146,7 @@ def token(
     if as_json:
         print_json({"name": name, "token": made, "scope": scope, "expires": book.known()[name].expires})
         return
-    errors().print(f"the token of {name}, which is not shown again (Authorization: Bearer TOKEN):", markup=False)
+    errors().print(f"the token of {name}, printed only this once (Authorization: Bearer TOKEN):", markup=False)
     typer.echo(made)
 
 
@@ -169,10 +169,10 @@ def _this_user() -> str:
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens.
+    """Return a listening socket.
 
     Raises:
-        CannotRunHereError: the address is not this host's, or the port is taken.
+        CannotRunHereError: The address is not this host's, or the port is taken.
     """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
@@ -180,9 +180,9 @@ def _listen(host: str, port: int) -> socket.socket:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
         listener.listen(_BACKLOG)
-    except (OSError, UnicodeError) as error:  # a name that cannot be one, too
+    except (OSError, UnicodeError) as error:  # UnicodeError: not a valid host name
         why = getattr(error, "strerror", None) or error
-        msg = f"cannot listen at {host} port {port}: {why}; --host and --port choose another"
+        msg = f"cannot listen at {host} port {port}: {why}; choose another with --host and --port"
         raise CannotRunHereError(msg) from error
     return listener
 
@@ -192,12 +192,12 @@ def _address(host: str, port: int) -> str:
 
 
 def _reachable(host: str) -> str:
-    """Return the address at which this host reaches what listens at `host`."""
+    """Return the address at which this host reaches a server that listens at `host`."""
     return {"localhost": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  read, not set
 
 
 def _page(address: str, token: str) -> str:
-    # Behind the #, which browsers send to nobody: no log and no Referer has the token.
+    # Browsers do not send the part behind the #, so no log and no Referer contains the token.
     return f"{address}#token={token}"
 
 
@@ -205,7 +205,7 @@ def _show_running(host: str, port: int, *, as_file: bool) -> None:
     """Print the address of this user's running service with its token, or the file with that token.
 
     Raises:
-        CannotRunHereError: no service of this user answers there.
+        CannotRunHereError: No service of this user answers at the address.
     """
     from http.client import HTTPException
 
@@ -215,12 +215,12 @@ def _show_running(host: str, port: int, *, as_file: bool) -> None:
     try:
         if made is None:
             raise ConnectionRefusedError
-        # The file of a service that was killed is left: only the service itself takes its token.
+        # A killed service leaves its token file behind, so ask the service whether it accepts the token.
         with Client(address, made, timeout_s=_ANSWERS_S) as client:
             client.catalogue()
     except (ServiceError, OSError, HTTPException) as error:
         msg = (
-            f"no service of yours answers at {address} on this host: `autotune serve` starts one, --port names another"
+            f"no service of yours answers at {address}: start one with `autotune serve`, or name its --host and --port"
         )
         raise CannotRunHereError(msg) from error
     typer.echo(start_token_file(host, port) if as_file else _page(address, made))
@@ -229,23 +229,25 @@ def _show_running(host: str, port: int, *, as_file: bool) -> None:
 def _print_start(address: str, settings: "Settings") -> None:
     output().print(f"autotune serves {shown(settings.url)} at {address}", markup=False)
     if sys.stdout.isatty() and settings.start_token:
-        # Only there: a file or a journal that the output goes to may be read by others.
+        # Print the token on a terminal only: others may be able to read a file or a journal.
         typer.echo(f"open {_page(address, settings.start_token)}")
     else:
         where = "" if _reachable(settings.host) == "127.0.0.1" else f" --host {settings.host}"
         command = f"autotune serve --url{where} --port {settings.port}"
         output().print(f"`{command}` prints the address with its token", markup=False)
     if settings.loopback:
-        output().print("who knows that token is you; `autotune serve token NAME` makes tokens for others", markup=False)
+        output().print(
+            "that token gives all your rights; `autotune serve token NAME` makes tokens for other users", markup=False
+        )
     else:
         output().print(
-            "whoever reaches this host and has a token has access; the connection is not encrypted: put TLS before it",
+            "everyone with a token who can reach this host has access; the connection is not encrypted: use TLS",
             markup=False,
         )
     if settings.read_only:
-        output().print("read-only: studies can be looked at, not changed; Ctrl-C ends the service", markup=False)
+        output().print("read-only: clients can see studies but not change them; Ctrl-C ends the service", markup=False)
         return
-    output().print("Ctrl-C ends the service; the studies that it started go on", markup=False)
+    output().print("Ctrl-C ends the service; the studies that it started keep running", markup=False)
 
 
 def _list(known: "Mapping[str, KeptToken]", *, as_json: bool) -> None:

@@ -1,4 +1,4 @@
-"""`autotune storage`: list, merge, rename, label, read again, clean and delete the studies of a storage."""
+"""`autotune storage`: list, merge, rename, label, reread, clean and delete the studies of a storage."""
 
 import re
 import sys
@@ -126,7 +126,7 @@ def merge(
     target = storage_url(into)
     urls = list(dict.fromkeys(map(storage_url, sources)))
     if any(_is_same(url, target) for url in urls):
-        msg = f"{into} is among the storages to take from, too: name another one"
+        msg = f"{into} is also one of the storages to copy from: name another target"
         raise typer.BadParameter(msg, param_hint="--into")
     done: list[Merged] = []
 
@@ -188,7 +188,7 @@ def reread(
 ) -> None:
     """Read the kept outputs of a study again.
 
-    Nothing runs. `autotune study` does the same when only the way of reading has changed.
+    Nothing runs. `autotune study` does the same if only the rules for reading outputs have changed.
     """
     from autotune import studyfile
     from autotune.cli.placement import find_study_cluster, machine_and_launcher
@@ -204,7 +204,7 @@ def reread(
         stored_name = stored_name or name
         study = stored_study(url, stored_name)
         if changes:
-            msg = f"changes a study file: give that, `autotune storage reread ./{name}.toml --set {changes[0]}`"
+            msg = f"changes a study file, so give the file: `autotune storage reread ./{name}.toml --set {changes[0]}`"
             raise typer.BadParameter(msg, param_hint="--set")
     machine, launcher, facts = machine_and_launcher(find_study_cluster(study), None, stored_name)
     settings = SessionSettings(url, stored_name, default_runs(url, stored_name), machine, launcher, facts=facts)
@@ -235,7 +235,7 @@ def rename(
     with hold_unused(storage_url(storage), name, "renamed") as store:
         folder = rename_study(store, new)
     where = f"; its runs are in {folder}" if folder else ""
-    output().print(f"study {name!r} is called {new!r} now{where}: resume it with --name {new}", markup=False)
+    output().print(f"renamed study {name!r} to {new!r}{where}; resume it with --name {new}", markup=False)
 
 
 def label(
@@ -288,7 +288,7 @@ def delete(name: StudyName, storage: Storage = DEFAULT_STORAGE, yes: YesOption =
     with hold_unused(storage_url(storage), name, "deleted") as store:
         found = _ask_about_study("delete", store, yes=yes)
         delete_study(store, found)
-    output().print(f"study {name!r} is deleted, with {_folders_text(found)}", markup=False)
+    output().print(f"deleted study {name!r} and {_folders_text(found)}", markup=False)
 
 
 def reset(name: StudyName, storage: Storage = DEFAULT_STORAGE, yes: YesOption = False) -> None:
@@ -302,7 +302,7 @@ def reset(name: StudyName, storage: Storage = DEFAULT_STORAGE, yes: YesOption = 
     with hold_unused(storage_url(storage), name, "reset") as store:
         found = _ask_about_study("reset", store, yes=yes)
         reset_study(store, found)
-    output().print(f"study {name!r} has no trials any more; {_folders_text(found)} went with them", markup=False)
+    output().print(f"removed all trials of study {name!r} and {_folders_text(found)}", markup=False)
 
 
 def clean(
@@ -342,7 +342,7 @@ def clean(
         except BusyError as error:
             if name is not None:
                 raise
-            errors().print(f"left as it is: {error}", markup=False)
+            errors().print(f"not cleaned: {error}", markup=False)
             continue
         left = 0 if dry_run else sum(folder.exists() for folder in found.folders)
         cleaned[one] = {
@@ -359,7 +359,7 @@ def clean(
 
 
 def _find_outdated(store: "StudyStore", given_s: float | None, *, whole: bool) -> "tuple[Removable, float]":
-    """Return the folders that go, and the age from which on they do."""
+    """Return the folders to remove, and their least age in seconds."""
     from autotune.tuning.retention import find_outdated_folders, retention_s
 
     age_s = (retention_s(store.definition) or 0.0) if given_s is None else given_s
@@ -375,7 +375,7 @@ def _cleaned_text(name: str, found: "Removable", left: int, *, dry_run: bool) ->
 
 
 def _ask_about_study(what: str, store: "StudyStore", *, yes: bool) -> "Removable":
-    """Return the folders that go with a study, when the user has agreed to that."""
+    """Ask whether to delete or reset a study; return the folders to remove with it."""
     from autotune.coordination.upkeep import find_removable
 
     found = find_removable(store)
@@ -385,16 +385,16 @@ def _ask_about_study(what: str, store: "StudyStore", *, yes: bool) -> "Removable
 
 
 def _ask(question: str, *, yes: bool) -> None:
-    """Ask whether to do what cannot be undone; with `yes`, do not ask.
+    """Ask the user to confirm what cannot be undone, unless `yes`.
 
     Raises:
-        BadParameter: there is no terminal to ask at.
-        Exit: the user does not agree.
+        typer.BadParameter: There is no terminal to ask at.
+        typer.Exit: The user does not agree.
     """
     if yes:
         return
     if not sys.stdin.isatty():
-        msg = "nobody can be asked here: the same command with --yes does it without"
+        msg = "there is no terminal to ask at: repeat the command with --yes"
         raise typer.BadParameter(msg, param_hint="--yes")
     if not typer.confirm(question, err=True):
         errors().print("nothing was changed")
@@ -402,7 +402,7 @@ def _ask(question: str, *, yes: bool) -> None:
 
 
 def _folders_text(found: "Removable") -> str:
-    """Describe the number of folders, their place and their size."""
+    """Return the number of folders, where they are and their size, in words."""
     if found.elsewhere:
         return f"0 folders of runs (they belong to {found.elsewhere})"
     around = {folder.parent for folder in found.folders}

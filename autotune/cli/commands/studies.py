@@ -1,4 +1,4 @@
-"""`autotune studies`: the studies that ship with their results here, or what is known by program and machine."""
+"""`autotune studies`: list the studies that ship with their results here, or the best configuration of each program."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import asdict
@@ -53,7 +53,7 @@ def studies(
     `autotune storage list` lists the studies of a storage.
     """
     if markdown and as_json:
-        msg = "is another format than --json: give one of the two"
+        msg = "excludes --json: give one of the two"
         raise typer.BadParameter(msg, param_hint="--markdown")
     (_known if known else _shipped)(storage, markdown=markdown, as_json=as_json)
 
@@ -74,7 +74,7 @@ def _known(storage: str, *, markdown: bool, as_json: bool) -> None:
         return
     for doubt in dict.fromkeys(f"doubt about {row.study}: {row.doubt}" for row in rows if row.doubt):
         output().print(doubt, markup=False)
-    output().print("autotune best STUDY --script sh makes a job script of one", markup=False)
+    output().print("autotune best STUDY --script sh prints a job script", markup=False)
 
 
 def _shipped(storage: str, *, markdown: bool, as_json: bool) -> None:
@@ -89,7 +89,7 @@ def _shipped(storage: str, *, markdown: bool, as_json: bool) -> None:
     rows = [[name, *_figures(here[name]), text] for name, text in described.items()]
     _print(_SHIPPED_COLUMNS, rows, markdown=markdown)
     if not markdown:
-        output().print("autotune study NAME tunes one; autotune check NAME says what it needs", markup=False)
+        output().print("autotune study NAME tunes a study; autotune check NAME lists what it needs", markup=False)
 
 
 def _print(columns: Sequence[Column], rows: Sequence[Sequence[str]], *, markdown: bool) -> None:
@@ -127,13 +127,13 @@ def _figures(came: "TuningResult") -> list[str]:
 
 
 def _results_here(storage: str, shipped: Collection[str]) -> "dict[str, TuningResult]":
-    """Return what each study that ships came to in a storage, by name."""
+    """Return the results in a storage of each study that ships, by name."""
     from autotune.results.tuning_result import NOT_TUNED, tuning_result_of
     from autotune.storage.stored_study import stored_studies
 
     url = storage_url(storage)
     path = sqlite_path(url)
     if path is not None and not path.exists():
-        return dict.fromkeys(shipped, NOT_TUNED)  # what ships is listed before anything was tuned, too
+        return dict.fromkeys(shipped, NOT_TUNED)  # a missing storage is no error: nothing was tuned yet
     here = {store.name: tuning_result_of(store) for store in stored_studies(url) if store.name in shipped}
     return {name: here.get(name, NOT_TUNED) for name in shipped}

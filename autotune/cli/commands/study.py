@@ -33,14 +33,23 @@ if TYPE_CHECKING:
     from launchers import Launcher
 
 
-# What a dry run shows of a file: who wants all of it gives --runs.
+# A dry run prints this much of each file; with --runs it leaves the whole files in the folder.
 _SHOWN_LINES = 4
 _SHOWN_CHARACTERS = 100
 
 
 @dataclass(frozen=True)
 class ResolvedStudy:
-    """A study that was asked for, and where its runs are made: as jobs of a `cluster`, or on this machine."""
+    """A requested study, and where its runs start.
+
+    Attributes:
+        study: The study file, with the site's number of runs side by side.
+        request: The checked command line.
+        cluster: The site whose batch system runs it; None for this machine.
+        machine: The machine that runs use.
+        launcher: The launcher that starts them.
+        facts: The facts of a machine other than this one.
+    """
 
     study: "StudyFile"
     request: StudyRequest
@@ -51,7 +60,7 @@ class ResolvedStudy:
 
     @property
     def stopped(self) -> str:
-        """What is said when the session is interrupted."""
+        """The message to print when the session is interrupted."""
         return STOPPED if self.cluster is None else LEFT.format(name=self.request.stored_name)
 
 
@@ -63,7 +72,7 @@ def study(options: StudyOptions) -> None:
     code 8).
     """
     if options.dry_run and options.as_json:
-        msg = "a dry run prints the commands that would run, and no JSON: give one of the two"
+        msg = "a dry run prints commands, not JSON: give one of the two"
         raise typer.BadParameter(msg, param_hint="--json")
     request = read_request(options)
     with notify_at_end(options.notify, request.stored_name) as end:
@@ -75,7 +84,7 @@ def _tune(options: StudyOptions, request: StudyRequest, end: SessionEnd) -> None
     if options.dry_run:
         _dry_run(resolved.study, resolved.machine, resolved.launcher, options.runs)
         return
-    # Ray and Optuna take a second to import: what is missing is reported before.
+    # Check before the session imports Ray and Optuna, which takes a second.
     check_commands(resolved.cluster)
     with pausable() as pause, open_display(resolved.stopped, options.status, quiet=options.quiet) as display:
         summary = _run_session(options, resolved, pause, display)
@@ -89,10 +98,10 @@ def _tune(options: StudyOptions, request: StudyRequest, end: SessionEnd) -> None
 
 
 def _resolve_site(options: StudyOptions, request: StudyRequest) -> ResolvedStudy:
-    """Return the study that was asked for with the machine that its runs get.
+    """Find the site, the machine and the launcher of a requested study.
 
     Raises:
-        AutotuneError: there is no such site, or the cores cannot be used.
+        AutotuneError: The site is unknown, or the cores cannot be used.
     """
     chosen = request.study
     cluster = find_study_cluster(chosen)
@@ -105,16 +114,16 @@ def _resolve_site(options: StudyOptions, request: StudyRequest) -> ResolvedStudy
 
 
 def _run_session(options: StudyOptions, resolved: ResolvedStudy, pause: "Pause", display: "Display") -> "Summary":
-    """Tune and confirm a study, or go on with it.
+    """Tune and confirm a study, or resume it.
 
     Raises:
-        AutotuneError: the study is busy, cannot run here, nothing worked, or its time is over before it is done.
+        AutotuneError: The study is busy, cannot run here, nothing worked, or its time is over before it is done.
     """
     from autotune.tuning.session import run_study
 
     request, settings = resolved.request, _settings(options, resolved)
     if options.input_file is not None and options.study_name is None:
-        display.line(f"study: {request.stored_name} (its name is made from the input; --name gives another)")
+        display.line(f"study: {request.stored_name} (named after the input; --name gives another name)")
     for caution in cautions(resolved.cluster):
         display.line(caution)
     settings = replace(settings, deadline=_deadline(request.ends_at, display), pause=pause)
@@ -122,7 +131,7 @@ def _run_session(options: StudyOptions, resolved: ResolvedStudy, pause: "Pause",
 
 
 def _settings(options: StudyOptions, resolved: ResolvedStudy) -> "SessionSettings":
-    """Return where the study is kept and run."""
+    """Return the settings of the session: where the study is stored, and where it runs."""
     from autotune import studyfile
     from autotune.coordination.session_settings import SessionSettings, default_runs
     from autotune.storage.address import storage_url
@@ -145,7 +154,10 @@ def _settings(options: StudyOptions, resolved: ResolvedStudy) -> "SessionSetting
 
 
 def _deadline(until: float | None, display: "Display") -> "Deadline | None":
-    """Return the deadline of the study: `until`, or the end of the job that this process is in; None without either."""
+    """Return the time by which runs must end; None if there is no limit.
+
+    That is `until`, in seconds since 1970, or the end of the batch job that this process runs in.
+    """
     from autotune.batch import allocation
     from autotune.coordination.deadline import Deadline
 
@@ -158,8 +170,8 @@ def _deadline(until: float | None, display: "Display") -> "Deadline | None":
     ends_at = allocation.find_end(job, now)
     if ends_at is None:
         past = job.ends_at is not None and job.ends_at <= now
-        known = "is past, if its environment is right, and so not known" if past else "is not known"
-        display.line(f"inside {job.system} job {job.id}, whose end {known}: --until TIME says it")
+        known = "lies in the past by its environment" if past else "is not known"
+        display.line(f"inside {job.system} job {job.id}, whose end {known}: set it with --until TIME")
         return None
     deadline = Deadline(ends_at)
     display.line(f"inside {job.system} job {job.id}: runs end within the next {deadline.left_s / 60:.0f} minutes")
@@ -179,7 +191,7 @@ def _print_found(options: StudyOptions, summary: "Summary") -> None:
 
 
 def _dry_run(chosen: "StudyFile", machine: "Machine", starter: "Launcher", runs: Path | None) -> None:
-    """Print the commands of the first trials; in `runs`, if that is given, they find their files, and can be pasted."""
+    """Print the commands of the first trials; with `runs`, write their files there, so that the commands can be run."""
     from autotune.execution.run_folder import fresh_folder
     from autotune.formatting import with_derived
     from autotune.planning.prepare import prepare
@@ -215,7 +227,7 @@ def _dry_run(chosen: "StudyFile", machine: "Machine", starter: "Launcher", runs:
 
 
 def _files_in(folder: Path) -> list[str]:
-    """Return the names of the files that a run finds in its folder, with the first lines of text."""
+    """Return the names of the files in a run's folder, each text file with its first lines."""
     from objectives.run_files import short_text
 
     lines = []

@@ -1,4 +1,4 @@
-"""`autotune sweep`: one parameter over its values, the others fixed; or two."""
+"""`autotune sweep`: measure the values of one or two parameters while the others stay fixed."""
 
 import re
 from collections.abc import Sequence
@@ -143,7 +143,7 @@ def _parse_over(over: str, values: Sequence[str]) -> dict[str, list[str] | None]
         msg = f"{over!r}: give the name of one parameter, or of two with a comma between them"
         raise typer.BadParameter(msg, param_hint="--over")
     if len(values) > len(names):
-        msg = f"given {len(values)} times, for {len(names)} of --over; the values of one parameter are given as 1,2,4"
+        msg = f"given {len(values)} times, but --over has {len(names)}; give the values of one parameter as 1,2,4"
         raise typer.BadParameter(msg, param_hint="--values")
     texts: list[list[str] | None] = [[text.strip() for text in some.split(",")] for some in values]
     return dict(zip(names, [*texts, *[None] * (len(names) - len(texts))], strict=True))
@@ -154,7 +154,7 @@ def _parse_fixed(words: Sequence[str]) -> dict[str, str]:
     for word in words:
         key, equals, text = word.partition("=")
         if not equals or not key.strip():
-            msg = f"{word!r} is not NAME=VALUE, with the name of a parameter"
+            msg = f"{word!r} is not NAME=VALUE, where NAME is a parameter"
             raise typer.BadParameter(msg, param_hint="--set")
         fixed[key.strip()] = text.strip()
     return fixed
@@ -176,9 +176,9 @@ def _base(at: str, summary: "Summary", space: "Space") -> "Configuration":
     if at == "best":
         best = summary.best
         if best is None or summary.configuration is None:
-            msg = "no configuration of this study has worked yet: there is no best one; leave --at out"
+            msg = "no configuration of this study has worked yet, so there is no best: leave --at out"
             raise CannotRunHereError(msg)
-        # Also where the default is what is to be used.
+        # `best` is the best trial even if the verdict recommends the default.
         return summary.configuration if summary.to_use is best else best.configuration
     trial = summary.standings.trials.get(_parse_trial(at))
     if trial is None:
@@ -188,7 +188,7 @@ def _base(at: str, summary: "Summary", space: "Space") -> "Configuration":
 
 
 def _load_study(name: str, input_file: str | None, session: SessionOptions) -> "tuple[StudyFile, SessionSettings]":
-    """Return the stored study of that name; where there is none, that of the study file."""
+    """Return the stored study of that name, or else the study of a study file, and the settings of its session."""
     from autotune import studyfile
     from autotune.cli.study_request import choose
     from autotune.storage.stored_study import stored_studies

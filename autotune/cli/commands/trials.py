@@ -1,4 +1,4 @@
-"""`autotune trials`: the trials of a study, or its runs, as a table or for another program."""
+"""`autotune trials`: print the trials of a study, or its runs, as a table or for another program."""
 
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
@@ -45,7 +45,7 @@ def trials(
     from autotune.storage.stored_study import stored_study
 
     if form is not None and as_json:
-        msg = f"{form} is another format than --json: give one of the two"
+        msg = f"{form} excludes --json: give one of the two"
         raise typer.BadParameter(msg, param_hint="--format")
     store = stored_study(storage_url(storage), name)
     match form:
@@ -120,11 +120,10 @@ def _print_runs(store: "ReadableStudy", *, as_json: bool) -> None:
     console.print(fit_table(columns, rows, console))
     if sharing:
         counting = sum(found[number].series.kind is not SeriesKind.ASIDE for number in sharing)
-        counts = f"{counting} of them count nevertheless" if counting else "none of them counts (aside)"
+        counts = f"{counting} of them still count" if counting else "all were set aside"
         console.print(
-            f"{len(sharing)} runs shared cores with another run of this study at the same time, and disturbed each "
-            f"other; {counts}: ask for whole nodes (exclusive = true in the site file), or run one at a time "
-            "(--workers 1)"
+            f"{len(sharing)} runs shared cores with another run of this study and disturbed each other; {counts}: "
+            "request whole nodes (exclusive = true in the site file), or run one at a time (--workers 1)"
         )
 
 

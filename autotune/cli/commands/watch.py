@@ -1,4 +1,4 @@
-"""`autotune watch`: whether the winner of a study still wins, by a few fresh runs, from cron or a job."""
+"""`autotune watch`: check with a few fresh runs, from cron or a job, that the winner of a study still wins."""
 
 import sys
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class WatchOptions(SessionOptions):
-    """Options of a check: it can be quiet about its result, too."""
+    """The options of a check, whose `--quiet` also hides an unchanged result."""
 
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing unless something has changed.")] = False
 
@@ -50,7 +50,7 @@ def watch(
     Exit code 10: the winner no longer wins or fails, or winner or default has become slower or faster.
     """
     if junit is not None and not junit.absolute().parent.is_dir():
-        msg = f"there is no folder {junit.parent} for {junit.name}: nothing was run"
+        msg = f"there is no folder {junit.parent} for {junit.name}; nothing was run"
         raise typer.BadParameter(msg, param_hint="--junit")
     if reframe:
         _print_reframe_test(session.storage, name)
@@ -79,13 +79,13 @@ def _print_reframe_test(storage: str, name: str) -> None:
 
     url = storage_url(storage)
     path = sqlite_path(url)
-    # A server's password is not written anywhere: the environment has it.
+    # Leave a server's password out: the test takes it from the environment.
     address = shown(url) if path is None else str(path.resolve())
     typer.echo(reframe_test(StudyStore.read(url, name), [sys.executable, "-m", "autotune"], address), nl=False)
 
 
 def _report(found: "Finding", end: SessionEnd, *, quiet: bool, as_json: bool) -> None:
-    # What a run that failed has printed is not sent anywhere.
+    # Send no output of a failed run.
     failed = [f"trial {found.verdict.winner} or the default fails"] if found.failed else []
     end.verdict = "; ".join([*failed, *found.sentences])
     if found.alarms or as_json or not quiet:
@@ -134,7 +134,7 @@ def _accept(storage: str, name: str) -> "Finding":
     from autotune.studyfile.stored import study_of
 
     url = storage_url(storage)
-    # A check that is being made would be compared with another state in the end than at its beginning.
+    # Hold the study: a check in progress would otherwise be compared with two different states.
     with hold_unused(url, name, "accepted as it is"):
         store = StudyStore.read(url, name, read_only=False)
         Watch.of(store, study_of(store.definition).repeats.statistic).accept(store)

@@ -310,4 +310,4 @@ def test_the_command_writes_a_script_and_reads_the_options_of_study_now(tmp_path
     assert wrong.exit_code == 2
     assert "--trials" in wrong.output
     assert "verdict.pairs" in str(invoke("pilot", "qe", "--set", "verdict.pairs=none").exception)
-    assert "says that itself" in str(invoke("pilot", "qe", "--ray-address=a:1").exception)
+    assert "sets this itself" in str(invoke("pilot", "qe", "--ray-address=a:1").exception)

@@ -173,7 +173,7 @@ def test_a_dry_run_with_another_sampler_shows_what_that_would_try(tmp_path, monk
         (["best", "mine", "--storage", "none.db"], 5, "no storage at none.db"),
         (["study", "./mine.toml", "--dry-run", "--json"], 2, "give one of the two"),
         (["best", "mine", "--site", "nosuch"], 2, "it is for a job script"),
-        (["storage", "delete", "mine"], 2, "the same command with --yes"),
+        (["storage", "delete", "mine"], 2, "repeat the command with --yes"),
         (["watch", "mine", "--junit", "none/watch.xml"], 2, "there is no folder none for watch.xml"),
         (["watch", "mine", "--record", "--notify", "true"], 2, "leave it out"),
         (["trails"], 2, "trials"),
@@ -226,7 +226,7 @@ def test_control_c_or_kill_ends_the_run_in_flight_and_the_same_command_goes_on(t
         session.send_signal(asked)
         said = session.stderr.read()
         assert session.wait() == 130, said
-    assert "the same command goes on" in said
+    assert "the same command resumes" in said
     assert "Traceback" not in said
     assert "received at time" not in said
     ended = autotune(tmp_path, "study", "./mine.toml", "--trials", "5", "--json")

@@ -45,7 +45,7 @@ def test_what_was_found_is_said_and_kept(storage, rows):
     assert "wall_s of solver on cluster, small" in ended.stdout
     assert "left out: 1 x neither a value, nor a bound, nor a failure: row 1" in ended.stdout
     assert "1 new, 0 changed, 0 were there already" in ended.stdout
-    assert "nothing is known of this machine but its name" in ended.stderr
+    assert "only the name of this machine is known" in ended.stderr
     assert "0 new, 0 changed, 1 were there already" in run_import(rows, "--storage", storage).stdout
     (found,) = MeasurementStore.read(f"sqlite:///{storage}").measurements()
     assert (found.value, found.setting.source) == (3.0, "my notes")
@@ -71,7 +71,7 @@ def test_json_for_other_programs(storage):
 def test_a_source_is_listed_and_taken_back(storage, rows):
     run_import(rows, "--storage", storage)
     assert "my notes" in run_import("--list", "--storage", storage).stdout
-    assert "1 measurements of my notes are forgotten" in run_import("--remove", "my notes", "--storage", storage).stdout
+    assert "removed 1 measurements of my notes" in run_import("--remove", "my notes", "--storage", storage).stdout
     assert "my notes" not in run_import("--list", "--storage", storage).stdout
     ended = run_import("--remove", "my notes", "--storage", storage)
     assert isinstance(ended.exception, ImportFileError)

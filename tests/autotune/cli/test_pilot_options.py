@@ -73,4 +73,4 @@ def test_options_that_would_fail_in_the_job_are_refused_now(options, says):
 def test_a_study_file_that_submits_jobs_is_refused_in_a_job():
     Path("mine.toml").write_text('objective = "qe"\n[launcher]\nkind = "pbs"\n', encoding="utf-8")
     ended = invoke("pilot", "./mine.toml")
-    assert "take [launcher] out of the study file" in str(ended.exception)
+    assert "remove [launcher] from the study file" in str(ended.exception)

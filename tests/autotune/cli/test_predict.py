@@ -163,13 +163,13 @@ def test_what_no_verdict_says_only_looks_faster(folder, known_there):
     assert (found["proposals"][0]["configuration"], found["promising"]) == ({"x": 19, "y": 1}, False)
     assert "looks 1.019" in asked(*rules).stdout
     script = asked("--script", "sh", *rules).stdout
-    assert "measured on gadi: looks 1.02 times as fast as the default configuration; no verdict says so" in script
+    assert "measured on gadi: looks 1.02 times as fast as the default configuration; no verdict confirms it" in script
     winner = known_there[19, 1]
     said = Judged(winner.configuration, known_there[25, 1].configuration, False, 0.95, (1.01, 0.98, 1.04))
     fill(folder, [replace(winner, judged=said)])
     assert "1.01 (0.98 to 1.04, 95%), by a verdict" in asked(*rules).stdout
     script = asked("--script", "sh", *rules).stdout
-    assert "measured on gadi: the default configuration, which nothing else is sure to beat" in script
+    assert "measured on gadi: the default configuration; no other is sure to beat it" in script
 
 
 @pytest.mark.usefixtures("known_there")
@@ -209,8 +209,8 @@ def test_the_job_script_is_valid_and_says_that_it_is_predicted(known, form):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--facts", "size.toml", "--script", "slurm"), "a job needs the input itself, of which --facts tells only"),
-        (("--output", "job.sh"), "it is for a job script: say which with --script"),
+        (("--facts", "size.toml", "--script", "slurm"), "a job needs the input itself, but --facts gives only"),
+        (("--output", "job.sh"), "it is for a job script: add --script"),
     ],
 )
 def test_a_script_that_could_not_run_and_one_that_nobody_asked_for_are_refused(folder, words, message):
@@ -262,7 +262,7 @@ def test_further_storages_are_learnt_from(folder):
         (("predict", "./none.toml", "--also", "none.db"), StorageError, "no storage at none.db"),  # before the study
         (("model", "--storage", "none.db"), StorageError, "no storage at none.db"),
         (("model", "data-scence"), CannotRunHereError, "did you mean 'data-science'"),
-        (("model", "zzzz"), CannotRunHereError, "there is: data-science, .*ucx"),
+        (("model", "zzzz"), CannotRunHereError, "programs with measurements: data-science, .*ucx"),
     ],
 )
 def test_mistakes(folder, words, error, said):
@@ -304,7 +304,7 @@ def test_a_file_for_a_script_that_nobody_asked_for_is_refused(known):
     del known
     told = run("best", "solver", "-o", "job.sh")
     assert told.exit_code == ExitCode.USAGE
-    assert "--output: it is for a job script: say which with --script" in told.output
+    assert "--output: it is for a job script: add --script" in told.output
 
 
 def test_each_metric_of_a_setting_has_points_of_its_own_in_the_picture():

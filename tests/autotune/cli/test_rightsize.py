@@ -119,10 +119,10 @@ def test_a_script_and_a_picture_of_the_chosen_size(solver):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ((), "say what a run may take: --deadline 2h"),
+        ((), "limit what a run may take: --deadline 2h"),
         (("--deadline", "soon"), "Invalid value for --deadline: 'soon' is not a duration"),
         (("--deadline", "1h", "--script", "slurm", "--json"), "--script: prints a job script and --json"),
-        (("--deadline", "1h", "-o", "job.sh"), "--output: it is for a job script: say which with --script"),
+        (("--deadline", "1h", "-o", "job.sh"), "--output: it is for a job script: add --script"),
         (("--max-core-hours", "-1"), "-1 is not a number of core-hours above 0"),
         (("--max-energy", "2 miles"), "'2 miles' is not an energy above 0"),
     ],
@@ -136,4 +136,4 @@ def test_mistyped_limits_are_said(solver, words, message):
 def test_energy_cannot_be_predicted(solver):
     result = rightsize("--machine", "gadi", "--max-energy", "2kWh")
     assert isinstance(result.exception, CannotRunHereError)
-    assert "what a run draws is measured by runs" in str(result.exception)
+    assert "only runs show how much energy they draw" in str(result.exception)

@@ -253,4 +253,4 @@ def test_an_ablation_of_an_infeasible_winner_says_so(tmp_path, monkeypatch):
     assert ended.exit_code == ExitCode.NOTHING_FEASIBLE
     words = " ".join(ended.stdout.split())
     assert words.startswith("No feasible configuration found; the nearest is trial 0, which breaks p99 <= 20 ms: 30 ms")
-    assert words.endswith("there is nothing to take apart")
+    assert words.endswith("there is no winner to ablate")

@@ -114,7 +114,7 @@ def test_in_a_pipe_nothing_is_deleted_or_reset_without_yes(study):
     for words in (["delete", "mine"], ["reset", "mine"], ["clean", "mine", "--all"]):
         ended = run_on(study, "storage", *words)
         assert ended.exit_code == ExitCode.USAGE
-        assert "the same command with --yes" in " ".join(ended.output.split())
+        assert "repeat the command with --yes" in " ".join(ended.output.split())
     assert len(stored_study(study.url, "mine").runs()) == 2
 
 

@@ -119,7 +119,7 @@ def test_what_needs_one_winner_is_refused_in_words(folder):
     assert ended.returncode == 2
     assert "decision table" in ended.stderr
     assert autotune(folder, "best", "t", "--script", "sh").returncode == 2
-    assert "has no files of rules" in autotune(folder, "best", "t", "--rules", "rules").stderr
+    assert "has no rule files" in autotune(folder, "best", "t", "--rules", "rules").stderr
 
 
 def test_an_objective_writes_the_table_for_its_program(folder, monkeypatch):

@@ -137,7 +137,7 @@ def test_a_file_that_is_there_is_kept(tmp_path):
     (tmp_path / "other.toml").write_text("mine")
     ended = autotune(tmp_path, "init", "other.toml", "--", "ls", "-1")
     assert ended.returncode == 2
-    assert "--force replaces it" in ended.stderr
+    assert "replace it with --force" in ended.stderr
     assert (tmp_path / "other.toml").read_text() == "mine"
     assert autotune(tmp_path, "init", "--force", "-o", "other.toml", "--", "ls", "-1").returncode == 0
     assert '"ls", "-1"' in (tmp_path / "other.toml").read_text()
@@ -191,7 +191,7 @@ def test_a_name_that_is_no_study_file_is_refused(tmp_path):
     assert ended.returncode == 2
     ended = autotune(tmp_path, "init", "prog")
     assert ended.returncode == 2
-    assert "a command comes after --" in ended.stderr
+    assert "give a command after --" in ended.stderr
 
 
 def test_every_line_that_is_proposed_is_toml_when_it_is_uncommented():

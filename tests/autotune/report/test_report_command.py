@@ -114,10 +114,10 @@ def test_several_studies_have_a_score_against_references(others, tmp_path):
 @pytest.mark.parametrize(
     ("words", "mistake"),
     [
-        (("two", "two"), "each study counts once"),
+        (("two", "two"), "name each study once"),
         (("two", "--references", "summit"), "for a report of several studies"),
         (("two", "eight", "--references", "summit"), "summit has no figure of two, eight; it has those of bigdata-pca"),
-        (("two", "eight", "--png", "pictures"), "by a report of each study"),
+        (("two", "eight", "--png", "pictures"), "make a report of each study"),
     ],
 )
 def test_what_does_not_go_together_is_refused(others, words, mistake):

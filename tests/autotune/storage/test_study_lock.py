@@ -208,7 +208,7 @@ def test_a_session_is_taken_over_and_nothing_of_it_is_lost_or_run_again(tmp_path
             (tmp_path / "hold").unlink()
             ended = second.stderr.read()
             assert second.wait() == 0, ended
-    assert "the same command goes on" in said
+    assert "the same command resumes" in said
     assert "Traceback" not in said
     assert "received at time" not in said  # as Ray has it
     done = {0, 1, 2, *map(int, re.findall(r"^trial (\d+):", said, re.MULTILINE))}

@@ -78,7 +78,7 @@ def test_submit_pause_resume_stop_resume_finish_forget(service):
         service.ticks_while(supervisor, lambda: not has_begun(service))
         supervisor.stop("mine")
         service.ticks_until(supervisor, "stopped")
-        assert "stopped: every finished run is stored" in supervisor.log("mine")
+        assert "stopped: finished runs are stored" in supervisor.log("mine")
         done |= {run["trial"] for run in runs(service)}
         supervisor.submit(service.order(does=STUDY, trials=len(done) + 2))
         service.ticks_until(supervisor, "finished", "failed")

@@ -354,7 +354,7 @@ def test_the_shipped_replay_as_a_person_types_it(tmp_path):
         (["nothing.csv"], "there is no file nothing.csv"),
         (["replay", "--budgets", "5,x"], "--budgets '5,x'"),
         (["replay", "--sampler", "guess"], "sampler.name"),
-        (["x.db"], "say which of its studies with --study"),
+        (["x.db"], "name one of its studies with --study"),
         (["x.csv"], "needs metric"),
     ],
 )

@@ -99,7 +99,7 @@ def test_a_dry_run_says_how_many_and_how_large_and_removes_nothing(study):
 def test_nothing_goes_where_nobody_can_be_asked_or_the_user_says_no(study, monkeypatch):
     ended = clean(study, "--older-than", "30d")
     assert ended.exit_code == ExitCode.USAGE
-    assert "the same command with --yes" in " ".join(ended.output.split())
+    assert "repeat the command with --yes" in " ".join(ended.output.split())
     monkeypatch.setattr(storage_command, "sys", SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True)))
     monkeypatch.setattr(storage_command.typer, "confirm", lambda *_, **__: False)
     assert clean(study, "--older-than", "30d").exit_code == 1
