@@ -12,7 +12,7 @@ from scipy.stats import spearmanr
 
 from autotune.performance.installation import with_installation_apart
 from autotune.performance.model import PerformanceModel
-from autotune.performance.recognition import recognised
+from autotune.performance.recognition import unify_names
 from autotune.performance.regression.design_matrix import DesignMatrix
 from autotune.performance.regression.features import FloatArray
 from autotune.performance.run_times.model import RunTimes
@@ -64,7 +64,7 @@ class HeldOutSetting:
     doubts: tuple[str, ...] = ()
 
 
-def left_out(measured: Sequence[Measured], by: By) -> Iterator[HeldOutSetting]:
+def judge_held_out(measured: Sequence[Measured], by: By) -> Iterator[HeldOutSetting]:
     """Yield every setting that can be judged, predicted without any measurement of its machine (or workload).
 
     Whatever that is called elsewhere: the model would recognise it by its facts.
@@ -75,7 +75,7 @@ def left_out(measured: Sequence[Measured], by: By) -> Iterator[HeldOutSetting]:
         own = [measurement for measurement in measured if measurement.setting.key == setting.key]
         asked = with_installation_apart(setting)
         group = _group(asked, by)
-        named = zip(measured, recognised(measured, asked), strict=True)
+        named = zip(measured, unify_names(measured, asked), strict=True)
         known = [measurement for measurement, alike in named if _group(alike.setting, by) != group]
         valued = [measurement for measurement in own if measurement.value is not None and measurement.value > 0.0]
         if len(valued) >= _LEAST and any(measurement.value is not None for measurement in known):
@@ -114,7 +114,7 @@ def _held(
 
 
 def _times(valued: Sequence[Measured], known: Sequence[Measured], setting: Setting) -> Times | None:
-    model = RunTimes.fitted(known, (), setting)
+    model = RunTimes.fit(known, (), setting)
     if model is None or model.abstains:
         return None
     estimate = model.estimate(DesignMatrix.measured(valued))

@@ -14,7 +14,7 @@ from scipy.special import stdtrit
 from autotune.formatting import shown
 from autotune.performance.regression.in_space import in_space
 from autotune.performance.regression.prediction import CONFIDENCE, Interval
-from autotune.performance.validity import broken
+from autotune.performance.validity import broken_limits
 from autotune.records.limit import Limits
 from autotune.records.measurement import Judged, Measured, Setting
 from spaces import Float, Integer, Space
@@ -156,7 +156,12 @@ class MeasuredHere:
     def _judged(self, measured: Measured) -> Judged | None:
         """Return what a verdict says of a configuration, over the default that is asked about."""
         judged, default = measured.judged, self.default
-        if judged is None or default is None or judged.over != default.configuration or broken(self.limits, default):
+        if (
+            judged is None
+            or default is None
+            or judged.over != default.configuration
+            or broken_limits(self.limits, default)
+        ):
             return None
         return judged
 

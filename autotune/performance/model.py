@@ -15,7 +15,7 @@ import numpy.typing as npt
 from autotune.performance.expected_times import ExpectedTimes
 from autotune.performance.installation import is_same_hardware, machine_numbers, with_installation_apart
 from autotune.performance.measured_here import MeasuredHere, value_of
-from autotune.performance.recognition import recognised
+from autotune.performance.recognition import unify_names
 from autotune.performance.regression.design_matrix import DesignMatrix
 from autotune.performance.regression.features import FloatArray
 from autotune.performance.regression.prediction import Interval, Prediction, Proposal
@@ -64,7 +64,7 @@ class PerformanceModel:
         is promised.
         """
         setting = with_installation_apart(setting)
-        model = replace(self, measured=tuple(recognised(self.measured, setting)))
+        model = replace(self, measured=tuple(unify_names(self.measured, setting)))
         return model._best_or_substitute(space, setting, top)
 
     def _best_or_substitute(self, space: Space, setting: Setting, top: int) -> Prediction:
@@ -102,7 +102,7 @@ class PerformanceModel:
         validity = Validity.of(space, setting, self.measured, self.limits)
         here = MeasuredHere.of(space, setting, self.measured, self.limits)
         rows = _candidates(space, [here.rows, *(source.rows for source in elsewhere)], validity)
-        times = RunTimes.fitted(self.measured, self.rules, setting, self.shape)
+        times = RunTimes.fit(self.measured, self.rules, setting, self.shape)
         known = tuple(dict.fromkeys(source.setting.place for source in elsewhere))
         grounds: tuple[str, ...] = ()
         if elsewhere:
@@ -138,11 +138,11 @@ class Fields:
     def of(cls, model: PerformanceModel, space: Space, setting: Setting) -> "Fields | None":
         """Return what the measurements of a model, and its costs, say in a setting; None if that is nothing."""
         setting = with_installation_apart(setting)
-        measured = recognised(model.measured, setting)
+        measured = unify_names(model.measured, setting)
         elsewhere = sources(space, setting, measured)
         expected = None
         if len(set(_numbers(elsewhere, setting))) < _TRANSFERRED:
-            times = RunTimes.fitted(measured, model.rules, setting, model.shape)
+            times = RunTimes.fit(measured, model.rules, setting, model.shape)
             if times is not None and not times.abstains:
                 expected = ExpectedTimes(space, setting, times, Validity.of(space, setting, measured))
         return cls(tuple(elsewhere), expected) if elsewhere or expected is not None else None

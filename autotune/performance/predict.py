@@ -20,8 +20,8 @@ from autotune.performance.measurements.dataset import (
 )
 from autotune.performance.measurements.machine_names import machine_of
 from autotune.performance.model import PerformanceModel
-from autotune.performance.recognition import known_installation, recognised
-from autotune.performance.regression.prediction import Prediction, believed
+from autotune.performance.recognition import known_installation, unify_names
+from autotune.performance.regression.prediction import Prediction, without_vague_values
 from autotune.records.limit import Limits
 from autotune.records.measurement import Facts, Measured, Setting
 from autotune.studyfile import StudyFile
@@ -113,8 +113,8 @@ def question(study: StudyFile, target: Target, launcher: Launcher, folder: Path)
     program = program_of(study.objective, study.name, mixed=study.is_mix)
     problem = {name: value for name, value in plan.facts.items() if name not in plan.installation}
     workload, workload_facts = workload_of(program, problem, plan.identity)
-    installed = {name: plan.facts[name] for name in plan.installation} if target.here else target.installation
-    machine, machine_facts = with_installation(target.machine, target.facts, installed)
+    built = {name: plan.facts[name] for name in plan.installation} if target.here else target.installation
+    machine, machine_facts = with_installation(target.machine, target.facts, built)
     setting = Setting(
         program=program,
         machine=machine,
@@ -132,7 +132,7 @@ def question(study: StudyFile, target: Target, launcher: Launcher, folder: Path)
     return Question(plan, space, setting, study.whole_steps, None if target.here else planned_with, remarks, limits)
 
 
-def of_problem(asked: Question, facts: Facts) -> Question:
+def for_problem(asked: Question, facts: Facts) -> Question:
     """Return the question about a problem that differs from the study's in some `facts`.
 
     It has a name of its own then, and no identity: nothing that was measured of the study's problem is of this one.
@@ -160,7 +160,7 @@ def _once(run: RunJob) -> RunJob:
     return run_once
 
 
-def installed(asked: Question, known: Sequence[Measured]) -> Question:
+def with_known_installation(asked: Question, known: Sequence[Measured]) -> Question:
     """Return the question for the installation that was measured on a described machine, with a remark on it.
 
     What the program chooses itself, and so the default and the space, may depend on its version there.
@@ -202,16 +202,16 @@ def predict(asked: Question, known: Sequence[Measured], top: int) -> Prediction:
         raise CannotRunHereError(msg)
     model = PerformanceModel(tuple(own), asked.rules, asked.plan.shape, asked.limits)
     prediction = model.best(asked.space, asked.setting, top)
-    return believed(replace(prediction, grounds=(*asked.remarks, *prediction.grounds)))
+    return without_vague_values(replace(prediction, grounds=(*asked.remarks, *prediction.grounds)))
 
 
 def known_there(asked: Question, known: Sequence[Measured]) -> tuple[Setting, list[Measured]]:
     """Return the setting with its installation apart, and what is `known` by the setting's names."""
     setting = with_installation_apart(asked.setting)
-    return setting, recognised(known, setting)
+    return setting, unify_names(known, setting)
 
 
-def restricted(original: Question, rules: Iterable[str], given_as: str = "--where") -> Question:
+def restrict(original: Question, rules: Iterable[str], given_as: str = "--where") -> Question:
     """Return the question under further rules of the user, `given_as` an option or a field.
 
     The nearest configuration that satisfies the rules replaces a default that breaks them; a note says so.
@@ -259,7 +259,7 @@ def _starting_at(parameter: Parameter, value: Value | None) -> Parameter:
     return replace(parameter, **changes)
 
 
-def target_of(machine: str, nodes: int, installation: Iterable[str] = ()) -> Target:
+def find_target(machine: str, nodes: int, installation: Iterable[str] = ()) -> Target:
     """Return so many nodes of a described machine, or this one; `installation` states facts of it as NAME=VALUE.
 
     Raises:

@@ -29,7 +29,7 @@ class KnownInstallation:
     of_workload: bool
 
 
-def recognised(measured: Sequence[Measured], setting: Setting) -> list[Measured]:
+def unify_names(measured: Sequence[Measured], setting: Setting) -> list[Measured]:
     """Return the measurements; what has the machine or the workload of `setting` has its names, too.
 
     The facts of an installation all stand with the machine.

@@ -71,7 +71,10 @@ class Validity:
         rows = np.concatenate(parts) if parts else space.fitting([])[0]
         here = np.array([_is_there(row.setting, setting) for row in known], dtype=bool)
         worked = np.array(
-            [not row.failed and not (there and broken(limits, row)) for row, there in zip(known, here, strict=True)],
+            [
+                not row.failed and not (there and broken_limits(limits, row))
+                for row, there in zip(known, here, strict=True)
+            ],
             dtype=bool,
         )
         failed = np.flatnonzero(here & ~worked)
@@ -166,7 +169,7 @@ def _is_there(measured: Setting, setting: Setting) -> bool:
     return there == (setting.program, setting.place, setting.workload) and measured.may_be_identical(setting)
 
 
-def broken(limits: Limits, measured: Measured) -> list[Limit]:
+def broken_limits(limits: Limits, measured: Measured) -> list[Limit]:
     """Return the limits that a measured configuration breaks; of what was not measured nothing is known."""
     values = {**measured.told, measured.setting.metric.name: measured.value}
     known = ((limit, values.get(limit.metric.name)) for limit in limits)
@@ -175,6 +178,6 @@ def broken(limits: Limits, measured: Measured) -> list[Limit]:
 
 def _kind(measured: Measured, limits: Limits) -> str:
     if not measured.failed:
-        return f"beyond {' and '.join(map(str, broken(limits, measured)))}"
+        return f"beyond {' and '.join(map(str, broken_limits(limits, measured)))}"
     kind = measured.failure.partition(":")[0]
     return kind if kind in _KINDS else _OTHER

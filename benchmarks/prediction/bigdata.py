@@ -148,7 +148,7 @@ def fitted(asked: Mapping[int, Question], known: Known, out: int) -> RunTimes:
         ValueError: too little was measured.
     """
     others = [row for rows, measured in known.items() if rows != out for row in measured]
-    model = RunTimes.fitted(others, asked[out].rules, asked[out].setting, asked[out].plan.shape)
+    model = RunTimes.fit(others, asked[out].rules, asked[out].setting, asked[out].plan.shape)
     if model is None:
         raise ValueError(out)
     return model
@@ -201,7 +201,7 @@ def with_all_parameters(known: Known, out: int) -> FloatArray:
         )
 
     others = [row for rows, measured in known.items() if rows != out for row in measured]
-    model = LogLinear.fitted(table(others), _logs(others), np.ones(len(others)), products=False)
+    model = LogLinear.fit(table(others), _logs(others), np.ones(len(others)), products=False)
     return model.predict(table(known[out]))
 
 

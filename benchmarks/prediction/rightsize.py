@@ -80,7 +80,7 @@ def _candidates(row: Mapping[str, str], chosen: Sequence[tuple[int, ...]]) -> Ca
     settings = [
         Setting("qe", "cluster", "here", WALL, {"nodes": one[0], "cores_per_node": cores}, work) for one in chosen
     ]
-    model = RunTimes.fitted([], (), settings[0])
+    model = RunTimes.fit([], (), settings[0])
     rows = [Measured(setting, configuration) for setting, configuration in zip(settings, configurations, strict=True)]
     cases = DesignMatrix.measured(rows)
     expected = model.estimate(cases) if model is not None else None

@@ -135,7 +135,7 @@ Model = Callable[[list[Measured], list[Measured], Setting], Estimate]
 
 
 def _ours(train: list[Measured], asked: list[Measured], setting: Setting) -> Estimate:
-    model = RunTimes.fitted(train, (), setting)
+    model = RunTimes.fit(train, (), setting)
     assert model is not None
     return model.estimate(DesignMatrix.measured(asked))
 
@@ -175,12 +175,12 @@ def _amdahl(train: list[Measured], asked: list[Measured], setting: Setting) -> E
 
 
 def _seeds(train: list[Measured], asked: list[Measured], _: Setting) -> Estimate:
-    model = LogLinear.fitted(_plain(train), _logs(train), np.ones(len(train)), products=False)
+    model = LogLinear.fit(_plain(train), _logs(train), np.ones(len(train)), products=False)
     return Estimate(model.predict(_plain(asked)), np.zeros(len(asked)))
 
 
 def _forest(train: list[Measured], asked: list[Measured], _: Setting) -> Estimate:
-    features = Features.learnt(_plain(train).columns)
+    features = Features.learn(_plain(train).columns)
     x, z = (np.nan_to_num(features.raw(_plain(rows).columns), nan=-1.0) for rows in (train, asked))
     model = RandomForestRegressor(300, random_state=0, n_jobs=1).fit(x, _logs(train))
     return Estimate(model.predict(z), np.zeros(len(asked)))
@@ -188,7 +188,7 @@ def _forest(train: list[Measured], asked: list[Measured], _: Setting) -> Estimat
 
 def _boosted(train: list[Measured], asked: list[Measured], _: Setting) -> Estimate:
     y = _logs(train)
-    trees = Trees.fitted(_plain(train).columns, y - y.mean())
+    trees = Trees.fit(_plain(train).columns, y - y.mean())
     return Estimate(y.mean() + trees.predict(_plain(asked).columns, ROUNDS[-1]), np.zeros(len(asked)))
 
 
@@ -263,7 +263,7 @@ def speed(rows: list[Measured]) -> str:
         [replace(rows[place], setting=setting) for place in rng.integers(0, len(rows), 100_000)]
     )
     start, start_cpu = time.perf_counter(), time.process_time()
-    model = RunTimes.fitted(many, (), setting)
+    model = RunTimes.fit(many, (), setting)
     fitted, fitted_cpu = time.perf_counter(), time.process_time()
     assert model is not None
     model.estimate(cases)

@@ -62,7 +62,7 @@ def _of(shape: Callable[[Problem], Shape | None]) -> Model:
         logs = np.full(len(asked), np.nan)
         for key in {row.setting.key for row in asked}:
             places = [place for place, row in enumerate(asked) if row.setting.key == key]
-            model = RunTimes.fitted(known, (), asked[places[0]].setting, shape(problem))
+            model = RunTimes.fit(known, (), asked[places[0]].setting, shape(problem))
             if model is None:
                 return None
             logs[places] = model.estimate(DesignMatrix.measured([asked[place] for place in places])).mean
@@ -94,11 +94,11 @@ def _amdahl(problem: Problem, known: list[Measured], asked: list[Measured]) -> F
 def _log_linear(_: Problem, known: list[Measured], asked: list[Measured]) -> FloatArray | None:
     if not known:
         return None
-    return LogLinear.fitted(_plain(known), _logs(known), np.ones(len(known)), products=False).predict(_plain(asked))
+    return LogLinear.fit(_plain(known), _logs(known), np.ones(len(known)), products=False).predict(_plain(asked))
 
 
 def _forest(_: Problem, known: list[Measured], asked: list[Measured]) -> FloatArray | None:
-    features = Features.learnt(_plain(known).columns)
+    features = Features.learn(_plain(known).columns)
     if not features.names:
         return None
     x, z = (np.nan_to_num(features.raw(_plain(rows).columns), nan=-1.0) for rows in (known, asked))
@@ -110,7 +110,7 @@ def _boosted(_: Problem, known: list[Measured], asked: list[Measured]) -> FloatA
     if not known:
         return None
     y = _logs(known)
-    return y.mean() + Trees.fitted(_plain(known).columns, y - y.mean()).predict(_plain(asked).columns, ROUNDS[-1])
+    return y.mean() + Trees.fit(_plain(known).columns, y - y.mean()).predict(_plain(asked).columns, ROUNDS[-1])
 
 
 def _without(problem: Problem, known: list[Measured], asked: list[Measured]) -> FloatArray | None:

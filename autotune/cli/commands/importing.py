@@ -82,12 +82,12 @@ def _import(
     as_json: bool,
 ) -> None:
     from autotune.performance.measurements.files import read_any
-    from autotune.performance.measurements.machine_names import described, place
+    from autotune.performance.measurements.machine_names import find_description, find_machine_facts
     from autotune.storage.measurement_store import Added, MeasurementStore
 
-    imported = read_any(path, mapping, given, place)
+    imported = read_any(path, mapping, given, find_machine_facts)
     machines = dict.fromkeys(row.setting.machine for row in imported.measured)
-    unknown = [machine for machine in machines if described(given["machine"] or machine) is None]
+    unknown = [machine for machine in machines if find_description(given["machine"] or machine) is None]
     if not imported.measured:
         reasons = "".join(f"\n  left out: {words}" for words in imported.left_out)
         msg = f"no measurement in {path} ({imported.kind}){reasons}"

@@ -52,13 +52,13 @@ def model(
         known_names = ", ".join(names) or "none"
         msg = f"no measurements of {program!r}{did_you_mean(program, names)}; programs with measurements: {known_names}"
         raise CannotRunHereError(msg)
-    from autotune.performance.accuracy import left_out
+    from autotune.performance.accuracy import judge_held_out
     from autotune.pictures import draw_calibration
 
     held_out: dict[By, list[HeldOutSetting]] = {}
     for by in _BY:
         held_out[by] = []
-        for held in left_out(own, by):
+        for held in judge_held_out(own, by):
             errors().print(f"predicted without its {by}: {held.setting.place}, {held.setting.workload}", markup=False)
             held_out[by].append(held)
     if picture is not None:

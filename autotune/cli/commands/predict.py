@@ -85,8 +85,8 @@ def predict(
         raise typer.BadParameter(msg, param_hint="--script")
     from autotune.performance.measurements.dataset import measurements, program_of
     from autotune.performance.measurements.shipped import shipped
-    from autotune.performance.predict import installed, question, restricted
     from autotune.performance.predict import predict as predicted
+    from autotune.performance.predict import question, restrict, with_known_installation
     from launchers.local import local_launcher
 
     chosen = choose(name, changes, input_file, facts_file=facts_file)
@@ -98,7 +98,7 @@ def predict(
     for one in targets:
         with temporary_folder("predict") as scratch:
             asked = question(chosen, one, local_launcher(), scratch)
-            prepared = restricted(installed(asked, known), where or ())
+            prepared = restrict(with_known_installation(asked, known), where or ())
             for note in prepared.plan.notes:
                 errors().print(note if len(targets) == 1 else f"{one.machine}: {note}", markup=False)
             predictions[one.machine] = prediction = predicted(prepared, known, top)
@@ -120,9 +120,9 @@ def _targets(machines: list[str], nodes: int, installation: list[str]) -> "list[
         typer.BadParameter: A machine is named twice.
     """
     from autotune.machines.catalogue import THIS
-    from autotune.performance.predict import target_of
+    from autotune.performance.predict import find_target
 
-    targets = [target_of(machine, nodes, installation) for machine in machines or [THIS]]
+    targets = [find_target(machine, nodes, installation) for machine in machines or [THIS]]
     if len({target.machine for target in targets}) < len(targets):
         msg = "a machine is named twice: name each once"
         raise typer.BadParameter(msg, param_hint="--machine")

@@ -164,7 +164,7 @@ def _predict(
     """
     from autotune.comparison.sizing import check_target_is_time
     from autotune.performance.measurements.dataset import measurements
-    from autotune.performance.predict import installed, known_there, question, target_of
+    from autotune.performance.predict import find_target, known_there, question, with_known_installation
     from autotune.performance.rightsizing.right_size import Knowledge
     from autotune.performance.rightsizing.sizes import Sizes, measured_here, room_of, times_of
     from launchers.local import local_launcher
@@ -172,11 +172,11 @@ def _predict(
     if limits.energy_j < inf:
         msg = "--max-energy: only runs show how much energy they draw; leave --machine out, or limit the core-hours"
         raise CannotRunHereError(msg)
-    target = target_of(machine, most_nodes or _find_most_nodes(machine), installation)
+    target = find_target(machine, most_nodes or _find_most_nodes(machine), installation)
     asked = question(study, target, local_launcher(), scratch)
     check_target_is_time(asked.setting.metric)
     known = measurements(urls, asked.setting.program)
-    asked = installed(asked, known)
+    asked = with_known_installation(asked, known)
     for note in asked.plan.notes:
         errors().print(note, markup=False)
     setting, measured = known_there(asked, known)

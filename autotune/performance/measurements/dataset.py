@@ -6,7 +6,7 @@ from dataclasses import replace
 from statistics import median
 
 from autotune.machines.this_machine import FACTS
-from autotune.performance.measurements.machine_names import machine_of, place
+from autotune.performance.measurements.machine_names import find_machine_facts, machine_of
 from autotune.performance.measurements.repeats import nearest_parts
 from autotune.performance.measurements.shipped import shipped
 from autotune.records.limit import metrics_of_run
@@ -211,5 +211,5 @@ def _described(measurement: Measured) -> Measured:
     if set(measurement.setting.machine_facts) - {"nodes"}:
         return measurement
     setting = measurement.setting
-    machine, facts = place(setting.machine, setting.nodes if setting.nodes_known else None)
+    machine, facts = find_machine_facts(setting.machine, setting.nodes if setting.nodes_known else None)
     return replace(measurement, setting=replace(setting, machine=machine, machine_facts=facts))

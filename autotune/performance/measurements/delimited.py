@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from math import inf, isfinite
 
 from autotune.errors import ImportFileError
-from autotune.performance.measurements.found import ImportedMeasurements, Place, counted
+from autotune.performance.measurements.imported import FindMachine, ImportedMeasurements, counted
 from autotune.performance.measurements.mapping import MappingFile, MetricSection, WorkloadSection
 from autotune.performance.measurements.repeats import RepeatedMeasurement, aggregate
 from autotune.records.measurement import Measured, Setting
@@ -66,7 +66,7 @@ def row_table(rows: Sequence[Row]) -> DelimitedTable:
     return DelimitedTable(header, filled, first=0, noun="row")
 
 
-def read_table(table: DelimitedTable, mapping: MappingFile, place: Place, path: str) -> ImportedMeasurements:
+def read_table(table: DelimitedTable, mapping: MappingFile, place: FindMachine, path: str) -> ImportedMeasurements:
     """Return the measurements of a table; `path` names it in errors.
 
     Raises:
@@ -99,7 +99,7 @@ class _Reading:
     """Collects the samples of each configuration in each setting."""
 
     mapping: MappingFile
-    place: Place
+    place: FindMachine
     errors: list[Problem] = field(default_factory=list)
     left_out: list[tuple[str, str]] = field(default_factory=list)
     _settings: dict[tuple[str, str, str, str], Setting] = field(default_factory=dict)

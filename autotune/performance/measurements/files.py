@@ -9,7 +9,7 @@ from pathlib import Path
 
 from autotune.errors import ImportFileError
 from autotune.performance.measurements.delimited import csv_table, read_table, row_table
-from autotune.performance.measurements.found import ImportedMeasurements, Place
+from autotune.performance.measurements.imported import FindMachine, ImportedMeasurements
 from autotune.performance.measurements.kernel_tuner import read_tuned
 from autotune.performance.measurements.mapping import read_mapping
 from autotune.performance.measurements.pwscf import SIGN, OutputFile, read_outputs
@@ -20,7 +20,9 @@ _MOST_BYTES = 2**28
 _BESIDE = (".err", ".stderr")
 
 
-def read_any(path: Path, mapping: Path | None, given: Mapping[str, str | None], place: Place) -> ImportedMeasurements:
+def read_any(
+    path: Path, mapping: Path | None, given: Mapping[str, str | None], place: FindMachine
+) -> ImportedMeasurements:
     """Read a file or a folder of any kind that is known.
 
     Raises:
@@ -43,7 +45,9 @@ def read_any(path: Path, mapping: Path | None, given: Mapping[str, str | None], 
     raise ImportFileError(msg)
 
 
-def _read_mapped(path: Path, csv: Path | None, given: Mapping[str, str | None], place: Place) -> ImportedMeasurements:
+def _read_mapped(
+    path: Path, csv: Path | None, given: Mapping[str, str | None], place: FindMachine
+) -> ImportedMeasurements:
     mapping = read_mapping(path, given, csv.absolute() if csv is not None else None)
     if mapping.csv is None:
         return read_table(row_table(mapping.rows), mapping, place, str(path))
@@ -51,7 +55,7 @@ def _read_mapped(path: Path, csv: Path | None, given: Mapping[str, str | None], 
     return read_table(csv_table(_text(beside), str(beside)), mapping, place, str(path))
 
 
-def _read_outputs(path: Path, given: Mapping[str, str | None], place: Place) -> ImportedMeasurements:
+def _read_outputs(path: Path, given: Mapping[str, str | None], place: FindMachine) -> ImportedMeasurements:
     if not given.get("machine"):
         msg = f"outputs of pw.x do not say on what machine they were made; say where with --machine NAME: {path}"
         raise ImportFileError(msg)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from autotune.errors import ImportFileError
-from autotune.performance.measurements.found import ImportedMeasurements, Place
+from autotune.performance.measurements.imported import FindMachine, ImportedMeasurements
 from autotune.performance.measurements.repeats import RepeatedMeasurement, aggregate
 from autotune.records.measurement import Facts, Setting
 from autotune.tomlfiles.reading import problems_error
@@ -19,7 +19,7 @@ from spaces import Value
 from spaces.parameters.problem import Problem
 
 
-def read_tuned(text: str, path: str, given: Mapping[str, str | None], place: Place) -> ImportedMeasurements:
+def read_tuned(text: str, path: str, given: Mapping[str, str | None], place: FindMachine) -> ImportedMeasurements:
     """Return the measurements of a cache or of T4 results, with failed configurations as failures.
 
     Values `given` on the command line (program, machine, workload, source) replace those of the file: its kernel, its

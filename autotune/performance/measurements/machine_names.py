@@ -13,7 +13,7 @@ from autotune.records.measurement import Facts
 _NAMES = frozenset({"host", "system"})
 
 
-def place(machine: str, nodes: int | None) -> tuple[str, Facts]:
+def find_machine_facts(machine: str, nodes: int | None) -> tuple[str, Facts]:
     """Return the name and the facts of `nodes` nodes of a machine, by name or by the path of its description.
 
     Without a description only the number of nodes is known, if that; `this` machine has the name that its studies have.
@@ -22,7 +22,7 @@ def place(machine: str, nodes: int | None) -> tuple[str, Facts]:
         here = this_machine()
         name, facts = machine_of(here.describe() | {"facts": quick_facts(here)})
         return name, _of_nodes({**facts, **here.facts}, nodes)
-    known = described(machine, nodes or 1)
+    known = find_description(machine, nodes or 1)
     if known is not None:
         return known[0], _of_nodes(known[1], nodes)
     return machine, {} if nodes in {None, 1} else {"nodes": nodes or 1}
@@ -34,7 +34,7 @@ def _of_nodes(facts: Facts, nodes: int | None) -> Facts:
 
 
 @cache
-def described(machine: str, nodes: int = 1) -> tuple[str, Facts] | None:
+def find_description(machine: str, nodes: int = 1) -> tuple[str, Facts] | None:
     """Return the name and the facts of `nodes` nodes of a described machine; None for others."""
     try:
         description = find_machine(machine)
@@ -48,7 +48,7 @@ def machine_of(machine: Mapping[str, Any]) -> tuple[str, Facts]:
     own = machine.get("facts")
     cores = machine.get("cores")
     host = machine.get("host")
-    known = described(host) if isinstance(host, str) else None
+    known = find_description(host) if isinstance(host, str) else None
     hardware = {name: value for name, value in machine.items() if name not in _NAMES}
     numbers = {name: value for name, value in hardware.items() if isinstance(value, int | float | str | bool)}
     facts: Facts = own if isinstance(own, Mapping) else known[1] if known else numbers

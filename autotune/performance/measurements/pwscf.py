@@ -14,7 +14,7 @@ from itertools import pairwise
 from math import isqrt
 from pathlib import Path
 
-from autotune.performance.measurements.found import ImportedMeasurements, Place, counted
+from autotune.performance.measurements.imported import FindMachine, ImportedMeasurements, counted
 from autotune.performance.measurements.repeats import RepeatedMeasurement, aggregate
 from autotune.records.measurement import Setting
 from launchers import EndReason, JobState, JobStatus
@@ -67,7 +67,9 @@ class _Run:
         return all(sample.failed for sample in self.samples.values())
 
 
-def read_outputs(files: Iterable[OutputFile], given: Mapping[str, str | None], place: Place) -> ImportedMeasurements:
+def read_outputs(
+    files: Iterable[OutputFile], given: Mapping[str, str | None], place: FindMachine
+) -> ImportedMeasurements:
     """Return the measurements of outputs of pw.x; a file may hold several, one after another.
 
     `given` names the `machine` and the `source`; its `workload` is put before the name that is made from the sizes of
@@ -178,7 +180,7 @@ class _Gathering:
     """Groups runs by workload, and repeats by configuration."""
 
     given: Mapping[str, str | None]
-    place: Place
+    place: FindMachine
     left_out: list[tuple[str, str]]
     _workloads: dict[str, dict[str, Value]] = field(default_factory=dict)
     _needed: dict[str, int] = field(default_factory=dict)

@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 
 from autotune.performance.measurements.files import read_any
-from autotune.performance.measurements.machine_names import place
+from autotune.performance.measurements.machine_names import find_machine_facts
 from autotune.records.measurement import Measured
 
 
@@ -18,4 +18,6 @@ def shipped_files() -> list[Path]:
 @cache
 def shipped() -> tuple[Measured, ...]:
     """Return every measurement that ships."""
-    return tuple(measurement for path in shipped_files() for measurement in read_any(path, None, {}, place).measured)
+    return tuple(
+        measurement for path in shipped_files() for measurement in read_any(path, None, {}, find_machine_facts).measured
+    )

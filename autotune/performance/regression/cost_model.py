@@ -74,7 +74,7 @@ class CostModel:
     sized: bool = False
 
     @classmethod
-    def fitted(cls, table: Table, y: FloatArray, weights: FloatArray) -> "CostModel | None":
+    def fit(cls, table: Table, y: FloatArray, weights: FloatArray) -> "CostModel | None":
         """Fit to `y`, (n,), the logarithms of values, of cases with `weights`, (n,); n may be 0.
 
         Rows in which a term is not known are left out. None where the table has no costs.

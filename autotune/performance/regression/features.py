@@ -59,7 +59,7 @@ class Features:
     words: tuple[Word, ...]
 
     @classmethod
-    def learnt(cls, columns: Columns) -> "Features":
+    def learn(cls, columns: Columns) -> "Features":
         """Return the features of `columns`, (n,) each; a column that never changes is none."""
         numbers = tuple(number for name in columns if (number := _number(name, columns)) is not None)
         words = tuple(word for name in columns if (word := _word(name, columns)) is not None)
@@ -121,6 +121,6 @@ def _count(columns: Columns) -> int:
     return len(next(iter(columns.values()), ()))
 
 
-def taken(columns: Columns, chosen: npt.NDArray[np.intp]) -> Columns:
+def select_cases(columns: Columns, chosen: npt.NDArray[np.intp]) -> Columns:
     """Return the cases at the places `chosen`, (m,)."""
     return {name: column[chosen] for name, column in columns.items()}

@@ -35,19 +35,15 @@ class LogLinear:
     evidence: float
 
     @classmethod
-    def fitted(cls, table: Table, y: FloatArray, weights: FloatArray, products: bool) -> "LogLinear":
+    def fit(cls, table: Table, y: FloatArray, weights: FloatArray, products: bool) -> "LogLinear":
         """Fit to `y`, (n,), the logarithms of values, of cases with `weights`, (n,)."""
-        features = Features.learnt(table.columns)
+        features = Features.learn(table.columns)
         # A number that is missing in some cases may say more by being missing; fewer features may suit few rows.
-        fits = [
-            cls._fitted(subset, table, y, weights, products) for subset in dict.fromkeys((features, _whole(features)))
-        ]
+        fits = [cls._fit(subset, table, y, weights, products) for subset in dict.fromkeys((features, _whole(features)))]
         return max(fits, key=lambda fit: fit.evidence)
 
     @classmethod
-    def _fitted(
-        cls, features: Features, table: Table, y: FloatArray, weights: FloatArray, products: bool
-    ) -> "LogLinear":
+    def _fit(cls, features: Features, table: Table, y: FloatArray, weights: FloatArray, products: bool) -> "LogLinear":
         x = features.of(table.columns)
         left, right = _pairs(features, x) if products else (np.zeros(0, np.intp), np.zeros(0, np.intp))
         mean = float(np.average(y, weights=weights))

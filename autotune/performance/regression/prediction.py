@@ -95,7 +95,7 @@ class Prediction:
         }
 
 
-def believed(prediction: Prediction) -> Prediction:
+def without_vague_values(prediction: Prediction) -> Prediction:
     """Return a prediction without the values that span orders of magnitude.
 
     Where these were all that it rested on, nothing is proposed: no configuration is then sure to beat the default.

@@ -32,7 +32,7 @@ def squared_distances(facts: Sequence[Facts]) -> FloatArray:
     return distances
 
 
-def sharing(known: Sequence[Facts], facts: Facts) -> list[tuple[int, ...]]:
+def groups_sharing_word(known: Sequence[Facts], facts: Facts) -> list[tuple[int, ...]]:
     """Return the groups of known machines, by index, that share a word (vendor, architecture) with another machine.
 
     A word that all of them have tells nothing; several words of the same machines make one group.

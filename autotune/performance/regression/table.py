@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autotune.performance.regression.design_matrix import DesignMatrix
-from autotune.performance.regression.features import FloatArray, taken
+from autotune.performance.regression.features import FloatArray, select_cases
 from objectives import registry
 from objectives.shapes.costs import Costs
 from objectives.shapes.shape import Shape
@@ -47,11 +47,11 @@ class Table:
     def at(self, places: Places) -> "Table":
         """Return the rows at `places`, (m,)."""
         return Table(
-            dict(taken(self.numbers, places)),
-            dict(taken(self.words, places)),
+            dict(select_cases(self.numbers, places)),
+            dict(select_cases(self.words, places)),
             self.costs.at(places) if self.costs is not None else None,
-            dict(taken(self.groups, places)),
-            dict(taken(self.timers, places)),
+            dict(select_cases(self.groups, places)),
+            dict(select_cases(self.timers, places)),
         )
 
     def with_word(self, name: str, column: Words) -> "Table":
@@ -112,7 +112,7 @@ def repeated(texts: Sequence[str], counts: Sequence[int] | int = 1) -> Words:
     return np.repeat(column_of(texts), counts)
 
 
-def telling(table: Table, of_machine: frozenset[str]) -> frozenset[str]:
+def informative_columns(table: Table, of_machine: frozenset[str]) -> frozenset[str]:
     """Return the names of columns that are not equivalent to a column before them.
 
     Two numbers in proportion, or two columns of words that part the rows alike, cannot be told apart by any data. The

@@ -52,11 +52,11 @@ class Trees:
     booster: xgboost.Booster | None
 
     @classmethod
-    def fitted(
+    def fit(
         cls, columns: Columns, residuals: FloatArray, weights: FloatArray | None = None, most: int = max(ROUNDS)
     ) -> "Trees":
         """Fit to `residuals`, (n,), of cases with `weights`, (n,), with the `most` rounds that `predict` may use."""
-        features = Features.learnt(columns)
+        features = Features.learn(columns)
         if len(residuals) < _LEAST_BOOSTED or not features.names or most == 0:
             return cls(features, None)
         data = xgboost.DMatrix(features.raw(columns), residuals, weight=weights)
@@ -89,9 +89,9 @@ class Forest:
     trees: xgboost.Booster
 
     @classmethod
-    def fitted(cls, table: Table, y: FloatArray, weights: FloatArray) -> "Forest | None":
+    def fit(cls, table: Table, y: FloatArray, weights: FloatArray) -> "Forest | None":
         """Fit to `y`, (n,), the logarithms of values, of cases with `weights`, (n,); None where there are too few."""
-        features, mean = Features.learnt(table.columns), float(np.average(y, weights=weights)) if len(y) else 0.0
+        features, mean = Features.learn(table.columns), float(np.average(y, weights=weights)) if len(y) else 0.0
         if len(y) < _LEAST_OF_FOREST or not features.names:
             return None
         data = xgboost.DMatrix(features.raw(table.columns), y - mean, weight=weights)

@@ -9,9 +9,9 @@ import numpy as np
 from autotune.formatting import shown
 from autotune.performance.regression.features import FloatArray
 from autotune.performance.regression.table import Places
-from autotune.performance.rightsizing.belief import Belief, Times
 from autotune.performance.rightsizing.candidates import Candidates
 from autotune.performance.rightsizing.limits import HOUR_S, Limits
+from autotune.performance.rightsizing.time_prior import TimePrior, Times
 from autotune.performance.run_times.model import RunTimes
 from spaces import Configuration
 
@@ -114,7 +114,7 @@ class Decision:
         return bool(self.chance[self.chosen] >= CONFIDENCE)
 
 
-def decided(candidates: Candidates, times: Times, limits: Limits) -> Decision:
+def decide(candidates: Candidates, times: Times, limits: Limits) -> Decision:
     """Choose among candidates by what is believed of their times."""
     chance = times.chance(limits.longest(candidates))
     cost = times.middle * limits.price(candidates)
@@ -146,7 +146,7 @@ def next_probe(
         cores = np.log(candidates.cores)
         apart = np.abs(cores - np.median(cores)) + np.log(candidates.nodes)
         return int(apart.argmin())
-    decision = decided(candidates, times, limits)
+    decision = decide(candidates, times, limits)
     spent = (times.middle * candidates.cores) ** _COST_POWER
     if not decision.keeps:
         if (ran := np.isin(np.arange(len(candidates)), list(probes))).all():
@@ -174,16 +174,16 @@ class Knowledge:
         candidates, ran = self._working()
         if not len(candidates):
             return None
-        place = next_probe(candidates, self._believed(candidates, ran), self.limits, ran)
+        place = next_probe(candidates, self._estimate_times(candidates, ran), self.limits, ran)
         return None if place is None else candidates.configurations[place]
 
     def right_size(self) -> RightSize | None:
         """Return the right size; None where nothing is known of times."""
         candidates, ran = self._working()
-        times = self._believed(candidates, ran) if len(candidates) else None
+        times = self._estimate_times(candidates, ran) if len(candidates) else None
         if times is None:
             return None
-        decision = decided(candidates, times, self.limits)
+        decision = decide(candidates, times, self.limits)
         (low, high), middle = times.interval(), times.middle
 
         def told(place: int) -> Size:
@@ -209,8 +209,8 @@ class Knowledge:
         return self.candidates.at(working), ran
 
     @staticmethod
-    def _believed(candidates: Candidates, ran: Mapping[int, Sequence[float]]) -> Times | None:
-        return Belief.of(candidates).after(ran) if ran or candidates.has_useful_times else None
+    def _estimate_times(candidates: Candidates, ran: Mapping[int, Sequence[float]]) -> Times | None:
+        return TimePrior.of(candidates).after(ran) if ran or candidates.has_useful_times else None
 
 
 def _interval(size: Size) -> str:

@@ -83,22 +83,22 @@ class Sizes:
         how far their times are from that is to show how far others may be, and a model is nearer to what it was fitted
         to.
         """
-        times = self._fitted(measured)
+        times = self._fit(measured)
         rows, taken = self._looked_at(_able(times), measured)
         made = Candidates.of(self.space.decode(rows), taken[:, 0].tolist(), taken[:, 1].tolist())
         own = {_key(one) for one in ran} & {_key(one) for one in made.configurations}
         others = [row for row in measured if not (_is_here(row, self.setting) and _key(row.configuration) in own)]
         if len(others) < len(measured):
-            times = self._fitted(others)
+            times = self._fit(others)
         model = _able(times)
         if model is None:
             return made, times
         cases = self._cases(rows, taken[:, 0])
         return replace(made, expected=model.estimate(cases), off=model.off(cases)), times
 
-    def _fitted(self, measured: Sequence[Measured]) -> RunTimes | None:
+    def _fit(self, measured: Sequence[Measured]) -> RunTimes | None:
         rules = (*(constraint.rule for constraint in self.space.constraints), *self.space.derived.values())
-        return RunTimes.fitted(measured, rules, self.setting, self.plan.shape)
+        return RunTimes.fit(measured, rules, self.setting, self.plan.shape)
 
     def _looked_at(self, model: RunTimes | None, measured: Sequence[Measured]) -> tuple[Indices, Taken]:
         """Return the value indexes of candidates, (n, p), the default's first, and what they take."""

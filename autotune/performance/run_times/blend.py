@@ -13,7 +13,7 @@ from autotune.performance.regression.prediction import CONFIDENCE
 from autotune.performance.regression.table import Table, Words
 from autotune.performance.regression.trees import ROUNDS
 from autotune.performance.run_times.ensemble_member import EnsembleMember, Kind
-from autotune.performance.run_times.sample import ENOUGH, LeftOut, TrainingSample
+from autotune.performance.run_times.sample import ENOUGH, HiddenPredictions, TrainingSample
 
 _HUBER = 0.2
 _PARTS = 4  # weights are quarters: finer ones would be noise
@@ -57,10 +57,10 @@ class Blend:
         spread: FloatArray = np.sqrt(((said - middle[:, None]) ** 2) @ self.weights)
         return spread
 
-    def picked(self, said: FloatArray) -> FloatArray:
+    def pick(self, said: FloatArray) -> FloatArray:
         """Return the members' predictions, (n, k), of (n, kinds, rounds); the mean of the others where one has none."""
         columns = np.column_stack([said[:, kind, rounds] for kind, rounds in self.picks])
-        return filled(columns)
+        return fill_missing(columns)
 
 
 @dataclass(frozen=True)
@@ -107,10 +107,10 @@ class Hidden:
     labels: Words
 
     @classmethod
-    def of(cls, sample: TrainingSample, hidden: LeftOut, blend: "Blend") -> "Hidden":
+    def of(cls, sample: TrainingSample, hidden: HiddenPredictions, blend: "Blend") -> "Hidden":
         """Return what the blend says of the rows that were predicted."""
         judged = hidden.judged
-        said = blend.picked(hidden.said[judged])
+        said = blend.pick(hidden.said[judged])
         draws = hidden.draws[:, judged] * blend.share_of_costs
         return cls(said @ blend.weights - sample.y[judged], draws, said, sample.novelty.labels[judged])
 
@@ -120,7 +120,7 @@ class Hidden:
         return apart
 
 
-def promised(others: int | None) -> float:
+def promised_share(others: int | None) -> float:
     """Return the share of new cases that intervals hold, backed by so many known `others`, each of which was left out.
 
     Of m and a new one, each is as likely the one that needs the widest interval.
@@ -128,7 +128,7 @@ def promised(others: int | None) -> float:
     return CONFIDENCE if others is None or others == 0 else min(CONFIDENCE, others / (others + 1))
 
 
-def filled(said: FloatArray) -> FloatArray:
+def fill_missing(said: FloatArray) -> FloatArray:
     """Return predictions of members, (n, k), the mean of the others where a member has none."""
     missing = np.isnan(said)
     if not missing.any():
@@ -138,7 +138,7 @@ def filled(said: FloatArray) -> FloatArray:
     return np.where(missing, means, said)
 
 
-def having_a_say(sample: TrainingSample, kinds: tuple[Kind, ...]) -> tuple[Kind, ...]:
+def eligible_kinds(sample: TrainingSample, kinds: tuple[Kind, ...]) -> tuple[Kind, ...]:
     """Return the kinds that may have a say about the setting.
 
     A cost model is alone, without trees, before the very setting has ten values, and where no rows can be hidden that
@@ -154,7 +154,7 @@ def _is_trusted(sample: TrainingSample, kinds: Sequence[Kind]) -> bool:
     return kinds[0].knows_costs and costs is not None and costs.level < _UNKNOWN_WORK
 
 
-def blended(sample: TrainingSample, kinds: Sequence[Kind], hidden: LeftOut) -> Blend:
+def fit_blend(sample: TrainingSample, kinds: Sequence[Kind], hidden: HiddenPredictions) -> Blend:
     """Return the blend with the least error for hidden rows: by Huber's loss, weights on a grid of quarters.
 
     Half of the loss is that of the order: of errors less their mean in a setting. A cost model is not replaced, nor
@@ -182,14 +182,14 @@ def blended(sample: TrainingSample, kinds: Sequence[Kind], hidden: LeftOut) -> B
         if sum(parts) == _PARTS
     ]
     blends = [Blend(tuple(picks.values()), parts, knows_costs) for parts in grid]
-    found = [_loss(blend.picked(said) @ blend.weights - y, weights, settings) for blend in blends]
+    found = [_loss(blend.pick(said) @ blend.weights - y, weights, settings) for blend in blends]
     if knows_costs and losses[0, 0] * _CLEARLY <= min(found):
         return alone
     return blends[int(np.argmin(found))].pruned()
 
 
 def own_width(
-    sample: TrainingSample, kinds: Sequence[Kind], hidden: LeftOut, blend: Blend, rng: np.random.Generator
+    sample: TrainingSample, kinds: Sequence[Kind], hidden: HiddenPredictions, blend: Blend, rng: np.random.Generator
 ) -> Width:
     """Return the width of intervals for a setting with rows of its own.
 
@@ -251,7 +251,7 @@ class Predicted:
             columns.append(expected[:, 0])
             if draws is not None:
                 drawn = (draws - draws.mean(axis=0)) * blend.share_of_costs
-        return cls(blend, filled(np.column_stack(columns)), np.nan_to_num(drawn))
+        return cls(blend, fill_missing(np.column_stack(columns)), np.nan_to_num(drawn))
 
     @property
     def mean(self) -> FloatArray:
@@ -271,7 +271,7 @@ class Predicted:
 
 
 def ratio_width(
-    sample: TrainingSample, hidden: LeftOut, blend: Blend, rng: np.random.Generator, share: float = CONFIDENCE
+    sample: TrainingSample, hidden: HiddenPredictions, blend: Blend, rng: np.random.Generator, share: float = CONFIDENCE
 ) -> Width | None:
     """Return the width of intervals of ratios within a setting, by pairs of rows that were hidden together.
 

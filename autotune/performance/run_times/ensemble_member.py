@@ -48,10 +48,10 @@ def kinds(table: Table, products: bool) -> tuple[Kind, ...]:
     """Return the kinds of members: the program's cost model, where it has one, comes first."""
 
     def linear(table: Table, y: FloatArray, weights: FloatArray) -> Base | None:
-        return LogLinear.fitted(table, y, weights, products)
+        return LogLinear.fit(table, y, weights, products)
 
-    simple = (Kind("log-linear", linear), Kind("forest", Forest.fitted, boosted=False))
-    return (Kind("cost model", CostModel.fitted, knows_costs=True), *simple) if table.costs is not None else simple
+    simple = (Kind("log-linear", linear), Kind("forest", Forest.fit, boosted=False))
+    return (Kind("cost model", CostModel.fit, knows_costs=True), *simple) if table.costs is not None else simple
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class EnsembleMember:
     names: frozenset[str]
 
     @classmethod
-    def fitted(  # noqa: PLR0913, PLR0917  what a fit is made of
+    def fit(  # noqa: PLR0913, PLR0917  what a fit is made of
         cls,
         kind: Kind,
         table: Table,
@@ -85,7 +85,7 @@ class EnsembleMember:
         count = most if kind.boosted else 0
         residuals = y - base.predict(table) if count else np.zeros(len(y))
         known = np.flatnonzero(~np.isnan(residuals))
-        trees = Trees.fitted(table.at(known).columns, residuals[known], weights[known], count)
+        trees = Trees.fit(table.at(known).columns, residuals[known], weights[known], count)
         return cls(base, trees, context, names)
 
     def predict(self, table: Table, rounds: tuple[int, ...] = ROUNDS) -> tuple[FloatArray, FloatArray | None]:

@@ -33,7 +33,7 @@ class Estimate:
         return self.half / deviations_within(self.share)
 
     @classmethod
-    def joined(cls, parts: Sequence["Estimate"], share: float) -> "Estimate":
+    def join(cls, parts: Sequence["Estimate"], share: float) -> "Estimate":
         """Return estimates of several parts as one, whose intervals hold a `share` of values."""
         if not parts:
             return cls(np.zeros(0), np.zeros(0), share)

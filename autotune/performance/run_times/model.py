@@ -16,7 +16,7 @@ import numpy as np
 from autotune.performance.regression.design_matrix import DesignMatrix
 from autotune.performance.regression.features import FloatArray
 from autotune.performance.regression.prediction import CONFIDENCE
-from autotune.performance.regression.table import Places, Reader, Table, repeated, telling
+from autotune.performance.regression.table import Places, Reader, Table, informative_columns, repeated
 from autotune.performance.regression.trees import ROUNDS
 from autotune.performance.run_times.blend import (
     CALIBRATED,
@@ -24,10 +24,10 @@ from autotune.performance.run_times.blend import (
     Hidden,
     Predicted,
     Width,
-    blended,
-    having_a_say,
+    eligible_kinds,
+    fit_blend,
     own_width,
-    promised,
+    promised_share,
     ratio_width,
 )
 from autotune.performance.run_times.context import Context, in_words, word_of
@@ -35,7 +35,7 @@ from autotune.performance.run_times.ensemble_member import EnsembleMember, Kind,
 from autotune.performance.run_times.estimate import Estimate, deviations_within
 from autotune.performance.run_times.extrapolation import doubts, doubts_of, is_like_nothing
 from autotune.performance.run_times.novelty import INSTALLATION, by_setting, installation, novelty
-from autotune.performance.run_times.sample import LeftOut, TrainingSample, left_out
+from autotune.performance.run_times.sample import HiddenPredictions, TrainingSample, predict_hidden
 from autotune.records.measurement import Measured, Setting
 from autotune.statistics.gaussian_process import above_bound
 from objectives.shapes.shape import Shape
@@ -82,7 +82,7 @@ class RunTimes:
     share: float = CONFIDENCE
 
     @classmethod
-    def fitted(
+    def fit(
         cls, measured: Sequence[Measured], rules: Sequence[str], setting: Setting, shape: Shape | None = None
     ) -> "RunTimes | None":
         """Fit to the measurements of the setting's program by its metric, for a space with `rules` and a `shape`.
@@ -115,7 +115,7 @@ class RunTimes:
             group="",
             known=cases.configuration,
             reads=asked.costs.reads,
-            members=(EnsembleMember.fitted(kind, table, y, weights, context, names, 0),),
+            members=(EnsembleMember.fit(kind, table, y, weights, context, names, 0),),
             blend=Blend(((0, 0),), np.ones(1), knows_costs=True),
             width=CALIBRATED,
             ratio_width=CALIBRATED,
@@ -183,7 +183,7 @@ class RunTimes:
     def _estimates(self, cases: DesignMatrix, of: Callable[[Predicted], Estimate]) -> Estimate:
         table = self._read(cases)
         parts = [of(Predicted.of(self.members, self.blend, table.at(block))) for block in _blocks(len(table))]
-        return Estimate.joined(parts, self.share)
+        return Estimate.join(parts, self.share)
 
     def _read(self, cases: DesignMatrix) -> Table:
         count = len(cases)
@@ -216,7 +216,7 @@ class _Fit:
         context = Context.of(whole, words)
         unseen = context.unseen(combination)
         instead = in_words(context.names, context.nearest(combination)) if unseen else ""
-        names = telling(whole, frozenset(cases.machine) - {"nodes"} - set(cases.configuration))
+        names = informative_columns(whole, frozenset(cases.machine) - {"nodes"} - set(cases.configuration))
         if _are_told_apart(rows):
             names -= {"workload"}
         # All words of the context stay in the table: the nearest are those that share most.
@@ -241,10 +241,10 @@ class _Fit:
         """Return the model; `others` are rows without values; bounds among them are used."""
         rng = np.random.default_rng(0)
         part = self._part(rng)
-        able = having_a_say(part, self.kinds)
-        hidden = left_out(part, able, rng)
-        blend = blended(part, able, hidden)
-        hidden = hidden.told_by(blend.picks)
+        able = eligible_kinds(part, self.kinds)
+        hidden = predict_hidden(part, able, rng)
+        blend = fit_blend(part, able, hidden)
+        hidden = hidden.answered_by(blend.picks)
         width = self._width(part, hidden, blend, rng)
         within = ratio_width(part, hidden, blend, rng, self.share)
         chosen = tuple(able[kind] for kind, _ in blend.picks)
@@ -294,7 +294,7 @@ class _Fit:
         more = f"; {len(wrong)} of {len(bounds)} bounds were above what it predicted without them, and count"
         return replace(model, members=tuple(members), grounds=model.grounds + more)
 
-    def _width(self, part: TrainingSample, hidden: LeftOut, blend: Blend, rng: np.random.Generator) -> Width:
+    def _width(self, part: TrainingSample, hidden: HiddenPredictions, blend: Blend, rng: np.random.Generator) -> Width:
         if part.is_known_a_little and hidden.judged.any() and (hidden.fold < 0).any():
             return own_width(part, self.kinds, hidden, blend, rng)
         if blend.knows_costs and not hidden.as_asked:
@@ -305,7 +305,7 @@ class _Fit:
     @property
     def share(self) -> float:
         """The share of values that intervals hold: what is known a little is judged by its own values."""
-        return CONFIDENCE if self.sample.is_known_a_little else promised(self.sample.novelty.others)
+        return CONFIDENCE if self.sample.is_known_a_little else promised_share(self.sample.novelty.others)
 
     def _places(self, rng: np.random.Generator) -> Places:
         """Return the rows to hide some of: all, or the setting's own and as many others as are allowed."""
@@ -320,7 +320,7 @@ class _Fit:
         places = self._places(rng)
         return self.sample if len(places) == len(self.rows) else self.sample.at(places)
 
-    def _grounds(self, chosen: tuple[Kind, ...], blend: Blend, hidden: LeftOut) -> str:
+    def _grounds(self, chosen: tuple[Kind, ...], blend: Blend, hidden: HiddenPredictions) -> str:
         machines = len({row.setting.machine for row in self.rows})
         distinct = {id(row.setting): row.setting for row in self.rows}.values()
         builds = len({installation(setting) for setting in distinct})

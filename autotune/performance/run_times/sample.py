@@ -71,7 +71,7 @@ class TrainingSample:
         """Fit a member of each kind, with `rounds` trees."""
         context = Context.of(self.table, self.context)
         return [
-            EnsembleMember.fitted(kind, self.table, self.y, weights, context, self.names, most)
+            EnsembleMember.fit(kind, self.table, self.y, weights, context, self.names, most)
             for kind, most in zip(kinds, rounds or [max(ROUNDS)] * len(kinds), strict=True)
         ]
 
@@ -86,7 +86,7 @@ class TrainingSample:
 
 
 @dataclass(frozen=True)
-class LeftOut:
+class HiddenPredictions:
     """The members' predictions for hidden rows: (n, kinds, rounds), NaN where there is none; by fold, (n,).
 
     `draws`, (draws, n), are those of a member that says how uncertain it is, less their mean; 0 where none does. Only
@@ -106,15 +106,15 @@ class LeftOut:
         is_judged: npt.NDArray[np.bool_] = np.any(~np.isnan(self.said), axis=(1, 2))
         return is_judged
 
-    def told_by(self, picks: Sequence[tuple[int, int]]) -> "LeftOut":
+    def answered_by(self, picks: Sequence[tuple[int, int]]) -> "HiddenPredictions":
         """Return it without the rows of which none of some members, (kind, rounds), can tell: of unknown costs, say."""
         told = np.any([~np.isnan(self.said[:, kind, rounds]) for kind, rounds in picks], axis=0)
         return replace(self, said=np.where(told[:, None, None], self.said, np.nan))
 
 
-def left_out(
+def predict_hidden(
     sample: TrainingSample, kinds: Sequence[Kind], rng: np.random.Generator, only_inside: bool = True
-) -> LeftOut:
+) -> HiddenPredictions:
     """Return members' predictions for hidden rows, which are as new to the others as the setting is to all.
 
     Each hidden label keeps as many rows as the setting has of its own, or half of its rows. With `only_inside`, rows
@@ -143,15 +143,15 @@ def left_out(
                 if drawn is not None:
                     draws[:, test] = drawn - drawn.mean(axis=0)
     single = len(set(sample.novelty.labels[~sample.novelty.own].tolist())) < 2
-    answers = LeftOut(said, fold, draws, sample.novelty.is_hidden_alike, single)
+    answers = HiddenPredictions(said, fold, draws, sample.novelty.is_hidden_alike, single)
     if answers.judged.any():
         return answers
     if only_inside:
-        return left_out(sample, kinds, rng, False)
+        return predict_hidden(sample, kinds, rng, False)
     if len(set(sample.novelty.labels.tolist())) > 1:
         # Whole labels are too large to hide: hide single rows.
         alone = replace(sample.novelty, labels=np.full(n, "", dtype=object), label="")
-        found = left_out(replace(sample, novelty=alone), kinds, rng, False)
+        found = predict_hidden(replace(sample, novelty=alone), kinds, rng, False)
         return replace(found, as_asked=sample.novelty.respect == "")
     return answers
 

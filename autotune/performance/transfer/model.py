@@ -13,9 +13,8 @@ import numpy.typing as npt
 
 from autotune.performance.regression.features import FloatArray
 from autotune.performance.regression.prediction import Interval
-from autotune.performance.transfer.evidence import Evidence
 from autotune.performance.transfer.sources import FLOOR, Source
-from autotune.performance.transfer.worlds import Worlds
+from autotune.performance.transfer.worlds import Evidence, Worlds
 from autotune.records.measurement import Setting
 from spaces import Space
 from spaces.valid_set.valid_set import Indices

@@ -12,8 +12,11 @@ import numpy.typing as npt
 import xgboost
 
 from autotune.performance.regression.features import FloatArray
-from autotune.performance.regression.similarity import fact_columns, sharing, squared_distances
-from autotune.performance.transfer.evidence import Evidence
+from autotune.performance.regression.similarity import fact_columns, groups_sharing_word, squared_distances
+from autotune.performance.transfer.sources import Source
+from autotune.records.measurement import Facts, Setting
+from spaces import Space
+from spaces.valid_set.valid_set import Indices
 
 # How probable each kind of world is, relative to one another. Between half and twice of these nothing changes much.
 _LEARNT, _ALIKE, _SAME = 1.0, 1.0, 0.3
@@ -29,6 +32,40 @@ _SETTINGS = {
     "nthread": 1,
     "verbosity": 0,
 }
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """The logarithms of efficiency of n configurations on m machines.
+
+    `known`, (m, n), is NaN where nothing was measured; `whole`, (m, n), has the values of `smooth`, (m, n), there.
+    `facts` are those of the m machines, and of the one to predict, the last; `traits`, (n, d), are those of the
+    configurations.
+    """
+
+    known: FloatArray
+    whole: FloatArray
+    smooth: FloatArray
+    facts: tuple[Facts, ...]
+    traits: FloatArray
+
+    @classmethod
+    def of(cls, space: Space, setting: Setting, sources: Sequence[Source], rows: Indices) -> "Evidence":
+        """Return the evidence of `sources` about `rows`, (n, p), for a setting."""
+        known = np.array([source.measured_at(rows) for source in sources])
+        smooth = np.array([source.smooth_at(rows) for source in sources])
+        facts = (*(source.setting.machine_facts for source in sources), setting.machine_facts)
+        return cls(known, np.where(np.isnan(known), smooth, known), smooth, facts, space.traits_of(rows))
+
+    def at(self, places: npt.NDArray[np.intp]) -> "Evidence":
+        """Return the evidence of some of the configurations."""
+        return Evidence(
+            self.known[:, places],
+            self.whole[:, places],
+            self.smooth[:, places],
+            self.facts,
+            self.traits[places],
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,10 +90,10 @@ class Worlds:
             far = squared_distances([evidence.facts[machine] for machine in (*sources, target)])[-1, :-1]
             near = np.exp(-far / 2.0).tolist()
             return cls._with([(weight, world[None, :]) for weight, world in zip(near, same, strict=True)])
-        groups = sharing([evidence.facts[source] for source in sources], evidence.facts[target])
+        groups = groups_sharing_word([evidence.facts[source] for source in sources], evidence.facts[target])
         smooth = np.exp(evidence.smooth[list(sources)])
         alike = np.array([smooth[list(group)].mean(axis=0) for group in groups or [tuple(range(len(sources)))]])
-        trees = _Trees.fitted(learnt, sources).predict(evidence, target)
+        trees = _Trees.fit(learnt, sources).predict(evidence, target)
         return cls._with([(_LEARNT, trees[None, :]), (_ALIKE, alike), (_SAME, same)])
 
     @classmethod
@@ -80,7 +117,7 @@ class _Trees:
     boosters: tuple[xgboost.Booster, ...]
 
     @classmethod
-    def fitted(cls, evidence: Evidence, sources: Sequence[int]) -> "_Trees":
+    def fit(cls, evidence: Evidence, sources: Sequence[int]) -> "_Trees":
         """Fit on what was measured on some of the known machines."""
         facts = fact_columns(evidence.facts)
         there = [~np.isnan(evidence.known[source]) for source in sources]

@@ -160,9 +160,9 @@ class Predictor:
         # XGBoost takes a second to import.
         from autotune.performance.measured_here import is_here  # noqa: PLC0415
         from autotune.performance.measurements.dataset import measurements  # noqa: PLC0415
-        from autotune.performance.predict import installed, of_problem, predict, restricted  # noqa: PLC0415
+        from autotune.performance.predict import for_problem, predict, restrict, with_known_installation  # noqa: PLC0415
         from autotune.performance.predict import question as made_ready  # noqa: PLC0415
-        from autotune.performance.recognition import recognised  # noqa: PLC0415
+        from autotune.performance.recognition import unify_names  # noqa: PLC0415
         from launchers.local import local_launcher  # noqa: PLC0415
 
         target = _target(question)
@@ -171,14 +171,14 @@ class Predictor:
             asked = made_ready(study, target, local_launcher(), scratch)
             remarks: tuple[str, ...] = ()
             if isinstance(question.workload, dict) and question.workload:
-                asked = of_problem(asked, question.workload)
+                asked = for_problem(asked, question.workload)
                 remarks = ("the facts of the workload are the question's, the space is that of the study's own",)
             known = measurements([self._url])
-            prepared = restricted(installed(asked, known), question.where, "where")
+            prepared = restrict(with_known_installation(asked, known), question.where, "where")
             notes = (*prepared.plan.notes, *remarks)
             prediction = predict(prepared, known, question.k)
         setting = prediction.setting
-        here = [row for row in recognised(known, setting) if is_here(row, setting) and row.value is not None]
+        here = [row for row in unify_names(known, setting) if is_here(row, setting) and row.value is not None]
         return _answer(entry.name, target, prediction, here, notes)
 
 
@@ -212,19 +212,19 @@ def _changed_at(file: Path) -> tuple[str, int]:
 
 
 def _target(question: Question) -> "Target":
-    from autotune.performance.predict import Target, target_of  # noqa: PLC0415
+    from autotune.performance.predict import Target, find_target  # noqa: PLC0415
 
     machine = question.machine
     if isinstance(machine, dict):
         facts = flat_facts({}, question.nodes)
         return Target("the described machine", {**facts, **machine})
     if machine is None:
-        return target_of(THIS, question.nodes)
+        return find_target(THIS, question.nodes)
     if machine not in machine_files():
         # Clients name machines, never paths.
         known = ", ".join(sorted(machine_files()))
         raise ProblemError(404, f"no machine is called {machine!r}; described are: {known}")
-    return target_of(machine, question.nodes)
+    return find_target(machine, question.nodes)
 
 
 def _of_input(study: StudyFile, workload: str | dict[str, float | str | bool] | None) -> StudyFile:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from autotune.performance.accuracy import left_out
+from autotune.performance.accuracy import judge_held_out
 from autotune.performance.model import PerformanceModel
 from autotune.records.measurement import Measured
 from tests.support.machines import FACTS, SPACE, efficiency, measured, setting
@@ -31,7 +31,7 @@ def every():
 
 @pytest.fixture(scope="module")
 def judged(every):
-    return list(left_out(every, "machine"))
+    return list(judge_held_out(every, "machine"))
 
 
 def relative(machine, configuration=DEFAULT):
@@ -75,7 +75,7 @@ def proposals_when(known, monkeypatch):
         return told[-1]
 
     monkeypatch.setattr(PerformanceModel, "best", spied)
-    held = next(left_out(known, "machine"))
+    held = next(judge_held_out(known, "machine"))
     monkeypatch.undo()
     return told[0], held
 
@@ -133,7 +133,7 @@ def test_nor_what_was_measured_there_under_another_name(every, monkeypatch):
 def test_a_workload_under_two_names_is_one(every):
     sized = [replace(row, setting=replace(row.setting, workload_facts={"pixels": 9})) for row in every]
     called_otherwise = [replace(row, setting=replace(row.setting, workload="9 pixels")) for row in sized]
-    assert list(left_out([*sized, *called_otherwise], "workload")) == []
+    assert list(judge_held_out([*sized, *called_otherwise], "workload")) == []
 
 
 def test_names_that_no_space_can_have_are_judged_like_others():
@@ -142,7 +142,7 @@ def test_names_that_no_space_can_have_are_judged_like_others():
         return replace(row, configuration={new.get(name, name): value for name, value in row.configuration.items()})
 
     known = known_of(["one", "two", "three"])
-    first, second = (list(left_out(rows, "machine")) for rows in (known, list(map(renamed, known))))
+    first, second = (list(judge_held_out(rows, "machine")) for rows in (known, list(map(renamed, known))))
     assert [held.choice for held in second] == [held.choice for held in first]
 
 
@@ -151,7 +151,7 @@ def test_a_default_that_fails_there_has_no_efficiency(every):
         replace(row, value=None, failure="broken") if row.default and row.setting.machine == "one" else row
         for row in every
     ]
-    one = next(left_out(known, "machine"))
+    one = next(judge_held_out(known, "machine"))
     assert (one.setting.machine, one.default) == ("one", None)
 
 
@@ -161,7 +161,7 @@ def test_by_workload_another_workload_of_the_machine_is_known():
         replace(row, setting=replace(row.setting, workload="video"), value=row.value and 3.0 * row.value)
         for row in known
     ]
-    found = list(left_out([*known, *video], "workload"))
+    found = list(judge_held_out([*known, *video], "workload"))
     assert [(held.setting.workload, held.setting.machine) for held in found] == [
         ("image", "one"),
         ("image", "two"),
@@ -170,7 +170,7 @@ def test_by_workload_another_workload_of_the_machine_is_known():
     ]
     assert all(not any("measured on" in doubt for doubt in held.doubts) for held in found)
     assert all(held.choice is not None and held.choice.first > 0.95 for held in found)
-    assert list(left_out(known, "workload")) == []
+    assert list(judge_held_out(known, "workload")) == []
 
 
 def test_too_few_values_are_not_judged():
@@ -178,12 +178,12 @@ def test_too_few_values_are_not_judged():
     two = [row for row in known if row.setting.machine == "one" and row.value is not None][:2]
     failed = [Measured(setting("one"), one, failure="broken") for one in TRIED[5:9]]
     others = [row for row in known if row.setting.machine == "two"]
-    assert [held.setting.machine for held in left_out([*two, *failed, *others], "machine")] == ["two"]
+    assert [held.setting.machine for held in judge_held_out([*two, *failed, *others], "machine")] == ["two"]
 
 
 def test_one_machine_alone_cannot_be_left_out(every):
-    assert list(left_out([row for row in every if row.setting.machine == "one"], "machine")) == []
-    assert list(left_out([], "machine")) == []
+    assert list(judge_held_out([row for row in every if row.setting.machine == "one"], "machine")) == []
+    assert list(judge_held_out([], "machine")) == []
 
 
 def test_where_the_model_abstains_there_are_no_times():
@@ -191,14 +191,14 @@ def test_where_the_model_abstains_there_are_no_times():
     alien = [
         replace(row, setting=replace(row.setting, machine="alien", machine_facts=strange)) for row in known_of(["one"])
     ]
-    held = next(left_out([*alien, *known_of(["two", "three"])], "machine"))
+    held = next(judge_held_out([*alien, *known_of(["two", "three"])], "machine"))
     assert held.setting.machine == "alien"
     assert held.times is None
     assert any("nothing was measured on alien" in doubt for doubt in held.doubts)
 
 
 def test_where_too_little_is_known_the_model_declines():
-    few = next(left_out([*known_of(["one"]), *known_of(["two"])[:4]], "machine"))
+    few = next(judge_held_out([*known_of(["one"]), *known_of(["two"])[:4]], "machine"))
     assert few.setting.machine == "one"
     assert (few.choice, few.times) == (None, None)
     assert few.doubts
@@ -207,7 +207,7 @@ def test_where_too_little_is_known_the_model_declines():
 def test_values_that_are_all_the_same_have_no_correlation():
     known = known_of(["one", "two"])
     flat = [replace(row, value=row.value and 2.0) if row.setting.machine == "two" else row for row in known]
-    held = list(left_out(flat, "machine"))[-1]
+    held = list(judge_held_out(flat, "machine"))[-1]
     assert held.setting.machine == "two"
     assert held.times is not None
     assert math.isnan(held.times.correlation)

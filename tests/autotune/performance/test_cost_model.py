@@ -30,7 +30,7 @@ def truth(rows, computing=0.0, messages=0.0):
 
 
 def fitted(rows, y):
-    model = CostModel.fitted(rows, y, np.ones(len(y)))
+    model = CostModel.fit(rows, y, np.ones(len(y)))
     assert model is not None
     return model
 
@@ -98,7 +98,7 @@ def test_rows_with_an_unknown_term_are_left_out_and_not_predicted():
 
 
 def test_nothing_is_fitted_where_nobody_knows_the_costs():
-    assert CostModel.fitted(replace(table(), costs=None), truth(table()), np.ones(len(RANKS))) is None
+    assert CostModel.fit(replace(table(), costs=None), truth(table()), np.ones(len(RANKS))) is None
 
 
 def test_parts_of_a_difference_add_up_and_shares_are_a_whole():

@@ -7,9 +7,9 @@ from autotune.errors import StorageError
 from autotune.machines.this_machine import this_machine
 from autotune.performance.measurements import dataset, machine_names
 from autotune.performance.measurements.dataset import measurements, setting_of, study_measurements
-from autotune.performance.measurements.machine_names import described
+from autotune.performance.measurements.machine_names import find_description
 from autotune.performance.measurements.shipped import shipped
-from autotune.performance.predict import target_of
+from autotune.performance.predict import find_target
 from autotune.records.measurement import Measured, Setting
 from autotune.records.study import Run, TrialRecord
 from autotune.statistics.standings import Standings
@@ -209,7 +209,7 @@ def test_the_same_runs_in_two_storages_count_once(address, other_address):
 
 def test_this_machine_has_one_name_in_studies_imports_and_questions():
     name, facts = machine_names.place("this", 1)
-    assert name == target_of("this", 1).machine
+    assert name == find_target("this", 1).machine
     assert facts["cores"] == this_machine().cores
 
 
@@ -227,7 +227,7 @@ def test_a_storage_that_is_not_there(address):
 
 
 def test_a_machine_that_nobody_described():
-    assert described("no such machine, and no such file") is None
+    assert find_description("no such machine, and no such file") is None
 
 
 def test_a_trial_that_failed_through_the_machine_is_judged_by_its_other_runs():

@@ -8,8 +8,8 @@ import pytest
 from autotune.errors import CannotRunHereError, ExitCode, StudyFileError
 from autotune.machines.description import MachineError
 from autotune.machines.this_machine import this_machine
-from autotune.performance.predict import Target, of_problem, predict, question, restricted, target_of
-from autotune.performance.regression.prediction import Interval, Prediction, Proposal, believed
+from autotune.performance.predict import Target, find_target, for_problem, predict, question, restrict
+from autotune.performance.regression.prediction import Interval, Prediction, Proposal, without_vague_values
 from autotune.records.measurement import Measured
 from autotune.studyfile import StudyFile
 from autotune.studyfile.model import LimitSection
@@ -81,12 +81,12 @@ def test_of_another_problem_nothing_was_measured_where_the_studys_own_was(asked)
     own = replace(asked, setting=replace(asked.setting, identity="abc"))
     known = [*rows(own, "mars"), *two(asked)]
     assert all(proposal.measured_runs for proposal in predict(own, known, 3).proposals)
-    other = of_problem(own, {"cells": 100, "cores": 3})
+    other = for_problem(own, {"cells": 100, "cores": 3})
     assert other.setting.workload != own.setting.workload
     assert (other.setting.workload_facts, other.setting.identity) == ({"cells": 100}, "")
     assert not any(proposal.measured_runs for proposal in predict(other, known, 3).proposals)
-    assert of_problem(other, {"cells": 100}) is other
-    assert of_problem(own, {"cells": 200}).setting.workload != other.setting.workload
+    assert for_problem(other, {"cells": 100}) is other
+    assert for_problem(own, {"cells": 200}).setting.workload != other.setting.workload
 
 
 def test_limits_are_not_predicted_and_that_is_said(tmp_path):
@@ -156,22 +156,22 @@ def test_of_a_described_problem_the_version_of_the_program_is_not_known(tmp_path
 
 
 def test_this_machine_and_others_by_name():
-    here, gadi = target_of("this", 1), target_of("gadi", 2)
+    here, gadi = find_target("this", 1), find_target("gadi", 2)
     assert here.here
     assert here.facts["cores"] == this_machine().cores
     assert (gadi.machine, gadi.facts["cores"], gadi.facts["nodes"], gadi.here) == ("gadi", 96, 2, False)
     with pytest.raises(MachineError, match="did you mean 'gadi'"):
-        target_of("gady", 1)
+        find_target("gady", 1)
 
 
 def test_rules_of_the_user_narrow_the_space(asked):
     known = two(asked)
-    narrower = restricted(asked, ["x >= 12", "y < 4", "x >= 12"])
+    narrower = restrict(asked, ["x >= 12", "y < 4", "x >= 12"])
     assert narrower.space.size.value == 3 * 5
     assert all(one["x"] >= 12 and one["y"] == 1 for one in narrower.space.configurations())
     assert narrower.plan.notes == ()
     assert all(one.configuration["x"] >= 12 for one in predict(narrower, known, 5).proposals)
-    assert restricted(asked, []) is asked
+    assert restrict(asked, []) is asked
 
 
 @pytest.mark.parametrize(
@@ -185,13 +185,13 @@ def test_rules_of_the_user_narrow_the_space(asked):
 )
 def test_wrong_rules_are_told(asked, rule, said):
     with pytest.raises(StudyFileError, match=said) as told:
-        restricted(asked, [rule])
+        restrict(asked, [rule])
     assert str(told.value).startswith("--where: ")
     assert rule in str(told.value)
 
 
 def test_a_default_that_breaks_a_rule_gives_way_to_the_nearest(asked):
-    narrower = restricted(asked, ["x <= 12"])
+    narrower = restrict(asked, ["x <= 12"])
     (note,) = narrower.plan.notes
     assert "x=16 y=1 z=2, breaks --where" in note
     assert "x=12 y=1 z=2" in note
@@ -204,7 +204,7 @@ def test_a_default_value_that_a_rule_forbids_may_become_none(tmp_path):
     optional = {"type": "integer", "low": 1, "high": 16, "default": 16, "optional": True}
     space = STUDY.space.model_copy(update={"parameters": {**STUDY.space.parameters, "x": optional}})
     open_ended = asked_of(MARS, tmp_path, STUDY.model_copy(update={"space": space}))
-    narrower = restricted(open_ended, ["not is_set(x)"])
+    narrower = restrict(open_ended, ["not is_set(x)"])
     assert narrower.space.default() == {"y": 1, "z": 2}
 
 
@@ -246,7 +246,7 @@ def test_the_first_proposal_is_good(asked):
 
 
 def test_asking_for_more_than_there_is(asked):
-    narrower = restricted(asked, ["x >= 15", "z == 2"])
+    narrower = restrict(asked, ["x >= 15", "z == 2"])
     assert len(predict(narrower, many(asked), 50).proposals) == 2
 
 
@@ -352,22 +352,26 @@ def test_the_neighbours_of_failures_come_later_by_time(asked):
 
 def test_a_default_that_failed_is_not_proposed(asked):
     known = [*two(asked), *failing(asked, [{"x": 16, "y": 1, "z": 2}])]
-    found = predict(restricted(asked, ["x >= 16"]), known, 5)
+    found = predict(restrict(asked, ["x >= 16"]), known, 5)
     assert found.proposals == ()
     assert found.doubts
 
 
 def test_values_over_orders_of_magnitude_are_no_prediction(asked):
     vague, sure = Interval(3.863, 0.00333, 4470.0), Interval(2.0, 1.5, 2.5)
-    none = believed(Prediction(asked.setting, {"x": 1}, vague, (Proposal({"x": 2}, vague, Interval(1.0, 0.8, 1.3)),)))
+    none = without_vague_values(
+        Prediction(asked.setting, {"x": 1}, vague, (Proposal({"x": 2}, vague, Interval(1.0, 0.8, 1.3)),))
+    )
     assert (none.proposals, none.default_value) == ((), None)
     assert none.doubts[0].startswith("took_s is not known here: anything from 0.00333 to 4.47e+03 s is possible")
     assert "this is no prediction" in none.doubts[0]
-    kept = believed(Prediction(asked.setting, {"x": 1}, vague, (Proposal({"x": 2}, vague, sure),), promising=True))
+    kept = without_vague_values(
+        Prediction(asked.setting, {"x": 1}, vague, (Proposal({"x": 2}, vague, sure),), promising=True)
+    )
     assert kept.proposals == (Proposal({"x": 2}, None, sure),)
     assert kept.promising
     clear = Prediction(asked.setting, {"x": 1}, sure, (Proposal({"x": 2}, sure, None),))
-    assert believed(clear) is clear
+    assert without_vague_values(clear) is clear
 
 
 @pytest.mark.slow

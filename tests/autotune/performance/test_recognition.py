@@ -9,8 +9,8 @@ from autotune.errors import AutotuneError
 from autotune.performance import predict as predicting
 from autotune.performance.installation import stated_installation
 from autotune.performance.measured_here import MeasuredHere
-from autotune.performance.predict import Target, installed, predict, question
-from autotune.performance.recognition import is_same_workload, known_installation, recognised
+from autotune.performance.predict import Target, predict, question, with_known_installation
+from autotune.performance.recognition import is_same_workload, known_installation, unify_names
 from autotune.performance.run_times.estimate import Estimate
 from autotune.performance.run_times.model import RunTimes
 from autotune.records.measurement import Measured, Setting
@@ -80,7 +80,7 @@ GRID = [(x, y) for x in (1, 2, 3, 4, 6, 8, 12, 16) for y in (1, 2, 4) if x * y <
 def test_the_default_that_was_measured_there_has_the_measured_value(asked):
     elsewhere = runs(imported("earth", build={"pw_version": "7.2", "openmp": True}), GRID, 7.0)
     known = [*runs(imported(), GRID), *elsewhere]
-    prediction = predict(installed(asked, known), known, 3)
+    prediction = predict(with_known_installation(asked, known), known, 3)
     assert prediction.default_value.value == pytest.approx(law(16, 1))
     assert prediction.default_runs == 10
     assert any("measured here: " in line and "in 10 runs" in line for line in prediction.grounds)
@@ -101,17 +101,17 @@ def test_the_space_is_that_of_the_program_as_it_is_installed_there(asked, tmp_pa
     monkeypatch.setattr(registry, "plan", planned)
     study = STUDY.model_copy(update={"space": SpaceSection()})
     first = question(study, Target("mars", FACTS), local_launcher(), tmp_path)
-    there = installed(first, runs(imported(), GRID))
+    there = with_known_installation(first, runs(imported(), GRID))
     assert (first.space.default(), there.space.default()) == ({"x": 1}, {"x": 16})
     assert len(jobs) == 1  # the problem is the same one: it is asked for its size once
-    assert installed(first, runs(imported("earth"), GRID)) is first
+    assert with_known_installation(first, runs(imported("earth"), GRID)) is first
 
 
 def test_the_best_measured_one_comes_first_and_is_said_to_be_measured(asked):
     best = (12, 1)
     known = runs(imported(), [pair for pair in GRID if pair != best])
     known = [*known, Measured(imported(), {"x": 12, "y": 1}, 11.0, runs=3)]
-    found = predict(installed(asked, known), known, 3)
+    found = predict(with_known_installation(asked, known), known, 3)
     assert found.proposals[0].configuration == {"x": 12, "y": 1}
     assert (found.proposals[0].value.value, found.proposals[0].measured_runs) == (11.0, 3)
     assert found.proposals[0].speed_up.value == pytest.approx(law(16, 1) / 11.0)
@@ -120,7 +120,7 @@ def test_the_best_measured_one_comes_first_and_is_said_to_be_measured(asked):
 def test_what_failed_there_is_not_proposed_though_its_table_lacks_a_parameter(asked):
     failed = [Measured(replace(imported(), source="queue"), {"x": x}, failure="out of memory") for x in range(10, 16)]
     known = [*runs(imported(), GRID), *failed]
-    found = predict(installed(asked, known), known, 40)
+    found = predict(with_known_installation(asked, known), known, 40)
     proposed = [dict(proposal.configuration) for proposal in found.proposals]
     assert not [one for one in proposed if 10 <= one["x"] < 16 and one["y"] == 1 and one["x"] != 12]
     assert any("never proposed: " in line for line in found.grounds)
@@ -144,16 +144,16 @@ def test_an_uncertain_extrapolation_does_not_go_before_what_was_measured(asked, 
         def ratio(self, cases, reference):
             return replace(self.times.ratio(cases, reference), half=np.where(cases.named["y"] > 2, 5.0, 0.1))
 
-    fitted = RunTimes.fitted
-    monkeypatch.setattr(RunTimes, "fitted", lambda *words: Wild(fitted(*words)))
-    found = predict(installed(asked, known), known, 3)
+    fitted = RunTimes.fit
+    monkeypatch.setattr(RunTimes, "fit", lambda *words: Wild(fitted(*words)))
+    found = predict(with_known_installation(asked, known), known, 3)
     assert [proposal.configuration["x"] for proposal in found.proposals] == [8, 6, 4]
 
 
 def test_a_model_that_sees_no_difference_does_not_promise_that_there_is_none(asked, monkeypatch):
     known = runs(imported(), GRID)
     monkeypatch.setattr(RunTimes, "ratio", lambda times, cases, _: Estimate(np.zeros(len(cases)), np.zeros(len(cases))))
-    found = predict(installed(asked, known), known, 48)
+    found = predict(with_known_installation(asked, known), known, 48)
     unknown = [proposal for proposal in found.proposals if not proposal.measured_runs]
     assert unknown
     assert {proposal.speed_up for proposal in unknown} == {None}
@@ -162,7 +162,7 @@ def test_a_model_that_sees_no_difference_does_not_promise_that_there_is_none(ask
 def test_unset_is_no_value_that_was_measured():
     sparse = replace(imported("earth"), source="another table")
     known = runs(imported(), GRID) + [Measured(sparse, {"x": x, "y": 1, "z": 1}, law(x, 1)) for x in (1, 2, 4)]
-    assert RunTimes.fitted(known, (), imported()).varied == {"x", "y"}
+    assert RunTimes.fit(known, (), imported()).varied == {"x", "y"}
 
 
 def test_names_differ_and_facts_are_equal():
@@ -187,16 +187,16 @@ def test_a_study_calls_its_machine_after_its_processor():
     study = replace(
         imported("Xeon(R) Platinum 8274 CPU @ 3.20GHz, 16 cores, 6.1"), machine_facts=node, workload_facts=SIZES
     )
-    (row,) = recognised(runs(study, [(1, 1)]), replace(imported(), machine_facts={**FACTS, **BUILD}))
+    (row,) = unify_names(runs(study, [(1, 1)]), replace(imported(), machine_facts={**FACTS, **BUILD}))
     assert row.setting.key == imported().key
     part = replace(study, machine_facts={**node, "cores_per_node": 2})
-    (row,) = recognised(runs(part, [(1, 1)]), replace(imported(), machine_facts={**FACTS, **BUILD}))
+    (row,) = unify_names(runs(part, [(1, 1)]), replace(imported(), machine_facts={**FACTS, **BUILD}))
     assert row.setting.machine == study.machine
 
 
 def test_another_build_stays_another_build():
     mine = replace(imported(), machine_facts={**FACTS, "pw_version": "7.2"}, workload_facts=SIZES)
-    (row,) = recognised(runs(imported("mars, 6.1"), [(1, 1)]), mine)
+    (row,) = unify_names(runs(imported("mars, 6.1"), [(1, 1)]), mine)
     assert row.setting.machine == "mars, 6.1"
 
 
@@ -232,14 +232,14 @@ def test_a_value_goes_before_a_bound_and_the_ranks_of_another_node_count_are_els
     far = replace(imported(), machine_facts={**FACTS, "nodes": 2})
     bound = Measured(imported(), {"x": 2, "y": 1}, bound=9.0)
     value = Measured(replace(imported(), source="b"), {"x": 2, "y": 1}, 10.0)
-    known = recognised([bound, value, *runs(far, GRID)], replace(imported(), workload_facts=SIZES))
+    known = unify_names([bound, value, *runs(far, GRID)], replace(imported(), workload_facts=SIZES))
     here = MeasuredHere.of(asked.space, known[0].setting, known)
     assert [row.value for row in here.measured] == [10.0]
     assert here.at(asked.space.indices([{"x": 2, "y": 1}, {"x": 1, "y": 1}]))[1] is None
 
 
 def test_what_lies_between_measured_values_is_no_extrapolation(asked):
-    known = recognised(runs(imported(), [(2, 1), (8, 1)]), replace(imported(), workload_facts=SIZES))
+    known = unify_names(runs(imported(), [(2, 1), (8, 1)]), replace(imported(), workload_facts=SIZES))
     here = MeasuredHere.of(asked.space, known[0].setting, known)
     tried = [{"x": 4, "y": 1}, {"x": 9, "y": 1}, {"x": 4, "y": 2}, {"x": 4, "y": 1, "z": 1}]
     assert here.inside(asked.space.indices(tried)).tolist() == [True, False, False, False]

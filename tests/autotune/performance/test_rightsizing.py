@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from autotune.errors import CannotRunHereError
-from autotune.performance.rightsizing.belief import Belief
 from autotune.performance.rightsizing.candidates import Candidates
 from autotune.performance.rightsizing.limits import Limits
 from autotune.performance.rightsizing.right_size import Knowledge
 from autotune.performance.rightsizing.sizes import Room, Sizes, measured_here, room_of, times_of
+from autotune.performance.rightsizing.time_prior import TimePrior
 from autotune.performance.run_times.estimate import Estimate
 from autotune.records.measurement import Measured, Setting
 from launchers import Resources
@@ -97,7 +97,7 @@ def test_a_model_of_the_program_alone_predicts_and_knows_nothing_without_one():
 def test_an_interval_that_holds_half_of_the_times_is_that_of_less_certain_ones():
     expected = Estimate(np.array([log(law(cores)) for cores in CORES]), np.full(len(CORES), 0.6745), share=0.5)
     as_sure = Estimate(expected.mean, np.full(len(CORES), 1.6449), share=0.9)
-    promised = [np.array(Belief.of(candidates(one)).after({}).interval()) for one in (expected, as_sure)]
+    promised = [np.array(TimePrior.of(candidates(one)).after({}).interval()) for one in (expected, as_sure)]
     assert promised[0] == pytest.approx(promised[1], rel=1e-3)
 
 
@@ -181,7 +181,7 @@ def held(sizes, seed, *, twice):
     ran = list(measured_here(sizes.setting, measured))
     found, _ = sizes.candidates(measured, () if twice else [one for one, _ in ran])
     times_s = times_of(found, ran)
-    low, high = Belief.of(found).after(times_s).interval()
+    low, high = TimePrior.of(found).after(times_s).interval()
     runs = np.exp([here[every.index(one)] + rng.normal(0.0, 0.03) for one in found.configurations])
     return [bool(low[n] <= runs[n] <= high[n]) for n in range(len(found)) if n not in times_s]
 

@@ -5,7 +5,7 @@ import pytest
 
 from autotune.performance.measurements.shipped import shipped
 from autotune.performance.regression.design_matrix import DesignMatrix
-from autotune.performance.run_times.blend import filled
+from autotune.performance.run_times.blend import fill_missing
 from autotune.performance.run_times.model import RunTimes
 from autotune.performance.run_times.novelty import folds, novelty
 from autotune.records.measurement import Measured, Setting
@@ -47,7 +47,7 @@ def cases(here, ranks):
 
 
 def fitted(known, here, rules=()):
-    model = RunTimes.fitted(known, rules, here)
+    model = RunTimes.fit(known, rules, here)
     assert model is not None
     return model
 
@@ -62,9 +62,9 @@ def test_a_new_workload_follows_the_power_law():
 
 def test_fewer_than_six_values_are_no_model():
     known = rows("a", (100,))
-    assert RunTimes.fitted(known[:5], (), known[0].setting) is None
-    assert RunTimes.fitted(known, (), setting(metric=RATE)) is None
-    assert RunTimes.fitted([replace(row, value=None, failure="broken") for row in rows()], (), setting()) is None
+    assert RunTimes.fit(known[:5], (), known[0].setting) is None
+    assert RunTimes.fit(known, (), setting(metric=RATE)) is None
+    assert RunTimes.fit([replace(row, value=None, failure="broken") for row in rows()], (), setting()) is None
 
 
 def test_six_values_make_a_line():
@@ -296,10 +296,10 @@ def test_a_shape_tells_where_more_ranks_stop_to_pay():
     counts = [1, 2, 3, 4, 6, 8, 12, 16]
     time = {count: 100.0 / count + 0.02 * count + 1.0 for count in range(1, 257)}
     known = [Measured(here, {"np": count}, time[count]) for count in counts]
-    model = RunTimes.fitted(known, (), here, strong_scaling("np", None))
+    model = RunTimes.fit(known, (), here, strong_scaling("np", None))
     far = [64, 128, 256]
     true = np.log([time[count] for count in far])
-    without = RunTimes.fitted(known, (), here)
+    without = RunTimes.fit(known, (), here)
     off = np.abs(model.estimate(cases(here, far)).mean - true).max()
     assert off < 0.5 * np.abs(without.estimate(cases(here, far)).mean - true).max()
     assert {"computing", "messages"} & {name for name, _ in model.explain(cases(here, [64]), cases(here, [1]))}
@@ -308,8 +308,8 @@ def test_a_shape_tells_where_more_ranks_stop_to_pay():
 def test_two_values_and_a_shape_tell_a_time_on_many_ranks():
     here = setting("a", 100, cores_per_node=64)
     known = [Measured(here, {"np": count}, 100.0 / count + 1.0) for count in (1, 2)]
-    assert RunTimes.fitted(known, (), here) is None
-    found = RunTimes.fitted(known, (), here, strong_scaling("np", None)).estimate(cases(here, [16, 64]))
+    assert RunTimes.fit(known, (), here) is None
+    found = RunTimes.fit(known, (), here, strong_scaling("np", None)).estimate(cases(here, [16, 64]))
     assert (np.abs(found.mean - np.log([100 / 16 + 1, 100 / 64 + 1])) <= found.half).all()
     assert (found.half < np.log(5.0)).all()
 
@@ -317,7 +317,7 @@ def test_two_values_and_a_shape_tell_a_time_on_many_ranks():
 def test_how_a_model_may_be_off_is_that_of_the_share_that_its_intervals_hold():
     here = setting("a", 100)
     known = [Measured(here, {"np": count}, 100.0 / count) for count in (1, 2)]
-    model = RunTimes.fitted(known, (), here, strong_scaling("np", None))
+    model = RunTimes.fit(known, (), here, strong_scaling("np", None))
     many = cases(here, [1, 64])
     assert replace(model, share=0.5).off(many) == pytest.approx(model.off(many) * 1.6449 / 0.6745, rel=1e-3)
 
@@ -326,11 +326,11 @@ def test_of_a_rate_the_sum_is_the_inverse():
     here = setting("a", 100, metric=RATE, cores_per_node=64)
     known = [Measured(here, {"np": count}, 1.0 / (100.0 / count + 1.0)) for count in (1, 2)]
     shape = replace(strong_scaling("np", None), inverse=True)
-    model = RunTimes.fitted(known, (), here, shape)
+    model = RunTimes.fit(known, (), here, shape)
     found = model.estimate(cases(here, [1, 16]))
     assert found.mean[1] - found.mean[0] == pytest.approx(np.log(101 / 7.25), abs=0.5)
     assert dict(model.explain(cases(here, [16]), cases(here, [1])))["computing"] > 1.0
-    assert RunTimes.fitted(known, (), here, strong_scaling("np", None)) is None
+    assert RunTimes.fit(known, (), here, strong_scaling("np", None)) is None
 
 
 def test_of_unknown_work_each_workload_has_a_level_of_its_own():
@@ -341,7 +341,7 @@ def test_of_unknown_work_each_workload_has_a_level_of_its_own():
         for size, scale in times.items()
         for count in (1, 2)
     ]
-    model = RunTimes.fitted(known, (), places[200], strong_scaling("np", None))
+    model = RunTimes.fit(known, (), places[200], strong_scaling("np", None))
     assert np.exp(model.estimate(cases(places[200], [1, 8])).mean) == pytest.approx([50.5, 6.75], rel=0.15)
 
 
@@ -355,7 +355,7 @@ def sized(rows):
 
 def of_two_sizes(shape):
     known = [Measured(sized(rows), {"np": n}, seconds(rows, n)) for rows in (20_000, 40_000) for n in (1, 2, 3, 4)]
-    return RunTimes.fitted(known, (), sized(80_000), shape)
+    return RunTimes.fit(known, (), sized(80_000), shape)
 
 
 ROWS = Shape((Term("rows / np", "rows / np", 1e-5, 2.0), Term("np", "np", 0.1, 2.0)), derived={"rows": "80000"})
@@ -389,5 +389,5 @@ def test_runs_of_unknown_size_leave_the_times_that_costs_tell():
 
 def test_what_no_member_knows_is_not_a_second():
     said = np.array([[1.0, np.nan], [np.nan, np.nan]])
-    assert filled(said).tolist()[0] == [1.0, 1.0]
-    assert np.isnan(filled(said)[1]).all()
+    assert fill_missing(said).tolist()[0] == [1.0, 1.0]
+    assert np.isnan(fill_missing(said)[1]).all()

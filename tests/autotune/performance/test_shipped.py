@@ -5,7 +5,7 @@ import tomllib
 import pytest
 
 from autotune.performance.measurements.files import read_any
-from autotune.performance.measurements.machine_names import described
+from autotune.performance.measurements.machine_names import find_description
 from autotune.performance.measurements.shipped import shipped, shipped_files
 from objectives.qe import objective as qe
 from objectives.ucx import objective as ucx
@@ -65,7 +65,7 @@ def test_the_machines_are_described():
         *("gadi", "gadi-gpuvolta", "gadi-dgxa100"),
         *("summit", "summit-dev", "theta"),
     }
-    assert all(described(one.setting.machine) is not None for one in shipped())
+    assert all(find_description(one.setting.machine) is not None for one in shipped())
 
 
 def test_metrics_are_those_of_the_objectives():

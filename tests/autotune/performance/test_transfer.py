@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 
 from autotune.performance.model import Fields, PerformanceModel
-from autotune.performance.regression.similarity import fact_columns, sharing, squared_distances
-from autotune.performance.transfer.evidence import Evidence
+from autotune.performance.regression.similarity import fact_columns, groups_sharing_word, squared_distances
 from autotune.performance.transfer.model import Transfer, portfolio, transfer
 from autotune.performance.transfer.sources import FLOOR, sources
-from autotune.performance.transfer.worlds import Worlds
+from autotune.performance.transfer.worlds import Evidence, Worlds
 from autotune.records.measurement import Measured
 from objectives.base import Metric
 from spaces import Choice, Constraint, Integer, Space
@@ -149,7 +148,7 @@ def test_what_is_left_out_is_the_machine_where_it_is_new(monkeypatch, machine, t
         return transfer(*given)
 
     monkeypatch.setattr("autotune.performance.model.transfer", spied)
-    monkeypatch.setattr("autotune.performance.model.RunTimes.fitted", lambda *_: None)
+    monkeypatch.setattr("autotune.performance.model.RunTimes.fit", lambda *_: None)
     known = (*of_workloads("two", "sound", "video"), *of_workloads("five", "sound"))
     found = PerformanceModel(known).best(SPACE, setting(machine), 1)
     assert told == [together]
@@ -160,7 +159,7 @@ def test_workloads_of_one_machine_are_no_three_machines(monkeypatch):
     class Times:
         abstains = False
 
-    monkeypatch.setattr("autotune.performance.model.RunTimes.fitted", lambda *_: Times())
+    monkeypatch.setattr("autotune.performance.model.RunTimes.fit", lambda *_: Times())
     five = tuple(of_workloads("two", *"abcde"))
     assert Fields.of(PerformanceModel(five), SPACE, setting("one")).expected is not None
     assert Fields.of(PerformanceModel(five), SPACE, setting("two")).expected is None
@@ -249,10 +248,10 @@ def test_machines_of_one_vendor_and_size_are_near():
 
 def test_machines_that_share_a_word_make_a_group_unless_all_share_it():
     known = [{"vendor": "a", "kind": "x"}, {"vendor": "a", "kind": "y"}, {"vendor": "b", "kind": "x"}]
-    assert sharing(known, {"vendor": "a", "kind": "z"}) == [(0, 1)]
-    assert sharing(known, {"vendor": "a", "kind": "x"}) == [(0, 1), (0, 2)]
-    assert sharing(known[:2], {"vendor": "a"}) == []
-    assert sharing(known, {}) == []
+    assert groups_sharing_word(known, {"vendor": "a", "kind": "z"}) == [(0, 1)]
+    assert groups_sharing_word(known, {"vendor": "a", "kind": "x"}) == [(0, 1), (0, 2)]
+    assert groups_sharing_word(known[:2], {"vendor": "a"}) == []
+    assert groups_sharing_word(known, {}) == []
 
 
 def test_the_facts_of_machines_are_columns_of_sizes_and_of_words():

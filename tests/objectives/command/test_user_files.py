@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from autotune import studyfile
-from autotune.performance.predict import question, target_of
+from autotune.performance.predict import find_target, question
 from launchers import STDERR
 from launchers.local import LocalLauncher
 from objectives import registry
@@ -136,7 +136,7 @@ def test_a_prediction_makes_no_file_and_asks_of_the_same_problem(mine, monkeypat
     files = [{"name": "made", "made_by": making(mine / "count"), "made_from": [str(mine / "recipe")]}]
     options = {"argv": ARGV, "files": files}
     study = studyfile.parse({"objective": "command", "name": "mine", "options": options}, "mine")
-    asked = question(study, target_of("this", 1), LocalLauncher(), mine)
+    asked = question(study, find_target("this", 1), LocalLauncher(), mine)
     assert not (mine / "cache").exists()
     assert not (mine / "count").exists()
     assert asked.plan.identity == planned(files=files).identity

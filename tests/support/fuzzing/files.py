@@ -145,21 +145,21 @@ def _no_job(*_: object) -> object:
 def _imported_file() -> Made:
     from autotune.errors import AutotuneError
     from autotune.performance.measurements.files import read_any
-    from autotune.performance.measurements.machine_names import place
+    from autotune.performance.measurements.machine_names import find_machine_facts
 
     given = {"machine": "there", "program": "p", "workload": "w", "source": "s"}
-    return of_file(lambda path: read_any(path, None, given, place), "found", AutotuneError)
+    return of_file(lambda path: read_any(path, None, given, find_machine_facts), "found", AutotuneError)
 
 
 def _imported_table() -> Made:
     from autotune.errors import AutotuneError
     from autotune.performance.measurements.files import read_any
-    from autotune.performance.measurements.machine_names import place
+    from autotune.performance.measurements.machine_names import find_machine_facts
 
     mapping = folder() / "mapping.toml"
     shutil.copy(ROOT / "studies/measurements/theta-qe.toml", mapping)
     given: dict[str, str | None] = {"machine": None, "program": None, "workload": None, "source": None}
-    return of_file(lambda path: read_any(path, mapping, given, place), "theta-qe.csv", AutotuneError)
+    return of_file(lambda path: read_any(path, mapping, given, find_machine_facts), "theta-qe.csv", AutotuneError)
 
 
 _TABLE = (

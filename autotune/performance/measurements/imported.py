@@ -7,7 +7,7 @@ from typing import Any
 
 from autotune.records.measurement import Facts, Measured
 
-Place = Callable[[str, int | None], tuple[str, Facts]]
+FindMachine = Callable[[str, int | None], tuple[str, Facts]]
 """Returns the name and the facts of a machine by the name in a file and the number of used nodes, if that is known."""
 
 

@@ -1,4 +1,4 @@
-"""Belief: the times of all candidates, as far as a few runs and a model tell.
+"""TimePrior: the times of all candidates, as far as a few runs and a model tell.
 
 Logarithms of times are a scaling law plus a Gaussian process: what nodes and cores add to the law, what configurations
 near each other share, and what each has of its own. Which law, and how far times stray from it and from run to run, is
@@ -137,14 +137,14 @@ class Runs:
 
 
 @dataclass(frozen=True)
-class Belief:
+class TimePrior:
     """What may be believed of the times of candidates."""
 
     candidates: Candidates
     laws: tuple[Laws, ...]
 
     @classmethod
-    def of(cls, candidates: Candidates) -> "Belief":
+    def of(cls, candidates: Candidates) -> "TimePrior":
         """Return what is believed before anything ran."""
         cores, expected = candidates.cores, candidates.expected
         scaling = [np.log(1.0 / cores + serial + added * cores) for serial, added in itertools.product(_SERIAL, _ADDED)]
