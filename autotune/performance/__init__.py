@@ -1,1 +1,1 @@
-"""The performance model: what was measured on every machine, and what it says of machines where nothing has run."""
+"""The performance model: learns from measurements on all machines and predicts machines where nothing has run."""

@@ -1,4 +1,4 @@
-"""Accuracy: how well a model predicts each setting without any measurement of its machine, or of its workload.
+"""Accuracy: test how well a model predicts each setting without any measurement of its machine or its workload.
 
 A random split would flatter the model: it would have seen the same machine and nearly the same configuration.
 """
@@ -23,15 +23,15 @@ from spaces import Configuration, Listed, Space, Value
 By = Literal["machine", "workload"]
 
 TRIES = 5
-"""The number of proposals that are judged."""
+"""The number of proposals to judge."""
 
-_LEAST = 3  # configurations with a value that a setting must have to be judged
+_LEAST = 3  # a setting is judged if it has this many configurations with a value
 _REASON = "only what was measured can be compared"
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The efficiency (best value of the setting over the own one) of the first proposal, and the best of all."""
+    """The efficiency (best value of the setting over the proposal's) of the first proposal, and of the best one."""
 
     first: float
     best: float
@@ -41,8 +41,11 @@ class Choice:
 class Times:
     """How far predicted values were from measured ones.
 
-    `error` is the median of the absolute errors, relative; `correlation` Spearman's, NaN where there is none; `covered`
-    the share of values in their intervals, `width` the median factor from the middle of an interval to its end.
+    Attributes:
+        error: The median of the absolute relative errors.
+        correlation: Spearman's rank correlation; NaN if either side is constant.
+        covered: The share of values inside their intervals.
+        width: The median factor from the middle of an interval to its end.
     """
 
     error: float
@@ -54,7 +57,7 @@ class Times:
 
 @dataclass(frozen=True)
 class HeldOutSetting:
-    """A setting that was left out, with its number of `values`; a figure is None where the model gave no answer."""
+    """A setting that was left out, with its number of `values`; a figure is None if the model gave no answer."""
 
     setting: Setting
     values: int
@@ -67,7 +70,8 @@ class HeldOutSetting:
 def judge_held_out(measured: Sequence[Measured], by: By) -> Iterator[HeldOutSetting]:
     """Yield every setting that can be judged, predicted without any measurement of its machine (or workload).
 
-    Whatever that is called elsewhere: the model would recognise it by its facts.
+    Measurements of the same machine or workload under another name are left out, too: the model would recognise them
+    by their facts.
     """
     measured = _with_usable_names(measured)
     settings = {measurement.setting.key: measurement.setting for measurement in measured}
@@ -138,7 +142,7 @@ def _times(valued: Sequence[Measured], known: Sequence[Measured], setting: Setti
 
 
 def _correlation(predicted: FloatArray, true: FloatArray) -> float:
-    """Return Spearman's rank correlation, NaN where all of either, (n,), are the same."""
+    """Return Spearman's rank correlation of two arrays, (n,); NaN if either is constant."""
     if np.ptp(predicted) == 0.0 or np.ptp(true) == 0.0:
         return float("nan")
     return float(spearmanr(predicted, true).statistic)
@@ -153,7 +157,7 @@ def _key(space: Space, configuration: Configuration) -> tuple[tuple[str, object]
 
 
 def _tabled(configurations: Sequence[Configuration], default: Configuration | None = None) -> Space:
-    """Return the space that holds exactly these configurations; the default is the first unless another is given.
+    """Return the space of exactly these configurations, with the first as default unless another is given.
 
     A number that some configurations lack, or whose values form no grid, may become a word.
     """
@@ -173,7 +177,7 @@ def _tabled(configurations: Sequence[Configuration], default: Configuration | No
 
 
 def _with_usable_names(measured: Sequence[Measured]) -> list[Measured]:
-    """Return measurements whose parameters have names that a space can have: an import may call one `block-size`."""
+    """Return the measurements with parameter names that a space allows: an import may use `block-size`."""
     names = dict.fromkeys(name for row in measured for name in (*row.configuration, *row.idle))
     called = usable_names(list(names))
     return [
@@ -187,6 +191,6 @@ def _with_usable_names(measured: Sequence[Measured]) -> list[Measured]:
 
 
 def _in_terms_of(space: Space, configuration: Configuration) -> Mapping[str, Value]:
-    """Return a measured configuration as `_tabled` has it."""
+    """Return a measured configuration with the values that `_tabled` uses."""
     values = {parameter.name: value_of(parameter, configuration.get(parameter.name)) for parameter in space.parameters}
     return {name: value for name, value in values.items() if value is not None}

@@ -1,4 +1,4 @@
-"""Expected times: what a model of run times says of the configurations of a space, as a field that guides a search."""
+"""Expected times: the predictions of a run-time model for the configurations of a space, which guide a search."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,15 +15,15 @@ from autotune.records.measurement import Setting
 from spaces import Space
 from spaces.valid_set.valid_set import Indices
 
-# What the model does not read is left as it is until a study has its own word on it: a change of it makes a
-# configuration look so much worse, by logarithm, that the best ones differ from the default in what is known.
+# The penalty, as a logarithm, for changing a parameter that the model does not read: until the study has measured such
+# a change itself, the best configurations should differ from the default only in parameters that the model knows.
 _OF_UNREAD = 0.02
 _DRAWN = 5_000
 
 
 @dataclass(frozen=True, eq=False)
 class ExpectedTimes:
-    """The logarithms of what is expected in a setting, above that of the best; lower is better whatever the metric."""
+    """The logarithms of expected values in a setting, relative to the best; lower is better for every metric."""
 
     space: Space
     setting: Setting
@@ -32,16 +32,16 @@ class ExpectedTimes:
     _known: dict[bytes, float] = field(default_factory=dict)
 
     def at(self, rows: Indices) -> FloatArray:
-        """Return them at value indexes (n, p), (n,); +inf for what failed in the setting."""
+        """Return the logarithms, (n,), at value indexes (n, p); +inf for configurations that failed in the setting."""
         keys = [row.tobytes() for row in np.ascontiguousarray(rows)]
         new = [index for index, key in enumerate(keys) if key not in self._known]
         if new:
-            # A search evaluates the same configurations again and again.
+            # Remember predictions: a search evaluates the same configurations again and again.
             self._known.update(zip([keys[index] for index in new], self._expected(rows[new]).tolist(), strict=True))
         return np.array([self._known[key] for key in keys])
 
     def gain(self, row: Indices) -> Interval:
-        """Return the speed-up over the default that is expected at value indexes (1, p)."""
+        """Return the expected speed-up over the default at value indexes (1, p)."""
         default = self.space.indices([self.space.default()])
         ratio = self.times.ratio(
             DesignMatrix.candidates(self.space, row, self.setting),

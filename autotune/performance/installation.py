@@ -1,6 +1,6 @@
-"""Installations: how a program was built on a machine, wherever those facts stand, and on which hardware.
+"""Installations: how a program was built on a machine, and on which hardware.
 
-A study's facts of its installation stand with its machine, those that an output prints with its workload.
+A study stores these facts with its machine; facts that an output prints are stored with its workload.
 """
 
 import re
@@ -24,7 +24,7 @@ def installation_of(setting: Setting) -> Facts:
 
 
 def with_installation_apart(setting: Setting) -> Setting:
-    """Return a setting whose facts of the program's build stand with the machine, not with the workload."""
+    """Return the setting with the facts of the program's build moved from the workload to the machine."""
     built = {name: value for name, value in setting.workload_facts.items() if name in INSTALLATION}
     if not built:
         return setting
@@ -33,11 +33,11 @@ def with_installation_apart(setting: Setting) -> Setting:
 
 
 def stated_installation(words: Iterable[str]) -> dict[str, Value]:
-    """Return the facts that a user states of an installation, as NAME=VALUE; true and false are no texts.
+    """Return the facts of an installation that a user states as NAME=VALUE; true and false become booleans.
 
     Raises:
-        AutotuneError: a word is not of that form, its name is that of no such fact or of one that is stated twice, or
-            a fact that is true or false has another value.
+        AutotuneError: A word is not NAME=VALUE, the fact is unknown or stated twice, or a boolean fact has another
+            value.
     """
     facts: dict[str, Value] = {}
     for word in words:
@@ -61,12 +61,12 @@ def stated_installation(words: Iterable[str]) -> dict[str, Value]:
 
 
 def agree(one: Facts, other: Facts) -> bool:
-    """Return whether two sets of facts have the same values of all names that both have."""
+    """Return whether two sets of facts have equal values for all names that both have."""
     return all(one[name] == other[name] for name in one.keys() & other.keys())
 
 
 def is_same_hardware(one: Setting, other: Setting) -> bool:
-    """Return whether two settings are on the same machine: by name, or by its nodes where a study made up the name."""
+    """Return whether two settings are on the same machine: by name, or by the nodes if a study made up the name."""
     if hardware(one.machine, one.machine_facts) == hardware(other.machine, other.machine_facts):
         return True
     node = _node(one.machine_facts)
@@ -77,7 +77,7 @@ def is_same_hardware(one: Setting, other: Setting) -> bool:
 
 
 def machine_numbers(settings: Sequence[Setting]) -> tuple[int, ...]:
-    """Return a number for each setting, (n,): those on the same machine have the same, the first machine's is 0."""
+    """Return the number of each setting's machine, (n,), counted from 0 in order of appearance."""
     firsts: list[Setting] = []
     numbers = []
     for setting in settings:
@@ -89,7 +89,7 @@ def machine_numbers(settings: Sequence[Setting]) -> tuple[int, ...]:
 
 
 def hardware(name: str, facts: Facts) -> str:
-    """Return the name of a machine without the words of an installation that stand behind it."""
+    """Return the name of a machine without the words of an installation at its end."""
     words = [value for value in facts.values() if isinstance(value, str) and value]
     while ends := [word for word in words if name.endswith(f", {word}")]:
         name = name.removesuffix(f", {ends[0]}")
@@ -97,7 +97,7 @@ def hardware(name: str, facts: Facts) -> str:
 
 
 def _node(facts: Facts) -> tuple[object, ...] | None:
-    """Return what tells a kind of node from others; None where it is not known."""
+    """Return the facts that identify a kind of node; None if they are unknown."""
     model, cores = facts.get("cpu_model"), facts.get("cores_per_node")
     if not isinstance(model, str) or cores is None:
         return None

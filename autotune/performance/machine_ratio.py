@@ -1,4 +1,4 @@
-"""The ratio of two machines: how many times as good the best configuration of one is as that of the other."""
+"""The ratio of two machines: how many times as good the best configuration on one is as that on the other."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -13,7 +13,7 @@ from objectives.base import Metric
 
 @dataclass(frozen=True)
 class MachineRatio:
-    """How many times as good the first of two `machines` is as the second; None if not known, for the reason `why`."""
+    """How many times as good the first of two `machines` is as the second; None if unknown, for the reason `why`."""
 
     machines: tuple[str, str]
     metric: Metric
@@ -21,7 +21,7 @@ class MachineRatio:
     why: str = ""
 
     def sentence(self) -> str:
-        """Say the ratio with its interval, or why it is not known."""
+        """Return the ratio with its interval, or why it is unknown, in words."""
         first, second = self.machines
         if self.ratio is None:
             return f"how {first} compares with {second} is not known: {self.why}"
@@ -41,7 +41,7 @@ class MachineRatio:
 
 
 def machine_ratios(predictions: Mapping[str, Prediction]) -> list[MachineRatio]:
-    """Return the ratio of the first machine to each of the others, by what was predicted on each."""
+    """Return the ratio of the first machine to each other machine, by the prediction for each."""
     (first, prediction), *others = predictions.items()
     return [_ratio((first, other), prediction, of_other) for other, of_other in others]
 
@@ -69,8 +69,8 @@ def _ratio(machines: tuple[str, str], first: Prediction, second: Prediction) -> 
 def _divided(first: Interval, second: Interval, metric: Metric) -> Interval:
     """Return how many times as good the first value is as the second.
 
-    The errors of the two count as independent. An error that both share would cancel, so that the interval is then too
-    wide, not too narrow. It promises no more than the less certain of the two.
+    The two errors count as independent. An error that both share would cancel, so the interval is then too wide rather
+    than too narrow. Its confidence is that of the less certain value.
     """
     share = min(first.confidence, second.confidence)
     deviations = [log(value.high / value.low) / 2.0 / deviations_within(value.confidence) for value in (first, second)]

@@ -1,4 +1,4 @@
-"""What was measured of the configurations of a space in the setting that a question is about."""
+"""The measurements of a space's configurations in the very setting of a question."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -20,18 +20,18 @@ from autotune.records.measurement import Judged, Measured, Setting
 from spaces import Float, Integer, Space
 from spaces.valid_set.valid_set import Indices
 
-# The standard deviation of the logarithm of a run where nobody knows it: runs on a shared machine differ so.
+# The standard deviation of the logarithm of a run if it is unknown: that of runs on a shared machine.
 _NOISE = 0.03
 
-# Beyond that factor, as a logarithm, an interval says nothing: few runs of many configurations know no noise.
+# Half-widths, as logarithms, are capped here: a few runs of many configurations cannot estimate the noise.
 _WIDEST = 20.0
 
 
 @dataclass(frozen=True, eq=False)
 class MeasuredHere:
-    """Value indexes `rows`, (k, p), each once, and the measurement of each, a value or a bound.
+    """The measured configurations, as distinct value indexes `rows`, (k, p), and a value or a bound of each.
 
-    What a verdict says over a default that breaks one of the `limits` does not count: they do not compare.
+    A verdict over a default that breaks one of the `limits` is ignored: that default is no valid reference.
     """
 
     space: Space
@@ -42,7 +42,7 @@ class MeasuredHere:
 
     @classmethod
     def of(cls, space: Space, setting: Setting, measured: Sequence[Measured], limits: Limits = ()) -> Self:
-        """Learn from measurements; those of other settings, versions or inputs, and failures, are left out."""
+        """Select the measurements of the setting; leave out other versions, other inputs and failures."""
         by_source: dict[str, list[Measured]] = defaultdict(list)
         for row in measured:
             if is_here(row, setting) and (row.value or row.bound or 0.0) > 0.0:
@@ -60,14 +60,14 @@ class MeasuredHere:
         return cls(space, setting, rows.reshape(len(chosen), width), values, limits)
 
     def at(self, rows: Indices) -> list[Measured | None]:
-        """Return the measurement of each of value indexes, (n, p); None where there is none."""
+        """Return the measurement at each of the value indexes, (n, p); None for configurations without one."""
         return [self._by_row.get(row.tobytes()) for row in _as_keys(rows)]
 
     def inside(self, rows: Indices) -> npt.NDArray[np.bool_]:
-        """Return which value indexes, (n, p), have no parameter outside of the values that were measured."""
+        """Return which value indexes, (n, p), have every parameter inside the range of measured values."""
         is_inside = np.ones(len(rows), dtype=bool)
         for parameter, known, column in zip(self.space.parameters, self.rows.T, rows.T, strict=True):
-            # Of words, and of "unset", nothing lies between two others.
+            # Words and "unset" have no order, so no word lies between two others.
             between = np.zeros(len(rows), dtype=bool)
             if isinstance(parameter, Integer | Float) and (known >= 0).any():
                 between = (column >= known[known >= 0].min()) & (column <= known.max())
@@ -76,25 +76,25 @@ class MeasuredHere:
 
     @cached_property
     def default(self) -> Measured | None:
-        """The measurement of the space's default configuration; None where there is none."""
+        """The measurement of the space's default configuration; None if it was not measured."""
         return self.at(self.space.indices([self.space.default()]))[0]
 
     @cached_property
     def best(self) -> int | None:
-        """The place of the best value in `rows`; None where there are only bounds."""
+        """The index in `rows` of the best value; None if there are only bounds."""
         costs = {place: self.cost(row) for place, row in enumerate(self.measured) if row.value is not None}
         return min(costs, key=lambda place: costs[place]) if costs else None
 
     @property
     def keeps_default(self) -> bool:
-        """Whether a verdict found that the best of here is not sure to beat the default."""
+        """Whether a verdict found that the best configuration here is not sure to beat the default."""
         judged = None if self.best is None else self._judged(self.measured[self.best])
         return judged is not None and not judged.holds
 
     def cost(self, measured: Measured) -> float:
-        """Return the logarithm of a value, or of a bound, the better the less.
+        """Return the logarithm of a value or of a bound; lower is better.
 
-        What a verdict's winner was chosen before, in fresh runs, is behind that, though its trial may look better.
+        A configuration that lost to a verdict's winner in fresh runs ranks behind it, even if its trial looks better.
         """
         looks, judged = self._looks(measured), self._judged(measured)
         if judged is None or judged.winner == measured.configuration:
@@ -106,20 +106,20 @@ class MeasuredHere:
         return self.setting.metric.cost(log(measured.value or measured.bound or 1.0))
 
     def verdict_on(self, measured: Measured | None) -> Judged | None:
-        """Return what a verdict says of a configuration itself; None where none does."""
+        """Return a verdict's judgement of the configuration itself; None without one."""
         judged = None if measured is None else self._judged(measured)
         return judged if measured is not None and judged and judged.winner == measured.configuration else None
 
     def confirmed(self, measured: Measured | None) -> bool:
-        """Return whether a verdict says that a configuration surely beats the default."""
+        """Return whether a verdict found that a configuration surely beats the default."""
         judged = self.verdict_on(measured)
         return judged is not None and judged.holds
 
     def gain(self, measured: Measured | None) -> Interval | None:
-        """Return how many times better than the default a configuration is; None if not both have values.
+        """Return how many times better than the default a configuration is; None unless both have values.
 
-        That is what a verdict says of it. Without one it is what it looks like, and the interval is so wide that those
-        of all configurations are right at once in nine cases of ten: the best of many looks better than it is.
+        This is the verdict's figure if there is one. Otherwise it is the ratio of the measurements, with an interval
+        wide enough to hold for all configurations at once in 90 % of cases: the best of many looks better than it is.
         """
         default = self.default
         if measured is None or default is None or measured.value is None or default.value is None:
@@ -135,7 +135,7 @@ class MeasuredHere:
 
     @property
     def remark(self) -> str:
-        """Say how much was measured here, what was the best of it, and how sure that is; empty if nothing was."""
+        """Return how much was measured here, the best of it, and how sure that is; empty without measurements."""
         if self.best is None:
             return ""
         metric, best, default = self.setting.metric, self.measured[self.best], self.default
@@ -154,7 +154,7 @@ class MeasuredHere:
         return f"{text} ({shown(best.configuration)}); {own}"
 
     def _judged(self, measured: Measured) -> Judged | None:
-        """Return what a verdict says of a configuration, over the default that is asked about."""
+        """Return a verdict's judgement of a configuration over this space's default; None without one."""
         judged, default = measured.judged, self.default
         if (
             judged is None
@@ -171,14 +171,14 @@ class MeasuredHere:
 
 
 def is_here(measured: Measured, setting: Setting) -> bool:
-    """Return whether it was measured in a setting, with the same program and input as far as these are known."""
+    """Return whether a measurement is of a setting, and of the same program and input as far as these are known."""
     there = measured.setting
     comparable = there.key == setting.key and there.metric.compares_with(setting.metric)
     return comparable and there.may_be_identical(setting)
 
 
 def value_of(measured: Measured | None) -> Interval | None:
-    """Return the value of a measurement, with what repeats would be within; None without a value."""
+    """Return the value of a measurement, with the interval in which repeats would lie; None without a value."""
     if measured is None or measured.value is None:
         return None
     wide = exp(_half(*_error(measured)))
@@ -193,12 +193,12 @@ def _error(measured: Measured) -> tuple[float, float]:
 
 
 def _half(error: float, degrees: float, count: int = 1) -> float:
-    """Return half the interval that holds the true logarithm in nine cases of ten; for a `count` of them, all of it."""
+    """Return the half-width of an interval that holds the true logarithm, or `count` of them at once, in 90 %."""
     return min(error * float(stdtrit(degrees, 1.0 - (1.0 - CONFIDENCE) / (2.0 * count))), _WIDEST)
 
 
 def _worth(measured: Measured) -> tuple[bool, bool, int]:
-    """A value says more than a bound, a verdict more than trials, and many runs more than few."""
+    """Return a sort key: a value beats a bound, a verdict beats trials, and many runs beat few."""
     return (measured.value is not None, measured.judged is not None, measured.runs)
 
 

@@ -1,7 +1,7 @@
 """The performance model: from all measurements of a program to the best configurations of a setting.
 
-Where the same space was measured on other machines, their measurements tell how near to the best a configuration
-comes (`transfer`); run times, and configurations of other spaces, are predicted from facts (`run_times`).
+If the same space was measured on other machines, their measurements show how near to the best a configuration comes
+(`transfer`). Otherwise run times are predicted from facts (`run_times`), also from measurements of other spaces.
 """
 
 from collections import Counter
@@ -32,13 +32,13 @@ from objectives.shapes.shape import Shape
 from spaces import Space, Value
 from spaces.valid_set.valid_set import Indices
 
-# Candidates are a whole valid set up to this size; of a larger one a sample, and its measured configurations.
+# Up to this size all valid configurations are candidates; of a larger space, a sample and the measured ones.
 _LISTED = 200_000
 _SAMPLED = 20_000
-# With fewer machines that know the same space, efficiencies guide no better than run times.
+# With the same space measured on fewer machines, efficiencies predict no better than run times.
 _TRANSFERRED = 3
 _REASONS = 5
-# Nine tenths of a normal distribution lie within this number of standard deviations.
+# 90 % of a normal distribution lie within this number of standard deviations.
 _DEVIATIONS = 1.6449
 
 Places = npt.NDArray[np.intp]
@@ -47,9 +47,13 @@ Gains = Sequence[Interval | None]
 
 @dataclass(frozen=True)
 class PerformanceModel:
-    """The measurements of a program, the `rules` of its space, for the numbers that they compute, and its `shape`.
+    """A model of one program.
 
-    What was measured as beyond the `limits` in a setting is not proposed there.
+    Attributes:
+        measured: The program's measurements.
+        rules: The rules of its space; the model uses the numbers that they compute.
+        shape: The shape of its run times, if known.
+        limits: Configurations that broke a limit in a setting are not proposed there.
     """
 
     measured: tuple[Measured, ...]
@@ -58,10 +62,10 @@ class PerformanceModel:
     limits: Limits = ()
 
     def best(self, space: Space, setting: Setting, top: int) -> Prediction:
-        """Return the `top` configurations that should be best in a setting; none where the model cannot predict.
+        """Return the `top` configurations that should be best in a setting; no proposals if the model cannot predict.
 
-        Where too little was measured by the setting's metric, another metric of the same unit replaces it, and no gain
-        is promised.
+        If there are too few measurements of the setting's metric, another metric of the same unit replaces it, and the
+        prediction is not promising.
         """
         setting = with_installation_apart(setting)
         model = replace(self, measured=tuple(unify_names(self.measured, setting)))
@@ -77,7 +81,7 @@ class PerformanceModel:
         return prediction
 
     def _instead_of(self, metric: Metric) -> list[Metric]:
-        """Return the metrics of the same unit and direction, the most often measured first."""
+        """Return the other metrics of the same unit and direction, the most often measured first."""
         counts = Counter(measurement.setting.metric for measurement in self.measured if measurement.value is not None)
         alike = (metric.unit, metric.direction)
         return [
@@ -85,7 +89,7 @@ class PerformanceModel:
         ]
 
     def _left_out(self, metric: Metric) -> list[str]:
-        """Return a sentence for each metric of the same name on another scale, whose measurements are left out."""
+        """Return a sentence on each metric of the same name but another scale, whose measurements are left out."""
         others = Counter(
             measurement.setting.metric
             for measurement in self.measured
@@ -129,14 +133,14 @@ class PerformanceModel:
 
 @dataclass(frozen=True)
 class Fields:
-    """What is known of configurations, for a search: their efficiencies by each of the sources, and expected times."""
+    """Knowledge that guides a search: efficiencies of configurations from each source, and expected times."""
 
     found: tuple[Source, ...] = ()
     expected: ExpectedTimes | None = None
 
     @classmethod
     def of(cls, model: PerformanceModel, space: Space, setting: Setting) -> "Fields | None":
-        """Return what the measurements of a model, and its costs, say in a setting; None if that is nothing."""
+        """Return the fields that a model's measurements and costs give in a setting; None if they give none."""
         setting = with_installation_apart(setting)
         measured = unify_names(model.measured, setting)
         elsewhere = sources(space, setting, measured)
@@ -148,16 +152,23 @@ class Fields:
         return cls(tuple(elsewhere), expected) if elsewhere or expected is not None else None
 
     def fields(self, rows: Indices) -> FloatArray:
-        """Return the distances, by logarithm, of value indexes (n, p) from the best of each: (n, m)."""
+        """Return the logarithmic distances, (n, m), of value indexes (n, p) from the best in each of m fields."""
         columns = [-source.at(rows) for source in self.found]
         return np.column_stack(columns if self.expected is None else [*columns, self.expected.at(rows)])
 
 
 @dataclass(frozen=True)
 class _View:
-    """The candidates of a setting, the default first, the model of their times, and what is known to work.
+    """The candidates of a setting and the knowledge about them.
 
-    `optional` parameters were measured both with a value and unset.
+    Attributes:
+        space: The space of the candidates.
+        setting: The setting to predict.
+        rows: Value indexes (n, p) of the candidates, the default first.
+        times: The model of their times, if it does not abstain.
+        validity: Which of them work.
+        here: The measurements in the setting itself.
+        optional: Parameters that were measured both with a value and unset.
     """
 
     space: Space
@@ -169,7 +180,7 @@ class _View:
     optional: frozenset[str]
 
     def transferred(self, result: Transfer, grounds: tuple[str, ...], doubts: tuple[str, ...]) -> Prediction:
-        """Return the prediction that follows from measurements of the same space on other machines."""
+        """Return the prediction from measurements of the same space on other machines."""
         if not result.proposals:
             doubts += ("nothing is expected to be better than the default",)
         predicted = [result.speed_up(index) for index in result.proposals]
@@ -197,16 +208,16 @@ class _View:
         return self._prediction(proposals, grounds, doubts, promising=promising)
 
     def timed(self, times: RunTimes, top: int, grounds: tuple[str, ...], doubts: tuple[str, ...]) -> Prediction:
-        """Return the prediction that follows from predicted times alone."""
+        """Return the prediction from predicted times alone."""
         is_known = np.array([row is not None for row in self.here.at(self.rows)])
-        # All rows but the default are left out already where they failed.
+        # The candidates already exclude failed configurations, except for the default.
         comparable = np.flatnonzero(self.differs_in(times.varied | self.optional) | is_known)
         comparable = comparable[~self.validity.fails(self.rows[comparable])]
         if len(comparable) == 0:
             doubts += ("no configuration is left that differs from the default only in what was varied",)
             return self._prediction((), grounds, doubts)
         costs = self._costs(times, comparable) - np.log(self.validity.chances(self.rows[comparable]))
-        # What the model knows nothing of is not proposed.
+        # Do not propose configurations that the model knows nothing about.
         comparable, costs = comparable[~np.isnan(costs)], costs[~np.isnan(costs)]
         if len(comparable) == 0:
             doubts += ("nothing is known of the times of these configurations",)
@@ -216,7 +227,7 @@ class _View:
         default_case, cases = self._cases(np.array([0])), self._cases(indices)
         ratio = times.ratio(cases, default_case)
         gains: Gains = [
-            # A model that sees no difference does not know that there is none.
+            # A width of 0 means that the model does not read the changed parameters, not that there is no difference.
             Interval(exp(-sign * middle), exp(-sign * middle - wide), exp(-sign * middle + wide), ratio.share)
             if wide > 0.0
             else None
@@ -231,7 +242,7 @@ class _View:
         return self._prediction(proposals, grounds, doubts, promising=promising, reasons=reasons)
 
     def listed(self, top: int, grounds: tuple[str, ...], doubts: tuple[str, ...]) -> Prediction:
-        """Return the best of what was measured in the setting, where no model says anything of the rest."""
+        """Return the best configurations measured in the setting, if no model predicts the others."""
         measured, fails = self.here.at(self.rows), self.validity.fails(self.rows)
         costs = {
             place: self.here.cost(row)
@@ -247,9 +258,9 @@ class _View:
         return self._prediction(self._proposals(indices, gains), grounds, doubts)
 
     def _with_caution(self, indices: Places, gains: Gains) -> tuple[Places, Gains]:
-        """Return candidates with their predicted gains; the default goes first where a verdict found no sure gain.
+        """Return candidates with their predicted gains, after the default if a verdict found no sure gain over it.
 
-        What surely beats it nevertheless stays first.
+        A first candidate that surely beats the default stays first nevertheless.
         """
         if not self.here.keeps_default or not len(indices) or self._is_sure(indices, gains):
             return indices, gains
@@ -258,7 +269,7 @@ class _View:
         return np.array([index for index, _ in kept], dtype=np.intp), [gain for _, gain in kept]
 
     def _is_sure(self, indices: Places, gains: Gains) -> bool:
-        """Return whether the first candidate surely beats the default: of what was measured only a verdict says so."""
+        """Return whether the first candidate surely beats the default; if it was measured, only a verdict counts."""
         if not len(indices):
             return False
         (measured,) = self.here.at(self.rows[indices[:1]])
@@ -269,8 +280,8 @@ class _View:
     def _costs(self, times: RunTimes, indices: Places) -> FloatArray:
         """Return the logarithms of the cost of candidates at `indices`, (n,).
 
-        Where something was measured, that counts; other configurations are compared with the best of it, by what is
-        expected of them. Beyond the measured ones a model errs more than it knows: the end of its interval counts.
+        A measured candidate has its measured cost, another its expected cost. Outside the range of measurements a model
+        is less accurate than it estimates, so the worse end of its interval counts there.
         """
         estimate = self._estimate(times, indices)
         costs = (-1.0 if self.setting.metric.direction == "maximize" else 1.0) * estimate.mean
@@ -284,9 +295,9 @@ class _View:
         return costs
 
     def _estimate(self, times: RunTimes, indices: Places) -> Estimate:
-        """Return the logarithms of the values of candidates, (n,), moved to what was measured in the setting.
+        """Return the predicted logarithms of the values of candidates, (n,), shifted to fit the setting's measurements.
 
-        An error that all configurations share then cancels; what is left is that of the ratio to the best measured one.
+        The shift cancels errors that all configurations share; the error of the ratio to the best measured one remains.
         """
         estimate = times.estimate(self._cases(indices))
         if self.here.best is None:
@@ -334,7 +345,7 @@ class _View:
         )
 
     def _proposals(self, indices: Places, gains: Gains) -> tuple[Proposal, ...]:
-        """Return the candidates at `indices`, (n,), with their predicted `gains`; what was measured counts instead."""
+        """Return proposals for the candidates at `indices`, (n,); measured gains replace the predicted `gains`."""
         proposals = []
         rows = self.rows[indices]
         for configuration, predicted, gain, index, measured in zip(
@@ -363,10 +374,11 @@ class _View:
 
 
 def _numbers(elsewhere: Sequence[Source], setting: Setting) -> tuple[int, ...]:
-    """Return a number for each source, the same for those that are left out together to see how far a transfer errs.
+    """Return a number for each source; sources with the same number are left out together to test the transfer.
 
-    Where the machine is new, they are all of a machine: its other workloads would tell what it is like. Where it was
-    measured itself, what is new is less than a machine, and so is what is left out.
+    If the setting's machine is new, all sources of a machine share a number, because its other workloads would reveal
+    what it is like. If the machine was measured, only the build or the workload is new, and sources are left out
+    singly.
     """
     settings = [source.setting for source in elsewhere]
     if any(is_same_hardware(one, setting) for one in settings):
@@ -382,14 +394,14 @@ def _varied(space: Space, elsewhere: Sequence[Source]) -> frozenset[str]:
 
 
 def _sometimes_unset(measured: Sequence[Measured]) -> frozenset[str]:
-    """Return the parameters that have a value in some measurements of a source, and none in others of it."""
+    """Return the parameters that some measurements of a source set and others leave unset."""
     totals = Counter((row.setting.key, row.setting.source) for row in measured)
     stated = Counter((row.setting.key, row.setting.source, name) for row in measured for name in row.configuration)
     return frozenset(name for (key, source, name), count in stated.items() if count < totals[key, source])
 
 
 def _candidates(space: Space, measured: Sequence[Indices], validity: Validity) -> Indices:
-    """Return the candidates, (n, p), the default first, with `measured` ones; no other that failed in the setting."""
+    """Return the candidates, (n, p), the default first, with `measured` ones, and without any other that failed."""
     default = space.indices([space.default()])
     if space.listable and space.size.value <= _LISTED:
         rows = space.all_indices()

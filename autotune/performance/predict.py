@@ -1,4 +1,4 @@
-"""Predicting: from a study file and the description of a machine to the configurations that should be best there."""
+"""Predict the best configurations of a study file on a described machine."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -37,10 +37,13 @@ from spaces.parameters.problem import Problem
 
 @dataclass(frozen=True)
 class Target:
-    """The machine that a prediction is about: its name, and the facts of the part that a run may use.
+    """The machine to predict for.
 
-    `here` tells that it is this machine, which autotune knows better than by a description. Of others the user may
-    state how the program is installed there.
+    Attributes:
+        machine: Its name.
+        facts: The facts of the part that a run may use.
+        here: Whether it is this machine, where autotune can ask the program itself.
+        installation: How the program is installed on another machine, as the user states it.
     """
 
     machine: str
@@ -51,11 +54,16 @@ class Target:
 
 @dataclass(frozen=True)
 class Question:
-    """A study made ready for a machine: the space of its configurations, and the setting where it would run.
+    """A study prepared for a machine: the space of its configurations, and the setting where it would run.
 
-    A whole run of a program that works in steps makes `whole_steps`. How the program is installed on a machine that is
-    only described follows from what was measured there (`installed`); `planned_with` plans for such an installation.
-    `remarks` say what was taken from where, and what is not predicted.
+    Attributes:
+        plan: The plan of the objective.
+        space: The space.
+        setting: The setting.
+        whole_steps: The steps of a whole run, for programs that work in steps.
+        planned_with: Plans for another installation. On a machine that is only described, the installation follows
+            from measurements there (`with_known_installation`).
+        remarks: Sentences on assumptions, and on what is not predicted.
     """
 
     plan: Plan
@@ -68,19 +76,19 @@ class Question:
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """The rules and derived values of the space, for the numbers that they compute."""
+        """The rules and derived values of the space; the model uses the numbers that they compute."""
         return (*(constraint.rule for constraint in self.space.constraints), *self.space.derived.values())
 
 
 def question(study: StudyFile, target: Target, launcher: Launcher, folder: Path) -> Question:
-    """Plan the objective for the target's machine; a dry run that tells the size of the problem is made here.
+    """Plan the objective for the target's machine; a dry run on this machine finds the size of the problem.
 
     Raises:
-        CannotRunHereError: the size of the problem cannot be found out on this machine, or nobody described the cores
-            of the other one.
-        StudyFileError: the space has errors; all of them are listed.
+        CannotRunHereError: The size of the problem cannot be found on this machine, or the description of the other
+            machine lacks its cores.
+        StudyFileError: The space has errors; the error lists all of them.
     """
-    # Who describes a machine may leave its hardware threads out.
+    # A description need not give the hardware threads.
     facts = {"threads_per_core": 1, **{name: value for name, value in target.facts.items() if name in FACTS}}
     if "cores" not in facts:
         msg = f"the description of {target.machine!r} does not say its cores"
@@ -122,7 +130,7 @@ def question(study: StudyFile, target: Target, launcher: Launcher, folder: Path)
         metric=plan.objective.metrics[0],
         machine_facts=machine_facts,
         workload_facts=workload_facts,
-        # Elsewhere the program is another file, and of a described problem nobody has asked which one it is.
+        # On another machine the program is another file, and a described problem has no known identity.
         identity=identity_of(plan.identity) if target.here and not plan.is_described else "",
     )
     limits = limits_of(study.limits, plan.objective.metrics)
@@ -135,7 +143,7 @@ def question(study: StudyFile, target: Target, launcher: Launcher, folder: Path)
 def for_problem(asked: Question, facts: Facts) -> Question:
     """Return the question about a problem that differs from the study's in some `facts`.
 
-    It has a name of its own then, and no identity: nothing that was measured of the study's problem is of this one.
+    The other problem gets its own name and no identity, so that no measurement of the study's problem counts for it.
     """
     setting = asked.setting
     changed = {**setting.workload_facts, **facts}
@@ -146,7 +154,7 @@ def for_problem(asked: Question, facts: Facts) -> Question:
 
 
 def _once(run: RunJob) -> RunJob:
-    """Return what runs a job that is asked for again once only: a dry run of the same problem says the same."""
+    """Wrap `run` so that it runs each job once: a second dry run of the same problem would print the same."""
     made: list[tuple[Job, Output]] = []
 
     def run_once(job: Job) -> Output:
@@ -163,11 +171,12 @@ def _once(run: RunJob) -> RunJob:
 def with_known_installation(asked: Question, known: Sequence[Measured]) -> Question:
     """Return the question for the installation that was measured on a described machine, with a remark on it.
 
-    What the program chooses itself, and so the default and the space, may depend on its version there.
+    The plan is made again, because the program's own choices, and so the default and the space, may depend on its
+    version there.
 
     Raises:
-        CannotRunHereError: the size of the problem cannot be found out.
-        StudyFileError: the space has errors.
+        CannotRunHereError: The size of the problem cannot be found.
+        StudyFileError: The space has errors.
     """
     setting = asked.setting
     there = known_installation(setting, known) if asked.planned_with is not None else None
@@ -186,17 +195,19 @@ def with_known_installation(asked: Question, known: Sequence[Measured]) -> Quest
 
 
 def predict(asked: Question, known: Sequence[Measured], top: int) -> Prediction:
-    """Return the `top` configurations that should be best, by a model of what is `known`; none if it knows too little.
+    """Return the `top` configurations that should be best, by a model of the `known` measurements.
+
+    The prediction has no proposals if the model knows too little.
 
     Raises:
-        CannotRunHereError: nothing is known of the program.
+        CannotRunHereError: There are no measurements of the program.
     """
     own = [row for row in known if row.setting.program == asked.setting.program]
     has_costs = asked.plan.shape is not None or registry.costs(asked.setting.program) is not None
     if not own and not has_costs:
         programs = ", ".join(sorted({row.setting.program for row in known})) or "nothing"
         msg = (
-            f"nothing was measured of {asked.setting.program!r} anywhere (there is: {programs}); tune it on a machine, "
+            f"no measurements of {asked.setting.program!r} (programs with measurements: {programs}); tune it, "
             "or `autotune storage import` measurements made elsewhere"
         )
         raise CannotRunHereError(msg)
@@ -206,18 +217,23 @@ def predict(asked: Question, known: Sequence[Measured], top: int) -> Prediction:
 
 
 def known_there(asked: Question, known: Sequence[Measured]) -> tuple[Setting, list[Measured]]:
-    """Return the setting with its installation apart, and what is `known` by the setting's names."""
+    """Return the setting, with its installation among the facts of its machine, and `known` with the same names."""
     setting = with_installation_apart(asked.setting)
     return setting, unify_names(known, setting)
 
 
 def restrict(original: Question, rules: Iterable[str], given_as: str = "--where") -> Question:
-    """Return the question under further rules of the user, `given_as` an option or a field.
+    """Return the question with further rules of the user.
 
-    The nearest configuration that satisfies the rules replaces a default that breaks them; a note says so.
+    If the default breaks a rule, the nearest configuration that satisfies all rules replaces it, with a note.
+
+    Args:
+        original: The question.
+        rules: The rules.
+        given_as: The option or field of the rules, for messages.
 
     Raises:
-        StudyFileError: a rule has an error, or no configuration satisfies all rules.
+        StudyFileError: A rule has an error, or no configuration satisfies all rules.
     """
     unique = dict.fromkeys(rules)
     more = [Constraint(f"asked for: {rule}", rule, f"given by {given_as}") for rule in unique]
@@ -243,7 +259,7 @@ def restrict(original: Question, rules: Iterable[str], given_as: str = "--where"
 
 
 def _with_default(space: Space, configuration: Configuration) -> Space:
-    """Return the space with one of its configurations as default."""
+    """Return the space with another of its configurations as default."""
     parameters = [
         parameter
         if parameter.name not in configuration and not parameter.optional
@@ -260,16 +276,21 @@ def _starting_at(parameter: Parameter, value: Value | None) -> Parameter:
 
 
 def find_target(machine: str, nodes: int, installation: Iterable[str] = ()) -> Target:
-    """Return so many nodes of a described machine, or this one; `installation` states facts of it as NAME=VALUE.
+    """Find a machine, and return the part of it that a run may use.
+
+    Args:
+        machine: The name or the file of a description, or `this`.
+        nodes: The number of nodes.
+        installation: How the program is installed on a described machine, as NAME=VALUE.
 
     Raises:
-        MachineError: there is no such machine, or it has not so many nodes.
-        AutotuneError: a fact of the installation is none, or it is stated of this machine.
+        MachineError: The machine is unknown, or has fewer nodes.
+        AutotuneError: A fact of the installation is unknown, or is stated for this machine.
     """
     stated = stated_installation(installation)
     if machine == THIS and nodes == 1:
         if stated:
-            msg = "--installation is for a described machine (--machine NAME): here the program itself tells it"
+            msg = "--installation is for a described machine (--machine NAME); here autotune asks the program itself"
             raise AutotuneError(msg)
         here = this_machine()
         name, facts = machine_of(here.describe() | {"facts": quick_facts(here)})

@@ -1,7 +1,7 @@
-"""Recognition: what was measured in a setting, whatever it was called where it was measured.
+"""Recognition: find the measurements of a setting, although other sources name its machine or problem differently.
 
-A machine has several names: a study's is that of its processor, an import's what a user called it; a problem is called
-after a digest in a study, after its sizes in an import. Equal facts make them the same.
+A study names a machine by its processor, an import by the user's name for it; a study names a problem by a digest, an
+import by its sizes. Equal facts show that they are the same.
 """
 
 from collections import Counter
@@ -15,13 +15,13 @@ from autotune.performance.run_times.novelty import INSTALLATION
 from autotune.records.measurement import Facts, Measured, Setting
 from spaces import Value
 
-# So many sizes must be equal where one side states more than the other.
+# At least this many sizes must be equal if one side states more sizes than the other.
 _LEAST_SIZES = 3
 
 
 @dataclass(frozen=True)
 class KnownInstallation:
-    """The installation that most measurements on a machine have: `rows` of `total`, of the workload if it ran there."""
+    """The installation of most measurements on a machine: `rows` of `total`, of the workload if it ran there."""
 
     facts: Facts
     rows: int
@@ -30,9 +30,9 @@ class KnownInstallation:
 
 
 def unify_names(measured: Sequence[Measured], setting: Setting) -> list[Measured]:
-    """Return the measurements; what has the machine or the workload of `setting` has its names, too.
+    """Return the measurements, renaming machines and workloads that are those of `setting` to its names.
 
-    The facts of an installation all stand with the machine.
+    All facts of an installation become facts of the machine.
     """
     renamed: dict[int, Setting] = {}
     for row in measured:
@@ -45,9 +45,9 @@ def unify_names(measured: Sequence[Measured], setting: Setting) -> list[Measured
 
 
 def is_same_workload(one: Setting, other: Setting) -> bool:
-    """Return whether two settings have the same problem: by name, or by its sizes as far as they are known.
+    """Return whether two settings have the same problem: by name, or by the sizes that are known.
 
-    Few sizes do not make one problem of two whose identities are known to differ.
+    A few equal sizes do not suffice if the identities of the problems are known to differ.
     """
     if one.workload == other.workload:
         return True
@@ -63,10 +63,10 @@ def is_same_workload(one: Setting, other: Setting) -> bool:
 
 
 def known_installation(setting: Setting, measured: Sequence[Measured]) -> KnownInstallation | None:
-    """Return the installation that most measurements of the setting's program on its machine have.
+    """Return the installation of most measurements of the setting's program on its machine.
 
-    Those of its workload and by its metric go before others. What contradicts the facts that the setting states is left
-    out; None where nothing adds to these.
+    Measurements of its workload and by its metric take precedence. Installations that contradict the setting's facts
+    are left out; the result is None if no measurement adds a fact.
     """
     own = installation_of(setting)
     there = [
@@ -82,7 +82,7 @@ def known_installation(setting: Setting, measured: Sequence[Measured]) -> KnownI
     counts = Counter(frozenset(installation_of(other).items()) for other in there)
     facts: dict[str, Value] = dict(own)
     rows = 0
-    # What is known less often of the same build completes it.
+    # Complete the most frequent facts by rarer ones of the same build.
     for items, count in counts.most_common():
         if agree(dict(items), facts):
             facts = {**dict(sorted(items)), **facts}

@@ -1,11 +1,12 @@
 """Validity: which configurations failed in a setting, and how likely the others are to work there.
 
-What was measured as failed or wrong in the setting itself, or as beyond a limit, is never proposed again. A failure on
-another machine, of another build or another workload need not come again: it only makes its neighbourhood doubtful.
+A configuration that failed, gave a wrong result or broke a limit in the setting itself is never proposed again. A
+failure on another machine, of another build or of another workload may not recur, so it only casts doubt on its
+neighbours.
 
-The chance that a configuration works is the share that worked of the nearest ones that ran, each weighted by the
-inverse square of its distance. A search may hope that the neighbour of a failure works, since it will find out
-(`search.feasibility`); nobody tries a prediction before it is used.
+The chance that a configuration works is the share of the nearest measured configurations that worked, weighted by the
+inverse square of the distance. This is stricter than `search.feasibility`: a search runs the configuration and finds
+out, but a prediction is used without a trial.
 """
 
 from collections import Counter, defaultdict
@@ -25,12 +26,12 @@ from objectives.base import FailureKind
 from spaces import Space
 from spaces.valid_set.valid_set import Indices
 
-# A lower chance to work is worth a word.
+# Doubts name proposals whose chance to work is lower than this.
 _DOUBTED_BELOW = 0.75
 _NEAREST = 5
-# What is expected of a configuration without neighbours, and how much that counts beside the nearest neighbour.
+# The chance of a configuration without neighbours, and its weight beside the nearest neighbour.
 _EXPECTED, _TRUST = 0.9, 0.25
-# Encoded values go from 0 to 1: what is nearer than this is the same configuration.
+# Encoded values are between 0 and 1; configurations nearer than this are the same.
 _SAME = 1e-6
 _OTHER = "failed"
 _KINDS = frozenset(kind.value for kind in FailureKind)
@@ -40,12 +41,15 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Validity:
-    """What was measured of which configurations of a space work.
+    """Measurements of whether configurations of a space work.
 
-    `failed` are value indexes (f, p) of those that failed in the setting itself, or broke one of the `limits`;
-    `compared` (f, p) are the parameters in which a configuration must be equal to have the same effect; `kinds` counts
-    how they failed. `proven` (w, p) gave a value in the setting. `evidence` is what ran in the setting, and what ran
-    elsewhere.
+    Attributes:
+        failed: Value indexes (f, p) of configurations that failed in the setting itself or broke a limit.
+        compared: (f, p), the parameters in which another configuration must be equal to have the same effect.
+        kinds: How often each kind of failure occurred.
+        proven: Value indexes (w, p) of configurations with a value in the setting.
+        evidence: Configurations that ran in the setting, and those that ran elsewhere.
+        limits: The limits of the study.
     """
 
     space: Space
@@ -58,7 +62,7 @@ class Validity:
 
     @classmethod
     def of(cls, space: Space, setting: Setting, measured: Sequence[Measured], limits: Limits = ()) -> Self:
-        """Learn from the measurements of the setting's program."""
+        """Collect the failures and successes among the measurements of the setting's program."""
         by_table: dict[tuple[str, ...], list[Measured]] = defaultdict(list)
         for row in measured:
             by_table[*row.setting.key, row.setting.source].append(row)
@@ -91,7 +95,7 @@ class Validity:
         )
 
     def fails(self, rows: Indices) -> Mask:
-        """Return which value indexes, (n, p), failed in the setting, or are equal in effect to one that did: (n,)."""
+        """Return, (n,), which value indexes (n, p) failed in the setting or have the same effect as one that failed."""
         excluded = np.zeros(len(rows), dtype=bool)
         groups: dict[bytes, list[int]] = defaultdict(list)
         for number, compared in enumerate(self.compared):
@@ -103,9 +107,10 @@ class Validity:
         return excluded
 
     def chances(self, rows: Indices) -> FloatArray:
-        """Return how likely each of the value indexes, (n, p), is to give a valid result: (n,).
+        """Return the chances, (n,), that the value indexes (n, p) give a valid result.
 
-        What ran in the setting and what ran elsewhere may each give rise to doubt, unless it worked in the setting.
+        Runs in the setting and runs elsewhere each lower the chance, except for configurations that worked in the
+        setting.
         """
         encoded = self.space.encode_indices(rows)
         chances = np.min([np.ones(len(rows)), *(part.chances(encoded) for part in self.evidence)], axis=0)
@@ -114,7 +119,7 @@ class Validity:
         return np.where(works, 1.0, chances)
 
     def doubts(self, rows: Indices) -> tuple[str, ...]:
-        """Return a sentence on each of the proposed value indexes, (n, p), that may well fail, or be wrong."""
+        """Return a sentence on each proposal, of value indexes (n, p), that may well fail or give a wrong result."""
         return tuple(
             f"proposal {number}: configurations near it {self._wrong}; the chance that it works is {chance:.0%}"
             for number, chance in enumerate(self.chances(rows).tolist(), start=1)
@@ -123,7 +128,7 @@ class Validity:
 
     @property
     def remark(self) -> str:
-        """Say how many configurations are left out, and why; empty if none is."""
+        """Return how many configurations are left out, and why; empty if all remain."""
         count = self.kinds.total()
         if not count:
             return ""
@@ -138,20 +143,20 @@ class Validity:
 
 @dataclass(frozen=True, eq=False)
 class _Evidence:
-    """Configurations that ran, encoded, (n, d), each once, and the share of settings in which they worked, (n,)."""
+    """Distinct encoded configurations that ran, (n, d), and the share of settings in which each worked, (n,)."""
 
     tree: cKDTree
     worked: FloatArray
 
     @classmethod
     def of(cls, space: Space, rows: Indices, worked: Mask) -> Self:
-        """Return the evidence of value indexes, (m, p), of which some `worked`, (m,)."""
+        """Return the evidence of value indexes (m, p), given which of them `worked`, (m,)."""
         tried, places = np.unique(rows, axis=0, return_inverse=True)
         shares = np.bincount(places.ravel(), worked) / np.bincount(places.ravel())
         return cls(cKDTree(space.encode_indices(tried)), shares)
 
     def chances(self, encoded: FloatArray) -> FloatArray:
-        """Return how likely encoded configurations, (n, d), are to work, (n,)."""
+        """Return the chances, (n,), that encoded configurations, (n, d), work."""
         if len(encoded) == 0 or self.worked.min() == 1.0:
             return np.ones(len(encoded))
         nearest = range(1, 1 + min(_NEAREST, len(self.worked)))
@@ -164,13 +169,13 @@ class _Evidence:
 
 
 def _is_there(measured: Setting, setting: Setting) -> bool:
-    """Whether two settings are one, with the same program and input as far as these are known; by whatever metric."""
+    """Return whether two settings are the same apart from the metric, as far as program and input are known."""
     there = (measured.program, measured.place, measured.workload)
     return there == (setting.program, setting.place, setting.workload) and measured.may_be_identical(setting)
 
 
 def broken_limits(limits: Limits, measured: Measured) -> list[Limit]:
-    """Return the limits that a measured configuration breaks; of what was not measured nothing is known."""
+    """Return the limits that a measured configuration breaks; a limit on an unmeasured metric is not broken."""
     values = {**measured.told, measured.setting.metric.name: measured.value}
     known = ((limit, values.get(limit.metric.name)) for limit in limits)
     return [limit for limit, value in known if value is not None and not limit.allows(value)]

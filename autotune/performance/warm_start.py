@@ -1,10 +1,9 @@
-"""Warm start: a study's first trials are the configurations that are predicted to be best here.
+"""Warm start: begin a study with the configurations that the model predicts to be best here.
 
-They replace trials that would only spread over the space, so a wrong model costs little. Where the same space was
-measured on other machines, they are tried only where they should beat the default by more than the uncertainty. Where
-run times are known, by costs or measurements, the best goes first, and the search follows the expected times from then
-on, as far as the study's own runs bear them out. Predictions never count as measurements: the search does not know them
-until they have run.
+They replace trials that would only spread over the space, so a wrong model costs little. If the same space was measured
+on other machines, they run only if they should beat the default by more than the uncertainty. If run times can be
+predicted, from costs or measurements, the best configuration runs first, and the search follows the expected times for
+as long as the study's own runs agree with them. Predictions never count as measurements.
 """
 
 from collections.abc import Sequence
@@ -29,15 +28,18 @@ if TYPE_CHECKING:
     from autotune.storage.study_store import StudyStore
 
 PROPOSALS = 5
-"""The number of predicted configurations to try, unless the first ones disappoint."""
+"""The number of predicted configurations to run; fewer if the first ones disappoint."""
 
 
 @dataclass(frozen=True)
 class WarmStart(Stored):
-    """The configurations that a study tries after its default; `why` gives the reason if there are none.
+    """The configurations that a study runs after its default.
 
-    `speed_up` is the expected speed-up of the first of the `proposals`, with its interval. `followed` tells that the
-    search goes on by expected times.
+    Attributes:
+        proposals: The configurations, the best first.
+        speed_up: The expected speed-up of the first one, with its interval.
+        why: The reason if there are no proposals.
+        followed: Whether the search then follows the expected times.
     """
 
     proposals: tuple[Configuration, ...] = ()
@@ -66,7 +68,7 @@ class WarmStart(Stored):
 
 
 def stored_warm_start(store: ReadableStudy) -> WarmStart | None:
-    """Return the stored warm start of a study; None if the model was not asked yet."""
+    """Return the stored warm start of a study; None if it has none yet."""
     stored = store.attribute(WARM_START)
     return None if stored is None else WarmStart.from_dict(stored)
 
@@ -80,10 +82,16 @@ def warm_start(  # noqa: PLR0913, PLR0917  what is predicted, and what from
     shape: Shape | None = None,
     told: "Fields | None" = None,
 ) -> WarmStart:
-    """Ask the model once, when a study is new; store its answer with the study, and display it.
+    """Predict the first trials of a new study; store the prediction with the study, and display it.
 
-    `known` are the program's measurements by other studies and elsewhere, `shape` is that of its run times, `told` what
-    guides the search.
+    Args:
+        store: The study.
+        space: Its space.
+        setting: The setting where it runs.
+        known: The program's measurements by other studies and elsewhere.
+        display: Shows the prediction.
+        shape: The shape of the program's run times, if known.
+        told: The fields that guide the search, if any.
     """
     start = stored_warm_start(store)
     if start is None:
@@ -96,7 +104,7 @@ def warm_start(  # noqa: PLR0913, PLR0917  what is predicted, and what from
 
 
 def guide(space: Space, setting: Setting, known: Sequence[Measured], shape: Shape | None = None) -> "Fields | None":
-    """Return what is known of the space's configurations, to guide the search; None if that is nothing."""
+    """Return the fields that guide a search of the space; None if nothing is known about its configurations."""
     if not known and registry.costs(setting.program) is None:
         return None
     from autotune.performance.model import Fields, PerformanceModel  # noqa: PLC0415  XGBoost takes a second to import
@@ -109,7 +117,7 @@ def _rules(space: Space) -> tuple[str, ...]:
 
 
 def _expected(told: "Fields | None") -> WarmStart | None:
-    """Return what is expected to be best by run times; None where nothing is known of them."""
+    """Return the warm start by expected run times; None if these are unknown."""
     if told is None or told.expected is None:
         return None
     from autotune.search.guidance.prior_candidates import prior_candidates  # noqa: PLC0415  what only shows studies needs no Optuna

@@ -1,1 +1,1 @@
-"""Readers of measurements that were made elsewhere."""
+"""Readers of measurements made elsewhere, and the data set of all measurements."""

@@ -1,4 +1,4 @@
-"""Everything that was measured: the trials of studies, what was imported, and what ships with autotune."""
+"""All measurements: the trials of studies, imported ones, and those that ship with autotune."""
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping
@@ -28,15 +28,18 @@ _DIGEST = 8
 
 
 def measurements(urls: Iterable[str], program: str | None = None) -> list[Measured]:
-    """Return what is known of a program, or of all: from studies in storages, imported, and shipped.
+    """Return the measurements of a program, or of all programs: stored, imported and shipped.
 
-    A trial counts with the value that its study gives it, a capped one with its bound, a failed one as a failure.
-    What was imported counts once, whatever source it is under.
-    Replays are left out, and trials that were stopped early, or at their study's limit on memory, are not finished, or
-    failed through the machine's fault.
+    A trial counts with its value, a capped trial with its bound, and a failed trial as a failure. A measurement that
+    was imported from several sources counts once. Left out are replays, and trials that are unfinished, were stopped
+    early or at their study's memory limit, or failed through the machine's fault.
+
+    Args:
+        urls: The addresses of the storages.
+        program: Only this program; None for all.
 
     Raises:
-        StorageError: a storage cannot be read.
+        StorageError: A storage cannot be read.
     """
     storages = list(dict.fromkeys(urls))
     everything = [measurement for url in storages for measurement in _of_studies(url)]
@@ -51,7 +54,7 @@ def measurements(urls: Iterable[str], program: str | None = None) -> list[Measur
 def study_measurements(
     name: str, definition: Definition, trials: Iterable[TrialRecord], verdict: Verdict | None = None
 ) -> list[Measured]:
-    """Return the measurements of a study, with what its `verdict` says of them, if it has one."""
+    """Return the measurements of a study, with the judgements of its `verdict`, if there is one."""
     setting = setting_of(name, definition)
     repeats = study_of(definition).repeats
     judged = [_without_faults(trial) for trial in trials]
@@ -72,15 +75,17 @@ def study_measurements(
 
 
 def program_of(objective: str, study: str, *, mixed: bool = False) -> str:
-    """Return the name of the program that a study tunes; for generic objectives, and a mix, it is the study's name."""
+    """Return the name of the program that a study tunes: the study's name for generic objectives and for a mix."""
     return study if mixed or registry.is_generic(objective) else objective
 
 
 def workload_of(program: str, facts: Facts, identity: Mapping[str, str]) -> tuple[str, Facts]:
-    """Return the name and the facts of a program's workload: problems of the same size are the same.
+    """Return the name and the facts of a program's workload; problems of the same size have the same name.
 
-    `facts` are those of the problem, and perhaps some of the machine, which are left out. Where only sizes are known
-    that a study file gives the problem, it is told from others by its `identity`.
+    Args:
+        program: The program's name.
+        facts: The facts of the problem; facts of the machine among them are left out.
+        identity: Identifies the problem if the only known sizes are those that a study file states.
     """
     own = {name: value for name, value in facts.items() if name not in FACTS}
     is_known = any(not is_size(name, identity) for name in own)
@@ -88,18 +93,18 @@ def workload_of(program: str, facts: Facts, identity: Mapping[str, str]) -> tupl
 
 
 def identity_of(identity: Mapping[str, str]) -> str:
-    """Return a digest of what makes measurements comparable: the program's version, its input."""
+    """Return a digest of the program's version and its input, which comparable measurements share."""
     return text_digest(repr(sorted(identity.items())))[:_DIGEST]
 
 
 def with_installation(machine: str, facts: Facts, installation: Facts) -> tuple[str, Facts]:
-    """Return the name and the facts of a machine with a program's installation: builds differ as machines do."""
+    """Return the name and the facts of a machine with a program's installation; builds differ like machines."""
     words = [value for value in installation.values() if isinstance(value, str)]
     return ", ".join([machine, *words]), {**facts, **installation}
 
 
 def setting_of(name: str, definition: Definition) -> Setting:
-    """Return the setting of the study called `name`."""
+    """Return the setting of the study with this name."""
     study = study_of(definition)
     machine, machine_facts = with_installation(*machine_of(definition.machine), definition.installation_facts)
     program = program_of(definition.objective, study.name or name, mixed=study.is_mix)
@@ -130,7 +135,7 @@ def _of_studies(url: str) -> Iterator[Measured]:
 
 
 def _imported(url: str) -> Iterator[Measured]:
-    """Yield what was imported into one storage."""
+    """Yield the measurements that were imported into one storage."""
     from autotune.storage.measurement_store import MeasurementStore  # noqa: PLC0415  importing Optuna takes a while
 
     for measurement in MeasurementStore.read(url).measurements():
@@ -138,7 +143,7 @@ def _imported(url: str) -> Iterator[Measured]:
 
 
 def _sized(setting: Setting, runs: Iterable[Run], trials: Iterable[TrialRecord]) -> Iterator[Measured]:
-    """Yield what the runs of a right-sizing measured that are of no trial."""
+    """Yield the measurements of right-sizing runs, which belong to no trial."""
     tried = {frozenset(trial.configuration.items()) for trial in trials}
     values: dict[frozenset[tuple[str, Value]], list[float]] = defaultdict(list)
     for run in runs:
@@ -150,13 +155,13 @@ def _sized(setting: Setting, runs: Iterable[Run], trials: Iterable[TrialRecord])
 
 
 def _without_faults(trial: TrialRecord) -> TrialRecord:
-    """Return a trial without the runs that failed through the machine's fault, or that only its study stopped."""
+    """Return a trial without the runs that failed through the machine's fault or were stopped by the study."""
     runs = tuple(run for run in trial.runs if not (run.outcome.retryable or run.outcome.over_memory_limit))
     return replace(trial, runs=runs)
 
 
 def _judgement(verdict: Verdict | None, standings: Standings) -> dict[int, Judged]:
-    """Return what a verdict says of its winner, and of the trials among which that was chosen, by their numbers."""
+    """Return a verdict's judgements of its winner and of the trials that it was chosen from, by trial number."""
     default = standings.baseline
     if verdict is None or default is None or not (verdict.known or verdict.unreliable):
         return {}
@@ -200,14 +205,14 @@ def _measured(setting: Setting, trial: TrialRecord, standings: Standings, judged
 
 
 def _told(trial: TrialRecord, target: str) -> dict[str, float]:
-    """Return the medians of the metrics of a complete trial beside the optimised one."""
+    """Return the medians of a complete trial's metrics other than the optimised one."""
     runs = [dict(metrics_of_run(outcome)) for outcome in trial.outcomes if outcome.complete]
     names = dict.fromkeys(name for run in runs for name in run if name != target)
     return {name: median(run[name] for run in runs if name in run) for name in names}
 
 
 def _described(measurement: Measured) -> Measured:
-    """Return a measurement with the facts of its machine, if they became known after the import."""
+    """Return a measurement with the facts of its machine, which may have become known after the import."""
     if set(measurement.setting.machine_facts) - {"nodes"}:
         return measurement
     setting = measurement.setting

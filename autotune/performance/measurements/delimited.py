@@ -1,7 +1,6 @@
-"""Tables of measurements, a row for each run or each configuration, read as a mapping says.
+"""Read tables of measurements, with a row for each run or configuration, by a mapping of their columns.
 
-An empty cell is unset. Rows of one configuration are its repeats, which become their median. A row need not have every
-metric.
+An empty cell is unset. Rows of one configuration are repeats and become their median. A row need not have every metric.
 """
 
 import csv
@@ -23,12 +22,12 @@ Cell = Value | None
 Row = Mapping[str, Cell]
 
 _NO_FAILURE = frozenset({"", "0", "false", "no", "none"})
-_SHOWN = 10  # lines with errors that are listed
+_SHOWN = 10  # list at most this many lines with errors
 
 
 @dataclass(frozen=True)
 class DelimitedTable:
-    """Rows with the columns of `header`; the first row is that of line `first` of a file."""
+    """Rows with the columns of `header`; the first row is line `first` of a file."""
 
     header: Sequence[str]
     rows: Sequence[Row]
@@ -41,10 +40,10 @@ class DelimitedTable:
 
 
 def csv_table(text: str, path: str) -> DelimitedTable:
-    """Return the table of a CSV file, every column of the narrowest type that all of its cells have.
+    """Parse a CSV file; each column gets the narrowest type that fits all of its cells.
 
     Raises:
-        ImportFileError: it is no table.
+        ImportFileError: The text is not a table.
     """
     try:
         header, lines = read_lines(text)
@@ -60,17 +59,23 @@ def csv_table(text: str, path: str) -> DelimitedTable:
 
 
 def row_table(rows: Sequence[Row]) -> DelimitedTable:
-    """Return the table of rows that a mapping holds itself; a missing cell is unset."""
+    """Return a table of the rows that a mapping contains itself; a missing cell is unset."""
     header = list(dict.fromkeys(name for row in rows for name in row))
     filled = [{name: None if row.get(name) == "" else row.get(name) for name in header} for row in rows]
     return DelimitedTable(header, filled, first=0, noun="row")
 
 
 def read_table(table: DelimitedTable, mapping: MappingFile, place: FindMachine, path: str) -> ImportedMeasurements:
-    """Return the measurements of a table; `path` names it in errors.
+    """Return the measurements of a table.
+
+    Args:
+        table: The rows.
+        mapping: The meaning of the columns.
+        place: Returns the facts of a machine.
+        path: The table's name in errors.
 
     Raises:
-        ImportFileError: the table lacks columns of the mapping, or has unreadable cells; all of them are listed.
+        ImportFileError: The table lacks columns of the mapping, or has unreadable cells; the error lists all of them.
     """
     known = ", ".join(table.header) or "none"
     errors = [
@@ -189,7 +194,7 @@ def _figure(row: Row, metric: MetricSection, column: str | None) -> float | None
 
 
 def _time(row: Row, column: str) -> float | None:
-    """Return the seconds of a part of the program; zero is what its clock shows of a short one."""
+    """Return the seconds of a part of the program; 0 is valid, since a clock may round a short part to it."""
     cell = row[column]
     number = None if cell is None else _number(cell, float)
     if cell is not None and (number is None or not 0 <= number < inf):
@@ -223,7 +228,7 @@ def _name(row: Row, column: str | None, otherwise: str | None) -> str:
 
 
 def _workload(row: Row, workload: WorkloadSection) -> str:
-    """Return the name of a row's workload: the text of its column, or of several columns `atoms=24, cutoff=50`."""
+    """Return the name of a row's workload: the text of its column, or `atoms=24, cutoff=50` for several columns."""
     if len(workload.columns) > 1:
         return ", ".join(f"{column}={_words(row[column])}" for column in workload.columns)
     return _name(row, next(iter(workload.columns), None), workload.name)
@@ -236,7 +241,7 @@ def _words(cell: Cell) -> str:
 
 
 def _whole(cells: list[Cell]) -> list[Cell]:
-    """Return whole numbers where the file has `2.0` because some cells of the column are empty."""
+    """Turn floats into integers in a column where `2.0` stands for 2 because some cells are empty."""
     numbers = [cell for cell in cells if cell is not None]
     if not all(isinstance(cell, float) and cell.is_integer() for cell in numbers):
         return cells

@@ -1,4 +1,4 @@
-"""Files of measurements on disk: the kind of a file, and the input of its reader."""
+"""Files of measurements: detect the kind of a file, and call its reader."""
 
 import gzip
 import os
@@ -15,7 +15,7 @@ from autotune.performance.measurements.mapping import read_mapping
 from autotune.performance.measurements.pwscf import SIGN, OutputFile, read_outputs
 
 _GZIP = b"\x1f\x8b"
-_HEAD_BYTES = 2**16  # modules, MPI and job systems may print before pw.x does
+_HEAD_BYTES = 2**16  # modules, MPI and batch systems may print before pw.x does
 _MOST_BYTES = 2**28
 _BESIDE = (".err", ".stderr")
 
@@ -23,10 +23,16 @@ _BESIDE = (".err", ".stderr")
 def read_any(
     path: Path, mapping: Path | None, given: Mapping[str, str | None], place: FindMachine
 ) -> ImportedMeasurements:
-    """Read a file or a folder of any kind that is known.
+    """Read a file or a folder of any known kind.
+
+    Args:
+        path: The file or the folder.
+        mapping: The mapping of a CSV file.
+        given: Values from the command line, which replace those of the file.
+        place: Returns the facts of a machine.
 
     Raises:
-        ImportFileError: the file is of no known kind, or has errors; the message says what to do.
+        ImportFileError: The kind of the file is unknown, or it has errors; the message says what to do.
     """
     if path.is_dir() or (mapping is None and _seems_output(path)):
         return _read_outputs(path, given, place)
@@ -69,7 +75,7 @@ def _read_outputs(path: Path, given: Mapping[str, str | None], place: FindMachin
 
 
 def _outputs(path: Path, unreadable: list[str]) -> Iterator[OutputFile]:
-    """Yield the outputs of pw.x in a folder and those below it, in the order of their names."""
+    """Yield the outputs of pw.x in a folder and its subfolders, ordered by name."""
     for file in _files(path):
         try:
             if not _is_output(file):
@@ -87,7 +93,7 @@ def _files(path: Path) -> Iterator[Path]:
         return
     for folder, folders, names in os.walk(path):
         folders.sort()
-        # A named pipe would never end.
+        # Skip named pipes: reading one would never end.
         yield from (file for name in sorted(names) if (file := Path(folder) / name).is_file())
 
 
@@ -95,7 +101,7 @@ def _seems_output(path: Path) -> bool:
     try:
         return path.is_file() and _is_output(path)
     except (OSError, EOFError, zlib.error):
-        return False  # its reader reports the error
+        return False  # the reader of the file reports the error
 
 
 def _is_output(path: Path) -> bool:
@@ -108,7 +114,7 @@ def _is_output(path: Path) -> bool:
 
 
 def _stderr(path: Path) -> str:
-    """Return the error output that was kept beside an output; empty if there is none."""
+    """Return the error output stored beside an output; empty without one."""
     for suffix in _BESIDE:
         beside = path.with_suffix(suffix)
         if beside != path and beside.is_file():

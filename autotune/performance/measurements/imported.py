@@ -1,4 +1,4 @@
-"""The result of a reader: measurements, and sentences on what it left out."""
+"""Imported measurements: the result of a reader, with sentences on what it left out."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -8,17 +8,21 @@ from typing import Any
 from autotune.records.measurement import Facts, Measured
 
 FindMachine = Callable[[str, int | None], tuple[str, Facts]]
-"""Returns the name and the facts of a machine by the name in a file and the number of used nodes, if that is known."""
+"""Returns the name and the facts of a machine, given the name in a file and the number of used nodes, if known."""
 
 
-_SHOWN = 12  # settings in the words for a terminal
+_SHOWN = 12  # settings that a description lists
 
 
 @dataclass(frozen=True)
 class ImportedMeasurements:
     """The measurements of a file or a folder.
 
-    `left_out` has a sentence for each reason, with its number of cases; `notes` say what the source leaves open.
+    Attributes:
+        kind: The kind of the file.
+        measured: The measurements.
+        left_out: A sentence for each reason to leave something out, with its number of cases.
+        notes: Sentences on facts that the source does not give.
     """
 
     kind: str
@@ -60,7 +64,7 @@ class ImportedMeasurements:
 
 
 def counted(reasons: Iterable[tuple[str, str]], examples: int = 2) -> tuple[str, ...]:
-    """Return a sentence for each reason of (reason, name of what it applies to), most frequent first."""
+    """Return a sentence for each reason, most frequent first, from pairs (reason, name of the item left out)."""
     by_reason: dict[str, list[str]] = {}
     for reason, name in reasons:
         by_reason.setdefault(reason, []).append(name)

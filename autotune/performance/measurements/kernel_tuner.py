@@ -1,4 +1,4 @@
-"""Caches of Kernel Tuner and results of the schema T4 as measurements; the formats are read by `objectives.replay`."""
+"""Read caches of Kernel Tuner and results of the schema T4 as measurements; `objectives.replay` parses the formats."""
 
 import csv
 from collections.abc import Mapping, Sequence
@@ -22,27 +22,27 @@ from spaces.parameters.problem import Problem
 def read_tuned(text: str, path: str, given: Mapping[str, str | None], place: FindMachine) -> ImportedMeasurements:
     """Return the measurements of a cache or of T4 results, with failed configurations as failures.
 
-    Values `given` on the command line (program, machine, workload, source) replace those of the file: its kernel, its
-    device, its problem size.
+    Args:
+        text: The file's text.
+        path: Its name in errors.
+        given: Program, machine, workload or source from the command line, which replace the file's kernel, device and
+            problem size.
+        place: Returns the facts of a machine.
 
     Raises:
-        ImportFileError: it is no such file, or neither the file nor `given` names the machine.
+        ImportFileError: The text is in neither format, or neither the file nor `given` names the machine.
     """
     try:
         document = read_document(text, "table")
         table = read_recorded(text, ReplayOptions(table=path))
     except PlanError as error:
-        # The paths are those of a study file's options.
-        raise problems_error(
-            path, [replace(problem, path=None) for problem in error.problems], ImportFileError
-        ) from None
+        # Drop the paths of the problems: they point into a study file's options.
+        raise problems_error(path, [replace(problem, path=None) for problem in error.problems], ImportFileError) from None
     except ValueError as error:
         raise problems_error(path, [Problem(str(error))], ImportFileError) from None
     except (AttributeError, TypeError, IndexError, RuntimeError, csv.Error) as error:
-        # A foreign file is read without checking each part: a wrong form shows as one of these errors.
-        raise problems_error(
-            path, [Problem(f"it does not have the form of its format: {error}")], ImportFileError
-        ) from None
+        # The reader does not check each part of a foreign file, so a wrong form raises one of these errors.
+        raise problems_error(path, [Problem(f"it does not have the form of its format: {error}")], ImportFileError) from None
     machine, facts = place(given.get("machine") or _device(document, path), 1)
     setting = Setting(
         program=given.get("program") or _word(document.get("kernel_name")) or "kernel",

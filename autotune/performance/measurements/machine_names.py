@@ -1,4 +1,4 @@
-"""Machines by name: the facts of a number of their nodes."""
+"""Find machines by name, with the facts of some of their nodes."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -14,9 +14,11 @@ _NAMES = frozenset({"host", "system"})
 
 
 def find_machine_facts(machine: str, nodes: int | None) -> tuple[str, Facts]:
-    """Return the name and the facts of `nodes` nodes of a machine, by name or by the path of its description.
+    """Return the name and the facts of some nodes of a machine.
 
-    Without a description only the number of nodes is known, if that; `this` machine has the name that its studies have.
+    Args:
+        machine: Its name, the path of its description, or `this`, which gets the name that its studies use.
+        nodes: The number of nodes; None if unknown. It is the only fact of a machine without a description.
     """
     if machine == THIS and nodes in {None, 1}:
         here = this_machine()
@@ -29,13 +31,13 @@ def find_machine_facts(machine: str, nodes: int | None) -> tuple[str, Facts]:
 
 
 def _of_nodes(facts: Facts, nodes: int | None) -> Facts:
-    """Return the facts of some nodes without those that need their number, if that is not known."""
+    """Return the facts of some nodes; if their number is unknown, without the facts that depend on it."""
     return facts if nodes is not None else {name: facts[name] for name in facts if name not in {"nodes", "cores"}}
 
 
 @cache
 def find_description(machine: str, nodes: int = 1) -> tuple[str, Facts] | None:
-    """Return the name and the facts of `nodes` nodes of a described machine; None for others."""
+    """Return the name and the facts of `nodes` nodes of a described machine; None without a description."""
     try:
         description = find_machine(machine)
     except AutotuneError:
@@ -44,7 +46,7 @@ def find_description(machine: str, nodes: int = 1) -> tuple[str, Facts] | None:
 
 
 def machine_of(machine: Mapping[str, Any]) -> tuple[str, Facts]:
-    """Return the name and the facts of a machine that a study stored: those of its description if it has one."""
+    """Return the name and the facts of a stored study's machine, from its description if it has one."""
     own = machine.get("facts")
     cores = machine.get("cores")
     host = machine.get("host")
@@ -54,6 +56,6 @@ def machine_of(machine: Mapping[str, Any]) -> tuple[str, Facts]:
     facts: Facts = own if isinstance(own, Mapping) else known[1] if known else numbers
     if known is None:
         return f"{machine.get('cpu_model')}, {cores} cores", dict(facts)
-    # A study may use a part of a machine.
+    # A study may use only a part of the cores.
     is_whole = known[1].get("cores") in {None, cores}
     return (known[0] if is_whole else f"{known[0]}, {cores} cores"), dict(facts)

@@ -1,4 +1,4 @@
-"""The mapping: a small TOML file that says what the columns of a table of measurements mean."""
+"""The mapping: a small TOML file that explains the columns of a table of measurements."""
 
 from collections.abc import Mapping
 from math import isfinite
@@ -23,7 +23,7 @@ def _scalar(given: object) -> object:
 
 
 def _named(given: object) -> object:
-    """Accept a list of columns for what has the same names."""
+    """Accept a list of columns, each named like its parameter."""
     is_list = isinstance(given, list) and all(isinstance(name, str) for name in given)
     return dict(zip(given, given, strict=True)) if isinstance(given, list) and is_list else given
 
@@ -40,13 +40,13 @@ class MetricSection(_Section):
     """One metric of the table.
 
     Args:
-        name: as the program's objective calls it (`wall_s`).
-        unit: of the name, after the multiplication by `factor`.
+        name: Its name in the program's objective (`wall_s`).
+        unit: The unit of that name, after multiplication by `factor`.
         direction: `minimize` or `maximize`.
         kind: `time` of the run, `rate` of its work, or `other`.
-        column: that holds it, if it is not called like the metric.
-        bound: the column with what it is not better than, of runs that were stopped.
-        factor: by what the figures of the table are multiplied.
+        column: Its column, if that is not named like the metric.
+        bound: The column with the bound of runs that were stopped: their value would not have been better.
+        factor: Multiplies the figures of the table.
     """
 
     name: _Text
@@ -59,7 +59,7 @@ class MetricSection(_Section):
 
     @property
     def metric(self) -> Metric:
-        """The metric."""
+        """This metric as an objective declares it."""
         return Metric(self.name, self.unit, self.direction, self.kind)
 
     @property
@@ -69,7 +69,7 @@ class MetricSection(_Section):
 
 
 class WorkloadSection(_Section):
-    """The problem: a fixed `name`, or the `columns` that tell one from others; `fact_columns` are fact = column."""
+    """The problem: a fixed `name`, or the `columns` that identify it; `fact_columns` maps facts to columns."""
 
     name: _Text | None = None
     columns: list[_Text] = Field(default_factory=list)
@@ -88,17 +88,17 @@ class MappingFile(_Section):
     """A whole mapping.
 
     Args:
-        program: the objective, or the name of the study of another command.
-        source: the page, the file or the person that the figures come from.
-        metrics: at least one.
-        parameters: the program's parameter = column; a list where they have the same names.
-        workload: the problem.
-        machine: its name, or `machine_column`.
-        nodes: how many of its nodes were used, or `nodes_column`.
-        failure: the column with the words of a run that failed.
-        runs: the column with the number of runs that a row stands for.
-        parts: a part of the program, as it calls it = the column with its wall-clock seconds in one run.
-        csv: the table, a path from the mapping's folder; or the `rows` themselves.
+        program: The objective, or the study's name for another command.
+        source: The page, file or person that the figures come from.
+        metrics: At least one metric.
+        parameters: The column of each parameter; a list if they have the same names.
+        workload: The problem.
+        machine: The machine's name; or `machine_column`.
+        nodes: The number of nodes used; or `nodes_column`.
+        failure: The column with the error message of a failed run.
+        runs: The column with the number of runs that a row stands for.
+        parts: The column of each part of the program, with its wall-clock seconds in one run.
+        csv: The table's path, relative to the mapping; or the `rows` themselves.
     """
 
     program: _Text
@@ -138,7 +138,7 @@ class MappingFile(_Section):
         return self
 
     def columns(self) -> dict[str, str]:
-        """Return every column that the mapping names, by its path; columns of metrics may have empty cells."""
+        """Return every column that the mapping names, by the path of its key."""
         named = {name: getattr(self, name) for name in ("machine_column", "nodes_column", "failure", "runs")}
         named |= {f"parameters.{name}": column for name, column in self.parameters.items()}
         named |= {f"parts.{name}": column for name, column in self.parts.items()}
@@ -150,12 +150,15 @@ class MappingFile(_Section):
 
 
 def read_mapping(path: Path, given: Mapping[str, str | None], csv: Path | None = None) -> MappingFile:
-    """Read a mapping; values `given` on the command line (program, source, machine, workload) replace its own.
+    """Read a mapping.
 
-    `csv` is the path of the table if the command line names it.
+    Args:
+        path: The mapping's file.
+        given: Program, source, machine or workload from the command line, which replace those of the file.
+        csv: The table's path, if the command line names it.
 
     Raises:
-        ImportFileError: the file is not readable, not TOML, or has errors: all of them at once, each with its path.
+        ImportFileError: The file cannot be read, is not TOML, or has errors; it lists all of them, each with its path.
     """
     table = tomlfiles.read(path, "mapping", ImportFileError)
     return check_mapping(_completed(table, given, csv), str(path))
@@ -165,7 +168,7 @@ def check_mapping(table: Mapping[str, Any], path: str) -> MappingFile:
     """Check the table of a mapping; `path` names it in errors.
 
     Raises:
-        ImportFileError: it has errors: all of them at once, each with its path.
+        ImportFileError: The mapping has errors; it lists all of them, each with its path.
     """
     return tomlfiles.validate(table, MappingFile, path, ImportFileError)
 

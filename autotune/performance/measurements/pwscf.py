@@ -1,9 +1,9 @@
-"""Outputs of pw.x as measurements: a user's old runs, with the parameters that a study of pw.x has.
+"""Read outputs of a user's old pw.x runs as measurements, with the parameters of a study of pw.x.
 
-A run that ended well gives its wall and its CPU time. A run that pw.x, MPI or the system refused is a failure, in their
-words; a run that stopped at a time limit of its input is a bound. Three kinds of outputs are left out: those that break
-off, failures through the machine's fault, which tell nothing about the configuration, and runs that were allowed
-fewer iterations than others of their workload needed.
+A complete run gives its wall and its CPU time. A run that pw.x, MPI or the system refused is a failure, with their
+message; a run that stopped at a time limit of its input is a bound. Three kinds of outputs are left out: those that
+break off, failures through the machine's fault, which say nothing about the configuration, and runs with a lower
+limit on iterations than others of their workload needed.
 """
 
 import hashlib
@@ -27,14 +27,14 @@ from spaces import Value
 PROGRAM = "qe"
 WALL, CPU = METRICS[:2]
 SIGN = "Program PWSCF"
-"""A text that every output of pw.x has near its beginning."""
+"""A text near the beginning of every output of pw.x."""
 
 _STARTS = re.compile(r"^(?=[ \t]*Program PWSCF)", re.MULTILINE)
 _SERIAL = "a serial algorithm will be used"
 _LEAST_RANKS = 4  # with fewer in a group there is no choice how the subspace problem is solved: see spaces.qe
 _LIBRARIES = frozenset({"scalapack", "elpa"})
 _ENDED = JobStatus(JobState.ENDED, EndReason.EXITED)
-# These tell one workload from another.
+# The facts that identify a workload.
 _SIZES = ("atoms", "electrons", "bands", "kpoints", "cutoff_ry", "density_cutoff_ry", "fft_dense_x", "fft_smooth_x")
 
 _NO_ENERGY = "it ended well, but is no self-consistent calculation with an energy"
@@ -42,7 +42,7 @@ _NO_ENERGY = "it ended well, but is no self-consistent calculation with an energ
 
 @dataclass(frozen=True)
 class OutputFile:
-    """One file: the output of pw.x, and the error output of its ranks if it was kept."""
+    """The output of pw.x, and the error output of its ranks if it was stored."""
 
     name: str
     stdout: str
@@ -63,17 +63,20 @@ class _Run:
 
     @property
     def failed(self) -> bool:
-        """Whether it gave neither a time nor a bound."""
+        """Whether the run gave neither a time nor a bound."""
         return all(sample.failed for sample in self.samples.values())
 
 
 def read_outputs(
     files: Iterable[OutputFile], given: Mapping[str, str | None], place: FindMachine
 ) -> ImportedMeasurements:
-    """Return the measurements of outputs of pw.x; a file may hold several, one after another.
+    """Return the measurements of outputs of pw.x; a file may contain several outputs in a row.
 
-    `given` names the `machine` and the `source`; its `workload` is put before the name that is made from the sizes of
-    the problem, and its `program` is `qe` by default. `nodes` are those of the outputs that do not say it.
+    Args:
+        files: The outputs.
+        given: `machine` and `source` of the runs; `workload`, put before the name that is made from the problem's
+            sizes; `program`, by default `qe`; `nodes`, the number for outputs that do not print it.
+        place: Returns the facts of a machine.
     """
     left_out: list[tuple[str, str]] = []
     runs: list[_Run] = []
@@ -136,7 +139,7 @@ def _samples(file: OutputFile, parsed: PwOutput) -> dict[str, RepeatedMeasuremen
 
 
 def _configuration(parsed: PwOutput, *, serial: bool) -> dict[str, Value]:
-    """Return the configuration that pw.x ran with, by the names of `spaces.qe`."""
+    """Return the configuration of a run, with the names of `spaces.qe`."""
     layout = parsed.layout
     configuration: dict[str, Value] = {
         "np": max(1, layout.ranks),
@@ -147,7 +150,7 @@ def _configuration(parsed: PwOutput, *, serial: bool) -> dict[str, Value]:
     }
     in_group = layout.ranks // max(1, layout.pools) // max(1, layout.band_groups)
     if layout.diagonalization_grid > 1:
-        # What a build that shares the problem does by itself; a study's default leaves it unset, too.
+        # This is what such a build chooses by itself, so leave it unset, as a study's default does.
         is_automatic = _shares(parsed) and layout.diagonalization_grid == isqrt(in_group)
         return configuration if is_automatic else configuration | {"ndiag": layout.diagonalization_grid**2}
     has_choice = in_group >= _LEAST_RANKS
@@ -155,7 +158,7 @@ def _configuration(parsed: PwOutput, *, serial: bool) -> dict[str, Value]:
 
 
 def _shares(parsed: PwOutput) -> bool:
-    """Return whether pw.x shares the subspace problem between ranks unless told otherwise: not by its own algorithm."""
+    """Return whether this build shares the subspace problem between ranks by default, through ScaLAPACK or ELPA."""
     return parsed.layout.diagonalization.lower() in _LIBRARIES
 
 
@@ -191,7 +194,7 @@ class _Gathering:
         about: dict[tuple[object, ...], tuple[str, int | None, Mapping[str, Value]]] = {}
         sharing = {self._name(run.facts) for run in runs if run.shares and not run.failed}
         silent = 0
-        # Complete runs define the workloads: a run that failed early does not print all sizes.
+        # Read complete runs first, since they define the workloads: a run that failed early does not print all sizes.
         for run in sorted(runs, key=lambda run: run.failed):
             workload = self._workload(run)
             if workload is None:
@@ -204,7 +207,7 @@ class _Gathering:
             silent += nodes is None
             configuration: dict[str, Value] = dict(run.configuration)
             if configuration.get("ndiag") == 1 and workload not in sharing:
-                del configuration["ndiag"]  # a build that does not share the problem had no choice
+                del configuration["ndiag"]  # builds that do not share the problem have no such choice
             for metric, sample in run.samples.items():
                 key: tuple[object, ...] = (metric, workload, nodes, *sorted(configuration.items()))
                 samples.setdefault(key, []).append(sample)
@@ -219,7 +222,7 @@ class _Gathering:
         return ImportedMeasurements("outputs of pw.x", tuple(measured), counted(self.left_out), notes)
 
     def _workload(self, run: _Run) -> str | None:
-        """Return the name of a run's workload; of a failed run the only workload that fits, or None."""
+        """Return the name of a run's workload; for a failed run the only one that fits its facts, or None."""
         facts = dict(run.facts)
         if not run.failed:
             name = self._name(facts)
@@ -249,7 +252,7 @@ class _Gathering:
         return ", ".join(part for part in parts if part)
 
     def _nodes(self, run: _Run) -> int | None:
-        """Return the nodes as printed, or as the user says; None where nobody does: nodes may have run half full."""
+        """Return the printed or given number of nodes, or None: ranks do not show it, since nodes may be half full."""
         stated = self.given.get("nodes")
         return run.nodes or (int(stated) if stated else None) or (1 if run.configuration["np"] == 1 else None)
 

@@ -1,4 +1,4 @@
-"""Repeats of one configuration as one measurement: their median, or a bound of it."""
+"""Aggregate repeats of one configuration into one measurement: their median, or a bound of it."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,9 +12,14 @@ from spaces import Configuration
 
 @dataclass(frozen=True)
 class RepeatedMeasurement:
-    """A value, a bound that the value was not better than, or, with neither, a failure; it stands for `runs` runs.
+    """A value, a bound that the value was not better than, or, with neither, a failure.
 
-    `parts` are the wall-clock seconds of the program's parts in one run.
+    Attributes:
+        value: The value.
+        bound: The bound.
+        runs: The number of runs that it stands for.
+        failure: The error message of a failure.
+        parts: The wall-clock seconds of the program's parts in one run.
     """
 
     value: float | None = None
@@ -29,18 +34,19 @@ class RepeatedMeasurement:
         return self.value is None and self.bound is None
 
     def measured(self, setting: Setting, configuration: Configuration) -> Measured:
-        """Return what it says of a configuration in a setting."""
+        """Return the measurement of a configuration in a setting."""
         return Measured(setting, configuration, self.value, self.bound, self.runs, self.failure, parts=self.parts)
 
 
 def aggregate(samples: Sequence[RepeatedMeasurement], metric: Metric) -> RepeatedMeasurement:
-    """Return the samples of one configuration as one: a failure if half of the runs failed, or more.
+    """Combine the samples of one configuration.
 
-    Otherwise it is the median of the values, with the parts of the run that is nearest to it. A bound stands for any
-    value from there on: if the median depends on that value, only a bound of the median is known.
+    If half of the runs or more failed, the result is a failure. Otherwise it is the median of the values, with the
+    parts of the run nearest to it. The value behind a bound may be anything that is not better, so if the median
+    depends on such a value, the result is a bound.
 
     Raises:
-        ValueError: there is no sample.
+        ValueError: There is no sample.
     """
     if not samples:
         msg = "no sample to aggregate"
@@ -53,7 +59,7 @@ def aggregate(samples: Sequence[RepeatedMeasurement], metric: Metric) -> Repeate
     runs = sum(sample.runs for sample in known)
     least = weighted_median((_cost(sample, metric, metric.cost), sample.runs) for sample in known)
     most = weighted_median((_cost(sample, metric, lambda _: math.inf), sample.runs) for sample in known)
-    # A cost is its own inverse: the sign is changed or not.
+    # `cost` changes the sign or not, so applying it again gives the value back.
     value = metric.cost(least)
     if least != most:
         return RepeatedMeasurement(bound=value, runs=runs)
@@ -61,7 +67,7 @@ def aggregate(samples: Sequence[RepeatedMeasurement], metric: Metric) -> Repeate
 
 
 def nearest_parts(value: float, runs: Iterable[tuple[float | None, Mapping[str, float]]]) -> Mapping[str, float]:
-    """Return the parts of the run, of those that told them, whose own value is nearest to `value`."""
+    """Return the parts of the run whose value is nearest to `value`, among runs with parts."""
     told = [(abs(own - value), parts) for own, parts in runs if own is not None and parts]
     return min(told, key=itemgetter(0))[1] if told else {}
 
@@ -75,7 +81,7 @@ def weighted_median(weighted: Iterable[tuple[float, int]]) -> float:
 
 
 def _at(ordered: Sequence[tuple[float, int]], index: int) -> float:
-    """Return the value at an index, from 0, of the sequence with repeats."""
+    """Return the value at an index, from 0, of the sequence in which each value is repeated by its weight."""
     for value, weight in ordered:
         index -= weight
         if index < 0:

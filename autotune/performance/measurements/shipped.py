@@ -1,4 +1,4 @@
-"""The measurements that ship with autotune: published figures, each file with the address of its page."""
+"""The measurements that ship with autotune: published figures, each file with the address of their source."""
 
 import importlib.resources
 from functools import cache

@@ -1,1 +1,1 @@
-"""Regression: features, design matrices and the models that a prediction combines."""
+"""Regression: features, design matrices, and the models that a prediction combines."""

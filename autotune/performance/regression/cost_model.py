@@ -2,15 +2,15 @@
 
     log t = level + log sum_j exp(a_j + sum_g b_gj) S_j
 
-S_j are the seconds that a term is expected to take (`shapes.costs`), a_j what the terms' rates have in common
-everywhere, b_gj what a machine, and a build on it, adds. All are normally distributed around 0, with standard
-deviations that the terms state: with no measurement the model is what the manual knows, one run of a build moves it
-towards that, many determine it (a hierarchical model: Gelman & Hill 2007). The posterior is greatest at its mode, with
-a Student t likelihood, so that a disturbed run tells little; its curvature there (Laplace's approximation) says how
-uncertain the rates are.
+S_j are the expected seconds of a term (`shapes.costs`), a_j the part of its rate that is common to all machines, and
+b_gj the part of a machine or of a build on it. All are normally distributed around 0, with standard deviations that the
+terms state. Without measurements the model predicts the expected seconds; one run of a build shifts it, many runs
+determine it (a hierarchical model: Gelman & Hill 2007). The rates are those at the mode of the posterior; a Student t
+likelihood limits the effect of disturbed runs, and the curvature at the mode (Laplace's approximation) gives the
+uncertainty of the rates.
 
-A run's own timers, where they are known, are further observations, each of the sum of some terms only: one run with
-timers tells what several without would.
+The timers of a run, if known, are further observations, each of the sum of some terms: one run with timers is worth
+several without.
 """
 
 from collections.abc import Mapping
@@ -24,31 +24,31 @@ from autotune.performance.regression.features import FloatArray
 from autotune.performance.regression.table import Places, Table
 from objectives.shapes.costs import Costs
 
-# The shares of a rate's variance: what all builds have in common, what those of one machine have, and the rest.
+# The shares of a rate's variance that are common to all builds, common to a machine, and specific to a build.
 _SHARES: Mapping[str, float] = {"": 0.25, "machine": 0.35, "build": 0.6}
-_WORKLOAD_LEVEL = 0.5  # runs of one workload differ from what its size says: iterations that nobody counts beforehand
+_WORKLOAD_LEVEL = 0.5  # a workload's time differs from its size's: the number of iterations is unknown beforehand
 _NOISE, _FREEDOM = 0.12, 4.0
 _NOISES, _FEW = (0.02, 0.3), 8
-_SURELY = 1e6  # degrees of freedom of a normal distribution, nearly
+_SURELY = 1e6  # degrees of freedom at which Student's t is almost a normal distribution
 _TIMER_NOISE, _TIMER_WEIGHT = 0.25, 0.3
-# Seconds of a timer below this share of the run are lost in rounding.
+# Ignore timers below this share of the run: rounding dominates them.
 _LEAST_SHARE = 0.003
 _STEPS, _LEAST_STEP = 30, 0.01
-# Of more rows these are drawn at random: more determine a few rates no better.
+# Draw this many of more rows at random: further rows do not determine a few rates better.
 _MOST = 2_500
 DRAWS = 64
-"""How many draws of the rates tell how uncertain a prediction is."""
+"""The number of draws of the rates that estimate the uncertainty of a prediction."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """Rows that share effects: `name` says by what, `labels` which there are."""
+    """A grouping of rows that share effects: by machine or build, as `name` says, with the known `labels`."""
 
     name: str
     labels: tuple[str, ...]
 
     def places(self, words: npt.NDArray[np.object_]) -> Places:
-        """Return the index of each word, (n,), -1 where it is new."""
+        """Return the index of each word, (n,); -1 for a new word."""
         index = {label: place for place, label in enumerate(self.labels)}
         return np.array([index.get(str(word), -1) for word in words], dtype=np.intp)
 
@@ -57,10 +57,10 @@ class Group:
 class CostModel:
     """The posterior of q parameters: their `mode`, (q,), and the Cholesky factor, (q, q), of its precision.
 
-    The parameters are the common rates of the terms `names`, (p,), then of each of `groups` rates, (l, p), and
-    levels, (l,), then the levels of workloads. `deviations`, (p,), are what the terms state, `level` that of all, of
-    which a workload has its own unless the terms are `sized`.
-    `sign` is -1 where the values are the inverse of the sum.
+    The parameters are, in this order: the common rates of the terms `names`, (p,); for each of `groups` its rates,
+    (l, p), and levels, (l,); and the levels of workloads. `deviations`, (p,), are the standard deviations that the
+    terms state, and `level` is that of the common level. A workload has a level of its own unless the terms are
+    `sized`. `sign` is -1 if the values are the inverse of the sum.
     """
 
     names: tuple[str, ...]
@@ -77,7 +77,7 @@ class CostModel:
     def fit(cls, table: Table, y: FloatArray, weights: FloatArray) -> "CostModel | None":
         """Fit to `y`, (n,), the logarithms of values, of cases with `weights`, (n,); n may be 0.
 
-        Rows in which a term is not known are left out. None where the table has no costs.
+        Rows with an unknown term are left out. The result is None if the table has no costs.
         """
         if table.costs is None:
             return None
@@ -114,15 +114,15 @@ class CostModel:
 
     @property
     def workload_level(self) -> float:
-        """The standard deviation of a workload's level: where its work is not known, that of all terms together."""
+        """The standard deviation of a workload's level; if its work is unknown, that of all terms together."""
         return _WORKLOAD_LEVEL if self.sized else max(_WORKLOAD_LEVEL, self.level)
 
     def draws(self, table: Table, count: int = DRAWS) -> FloatArray:
-        """Return logarithms of the cases, (`count`, m), each by one draw of all rates; NaN where a term is unknown.
+        """Return logarithms of the cases, (`count`, m), one draw of all rates each; NaN for cases with an unknown term.
 
-        Rates of machines and builds that were never seen are drawn from their prior: a configuration that depends on
-        what nobody knows of a build (messages between its nodes) is uncertain, and slower in the mean of the draws.
-        What measurements determine is drawn from their posterior, by its linear effect: their sums are as measured.
+        Rates of new machines and builds are drawn from their prior, so a configuration that depends on an unknown
+        property of a build (messages between its nodes) is uncertain, and slower in the mean of the draws. Rates that
+        measurements determine are drawn from the posterior, by their linear effect, which keeps measured sums.
         """
         assert table.costs is not None
         rng = np.random.default_rng(0)
@@ -146,7 +146,7 @@ class CostModel:
         places = self.workloads.places(table.groups["workload"])
         levels = levels + np.concatenate([own, _pairs(rng, 1, count) * self.workload_level])[places].T
         sums = np.empty((count, len(table)))
-        for draw in range(count):  # one at a time: all together would take gigabytes for many cases
+        for draw in range(count):  # one at a time: all draws together would need gigabytes for many cases
             drawn = sum((rates[draw] * is_new for rates, is_new in new if is_new.any()), np.zeros(1))
             moved = sum((rates[draw][places] for rates, places in known), np.zeros(1))
             logarithms, shares = _log_sum(terms + drawn)
@@ -154,20 +154,20 @@ class CostModel:
         return self.sign * sums
 
     def _rates(self, parameters: FloatArray, at: int, size: int) -> FloatArray:
-        """Return the rates of a group's `size` labels, (size + 1, p, ...), the last 0: those of a new label."""
+        """Return the rates of a group's `size` labels, (size + 1, p, ...); the last are 0, for a new label."""
         p = len(self.names)
         rates = parameters[at : at + size * p].reshape(size, p, *parameters.shape[1:])
         return np.concatenate([rates, np.zeros((1, *rates.shape[1:]))])
 
     def predict(self, table: Table) -> FloatArray:
-        """Return the logarithms, (m,), that are expected: the mean of the draws."""
+        """Return the expected logarithms, (m,): the mean of the draws."""
         means: FloatArray = self.draws(table).mean(axis=0)
         return means
 
     def difference(self, pair: Table) -> dict[str, float]:
-        """Return what each term adds to the logarithm of the first of two rows of one setting beyond the second.
+        """Return each term's part of the difference between the logarithms of two rows of one setting.
 
-        At the mode, exact: a difference of logarithms of sums, by logarithmic means (Ang & Liu, Energy 26, 2001).
+        The parts are at the mode and add up exactly, by logarithmic means (Ang & Liu, Energy 26, 2001).
         """
         costs = np.exp(self._at_mode(pair))
         first, second = costs.sum(axis=1)
@@ -175,7 +175,7 @@ class CostModel:
         return dict(zip(self.names, (self.sign * (costs[0] - costs[1]) / mean).tolist(), strict=True))
 
     def shares(self, row: Table) -> dict[str, float]:
-        """Return the share of each term in the time of one case, at the mode."""
+        """Return each term's share of the time of one case, at the mode."""
         costs = np.exp(self._at_mode(row))[0]
         return dict(zip(self.names, (costs / costs.sum()).tolist(), strict=True))
 
@@ -193,10 +193,13 @@ class CostModel:
 
 @dataclass(frozen=True)
 class _Fit:
-    """Observations, (n,): `logs`, (n, p), of terms, -inf for those that an observation does not hold.
+    """The n observations of a fit with q parameters.
 
-    Among the parameters, (q,), `rates`, (n, g), say where those of a row's groups begin, `levels`, (n, l), which ones
-    are its levels; `priors`, (q,), are standard deviations.
+    Attributes:
+        logs: Logarithms of the terms, (n, p); -inf for terms that an observation does not contain.
+        rates: For each row and each of its groups, (n, g), the index of the group's first rate.
+        levels: The indexes of each row's levels, (n, l).
+        priors: Standard deviations of the parameters, (q,).
     """
 
     logs: FloatArray
@@ -218,7 +221,7 @@ class _Fit:
             levels.append(at + len(group.labels) * p + places)
             at += len(group.labels) * (p + 1)
         levels.append(at + model.workloads.places(table.groups["workload"]))
-        # Of few runs nobody can tell which one was disturbed.
+        # Use a normal likelihood for few runs: they do not show which of them was disturbed.
         freedom = _FREEDOM if len(y) >= _FEW else _SURELY
         whole = cls(
             logs,
@@ -233,7 +236,7 @@ class _Fit:
         return whole._with_timers(table, costs)
 
     def _with_timers(self, table: Table, costs: Costs) -> "_Fit":
-        """Add the timers of the rows that have some, as observations of the sums of their terms."""
+        """Add the rows' timers as observations of the sums of their terms."""
         parts = [(self.logs, np.arange(len(self.y)), self.y, self.weights, self.noise)]
         for timer, names in costs.timers.items():
             seconds = table.timers.get(timer)
@@ -260,7 +263,7 @@ class _Fit:
         )
 
     def with_noise_at(self, mode: FloatArray) -> "_Fit":
-        """Return the observations with the noise that a first fit leaves: runs repeat to 3 %, or to 30 %."""
+        """Return the observations with the noise left by a first fit, which may be 3 % or 30 %."""
         _, off = self._shares(mode)
         runs = self.noise == _NOISE
         if runs.sum() < _FEW:
@@ -270,13 +273,13 @@ class _Fit:
 
     @property
     def _rank(self) -> float:
-        """About how many of the parameters these many observations determine."""
+        """The approximate number of parameters that the observations determine."""
         return min(len(self.y) / 2.0, float(self.logs.shape[1]))
 
     def mode(self, start: FloatArray) -> FloatArray:
-        """Return the parameters, (q,), of the greatest posterior density, sought from `start`.
+        """Return the parameters, (q,), of the greatest posterior density, starting at `start`.
 
-        By reweighted Gauss-Newton steps, which are damped where they lead upwards (Levenberg & Marquardt).
+        Uses reweighted Gauss-Newton steps, damped if they increase the loss (Levenberg & Marquardt).
         """
         x, loss, damping = start, self.loss(start), 0.0
         for _ in range(_STEPS if len(self.y) else 0):
@@ -300,7 +303,7 @@ class _Fit:
         return float(likelihood.sum() + 0.5 * ((x / self.priors) ** 2).sum())
 
     def precision(self, mode: FloatArray) -> FloatArray:
-        """Return the precision of the posterior at its mode, (q, q), by Gauss and Newton."""
+        """Return the precision of the posterior at its mode, (q, q), by the Gauss-Newton approximation."""
         return self._curvature(mode)[0]
 
     def _curvature(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -317,7 +320,7 @@ class _Fit:
         return design.T @ weighted + np.diag(self.priors**-2), weighted.T @ off + x / self.priors**2
 
     def _shares(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the share of each term, (n, p), and what the model is off by, (n,)."""
+        """Return the share of each term, (n, p), and the residuals of the model, (n,)."""
         terms = self.logs.copy()
         for starts in self.rates.T:
             terms += x[starts[:, None] + np.arange(self.logs.shape[1])]
@@ -333,7 +336,7 @@ def _group(name: str, table: Table) -> Group:
 
 
 def _log_sum(logs: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the logarithm of the sum of terms, (n,), and the share of each, (n, p), of their logarithms, (n, p)."""
+    """Return the logarithm of the sum of terms, (n,), and their shares, (n, p), from their logarithms, (n, p)."""
     top = logs.max(axis=1)
     costs = np.exp(logs - top[:, None])
     sums = costs.sum(axis=1)
@@ -341,6 +344,6 @@ def _log_sum(logs: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _pairs(rng: np.random.Generator, rows: int, count: int) -> FloatArray:
-    """Return standard normal draws, (`rows`, `count`), half of them minus the other half: their mean is exact."""
+    """Return standard normal draws, (`rows`, `count`), in pairs of opposite sign, so that their mean is exact."""
     half = rng.standard_normal((rows, count // 2))
     return np.hstack([half, -half])

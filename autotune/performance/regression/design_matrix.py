@@ -1,4 +1,4 @@
-"""Cases: configurations and their settings as columns, which models compute with."""
+"""Cases: configurations and their settings as columns for models."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from spaces.valid_set.valid_set import Indices
 
 @dataclass(frozen=True)
 class DesignMatrix:
-    """Columns, (n,) each: of parameters, and of the facts of the workload and of the machine, by name."""
+    """Columns, (n,) each, by name: of the parameters, the workload's facts and the machine's facts."""
 
     configuration: Columns
     workload: Columns
@@ -38,7 +38,7 @@ class DesignMatrix:
 
     @property
     def named(self) -> Columns:
-        """All columns by their bare names; a parameter hides a fact of its name, a workload's fact the machine's."""
+        """All columns by name; a parameter hides a fact of the same name, and a workload's fact hides the machine's."""
         return {**self.machine, **self.workload, **self.configuration}
 
     def __len__(self) -> int:

@@ -1,7 +1,7 @@
 """Features: columns of values as numbers for a model, learnt from the cases that the model is fitted on.
 
-Numbers that are all positive count by logarithm (a doubling is a step, a power law is a straight line), others as they
-are; each word is a column; a column that may lack values has another beside it that says so.
+Columns of positive numbers become logarithms, so that a power law is a straight line; other numbers stay as they are.
+Each word becomes a column. A column that may lack values gets a second one that marks the missing values.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ FloatArray = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Number:
-    """A column of numbers: its `mean` and `spread` in the cases learnt from, by logarithm if `positive`."""
+    """A column of numbers: its `mean` and `spread` in the training cases, of logarithms if `positive`."""
 
     name: str
     positive: bool
@@ -26,7 +26,7 @@ class Number:
     high: float
 
     def raw(self, columns: Columns) -> FloatArray:
-        """Return the column, (n,), NaN where there is no value (by logarithm: or no positive one)."""
+        """Return the column, (n,); NaN for a missing value, or for one without a logarithm if `positive`."""
         column = columns.get(self.name)
         if column is None or column.dtype == object:
             return np.full(_count(columns), np.nan)
@@ -38,14 +38,14 @@ class Number:
 
 @dataclass(frozen=True)
 class Word:
-    """A column of words: those that occur, and in which share of the cases; "" stands for no value."""
+    """A column of words: the words in the training cases, and the share of each; "" stands for no value."""
 
     name: str
     words: tuple[str, ...]
     shares: tuple[float, ...]
 
     def raw(self, columns: Columns) -> FloatArray:
-        """Return a column for each word, (n, w), 1 where it is the value; an unknown word is none of them."""
+        """Return a column for each word, (n, w): 1 if it is the value, else 0; an unknown word gives zeros."""
         column = columns.get(self.name, np.full(_count(columns), None, dtype=object))
         texts = _texts(column)
         return np.column_stack([texts == word for word in self.words]).astype(float)
@@ -53,14 +53,14 @@ class Word:
 
 @dataclass(frozen=True)
 class Features:
-    """The columns that vary among the cases learnt from, as numbers and words."""
+    """The columns that vary among the training cases, as numbers and words."""
 
     numbers: tuple[Number, ...]
     words: tuple[Word, ...]
 
     @classmethod
     def learn(cls, columns: Columns) -> "Features":
-        """Return the features of `columns`, (n,) each; a column that never changes is none."""
+        """Learn the features of `columns`, (n,) each; constant columns are left out."""
         numbers = tuple(number for name in columns if (number := _number(name, columns)) is not None)
         words = tuple(word for name in columns if (word := _word(name, columns)) is not None)
         return cls(numbers, words)
@@ -81,7 +81,7 @@ class Features:
         return np.hstack(blocks) if blocks else np.zeros((_count(columns), 0))
 
     def raw(self, columns: Columns) -> FloatArray:
-        """Return features for trees, (n, d): NaN where a number has no value."""
+        """Return features for trees, (n, d); NaN for a missing number."""
         blocks = [number.raw(columns)[:, None] for number in self.numbers]
         blocks += [word.raw(columns) for word in self.words]
         return np.hstack(blocks) if blocks else np.zeros((_count(columns), 0))
@@ -108,11 +108,11 @@ def _word(name: str, columns: Columns) -> Word | None:
 
 
 def _texts(column: npt.NDArray[np.object_] | FloatArray) -> npt.NDArray[np.object_]:
-    """Return a column as words; numbers become `set`, or empty where there is no value."""
+    """Return a column as words; a number becomes `set`, a missing value the empty word."""
     if column.dtype != object:
         return np.where(np.isnan(column), "", "set").astype(object)
     texts = np.array(column, dtype=object)
-    # Elementwise, without a loop: there may be 100,000.
+    # Compare elementwise without a loop: there may be 100,000 values.
     texts[texts == np.array(None)] = ""
     return texts
 
@@ -122,5 +122,5 @@ def _count(columns: Columns) -> int:
 
 
 def select_cases(columns: Columns, chosen: npt.NDArray[np.intp]) -> Columns:
-    """Return the cases at the places `chosen`, (m,)."""
+    """Return the cases at the indexes `chosen`, (m,)."""
     return {name: column[chosen] for name, column in columns.items()}

@@ -1,4 +1,4 @@
-"""Configurations of other spaces in the terms of one."""
+"""Translate configurations of another space into a space."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -7,9 +7,9 @@ from spaces import Configuration, Space
 
 
 def in_space(space: Space, configurations: Sequence[Configuration]) -> list[Configuration]:
-    """Return configurations of one source in the terms of `space`.
+    """Return the configurations of one source as configurations of `space`.
 
-    A parameter that the space lacks and that never varied is left out; one that was never set has its default.
+    A parameter that the space lacks is left out if it never varied; a parameter that was never set gets its default.
     """
     values: dict[str, set[object]] = defaultdict(set)
     counts: dict[str, int] = defaultdict(int)

@@ -1,8 +1,7 @@
-"""A log-linear model: the logarithm of a value as a weighted sum of features and of their products, the weights shrunk.
+"""A log-linear model: the logarithm of a value as a weighted sum of features and their products, with shrunk weights.
 
-Ridge regression (Hoerl & Kennard 1970). The shrinkage is that with the greatest evidence (MacKay, "Bayesian
-interpolation", 1992). It extrapolates as power laws do, whose exponents may depend on words, and degrades to a constant
-where there are few data.
+Ridge regression (Hoerl & Kennard 1970) with the shrinkage of greatest evidence (MacKay, "Bayesian interpolation",
+1992). It extrapolates like power laws whose exponents may depend on words, and becomes a constant with few data.
 """
 
 from dataclasses import dataclass
@@ -13,18 +12,18 @@ from autotune.performance.regression.features import Features, FloatArray
 from autotune.performance.regression.table import Places, Table
 
 _SHRINKAGES = np.logspace(-3.0, 2.0, 16)
-# The prior spread of products beside that of features, and of the constant, which is hardly shrunk.
+# The prior spread of products relative to features, and of the constant, which is hardly shrunk.
 _OF_PRODUCTS = 0.7
 _OF_CONSTANT = 10.0
-# More products than these cost more than they tell; those that vary most are kept.
+# Keep this many products, those that vary most: more cost time and add little.
 _PRODUCTS = 500
 
 
 @dataclass(frozen=True)
 class LogLinear:
-    """Weights, (1 + d + k,), of the constant, of d features, and of k products of those at `left` and `right`.
+    """Weights, (1 + d + k,), of the constant, of d features, and of k products of the features at `left` and `right`.
 
-    `evidence` is the logarithm of how likely the data are under the prior, up to a constant.
+    `evidence` is the logarithm of the likelihood of the data under the prior, up to a constant.
     """
 
     features: Features
@@ -38,7 +37,7 @@ class LogLinear:
     def fit(cls, table: Table, y: FloatArray, weights: FloatArray, products: bool) -> "LogLinear":
         """Fit to `y`, (n,), the logarithms of values, of cases with `weights`, (n,)."""
         features = Features.learn(table.columns)
-        # A number that is missing in some cases may say more by being missing; fewer features may suit few rows.
+        # Try with and without the numbers that some cases lack: with few rows, fewer features may fit better.
         fits = [cls._fit(subset, table, y, weights, products) for subset in dict.fromkeys((features, _whole(features)))]
         return max(fits, key=lambda fit: fit.evidence)
 
@@ -52,12 +51,12 @@ class LogLinear:
         return cls(features, left, right, mean, *_shrunk(a, (y - mean) * roots))
 
     def predict(self, table: Table) -> FloatArray:
-        """Return the logarithms, (m,), that are expected."""
+        """Return the expected logarithms, (m,)."""
         logarithms: FloatArray = self.mean + self._designed(table) @ self.weights
         return logarithms
 
     def difference(self, pair: Table) -> dict[str, float]:
-        """Return what each feature adds to the first of two rows beyond the second."""
+        """Return each feature's part of the difference between two rows."""
         first, second = self._designed(pair)
         names = self.features.names
         products = (f"{names[i]} x {names[j]}" for i, j in zip(self.left, self.right, strict=True))
@@ -73,7 +72,7 @@ def _design(x: FloatArray, left: Places, right: Places) -> FloatArray:
 
 
 def _pairs(features: Features, x: FloatArray) -> tuple[Places, Places]:
-    """Return the features to multiply: each word with each number, and with each word of another column."""
+    """Return the pairs of features to multiply: each word with each number and with each word of other columns."""
     numbers = len(features.numbers)
     of = np.array([index for index, word in enumerate(features.words) for _ in word.words], dtype=np.intp)
     i, j = np.meshgrid(np.arange(len(of)), np.arange(numbers), indexing="ij")
@@ -86,16 +85,16 @@ def _pairs(features: Features, x: FloatArray) -> tuple[Places, Places]:
 
 
 def _whole(features: Features) -> Features:
-    """Return the features without the numbers that are missing in some cases."""
+    """Return the features without numbers that some cases lack."""
     names = {word.name for word in features.words} & {number.name for number in features.numbers}
     numbers = tuple(number for number in features.numbers if number.name not in names)
     return Features(numbers, tuple(word for word in features.words if word.name not in names))
 
 
 def _shrunk(a: FloatArray, r: FloatArray) -> tuple[FloatArray, float]:
-    """Return the weights, (d,), and the evidence, with the shrinkage l under which `r`, (n,), is likeliest.
+    """Return the weights, (d,), and the evidence, with the shrinkage l that makes `r`, (n,), most likely.
 
-    Its covariance is s2 (1 + a a' / l).
+    The covariance of `r` is s2 (1 + a a' / l).
     """
     n = len(r)
     squares, directions = _axes(a)

@@ -1,4 +1,4 @@
-"""Prediction: the configurations that a model proposes for a setting where they have not run."""
+"""Predictions: the configurations that a model proposes for a setting."""
 
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -7,15 +7,15 @@ from autotune.records.measurement import Setting
 from spaces import Configuration
 
 CONFIDENCE = 0.9
-"""The share of cases in which an interval holds the true value, where there are enough cases to calibrate it."""
+"""The share of cases in which an interval contains the true value, given enough cases to calibrate it."""
 
-# An interval whose ends are farther apart than this factor says nothing that a user did not know.
+# An interval whose ends are farther apart than this factor is useless to a user.
 _WIDEST = 100.0
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A predicted value, and the ends of an interval that holds the true one in a share `confidence` of cases."""
+    """A predicted value, and the ends of an interval with the true value in a share `confidence` of cases."""
 
     value: float
     low: float
@@ -24,7 +24,7 @@ class Interval:
 
     @property
     def says_something(self) -> bool:
-        """Whether its ends are near enough to each other to be of use."""
+        """Whether the ends are near enough to each other to be useful."""
         return self.high <= _WIDEST * self.low
 
     def __str__(self) -> str:
@@ -33,10 +33,10 @@ class Interval:
 
 @dataclass(frozen=True)
 class Proposal:
-    """A configuration to try, with its predicted value and speed-up over the default; None where unknown.
+    """A configuration to try, with its predicted value and speed-up over the default; None if unknown.
 
-    It was measured in the setting itself if it has `measured_runs`. Where the default was, too, its speed-up is what
-    a verdict says (`by_verdict`); or it only looks so.
+    With `measured_runs`, it was measured in the setting itself. If the default was measured there, too, the speed-up
+    is that of a verdict (`by_verdict`), or else only the ratio of the two measurements.
     """
 
     configuration: Configuration
@@ -48,13 +48,21 @@ class Proposal:
 
 @dataclass(frozen=True)
 class Prediction:
-    """The best configurations of a setting as a model sees them, the best first, beside the default configuration.
+    """The configurations that a model predicts to be best in a setting, and the default configuration.
 
-    It is `promising` if the first proposal beats the default by more than the model's uncertainty; where both were
-    measured, if a verdict says so. `grounds` say what the model was fitted on, `doubts` in which respect the setting
-    lies outside of that, `reasons` what makes the first proposal better than the default: features with the factors of
-    speed that they are worth, the largest first; `layout` how the first proposal divides the problem.
-    The default was measured in the setting itself if it has `default_runs`.
+    Attributes:
+        setting: The setting.
+        default: The default configuration.
+        default_value: Its value, predicted or measured; None if unknown.
+        proposals: The best configurations, the best first.
+        promising: Whether the first proposal beats the default by more than the model's uncertainty, or by a verdict
+            if both were measured.
+        grounds: Sentences on what the model was fitted on.
+        doubts: Sentences on how the setting lies outside the measurements.
+        reasons: Features that make the first proposal better or worse than the default, with their factors, the
+            largest first.
+        layout: How the first proposal divides the problem.
+        default_runs: The number of runs of the default in the setting itself.
     """
 
     setting: Setting
@@ -96,9 +104,10 @@ class Prediction:
 
 
 def without_vague_values(prediction: Prediction) -> Prediction:
-    """Return a prediction without the values that span orders of magnitude.
+    """Return a prediction without values whose intervals span orders of magnitude.
 
-    Where these were all that it rested on, nothing is proposed: no configuration is then sure to beat the default.
+    If the prediction rested on these values alone, it has no proposals: no configuration is then sure to beat the
+    default.
     """
     values = [prediction.default_value, *(proposal.value for proposal in prediction.proposals)]
     vague = [value for value in values if value is not None and not value.says_something]

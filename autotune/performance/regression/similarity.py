@@ -1,4 +1,4 @@
-"""Similarity: how near machines are to one another, by their facts."""
+"""Similarity of machines, by their facts."""
 
 from collections.abc import Sequence
 
@@ -7,14 +7,14 @@ import numpy as np
 from autotune.performance.regression.features import FloatArray
 from autotune.records.measurement import Facts
 
-# The squared distance of two machines at random: of numbers it is 2, for they are standardised.
+# The squared distance of different words: that of two random standardised numbers is 2 on average.
 _OTHER_WORD = 2.0
 
 
 def squared_distances(facts: Sequence[Facts]) -> FloatArray:
-    """Return the squared distances, (m, m), of m machines by the facts that all of them have.
+    """Return the squared distances, (m, m), between m machines by the facts that all of them have.
 
-    Numbers count by the logarithm, standardised; words (vendor, architecture) as equal or not, unless all differ.
+    Numbers are compared by standardised logarithms, words (vendor, architecture) by equality, unless all differ.
     """
     shared = [name for name in facts[0] if all(name in machine for machine in facts)]
     numbers = [
@@ -33,9 +33,9 @@ def squared_distances(facts: Sequence[Facts]) -> FloatArray:
 
 
 def groups_sharing_word(known: Sequence[Facts], facts: Facts) -> list[tuple[int, ...]]:
-    """Return the groups of known machines, by index, that share a word (vendor, architecture) with another machine.
+    """Return groups of known machines, by index, that share a word (vendor, architecture) with the given machine.
 
-    A word that all of them have tells nothing; several words of the same machines make one group.
+    Words that all known machines have are ignored; several words of the same machines make one group.
     """
     words = [(name, word) for name, word in facts.items() if isinstance(word, str)]
     groups = [tuple(at for at, machine in enumerate(known) if machine.get(name) == word) for name, word in words]
@@ -43,7 +43,7 @@ def groups_sharing_word(known: Sequence[Facts], facts: Facts) -> list[tuple[int,
 
 
 def fact_columns(facts: Sequence[Facts]) -> FloatArray:
-    """Return the facts that all of m machines have as numbers, (m, k): sizes by the logarithm, a column a word."""
+    """Return the facts that all m machines have as numbers, (m, k): logarithms of sizes, and a column for each word."""
     shared = [name for name in facts[0] if all(name in machine for machine in facts)]
     columns = [np.log([float(machine[name]) for machine in facts]) for name in shared if _is_size(name, facts)]
     for name in shared:

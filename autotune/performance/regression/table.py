@@ -1,4 +1,4 @@
-"""Tables: cases as a model of run times reads them: numbers, words, and their costs."""
+"""Tables: cases as numbers, words and expected costs, for a model of run times."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,18 +16,22 @@ from spaces.expressions.quantities import Columns, column_of, quantities
 Words = npt.NDArray[np.object_]
 Places = npt.NDArray[np.intp]
 
-# With two values a machine's number tells no more than its name, and extrapolates by chance.
+# With only two values, a number of the machine adds nothing to its name, and its extrapolation is arbitrary.
 _LEAST_VALUES = 3
-_ALIKE = 6  # digits
+_ALIKE = 6  # columns are compared to this number of digits
 
 
 @dataclass(frozen=True)
 class Table:
-    """Columns, (n,) each: `numbers` (NaN: no value) and `words` (None: no value).
+    """Columns of n cases.
 
-    `costs` are what the cases are expected to cost, None where nobody knows. `groups` say of each case by `machine`,
-    `build` and `workload` with which others it shares what is not known. `timers` are seconds that parts of the runs
-    took, NaN where they are not known.
+    Attributes:
+        numbers: Columns of numbers, (n,) each; NaN for a missing value.
+        words: Columns of words, (n,) each; None for a missing value.
+        costs: The expected costs of the cases; None if unknown.
+        groups: The `machine`, `build` and `workload` of each case, (n,) each: cases with equal labels share unknown
+            effects.
+        timers: Seconds that parts of the runs took, (n,) each; NaN if unknown.
     """
 
     numbers: Mapping[str, FloatArray]
@@ -38,14 +42,14 @@ class Table:
 
     @property
     def columns(self) -> Columns:
-        """Numbers and words."""
+        """The numbers and words by name."""
         return {**self.numbers, **self.words}
 
     def __len__(self) -> int:
         return len(next(iter({**self.columns, **self.groups}.values()), ()))
 
     def at(self, places: Places) -> "Table":
-        """Return the rows at `places`, (m,)."""
+        """Return the rows at the indexes `places`, (m,)."""
         return Table(
             dict(select_cases(self.numbers, places)),
             dict(select_cases(self.words, places)),
@@ -55,11 +59,11 @@ class Table:
         )
 
     def with_word(self, name: str, column: Words) -> "Table":
-        """Return the table with one more column of words, or another in its place."""
+        """Return the table with a column of words added or replaced."""
         return replace(self, words={**self.words, name: column})
 
     def joined(self, other: "Table") -> "Table":
-        """Return the rows of both; of a column that one of them lacks, its rows have no value."""
+        """Return the rows of both tables; a column that one table lacks has no values there."""
         counts = (len(self), len(other))
         return Table(
             _joined_numbers(self.numbers, other.numbers, counts),
@@ -80,9 +84,9 @@ class Table:
 
 @dataclass(frozen=True)
 class Reader:
-    """Reads cases of one program: their columns, and the numbers that `rules` of the space and physics give.
+    """Reads cases of one program: their columns, and the numbers that the space's `rules` and physics compute.
 
-    The terms are those of the `shape`, where a study has one, else those of the program.
+    The cost terms are those of the `shape`, if a study has one, or else those of the program.
     """
 
     program: str
@@ -90,7 +94,7 @@ class Reader:
     shape: Shape | None = None
 
     def read(self, cases: DesignMatrix, names: Columns) -> Table:
-        """Return the table of cases; `names` are columns of words, which facts of these names hide."""
+        """Return the table of cases; facts hide the columns of words in `names` that have the same name."""
         columns = {**names, **cases.named}
         numbers = {name: column for name, column in columns.items() if column.dtype != object}
         words = {name: column for name, column in columns.items() if column.dtype == object}
@@ -108,15 +112,15 @@ class Reader:
 
 
 def repeated(texts: Sequence[str], counts: Sequence[int] | int = 1) -> Words:
-    """Return words as a column, each as often as `counts` say."""
+    """Return a column of words, each repeated `counts` times."""
     return np.repeat(column_of(texts), counts)
 
 
 def informative_columns(table: Table, of_machine: frozenset[str]) -> frozenset[str]:
-    """Return the names of columns that are not equivalent to a column before them.
+    """Return the names of columns that are not equivalent to an earlier column.
 
-    Two numbers in proportion, or two columns of words that part the rows alike, cannot be told apart by any data. The
-    numbers in `of_machine` count where there are at least three values of them.
+    Data cannot distinguish two proportional columns of numbers, or two columns of words that split the rows equally.
+    The numbers in `of_machine` count only with three or more values.
     """
     seen: set[bytes] = set()
     kept = []
@@ -146,7 +150,7 @@ def _joined_words(a: Mapping[str, Words], b: Mapping[str, Words], counts: tuple[
 
 
 def _shape(column: FloatArray, values: FloatArray) -> bytes:
-    """Return a key that is equal for columns of numbers in proportion, or to a power."""
+    """Return a key that is equal for columns of numbers that are proportional, or powers of each other."""
     if len(values) < 2:
         return b"constant"
     scaled = np.log(column) if values[0] > 0.0 else column
@@ -158,6 +162,6 @@ def _shape(column: FloatArray, values: FloatArray) -> bytes:
 
 
 def _pattern(column: Words) -> bytes:
-    """Return a key that is equal for columns of words that part the rows alike."""
+    """Return a key that is equal for columns of words that split the rows equally."""
     codes: dict[object, int] = {}
     return b"word" + np.array([codes.setdefault(value, len(codes)) for value in column]).tobytes()

@@ -1,7 +1,7 @@
 """Trees by XGBoost (Chen & Guestrin, KDD 2016).
 
-Boosted ones on the residuals of another model, and a random forest (Breiman, Machine Learning 45, 2001), which is what
-a learner without assumptions says.
+Boosted trees on the residuals of another model, and a random forest (Breiman, Machine Learning 45, 2001), which makes
+no assumptions on the form of the function.
 """
 
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ from autotune.performance.regression.table import Table
 from spaces.expressions.quantities import Columns
 
 ROUNDS = (0, 40, 120)
-"""Numbers of trees to choose from; 0 is among them, since trees do not extrapolate."""
+"""Numbers of trees to choose from; they include 0, since trees do not extrapolate."""
 
-_LEAST_BOOSTED = 40  # of fewer cases trees learn nothing that holds elsewhere
+_LEAST_BOOSTED = 40  # trees fitted to fewer cases do not generalise
 _BOOSTED = {
     "max_depth": 3,
     "eta": 0.08,
@@ -46,7 +46,7 @@ _FOREST = {
 
 @dataclass(frozen=True)
 class Trees:
-    """Trees fitted to residuals; `booster` is None where there are too few cases."""
+    """Trees fitted to residuals; `booster` is None if there were too few cases."""
 
     features: Features
     booster: xgboost.Booster | None
@@ -55,7 +55,7 @@ class Trees:
     def fit(
         cls, columns: Columns, residuals: FloatArray, weights: FloatArray | None = None, most: int = max(ROUNDS)
     ) -> "Trees":
-        """Fit to `residuals`, (n,), of cases with `weights`, (n,), with the `most` rounds that `predict` may use."""
+        """Fit `most` rounds, the most that `predict` may use, to `residuals`, (n,), of cases with `weights`, (n,)."""
         features = Features.learn(columns)
         if len(residuals) < _LEAST_BOOSTED or not features.names or most == 0:
             return cls(features, None)
@@ -63,7 +63,7 @@ class Trees:
         return cls(features, xgboost.train(_BOOSTED, data, most))
 
     def predict(self, columns: Columns, rounds: int) -> FloatArray:
-        """Return what the first `rounds` trees add, (m,)."""
+        """Return the sum of the first `rounds` trees, (m,)."""
         x = self.features.raw(columns)
         if self.booster is None or rounds == 0:
             return np.zeros(len(x))
@@ -71,7 +71,7 @@ class Trees:
         return sums
 
     def contributions(self, columns: Columns, rounds: int) -> FloatArray:
-        """Return what each feature adds to each case, (m, d): SHAP values of trees (Lundberg et al. 2020)."""
+        """Return each feature's part of each prediction, (m, d): SHAP values of trees (Lundberg et al. 2020)."""
         x = self.features.raw(columns)
         if self.booster is None or rounds == 0:
             return np.zeros(x.shape)
@@ -82,7 +82,7 @@ class Trees:
 
 @dataclass(frozen=True)
 class Forest:
-    """A random forest fitted to the columns of a table, as they are, about the `mean` of the values."""
+    """A random forest fitted to the unscaled columns of a table and the values' differences from their `mean`."""
 
     features: Features
     mean: float
@@ -90,7 +90,7 @@ class Forest:
 
     @classmethod
     def fit(cls, table: Table, y: FloatArray, weights: FloatArray) -> "Forest | None":
-        """Fit to `y`, (n,), the logarithms of values, of cases with `weights`, (n,); None where there are too few."""
+        """Fit to `y`, (n,), the logarithms of values, of cases with `weights`, (n,); None if there are too few."""
         features, mean = Features.learn(table.columns), float(np.average(y, weights=weights)) if len(y) else 0.0
         if len(y) < _LEAST_OF_FOREST or not features.names:
             return None
@@ -98,12 +98,12 @@ class Forest:
         return cls(features, mean, xgboost.train({**_FOREST, "base_score": 0.0}, data, 1))
 
     def predict(self, table: Table) -> FloatArray:
-        """Return the logarithms, (m,), that are expected."""
+        """Return the expected logarithms, (m,)."""
         found = self.trees.predict(xgboost.DMatrix(self.features.raw(table.columns)))
         logarithms: FloatArray = self.mean + found.astype(float)
         return logarithms
 
     def difference(self, pair: Table) -> dict[str, float]:
-        """Return the difference of two rows as a whole: a forest does not tell features apart."""
+        """Return the difference of two rows as a whole: a forest does not split it by feature."""
         first, second = self.predict(pair)
         return {"forest": float(first - second)}

@@ -1,4 +1,4 @@
-"""Candidates: what a run may be given, with the cores that it takes, and what is expected of its time."""
+"""Candidates: the configurations that a run may use, with their cores and expected times."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -9,17 +9,22 @@ from autotune.performance.regression.features import FloatArray
 from autotune.performance.run_times.estimate import Estimate
 from spaces import Configuration
 
-# Half an interval, as a logarithm, that says nothing that a user did not know: its ends are a factor of 100 apart.
+# The half-width, as a logarithm, of an interval that is useless to a user: its ends are a factor of 100 apart.
 _VAGUE = np.log(100.0) / 2.0
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """The n configurations that a run may have: their `nodes` and `cores`, (n,), and `traits`, (n, d).
+    """The n configurations that a run may use.
 
-    Traits are near each other where the times should be alike. `expected` are logarithms of times, (n,), with half
-    their intervals, by a model; None where none knows the program. `off`, (k, n), is how the model may be off,
-    each row by so many standard deviations for all candidates together; None where it does not say.
+    Attributes:
+        configurations: The configurations.
+        nodes: Their nodes, (n,).
+        cores: Their cores, (n,).
+        traits: (n, d); configurations with near traits should take similar times.
+        expected: Logarithms of times, (n,), with half-widths of intervals, by a model; None without a model.
+        off: (k, n), directions in which the model may err for all candidates together, in standard deviations; None
+            if the model does not state them.
     """
 
     configurations: tuple[Configuration, ...]
@@ -37,7 +42,7 @@ class Candidates:
         cores: Sequence[int],
         expected: Estimate | None = None,
     ) -> "Candidates":
-        """Return the candidates of configurations that take so many nodes and cores."""
+        """Return the candidates, given the configurations and their nodes and cores."""
         names = dict.fromkeys(name for configuration in configurations for name in configuration)
         columns = [_column([configuration.get(name) for configuration in configurations]) for name in names]
         node_counts, core_counts = np.array(nodes, dtype=float), np.array(cores, dtype=float)
@@ -50,7 +55,7 @@ class Candidates:
 
     @property
     def has_useful_times(self) -> bool:
-        """Whether what is expected says something: the ends of its intervals are within a factor of 100."""
+        """Whether the expected times are useful: the ends of their intervals are within a factor of 100."""
         return self.expected is not None and bool(np.median(self.expected.half) < _VAGUE)
 
     def at(self, places: Sequence[int]) -> "Candidates":
@@ -69,7 +74,7 @@ class Candidates:
 
 
 def _column(values: Sequence[object]) -> FloatArray:
-    """Return a column, (n, k): the logarithms of numbers, where unset counts as 1; words as equal or not."""
+    """Return the columns of a parameter, (n, k): logarithms of numbers, with 1 for unset, or a column for each word."""
     numbers = [1.0 if value is None else value for value in values]
     if all(isinstance(value, int | float) and not isinstance(value, bool) and value > 0 for value in numbers):
         logs: FloatArray = np.log(np.array(numbers, dtype=float))[:, None]

@@ -1,4 +1,4 @@
-"""Limits: what a run may take: time, core-seconds, energy."""
+"""Limits on a run: its time, its core-seconds and its energy."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:  # a command reads its options before it loads models
+if TYPE_CHECKING:  # the command reads its options before it imports the models
     from autotune.performance.regression.features import FloatArray
     from autotune.performance.rightsizing.candidates import Candidates
 
@@ -19,9 +19,10 @@ ENERGY_UNITS: Mapping[str, float] = {"J": 1.0, "kJ": 1e3, "MJ": 1e6, "Wh": 3.6e3
 
 @dataclass(frozen=True)
 class Limits:
-    """What a run may take at most; `power_w` is what one core draws: until it is known, the energy limits nothing.
+    """The most that a run may take.
 
-    With a `deadline_s`, the least core-seconds are looked for; without one, the least time.
+    With a `deadline_s` the aim is the least core-seconds, without one the least time. `power_w` is the power that one
+    core draws; the limit on energy has no effect until it is known.
     """
 
     deadline_s: float = inf
@@ -38,5 +39,5 @@ class Limits:
             return np.log(np.minimum(self.deadline_s, most_core_s / candidates.cores))
 
     def price(self, candidates: "Candidates") -> "FloatArray":
-        """Return what each second of a run counts, (n,): its cores, or 1 where the time is to be the least."""
+        """Return the cost of a second of each run, (n,): its cores, or 1 if the aim is the least time."""
         return candidates.cores if self.deadline_s < inf else np.ones(len(candidates))

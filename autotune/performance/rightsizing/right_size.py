@@ -1,4 +1,4 @@
-"""The right size: the candidate to take under limits, beside the front of time against core-hours."""
+"""The right size: the best candidate under limits, and the front of time against core-hours."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,17 +16,17 @@ from autotune.performance.run_times.model import RunTimes
 from spaces import Configuration
 
 CONFIDENCE = 0.9
-"""The probability with which the limits are to be kept."""
+"""The probability with which a run must keep the limits."""
 
-# A run that should gain less than this share of the cost is not worth it.
+# Do not make a run whose expected gain is below this share of the cost.
 _WORTH = 0.001
-# A gain counts by this power of the run's own cost: a cheap one first, but not only because it is cheap.
+# Divide a gain by this power of the run's cost: cheap runs go first, but not only because they are cheap.
 _COST_POWER = 0.5
 
 
 @dataclass(frozen=True)
 class Size:
-    """A candidate as it is told: its time with its interval, and the chance that it keeps the limits."""
+    """A candidate as reported: its time with an interval, and the chance that it keeps the limits."""
 
     configuration: Configuration
     nodes: int
@@ -39,7 +39,7 @@ class Size:
 
     @property
     def core_hours(self) -> float:
-        """The core-hours that a run is expected to take."""
+        """The expected core-hours of a run."""
         return self.cores * self.time_s / HOUR_S
 
     def to_dict(self) -> dict[str, Any]:
@@ -49,10 +49,16 @@ class Size:
 
 @dataclass(frozen=True)
 class RightSize:
-    """The `chosen` size under limits, and the `front`, the fastest first, with the chosen one among them.
+    """The result of right-sizing.
 
-    It `keeps` the limits with enough probability, or is the likeliest to. `probes` ran for this, in `probe_core_hours`.
-    `grounds` say what the expectation rests on, `doubts` where the question lies outside of that.
+    Attributes:
+        chosen: The size to use.
+        front: The front of time against core-hours, fastest first, including the chosen size.
+        keeps: Whether the chosen size keeps the limits with enough probability; if not, it is the most likely to.
+        probes: The number of runs made to find it.
+        probe_core_hours: The core-hours of these runs.
+        grounds: Sentences on what the expectation is based on.
+        doubts: Sentences on how the question lies outside the measurements.
     """
 
     chosen: Size
@@ -64,7 +70,7 @@ class RightSize:
     doubts: tuple[str, ...] = ()
 
     def by(self, model: RunTimes | None) -> "RightSize":
-        """Return it with what the model says of itself that its expectations are of."""
+        """Return the result with the grounds and doubts of the model that gave its expected times."""
         return self if model is None else replace(self, grounds=(model.grounds,), doubts=model.doubts)
 
     def sentence(self) -> str:
@@ -98,10 +104,13 @@ class RightSize:
 
 @dataclass(frozen=True)
 class Decision:
-    """What is known of each candidate under limits: `cost`, (n,), what is to be the least, and the `chance`, (n,).
+    """The rating of each candidate under limits, and the choice among them.
 
-    `chosen` is the place of the cheapest one that keeps the limits with enough probability; of the one that keeps them
-    most probably, where none does.
+    Attributes:
+        cost: The expected cost of each, (n,), which should be least.
+        chance: The probability that each keeps the limits, (n,).
+        chosen: The index of the cheapest candidate that keeps the limits with enough probability, or else of the one
+            most likely to keep them.
     """
 
     cost: FloatArray
@@ -110,12 +119,12 @@ class Decision:
 
     @property
     def keeps(self) -> bool:
-        """Whether the chosen one keeps the limits with enough probability."""
+        """Whether the chosen candidate keeps the limits with enough probability."""
         return bool(self.chance[self.chosen] >= CONFIDENCE)
 
 
 def decide(candidates: Candidates, times: Times, limits: Limits) -> Decision:
-    """Choose among candidates by what is believed of their times."""
+    """Choose among candidates by the distribution of their times."""
     chance = times.chance(limits.longest(candidates))
     cost = times.middle * limits.price(candidates)
     keeping = np.flatnonzero(chance >= CONFIDENCE)
@@ -124,7 +133,7 @@ def decide(candidates: Candidates, times: Times, limits: Limits) -> Decision:
 
 
 def front(candidates: Candidates, times: Times) -> Places:
-    """Return the candidates, fastest first, of which no other is expected to be as fast for fewer core-seconds."""
+    """Return the candidates, fastest first, that no other is expected to match in time with fewer core-seconds."""
     order = np.lexsort((candidates.cores, times.middle))
     core_s = (times.middle * candidates.cores)[order]
     least = np.minimum.accumulate(np.concatenate([[np.inf], core_s[:-1]]))
@@ -137,10 +146,10 @@ def next_probe(
     limits: Limits,
     probes: Collection[int],
 ) -> int | None:
-    """Return the place of the candidate that should run next, after those at `probes`; None if no run is worth it.
+    """Return the index of the candidate to run next, after those at `probes`; None if no run is worth its cost.
 
-    The first, where nothing is known of times yet (`times` is None), is one of the middle; then counts what a run is
-    expected to spare, or while nothing is known to keep the limits its chance to keep them, over its own cost.
+    If `times` is None, nothing is known of times, and the first run is of a medium size. Later runs are chosen by their
+    expected saving over their own cost; while no candidate is known to keep the limits, by their chance to keep them.
     """
     if times is None:
         cores = np.log(candidates.cores)
@@ -162,7 +171,7 @@ def next_probe(
 
 @dataclass(frozen=True)
 class Knowledge:
-    """What is known of candidates under limits: the times of those that ran, by their places, and those that failed."""
+    """The knowledge about candidates under limits: the times of those that ran, by index, and those that failed."""
 
     candidates: Candidates
     limits: Limits
@@ -170,7 +179,7 @@ class Knowledge:
     failed: frozenset[int] = frozenset()
 
     def next(self) -> Configuration | None:
-        """Return what should run next; None if no run is worth what it costs."""
+        """Return the configuration to run next; None if no run is worth its cost."""
         candidates, ran = self._working()
         if not len(candidates):
             return None
@@ -178,7 +187,7 @@ class Knowledge:
         return None if place is None else candidates.configurations[place]
 
     def right_size(self) -> RightSize | None:
-        """Return the right size; None where nothing is known of times."""
+        """Return the right size; None if nothing is known about times."""
         candidates, ran = self._working()
         times = self._estimate_times(candidates, ran) if len(candidates) else None
         if times is None:
@@ -203,7 +212,7 @@ class Knowledge:
         return RightSize(told(decision.chosen), tuple(told(place) for place in ordered), decision.keeps)
 
     def _working(self) -> tuple[Candidates, dict[int, Sequence[float]]]:
-        """Return the candidates without those that failed, and the times of those that ran by their places there."""
+        """Return the candidates that have not failed, and the times of those that ran, by index among them."""
         working = [place for place in range(len(self.candidates)) if place not in self.failed]
         ran = {number: self.times_s[place] for number, place in enumerate(working) if place in self.times_s}
         return self.candidates.at(working), ran

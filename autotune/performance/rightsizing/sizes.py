@@ -1,4 +1,4 @@
-"""Sizes: the configurations of a space that differ in what a run takes, and in what goes with that."""
+"""Sizes: the configurations of a space that differ in nodes and cores, and in parameters that depend on these."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,33 +24,38 @@ Taken = np.ndarray[tuple[int, int], np.dtype[np.intp]]
 _LISTED = 200_000
 _SAMPLED = 20_000
 _NEIGHBOURS = 200
-# From so many places is a parameter looked at that cannot change alone in the default configuration.
+# A parameter that cannot change alone in the default is varied from this many other configurations.
 _ORIGINS = 4
-# So many of the same number of cores are looked at, those that are expected to be the fastest.
+# Keep this many candidates with the same number of cores, those that should be fastest.
 _ALIKE = 4
-# And so many numbers of cores, spread by their logarithms.
+# Keep this many numbers of cores, spread evenly by logarithm.
 _CORE_COUNTS = 250
 
 
 @dataclass(frozen=True)
 class Room:
-    """Where runs are made: at most so many nodes of so many cores; a run takes `whole_nodes` if none is shared."""
+    """The nodes and cores per node that a run may use; with `whole_nodes`, runs do not share nodes."""
 
     nodes: int
     cores_per_node: int
     whole_nodes: bool = False
 
     def taken(self, resources: Resources) -> tuple[int, int]:
-        """Return how many nodes and cores a run takes."""
+        """Return the number of nodes and cores that a run occupies."""
         nodes = max(resources.nodes, -(-resources.cores // self.cores_per_node))
         return nodes, nodes * self.cores_per_node if self.whole_nodes else resources.cores
 
 
 def room_of(facts: Facts, most_nodes: int | None, whole_nodes: bool) -> Room:
-    """Return the room on a machine with these facts, of which a run may use so many nodes; all of them if None.
+    """Return the nodes and cores that a run may use on a machine.
+
+    Args:
+        facts: The facts of the machine.
+        most_nodes: The most nodes of a run; None for all.
+        whole_nodes: Whether a run occupies whole nodes.
 
     Raises:
-        CannotRunHereError: it has fewer.
+        CannotRunHereError: The machine has fewer nodes.
     """
     nodes = int(facts.get("nodes", 1))
     if most_nodes is not None and most_nodes > nodes:
@@ -66,7 +71,7 @@ def room_of(facts: Facts, most_nodes: int | None, whole_nodes: bool) -> Room:
 
 @dataclass(frozen=True)
 class Sizes:
-    """A program made ready in a setting, with its space; the files of its jobs are made in `folder`."""
+    """A program prepared for a setting, with its space; the files of its jobs are made in `folder`."""
 
     space: Space
     setting: Setting
@@ -77,11 +82,11 @@ class Sizes:
     def candidates(
         self, measured: Sequence[Measured], ran: Iterable[Configuration] = ()
     ) -> tuple[Candidates, RunTimes | None]:
-        """Return the candidates, and the model that their times are expected by if there is one.
+        """Return the candidates, and the model of their expected times, if there is one.
 
-        All that was `measured` tells which are looked at. Those that `ran` here do not also tell what is expected:
-        how far their times are from that is to show how far others may be, and a model is nearer to what it was fitted
-        to.
+        All measurements help to select the candidates. The model of the expected times leaves out those that `ran`
+        here: their distance from the expectation shows how far other candidates may be off, and a model fitted to them
+        would hide it.
         """
         times = self._fit(measured)
         rows, taken = self._looked_at(_able(times), measured)
@@ -101,7 +106,7 @@ class Sizes:
         return RunTimes.fit(measured, rules, self.setting, self.plan.shape)
 
     def _looked_at(self, model: RunTimes | None, measured: Sequence[Measured]) -> tuple[Indices, Taken]:
-        """Return the value indexes of candidates, (n, p), the default's first, and what they take."""
+        """Return the value indexes of candidates, (n, p), the default first, and their nodes and cores."""
         sizing = self._sizing()
         rows = self._rows(sizing | (model.varied if model is not None else frozenset()))
         rows = rows[~Validity.of(self.space, self.setting, measured).fails(rows)]
@@ -115,17 +120,17 @@ class Sizes:
         return rows[kept], taken[kept]
 
     def resources(self, configuration: Configuration) -> Resources:
-        """Return what a run of a configuration occupies."""
+        """Return the resources that a run of a configuration occupies."""
         self.folder.mkdir(parents=True, exist_ok=True)
         return self.plan.objective.job(configuration, Context(self.folder)).resources
 
     def _sizing(self) -> frozenset[str]:
-        """Return the parameters that change what a run occupies."""
+        """Return the parameters that change the resources of a run."""
         default = self.space.default()
         found, free = self._sizing_at(default)
         origins: dict[frozenset[str], int] = defaultdict(int)
         for other in self.space.neighbours(default):
-            # What can change there only together with others is looked at where they have changed.
+            # A parameter that can only change together with others is tried where those have changed.
             bound = _changed(default, other) - free
             origins[bound] += 1
             if bound and origins[bound] <= _ORIGINS:
@@ -134,7 +139,7 @@ class Sizes:
         return found
 
     def _sizing_at(self, origin: Configuration) -> tuple[frozenset[str], frozenset[str]]:
-        """Return the parameters that alone change what a run of `origin` occupies, and all that change alone there."""
+        """Return the parameters that change the resources of `origin` alone, and all that can change alone there."""
         own = self._size_of(origin)
         found: set[str] = set()
         seen: dict[str, int] = defaultdict(int)
@@ -152,7 +157,7 @@ class Sizes:
         return resources.nodes, resources.cores
 
     def _rows(self, varied: frozenset[str]) -> Indices:
-        """Return value indexes, (n, p), the default's first: those that differ from it in `varied` parameters only."""
+        """Return value indexes, (n, p), that differ from the default only in `varied` parameters, the default first."""
         space = self.space
         default = space.indices([space.default()])
         others = [column for column, parameter in enumerate(space.parameters) if parameter.name not in varied]
@@ -184,14 +189,14 @@ class Sizes:
 
 
 def measured_here(setting: Setting, measured: Iterable[Measured]) -> Iterator[tuple[Configuration, float]]:
-    """Yield what was measured in a setting, on however many nodes: configurations with their times."""
+    """Yield the configurations measured in a setting, on any number of nodes, with their times."""
     for row in measured:
         if _is_here(row, setting) and row.value is not None:
             yield row.configuration, row.value
 
 
 def times_of(candidates: Candidates, runs: Iterable[tuple[Configuration, float]]) -> dict[int, list[float]]:
-    """Return the times of each candidate that ran, by its place; `runs` are configurations with their times."""
+    """Return the times of each candidate that ran, by index; `runs` are configurations with their times."""
     places = {_key(configuration): place for place, configuration in enumerate(candidates.configurations)}
     times: dict[int, list[float]] = defaultdict(list)
     for configuration, time_s in runs:
@@ -201,12 +206,12 @@ def times_of(candidates: Candidates, runs: Iterable[tuple[Configuration, float]]
 
 
 def _able(times: RunTimes | None) -> RunTimes | None:
-    """Return a model that does not abstain."""
+    """Return the model, or None if it abstains."""
     return times if times is not None and not times.abstains else None
 
 
 def _is_here(row: Measured, setting: Setting) -> bool:
-    """Whether it is a time that was measured in a setting."""
+    """Return whether a measurement is a time in a setting, on any number of nodes."""
     same = (row.setting.program, row.setting.machine, row.setting.workload)
     is_there = same == (setting.program, setting.machine, setting.workload) and row.setting.may_be_identical(setting)
     return is_there and row.setting.metric.compares_with(setting.metric) and (row.value or 0.0) > 0.0
@@ -223,7 +228,7 @@ def _key(configuration: Configuration) -> frozenset[tuple[str, object]]:
 def _thinned(
     cores: "np.ndarray[tuple[int], np.dtype[np.intp]]", order: "np.ndarray[tuple[int], np.dtype[np.intp]]"
 ) -> list[int]:
-    """Return places of rows: the default's, and of each of some numbers of cores the first few in an order."""
+    """Return indexes of rows: the default's, and the first few in `order` of each of some numbers of cores."""
     counts = np.unique(cores)
     if len(counts) > _CORE_COUNTS:
         wanted = np.geomspace(counts[0], counts[-1], _CORE_COUNTS)

@@ -1,9 +1,9 @@
-"""TimePrior: the times of all candidates, as far as a few runs and a model tell.
+"""The prior of the times of all candidates, and their posterior after a few runs.
 
-Logarithms of times are a scaling law plus a Gaussian process: what nodes and cores add to the law, what configurations
-near each other share, and what each has of its own. Which law, and how far times stray from it and from run to run, is
-averaged over, each possibility with its likelihood (Rasmussen & Williams, Gaussian Processes for Machine Learning,
-2006, chapter 5; Amdahl, AFIPS 1967, for the law).
+The logarithm of a time is a scaling law plus a Gaussian process. The process has a part that depends on nodes and
+cores, a part that similar configurations share, and a part of each configuration. The result averages over scaling laws
+and over the variances of these parts and of the runs, weighted by likelihood (Rasmussen & Williams, Gaussian Processes
+for Machine Learning, 2006, chapter 5; Amdahl, AFIPS 1967, for the law).
 """
 
 import itertools
@@ -20,21 +20,21 @@ from autotune.performance.regression.table import Places
 from autotune.performance.rightsizing.candidates import Candidates
 from autotune.statistics.gaussian_process import Factor
 
-# Of a law in units of the work of one core: the share that no core takes off, and what each core adds.
+# The serial share of the work, and the overhead that each core adds, in units of the work of one core.
 _SERIAL = (0.0, 0.0003, 0.001, 0.003, 0.01, 0.03)
 _ADDED = (0.0, 0.00001, 0.00007)
-# Standard deviations of logarithms, with the logarithms of how likely each is beforehand.
+# Standard deviations of logarithms, with the logarithms of their prior probabilities.
 _SHARED = ((0.05, 0.0), (0.15, 0.0), (0.4, -0.5))
 _OWN = ((0.02, 0.0), (0.06, 0.0), (0.15, 0.0))
 _NOISE = ((0.02, 0.0), (0.05, -0.3), (0.12, -2.0))
 _SEVERAL_NODES, _EACH_NODE = 0.15, 0.15
-# Nothing is known of the time itself before something ran.
+# The standard deviation of the time's logarithm before anything ran: so wide that it says nothing.
 _ANY_TIME = 10.0
-# A law that takes only work and cores into account is less likely than a model of the program.
+# The log weight of a law that only knows work and cores, relative to a model of the program.
 _LAW_BESIDE_MODEL = -2.0
-# Nine tenths of a normal distribution lie within this number of standard deviations.
+# 90 % of a normal distribution lie within this number of standard deviations.
 _DEVIATIONS = 1.6449
-# And nine tenths of it below this number of them.
+# 90 % of it lie below this number of them.
 _OF_TEN = 1.2816
 _LEAST_VARIANCE = 1e-8
 
@@ -43,7 +43,7 @@ _LEAST_VARIANCE = 1e-8
 class Times:
     """Logarithms of times as a mixture of m normal distributions: means and variances (m, n), weights (m,).
 
-    The variances are those of the median of many runs; `noise`, (m,), is what one run adds.
+    The variances are those of the median of many runs; `noise`, (m,), is the further variance of one run.
     """
 
     means: FloatArray
@@ -52,27 +52,28 @@ class Times:
     weights: FloatArray
 
     def chance(self, limits: FloatArray) -> FloatArray:
-        """Return the probabilities, (n,), that one run of each takes no longer than limits, (n,), of logarithms."""
+        """Return the probabilities, (n,), that one run of each candidate keeps its limit, (n,), a logarithm."""
         apart = (limits - self.means) / np.sqrt(self.variances + self.noise[:, None])
         return np.asarray(self.weights @ norm.cdf(apart))
 
     @property
     def middle(self) -> FloatArray:
-        """The times, (n,), that are expected."""
+        """The expected times, (n,)."""
         return np.asarray(np.exp(self.weights @ self.means))
 
     def interval(self) -> tuple[FloatArray, FloatArray]:
-        """Return the ends, (n,) each, of intervals that hold the time of one run in nine cases of ten."""
+        """Return the ends, (n,) each, of intervals that contain the time of one run in 90 % of cases."""
         mean = self.weights @ self.means
         spread = self.weights @ (self.variances + self.noise[:, None] + (self.means - mean) ** 2)
         half = _DEVIATIONS * np.sqrt(spread)
         return np.exp(mean - half), np.exp(mean + half)
 
     def gain(self, limits: FloatArray, weights: FloatArray, best: float) -> FloatArray:
-        """Return how much less than `best` each is expected to cost, (n,), once it has run: its time times `weights`.
+        """Return the expected improvement on the cost `best`, (n,), if each candidate ran once.
 
-        Only what then keeps the limits in nine runs of ten counts: a run tells little of what ran before, more of what
-        is uncertain (expected improvement under a constraint, by what one observation changes: Frazier et al., 2009).
+        The cost is the time times `weights`. A candidate counts only if it would then keep its limit in 90 % of runs.
+        This is the constrained expected improvement for the change that one observation makes (Frazier et al., 2009),
+        which is small for candidates that have run and larger for uncertain ones.
         """
         noise = self.noise[:, None]
         changes = self.variances / np.sqrt(self.variances + noise)
@@ -85,9 +86,9 @@ class Times:
 
 @dataclass(frozen=True)
 class Laws:
-    """Logarithms of times, (s, n), and how all may be off together, (k, n), each by so many standard deviations.
+    """Scaling laws: logarithms of times, (s, n), and directions of common error, (k, n), in standard deviations.
 
-    `likely` is the logarithm of how likely each is beforehand.
+    `likely` are the logarithms of the laws' prior probabilities.
     """
 
     means: FloatArray
@@ -97,9 +98,9 @@ class Laws:
 
 @dataclass(frozen=True)
 class Spread:
-    """How far times stray from a law, as standard deviations of logarithms, and how likely that is beforehand.
+    """Standard deviations of the logarithms of times around a law, and their prior probability.
 
-    `shared` is what candidates near each other share, `own` what each has of its own, `noise` what each run has.
+    `shared` is the part that similar candidates share, `own` the part of each candidate, `noise` that of each run.
     """
 
     shared: float
@@ -116,9 +117,9 @@ _SPREADS = tuple(
 
 @dataclass(frozen=True)
 class Runs:
-    """What ran: the places, (k,), of candidates, the middles of the logarithms of their times, and the counts of runs.
+    """The runs of k candidates: their places, (k,), the mean logarithms of their times, and their numbers of runs.
 
-    `squares` is how far runs of one candidate are from each other: the sum of squares about the middles.
+    `squares` is the sum of the squared differences from these means.
     """
 
     places: Places
@@ -128,7 +129,7 @@ class Runs:
 
     @classmethod
     def of(cls, probes: Mapping[int, Sequence[float]]) -> "Runs":
-        """Return the runs of the candidates at some places, by their times."""
+        """Return the runs, given the times of the candidates at some places."""
         logs = [np.log(np.array(times, dtype=float)) for times in probes.values()]
         middles = np.array([np.median(times) for times in logs], dtype=float)
         squares = sum(float(((times - middle) ** 2).sum()) for times, middle in zip(logs, middles, strict=True))
@@ -138,14 +139,14 @@ class Runs:
 
 @dataclass(frozen=True)
 class TimePrior:
-    """What may be believed of the times of candidates."""
+    """The prior of the times of candidates."""
 
     candidates: Candidates
     laws: tuple[Laws, ...]
 
     @classmethod
     def of(cls, candidates: Candidates) -> "TimePrior":
-        """Return what is believed before anything ran."""
+        """Return the prior of candidates before anything ran."""
         cores, expected = candidates.cores, candidates.expected
         scaling = [np.log(1.0 / cores + serial + added * cores) for serial, added in itertools.product(_SERIAL, _ADDED)]
         by_nodes = _by_nodes(candidates)
@@ -154,16 +155,16 @@ class TimePrior:
         if expected is None:
             return cls(candidates, (Laws(np.array(scaling), any_time, likely),))
         beside = Laws(np.array(scaling), any_time, _LAW_BESIDE_MODEL + likely)
-        # A model that says how it may be off knows what more nodes may do.
+        # A model that states its common errors already includes those of more nodes.
         off = by_nodes if candidates.off is None else candidates.off
         left = expected.deviations**2 - (0.0 if candidates.off is None else (off**2).sum(axis=0))
         unsure = np.full((1, len(cores)), np.sqrt(max(float(np.median(left)), 0.0)))
         return cls(candidates, (Laws(expected.mean[None, :], np.concatenate([unsure, off]), 0.0), beside))
 
     def after(self, probes: Mapping[int, Sequence[float]]) -> Times:
-        """Return what is believed once the candidates at some places have run, each with the times of its runs."""
+        """Return the posterior of the times, given the times of the runs of the candidates at some places."""
         runs = Runs.of(probes)
-        # Without any time the laws of scaling know none.
+        # Without any measured time, the scaling laws cannot predict one.
         used = self.laws if len(runs.places) else self.laws[:1]
         parts = [self._part(laws, spread, runs) for laws in used for spread in _SPREADS]
         scores = np.concatenate([part.weights for part in parts])
@@ -175,7 +176,7 @@ class TimePrior:
         )
 
     def _part(self, laws: Laws, spread: Spread, runs: "Runs") -> Times:
-        """Return the mixture for one way to stray; its weights are logarithms of likelihoods."""
+        """Return the mixture for one spread; its weights are logarithms of likelihoods."""
         places = runs.places
         known = spread.shared**2 * self._alike(places) + laws.off[:, places].T @ laws.off
         known[np.arange(len(places)), places] += spread.own**2
@@ -193,13 +194,13 @@ class TimePrior:
         )
 
     def _alike(self, places: Places) -> FloatArray:
-        """Return how alike candidates are to those at some places, (k, n): 1 if equal."""
+        """Return the similarity, (k, n), of all candidates to those at some places: 1 if equal."""
         traits = self.candidates.traits
         apart = ((traits[places][:, None, :] - traits[None, :, :]) ** 2).sum(axis=-1)
         return np.asarray(np.exp(-0.5 * apart))
 
 
 def _by_nodes(candidates: Candidates) -> FloatArray:
-    """Return how laws that know nothing of a network may be off, (2, n): on several nodes, and on more of them."""
+    """Return the common errors, (2, n), of laws without a network: on several nodes, and growing with their number."""
     nodes = np.log(candidates.nodes)
     return np.stack([np.where(nodes > 0.0, _SEVERAL_NODES, 0.0), _EACH_NODE * nodes])

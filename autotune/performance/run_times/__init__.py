@@ -1,1 +1,1 @@
-"""The model of run times: the time of a configuration where it has not run, and how certain it is."""
+"""The model of run times: predicts the time of a configuration that has not run, with its uncertainty."""

@@ -1,4 +1,4 @@
-"""Blends of members, and their errors: chosen and calibrated by their predictions for hidden rows."""
+"""Blends of ensemble members, chosen and calibrated by their errors on hidden rows."""
 
 import itertools
 from collections.abc import Sequence
@@ -16,20 +16,20 @@ from autotune.performance.run_times.ensemble_member import EnsembleMember, Kind
 from autotune.performance.run_times.sample import ENOUGH, HiddenPredictions, TrainingSample
 
 _HUBER = 0.2
-_PARTS = 4  # weights are quarters: finer ones would be noise
+_PARTS = 4  # weights are quarters: finer weights would fit noise
 _LEAST_OFF, _USUAL = 0.02, 0.1
 _CLEARLY, _ENOUGH = 0.9, 20
-_UNKNOWN_WORK = 2.0  # costs whose level is so uncertain say how times change, but no times
-_NORMAL = NormalDist().inv_cdf((1.0 + CONFIDENCE) / 2.0)  # what a calibrated model needs
+_UNKNOWN_WORK = 2.0  # with so uncertain a level, costs predict how times change, but not times
+_NORMAL = NormalDist().inv_cdf((1.0 + CONFIDENCE) / 2.0)  # the factor of a calibrated model
 _OF_LABELS = 0.9
 _PRIOR_ROWS, _HIDDEN_PARTS, _DRAWS = 3.0, 5, 20
 
 
 @dataclass(frozen=True)
 class Blend:
-    """Indices of the kinds and of the numbers of trees, (k, 2), that are blended with weights, (k,).
+    """Members to blend, as indexes of their kinds and numbers of trees, (k, 2), with weights, (k,).
 
-    If the first one `knows_costs` it also says how uncertain it is.
+    If the first member `knows_costs`, it also states its uncertainty.
     """
 
     picks: tuple[tuple[int, int], ...]
@@ -42,23 +42,23 @@ class Blend:
         return tuple(ROUNDS[rounds] for _, rounds in self.picks)
 
     def pruned(self) -> "Blend":
-        """Return the blend without members of no weight."""
+        """Return the blend without members of weight 0."""
         kept = np.flatnonzero(self.weights)
         return Blend(tuple(self.picks[place] for place in kept), self.weights[kept], self.knows_costs and kept[0] == 0)
 
     @property
     def share_of_costs(self) -> float:
-        """The weight of the member that says how uncertain it is."""
+        """The weight of the member that states its uncertainty."""
         return float(self.weights[0]) if self.knows_costs else 0.0
 
     def spread(self, said: FloatArray) -> FloatArray:
-        """Return how far the members, (n, k), are apart, (n,): a standard deviation by their weights."""
+        """Return the weighted standard deviation, (n,), of the members' predictions, (n, k)."""
         middle = said @ self.weights
         spread: FloatArray = np.sqrt(((said - middle[:, None]) ** 2) @ self.weights)
         return spread
 
     def pick(self, said: FloatArray) -> FloatArray:
-        """Return the members' predictions, (n, k), of (n, kinds, rounds); the mean of the others where one has none."""
+        """Pick the members' predictions, (n, k), from (n, kinds, rounds); fill missing ones with the others' mean."""
         columns = np.column_stack([said[:, kind, rounds] for kind, rounds in self.picks])
         return fill_missing(columns)
 
@@ -77,10 +77,11 @@ class Width:
     def of(cls, off: FloatArray, apart: FloatArray, labels: Words, share: float = CONFIDENCE) -> "Width":
         """Calibrate by the absolute errors, (n,), of hidden rows, the spreads, (n,), there, and their labels, (n,).
 
-        Rows of one label are no independent witnesses, and the asked one is a label of its own: the factor suits most
-        labels, each of which needs one that holds nine tenths of its rows. One more is as the spreads say, so that few
-        labels hardly change what a model says of its uncertainty. (Conformal by group: Dunn, Wasserman & Ramdas, JASA
-        118, 2023.) Where so few are known that they back a smaller `share`, the factor suits all.
+        Rows of one label are not independent, and the setting to predict has a label of its own. So each label gives
+        the factor that covers 90 % of its rows, and the result covers most labels. One further factor, that of a
+        calibrated spread, is added, so that a few labels hardly change the uncertainty that a model states. If there
+        are so few labels that only a smaller `share` can be promised, the factor covers all of them. (Conformal by
+        group: Dunn, Wasserman & Ramdas, JASA 118, 2023.)
         """
         usual = min(_USUAL, max(_LEAST_OFF, float(np.median(off)))) if len(off) else _USUAL
         scores = off / np.hypot(usual, apart)
@@ -89,17 +90,17 @@ class Width:
         return cls(usual, float(np.quantile([*needed, _NORMAL], _OF_LABELS if share >= CONFIDENCE else 1.0)))
 
     def half(self, apart: FloatArray) -> FloatArray:
-        """Return half widths, (m,), for the spreads, (m,), of the predictions."""
+        """Return half-widths, (m,), for predictions with these spreads, (m,)."""
         return self.factor * np.hypot(self.usual, apart)
 
 
 CALIBRATED = Width(_USUAL, _NORMAL)
-"""The width that follows from what a cost model says of its uncertainty, where there is nothing to calibrate by."""
+"""The width that trusts a cost model's own uncertainty, used without rows to calibrate by."""
 
 
 @dataclass(frozen=True)
 class Hidden:
-    """What a blend says of hidden rows: errors, (n,), draws less their mean, (draws, n), members' spreads, (n,)."""
+    """A blend on hidden rows: errors, (n,), draws minus their mean, (draws, n), and spreads of the members, (n,)."""
 
     off: FloatArray
     draws: FloatArray
@@ -108,7 +109,7 @@ class Hidden:
 
     @classmethod
     def of(cls, sample: TrainingSample, hidden: HiddenPredictions, blend: "Blend") -> "Hidden":
-        """Return what the blend says of the rows that were predicted."""
+        """Evaluate the blend on the hidden rows that have predictions."""
         judged = hidden.judged
         said = blend.pick(hidden.said[judged])
         draws = hidden.draws[:, judged] * blend.share_of_costs
@@ -121,15 +122,15 @@ class Hidden:
 
 
 def promised_share(others: int | None) -> float:
-    """Return the share of new cases that intervals hold, backed by so many known `others`, each of which was left out.
+    """Return the share of new cases that intervals can promise to contain, calibrated by leaving out `others` cases.
 
-    Of m and a new one, each is as likely the one that needs the widest interval.
+    Among m known cases and a new one, each is equally likely to need the widest interval.
     """
     return CONFIDENCE if others is None or others == 0 else min(CONFIDENCE, others / (others + 1))
 
 
 def fill_missing(said: FloatArray) -> FloatArray:
-    """Return predictions of members, (n, k), the mean of the others where a member has none."""
+    """Replace a member's missing predictions, (n, k), by the mean of the other members."""
     missing = np.isnan(said)
     if not missing.any():
         return said
@@ -139,11 +140,11 @@ def fill_missing(said: FloatArray) -> FloatArray:
 
 
 def eligible_kinds(sample: TrainingSample, kinds: tuple[Kind, ...]) -> tuple[Kind, ...]:
-    """Return the kinds that may have a say about the setting.
+    """Return the kinds that may predict the setting.
 
-    A cost model is alone, without trees, before the very setting has ten values, and where no rows can be hidden that
-    are as new: what others leave unexplained elsewhere says too little of it. Costs that do not know the amount of work
-    have no such privilege.
+    A cost model is used alone, without trees, if the setting has fewer than ten values and no rows as new can be
+    hidden: residuals elsewhere then say too little about the setting. This does not apply to costs that do not know the
+    amount of work.
     """
     can_be_judged = sample.novelty.alike >= ENOUGH and sample.novelty.is_hidden_alike
     return kinds if can_be_judged or not _is_trusted(sample, kinds) else (replace(kinds[0], boosted=False),)
@@ -155,10 +156,10 @@ def _is_trusted(sample: TrainingSample, kinds: Sequence[Kind]) -> bool:
 
 
 def fit_blend(sample: TrainingSample, kinds: Sequence[Kind], hidden: HiddenPredictions) -> Blend:
-    """Return the blend with the least error for hidden rows: by Huber's loss, weights on a grid of quarters.
+    """Return the blend with the least error on hidden rows, by Huber's loss, with weights in quarters.
 
-    Half of the loss is that of the order: of errors less their mean in a setting. A cost model is not replaced, nor
-    mixed with others, unless that is better by a tenth on rows that are as new as the asked ones.
+    Half of the loss judges the order within a setting, by errors minus their mean there. A cost model is replaced or
+    mixed with others only if that is better by 10 % on rows that are as new as those to predict.
     """
     judged = hidden.judged
     knows_costs = kinds[0].knows_costs
@@ -193,8 +194,8 @@ def own_width(
 ) -> Width:
     """Return the width of intervals for a setting with rows of its own.
 
-    A fifth of its own rows is hidden at a time, which gives the model's errors there. How uncertain so few errors are
-    follows from the other labels, treated likewise.
+    A fifth of its rows is hidden at a time to get the model's errors there. The same procedure on the other labels
+    shows how uncertain so few errors are.
     """
     seen = Hidden.of(sample, hidden, blend)
     width = Width.of(np.abs(seen.off), seen.apart(blend), seen.labels)
@@ -230,9 +231,10 @@ def _own_errors(
 
 @dataclass(frozen=True)
 class Predicted:
-    """What the members of a blend say of cases: (m, k), and the draws of the one that says how uncertain it is.
+    """The predictions of a blend's members for m cases, (m, k), and the draws of the member that states its
+    uncertainty.
 
-    `draws`, (draws, m), are less their mean, and by its weight.
+    `draws`, (draws, m), have mean 0 and are multiplied by the member's weight.
     """
 
     blend: Blend
@@ -241,7 +243,7 @@ class Predicted:
 
     @classmethod
     def of(cls, members: Sequence[EnsembleMember | None], blend: Blend, table: Table) -> "Predicted":
-        """Return what `members`, which are those of the blend, say of a table."""
+        """Predict a table by the blend's `members`."""
         columns, drawn = [], np.zeros((DRAWS, len(table)))
         for member, rounds in zip(members, blend.rounds, strict=True):
             if member is None:
@@ -255,7 +257,7 @@ class Predicted:
 
     @property
     def mean(self) -> FloatArray:
-        """The logarithms that are expected, (m,)."""
+        """The expected logarithms, (m,)."""
         mean: FloatArray = self.said @ self.blend.weights
         return mean
 
@@ -266,16 +268,16 @@ class Predicted:
         return apart
 
     def beyond(self, reference: "Predicted") -> "Predicted":
-        """Return the ratio to one case, by logarithm: what both have in common cancels."""
+        """Return the logarithms of the ratios to one case, in which common errors cancel."""
         return Predicted(self.blend, self.said - reference.said, self.draws - reference.draws)
 
 
 def ratio_width(
     sample: TrainingSample, hidden: HiddenPredictions, blend: Blend, rng: np.random.Generator, share: float = CONFIDENCE
 ) -> Width | None:
-    """Return the width of intervals of ratios within a setting, by pairs of rows that were hidden together.
+    """Return the width of intervals of ratios within a setting, from pairs of rows that were hidden together.
 
-    None if no two rows of a setting were hidden together.
+    The result is None if no two rows of a setting were hidden together.
     """
     seen = Hidden.of(sample, hidden, blend)
     folds, settings = hidden.fold[hidden.judged], _settings(sample)[hidden.judged]
@@ -292,7 +294,7 @@ def ratio_width(
 
 
 def _settings(sample: TrainingSample) -> Words:
-    """Return what rows have in common that compete with each other, (n,): build, workload and nodes."""
+    """Return the build, workload and nodes of each row, (n,); rows with equal labels compete with each other."""
     groups = sample.table.groups
     nodes = sample.table.numbers.get("nodes", np.zeros(len(sample.y)))
     return np.array(
@@ -305,7 +307,7 @@ def _settings(sample: TrainingSample) -> Words:
 
 
 def _quantile(values: FloatArray, weights: FloatArray) -> float:
-    """Return the value that nine tenths of the weight are at or below."""
+    """Return the value with 90 % of the weight at or below it."""
     order = np.argsort(values)
     ends = np.cumsum(weights[order])
     return float(values[order][min(int(np.searchsorted(ends / ends[-1], CONFIDENCE)), len(order) - 1)])

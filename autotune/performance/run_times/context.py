@@ -1,7 +1,7 @@
-"""The context of a run: the words of the machine and of the program's installation, and the nearest known ones.
+"""The context of a run: the words of its machine and of the program's installation.
 
-An unseen word tells a model nothing. The words of the nearest known combinations, which share most words with the given
-one, replace it; the predictions for these are averaged.
+A model cannot use a word that it has not seen. Such words are replaced by those of the nearest known combinations,
+which share most words with the given one, and the predictions for these are averaged.
 """
 
 from collections.abc import Sequence
@@ -19,14 +19,14 @@ Combination = tuple[object, ...]
 
 @dataclass(frozen=True)
 class Replaced:
-    """A table without unseen words: its rows stand for those at `places`, (m,), of the given table, by `weights`."""
+    """A table without unseen words, whose rows replace those at `places`, (m,), of a given table, with `weights`."""
 
     table: Table
     places: Places
     weights: FloatArray
 
     def average(self, values: FloatArray, count: int) -> FloatArray:
-        """Return the averages, (count, k), of values, (m, k), for the rows that they stand for."""
+        """Return the averages, (count, k), of values, (m, k), for the rows of the given table."""
         if len(values) == count:
             return values
         averages = np.zeros((count, values.shape[1]))
@@ -36,7 +36,7 @@ class Replaced:
 
 @dataclass(frozen=True)
 class Context:
-    """The words called `names` that were seen together."""
+    """The combinations of words, in the columns `names`, that were seen."""
 
     names: tuple[str, ...]
     known: tuple[Combination, ...]
@@ -48,19 +48,19 @@ class Context:
         return cls(there, tuple(dict.fromkeys(zip(*(table.words[name] for name in there), strict=True))))
 
     def unseen(self, combination: Combination) -> tuple[str, ...]:
-        """Return the names of the words that were never seen."""
+        """Return the names of the columns whose word was never seen."""
         seen = [{known[index] for known in self.known} for index in range(len(self.names))]
         return tuple(
             name for name, word, words in zip(self.names, combination, seen, strict=True) if words and word not in words
         )
 
     def nearest(self, combination: Combination) -> tuple[Combination, ...]:
-        """Return the known combinations that share most words with a combination."""
+        """Return the known combinations that share the most words with a combination."""
         shared = [sum(a == b for a, b in zip(combination, known, strict=True)) for known in self.known]
         return tuple(known for known, count in zip(self.known, shared, strict=True) if count == max(shared, default=0))
 
     def stand_ins(self, combination: Combination) -> tuple[Combination, ...]:
-        """Return the combinations to predict instead: seen words stay, others become those of the nearest."""
+        """Return the combinations to predict instead: seen words stay, unseen ones become those of the nearest."""
         unseen = self.unseen(combination)
         if not unseen:
             return (combination,)
@@ -72,7 +72,7 @@ class Context:
 
     def replaced(self, table: Table) -> Replaced:
         """Return a table with seen words only."""
-        # A fact that all known machines have may be missing here.
+        # The setting may lack a fact that all known machines have.
         unset = np.full(len(table), None, dtype=object)
         codes, combinations = _distinct([table.words.get(name, unset) for name in self.names], len(table))
         instead = [self.stand_ins(combination) for combination in combinations]
@@ -91,7 +91,7 @@ class Context:
 
 
 def _distinct(columns: Sequence[Words], count: int) -> tuple[Places, list[Combination]]:
-    """Return which of the distinct combinations each row is, (n,), and those."""
+    """Return the index of each row's combination, (n,), and the distinct combinations."""
     codes = np.zeros(count, dtype=np.intp)
     for column in columns:
         if (column == column[0]).all():
@@ -104,14 +104,14 @@ def _distinct(columns: Sequence[Words], count: int) -> tuple[Places, list[Combin
 
 
 def word_of(setting: Setting, name: str) -> object:
-    """Return what a setting has for a column of words; None if nothing."""
+    """Return a setting's word for a column; None without one."""
     facts = {"machine": setting.machine, **setting.machine_facts, **setting.workload_facts}
     value = facts.get(name)
     return None if value is None else str(value)
 
 
 def in_words(names: tuple[str, ...], nearest: tuple[tuple[object, ...], ...]) -> str:
-    """Return combinations of columns `names` for reading: the machines with their installations."""
+    """Return combinations of the columns `names` in words: the machines with their installations."""
     shown = [name for name in names if name == "machine" or name in INSTALLATION]
     texts = [
         " ".join(str(combination[names.index(name)]) for name in shown if combination[names.index(name)])

@@ -15,14 +15,14 @@ from autotune.performance.run_times.context import Context
 
 
 class Base(Protocol):
-    """A model that predicts logarithms, and tells each feature's part of a difference."""
+    """A model that predicts logarithms, and explains a difference by the parts of the features."""
 
     def predict(self, table: Table) -> FloatArray:
-        """Return the logarithms, (m,), that are expected; NaN where there is no prediction."""
+        """Return the expected logarithms, (m,); NaN for cases without a prediction."""
         ...
 
     def difference(self, pair: Table) -> dict[str, float]:
-        """Return what each feature adds to the first of two rows beyond the second."""
+        """Return each feature's part of the difference between two rows."""
         ...
 
 
@@ -34,8 +34,8 @@ Fitting = Callable[[Table, FloatArray, FloatArray], Base | None]
 class Kind:
     """A way to fit a base; of each `family` the kind that predicts best is used.
 
-    One that `knows_costs` needs no measurements, and says how uncertain it is. Trees are fitted to the residuals of one
-    that is `boosted`.
+    A kind that `knows_costs` needs no measurements and states its uncertainty. Trees are fitted to the residuals of a
+    kind that is `boosted`.
     """
 
     family: str
@@ -45,7 +45,7 @@ class Kind:
 
 
 def kinds(table: Table, products: bool) -> tuple[Kind, ...]:
-    """Return the kinds of members: the program's cost model, where it has one, comes first."""
+    """Return the kinds of members, the program's cost model first if it has one."""
 
     def linear(table: Table, y: FloatArray, weights: FloatArray) -> Base | None:
         return LogLinear.fit(table, y, weights, products)
@@ -56,7 +56,7 @@ def kinds(table: Table, products: bool) -> tuple[Kind, ...]:
 
 @dataclass(frozen=True)
 class EnsembleMember:
-    """A base and the trees on its residuals: both know the columns called `names`, and the words of `context`."""
+    """A base and the trees on its residuals; both know the columns `names` and the words of `context`."""
 
     base: Base
     trees: Trees
@@ -74,7 +74,7 @@ class EnsembleMember:
         names: frozenset[str],
         most: int = max(ROUNDS),
     ) -> "EnsembleMember | None":
-        """Fit to `y`, (n,), the logarithms of values, of cases with `weights`, (n,); None where the base cannot.
+        """Fit to `y`, (n,), the logarithms of values, of cases with `weights`, (n,); None if the base cannot be fitted.
 
         `most` is the greatest number of trees that `predict` may use.
         """
@@ -89,9 +89,9 @@ class EnsembleMember:
         return cls(base, trees, context, names)
 
     def predict(self, table: Table, rounds: tuple[int, ...] = ROUNDS) -> tuple[FloatArray, FloatArray | None]:
-        """Return the expected logarithms, (m, r), with each number of trees, NaN where the base has no prediction.
+        """Return the expected logarithms, (m, r), with each number of trees, and the draws of the base, (draws, m).
 
-        Beside them what the base draws, (draws, m), where it says how uncertain it is.
+        Logarithms are NaN for cases without a prediction; the draws are None unless the base states its uncertainty.
         """
         replaced = self.context.replaced(table)
         rows = replaced.table.only(self.names)
@@ -104,7 +104,7 @@ class EnsembleMember:
         return replaced.average(logarithms, len(table)), draws
 
     def difference(self, pair: Table, rounds: int) -> dict[str, float]:
-        """Return what each feature adds to the first of two rows in one setting beyond the second."""
+        """Return each feature's part of the difference between two rows of one setting."""
         replaced = self.context.replaced(pair)
         count = len(replaced.table) // 2
         differences: dict[str, float] = {}

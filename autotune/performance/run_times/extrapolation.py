@@ -1,4 +1,4 @@
-"""Doubts: sentences on how a setting lies outside of the measurements."""
+"""Extrapolation: sentences on how a setting or a configuration lies outside the measurements."""
 
 from collections.abc import Iterator, Sequence
 
@@ -14,13 +14,13 @@ _OF_PLACE = frozenset({"nodes", "cores", "machine_nodes"})
 
 
 def doubts(rows: Sequence[Measured], setting: Setting, unseen: Sequence[str], instead: str) -> tuple[str, ...]:
-    """Return the doubts about a setting; `unseen` words of its context are taken as `instead`."""
+    """Return the doubts about a setting; `instead` describes the words that replace `unseen` ones."""
     settings = list({id(row.setting): row.setting for row in rows}.values())
     return (*_machine(settings, setting, unseen, instead), *_workload(settings, setting))
 
 
 def doubts_of(known: Columns, cases: DesignMatrix) -> tuple[str, ...]:
-    """Return the doubts about configurations, beside the parameters that are `known`, (n,) each."""
+    """Return the doubts about configurations, compared with the `known` columns of parameters, (n,) each."""
     remarks = []
     for name, column in cases.configuration.items():
         there = known.get(name)
@@ -32,7 +32,7 @@ def doubts_of(known: Columns, cases: DesignMatrix) -> tuple[str, ...]:
 
 
 def is_like_nothing(rows: Sequence[Measured], setting: Setting) -> bool:
-    """Return whether a machine is new and shares no word, and no range of numbers, with any measured machine."""
+    """Return whether a machine is new, and shares no word and no range of numbers with any measured machine."""
     settings = list({id(row.setting): row.setting for row in rows}.values())
     if setting.machine in {other.machine for other in settings}:
         return False

@@ -1,11 +1,11 @@
-"""The model of run times: the time of a configuration where it has not run, and how certain it is.
+"""The model of run times: predicts the time of a configuration that has not run, with its uncertainty.
 
-Up to three members are blended: a sum of costs with unknown rates, where the program has such terms, and a log-linear
-model, each with boosted trees on its residuals; and a random forest. To choose between models, and to calibrate the
-width of intervals, rows are hidden that are as new to the other rows as the predicted setting is to all rows.
+It blends up to three members: a sum of costs with unknown rates, if the program has such terms, and a log-linear model,
+each with boosted trees on its residuals; and a random forest. To choose between models and to calibrate the width of
+intervals, it hides rows that are as new to the other rows as the predicted setting is to all rows.
 
-A bound counts where the model, fitted without bounds, predicts a value on its wrong side: as the mean of the predicted
-values beyond it (Hutter, Hoos & Leyton-Brown, 2011). Failures are left out: they say nothing about times.
+A bound is used if the model, fitted without bounds, predicts a value on its wrong side; it then counts as the mean of
+the predicted values beyond it (Hutter, Hoos & Leyton-Brown, 2011). Failures are left out: they say nothing about times.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -42,12 +42,12 @@ from objectives.shapes.shape import Shape
 from spaces.expressions.quantities import Columns, column_of
 
 _LEAST = 6
-# No more rows than these are hidden: more would take long and tell no more.
+# Hide at most this many rows: more take long and do not improve the calibration.
 _HIDDEN_FROM = 1_000
 _BLOCK = 16_384
 _GROUP = "group"
 _FAMILIES = {"cost model": "a cost model", "log-linear": "a log-linear model", "forest": "a random forest"}
-# What was hidden to see how far a model errs, in a user's words.
+# The groups that were hidden to estimate a model's errors, in words for users.
 _UNSEEN = {
     "machine": "machines",
     "installation": "builds",
@@ -55,15 +55,16 @@ _UNSEEN = {
     "nodes": "numbers of nodes",
     "setting": "machines or workloads",
 }
-_DEVIATIONS = 1.6449  # nine tenths of a normal distribution lie within so many standard deviations
+_DEVIATIONS = 1.6449  # 90 % of a normal distribution lie within this number of standard deviations
 
 
 @dataclass(frozen=True)
 class RunTimes:
     """The expected times of a program in one setting.
 
-    `doubts` say in which respect the setting lies outside of the measurements, `abstains` that it lies too far outside
-    to predict a time, `grounds` what the model was fitted on. Intervals hold a `share` of values.
+    Its main attributes: `doubts` are sentences on how the setting lies outside the measurements; with `abstains` it
+    lies too far outside to predict a time; `grounds` says what the model was fitted on; intervals contain a `share` of
+    values.
     """
 
     setting: Setting
@@ -87,7 +88,7 @@ class RunTimes:
     ) -> "RunTimes | None":
         """Fit to the measurements of the setting's program by its metric, for a space with `rules` and a `shape`.
 
-        None where there are fewer than six values, and nothing is known of the program's costs.
+        The result is None with fewer than six values, unless the program's costs are known.
         """
         rows = [row for row in measured if _is_of(row, setting)]
         values = [row for row in rows if row.value is not None]
@@ -98,7 +99,7 @@ class RunTimes:
 
     @classmethod
     def _of_costs(cls, values: Sequence[Measured], reader: Reader, setting: Setting) -> "RunTimes | None":
-        """Return what is known of the program's costs, and what a few values say of its rates."""
+        """Return the model from the program's costs alone, with rates adjusted to a few values."""
         asked = _asked(reader, setting)
         if asked.costs is None:
             return None
@@ -128,19 +129,19 @@ class RunTimes:
     def varied(self) -> frozenset[str]:
         """The parameters that a cost model depends on, and those that were measured with several values.
 
-        "Unset" is none: a table may not have the column.
+        "Unset" does not count as a value: a table may lack the column.
         """
         stated = {name: {str(value) for value in column.tolist()} for name, column in self.known.items()}
         return self.reads | {name for name, values in stated.items() if len(values - {"None", "nan"}) > 1}
 
     def estimate(self, cases: DesignMatrix) -> Estimate:
-        """Return the logarithms of the metric that are expected at cases of the setting, (n,)."""
+        """Return the expected logarithms of the metric for cases of the setting, (n,)."""
         return self._estimates(cases, lambda prediction: Estimate(prediction.mean, self.width.half(prediction.apart)))
 
     def off(self, cases: DesignMatrix) -> FloatArray | None:
-        """Return how the logarithms at cases, (n,), may be off together, (k, n): each row by so many deviations.
+        """Return directions in which the logarithms of cases, (n,), may err together, (k, n), in standard deviations.
 
-        None where no cost model has a say, which knows what configurations share.
+        The result is None without a cost model in the blend, which alone knows the common errors of configurations.
         """
         if not self.blend.share_of_costs:
             return None
@@ -149,29 +150,29 @@ class RunTimes:
         return scaled
 
     def ratio(self, cases: DesignMatrix, reference: DesignMatrix) -> Estimate:
-        """Return the logarithms, (n,), of the value at each case over that of the reference, one case of the setting.
+        """Return the logarithms, (n,), of the ratio of each case to the reference, one case of the setting.
 
-        An error that all cases of the setting share cancels, so the intervals are narrower than those of both values.
+        Errors that all cases of the setting share cancel, so the intervals are narrower than those of the values.
         """
         other = Predicted.of(self.members, self.blend, self._read(reference))
 
         def estimate(prediction: Predicted) -> Estimate:
             both = prediction.beyond(other)
             width = self.ratio_width
-            # Without pairs to calibrate by, the errors of the two count as independent.
+            # Without pairs to calibrate by, treat the two errors as independent.
             half = width.half(both.apart) if width is not None else np.sqrt(2.0) * self.width.half(both.apart)
             return Estimate(both.mean, np.where(both.said.any(axis=1), half, 0.0))
 
         return self._estimates(cases, estimate)
 
     def doubts_of(self, cases: DesignMatrix) -> tuple[str, ...]:
-        """Return sentences on parameters of cases that lie outside of the measurements."""
+        """Return sentences on parameters of cases that lie outside the measurements."""
         return doubts_of(self.known, cases)
 
     def explain(self, case: DesignMatrix, reference: DesignMatrix) -> list[tuple[str, float]]:
-        """Return what each feature adds to the logarithm of the ratio of two cases, the largest first.
+        """Return each feature's part of the logarithm of the ratio of two cases, the largest first.
 
-        They add up to it. The parts of trees are SHAP values, those of sums of costs are logarithmic means.
+        The parts add up to the logarithm. Those of trees are SHAP values, those of sums of costs logarithmic means.
         """
         pair = self._read(case).joined(self._read(reference))
         effects: dict[str, float] = {}
@@ -219,7 +220,7 @@ class _Fit:
         names = informative_columns(whole, frozenset(cases.machine) - {"nodes"} - set(cases.configuration))
         if _are_told_apart(rows):
             names -= {"workload"}
-        # All words of the context stay in the table: the nearest are those that share most.
+        # Leave all words of the context in the table: they decide which known contexts are nearest.
         sample = TrainingSample(
             table=whole.only(names | set(words)),
             y=np.log([row.value or np.nan for row in rows]),
@@ -238,7 +239,7 @@ class _Fit:
         return cls(rows, cases, reader, setting, sample, names | set(words), kinds(whole, not unseen), unseen, instead)
 
     def model(self, others: Sequence[Measured]) -> RunTimes:
-        """Return the model; `others` are rows without values; bounds among them are used."""
+        """Return the model, using the bounds among `others`, the rows without values."""
         rng = np.random.default_rng(0)
         part = self._part(rng)
         able = eligible_kinds(part, self.kinds)
@@ -304,11 +305,11 @@ class _Fit:
 
     @property
     def share(self) -> float:
-        """The share of values that intervals hold: what is known a little is judged by its own values."""
+        """The share of values that intervals contain; a setting with enough rows is judged by its own values."""
         return CONFIDENCE if self.sample.is_known_a_little else promised_share(self.sample.novelty.others)
 
     def _places(self, rng: np.random.Generator) -> Places:
-        """Return the rows to hide some of: all, or the setting's own and as many others as are allowed."""
+        """Return the rows from which to hide: all, or the setting's own and as many others as the limit allows."""
         n = len(self.rows)
         if n <= _HIDDEN_FROM:
             return np.arange(n)
@@ -366,17 +367,17 @@ def _table(reader: Reader, settings: Sequence[Setting], cases: DesignMatrix) -> 
 
 
 def _asked(reader: Reader, setting: Setting) -> Table:
-    """Return the setting as a case without a configuration; it has costs where its facts are enough to tell them."""
+    """Return the setting as a case without a configuration; it has costs if its facts suffice to compute them."""
     table = _table(reader, [setting], DesignMatrix.measured([Measured(setting, {})]))
     if table.costs is None or table.costs.inverse != (setting.metric.direction == "maximize"):
         return replace(table, costs=None)
-    # What is known of a program is in seconds, or in work a second; a shape has no unit.
+    # The costs of a program are in seconds, or in work per second; a shape has no unit.
     is_known = reader.shape is not None or setting.metric.unit.rpartition("/")[2] == "s"
     return table if is_known else replace(table, costs=None)
 
 
 def _weights(rows: Sequence[Measured]) -> FloatArray:
-    """Return how much rows count, (n,): half for a single run, nearly whole for many."""
+    """Return the weights of rows, (n,): one half for a single run, nearly 1 for many."""
     return np.array([row.runs / (row.runs + 1.0) for row in rows], dtype=float)
 
 
@@ -386,7 +387,7 @@ def _context_words(table: Table, cases: DesignMatrix) -> tuple[str, ...]:
 
 
 def _are_told_apart(rows: Sequence[Measured]) -> bool:
-    """Return whether the facts of workloads say all that their names do."""
+    """Return whether the facts of workloads distinguish them as well as their names do."""
     workloads = {row.setting.workload: tuple(sorted(row.setting.workload_facts.items())) for row in rows}
     return len(set(workloads.values())) == len(workloads)
 

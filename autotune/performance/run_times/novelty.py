@@ -1,6 +1,7 @@
-"""Novelty: in which respect a setting is new. Hiding known rows that are new likewise tells how certain a model is.
+"""Novelty: the respect in which a setting is new.
 
-Of several respects the first counts: machine, installation, workload, nodes.
+Hiding known rows that are new in the same respect shows how certain a model is. Of several respects the first counts:
+machine, installation, workload, nodes.
 """
 
 from collections import Counter
@@ -21,11 +22,11 @@ INSTALLATION = frozenset(
         *("program_version", "library", "toolchain"),
     }
 )
-"""Facts of how the program was built; they count as the machine's wherever they stand."""
+"""Facts of how the program was built; they count as the machine's, even if stored with the workload."""
 
 T = TypeVar("T")
 
-# A value with no more rows than this is still new, if other values have more.
+# A value with at most this many rows still counts as new, if other values have more.
 _FEW = 30
 _LEAST_OTHERS = 2
 _FINER = {
@@ -40,12 +41,16 @@ _ROW_FOLDS = 10
 
 @dataclass(frozen=True)
 class Novelty:
-    """The `respect` in which a setting is new ("" if none), and `labels` of the rows, (n,).
+    """The respect in which a setting is new.
 
-    Rows with the same label are hidden together, `by` the same respect, or by a finer one where that has fewer
-    than two other labels. `own`, (n,), are the rows with the setting's own `label`; `alike` counts those of the very
-    setting: of the same machine, build, workload and nodes. `others` counts the known machines, builds, ...: of what is
-    new in several respects, the least; None if nothing is new.
+    Attributes:
+        respect: The respect; "" if nothing is new.
+        labels: Labels of the rows, (n,); rows with equal labels are hidden together.
+        by: The respect of the labels: the same, or a finer one if that has fewer than two other labels.
+        label: The setting's own label.
+        alike: The number of rows with the same machine, build, workload and nodes as the setting.
+        others: The number of known machines, builds and so on; the least if the setting is new in several respects,
+            None if nothing is new.
     """
 
     respect: str
@@ -57,7 +62,7 @@ class Novelty:
 
     @property
     def is_hidden_alike(self) -> bool:
-        """Whether rows are hidden that are as new as the setting is, not by a finer respect."""
+        """Whether the hidden rows are as new as the setting, rather than new in a finer respect."""
         return self.by == (self.respect or "setting")
 
     @property
@@ -68,12 +73,12 @@ class Novelty:
 
 
 def novelty(settings: Sequence[Setting], setting: Setting) -> Novelty:
-    """Return in which respect `setting` is new beside the measured `settings`, (n,)."""
+    """Return the respect in which `setting` is new compared with the measured `settings`, (n,)."""
     respects = [*_respects(settings, setting), ("setting", _whole)]
     newly = [name for name, label in respects if _is_new(label(setting), by_setting(settings, label))]
     new = newly[0] if newly else "setting"
     names = [name for name, _ in respects]
-    # One machine alone does not show how machines differ; its builds or settings show more than its runs do.
+    # One machine does not show how machines differ; hiding its builds or settings shows more than hiding runs.
     finer = [respect for respect in respects if respect[0] in _FINER.get(new, ())]
     by, label = next(
         (
@@ -92,9 +97,9 @@ def novelty(settings: Sequence[Setting], setting: Setting) -> Novelty:
 
 
 def folds(labels: Words, own: npt.NDArray[np.bool_], rng: np.random.Generator) -> npt.NDArray[np.intp]:
-    """Return the fold of each row, (n,): whole labels together, the largest first, each to the emptiest fold.
+    """Return the fold of each row, (n,): whole labels together, assigned by size, each to the emptiest fold.
 
-    Where only one label could be hidden, single rows are, in up to ten folds.
+    If only one label could be hidden, single rows are hidden instead, in up to ten folds.
     """
     counts = Counter(labels[~own].tolist())
     if len(counts) < 2:
@@ -108,7 +113,7 @@ def folds(labels: Words, own: npt.NDArray[np.bool_], rng: np.random.Generator) -
 
 
 def inside(train: Sequence[FloatArray], columns: Sequence[FloatArray]) -> npt.NDArray[np.bool_]:
-    """Return which rows, (m,), have all numbers between half the least and twice the greatest known."""
+    """Return which rows, (m,), have every number between half the least and twice the greatest known number."""
     is_inside = np.ones(len(columns[0]) if columns else 0, dtype=bool)
     for known, column in zip(train, columns, strict=True):
         low, high = limits(known)
@@ -117,7 +122,7 @@ def inside(train: Sequence[FloatArray], columns: Sequence[FloatArray]) -> npt.ND
 
 
 def limits(known: FloatArray) -> tuple[float, float]:
-    """Return the range where a model may predict: half the least to twice the greatest known number."""
+    """Return the range in which a model may predict: half the least to twice the greatest known number."""
     there = known[~np.isnan(known)]
     if len(there) == 0:
         return -np.inf, np.inf
@@ -126,7 +131,7 @@ def limits(known: FloatArray) -> tuple[float, float]:
 
 
 def by_setting(settings: Sequence[Setting], label: Callable[[Setting], T]) -> list[T]:
-    """Return the label of each of `settings`, (n,); most are the same few objects."""
+    """Return the label of each setting, (n,), computed once per object: most settings are the same few objects."""
     labels = {id(setting): label(setting) for setting in {id(setting): setting for setting in settings}.values()}
     return [labels[id(setting)] for setting in settings]
 
@@ -138,7 +143,7 @@ def _respects(settings: Sequence[Setting], setting: Setting) -> Iterator[tuple[s
     yield "machine", lambda other: other.machine
     yield "installation", lambda other: (other.machine, installation(other))
     facts = _new_facts(settings, setting)
-    # By its new facts only: a new cut-off is learnt from other cut-offs, whatever the k-points.
+    # Label by the new facts only: a new cut-off is learnt from other cut-offs with any k-points.
     if facts:
         yield "workload", lambda other: tuple((name, other.workload_facts.get(name)) for name in facts)
     else:
@@ -165,7 +170,7 @@ def _new_facts(settings: Sequence[Setting], setting: Setting) -> tuple[str, ...]
 
 
 def _others_of_facts(settings: Sequence[Setting], setting: Setting) -> list[int]:
-    """Return how many other values are known of each fact whose value is new: one, where it was never varied."""
+    """Return the number of other known values of each fact whose value is new: 1 if the fact never varied."""
     known = [
         (value, {other.workload_facts.get(name) for other in settings})
         for name, value in setting.workload_facts.items()

@@ -1,4 +1,4 @@
-"""Samples: the rows that a model of run times is fitted to, and its predictions for hidden rows."""
+"""Training samples: the rows that a model of run times is fitted to, and predictions for hidden rows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ from autotune.performance.run_times.context import Context
 from autotune.performance.run_times.ensemble_member import EnsembleMember, Kind
 from autotune.performance.run_times.novelty import Novelty, folds, inside
 
-# With this number of rows of its own, a setting counts more, and may differ from all others.
+# A setting with this number of rows of its own counts more than others, and may differ from all of them.
 ENOUGH = 10
 _MORE = 3.0
 _LEAST_ROWS, _LEAST_SHARE = 6, 0.15
@@ -22,11 +22,17 @@ _LEAST_ROWS, _LEAST_SHARE = 6, 0.15
 
 @dataclass(frozen=True)
 class TrainingSample:
-    """Logarithms `y`, (n,), of values at the rows of a table, with weights, (n,), and the novelty of the setting.
+    """The n rows that a model is fitted to.
 
-    `names` are those of the columns to learn from, `context` of the words of machines and installations. `numbers`,
-    (n,) each, limit the range where a model may predict; `kinds_of_work`, (n,) each, are the words of the workload,
-    which a model must have seen.
+    Attributes:
+        table: The cases.
+        y: Logarithms of their values, (n,).
+        weights: Their weights, (n,).
+        novelty: The novelty of the setting to predict.
+        names: The columns to learn from.
+        context: The columns of words of machines and installations.
+        numbers: Columns, (n,) each, that limit the range in which a model may predict.
+        kinds_of_work: Columns of the workload's words, (n,) each, which a model must have seen.
     """
 
     table: Table
@@ -40,12 +46,12 @@ class TrainingSample:
 
     @property
     def few(self) -> int:
-        """How many rows there are of the setting itself."""
+        """The number of rows of the setting itself."""
         return int(self.novelty.own.sum())
 
     @property
     def is_known_a_little(self) -> bool:
-        """Whether the setting has enough rows of its own for them to count more than others."""
+        """Whether the setting has enough rows of its own to give them more weight."""
         return self.few >= ENOUGH and not self.novelty.own.all()
 
     @property
@@ -54,7 +60,7 @@ class TrainingSample:
         return self.weights * np.where(self.novelty.own & self.is_known_a_little, _MORE, 1.0)
 
     def at(self, places: Places) -> "TrainingSample":
-        """Return the rows at `places`, (m,)."""
+        """Return the rows at the indexes `places`, (m,)."""
         return replace(
             self,
             table=self.table.at(places),
@@ -76,7 +82,7 @@ class TrainingSample:
         ]
 
     def answered(self, train: Places, test: Places) -> npt.NDArray[np.bool_]:
-        """Return which of the rows `test`, (m,), a model of `train` would predict without doubts."""
+        """Return which of the rows `test`, (m,), a model fitted to `train` would predict without doubts."""
         numbers = [np.ones(len(self.y)), *self.numbers]
         answerable = inside([column[train] for column in numbers], [column[test] for column in numbers])
         for column in self.kinds_of_work:
@@ -87,11 +93,11 @@ class TrainingSample:
 
 @dataclass(frozen=True)
 class HiddenPredictions:
-    """The members' predictions for hidden rows: (n, kinds, rounds), NaN where there is none; by fold, (n,).
+    """The members' predictions for hidden rows, (n, kinds, rounds), NaN without a prediction; and their folds, (n,).
 
-    `draws`, (draws, n), are those of a member that says how uncertain it is, less their mean; 0 where none does. Only
-    with `as_asked` are the rows as new as the setting is: else labels were too large to hide, and single rows were.
-    `single` tells that no whole labels were hidden.
+    `draws`, (draws, n), are those of a member that states its uncertainty, minus their mean; 0 without such a member.
+    With `as_asked`, the hidden rows are as new as the setting; otherwise labels were too large to hide. With `single`,
+    single rows were hidden instead of whole labels.
     """
 
     said: FloatArray
@@ -107,7 +113,7 @@ class HiddenPredictions:
         return is_judged
 
     def answered_by(self, picks: Sequence[tuple[int, int]]) -> "HiddenPredictions":
-        """Return it without the rows of which none of some members, (kind, rounds), can tell: of unknown costs, say."""
+        """Return the predictions without the rows that no member of `picks`, (kind, rounds), predicts."""
         told = np.any([~np.isnan(self.said[:, kind, rounds]) for kind, rounds in picks], axis=0)
         return replace(self, said=np.where(told[:, None, None], self.said, np.nan))
 
@@ -115,10 +121,11 @@ class HiddenPredictions:
 def predict_hidden(
     sample: TrainingSample, kinds: Sequence[Kind], rng: np.random.Generator, only_inside: bool = True
 ) -> HiddenPredictions:
-    """Return members' predictions for hidden rows, which are as new to the others as the setting is to all.
+    """Hide rows that are as new to the others as the setting is to all; return the members' predictions for them.
 
-    Each hidden label keeps as many rows as the setting has of its own, or half of its rows. With `only_inside`, rows
-    that would meet doubts are not predicted; if no row is left, all are, and single rows where labels are too large.
+    Of each hidden label, as many rows stay visible as the setting has itself, at most half. With `only_inside`, rows
+    that would raise doubts are not predicted. If no row remains, all are predicted; if labels are too large to hide,
+    single rows are hidden.
     """
     n = len(sample.y)
     fold = folds(sample.novelty.labels, sample.novelty.own, rng)
@@ -149,7 +156,7 @@ def predict_hidden(
     if only_inside:
         return predict_hidden(sample, kinds, rng, False)
     if len(set(sample.novelty.labels.tolist())) > 1:
-        # Whole labels are too large to hide: hide single rows.
+        # Whole labels are too large to hide, so hide single rows.
         alone = replace(sample.novelty, labels=np.full(n, "", dtype=object), label="")
         found = predict_hidden(replace(sample, novelty=alone), kinds, rng, False)
         return replace(found, as_asked=sample.novelty.respect == "")

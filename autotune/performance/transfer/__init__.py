@@ -1,1 +1,1 @@
-"""Transfer: which configurations should be best on a machine, by measurements of the same space on others."""
+"""Transfer: predict the best configurations on a machine from measurements of the same space on others."""

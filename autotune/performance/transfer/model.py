@@ -1,8 +1,8 @@
-"""Transfer: which configurations of a space should be best on a machine, by measurements of it on other machines.
+"""Transfer: predict the best configurations of a space on a machine from measurements of the space on other machines.
 
-No time is predicted, only how near a configuration comes to the best: in each of several possible worlds, of which the
-machine may be any. Each known machine is predicted without its own data, too, which tells how certain a prediction is:
-without any of its data, where the machine is what is new.
+The model predicts no times, but how near a configuration comes to the best, in each of several possible worlds. To
+estimate its uncertainty, it also predicts each known source without that source's data; if the machine is new, without
+any data of the source's machine.
 """
 
 from collections.abc import Sequence
@@ -19,23 +19,26 @@ from autotune.records.measurement import Setting
 from spaces import Space
 from spaces.valid_set.valid_set import Indices
 
-# The most configurations that trees learn from; the best of each machine are among them.
+# Trees learn from at most this many configurations, which include the best of each machine.
 _LEARNT = 6_000
 _BEST_SHARE = 0.15
 _LEAST = 0.05
-# Configurations that add nothing to those chosen before are ranked by their own efficiency.
+# Rank configurations that add nothing to those chosen before by their own efficiency.
 _TIE_BREAK = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
 class Transfer:
-    """The expected efficiencies of configurations, `rows` (n, p), on a machine.
+    """The expected efficiencies of configurations on a machine.
 
-    The first of them is the default. `expected` are efficiencies, (n,); `surprises`, (s, n), how far s sources were
-    from their expected efficiencies without what was left out with them; `proposals` are indices of rows, the best
-    first. `gains` are the logarithms of the speed-ups over the default of the first proposal for each source, made
-    likewise. `is_floored`: somewhere the default was slower than the floor of efficiency, so by how much is unknown.
-    `machines` is how many are known, fewer than the sources where several of these are of one.
+    Attributes:
+        rows: Value indexes of the configurations, (n, p), the default first.
+        expected: Their expected efficiencies, (n,).
+        surprises: (s, n), the differences of s sources from the efficiencies predicted without their data.
+        proposals: Indexes of rows, the best first.
+        gains: For each source, the logarithm of the speed-up over the default of the proposal made without its data.
+        is_floored: Whether the default was somewhere slower than the floor of efficiency, by an unknown factor.
+        machines: The number of known machines, which may be fewer than the sources.
     """
 
     rows: Indices
@@ -49,8 +52,8 @@ class Transfer:
     def speed_up(self, index: int) -> Interval | None:
         """Return the speed-up of a configuration over the default; None with fewer than two known machines.
 
-        The ends of its interval assume surprises as large as on the known machines, and include the gains of the first
-        proposals there: a new machine lies between the ends of m others in a share (m - 1) / (m + 1) of cases.
+        The interval assumes surprises as large as on the known machines, and includes the gains of the first proposals
+        there: a new machine lies between the extremes of m others in a share (m - 1) / (m + 1) of cases.
         """
         m = self.machines
         if m < 2:
@@ -73,10 +76,16 @@ def transfer(  # noqa: PLR0913, PLR0917  they have little in common
     chances: FloatArray | None = None,
     machines: Sequence[int] | None = None,
 ) -> Transfer:
-    """Return the transfer from at least one source to `rows`, (n, p), the first being the default configuration.
+    """Predict the efficiencies of configurations in a setting.
 
-    `chances`, (n,), are those that a row works, if they are known: a proposal is good by its efficiency times that.
-    Sources that have the same number in `machines` are left out together; without, each is a machine of its own.
+    Args:
+        space: The space.
+        setting: The setting.
+        sources: The measurements of the space elsewhere, at least one source.
+        rows: Value indexes of the configurations, (n, p), the default first.
+        count: The number of proposals.
+        chances: The chances that the rows work, (n,), by which efficiencies are multiplied; None if unknown.
+        machines: A number for each source; sources with the same number are left out together. None: one each.
     """
     evidence = Evidence.of(space, setting, sources, rows)
     learnt = evidence.at(_worth_learning(evidence))
@@ -84,7 +93,7 @@ def transfer(  # noqa: PLR0913, PLR0917  they have little in common
     machines = places if machines is None else machines
     worlds = Worlds.of(evidence, learnt, places, len(sources))
     working = np.ones(len(rows)) if chances is None else chances
-    # The default is measured anyway; where nothing is expected to beat it there is nothing to propose.
+    # Do not propose the default: it is measured anyway.
     allowed = np.arange(len(rows)) > 0
     better = allowed & (worlds.expected > worlds.expected[0])
     proposals = portfolio(worlds.efficiencies * working, worlds.chances, count, allowed) if better.any() else ()
@@ -99,16 +108,16 @@ def transfer(  # noqa: PLR0913, PLR0917  they have little in common
 def portfolio(
     efficiencies: FloatArray, chances: FloatArray, count: int, allowed: npt.NDArray[np.bool_]
 ) -> tuple[int, ...]:
-    """Return the indices of at most `count` of the `allowed` ones of n configurations, the best first.
+    """Choose configurations so that in every possible world one of them is good; return their indexes, the best first.
 
-    In any possible world, the best of them should be good. Each is chosen for what it adds to those chosen before, in
-    the mean over worlds: a greedy choice that is within 1 - 1/e of the best set (Nemhauser, Wolsey & Fisher 1978).
+    Each is chosen for its mean improvement over those chosen before: this greedy choice is within 1 - 1/e of the best
+    set (Nemhauser, Wolsey & Fisher 1978).
 
     Args:
-        efficiencies: of each configuration in w worlds, (w, n).
-        chances: those of the worlds, (w,).
-        count: how many to choose.
-        allowed: which may be chosen, (n,).
+        efficiencies: The efficiency of each configuration in w worlds, (w, n).
+        chances: The chances of the worlds, (w,).
+        count: The most configurations to choose.
+        allowed: Which configurations may be chosen, (n,).
     """
     alone = _TIE_BREAK * (chances @ efficiencies)
     best = np.zeros(len(chances))
@@ -123,13 +132,13 @@ def portfolio(
 
 
 def _without(evidence: Evidence, learnt: Evidence, out: int, machines: Sequence[int]) -> FloatArray:
-    """Return the expected efficiencies, (n,), at a source by those of other machines."""
+    """Return the expected efficiencies, (n,), of a source, predicted from other machines."""
     others = [place for place, machine in enumerate(machines) if machine != machines[out]]
     return Worlds.of(evidence, learnt, others, out).expected
 
 
 def _gains(true: FloatArray, guessed: FloatArray) -> FloatArray:
-    """Return the logarithms of the speed-ups, (m,), of the best guess for each machine over the default."""
+    """Return the logarithms of the speed-ups over the default, (m,), of the configuration guessed for each machine."""
     first = guessed[:, 1:].argmax(axis=1) + 1
     gains: FloatArray = np.log(true[np.arange(len(first)), first] / true[np.arange(len(first)), 0])
     return gains

@@ -1,8 +1,7 @@
 """Sources: the measurements of one space in other settings.
 
-They are on the scale of efficiency, the best value of a setting over a configuration's: it compares configurations
-where times differ by the size of the machine. All that are slower than a tenth of the best count alike, and so do
-failures.
+Values are efficiencies, the best value of a setting over a configuration's, so that machines of different size can be
+compared. Configurations with less than a tenth of the best efficiency count like failures.
 """
 
 from collections import defaultdict
@@ -20,9 +19,9 @@ from spaces import Space
 from spaces.valid_set.valid_set import Indices
 
 FLOOR = 0.1
-"""The least efficiency: lower ones count as this."""
+"""The least efficiency; lower ones are raised to it."""
 
-# Fewer configurations are too few to predict the others.
+# A source needs this many configurations to predict the others.
 _LEAST = 20
 _SMOOTHER = {
     "max_depth": 6,
@@ -56,11 +55,11 @@ class Source:
         return np.array([self._known_logs[key] for key in keys])
 
     def measured_at(self, rows: Indices) -> FloatArray:
-        """Return the measured logarithms of efficiency at value indexes (m, p), NaN where nothing was measured."""
+        """Return the measured logarithms of efficiency at value indexes (m, p); NaN for unmeasured ones."""
         return np.array([self._measured_logs.get(row.tobytes(), np.nan) for row in np.ascontiguousarray(rows)])
 
     def smooth_at(self, rows: Indices) -> FloatArray:
-        """Return the predictions, at value indexes (m, p), of trees that were fitted to the measurements."""
+        """Return the predictions at value indexes (m, p) by trees fitted to the measurements."""
         predicted = self._smoother.predict(xgboost.DMatrix(self.space.traits_of(rows)))
         smooth: FloatArray = np.clip(predicted.astype(float), np.log(FLOOR), 0.0)
         return smooth
@@ -71,7 +70,7 @@ class Source:
 
     @cached_property
     def _known_logs(self) -> dict[bytes, float]:
-        # A search evaluates the same configurations again and again.
+        # Remember predictions: a search evaluates the same configurations again and again.
         return dict(self._measured_logs)
 
     @cached_property
@@ -80,9 +79,9 @@ class Source:
 
 
 def sources(space: Space, setting: Setting, measured: Sequence[Measured]) -> list[Source]:
-    """Return the settings that measured enough configurations of `space`, by the metric of `setting`.
+    """Return a source for each setting with enough measured configurations of `space`, by the metric of `setting`.
 
-    The caller decides whether `measured` includes the setting itself.
+    The setting itself is a source if `measured` includes it.
     """
     by_key: dict[tuple[str, ...], list[Measured]] = defaultdict(list)
     for measurement in measured:
@@ -114,7 +113,7 @@ def _source(space: Space, measured: Sequence[Measured]) -> Source | None:
 
 
 def _log_efficiency(measurement: Measured, best: float) -> float:
-    """Return the logarithm of efficiency; of a bound the greatest possible one, or NaN if it excludes nothing."""
+    """Return the logarithm of efficiency; for a bound the greatest possible one, or NaN if it excludes nothing."""
     metric, floor = measurement.setting.metric, float(np.log(FLOOR))
     if measurement.value is not None and measurement.value > 0.0:
         return max(best - metric.cost(float(np.log(measurement.value))), floor)

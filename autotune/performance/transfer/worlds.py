@@ -1,7 +1,7 @@
-"""Possible worlds: what the efficiencies of configurations may be on a machine where nothing was measured.
+"""Possible worlds: sets of efficiencies that configurations may have on a machine without measurements.
 
-In some the machine is like those that share a fact with it, in one it is what trees make of all facts, and in the
-others it is like one of the known machines.
+In some worlds the machine is like those that share a fact with it, in one it is as trees predict from all facts, and in
+the others it is like one of the known machines.
 """
 
 from collections.abc import Sequence
@@ -18,9 +18,9 @@ from autotune.records.measurement import Facts, Setting
 from spaces import Space
 from spaces.valid_set.valid_set import Indices
 
-# How probable each kind of world is, relative to one another. Between half and twice of these nothing changes much.
+# Relative probabilities of the kinds of worlds. Halving or doubling them changes little.
 _LEARNT, _ALIKE, _SAME = 1.0, 1.0, 0.3
-# With fewer machines nothing can be learned of how they differ.
+# With fewer machines, trees cannot learn how machines differ.
 _LEARNT_FROM = 3
 _BAGS = 4
 _ROUNDS = 150
@@ -36,11 +36,14 @@ _SETTINGS = {
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """The logarithms of efficiency of n configurations on m machines.
+    """The logarithms of efficiency of n configurations on m machines, and the facts of both.
 
-    `known`, (m, n), is NaN where nothing was measured; `whole`, (m, n), has the values of `smooth`, (m, n), there.
-    `facts` are those of the m machines, and of the one to predict, the last; `traits`, (n, d), are those of the
-    configurations.
+    Attributes:
+        known: Measured logarithms, (m, n); NaN for unmeasured ones.
+        whole: Measured logarithms, (m, n), with those of `smooth` for unmeasured ones.
+        smooth: Smoothed logarithms, (m, n).
+        facts: The facts of the m machines, and last those of the machine to predict.
+        traits: The traits of the configurations, (n, d).
     """
 
     known: FloatArray
@@ -58,7 +61,7 @@ class Evidence:
         return cls(known, np.where(np.isnan(known), smooth, known), smooth, facts, space.traits_of(rows))
 
     def at(self, places: npt.NDArray[np.intp]) -> "Evidence":
-        """Return the evidence of some of the configurations."""
+        """Return the evidence of the configurations at the indexes `places`."""
         return Evidence(
             self.known[:, places],
             self.whole[:, places],
@@ -70,20 +73,20 @@ class Evidence:
 
 @dataclass(frozen=True, eq=False)
 class Worlds:
-    """The efficiencies of n configurations in w worlds, (w, n), the best in each being 1, and their chances, (w,)."""
+    """The efficiencies of n configurations in w worlds, (w, n), with 1 for the best, and the worlds' chances, (w,)."""
 
     efficiencies: FloatArray
     chances: FloatArray
 
     @classmethod
     def of(cls, evidence: Evidence, learnt: Evidence, sources: Sequence[int], target: int) -> "Worlds":
-        """Return the possible worlds of a machine, by some of the known ones.
+        """Return the possible worlds of a machine, given some of the known ones.
 
         Args:
-            evidence: of the configurations that are in question.
-            learnt: of those that trees learn from.
-            sources: indices of machines, at least one.
-            target: the index of the machine.
+            evidence: The evidence of the configurations to predict.
+            learnt: The evidence of the configurations that trees learn from.
+            sources: Indexes of known machines, at least one.
+            target: The index of the machine.
         """
         same = np.exp(evidence.whole[list(sources)])
         if len(sources) < _LEARNT_FROM:
@@ -118,7 +121,7 @@ class _Trees:
 
     @classmethod
     def fit(cls, evidence: Evidence, sources: Sequence[int]) -> "_Trees":
-        """Fit on what was measured on some of the known machines."""
+        """Fit to the measurements on some of the known machines."""
         facts = fact_columns(evidence.facts)
         there = [~np.isnan(evidence.known[source]) for source in sources]
         x = [_columns(evidence.traits[mask], facts[source]) for source, mask in zip(sources, there, strict=True)]

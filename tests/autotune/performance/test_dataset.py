@@ -133,7 +133,7 @@ def test_a_machine_with_a_description_has_its_name_and_the_facts_of_the_study_go
     def known(name, nodes=1):
         return ("gadi", {"cores": 48, "ghz": 2.9}) if name == "gadi-cpu-1" else None
 
-    monkeypatch.setattr(machine_names, "described", known)
+    monkeypatch.setattr(machine_names, "find_description", known)
     whole = {"host": "gadi-cpu-1", "cores": 48, "cpu_model": "Xeon"}
     one = setting_of("x", definition(SPACE, machine=whole))
     assert (one.machine, one.machine_facts) == ("gadi", {"cores": 48, "ghz": 2.9})
@@ -208,7 +208,7 @@ def test_the_same_runs_in_two_storages_count_once(address, other_address):
 
 
 def test_this_machine_has_one_name_in_studies_imports_and_questions():
-    name, facts = machine_names.place("this", 1)
+    name, facts = machine_names.find_machine_facts("this", 1)
     assert name == find_target("this", 1).machine
     assert facts["cores"] == this_machine().cores
 
@@ -216,7 +216,9 @@ def test_this_machine_has_one_name_in_studies_imports_and_questions():
 def test_a_machine_that_was_described_after_the_import_has_its_facts(address, monkeypatch):
     setting = Setting("paper", "cluster", "CeO2", SECONDS, {"nodes": 2}, source="a page")
     MeasurementStore.create(address).add([Measured(setting, {"np": 4}, 3.0)])
-    monkeypatch.setattr(dataset, "place", lambda machine, nodes: (machine, {"nodes": nodes, "cores_per_node": 48}))
+    monkeypatch.setattr(
+        dataset, "find_machine_facts", lambda machine, nodes: (machine, {"nodes": nodes, "cores_per_node": 48})
+    )
     (found,) = own([address])
     assert found.setting.machine_facts == {"nodes": 2, "cores_per_node": 48}
 

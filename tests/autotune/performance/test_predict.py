@@ -211,12 +211,10 @@ def test_a_default_value_that_a_rule_forbids_may_become_none(tmp_path):
 @pytest.mark.parametrize("known", [[], ["others"]])
 def test_of_a_program_that_was_never_measured_nothing_is_said(asked, known):
     others = [replace(row, setting=replace(row.setting, program="others")) for row in rows(asked, "a")] if known else []
-    with pytest.raises(
-        CannotRunHereError, match=r"nothing was measured of 'solver' anywhere.*autotune storage import"
-    ) as told:
+    with pytest.raises(CannotRunHereError, match=r"no measurements of 'solver'.*autotune storage import") as told:
         predict(asked, others, 5)
     assert told.value.exit_code == ExitCode.CANNOT_RUN_HERE
-    assert f"(there is: {'others' if known else 'nothing'})" in str(told.value)
+    assert f"(programs with measurements: {'others' if known else 'nothing'})" in str(told.value)
 
 
 def test_what_others_measured_of_other_programs_changes_nothing(asked):
@@ -382,5 +380,5 @@ def test_the_same_data_give_the_same_prediction(asked):
 def test_a_program_that_was_never_measured_is_answered_by_its_shape(asked):
     shaped = replace(asked, plan=replace(asked.plan, shape=strong_scaling("x", None)))
     assert predict(shaped, [], top=3).doubts
-    with pytest.raises(CannotRunHereError, match="nothing was measured"):
+    with pytest.raises(CannotRunHereError, match="no measurements of"):
         predict(asked, [], top=3)

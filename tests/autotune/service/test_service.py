@@ -173,7 +173,7 @@ def test_what_is_told_is_checked_and_the_lease_goes_on(service, client, told):
 def test_predictions_say_what_they_do_not_know(client):
     status, detail = refused(client.predict, "unmeasured")
     assert status == 422
-    assert "nothing was measured of 'unmeasured' anywhere" in detail
+    assert "no measurements of 'unmeasured'" in detail
     assert refused(client.predict, "outside", "../../etc/passwd")[0] == 404
     assert refused(client.predict, "nonsense")[0] == 404
 
