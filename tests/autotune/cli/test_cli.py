@@ -191,21 +191,6 @@ def test_mistakes_get_a_message_and_a_code_and_no_traceback(tuned, monkeypatch, 
     assert "Traceback" not in ended.stderr
 
 
-def test_all_mistakes_of_a_study_file_at_once(tmp_path, monkeypatch):
-    (tmp_path / "mine.toml").write_text(
-        STUDY.replace('type = "integer"', 'typ = "integer"', 1)
-        .replace("x % y == 0", "x % z == 0")
-        .replace("values = [1, 2, 4]", "values = []"),
-        encoding="utf-8",
-    )
-    monkeypatch.chdir(tmp_path)
-    ended = run_main("study", "./mine.toml")
-    assert ended.returncode == 2
-    assert "space.parameters.x" in ended.stderr
-    assert "space.parameters.y" in ended.stderr
-    assert "Traceback" not in ended.stderr
-
-
 def test_the_storage_may_come_from_the_environment(tuned, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("AUTOTUNE_STORAGE", str(tuned / "autotune.db"))

@@ -85,7 +85,7 @@ def test_the_list(tmp_path):
     [
         (("gady",), "no machine is called 'gady' (did you mean 'gadi'?)"),
         (("./nothing.toml",), "cannot read the machine file nothing.toml: No such file"),
-        (("gadi", "--measure"), "--measure measures the machine that it runs on, not 'gadi'"),
+        (("gadi", "--measure"), "--measure measures this machine, not 'gadi'"),
         (("gadi", "--output", "there.toml"), "the file exists"),
     ],
 )

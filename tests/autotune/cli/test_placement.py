@@ -97,5 +97,5 @@ def test_a_job_whose_end_is_past_has_no_known_end(monkeypatch):
     monkeypatch.setattr(allocation, "ask_end", lambda *_: None)
     said = Said()
     assert _deadline(None, said) is None
-    assert "is past" in said[0]
+    assert "lies in the past" in said[0]
     assert "--until" in said[0]

@@ -11,7 +11,7 @@ from tests.support.command_line import invoke
 @pytest.mark.parametrize(
     ("study", "file", "words"),
     [
-        ("qe", "nosuch.toml", "--facts nosuch.toml: there is no such file"),
+        ("qe", "nosuch.toml", "--facts nosuch.toml: no such file"),
         ("fftw", "facts.toml", "takes no facts from a file"),
     ],
 )

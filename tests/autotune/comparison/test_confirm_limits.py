@@ -248,7 +248,7 @@ def test_an_ablation_of_an_infeasible_winner_says_so(tmp_path, monkeypatch):
     monkeypatch.setattr(tuning_session, "ablate_study", lambda *_: None)
     settings = SimpleNamespace(url=store.url, name="paper", queue=None)
     monkeypatch.setattr(SessionOptions, "load_stored", lambda *_: (STUDY, settings))
-    monkeypatch.setattr(SessionOptions, "displayed", lambda *_: nullcontext((settings, None)))
+    monkeypatch.setattr(SessionOptions, "open_display", lambda *_: nullcontext((settings, None)))
     ended = invoke("ablate", "paper")
     assert ended.exit_code == ExitCode.NOTHING_FEASIBLE
     words = " ".join(ended.stdout.split())

@@ -308,11 +308,11 @@ def test_the_study_that_ships_and_the_program_that_is_missing_are_named(tmp_path
     ended = autotune(tmp_path, "init", "--", "env", "LEVEL=3", "mpirun", "-np", "2", "no-folder/lmp", "-in", "in.mine")
     assert ended.returncode == 0
     assert "autotune study lammps" in ended.stdout
-    assert "there is no program no-folder/lmp here" in ended.stderr
+    assert "no program no-folder/lmp on this host" in ended.stderr
 
 
 def test_two_files_to_write_are_a_mistake(tmp_path):
     ended = autotune(tmp_path, "init", "mine.toml", "-o", "other.toml", "--", "ls")
     assert ended.returncode == 2
-    assert "mine.toml and -o other.toml: a study file is written to one of them" in ended.stderr
+    assert "mine.toml and -o other.toml: give one file to write" in ended.stderr
     assert list(tmp_path.iterdir()) == []
