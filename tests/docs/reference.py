@@ -60,7 +60,7 @@ _OTHER_CODES = {
 
 API = {
     "autotune.studyfile": ("load", "find", "parse"),
-    "autotune.performance.predict": ("question", "target_of", "installed", "predict"),
+    "autotune.performance.predict": ("question", "find_target", "with_known_installation", "predict"),
     "autotune.performance.measurements.dataset": ("measurements",),
     "objectives.kind": ("ObjectiveKind", "Program"),
     "objectives.shapes.costs": ("Costs",),
