@@ -180,7 +180,7 @@ def test_mistakes_of_the_options(tmp_path):
     with pytest.raises(PlanError, match=r"shipped tables: ucx-tcp @ options\.table"):
         planned(tmp_path, table="nowhere.csv")
     (tmp_path / "x.db").write_bytes(b"SQLite format 3\0more")
-    with pytest.raises(PlanError, match="name one of its studies"):
+    with pytest.raises(PlanError, match="say which of its studies"):
         planned(tmp_path, table=str(tmp_path / "x.db"))
 
 
