@@ -53,9 +53,8 @@ def machine(
 
 
 def _measure() -> "MachineDescription":
-    from autotune.machines.detect import add_figures, describe
     from autotune.machines.benchmark import FigureBenchmark, measure
-    from autotune.machines.user_files import figures_file
+    from autotune.machines.detect import add_figures, describe
     from autotune.machines.this_machine import this_machine
     from autotune.machines.user_files import figures_file
     from launchers.detect import detect

@@ -37,12 +37,16 @@ def read_tuned(text: str, path: str, given: Mapping[str, str | None], place: Fin
         table = read_recorded(text, ReplayOptions(table=path))
     except PlanError as error:
         # Drop the paths of the problems: they point into a study file's options.
-        raise problems_error(path, [replace(problem, path=None) for problem in error.problems], ImportFileError) from None
+        raise problems_error(
+            path, [replace(problem, path=None) for problem in error.problems], ImportFileError
+        ) from None
     except ValueError as error:
         raise problems_error(path, [Problem(str(error))], ImportFileError) from None
     except (AttributeError, TypeError, IndexError, RuntimeError, csv.Error) as error:
         # The reader does not check each part of a foreign file, so a wrong form raises one of these errors.
-        raise problems_error(path, [Problem(f"it does not have the form of its format: {error}")], ImportFileError) from None
+        raise problems_error(
+            path, [Problem(f"it does not have the form of its format: {error}")], ImportFileError
+        ) from None
     machine, facts = place(given.get("machine") or _device(document, path), 1)
     setting = Setting(
         program=given.get("program") or _word(document.get("kernel_name")) or "kernel",
