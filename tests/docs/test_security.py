@@ -1,6 +1,6 @@
-"""Each sentence of SECURITY.md that promises something has a test that shows it; the others promise nothing.
+"""Each sentence of SECURITY.md names the test that shows its promise, in SHOWN, or is in NO_PROMISE.
 
-Who changes the page names the test of a new sentence here.
+After changing a sentence of the page, change it here, too.
 """
 
 import ast
@@ -30,77 +30,79 @@ checks the hashes of what autotune itself needs
     docs/test_security.py::test_what_is_installed_has_hashes
 is that of one commit
     autotune/search/test_registry.py::test_a_sampler_of_optunahub_is_loaded_by_its_package
-What a report or the page shows of a study is escaped
+Reports and the page escape what they show of a study
     autotune/report/test_report.py::test_hostile_words_are_only_words
-The secrets of the caller's environment
+the secrets of the caller's environment
     launchers/test_environment.py::test_other_variables_are_not_inherited
-What it leaves running is ended
+Processes that it leaves running are ended
     autotune/tuning/test_faults.py::test_children_that_are_left_behind_end_with_the_run
 Its output is read up to a limit
     autotune/tuning/test_faults.py::test_a_flood_of_output_is_a_measurement_in_bounded_memory
-what its scope says:
+what its [scope](docs/service.md#access) allows:
     autotune/service/test_access.py::test_a_token_may_do_what_it_was_made_for
-A token may do what its scope says
+A token allows what its scope allows
     autotune/service/test_access.py::test_a_token_may_do_what_it_was_made_for
-and ends when it was told to
+until it expires
     autotune/service/test_tokens.py::test_a_token_expires_and_its_owner_can_have_another
-gets no further event
+event streams end with it
     autotune/service/test_hub.py::test_who_may_not_follow_any_more_gets_no_further_event
-is written down before it is carried out
+is written before an order is carried out
     autotune/service/test_audit.py::test_an_order_is_written_down_before_it_is_carried_out_and_a_refusal_after
-starting the studies of the catalogue by their names
+starts studies of the catalogue by their names
     autotune/service/test_service.py::test_nothing_but_a_study_of_the_catalogue_is_started
-Sending a command, an option, a file or a path
+Send a command, an option, a file or a path
     autotune/supervision/test_desired_state.py::test_no_value_of_an_order_is_taken_for_an_option_or_for_a_shell
 nothing: every request needs a token
     autotune/service/test_access.py::test_whoever_shows_none_gets_nothing_but_where_to_find_one
 a language model that `autotune mcp` connects
     autotune/agents/test_mcp.py::test_the_command_speaks_the_protocol_and_its_token_is_no_more_than_its_scope
-what its scope says, by the service, as for the holder of a token
+what its scope allows, checked by the service
     autotune/agents/test_mcp.py::test_the_tools_are_those_of_the_scope_and_the_space_is_in_the_schema
-Proposing what is not valid; running
+Propose an invalid configuration; run
     autotune/agents/test_mcp.py::test_an_adversary_launches_nothing_and_learns_no_secret
-running, importing or opening what a study file of its own names
-    autotune/agents/test_mcp.py::test_a_study_file_of_a_model_is_only_read
-more studies, trials or time, however often it connects
+`operate` starts studies of the catalogue within the budgets
     autotune/agents/test_mcp.py::test_no_budget_is_overrun_however_often_and_at_once_it_is_tried
-Texts of programs and of others are marked as data
+run, import or open what a study file of its own names
+    autotune/agents/test_mcp.py::test_a_study_file_of_a_model_is_only_read
+exceed its budgets of studies, trials or time
+    autotune/agents/test_mcp.py::test_no_budget_is_overrun_however_often_and_at_once_it_is_tried
+What programs and other people wrote is marked as data
     autotune/agents/test_answers.py::test_what_others_wrote_is_marked_as_data
 has no tool that pauses, stops or deletes a study
     autotune/agents/test_mcp.py::test_an_adversary_launches_nothing_and_learns_no_secret
-listens on the loopback address unless told otherwise
+listens on the loopback address by default
     docs/test_security.py::test_the_service_listens_on_the_loopback_address
 With `--read-only` it opens the storage for reading
     autotune/service/test_read_only.py::test_everything_can_be_seen_and_nothing_changed
 The service makes a token at each start
     autotune/service/test_tokens.py::test_the_token_of_a_start_is_for_this_user_only_and_ends_with_the_service
-if file and folder are this user's
+only if file and folder belong
     autotune/service/test_tokens.py::test_a_token_that_others_could_read_or_have_written_is_not_sent
 behind the `#`
     autotune/service/test_service.py::test_the_owner_is_told_the_address_with_the_token_and_no_log_has_it
 in its own storage, not in a cookie
     autotune/service/page/test_views.py::test_a_token_in_the_address_is_taken_once_and_removed
-Output that is no terminal
+output that is no terminal never contain it
     autotune/service/test_service.py::test_the_owner_is_told_the_address_with_the_token_and_no_log_has_it
 The Unix socket of `--socket` needs no token
     autotune/service/test_unix_socket.py::test_a_unix_socket_is_this_users_and_is_removed
-A request with a header of a proxy
+A request with a proxy's header
     autotune/service/test_access.py::test_the_unix_socket_needs_no_token_unless_a_proxy_sends_what_others_asked
 have 256 random bits
     docs/test_security.py::test_tokens_are_long_and_compared_in_constant_time
-Only their SHA-256 is stored
+Only the SHA-256 of these is stored
     autotune/service/test_tokens.py::test_what_is_kept_is_no_token_and_only_for_this_user
 a request for another host name is refused
     autotune/service/test_access.py::test_a_name_of_another_site_that_leads_here_is_refused
 A change that comes from a page of another origin
     autotune/service/test_access.py::test_a_page_of_another_site_changes_nothing
-The content security policy allows
+The content security policy allows only
     autotune/service/test_access.py::test_every_answer_tells_browsers_what_it_is_not_for
-A body has 64 KiB at most
+A body has at most 64 KiB
     autotune/service/test_access.py::test_a_body_that_is_too_long_is_not_read
-Who sends no headers is let go
+A connection that sends no headers is closed
     autotune/service/test_connections.py::test_who_does_not_come_to_the_end_of_a_request_is_let_go
-What strangers do takes nothing from you
+strangers cannot shut you out
     autotune/service/test_connections.py::test_a_stranger_of_this_host_cannot_shut_the_owner_out
 the page's files need no token
     autotune/service/test_refusals.py::test_what_is_refused_gets_what_the_table_says
@@ -110,35 +112,35 @@ Names of studies have no slash
     autotune/supervision/test_desired_state.py::test_what_is_no_order_is_refused
 are in a folder of mode 0700
     autotune/supervision/test_supervisor.py::test_only_its_user_may_look_into_the_folder
-A study is started with an argument list
+Studies are started with an argument list
     docs/test_security.py::test_a_study_does_not_import_from_its_folder
-lists what a wrong request gets
+lists which requests are refused
     autotune/service/test_refusals.py::test_the_table_has_the_rows_that_are_tested
 Each Ray that
     autotune/execution/test_ray_executor.py::test_the_token_is_for_this_user_only_and_goes_with_the_instance
 asks every process that connects for a token
     autotune/execution/test_ray_executor.py::test_another_user_of_the_host_has_no_token_and_is_kept_out
-a folder beside the study for the Ray cluster of a pilot job
+a folder beside the study in a pilot job
     autotune/execution/test_ray_node.py::test_rays_workers_are_as_nice_as_others_and_only_this_user_may_talk_to_them
 `RAY_AUTH_MODE=disabled` in the environment is refused
     autotune/execution/test_ray_executor.py::test_an_environment_that_lets_everybody_in_is_refused
-`autotune doctor` says so if others can read it
+`autotune doctor` warns if others can read it
     autotune/execution/test_ray_executor.py::test_a_token_of_rays_own_that_others_can_read_is_named
 are the system's (`flock`)
     autotune/storage/test_study_lock.py::test_a_second_one_is_told_who_where_and_since_when_and_what_to_do
-Their files are never reached through a link
+A lock file is never opened through a link
     autotune/test_locks.py::test_a_link_to_another_file_is_refused_and_the_file_stays
-is used only if it is a folder of yours
+is used only if it is your folder
     autotune/execution/test_user_folder.py::test_a_folder_that_others_may_enter_is_refused
 `--take-over` signals a process only if
     autotune/storage/test_study_lock.py::test_a_process_that_does_not_hold_the_study_is_not_asked_to_stop
-are never printed, nor handed to another process
+are never printed, nor passed on a command line
     autotune/storage/test_postgresql.py::test_what_is_wrong_with_an_address_is_said_without_its_password
 `autotune pilot` refuses an address with a password
     autotune/cli/test_pilot_options.py::test_a_password_does_not_get_into_the_script
 are neither stored nor shown
     autotune/planning/test_check_secrets.py::test_a_secret_is_not_part_of_what_is_stored_and_is_asked_for_where_it_is_missing
-to a job of a batch system is for its user only
+only you can read the file that brings them to a batch job
     launchers/test_submitting.py::test_only_this_user_may_read_what_a_job_gets
 ask-and-tell, Ray is not started
     autotune/coordination/test_places.py::test_who_makes_no_runs_on_this_machine_starts_no_ray
@@ -147,44 +149,18 @@ ask-and-tell, Ray is not started
 SHOWN = dict(re.findall(r"^(\S.*)\n    (\S+)$", _PAIRS, re.MULTILINE))
 # Words of sentences that promise nothing: whom a user trusts, what is not protected, and advice.
 NO_PROMISE = (
-    *("autotune runs programs", "So the question is never", "Report a weakness", "Say which version", "no release yet"),
-    *("is trusted with", "is not trusted with", "the user who runs", "everything that this user may do"),
-    *(
-        "the author of a",
-        "it names the programs that run",
-        "Treat somebody else's",
-        "start programs that it names",
-        "One environment without hashes",
-        "need beside it",
-        "and its own dependencies",
-        "Your pip's settings",
-        "names a Python that you",
-        "are lines of a job script",
-    ),
-    *("packages installed beside", "their entry points may add", "anybody who can", "run what is stored there"),
-    *("`best --script` prints it", "all measurements, commands", "a measured program", "it is no sandbox"),
-    *(
-        "The token of a start",
-        "cookies of a host to all of its ports",
-        "the holder of a token",
-        "other users of the host",
-        "it is believed not to be listened to",
-        "a page of another site in",
-    ),
-    *(
-        "other nodes of a Ray cluster",
-        "all of the studies that run there",
-        "a process that has it",
-    ),
-    *("is not used;", "Keep them in", "look before you publish", "travel unencrypted"),
-    *("So does Ray's traffic between", "of the host are no secret from"),
-    *(
-        "`look` is reading",
-        "`ask` also asking",
-        "some of its processes listen",
-        "joins a cluster that somebody else",
-    ),
-    *("Files of runs, and a storage in a file", "keeps them for yourself", "A study file is not signed"),
+    *("This page says whom you trust", "Report a weakness", "Name the version", "no release yet"),
+    *("the author of a", "the file names programs", "are lines of a job script", "packages installed beside"),
+    *("their entry points add", "anybody who can", "`best --script` prints it", "see all measurements, commands"),
+    *("a measured program", "it runs in no sandbox", "the holder of a token", "`look` reads", "`ask` also asks"),
+    *("other users of the host", "other users of a Ray cluster", "everything in the studies that run there"),
+    *("Treat somebody else's", "`check`, `space`, `--dry-run` and predictions", "run the study file that is stored", "Tokens for others"),
+    *("are in answers, job scripts and reports", "a process that has it", "is not used;", "Keep them in"),
+    *("look before you publish", "travel unencrypted", "So does Ray's traffic between"),
+    *("Some of Ray's processes listen", "Files of runs, and a storage in a file", "use `umask 077`"),
+    *("PyTorch without hashes", "and one engine of", "What `dna`, `ddp`, `fusion` and `backends` add"),
+    *("dependencies are not pinned", "Your pip's settings", "To use a Python that you installed"),
+    "A study file is not signed",
 )
 
 
@@ -263,10 +239,10 @@ def test_the_figures_of_the_page_are_those_of_the_service():
 
     limits, page = Limits(), " ".join(PAGE.read_text(encoding="utf-8").split())
     for said in (
-        f"A body has {limits.body_bytes // 1024} KiB at most and {limits.body_s:g} s to arrive",
-        f"at most {limits.at_once} requests are in work, and {limits.followers} wait",
-        f"Who sends no headers is let go after {limits.headers_s:g} s",
-        f"at most {limits.anonymous_connections} connections have shown no token",
+        f"A body has at most {limits.body_bytes // 1024} KiB and {limits.body_s:g} s to arrive",
+        f"at most {limits.at_once} requests run, and {limits.followers} wait",
+        f"A connection that sends no headers is closed after {limits.headers_s:g} s",
+        f"At most {limits.anonymous_connections} connections have shown no token",
     ):
         assert said in page
 
