@@ -99,15 +99,15 @@ def test_a_lost_node_costs_what_only_it_had_and_a_partner_saves_it(tmp_path):
 def test_every_nth_checkpoint_is_that_of_the_whole_job(monkeypatch):
     monkeypatch.syspath_prepend(PROGRAM.parent)
     program = loaded("checkpointed")
-    shelf = SimpleNamespace(steps=set, put=lambda *_: None)
-    places = SimpleNamespace(newest=lambda: 0, file_system=[shelf], memory=[shelf])
+    store = SimpleNamespace(steps=set, put=lambda *_: None)
+    places = SimpleNamespace(newest=lambda: 0, file_system=[store], memory=[store])
     # Three were made before it was started again.
-    life = program.Life(1, [], places, [0.3, 3.0])
+    shared = program.SharedState(1, [], places, [0.3, 3.0])
     asked = SimpleNamespace(scheme="levels", level="memory", flush_every=4)
-    rank, flushed = program.Rank(asked, 0, places, life), []
+    rank, flushed = program.Rank(asked, 0, places, shared), []
     monkeypatch.setattr(rank, "_flush", lambda step, _: flushed.append(step))
     for step in range(5, 10):
-        rank._keep(step, b"")
+        rank._save(step, b"")
     assert flushed == [5, 9]
 
 
@@ -135,9 +135,9 @@ def test_checkpoints_of_another_job_are_not_gone_on_from(tmp_path):
 
 
 def test_a_copy_at_another_node_is_there_when_it_has_come_over_the_link(monkeypatch):
-    shelves, waits = loaded("shelves"), []
-    there = shelves.FarMemory(1000.0, writers=2)
-    monkeypatch.setattr(shelves.time, "sleep", lambda seconds: waits.append((seconds, there.steps())))
+    checkpoint_stores, waits = loaded("checkpoint_stores"), []
+    there = checkpoint_stores.FarMemory(1000.0, writers=2)
+    monkeypatch.setattr(checkpoint_stores.time, "sleep", lambda seconds: waits.append((seconds, there.steps())))
     there.put(7, b"x" * 500, 0)
     ((seconds, before),) = waits
     assert seconds == pytest.approx(1.0, abs=0.2)
@@ -146,9 +146,9 @@ def test_a_copy_at_another_node_is_there_when_it_has_come_over_the_link(monkeypa
 
 
 def test_a_copy_at_another_node_comes_back_over_the_link(monkeypatch):
-    shelves, waits = loaded("shelves"), []
-    monkeypatch.setattr(shelves.time, "sleep", waits.append)
-    copy, mail = shelves.PartnerMemory(1000.0), shelves.FarMemory(1000.0)
+    checkpoint_stores, waits = loaded("checkpoint_stores"), []
+    monkeypatch.setattr(checkpoint_stores.time, "sleep", waits.append)
+    copy, mail = checkpoint_stores.PartnerMemory(1000.0), checkpoint_stores.FarMemory(1000.0)
     for there in (copy, mail):
         there.put(7, b"x" * 500, 0)
     waits.clear()
@@ -160,9 +160,9 @@ def test_a_copy_at_another_node_comes_back_over_the_link(monkeypatch):
 @pytest.fixture
 def slow(tmp_path, monkeypatch):
     """Return a disk of 1 kB a second that two write to at once and four read from, and what happened in each wait."""
-    shelves, waits = loaded("shelves"), []
-    disk = shelves.SlowDisk(tmp_path / "file-system", 1000.0, 2, 4, compress=False)
-    monkeypatch.setattr(shelves.time, "sleep", lambda seconds: waits.append((seconds, disk.steps())))
+    checkpoint_stores, waits = loaded("checkpoint_stores"), []
+    disk = checkpoint_stores.SlowDisk(tmp_path / "file-system", 1000.0, 2, 4, compress=False)
+    monkeypatch.setattr(checkpoint_stores.time, "sleep", lambda seconds: waits.append((seconds, disk.steps())))
     return disk, waits
 
 

@@ -52,10 +52,10 @@ def test_a_percentile_is_a_latency_that_was_there(load):
 
 
 def test_a_batch_goes_when_it_is_full_or_its_first_has_waited_or_no_more_come(load):
-    assert load.hold_s(4, 0.0, 4, 0.01, more_come=True) == 0.0
-    assert load.hold_s(1, 0.02, 4, 0.01, more_come=True) == 0.0
-    assert load.hold_s(1, 0.0, 4, 0.01, more_come=False) == 0.0
-    assert load.hold_s(1, 0.004, 4, 0.01, more_come=True) == pytest.approx(0.006)
+    assert load.hold_s(4, 0.0, 4, 0.01, more_coming=True) == 0.0
+    assert load.hold_s(1, 0.02, 4, 0.01, more_coming=True) == 0.0
+    assert load.hold_s(1, 0.0, 4, 0.01, more_coming=False) == 0.0
+    assert load.hold_s(1, 0.004, 4, 0.01, more_coming=True) == pytest.approx(0.006)
 
 
 def test_each_request_gets_the_answer_to_its_own_input_from_whatever_batch(load):
@@ -124,17 +124,17 @@ def test_an_engine_that_fails_ends_the_run(load):
 def test_the_highest_load_is_found_from_wherever_the_search_starts(load, start):
     tried = []
 
-    def bears(rate):
+    def is_fast_enough(rate):
         tried.append(rate)
         return rate <= 100.0
 
-    found = load.highest(bears, start)
+    found = load.find_highest_rate(is_fast_enough, start)
     assert 100.0 / load.FINE <= found <= 100.0
     assert len(tried) < 16
 
 
 def test_a_service_that_bears_no_load_at_all_has_none(load):
-    assert load.highest(lambda rate: False, 1000.0) == 0.0
+    assert load.find_highest_rate(lambda rate: False, 1000.0) == 0.0
 
 
 def test_a_pause_of_the_machine_does_not_make_a_load_too_high(load, monkeypatch):
@@ -204,10 +204,10 @@ def test_one_wrong_answer_among_many_that_are_right_ends_the_run(load, monkeypat
 
 
 @pytest.mark.parametrize(
-    ("borne", "limit_s", "expected"), [(2000.0, 0.05, 1.0), (2000.0, 0.2, 4.0), (50.0, 0.05, 10.0)]
+    ("highest_rate", "limit_s", "expected"), [(2000.0, 0.05, 1.0), (2000.0, 0.2, 4.0), (50.0, 0.05, 10.0)]
 )
 def test_a_window_is_long_beside_the_limit_and_has_requests_enough_to_tell_99_percent(
-    load, monkeypatch, borne, limit_s, expected
+    load, monkeypatch, highest_rate, limit_s, expected
 ):
     lasted = []
 
@@ -215,7 +215,7 @@ def test_a_window_is_long_beside_the_limit_and_has_requests_enough_to_tell_99_pe
         lasted.append(seconds)
         return load.Window([0.0], [0.1], {0: np.ones(1)})
 
-    monkeypatch.setattr(load.Service, "highest_load", lambda self, start, seed: borne)
+    monkeypatch.setattr(load.Service, "highest_load", lambda self, start, seed: highest_rate)
     monkeypatch.setattr(load.Service, "window", window)
     asked = argparse.Namespace(rate=None, seconds=1.0, headroom=0.2)
     load.measure(service(load, lambda batch: batch, limit_s=limit_s), np.ones((1, 1)), asked)
@@ -230,7 +230,7 @@ def test_a_load_that_waits_longer_and_longer_is_not_borne_however_long_the_limit
         return load.Window([0.0], [0.0], {})
 
     monkeypatch.setattr(load.Service, "window", window)
-    monkeypatch.setattr(load, "highest", lambda bears, start: bears(start))
+    monkeypatch.setattr(load, "find_highest_rate", lambda is_fast_enough, start: is_fast_enough(start))
     for limit_s in (0.02, 0.2):
         service(load, lambda batch: batch, limit_s=limit_s).highest_load(2000.0, seed=0)
     assert probed == [0.5, 2.0]

@@ -1,4 +1,4 @@
-"""Where the program of the study `checkpoint` keeps the states of its ranks: memory, disks, a slow file system."""
+"""Stores of the study `checkpoint` for the states of its ranks: memory, disks, a slow file system."""
 
 import os
 import time
@@ -11,21 +11,21 @@ SLOTS = 2
 HEAD = 8
 
 
-class Shelf(ABC):
-    """Two slots for the checkpoints of one rank, each a state and its step; an empty one has step 0."""
+class Store(ABC):
+    """Two slots for checkpoints of one rank, each a state and its step; an empty slot has step 0."""
 
     def put(self, step: int, state: bytes, but: int) -> None:
-        """Keep a state, in a slot that has another step than `but`: the newest that every rank has."""
+        """Store a state, but do not overwrite step `but`, the newest one that every rank has."""
         held = self._held()
         self._write(next(slot for slot in range(SLOTS) if not but or held[slot] != but), step, state)
 
     def get(self, step: int) -> bytes | None:
-        """Return the state of a step, if it is here."""
+        """Return the state of a step, if it is stored here."""
         held = self._held()
         return self._read(held.index(step)) if step and step in held else None
 
     def steps(self) -> set[int]:
-        """Return the steps that are here."""
+        """Return the stored steps."""
         return set(self._held())
 
     @abstractmethod
@@ -39,8 +39,8 @@ class Shelf(ABC):
     def _read(self, slot: int) -> bytes: ...
 
 
-class Memory(Shelf):
-    """Files of memory that the process has which starts the ranks: they outlive a rank, and are gone with the job."""
+class Memory(Store):
+    """Files in memory of the process that starts the ranks: they outlive a rank, but not the job."""
 
     def __init__(self) -> None:
         self._slots = [os.memfd_create("checkpoint") for _ in range(SLOTS)]
@@ -58,7 +58,7 @@ class Memory(Shelf):
         os.ftruncate(target, 0)
         _write_at(target, state, HEAD)
         self._arrive(len(state), begun)
-        # Last: a state that was not finished has no step.
+        # Last, so that an incomplete state has no step.
         os.pwrite(target, step.to_bytes(HEAD, "little"), 0)
 
     def _read(self, slot: int) -> bytes:
@@ -66,11 +66,11 @@ class Memory(Shelf):
         return os.pread(source, os.fstat(source).st_size, HEAD)
 
     def _arrive(self, size: int, begun: float) -> None:
-        """Wait until so many bytes are there, of which the first was written at `begun`."""
+        """Wait until `size` bytes, sent from `begun` on, have arrived."""
 
 
 class FarMemory(Memory):
-    """The memory of another node, behind a link that takes `rate` bytes a second from all that write at once."""
+    """The memory of another node, over a link of `rate` bytes a second that all `writers` share."""
 
     def __init__(self, rate: float, writers: int = 1) -> None:
         super().__init__()
@@ -81,7 +81,7 @@ class FarMemory(Memory):
 
 
 class PartnerMemory(FarMemory):
-    """Where a partner keeps a copy for a rank, which has to come back over the link."""
+    """A copy of a rank's state on its partner's node; reading it back takes the link, too."""
 
     def _read(self, slot: int) -> bytes:
         begun = time.monotonic()
@@ -91,8 +91,8 @@ class PartnerMemory(FarMemory):
 
 
 @dataclass(frozen=True)
-class Disk(Shelf):
-    """Files of a folder, each written safely before it takes the place of the one before."""
+class Disk(Store):
+    """Files of a folder, each synced before it replaces the one before."""
 
     folder: Path
 
@@ -119,7 +119,7 @@ class Disk(Shelf):
         return self._file(slot).read_bytes()[HEAD:]
 
     def _transfer(self, size: int, begun: float, *, reads: bool) -> None:
-        """Wait until so many bytes are on their way no more, of which the first went at `begun`."""
+        """Wait until `size` bytes, sent from `begun` on, have been transferred."""
 
     def _file(self, slot: int) -> Path:
         return self.folder / f"{slot}.state"
@@ -127,9 +127,9 @@ class Disk(Shelf):
 
 @dataclass(frozen=True)
 class SlowDisk(Disk):
-    """A disk behind a network: no faster than `rate` bytes a second for all that write, or read, at once.
+    """A disk behind a network of `rate` bytes a second, shared by all `writers`, or all `readers`.
 
-    A checkpoint is there when all of it has arrived.
+    A checkpoint exists once all of it has arrived.
     """
 
     rate: float
@@ -152,8 +152,8 @@ class SlowDisk(Disk):
 
 
 @dataclass
-class Places:
-    """The shelves of all ranks: in memory, a copy at the next rank's node, on local disks, on the file system."""
+class Stores:
+    """The stores of all ranks: memory, a copy on the next rank's node, local disks, the file system."""
 
     ranks: int
     file_system: list[SlowDisk]
@@ -164,22 +164,22 @@ class Places:
     def __post_init__(self) -> None:
         self.memory = [Memory() for _ in range(self.ranks)]
 
-    def of(self, rank: int) -> list[Shelf]:
-        """Return the shelves of a rank, the quickest first."""
+    def of(self, rank: int) -> list[Store]:
+        """Return the stores of a rank, the fastest first."""
         return [self.memory[rank], self.copy[rank], self.local[rank], self.file_system[rank]]
 
     def lose_node(self, rank: int) -> None:
-        """Lose what lies at a rank's node, and with it the copy that it keeps for the rank before."""
-        for shelf in (self.memory[rank], self.local[rank], self.copy[rank - 1]):
-            shelf.lose()
+        """Lose everything on a rank's node, also the copy for the rank before."""
+        for store in (self.memory[rank], self.local[rank], self.copy[rank - 1]):
+            store.lose()
 
     def newest(self) -> int:
-        """Return the newest step of which every rank's state is left; 0, the start, always is."""
-        return newest([{step for shelf in self.of(rank) for step in shelf.steps()} for rank in range(self.ranks)])
+        """Return the newest step that every rank still has; 0, the start, if there is none."""
+        return newest([{step for store in self.of(rank) for step in store.steps()} for rank in range(self.ranks)])
 
     def state(self, rank: int, step: int) -> bytes | None:
-        """Return a rank's state of a step from the quickest shelf that has it."""
-        return next((state for shelf in self.of(rank) if (state := shelf.get(step)) is not None), None)
+        """Return a rank's state of a step from the fastest store that has it."""
+        return next((state for store in self.of(rank) if (state := store.get(step)) is not None), None)
 
 
 def newest(steps: list[set[int]]) -> int:
