@@ -1,10 +1,10 @@
-"""The products of matrices that big data needs, by a BLAS library of one's choice: see `bigdata.py`.
+"""Products of matrices by a chosen BLAS library, for `bigdata.py`.
 
-NumPy brings a BLAS of its own, which no setting replaces. So another library is opened here, and called as Fortran
-calls it. Fortran stores columns one after the other: a matrix of n rows of p numbers, as NumPy stores it, is to Fortran
-its transpose, p x n.
+NumPy's own BLAS cannot be replaced by a setting, so other libraries are opened here and called by Fortran's
+conventions. Fortran stores matrices by columns: a NumPy matrix of n rows of p numbers is, to Fortran, its transpose,
+p x n.
 
-`x` has the shape (n, p) throughout; all arrays are of 64-bit numbers, with rows one after the other.
+`x` always has the shape (n, p); all arrays have 64-bit numbers, stored by rows.
 """
 
 import ctypes
@@ -37,7 +37,7 @@ class Blas(Protocol):
 
 
 class NumPy:
-    """Products by the library that NumPy brings."""
+    """Products by NumPy's own library."""
 
     def gram(self, x: Matrix, into: Matrix) -> None:
         """Add x'x."""
@@ -53,7 +53,7 @@ class NumPy:
 
 
 class Fortran:
-    """Products by a library that is called as Fortran calls it: dsyrk, dgemm, dgemv."""
+    """Products by a library with Fortran's interface: dsyrk, dgemm, dgemv."""
 
     def __init__(self, path: Path) -> None:
         library = ctypes.CDLL(str(path))
@@ -84,9 +84,9 @@ class Fortran:
 
 
 def libraries() -> dict[str, Path]:
-    """Return the libraries that there are, by the names of their folders: those beside this Python come first.
+    """Return the installed libraries by the names of their folders, those beside this Python first.
 
-    Debian has each in a folder of its own, and so has `./run`, which unpacks some for the studies.
+    Debian has a folder for each, and so has `./run`, which unpacks some for the studies.
     """
     found: dict[str, Path] = {}
     for folder in _folders():
@@ -96,7 +96,7 @@ def libraries() -> dict[str, Path]:
     return found
 
 
-def opened(name: str) -> Blas:
+def open_library(name: str) -> Blas:
     """Return a library by its name; `numpy` is NumPy's own."""
     if name == OWN:
         return NumPy()
@@ -112,7 +112,7 @@ def _folders() -> Iterator[Path]:
 
 
 def _call(function: Any, *given: object) -> None:  # noqa: ANN401  of a library that has no types
-    # All by reference, as in Fortran; the lengths of the texts, which compilers add, follow.
+    # All by reference, as in Fortran; then the lengths of the texts, which compilers add.
     arguments: list[Any] = []
     for one in given:
         if isinstance(one, str):

@@ -1,7 +1,7 @@
-"""Principal components, clusters and a separating plane, of rows that are spread over ranks: see `bigdata.py`.
+"""Principal components, clusters and a separating plane of rows that are spread over ranks, for `bigdata.py`.
 
-Each rank has rows of its own, and every rank has the result. What ranks tell each other are sums only. The methods are
-those of pbdR's package kazaam, which CORAL-2's suite runs.
+Each rank has its own rows, and every rank gets the result. Ranks communicate only by sums. The methods are those of
+pbdR's package kazaam, which CORAL-2's suite runs.
 """
 
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ from bigdata_rows import Labels, Rows
 def covariance(rows: Rows, centre: str = "before") -> Matrix:
     """Return the covariance matrix of the columns, (p, p), its lower half.
 
-    The mean is taken off `before` the product, which needs a copy of the rows, or `after` it, which loses digits where
-    the mean is large beside the deviation.
+    The mean is subtracted `before` the product, which needs a copy of the rows, or `after` it, which loses digits if
+    the mean is much larger than the deviation.
     """
     mean, gram = rows.mean(), np.zeros((rows.columns, rows.columns))
     for part in rows.blocks():
@@ -32,7 +32,7 @@ def deviations(rows: Rows, centre: str = "before") -> Matrix:
     return np.sqrt(np.maximum(values[::-1], 0.0))
 
 
-def lost_by_decomposition(rows: Rows) -> float:
+def decomposition_error(rows: Rows) -> float:
     """Return the root mean square difference between the rows and U S V', their singular value decomposition.
 
     V and S are those of x'x, and U is x V / S.
@@ -50,7 +50,7 @@ def lost_by_decomposition(rows: Rows) -> float:
 
 @dataclass(frozen=True)
 class Clusters:
-    """Centres, (k, p); to which of them each row of this rank belongs, (n,); and the squared distances of all rows."""
+    """Centres, (k, p); the centre of each row of this rank, (n,); and the sum of squared distances of all rows."""
 
     centres: Matrix
     labels: Labels
@@ -58,13 +58,12 @@ class Clusters:
 
 
 def clusters(rows: Rows, centres: Matrix, iterations: int, how: str = "product") -> Clusters:
-    """Return clusters by Lloyd's method, from `centres` on, (k, p), until they stay or after so many iterations.
+    """Return clusters by Lloyd's method from `centres`, (k, p), until they converge or `iterations` are done.
 
-    The rows of a cluster are added up by a `product` with a matrix of zeros and ones, or by a sum of those that are
-    selected.
+    The rows of a cluster are summed by a `product` with a matrix of zeros and ones, or by `select`ing them.
     """
     for _ in range(iterations):
-        before, centres = centres, _moved(rows, centres, how)
+        before, centres = centres, _move_centres(rows, centres, how)
         if np.allclose(centres, before, rtol=1e-8, atol=0.0):
             break
     labels, squares = np.empty(len(rows.x), dtype=np.int64), np.zeros(1)
@@ -77,12 +76,12 @@ def clusters(rows: Rows, centres: Matrix, iterations: int, how: str = "product")
 
 
 def _scores(rows: Rows, part: slice, centres: Matrix) -> Matrix:
-    """Return the squared distance of each row from each centre less the square of the row, (n, k)."""
+    """Return the squared distance of each row from each centre, minus the square of the row, (n, k)."""
     return np.square(centres).sum(axis=1) - 2.0 * rows.blas.times(rows.x[part], centres)
 
 
-def _moved(rows: Rows, centres: Matrix, how: str) -> Matrix:
-    """Return the means of the rows that are nearest to each centre; a centre without rows stays where it is."""
+def _move_centres(rows: Rows, centres: Matrix, how: str) -> Matrix:
+    """Return the mean of the rows nearest to each centre; a centre without rows stays."""
     k, columns = centres.shape
     # The last column counts.
     sums = np.zeros((k, columns + 1))
@@ -100,7 +99,7 @@ def _moved(rows: Rows, centres: Matrix, how: str) -> Matrix:
 
 
 def rand_index(rows: Rows, found: Clusters) -> float:
-    """Return the share of all pairs of rows that classes and clusters agree on: both in one, or both in two."""
+    """Return the share of all pairs of rows on which classes and clusters agree: same or different."""
     table = np.zeros((rows.kinds, len(found.centres)))
     np.add.at(table, (rows.classes, found.labels), 1.0)
     rows.together(table)
@@ -113,19 +112,19 @@ def rand_index(rows: Rows, found: Clusters) -> float:
 
 @dataclass(frozen=True)
 class Plane:
-    """A plane between two classes: the weights of the columns and, last, the intercept, (p + 1,), and what it costs."""
+    """A plane between two classes: the weights of the columns and the intercept, (p + 1,), and its cost."""
 
     weights: Matrix
     cost: float
 
 
 def plane(rows: Rows, evaluations: int, at_once: int = 1) -> Plane:
-    """Return the plane of a linear support vector machine, after so many evaluations of its cost.
+    """Return the plane of a linear support vector machine after `evaluations` of its cost.
 
     The cost is the mean hinge loss and the squared weights over twice the number of rows. It is minimised by the
-    simplex method of J. A. Nelder and R. Mead (1965, doi:10.1093/comjnl/7.4.308), which compares costs and takes no
-    derivative: reflection 1, expansion 2, contraction 1/2, from zero and a step of 0.1 along each weight. `at_once` of
-    these first points are computed in one pass over the rows.
+    simplex method of J. A. Nelder and R. Mead (1965, doi:10.1093/comjnl/7.4.308), which needs no derivative:
+    reflection 1, expansion 2, contraction 1/2, from zero and a step of 0.1 along each weight. `at_once` of these first
+    points are computed in one pass over the rows.
     """
     points = np.zeros((rows.columns + 2, rows.columns + 1))
     points[1:][np.diag_indices(rows.columns + 1)] = 0.1

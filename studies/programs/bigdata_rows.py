@@ -1,4 +1,4 @@
-"""Rows that are spread over ranks, with what they are computed with: see `bigdata.py`."""
+"""Rows that are spread over ranks, for `bigdata.py`."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -9,17 +9,17 @@ from bigdata_blas import Blas, Matrix
 
 Labels = npt.NDArray[np.int64]
 Together = Callable[[npt.NDArray[np.float64]], None]
-"""Adds up an array over all ranks, in place: all that ranks tell each other."""
+"""Sums an array over all ranks, in place: the only communication between ranks."""
 
-# Rows are drawn so many at a time, wherever the border between two ranks is.
+# Rows are drawn in batches of this size, wherever the border between two ranks is.
 DRAWN = 500
 
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of a rank, (n, p), with their classes, (n,), and what they are computed with.
+    """The rows of a rank, (n, p), with their classes, (n,), the BLAS library, and the sum over ranks.
 
-    `total` rows of `kinds` classes are there on all ranks. `block` rows are computed at once; 0: all that the rank has.
+    All ranks together have `total` rows of `kinds` classes. `block` is the number of rows per product; 0: all.
     """
 
     x: Matrix
@@ -32,11 +32,11 @@ class Rows:
 
     @property
     def columns(self) -> int:
-        """How many numbers a row has."""
+        """The number of columns."""
         return int(self.x.shape[1])
 
     def blocks(self) -> Iterator[slice]:
-        """Yield the parts of the rows that are computed at once."""
+        """Yield the blocks of rows."""
         rows = len(self.x)
         step = self.block or max(1, rows)
         for first in range(0, rows, step):
@@ -52,12 +52,12 @@ class Rows:
 
 
 def share(total: int, ranks: int, rank: int) -> tuple[int, int]:
-    """Return which of all rows a rank has: from the first one to before the second."""
+    """Return the first row of a rank, and the row after its last."""
     return total * rank // ranks, total * (rank + 1) // ranks
 
 
-def made(total: int, columns: int, means: tuple[float, ...], part: tuple[int, int]) -> tuple[Matrix, Labels]:
-    """Return rows of normal numbers, (n, columns), and their classes, (n,); rows of each class are around its mean."""
+def make_rows(total: int, columns: int, means: tuple[float, ...], part: tuple[int, int]) -> tuple[Matrix, Labels]:
+    """Return normally distributed rows around the means of their classes, (n, columns), and the classes, (n,)."""
     first, end = part
     x, classes = np.empty((end - first, columns)), np.arange(first, end) % len(means)
     for start in range(first - first % DRAWN, end, DRAWN):

@@ -8,8 +8,8 @@ All ranks then restart from the newest checkpoint that is complete for every ran
 
 - `naive`: rank 0 gathers all states and writes them to the file system, while the others wait;
 - `levels`: each rank writes its own state to memory (which outlives the process, not the node), to its local disk, or
-  to memory with a copy on the next rank's node. Every n-th checkpoint also goes to the file system, in the foreground or
-  background.
+  to memory with a copy on the next rank's node. Every n-th checkpoint also goes to the file system, in the foreground
+  or background.
 
 The file system is a folder limited to `--rate` MB/s, shared by all ranks that write or read at once; an incomplete
 checkpoint does not count. Copies to another node, and states that rank 0 gathers, go over a link of `--link` MB/s.

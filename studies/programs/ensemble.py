@@ -2,12 +2,12 @@
 
     python3 ensemble.py --groups 2 --conv 2 0 --attention 0 1 --dense 0 1 --conv-batch 8
 
-The cores are divided into groups of the same size. What follows a model's name is its row in an allocation matrix
-(Pochelu, Petiton and Conche, arXiv:2208.14049): how many instances of it compute on each group. An instance, with its
-`--threads`, keeps to the cores of its group. Instances of a model share its line of requests, wherever they are. A
-request is answered when all models have answered, by the mean of their outputs.
+The cores are divided into groups of the same size. The option of a model is its row in an allocation matrix (Pochelu,
+Petiton and Conche, arXiv:2208.14049): the number of its instances on each group. An instance, with its `--threads`, is
+bound to the cores of its group. All instances of a model share its queue of requests. The answer to a request is the
+mean of all models' outputs.
 
-What is measured, and printed, is what `serving.py` measures and prints, of whole requests.
+It measures and prints the same figures as `serving.py`.
 """
 
 import argparse
@@ -22,13 +22,13 @@ MODELS = ("conv", "attention", "dense")
 
 
 def groups(cores: Sequence[int], number: int) -> list[frozenset[int]]:
-    """Return groups of cores of the same size, of neighbours."""
+    """Return groups of neighbouring cores, all of the same size."""
     size = len(cores) // number
     return [frozenset(cores[size * at : size * (at + 1)]) for at in range(number)]
 
 
-def mistake(asked: argparse.Namespace, cores: int) -> str:
-    """Return what is wrong with an allocation, or nothing."""
+def find_mistake(asked: argparse.Namespace, cores: int) -> str:
+    """Return a message if an allocation is impossible, else an empty text."""
     if not 1 <= asked.groups <= cores:
         return f"--groups {asked.groups}, but there are {cores} cores: a group needs at least one"
     for name in MODELS:
@@ -40,12 +40,18 @@ def mistake(asked: argparse.Namespace, cores: int) -> str:
     return ""
 
 
-def placed(served: Any, content: bytes, row: Sequence[int], where: Sequence[frozenset[int]], asked: Any) -> list[Any]:  # noqa: ANN401  a module, options
-    """Return a model's instances, each on its group of cores."""
+def place_instances(
+    served: Any,  # noqa: ANN401  a module
+    content: bytes,
+    row: Sequence[int],
+    where: Sequence[frozenset[int]],
+    asked: Any,  # noqa: ANN401  options
+) -> list[Any]:
+    """Make a model's instances, each bound to its group of cores."""
     own, made = os.sched_getaffinity(0), []
     for cores, instances in zip(where, row, strict=True):
         asked.instances = instances
-        # Threads of an engine keep to the cores of the thread that makes it.
+        # An engine's threads inherit the cores of the thread that makes it.
         os.sched_setaffinity(0, cores)
         made += [load.Instance(run, cores) for run in served.engines(content, asked)]
     os.sched_setaffinity(0, own)
@@ -55,9 +61,9 @@ def placed(served: Any, content: bytes, row: Sequence[int], where: Sequence[froz
 def serve(asked: argparse.Namespace) -> None:
     """Make the models, place their instances, and measure them together."""
     cores = sorted(os.sched_getaffinity(0))
-    if wrong := mistake(asked, len(cores)):
+    if wrong := find_mistake(asked, len(cores)):
         raise SystemExit(f"error: {wrong}")
-    served = serving.packages("onnxruntime")
+    served = serving.import_models("onnxruntime")
     models, references = [], []
     for name in MODELS:
         content, inputs, row = served.model(name), served.inputs(name), getattr(asked, name)
@@ -69,7 +75,7 @@ def serve(asked: argparse.Namespace) -> None:
             arena=1,
             graph="all",
         )
-        instances = placed(served, content, row, groups(cores, len(row)), engine)
+        instances = place_instances(served, content, row, groups(cores, len(row)), engine)
         models.append(load.Model(instances, inputs, getattr(asked, f"{name}_batch")))
         references.append(served.reference(content, inputs))
     load.measure(load.Service(models, asked.within_ms / 1000.0), sum(references) / len(models), asked)
@@ -78,7 +84,7 @@ def serve(asked: argparse.Namespace) -> None:
 def arguments() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    load.options(parser)
+    load.add_load_options(parser)
     parser.add_argument("--groups", type=int, default=1, help="groups of cores, of the same size")
     for name in MODELS:
         parser.add_argument(f"--{name}", type=int, nargs="+", default=[1], help="instances on each group of cores")

@@ -1,17 +1,17 @@
-"""How long the gradients of a network take to be summed over workers, as data-parallel training does it in each step.
+"""Times the sum of a network's gradients over workers, which data-parallel training needs in each step.
 
     python3 fused.py --workers 2 --tensors small-cnn --bucket-mib 25 --compression none --seconds 2
 
-Tensors are taken from the last to the first, as backward passes make them, and are put together in buckets: a bucket is
-full when it has so many MiB; with 0 each tensor goes by itself. This is Horovod's fusion buffer (Sergeev and Del Balso,
-arXiv:1802.05799) and the bucket of torch's DistributedDataParallel, which without a size of one's own begins with a
-bucket of 1 MiB: so does --bucket-mib default. With --compression fp16 what is sent is rounded to 16 bits, summed in
-these, and widened again (Horovod's Compression.fp16).
+Tensors are collected in buckets of `--bucket-mib` MiB, from the last to the first, as backward passes produce them;
+with 0 each tensor is sent alone. This is Horovod's fusion buffer (Sergeev and Del Balso, arXiv:1802.05799) and the
+bucket of torch's DistributedDataParallel, whose first bucket has 1 MiB unless a size is given: so does --bucket-mib
+default. With --compression fp16 numbers are rounded to 16 bits, sent and summed so, and widened again (Horovod's
+Compression.fp16).
 
-The workers are processes of this machine, over gloo, or over NCCL where each can have a GPU (written after torch's
-documentation, not run by us). All meet before each repetition, the slowest worker counts, and of the repetitions the
-median. Every number of every sum is compared with the right one before and after: the tensors hold small whole numbers,
-whose sums 16 bits hold exactly.
+The workers are processes of this machine, over gloo, or over NCCL if each can have a GPU (follows torch's
+documentation; untested). A barrier precedes each repetition; a repetition takes as long as its slowest worker, and the
+median counts. Every number of every sum is checked before and after: the tensors hold small integers, whose sums 16
+bits hold exactly.
 """
 
 # ruff: noqa: T201, ANN401, PLC0415  a program of its own: it prints; torch has no types, and is imported by the workers
@@ -37,11 +37,11 @@ FIRST_BUCKET_MIB, BUCKET_MIB = 1.0, 25.0  # torch's own
 LEAST, MOST, WARM_UP = 5, 5000, 2
 LIMIT_S = 120.0
 WRONG = 3
-VALUES = 13  # sums over up to 157 workers are whole numbers that 16 bits hold
+VALUES = 13  # sums over up to 157 workers are integers that 16 bits hold exactly
 
 
 def small_cnn(channels: int = 12, classes: int = 19) -> list[int]:
-    """Return how many numbers each gradient of `study ddp`'s network has, in the order of its layers."""
+    """Return the size of each gradient of `study ddp`'s network, in the order of its layers."""
     sizes, at = [], channels
     for out in (32, 64, 128):
         sizes += [9 * at * out, out, out, out]
@@ -50,7 +50,7 @@ def small_cnn(channels: int = 12, classes: int = 19) -> list[int]:
 
 
 def resnet50(channels: int = 12, classes: int = 19) -> list[int]:
-    """Return those of ResNet-50 (He et al., arXiv:1512.03385): each convolution has a norm with two vectors."""
+    """Return the sizes for ResNet-50 (He et al., arXiv:1512.03385): each convolution has a norm with two vectors."""
     sizes, at = [49 * channels * 64, 64, 64], 64
     for width, blocks in ((64, 3), (128, 4), (256, 6), (512, 3)):
         for block in range(blocks):
@@ -63,10 +63,10 @@ def resnet50(channels: int = 12, classes: int = 19) -> list[int]:
 
 
 def sizes_of(tensors: str) -> list[int]:
-    """Return the sizes of a network by name, or of a file with a number a line.
+    """Return the sizes of a network by name, or those in a file with one number per line.
 
     Raises:
-        ValueError: it is neither.
+        ValueError: there is no such network, or the file is wrong.
     """
     known = {"small-cnn": small_cnn, "resnet50": resnet50}
     if tensors in known:
@@ -96,14 +96,14 @@ def buckets(sizes: Sequence[int], bucket_mib: float | None) -> list[list[int]]:
 
 
 def values(rank: int, place: int, count: int) -> Any:
-    """Return what a worker has in a tensor."""
+    """Return the numbers of a worker's tensor."""
     import torch
 
     return ((torch.arange(count) * 7 + rank * 31 + place) % VALUES).to(torch.float32)
 
 
 class Exchange:
-    """What one worker does in each step; `device` is where its tensors lie."""
+    """One worker's exchange of a step, with its tensors on `device`."""
 
     def __init__(self, rank: int, given: argparse.Namespace, device: Any) -> None:
         sizes = sizes_of(given.tensors)
@@ -111,7 +111,7 @@ class Exchange:
         self._tensors = [values(rank, place, count).to(device) for place, count in enumerate(sizes)]
         self.buckets = buckets(sizes, given.bucket_mib)
 
-    def once(self) -> None:
+    def run_once(self) -> None:
         """Sum all tensors over the workers, and divide by their number."""
         import torch
         import torch.distributed as dist
@@ -122,8 +122,8 @@ class Exchange:
             flat = ours[0] if len(ours) == 1 else torch.cat(ours)
             message = flat.half() if self._halved else flat
             sent.append((ours, flat, message, dist.all_reduce(message, async_op=True)))
-        for ours, flat, message, work in sent:
-            work.wait()
+        for ours, flat, message, run_worker in sent:
+            run_worker.wait()
             if self._halved:
                 flat.copy_(message)
             flat.div_(self._workers)
@@ -131,20 +131,20 @@ class Exchange:
                 for one, part in zip(ours, flat.split([len(one) for one in ours]), strict=True):
                     one.copy_(part)
 
-    def wrong(self) -> int:
-        """Return how many numbers are not the mean over the workers after one exchange of fresh ones."""
+    def count_wrong(self) -> int:
+        """Exchange fresh numbers; return how many results are not the mean over the workers."""
         for place, tensor in enumerate(self._tensors):
             tensor.copy_(values(self._rank, place, len(tensor)))
-        self.once()
+        self.run_once()
         found = 0
         for place, tensor in enumerate(self._tensors):
             sums = sum(values(of, place, len(tensor)) for of in range(self._workers))
-            # Divided where the exchange divides: a GPU and a processor may differ in the last bit.
+            # Divide on the same device as the exchange: a GPU and a CPU may differ in the last bit.
             found += int((tensor != sums.to(tensor.device).div_(self._workers)).sum())
         return found
 
 
-def times(exchange: Exchange, seconds: float, device: Any) -> list[float]:
+def measure_times(exchange: Exchange, seconds: float, device: Any) -> list[float]:
     """Return the seconds of each repetition, of the slowest worker, for about `seconds` in all."""
     import torch
     import torch.distributed as dist
@@ -154,7 +154,7 @@ def times(exchange: Exchange, seconds: float, device: Any) -> list[float]:
         for _ in range(count):
             dist.barrier()
             start = time.perf_counter()
-            exchange.once()
+            exchange.run_once()
             if device.type == "cuda":
                 torch.cuda.synchronize(device)
             took.append(time.perf_counter() - start)
@@ -164,12 +164,12 @@ def times(exchange: Exchange, seconds: float, device: Any) -> list[float]:
 
     repeated(WARM_UP)
     first = repeated(LEAST)
-    # All see the same times, and so agree on how many more there are.
+    # All workers have the same times, and so agree on the number of repetitions.
     return first + repeated(max(1, min(MOST, int(seconds / statistics.median(first)))))
 
 
-def work(rank: int, given: argparse.Namespace, meeting: str, told: Any) -> None:
-    """Be one of the workers."""
+def run_worker(rank: int, given: argparse.Namespace, meeting: str, reports: Any) -> None:
+    """Run one worker."""
     import torch
     import torch.distributed as dist
 
@@ -186,47 +186,47 @@ def work(rank: int, given: argparse.Namespace, meeting: str, told: Any) -> None:
         timeout=datetime.timedelta(seconds=LIMIT_S),
     )
     exchange = Exchange(rank, given, device)
-    wrong = exchange.wrong()
-    took = times(exchange, given.seconds, device)
-    wrong += exchange.wrong()
-    told.put((rank, wrong, took, len(exchange.buckets)))
+    count_wrong = exchange.count_wrong()
+    took = measure_times(exchange, given.seconds, device)
+    count_wrong += exchange.count_wrong()
+    reports.put((rank, count_wrong, took, len(exchange.buckets)))
     dist.barrier()
     dist.destroy_process_group()
 
 
 def lead(given: argparse.Namespace) -> int:
-    """Start the workers, and print what they found; return the exit code."""
+    """Start the workers, print their figures, and return the exit code."""
     loopback = next((name for _, name in socket.if_nameindex() if name.startswith("lo")), None)
     for variable in ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"):
         if loopback:
             os.environ.setdefault(variable, loopback)
     context = multiprocessing.get_context("spawn")
-    told = context.Queue()
+    reports = context.Queue()
     with tempfile.TemporaryDirectory() as folder:
         started = [
-            context.Process(target=work, args=(rank, given, f"{folder}/meeting", told), daemon=True)
+            context.Process(target=run_worker, args=(rank, given, f"{folder}/meeting", reports), daemon=True)
             for rank in range(given.workers)
         ]
         for process in started:
             process.start()
-        found = sorted(_heard(started, told))
+        found = sorted(_wait_for_reports(started, reports))
         for process in started:
             process.join()
     if len(found) < given.workers:
         print("error: a worker has ended without a result", file=sys.stderr)
         return 1
-    wrong, took, count = sum(one[1] for one in found), found[0][2], found[0][3]
+    count_wrong, took, count = sum(one[1] for one in found), found[0][2], found[0][3]
     print(f"exchange {statistics.median(took):.9f} s, {len(took)} repetitions, {count} buckets")
-    print(f"wrong numbers {wrong}", flush=True)
-    return WRONG if wrong else 0
+    print(f"wrong numbers {count_wrong}", flush=True)
+    return WRONG if count_wrong else 0
 
 
-def _heard(started: Sequence[Any], told: Any) -> Iterator[Any]:
-    """Return what each worker says, until all have said it or one has failed."""
+def _wait_for_reports(started: Sequence[Any], reports: Any) -> Iterator[Any]:
+    """Yield the report of each worker, until all have reported or one has failed."""
     left = len(started)
     while left:
         try:
-            yield told.get(timeout=0.2)
+            yield reports.get(timeout=0.2)
             left -= 1
         except queue.Empty:
             if any(process.exitcode not in {None, 0} for process in started):
@@ -241,12 +241,12 @@ def _bucket(text: str) -> float | None:
 
 def main() -> int:
     """Read the command line, and exchange."""
-    parser = argparse.ArgumentParser(description="the time that gradients take to be summed over workers")
+    parser = argparse.ArgumentParser(description="time the sum of gradients over workers")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--tensors", default="small-cnn", help="small-cnn, resnet50, or a file: a size a line")
-    parser.add_argument("--bucket-mib", type=_bucket, default=None, help="default: torch's; 0: each tensor by itself")
+    parser.add_argument("--bucket-mib", type=_bucket, default=None, help="default: torch's; 0: each tensor alone")
     parser.add_argument("--compression", choices=("none", "fp16"), default="none")
-    parser.add_argument("--gpus", type=int, default=0, help="one for each worker, which then exchange over NCCL; or 0")
+    parser.add_argument("--gpus", type=int, default=0, help="one per worker, to use NCCL; or 0")
     parser.add_argument("--seconds", type=float, default=2.0)
     given = parser.parse_args()
     try:

@@ -274,7 +274,7 @@ def _serve(model: Model, instance: Instance, queue: Queue, requests: Requests) -
         queue.drop_all()
 
 
-def options(parser: argparse.ArgumentParser) -> None:
+def add_load_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the load to a command line."""
     parser.add_argument("--within-ms", type=float, default=50.0, help="limit of the latency of 99 %% of the requests")
     parser.add_argument("--seconds", type=float, default=1.0, help="least length of each of the three measured windows")

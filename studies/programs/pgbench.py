@@ -1,10 +1,10 @@
-"""Runs pgbench against a PostgreSQL server of its own, which exists for this one run: see the study `pgbench`.
+"""Runs pgbench against a PostgreSQL server that exists for this run only: see the study `pgbench`.
 
     python3 pgbench.py --scale 5 --clients 4 --seconds 5 -- shared_buffers=256MB wal_compression=on
 
 The database is made in a private folder below TMPDIR (or /tmp), which is removed at the end; the server listens on a
-socket in that folder, and on no network. Root may not run a server: as root it is run as user postgres, who then needs
-to reach that folder. After the run the balances are checked against the history. Prints what pgbench prints, and
+socket in that folder, and on no network. Root may not run a server, so for root it runs as user postgres, who must be
+able to enter that folder. After the run the balances are checked against the history. Prints pgbench's output, and
 `consistent`.
 """
 
@@ -35,7 +35,7 @@ BALANCES = (
 
 
 class Server:
-    """A server whose files are all in one folder."""
+    """A server with all its files in one folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -60,7 +60,7 @@ class Server:
         with log.open("wb") as file:
             self.process = subprocess.Popen(command, stdout=file, stderr=file, cwd=self.folder, **self._as_owner)
         give_up_at = time.monotonic() + PATIENCE_S
-        ask = [program("psql"), *self.where, "-c", "SELECT 1"]
+        ask = [program("psql"), *self.connection_options, "-c", "SELECT 1"]
         while self.process.poll() is None and time.monotonic() < give_up_at:
             if subprocess.run(ask, capture_output=True, check=False, cwd=self.folder, **self._as_owner).returncode == 0:
                 return
@@ -77,22 +77,22 @@ class Server:
 
     def ask(self, statement: str) -> str:
         """Return the one value that a statement gives."""
-        return self.call("psql", *self.where, "--tuples-only", "--no-align", "-c", statement).strip()
+        return self.call("psql", *self.connection_options, "--tuples-only", "--no-align", "-c", statement).strip()
 
     @property
-    def where(self) -> list[str]:
-        """How its clients find it."""
+    def connection_options(self) -> list[str]:
+        """The options with which clients connect."""
         return ["-h", str(self.folder), "-U", "autotune", "-d", "postgres"]
 
     def stop(self) -> None:
-        """Stop it at once: nothing of it is needed any more."""
+        """Stop the server at once; its data are not needed any more."""
         if self.process is not None and self.process.poll() is None:
             self.process.send_signal(signal.SIGQUIT)
             self.process.wait()
 
 
 def program(name: str) -> str:
-    """Return the path of one of PostgreSQL's programs; Debian keeps most of them off the search path."""
+    """Return the path of one of PostgreSQL's programs; Debian has most of them outside PATH."""
     installed = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"), key=lambda path: float(path.parts[-3]))
     found = str(installed[-1]) if installed else shutil.which(name)
     if found is None:
@@ -106,13 +106,13 @@ def fail(message: str) -> NoReturn:
     sys.exit(1)
 
 
-def remove_what_was_left() -> None:
-    """Remove the folders of runs of this user that were killed: whoever runs holds a lock on its folder's file."""
+def remove_killed_runs() -> None:
+    """Remove the folders of this user's killed runs; a running one holds a lock on a file of its folder."""
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         try:
             lock = os.open(folder / "lock", os.O_RDWR | os.O_NOFOLLOW)
         except OSError:
-            continue  # somebody else's
+            continue  # another user's
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(folder, ignore_errors=True)
@@ -123,14 +123,14 @@ def remove_what_was_left() -> None:
 
 
 def measure(server: Server, asked: argparse.Namespace) -> None:
-    """Fill the database, run pgbench, and check what it left."""
+    """Fill the database, run pgbench, and check the balances."""
     server.make()
     server.start(asked.settings)
-    server.call("pgbench", "-i", "-q", "-s", str(asked.scale), *server.where[:4], "postgres")
+    server.call("pgbench", "-i", "-q", "-s", str(asked.scale), *server.connection_options[:4], "postgres")
     server.ask("CHECKPOINT")
     clients = ["-c", str(asked.clients), "-j", str(min(asked.clients, os.cpu_count() or 1))]
     limits = ["-T", str(asked.seconds), "--random-seed=1"]
-    print(server.call("pgbench", *clients, *limits, *server.where[:4], "postgres"), flush=True)
+    print(server.call("pgbench", *clients, *limits, *server.connection_options[:4], "postgres"), flush=True)
     sums = [server.ask(statement) for statement in BALANCES]
     if len(set(sums)) != 1:
         fail(f"accounts, branches, tellers and history disagree: {', '.join(sums)}")
@@ -138,7 +138,7 @@ def measure(server: Server, asked: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    """Do it."""
+    """Read the command line, and run."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--scale", type=int, default=5)
     parser.add_argument("--clients", type=int, default=4)
@@ -146,7 +146,7 @@ def main() -> None:
     parser.add_argument("settings", nargs="*")
     asked = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    remove_what_was_left()
+    remove_killed_runs()
     folder = Path(tempfile.mkdtemp(prefix=PREFIX))
     lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)

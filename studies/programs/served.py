@@ -1,7 +1,7 @@
 """The models that the studies `inference` and `ensemble` serve, made here with fixed seeds, and their engines.
 
-Weights are random: what a model costs does not depend on them. A model is an ONNX graph whose first dimension is the
-batch. An engine makes a function of it, from a batch of inputs to the batch of outputs.
+Weights are random, since the time of a model does not depend on them. A model is an ONNX graph whose first dimension is
+the batch. An engine makes a function of it that maps a batch of inputs to outputs.
 """
 
 import argparse
@@ -40,7 +40,7 @@ class Graph:
         self.drawn = np.random.default_rng(SEED)
 
     def weight(self, *shape: int, inputs: int) -> str:
-        """Return a random weight that keeps the size of what `inputs` values add up to."""
+        """Return a random weight, scaled so that a sum of `inputs` values keeps their size."""
         return self.constant(self.drawn.normal(0.0, (2.0 / inputs) ** 0.5, shape).astype(np.float32))
 
     def constant(self, value: np.ndarray) -> str:
@@ -71,7 +71,7 @@ class Graph:
 
 
 def convolutional(graph: Graph, x: str) -> str:
-    """Six convolutions of 3 x 3 over an image of 64 x 64, with a way around those that keep its shape."""
+    """Six convolutions of 3 x 3 over an image of 64 x 64, with shortcuts around those that keep its shape."""
     channels = SHAPES["conv"][0]
     for wide, stride in ((32, 2), (64, 2), (64, 1), (64, 1), (128, 2), (128, 1)):
         weight = graph.weight(wide, channels, 3, 3, inputs=9 * channels)
@@ -103,7 +103,7 @@ def attention(graph: Graph, x: str) -> str:
 
 
 def dense(graph: Graph, x: str) -> str:
-    """Three matrices with a ReLU between them: weights that a batch reads once."""
+    """Three matrices with a ReLU between them; a batch reads the weights once."""
     for inputs, outputs in ((SHAPES["dense"][0], 1024), (1024, 1024)):
         x = graph.add("Relu", graph.linear(x, inputs, outputs))
     return graph.linear(x, 1024, CLASSES)
@@ -124,43 +124,43 @@ def model(name: str) -> bytes:
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["batch", CLASSES])],
         graph.constants,
     )
-    # A version of the format that engines of some years read.
+    # An older version of the format, so that older engines can read it.
     proto = helper.make_model(made, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=8)
     onnx.checker.check_model(proto)
     return bytes(proto.SerializeToString())
 
 
 def quantised(content: bytes) -> bytes:
-    """Return a model whose matrices and convolutions compute in 8 bits; the range of inputs is found in each run."""
+    """Return a model with matrices and convolutions in 8 bits; the range of inputs is determined in each run."""
     quantization = importlib.import_module("onnxruntime.quantization")
     with tempfile.TemporaryDirectory() as folder:
         wide, narrow = Path(folder, "wide.onnx"), Path(folder, "narrow.onnx")
         wide.write_bytes(content)
-        # Unsigned weights: the only ones for which ONNX Runtime has convolutions.
+        # ONNX Runtime has 8-bit convolutions only for unsigned weights.
         quantization.quantize_dynamic(wide, narrow, weight_type=quantization.QuantType.QUInt8)
         return narrow.read_bytes()
 
 
 def inputs(name: str) -> np.ndarray:
-    """Return the inputs among which the requests take turns."""
+    """Return the inputs that requests use in turn."""
     return np.random.default_rng(SEED + 1).normal(size=(INPUTS, *SHAPES[name])).astype(np.float32)
 
 
 def reference(content: bytes, batch: np.ndarray) -> np.ndarray:
-    """Return the outputs of a model as it is written: in 32 bits, one input after the other, nothing optimised."""
+    """Return the outputs of a model in 32 bits, one input at a time, without optimisation."""
     plain = argparse.Namespace(intra=1, inter=1, graph="disable", arena=1, spinning=0)
     run = _onnxruntime(content, plain)
     return np.concatenate([run(batch[number : number + 1]) for number in range(len(batch))])
 
 
 def engines(content: bytes, asked: argparse.Namespace) -> list[Run]:
-    """Return what runs a model, by each instance."""
+    """Return the function that runs a model, for each instance."""
     match asked.engine:
         case "onnxruntime":
             return [_onnxruntime(content, asked) for _ in range(asked.instances)]
         case "openvino":
             return [_openvino(content, asked) for _ in range(asked.instances)]
-    # PyTorch's module is called by any number of threads at once, each with threads of its own.
+    # One PyTorch module serves all calling threads, and each has its own worker threads.
     torch = importlib.import_module("served_torch")
     run: Run = torch.engine(content, asked.intra, compiled=asked.engine == "torch-compile")
     return [run] * asked.instances
@@ -183,8 +183,8 @@ def _onnxruntime(content: bytes, asked: argparse.Namespace) -> Run:
 
 def _openvino(content: bytes, asked: argparse.Namespace) -> Run:
     core = importlib.import_module("openvino").Core()
-    # In 32 bits, as the other engine: on some processors it would choose 16 by itself.
-    # Nor does it bind threads: every model by itself would, several of them to the same cores.
+    # In 32 bits, like the other engine: on some processors the default is 16. Without binding of threads: each model
+    # would bind them by itself, several models to the same cores.
     wanted = {
         "INFERENCE_NUM_THREADS": asked.intra,
         "NUM_STREAMS": 1,

@@ -1,7 +1,7 @@
-"""Runs an ONNX model with PyTorch, for the study `inference`: each of its operations is one of PyTorch's.
+"""Runs an ONNX model with PyTorch, for the study `inference`.
 
-The model becomes a module that calls PyTorch's functions in the graph's order, as if it had been written by hand
-(torch.fx). It has the operations of the study's own models; another one is an error that names it.
+The model becomes a module that calls a function of PyTorch for each operation of the graph, like one written by hand
+(torch.fx). It supports the operations of the study's models; any other one is an error that names it.
 """
 
 # ruff: noqa: ANN401  torch has no types here
@@ -20,12 +20,12 @@ Run = Callable[[np.ndarray], np.ndarray]
 
 
 def convolved(x: Any, weight: Any, *, kernel_shape: Sequence[int], strides: Sequence[int], pads: Sequence[int]) -> Any:
-    """Return a convolution whose pads are the same on both sides."""
+    """Return a convolution with the same padding on both sides."""
     return functional.conv2d(x, weight, stride=strides, padding=pads[: len(kernel_shape)])
 
 
 def flattened(x: Any) -> Any:
-    """Return all but the first dimension as one."""
+    """Return `x` with all dimensions but the first merged."""
     return torch.flatten(x, 1)
 
 
@@ -35,7 +35,7 @@ def mean_of(x: Any, *, axes: Sequence[int], keepdims: int) -> Any:
 
 
 def normalised(x: Any, scale: Any, shift: Any, *, axis: int = -1) -> Any:
-    """Return `x`, normalised from a dimension on."""
+    """Return `x`, normalised over the dimensions from `axis` on."""
     return functional.layer_norm(x, x.shape[axis:], scale, shift)
 
 
@@ -50,11 +50,11 @@ def pooled(x: Any) -> Any:
 
 
 def reshaped(x: Any, shape: Sequence[int]) -> Any:
-    """Return `x` in another shape, in which 0 stands for what that dimension was."""
+    """Return `x` in another shape, in which 0 keeps a dimension."""
     return x.reshape([x.shape[at] if size == 0 else size for at, size in enumerate(shape)])
 
 
-def weighed(x: Any, *, axis: int) -> Any:
+def softmax(x: Any, *, axis: int) -> Any:
     """Return the softmax over a dimension."""
     return torch.softmax(x, dim=axis)
 
@@ -70,7 +70,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "ReduceMean": mean_of,
     "Relu": torch.relu,
     "Reshape": reshaped,
-    "Softmax": weighed,
+    "Softmax": softmax,
     "Transpose": permuted,
 }
 
@@ -98,7 +98,7 @@ def module(content: bytes) -> Any:
 
 
 def engine(content: bytes, threads: int, *, compiled: bool) -> Run:
-    """Return what runs a model on so many threads for each caller; several threads may call it at a time."""
+    """Return a function that runs a model with `threads` threads per caller; it may be called from several threads."""
     torch.set_num_threads(threads)
     called = module(content)
 
@@ -112,7 +112,7 @@ def engine(content: bytes, threads: int, *, compiled: bool) -> Run:
         sizes = onnx.load_from_string(content).graph.input[0].type.tensor_type.shape.dim[1:]
         try:
             run(np.zeros([1, *(size.dim_value for size in sizes)], dtype=np.float32))
-        except Exception as error:  # noqa: BLE001  whatever a compiler does: it is told in a line
+        except Exception as error:  # noqa: BLE001  any error of the compiler, reported in one line
             said = " ".join(str(error).split("\n\n", maxsplit=1)[0].split())
             sys.exit(f"error: torch.compile needs a C++ compiler and Python's headers (g++, python3-dev): {said}")
     return run

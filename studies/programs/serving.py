@@ -1,13 +1,12 @@
-"""Serves a model to requests that come at random times: see the study `inference`, and `load.py` for how they come.
+"""Serves a model to requests at random times: the study `inference`; `load.py` makes the requests.
 
     python3 serving.py --model conv --engine onnxruntime --batch 8 --wait-ms 2 --instances 2 --within-ms 50
 
-First it finds the highest load of which 99 % of the requests are answered within `--within-ms`. Then it puts a fifth
-less than that on the service, in three windows of `--seconds`, each with other random times. Of the window with the
-middle 99th percentile of latency it prints that, the median, and the requests answered a second; and how far the
-answers of all agree with those of the model computed plainly, in 32 bits and one at a time (100 %: they are the same).
-What was not answered when the load of a window has been over for as long as it lasted is given up, and counts with the
-time that it had waited. With `--rate` the load is not looked for.
+First it finds the highest load at which 99 % of the requests are answered within `--within-ms`. Then it runs three
+windows of `--seconds` at four fifths of that load, each with other random times. It reports the window with the median
+99th percentile of latency: that percentile, the median latency, and the requests answered a second; also how well all
+answers agree with the model in 32 bits, one request at a time (100 %: they are the same). A request that is unanswered
+after twice the window is dropped, and its latency is the time that it waited. `--rate` sets the load instead.
 """
 
 import argparse
@@ -28,7 +27,7 @@ PACKAGES = {
 
 def serve(asked: argparse.Namespace) -> None:
     """Make the model and its engines, and measure them."""
-    served = packages(asked.engine)
+    served = import_models(asked.engine)
     content, inputs = served.model(asked.model), served.inputs(asked.model)
     references = served.reference(content, inputs)
     if asked.precision == "int8":
@@ -38,8 +37,8 @@ def serve(asked: argparse.Namespace) -> None:
     load.measure(load.Service([model], asked.within_ms / 1000.0), references, asked)
 
 
-def packages(engine: str) -> Any:  # noqa: ANN401  a module
-    """Return the module of models and engines, whose packages this Python may not have."""
+def import_models(engine: str) -> Any:  # noqa: ANN401  a module
+    """Import the module of models and engines, whose packages this Python may lack."""
     missing = [name for name in PACKAGES[engine] if importlib.util.find_spec(name) is None]
     if missing:
         sys.exit(
@@ -52,7 +51,7 @@ def packages(engine: str) -> Any:  # noqa: ANN401  a module
 def arguments() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    load.options(parser)
+    load.add_load_options(parser)
     parser.add_argument("--model", choices=["conv", "attention", "dense"], default="conv")
     parser.add_argument("--engine", choices=list(PACKAGES), default="onnxruntime")
     parser.add_argument("--batch", type=int, default=1, help="requests that are computed together, at most")

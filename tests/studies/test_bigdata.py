@@ -64,45 +64,45 @@ def over(count, means, compute, *, total=300, columns=8, library=blas.OWN, block
     """Return what each rank finds in rows around means."""
 
     def one(rank, together):
-        x, classes = rows.made(total, columns, means, rows.share(total, count, rank))
-        return compute(rows.Rows(x, classes, len(means), total, blas.opened(library), together, block))
+        x, classes = rows.make_rows(total, columns, means, rows.share(total, count, rank))
+        return compute(rows.Rows(x, classes, len(means), total, blas.open_library(library), together, block))
 
     return Ranks(count).run(one)
 
 
 def whole(means, total=300, columns=8):
-    return rows.made(total, columns, means, (0, total))
+    return rows.make_rows(total, columns, means, (0, total))
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("k", [1, 3])
 @pytest.mark.parametrize("n", [0, 1, 7])
 def test_the_products_of_every_library_are_those_of_numpy(library, n, k):
-    drawn, opened = np.random.default_rng(0), blas.opened(library)
+    drawn, open_library = np.random.default_rng(0), blas.open_library(library)
     x, points, weights = drawn.normal(size=(n, 5)), drawn.normal(size=(k, 5)), drawn.normal(size=(n, k))
     gram = np.ones((5, 5))
-    opened.gram(x, gram)
+    open_library.gram(x, gram)
     assert np.tril(gram) == pytest.approx(np.tril(1.0 + x.T @ x))
-    assert opened.times(x, points) == pytest.approx(x @ points.T)
-    assert opened.sums(weights, x) == pytest.approx(weights.T @ x)
+    assert open_library.times(x, points) == pytest.approx(x @ points.T)
+    assert open_library.sums(weights, x) == pytest.approx(weights.T @ x)
 
 
 def test_what_fortran_would_read_wrongly_is_refused():
     if len(LIBRARIES) == 1:
         pytest.skip("no libblas.so.3 here")
     with pytest.raises(ValueError, match="64-bit numbers, rows one after the other"):
-        blas.opened(LIBRARIES[1]).times(np.ones((4, 6))[:, ::2], np.ones((1, 3)))
+        blas.open_library(LIBRARIES[1]).times(np.ones((4, 6))[:, ::2], np.ones((1, 3)))
 
 
 def test_a_library_that_is_not_there_is_named():
     with pytest.raises(SystemExit, match="no BLAS library 'mine' here; there are numpy"):
-        blas.opened("mine")
+        blas.open_library("mine")
 
 
 @pytest.mark.parametrize("ranks", [1, 3, 7])
 def test_rows_are_the_same_however_many_ranks_have_them(ranks):
     x, classes = whole((0.0, 5.0), total=1201)
-    parts = [rows.made(1201, 8, (0.0, 5.0), rows.share(1201, ranks, rank)) for rank in range(ranks)]
+    parts = [rows.make_rows(1201, 8, (0.0, 5.0), rows.share(1201, ranks, rank)) for rank in range(ranks)]
     assert np.array_equal(np.concatenate([part for part, _ in parts]), x)
     assert np.array_equal(np.concatenate([part for _, part in parts]), classes)
     assert max(map(len, (part for part, _ in parts))) - min(map(len, (part for part, _ in parts))) <= 1
@@ -180,7 +180,7 @@ def test_a_plane_has_the_cost_that_it_says_and_keeps_the_classes_apart(at_once, 
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_a_decomposition_that_is_put_together_again_loses_nothing(library):
-    for lost in over(2, (0.0, 3.0), kernels.lost_by_decomposition, library=library):
+    for lost in over(2, (0.0, 3.0), kernels.decomposition_error, library=library):
         assert lost < 1e-12
 
 

@@ -27,7 +27,7 @@ class Looks:
     """Looks at two workers 200 s apart, which `get_on` before each look or not; after `most` looks they report."""
 
     def __init__(self, monkeypatch, most, *, get_on):
-        self._now_s, self._left, self._get_on = 0.0, most, get_on
+        self._now_s, self._left, self._beat = 0.0, most, get_on
         self._pulse = Pulse(2)
         monkeypatch.setattr(workers, "work", stand_in)
         monkeypatch.setattr(workers, "time", SimpleNamespace(monotonic=lambda: self._now_s))
@@ -42,7 +42,7 @@ class Looks:
         self._left -= 1
         if self._left < 0:
             self.workers.tell("report")
-        elif self._get_on:
+        elif self._beat:
             before = self._pulse.counts()
             self.workers.tell("get on")
             while any(now == then for now, then in zip(self._pulse.counts(), before, strict=True)):

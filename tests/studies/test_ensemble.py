@@ -44,10 +44,10 @@ def test_groups_of_cores_are_neighbours_and_of_one_size(ensemble):
 
 
 def test_an_allocation_has_a_number_for_each_group_and_an_instance_of_each_model(ensemble):
-    assert ensemble.mistake(rows(2, [1, 0], [0, 1], [0, 2]), 2) == ""
-    assert "--attention 1, but there are 2 groups" in ensemble.mistake(rows(2, [1, 0], [1], [0, 2]), 2)
-    assert "no instance of dense" in ensemble.mistake(rows(2, [1, 0], [0, 1], [0, 0]), 2)
-    assert "--groups 4, but there are 2 cores" in ensemble.mistake(rows(4, [1] * 4, [1] * 4, [1] * 4), 2)
+    assert ensemble.find_mistake(rows(2, [1, 0], [0, 1], [0, 2]), 2) == ""
+    assert "--attention 1, but there are 2 groups" in ensemble.find_mistake(rows(2, [1, 0], [1], [0, 2]), 2)
+    assert "no instance of dense" in ensemble.find_mistake(rows(2, [1, 0], [0, 1], [0, 0]), 2)
+    assert "--groups 4, but there are 2 cores" in ensemble.find_mistake(rows(4, [1] * 4, [1] * 4, [1] * 4), 2)
 
 
 def test_instances_are_made_and_kept_on_the_cores_of_their_group(ensemble):
@@ -61,8 +61,8 @@ def test_instances_are_made_and_kept_on_the_cores_of_their_group(ensemble):
             made_on.extend([os.sched_getaffinity(0)] * asked.instances)
             return [lambda batch: batch] * asked.instances
 
-    placed = ensemble.placed(Served, b"", [2, 1], where, argparse.Namespace())
-    assert [instance.cores for instance in placed] == made_on == [where[0], where[0], where[1]]
+    place_instances = ensemble.place_instances(Served, b"", [2, 1], where, argparse.Namespace())
+    assert [instance.cores for instance in place_instances] == made_on == [where[0], where[0], where[1]]
     assert sorted(os.sched_getaffinity(0)) == cores
 
 

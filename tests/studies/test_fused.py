@@ -95,13 +95,13 @@ def test_numbers_that_are_not_the_mean_over_the_workers_are_counted(tmp_path):
         f"dist.init_process_group('gloo', init_method='file://{tmp_path}/meeting', rank=0, world_size=1)\n"
         f"given = argparse.Namespace(workers=1, compression='none', bucket_mib=None, tensors='{tmp_path}/sizes')\n"
         "exchange = fused.Exchange(0, given, torch.device('cpu'))\n"
-        "assert exchange.wrong() == 0\n"
-        "once = exchange.once\n"
+        "assert exchange.count_wrong() == 0\n"
+        "once = exchange.run_once\n"
         "def spoilt():\n"
         "    once()\n"
         "    exchange._tensors[1][2] += 1\n"
-        "exchange.once = spoilt\n"
-        "assert exchange.wrong() == 1\n"
+        "exchange.run_once = spoilt\n"
+        "assert exchange.count_wrong() == 1\n"
         "dist.destroy_process_group()\n"  # as the program does: its threads must not outlive the interpreter
     )
     (tmp_path / "sizes").write_text("5\n10\n")

@@ -1,10 +1,10 @@
-// Asks the service. Addresses are relative to the page, so that it works behind a proxy with a prefix, too.
+// Requests to the service. Addresses are relative to the page, so that it also works behind a proxy with a prefix.
 
 import { currentToken } from "./session.js";
 
 const ROOT = new URL("../", import.meta.url);
 
-/** An answer that is no success: `message` is what the service said, `fields` what of it is about which field. */
+/** An error of the service: `message` is its text, `fields` has the messages by field. */
 export class Refused extends Error {
   constructor(status, message, retry_s = null, fields = {}) {
     super(message);
@@ -19,14 +19,14 @@ export function address(path) {
   return new URL(path, ROOT).href;
 }
 
-/** The path of a study: names may hold anything. */
+/** The path of a study, whose name may contain any character. */
 export function studyPath(name, rest = "") {
   return `studies/${encodeURIComponent(name)}${rest ? `/${rest}` : ""}`;
 }
 
 /**
  * Fetch a path. `body` makes it a POST with JSON.
- * Throws Refused, with status 0 if the service cannot be reached; an abort is handed on.
+ * Throws Refused, with status 0 if the service cannot be reached; an abort is passed on.
  */
 export async function call(path, { method, body, signal, accept = "application/json" } = {}) {
   const headers = { Accept: accept };
@@ -68,7 +68,7 @@ async function reason(answer) {
   const fallback = `The service answered ${answer.status} ${answer.statusText}`.trim();
   try {
     const { detail, title, fields } = await answer.json();
-    // Some rules are looked at later, by what begins with the field's name.
+    // Some rules are checked later; their messages begin with the field's name.
     const [, field, text] = /^([a-z]+): (.*)$/s.exec(detail ?? "") ?? [];
     const known = fields && Object.keys(fields).length > 0;
     return { message: detail || title || fallback, fields: known ? fields : field ? { [field]: text } : {} };

@@ -1,4 +1,4 @@
-// An axis of a picture: where values lie on the screen, and its ticks with their words.
+// An axis of a picture: positions of values on the screen, and ticks with their labels.
 
 const LOG_FEW_DECADES = 2;
 const PREFIXES = [
@@ -8,12 +8,12 @@ const PREFIXES = [
   [1e3, "k"],
 ];
 
-/** What of an axis is shown for these values: its two ends, with room beside the outermost. */
+/** The two ends of an axis for these values, with room beside the outermost. */
 export function extent(axis, values) {
   const places = [...values, ...(axis.ticks ?? []).map(([place]) => place)];
   const drawn = places.filter((value) => Number.isFinite(value) && (!axis.log || value > 0));
   if (drawn.length === 0) return axis.log ? [0.1, 10] : [0, 1];
-  // No spread of arguments: there may be many thousands.
+  // No spread of arguments, of which there may be many thousands.
   const low = drawn.reduce((least, value) => Math.min(least, value));
   const high = drawn.reduce((most, value) => Math.max(most, value));
   if (axis.log) {
@@ -39,7 +39,7 @@ export function scale(axis, [low, high], from, to) {
   };
 }
 
-/** The ticks of an axis between its ends, [[value, words], ...], not many more than `most`. */
+/** The ticks of an axis between its ends, [[value, label], ...], about `most` of them. */
 export function ticks(axis, [low, high], most) {
   if (axis.ticks) return axis.ticks.filter(([place]) => place >= low && place <= high);
   const few = Math.max(2, Math.floor(most));
@@ -57,7 +57,7 @@ export function ticks(axis, [low, high], most) {
   ]);
 }
 
-// 1, 2 and 5 of each decade where there are few of them.
+// 1, 2 and 5 of each decade if there are few decades.
 function decades(low, high, most) {
   const [first, last] = [Math.floor(Math.log10(low)), Math.ceil(Math.log10(high))];
   const parts = Math.log10(high / low) < LOG_FEW_DECADES ? [1, 2, 5] : [1];
@@ -67,7 +67,7 @@ function decades(low, high, most) {
   return found.filter((value) => value >= low && value <= high);
 }
 
-// What is counted has no half.
+// Counts have no halves.
 function nice(step, whole) {
   const power = 10 ** Math.floor(Math.log10(step));
   const wide = [1, 2, 5, 10].find((part) => part * power >= step * 0.999) * power;

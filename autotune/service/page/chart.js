@@ -1,5 +1,5 @@
-// Draws a picture's panels as SVG. One path a mark, however many points it has: thousands are drawn in milliseconds.
-// Colours are names of the style sheet, one a role, so that light and dark need no second drawing.
+// Draws a picture's panels as SVG. A mark is one path, so that thousands of points are drawn in milliseconds.
+// Colours are names of the style sheet, one per role, so that switching to dark mode redraws nothing.
 
 import { extent, scale, ticks } from "./axis.js";
 import { freshId, s } from "./dom.js";
@@ -18,23 +18,23 @@ const LETTERS = 24;
 const SLANT = 40;
 const DOWN = Math.sin((SLANT * Math.PI) / 180);
 const ACROSS = Math.cos((SLANT * Math.PI) / 180);
-// Beside each axis of parallel coordinates are words.
+// Each axis of parallel coordinates has labels beside it.
 const RULER_WIDE = 92;
 const SERIES = 8;
 const OPACITY = { trial: 0.75, paused: 0.6, capped: 0.8 };
-// Many lines over each other are only a shade; the few that matter are on top of them.
+// Many overlapping lines are faint; the few that matter are drawn on top.
 const FAINT = { trial: 0.35, paused: 0.35, capped: 0.3 };
 const WIDTH = { best: 2.5, winner: 3, baseline: 2, series: 2 };
 const DASH = { baseline: "6 4", rung: "2 3", guide: "2 3" };
 
-/** How wide a figure has to be drawn to be readable. */
+/** The least width at which a figure is readable. */
 export function leastWidth({ panels }) {
   return Math.max(280, ...panels.filter(isParallel).map(({ x }) => RULER_WIDE * (x.ticks?.length ?? 1)));
 }
 
 /**
- * Draw a figure into an <svg> that is so wide. `zooms` has for each panel what of it is wanted, {x: [low, high], y}.
- * Returns the panels as they lie there: `box`, the scales `x` and `y`, and `spots`, what can be pointed at.
+ * Draw a figure into an <svg> of this width. `zooms` has the visible range of each panel, {x: [low, high], y}.
+ * Returns the panels as drawn: `box`, the scales `x` and `y`, and `spots`, the points that react to the pointer.
  */
 export function draw(svg, figure, width, zooms) {
   const across = Math.max(1, Math.min(figure.columns, figure.panels.length, Math.floor((width + GAP) / PANEL_WIDE)));
@@ -63,7 +63,7 @@ function isParallel({ marks }) {
   return marks.some(({ kind }) => kind === "texts");
 }
 
-// What is known of a panel before it has a place: how much room its words take.
+// The plan of a panel before it is placed: the room for its labels.
 function planned(panel, each, zoom, alone) {
   const bars = new Set(panel.marks.filter(({ kind }) => kind === "bars").flatMap(({ y }) => y)).size;
   const high = bars > 0 ? Math.max(110, bars * (alone ? BAR : THIN_BAR)) : alone ? ALONE : ONE_OF_MANY;
@@ -118,7 +118,7 @@ function fits(found, along) {
   });
 }
 
-// A panel at its place; what is known of it then is added to its plan.
+// Draws a panel at its place, and adds its scales to its plan.
 function placed(plan, box, edge) {
   const { panel } = plan;
   const x = scale(panel.x, plan.xEnds, box.left, box.left + box.width);
@@ -127,7 +127,7 @@ function placed(plan, box, edge) {
   const spots = [];
   Object.assign(plan, { box, x, y, spots });
   const marks = panel.marks.map((mark) => marked(mark, x, y, spots));
-  // A point at the edge is drawn whole.
+  // Room to draw points at the edge whole.
   const room = { x: box.left - 8, y: box.top - 8, width: box.width + 16, height: box.height + 16 };
   return s(
     "g",
@@ -183,12 +183,12 @@ function colourOf({ role, number = 0 }) {
   return role === "series" ? `var(--series-${number % SERIES})` : `var(--role-${role}, var(--role-other))`;
 }
 
-// The SVG of a mark; what can be pointed at is added to `spots`.
+// Returns the SVG of a mark, and adds its points to `spots`.
 function marked(mark, x, y, spots) {
   const colour = colourOf(mark);
   const about = { class: `mark ${mark.kind}`, "data-role": mark.role };
   if (mark.kind === "texts") {
-    // A seam around the words keeps lines from striking them through.
+    // An outline keeps lines from crossing the words.
     const seam = { stroke: "var(--surface)", "stroke-width": 4, "paint-order": "stroke", "font-size": FONT - 1 };
     return s(
       "g",
@@ -238,7 +238,7 @@ function lined(mark, about, colour, d) {
   });
 }
 
-// Each label once, in rows that are as wide as the picture; and how high they are.
+// The legend, with each label once, in rows of the picture's width; and its height.
 function legendOf(panels, width) {
   const known = new Map();
   for (const { marks } of panels) {

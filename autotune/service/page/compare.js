@@ -1,4 +1,4 @@
-// Studies side by side: the best so far of each over its trials, and their best configurations. The address says which.
+// Compares studies: the best so far of each over its trials, and their best configurations. The address names them.
 
 import { get, studyPath } from "./api.js";
 import { fill, h } from "./dom.js";
@@ -9,7 +9,7 @@ import { plotArea } from "./plot.js";
 
 const MOST = 8;
 
-/** Show studies side by side in `root`; which, is behind the address: `#/compare?of=a&of=b`. */
+/** Show the studies of the address, `#/compare?of=a&of=b`, side by side in `root`. */
 export function openCompare(root) {
   setTitle("Compare");
   const error = errorLine();
@@ -48,7 +48,7 @@ export function openCompare(root) {
     }
   }
 
-  // What was pressed stays where it is, and keeps the focus.
+  // Keep the pressed element, and with it the focus.
   function choose(known, wanted) {
     if (boxes.dataset.known !== known.join("\n")) {
       boxes.dataset.known = known.join("\n");
@@ -99,7 +99,7 @@ function asked() {
   return new URLSearchParams(location.hash.split("?")[1]).getAll("of").slice(0, MOST);
 }
 
-// A panel for each metric: seconds and bandwidths have no common axis.
+// A panel per metric: seconds and bandwidths cannot share an axis.
 function overlaid(studies, drawn) {
   const panels = new Map();
   drawn.forEach((found, number) => {
@@ -138,7 +138,7 @@ function sideBySide(studies) {
   );
 }
 
-// Rows of what studies have by name; facts that all have alike say nothing, parameters always do.
+// Rows by name of the studies' values. Facts that are the same in all studies are left out, parameters are not.
 function different(studies, values, { all = false } = {}) {
   const names = [...new Set(studies.flatMap((study) => Object.keys(values(study) ?? {})))];
   return names

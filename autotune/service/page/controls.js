@@ -1,5 +1,5 @@
-// Pause, resume, stop, go on, compare, delete. The buttons stay where they are: one that does not apply says so instead of vanishing
-// from under the focus.
+// The buttons of a study: pause, resume, stop, extend, confirm, ablate, delete. They keep their places: a button that does
+// not apply is marked so instead of disappearing with the focus.
 
 import { address, call, get, post, studyPath } from "./api.js";
 import { freshId, h, setText } from "./dom.js";
@@ -29,7 +29,7 @@ const VERBS = {
 
 const FROM_CATALOGUE = ["extend", "confirm", "ablate", "again"];
 
-/** The buttons of a study; `dialogs` belong into the page, `deleting()` tells whether this page deletes the study. */
+/** The buttons of a study; `dialogs` must be added to the page, `deleting()` returns whether this page deletes the study. */
 export function controls(name) {
   const error = errorLine();
   let study = null;
@@ -108,10 +108,10 @@ export function controls(name) {
   }
 
   function update(found) {
-    // What answers a verb is the study in short.
+    // The answer to a verb is the study's summary.
     study = { ...study, ...found };
     if (unreachable) {
-      // The service answers again.
+      // The service can be reached again.
       unreachable = false;
       error.show("");
     }
@@ -133,13 +133,13 @@ export function controls(name) {
   return { element, dialogs, update, deleting: () => deleting, close };
 }
 
-// Why a verb cannot be used now; empty where it can.
+// The reason why a verb cannot be used now; empty if it can.
 function reason(verb, { state, message, again, ask_tell: told, replay, best, version }) {
   if (!again && FROM_CATALOGUE.includes(verb))
     return "since its study file is not in the catalogue, or it has more trials than can be asked for here";
   if (verb === "again") return "";
   if (verb === "label") return version ? "" : "before anything was measured";
-  // What the command line works on is not this service's to resume or to delete.
+  // This service can neither resume nor delete a study that runs on the command line.
   if (state === "idle" && message) return `while ${message}`;
   if (!VERBS[verb].in.includes(state)) return `while the study is ${state}`;
   if (verb !== "confirm" && verb !== "ablate") return "";
@@ -159,7 +159,7 @@ function confirmation(name, act) {
     h(
       "p",
       { class: "buttons" },
-      // The harmless one first: it has the focus.
+      // The harmless button first, since it has the focus.
       h("button", { type: "button", on: { click: () => element.close() } }, "Keep it"),
       h("button", { type: "button", class: "danger", on: { click: confirmed } }, "Delete"),
     ),
@@ -180,7 +180,7 @@ function confirmation(name, act) {
   return { element, open };
 }
 
-// A link cannot send a token, so the report is fetched, and saved as a file.
+// A link cannot send a token, so fetch the report and save it as a file.
 async function saveReport(event, name, error) {
   event.preventDefault();
   error.show("");

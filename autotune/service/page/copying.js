@@ -5,7 +5,7 @@ import { announce } from "./notices.js";
 
 const SAID_MS = 2500;
 
-/** A button that copies what is in `element`; `what` names it. */
+/** A button that copies the text of `element`; `what` names it. */
 export function copyButton(element, what) {
   const button = h("button", { type: "button", on: { click: onCopy } }, "Copy");
 

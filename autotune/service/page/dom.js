@@ -1,4 +1,4 @@
-// Builds elements. Data only ever become text nodes and attributes: a hostile name cannot become markup.
+// Builds elements. Data only become text nodes and attributes, so that a hostile name cannot become markup.
 
 /**
  * Make an element. `attributes`: `class`, `on` ({event: handler}), `data` (dataset); true and false add and leave out a
@@ -28,12 +28,12 @@ function made(element, attributes, children) {
   return element;
 }
 
-/** Replace what is in an element. */
+/** Replace the children of an element. */
 export function fill(element, ...children) {
   element.replaceChildren(...flat(children));
 }
 
-/** Set a text only where it differs: what did not change is neither drawn nor read out again. */
+/** Set a text only if it differs, so that unchanged text is not drawn or read out again. */
 export function setText(element, text) {
   const wanted = String(text ?? "");
   if (element.textContent !== wanted) element.textContent = wanted;
@@ -50,7 +50,7 @@ export function onChange(draw) {
   };
 }
 
-/** Return a function that calls `work` at once, and then at most once in `gap_ms`, the last call never lost. */
+/** Return a function that calls `work` at once, then at most once in `gap_ms`; the last call is never lost. */
 export function throttled(work, gap_ms) {
   let timer = null;
   let again = false;

@@ -1,10 +1,10 @@
-// The dialog that asks for more trials of a study that does not run.
+// The dialog for more trials of a study that has ended.
 
 import { post, studyPath } from "./api.js";
 import { freshId, h } from "./dom.js";
 import { clearRefused, errorLine, field, showRefused } from "./parts.js";
 
-/** Make the dialog of a study; `open()` shows it, `done(study)` is called with the study that goes on. */
+/** Make the dialog of a study; `open()` shows it, `done(study)` is called with the resumed study. */
 export function extendDialog(name, done) {
   const title = freshId("extend");
   const trials = h("input", { name: "trials", type: "number", min: "1", step: "1", value: "20", inputmode: "numeric" });

@@ -1,13 +1,13 @@
-// Numbers, times and configurations in words.
+// Numbers, times and configurations as text.
 
 const NO = "–";
 
-/** A number with so many significant digits: 3.349 -> "3.35". */
+/** A number with this many significant digits: 3.349 -> "3.35". */
 export function number(value, digits = 4) {
   if (value === null || value === undefined || !Number.isFinite(value)) return NO;
   const size = Math.abs(value);
   if (size !== 0 && (size >= 1e7 || size < 1e-4)) return value.toExponential(Math.max(0, digits - 1));
-  // No digit before the point is dropped: 12345 stays 12345.
+  // Keep all digits before the point: 12345 stays 12345.
   if (size >= 10 ** (digits - 1)) return String(Math.round(value));
   return String(Number(value.toPrecision(digits)));
 }
@@ -37,7 +37,7 @@ export function clock(seconds) {
   return whole < 10 ? `${whole} s` : duration(whole);
 }
 
-/** Core-seconds, from an hour on as core-hours. */
+/** Core-seconds, as core-hours from an hour on. */
 export function coreTime(core_s) {
   if (core_s === null || core_s === undefined || !Number.isFinite(core_s)) return NO;
   return core_s >= 3600 ? `${number(core_s / 3600, 3)} core-h` : `${number(core_s, 3)} core-s`;
@@ -48,19 +48,19 @@ export function factor(value, digits = 3) {
   return value === null || value === undefined ? NO : `${fixed(value, digits)}×`;
 }
 
-/** An interval [low, high] in words: "1.41 to 1.60". */
+/** An interval [low, high]: "1.41 to 1.60". */
 export function range(interval, digits = 3) {
   return interval ? `${fixed(interval[0], digits)} to ${fixed(interval[1], digits)}` : "";
 }
 
-/** "1.50× (1.41 to 1.60)" of a verdict; before there is one "looks 1.50×". */
+/** "1.50× (1.41 to 1.60)" from a verdict; without one "looks 1.50×". */
 export function speedUp(value, interval) {
   if (value === null || value === undefined) return NO;
   if (!interval) return looks(value);
   return interval[0] < interval[1] ? `${factor(value)} (${range(interval)})` : factor(value);
 }
 
-/** "looks 1.50×": what the runs of tuning say, without a verdict. */
+/** "looks 1.50×": the speed-up in the tuning runs, without a verdict. */
 export function looks(value) {
   return `looks ${factor(value)}`;
 }
@@ -75,13 +75,13 @@ export function counted(count, noun) {
   return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }
 
-/** "np=2 npool=1": what is unset is left out. */
+/** "np=2 npool=1", without unset parameters. */
 export function configuration(values) {
   const set = Object.entries(values ?? {}).filter(([, value]) => value !== null && value !== undefined);
   return set.map(([name, value]) => `${name}=${plain(value)}`).join(" ") || "nothing set";
 }
 
-/** A value of a parameter or a fact in words. */
+/** A value of a parameter or a fact as text. */
 export function plain(value) {
   if (value === null || value === undefined) return "unset";
   if (typeof value === "number") return Number.isInteger(value) ? String(value) : number(value);
@@ -97,7 +97,7 @@ export function failures(counts) {
 }
 
 function fixed(value, digits) {
-  // Zeros at the end are kept: 1.50 beside 1.41 says how exact both are.
+  // Keep zeros at the end: 1.50 beside 1.41 shows the precision of both.
   return Math.abs(value) >= 10 ** digits ? number(value, digits) : value.toPrecision(digits);
 }
 

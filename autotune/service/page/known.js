@@ -1,4 +1,4 @@
-// What is known to work: the best configuration of each program on each machine.
+// "Known to work": the best configuration of each program on each machine.
 
 import { get } from "./api.js";
 import { fill, h } from "./dom.js";
@@ -16,7 +16,7 @@ const COLUMNS = [
   { title: "Study" },
 ];
 
-/** Show what is known in `root`. */
+/** Show the table in `root`. */
 export function openKnown(root) {
   setTitle("Known to work");
   const error = errorLine();

@@ -1,10 +1,10 @@
-// The dialog of what users note of a study: tags, a text, and whether lists leave it out.
+// The dialog for the notes of a study: tags, a text, and whether it is archived.
 
 import { get, studyPath } from "./api.js";
 import { freshId, h } from "./dom.js";
 import { clearRefused, errorLine, field, showRefused } from "./parts.js";
 
-/** Make the dialog of a study; `open(study)` shows it, `done(study)` is called with the study as it is then. */
+/** Make the dialog of a study; `open(study)` shows it, `done(study)` is called with the changed study. */
 export function labelDialog(name, done) {
   const title = freshId("labels");
   const error = errorLine();
@@ -56,7 +56,7 @@ export function labelDialog(name, done) {
   return { element, open };
 }
 
-/** Tags as words with a frame. */
+/** Tags as framed words. */
 export function tagList(tags) {
   return tags.map((tag) => h("span", { class: "noted-tag" }, tag));
 }

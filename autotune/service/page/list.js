@@ -27,7 +27,7 @@ export function openList(root) {
   const states = new Map();
   const dialog = startDialog();
   const body = h("tbody", { role: "rowgroup" });
-  // The roles are said, since on a phone the table is laid out as cards, and browsers take its meaning away with that.
+  // Explicit roles: on a phone the table is laid out as cards, and browsers then drop its meaning for screen readers.
   const head = h(
     "thead",
     { role: "rowgroup" },
@@ -74,7 +74,7 @@ export function openList(root) {
     announceStates(studies, states);
   }
 
-  // What is wanted is in the address, so that it is there again after a look at a study.
+  // Filters are in the address, so that they are kept while a study is shown.
   function choose() {
     const chosen = { find: find.value.trim(), sort: order.value, archived: archived.checked ? "yes" : "" };
     const wanted = Object.entries(chosen).filter(
@@ -180,7 +180,7 @@ function studyRow(name) {
   return { element, update };
 }
 
-// Changes of state are worth an interruption, trials are not; the first look is neither.
+// Announce changes of state, but not trials, and nothing when the page opens.
 function announceStates(studies, states) {
   const changed = studies.filter(({ name, state }) => states.has(name) && states.get(name) !== state);
   for (const { name, state } of studies) states.set(name, state);
@@ -191,7 +191,7 @@ function said({ name, objective, machine, state, verdict, by: who, tags, note })
   return [name, objective, machine, state, verdict, who, ...tags, note].filter(Boolean).join(" ").toLowerCase();
 }
 
-// Figures begin with the greatest, words with A; what has none comes last.
+// Numbers begin with the greatest, words with A; missing values come last.
 function by(key) {
   return (one, other) => {
     const [left, right] = [one[key] ?? null, other[key] ?? null];

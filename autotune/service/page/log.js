@@ -7,7 +7,7 @@ import { errorLine } from "./parts.js";
 const LINES = 400;
 const GAP_MS = 2000;
 
-/** Show the log of a study in `root`, and keep it at its end unless somebody scrolled up. */
+/** Show the log of a study in `root`, and keep it at its end unless the user scrolled up. */
 export function openLog(root, { name }) {
   const error = errorLine();
   const none = h("p", { class: "muted", hidden: true }, "Nothing logged: the study was not started by this service.");
@@ -42,7 +42,7 @@ export function openLog(root, { name }) {
 
   return {
     update(study) {
-      // What runs writes lines that change nothing else.
+      // A running study writes lines without any other change.
       const now = JSON.stringify([study.version, study.state, study.phase, study.running]);
       if (now === before) return;
       before = now;

@@ -1,4 +1,4 @@
-// Routes: the part of the address after # says what is shown, so that the back button and links work.
+// Routes: the part of the address after # selects the view, so that the back button and links work.
 
 import { get } from "./api.js";
 import { openCompare } from "./compare.js";
@@ -20,7 +20,7 @@ let signingIn = false;
 function parts() {
   return location.hash
     .replace(/^#?\/?/, "")
-    // What is behind it is the view's own.
+    // The view reads the rest itself.
     .replace(/\?.*$/, "")
     .split("/")
     .filter(Boolean)
@@ -87,11 +87,11 @@ function signIn(reason) {
 async function about() {
   try {
     const { version, read_only } = await get("health");
-    // What would change something is left out by the style sheet.
+    // The style sheet hides everything that would change something.
     document.documentElement.toggleAttribute("data-read-only", Boolean(read_only));
     fill(document.getElementById("about"), `autotune ${version}${read_only ? ", read-only" : ""}`);
   } catch {
-    // Nobody misses it.
+    // Nothing needs it.
   }
 }
 

@@ -31,7 +31,7 @@ const OUTLINES = {
   },
 };
 
-/** How a mark's points look: `outline`, `size`, and whether they are `open` or only `stroked`. */
+/** The look of a mark's points: `outline`, `size`, and whether they are `open` or only `stroked`. */
 export function symbolOf({ role, number = 0 }) {
   const outline = role === "series" ? OF_SERIES[number % OF_SERIES.length] : (SYMBOLS[role] ?? "circle");
   const stroked = outline === "saltire" || outline === "cross";
@@ -44,7 +44,7 @@ export function pointPath(mark, x, y, size) {
   return mark.x.map((value, at) => drawn(x.place(value), y.place(mark.y[at]), size)).join("");
 }
 
-/** The path of a line; null is a gap, and with `steps` it stays until the next point. */
+/** The path of a line; null is a gap, and with `steps` the line stays level until the next point. */
 export function linePath(mark, x, y) {
   let path = "";
   let gap = true;
@@ -78,10 +78,10 @@ function corners({ x, steps }, values) {
   );
 }
 
-/** A horizontal bar: its path, its two ends, and half of how high it is. */
+/** A horizontal bar: its path, its two ends, and half its height. */
 export function barOf(mark, at, x, y) {
   const start = x.place(mark.starts?.[at] ?? Math.max(0, x.low));
-  // What took no time is seen, too.
+  // Keep a bar of length zero visible.
   const end = Math.max(x.place(mark.values[at]), start + 1);
   const middle = y.place(mark.y[at]);
   const half = (BAR_SHARE * Math.abs(y.place(1) - y.place(0))) / 2;

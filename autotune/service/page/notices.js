@@ -1,4 +1,4 @@
-// What the whole page says: its title, announcements for screen readers, and the state of the connection.
+// Notices of the whole page: title, announcements for screen readers, and the state of the connection.
 
 import { setText } from "./dom.js";
 
@@ -13,12 +13,12 @@ export function setTitle(text) {
   if (document.title !== wanted) document.title = wanted;
 }
 
-/** Have a screen reader say it when it has finished what it is saying. */
+/** Announce a text to a screen reader, after what it is reading. */
 export function announce(text) {
   announcer.textContent = text;
 }
 
-/** Show whether what is seen is up to date: "live" or "lost". Said once, not at every attempt. */
+/** Show whether the page is up to date, "live" or "lost"; announce it once, not at every attempt. */
 export function showConnection(state) {
   if (state === "lost") {
     clearTimeout(hiding);
@@ -38,7 +38,7 @@ export function showConnection(state) {
   }
 }
 
-/** Forget the state of a connection that nobody needs any more. */
+/** Forget the state of a closed connection. */
 export function clearConnection() {
   clearTimeout(hiding);
   lost = false;

@@ -1,4 +1,4 @@
-// A study at a glance: the verdict, the figures, what runs now, the winner beside the default, failures, the ledger.
+// The overview of a study: verdict, figures, current runs, the winner beside the default, failures, costs.
 
 import { h } from "./dom.js";
 import { counted, coreTime, duration, factor, looks, number, plain, quantity, range, ratioTitle } from "./format.js";

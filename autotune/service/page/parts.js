@@ -1,4 +1,4 @@
-// Pieces that several views are made of.
+// Elements that several views share.
 
 import { fill, freshId, h, onChange, setText } from "./dom.js";
 
@@ -27,7 +27,7 @@ export function standing(study) {
     : STATES[study.state];
 }
 
-/** A state as a word with a mark; `update(state)` changes it. */
+/** A state as a word with a symbol; `update(state)` changes it. */
 export function badge(state) {
   const element = h("span", { class: "badge" });
   const update = (now) => {
@@ -40,7 +40,7 @@ export function badge(state) {
   return { element, update };
 }
 
-/** A bar of trials towards the budget, with the words beside it. */
+/** A progress bar of trials, with a text beside it. */
 export function budgetBar() {
   const words = h("span", { class: "figures" });
   const bar = h("progress", { "aria-label": "trials towards the budget" });
@@ -56,7 +56,7 @@ export function budgetBar() {
   return { element, update };
 }
 
-/** A table that scrolls by itself where it is too wide. `columns`: [{title, number}], `rows`: lists of texts or elements. */
+/** A table that scrolls if it is too wide. `columns`: [{title, number}], `rows`: lists of texts or elements. */
 export function table(label, columns, rows, { className = "" } = {}) {
   const head = columns.map(({ title, number }) => h("th", { scope: "col", class: number ? "number" : null }, title));
   const lines = rows.map((row) =>
@@ -74,7 +74,7 @@ export function scrolling(label, ...children) {
   return h("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": label }, children);
 }
 
-/** Names and values; `entries`: [[name, value], ...], those whose value is null are left out. */
+/** Names and values; `entries`: [[name, value], ...], without those whose value is null. */
 export function facts(entries) {
   const given = entries.filter(([, value]) => value !== null && value !== undefined && value !== "");
   return h(
@@ -84,7 +84,7 @@ export function facts(entries) {
   );
 }
 
-/** A section with a heading; `update(data)` draws it anew when the data differ, and hides it where draw gives null. */
+/** A section with a heading; `update(data)` redraws it if the data differ, and hides it if `draw` returns null. */
 export function section(title, draw, { className = "card" } = {}) {
   const id = freshId("section");
   const content = h("div", {});
@@ -111,13 +111,13 @@ export function options(choices) {
   return choices.map(([value, text]) => h("option", { value }, text));
 }
 
-/** An error, or nothing, in an element that is read out when it appears. */
+/** An element for an error, which screen readers announce when it appears. */
 export function errorLine() {
   const element = h("p", { class: "error", role: "alert", id: freshId("error") });
   return { element, show: (text) => setText(element, text ?? "") };
 }
 
-/** Show what the service refused of a form: `inputs` by the names of their fields. The first wrong one gets the focus. */
+/** Show the service's errors beside the fields of a form (`inputs` by name), and focus the first one. */
 export function showRefused(problem, inputs, error) {
   const known = Object.entries(problem.fields ?? {}).filter(([name]) => name in inputs);
   const others = Object.keys(problem.fields ?? {}).length > known.length;
@@ -130,7 +130,7 @@ export function showRefused(problem, inputs, error) {
   if (known.length > 0) inputs[known[0][0]].focus();
 }
 
-/** Forget what was refused of a form. */
+/** Remove the errors of a form. */
 export function clearRefused(inputs, error) {
   error.show("");
   for (const input of Object.values(inputs)) {

@@ -1,4 +1,4 @@
-// The pictures that a study has, one at a time; the address says which.
+// The pictures of a study, one at a time; the address names it.
 
 import { get, studyPath } from "./api.js";
 import { fill, h, throttled } from "./dom.js";
@@ -58,7 +58,7 @@ export function openPictures(root, { name, here }) {
     box.update(version);
   }
 
-  // Links that stay keep their element, and so the focus.
+  // Unchanged links keep their element, and so the focus.
   function links() {
     const known = [...nav.children];
     if (known.map((link) => link.dataset.picture).join() !== pictures.map((one) => one.name).join()) {
@@ -94,7 +94,7 @@ export function openPictures(root, { name, here }) {
       if (study.version === version) return;
       version = study.version;
       if (version === 0) {
-        // Nothing is stored yet, so there is nothing to ask for.
+        // Nothing is stored yet.
         pictures = [];
         draw();
         return;

@@ -1,4 +1,4 @@
-// A picture of a study: fetched, drawn, kept up to date in place, with its figures as a table, and saved as a file.
+// A picture of a study: fetches, draws and updates it, shows its figures as a table, and saves it as a file.
 
 import { get, studyPath } from "./api.js";
 import { draw, leastWidth } from "./chart.js";
@@ -10,7 +10,7 @@ import { savePng, saveSvg } from "./saving.js";
 
 const GAP_MS = 2000;
 
-/** A place for a picture; `draw(figure, label)` draws it, `open(trial)` is called for a trial that is pressed. */
+/** A place for a picture; `draw(figure, label)` draws it, `open(trial)` is called for a clicked trial. */
 export function plotArea(title, open = () => {}) {
   const svg = s("svg", { role: "img", "aria-label": "The picture is being drawn" });
   const tip = h("div", { class: "tip", hidden: true, "aria-hidden": "true" });
@@ -24,7 +24,7 @@ export function plotArea(title, open = () => {}) {
 
   function redraw() {
     width = region.clientWidth;
-    // What is hidden has no width: it is drawn when it is shown.
+    // A hidden element has no width, so draw when it is shown.
     if (figure === null || width === 0) return;
     const wide = Math.max(width, leastWidth(figure));
     plot.style.width = `${wide}px`;
@@ -43,10 +43,7 @@ export function plotArea(title, open = () => {}) {
   };
 }
 
-/**
- * A picture of a study. `update(version)` fetches it anew when the version differs; `brief` leaves out the description
- * above it.
- */
+/** A picture of a study. `update(version)` fetches it if the version differs; `brief` omits the description above it. */
 export function pictureBox(study, picture, { brief = false } = {}) {
   const error = errorLine();
   const trials = `#/studies/${encodeURIComponent(study)}/trials`;
@@ -89,7 +86,7 @@ export function pictureBox(study, picture, { brief = false } = {}) {
       saves.hidden = false;
       element.setAttribute("aria-busy", "false");
     } catch (problem) {
-      version = null; // so that the next event tries again
+      version = null; // makes the next event try again
       if (problem.name !== "AbortError") error.show(problem.message);
     }
   }, GAP_MS);

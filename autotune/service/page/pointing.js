@@ -1,5 +1,5 @@
-// What a pointer does with a picture: a point says what it is and leads to its trial, dragging zooms, and a double-click
-// shows all again. The table below each picture has the same for the keyboard.
+// The pointer in a picture: a point shows its values and opens its trial, dragging zooms, a double-click resets. For the
+// keyboard, the table below each picture has the same.
 
 import { s, setText } from "./dom.js";
 
@@ -7,8 +7,8 @@ const NEAR = 18;
 const DRAGGED = 6;
 
 /**
- * Follow the pointer over `svg`. `zooms` is what of each panel is wanted, `over(panels)` says where they lie now;
- * `redraw()` draws anew, `open(trial)` shows a trial.
+ * Follow the pointer over `svg`. `zooms` has the visible range of each panel, `over(panels)` sets their places;
+ * `redraw()` redraws, `open(trial)` shows a trial.
  */
 export function pointing(plot, svg, tip, { redraw, open }) {
   const zooms = {};
@@ -97,7 +97,7 @@ export function pointing(plot, svg, tip, { redraw, open }) {
   });
   svg.addEventListener("click", (event) => {
     const spot = spotAt(place(event));
-    // A zoom ends with a click, too: at a place where nothing was begun.
+    // The end of a zoom is a click, too, but not where it began.
     if (spot !== null && trialOf(spot) !== null && frame === null) open(trialOf(spot));
     frame = null;
   });
@@ -120,7 +120,7 @@ function trialOf({ text }) {
   return /^trial (\d+)\b/.exec(text)?.[1] ?? null;
 }
 
-// A bar is everywhere between its ends.
+// The pointer hits a bar anywhere between its ends.
 function besideBar({ x, y, bar }, at) {
   return Math.abs(y - at.y) > bar.half ? NEAR : Math.max(0, bar.start - at.x, at.x - x);
 }

@@ -1,4 +1,4 @@
-// Predictions: what should be best on a machine, beside what was measured.
+// Predictions: the best configurations for a machine, beside measured ones.
 
 import { get, post } from "./api.js";
 import { fill, h, setText } from "./dom.js";
@@ -123,7 +123,7 @@ export function openPredictions(root) {
   return { close: () => controller.abort() };
 }
 
-// What was measured counts; the model speaks only of the others.
+// Measured values replace predicted ones.
 function origin(proposed) {
   const measured = proposed.filter((one) => one.measured_runs > 0).length;
   if (measured === proposed.length) return "Each of these was measured there.";
@@ -176,7 +176,7 @@ function proposals({ metric, machine, proposals: proposed, default: base, measur
   ];
 }
 
-// The best of many measured looks better than it is: only a verdict's speed-up has ends.
+// The best of many measurements looks better than it is, so only a verdict's speed-up has an interval.
 function gain(one, base) {
   if (configuration(one.configuration) === configuration(base.configuration)) return "the default";
   if (one.speed_up && one.measured_runs && base.measured_runs && !one.by_verdict) return looks(one.speed_up[0]);

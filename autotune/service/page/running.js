@@ -1,9 +1,9 @@
-// What runs now, with clocks that tick between the events.
+// Current runs, with clocks that tick between the events.
 
 import { fill, freshId, h, setText } from "./dom.js";
 import { clock, configuration, number } from "./format.js";
 
-/** The section of what runs. */
+/** The section of current runs. */
 export function runningSection() {
   const id = freshId("running");
   const list = h("ul", { class: "runs" });
@@ -40,7 +40,7 @@ export function runningSection() {
   }
 
   function tick() {
-    // Nobody knows what runs while the service cannot be heard.
+    // While the service cannot be reached, the page does not know what runs.
     if (document.body.dataset.connection === "lost") return;
     for (const line of lines.values()) line.tick();
   }
@@ -48,7 +48,7 @@ export function runningSection() {
   return { element, update, close: () => clearInterval(timer) };
 }
 
-// Several runs of one trial may be in flight.
+// Several runs of one trial may be in progress.
 function keyOf({ trial, label }, before) {
   return JSON.stringify([trial, label, before.filter((one) => one.trial === trial && one.label === label).length]);
 }

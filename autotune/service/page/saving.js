@@ -1,4 +1,4 @@
-// Saves what the page has as a file.
+// Saves content of the page as a file.
 
 import { h } from "./dom.js";
 
@@ -28,7 +28,7 @@ export async function savePng(svg, name) {
   canvas.toBlob((blob) => saveFile(`${name}.png`, blob), "image/png");
 }
 
-// A picture by itself: outside the page no style sheet says what its colours and its font are.
+// A standalone picture, with colours and font inlined, since it has no style sheet outside the page.
 function alone(svg) {
   const { width, height } = svg.viewBox.baseVal;
   const copy = svg.cloneNode(true);

@@ -41,7 +41,7 @@ export function openScript(root, { name }) {
       show(found);
     } catch (problem) {
       if (problem.name === "AbortError") return;
-      winner = null; // so that the next event tries again
+      winner = null; // makes the next event try again
       show(null);
       error.show(problem.message);
     }

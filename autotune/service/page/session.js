@@ -1,5 +1,5 @@
-// The token that every request sends. It is kept in the page's own storage, not in a cookie: browsers send the cookies
-// of a host to all of its ports, so to services of other users of that host, too.
+// The token of all requests. It is in the page's own storage, not in a cookie: browsers send a host's cookies to all its
+// ports, so also to services of other users of that host.
 
 const KEY = "autotune-token";
 let token = null;

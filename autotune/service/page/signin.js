@@ -1,4 +1,4 @@
-// The form for the token, shown where the service wants one.
+// The form for the token, shown if the service requires one.
 
 import { get } from "./api.js";
 import { fill, freshId, h } from "./dom.js";

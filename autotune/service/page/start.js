@@ -8,7 +8,7 @@ import { clearRefused, errorLine, field, options, showRefused } from "./parts.js
 const NUMBERS = ["trials", "workers", "seed"];
 const UNKNOWN = "What it will cost is not known yet: nothing of this study file was measured.";
 
-/** Make the dialog; `open(like)` shows it, filled with what another study was started with; `element` is its place. */
+/** Make the dialog; `open(like)` shows it with the settings of another study; `element` is its place. */
 export function startDialog() {
   const title = freshId("start");
   const choice = h("select", { name: "study", required: true, on: { change: describe } });
@@ -50,7 +50,7 @@ export function startDialog() {
       submit,
       h("button", { type: "button", on: { click: () => element.close() } }, "Cancel"),
     ),
-    // Below the buttons: a line more or less of it, at the end of typing, must not take them from under the pointer.
+    // Below the buttons, which must not move under the pointer when the text gains or loses a line.
     cost,
   );
   const element = h("dialog", { "aria-labelledby": title }, form);
@@ -101,7 +101,7 @@ export function startDialog() {
     );
   }
 
-  // What is not right yet has no estimate; the service says so when it is sent.
+  // Incomplete input has no estimate; the service reports errors when the form is sent.
   async function estimate() {
     controller?.abort();
     controller = new AbortController();
@@ -146,7 +146,7 @@ function inWords({ trials, study, machine, measured, core_s: cores, elapsed_s: e
   return `${made}; ${sure}, by ${counted(measured, "trial")} of ${study}${machine ? ` on ${machine}` : ""}.`;
 }
 
-// What was left empty is left to the service.
+// Empty fields are left to the service.
 function order(study, inputs) {
   const body = { study };
   for (const [name, input] of Object.entries(inputs)) {

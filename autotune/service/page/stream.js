@@ -4,13 +4,13 @@ import { call, Refused } from "./api.js";
 
 const FIRST_WAIT_S = 0.5;
 const LONGEST_WAIT_S = 15;
-// The service says something every 8 s; after that long a silence the connection is dead, whatever TCP says.
+// The service sends something every 8 s; after a silence this long the connection is dead, even if TCP has not noticed.
 const SILENCE_S = 20;
-// Connections to a host are few: a tab in the background gives its back after a while.
+// Browsers allow few connections to a host, so a tab in the background closes its connection after a while.
 const HIDDEN_S = 20;
 
 /**
- * Follow `path` until `close()` of what is returned is called.
+ * Follow `path` until `close()` of the returned object is called.
  * `onEvent(name, data)`: data is read from JSON. `onState(state, wait_s)`: "live", or "lost" with the seconds until the
  * next try. `onRefused(error)`: the service refuses for good (401, 403, 404, 410); the stream is over then.
  */
@@ -45,15 +45,15 @@ export function follow(path, { onEvent, onState, onRefused }) {
     }
     if (closed || controller !== mine) return;
     controller = null;
-    if (document.hidden) return; // goes on when somebody looks again
-    // Spread, so that all pages do not come back in the same moment.
+    if (document.hidden) return; // continues when the tab is shown
+    // Random, so that pages do not all reconnect at the same moment.
     const wait_s = retry_s ?? Math.min(LONGEST_WAIT_S, FIRST_WAIT_S * 2 ** failures) * (0.75 + Math.random() / 2);
     failures += 1;
     onState("lost", wait_s);
     timer = setTimeout(connect, wait_s * 1000);
   }
 
-  // A mistake in drawing is no lost connection.
+  // An error while drawing is not a lost connection.
   function hand(event) {
     try {
       onEvent(event.name, event.data);

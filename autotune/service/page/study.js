@@ -1,4 +1,4 @@
-// One study: its head, and the section that the address names. The stream stays open while sections change.
+// One study: its head, and the section in the address. The stream stays open while sections change.
 
 import { fill, h, onChange, setText } from "./dom.js";
 import { controls } from "./controls.js";
@@ -21,7 +21,7 @@ const SECTIONS = [
   ["log", "Log", openLog],
 ];
 
-/** Show the study that `path` names in `root` and follow it until closed. */
+/** Show the study of `path` in `root`, and follow it until closed. */
 export function openStudy(root, path) {
   const name = path[1];
   const here = `#/studies/${encodeURIComponent(name)}`;
@@ -156,7 +156,7 @@ function header(name) {
   return { element, update };
 }
 
-// When the first and the newest run began, in UTC, and who started the study.
+// The start of the first and of the newest run, in UTC, and the user who started the study.
 function began({ started, newest, by }) {
   const [first, last] = [started, newest].map((time) => time.replace("T", " ").slice(0, 16));
   if (!first) return by;

@@ -6,7 +6,7 @@
   try {
     choice = localStorage.getItem(KEY) ?? "system";
   } catch {
-    // A browser that stores nothing still has both modes.
+    // Without storage both modes still work.
   }
 
   function apply() {

@@ -1,11 +1,11 @@
-// One trial: its configuration, and each of its runs with its command and what it printed.
+// One trial: its configuration, and each of its runs with command and output.
 
 import { get, studyPath } from "./api.js";
 import { fill, h } from "./dom.js";
 import { configuration, coreTime, counted, duration, number, quantity } from "./format.js";
 import { errorLine, facts } from "./parts.js";
 
-/** A place for one trial; `show(number)` fetches it, `metric` is that of the study, `query` leads back to the list. */
+/** A place for one trial; `show(number)` fetches it, `metric` is the study's, `query` leads back to the list. */
 export function trialBox(name, here) {
   const title = h("h2", { tabindex: "-1" });
   const error = errorLine();

@@ -1,5 +1,5 @@
-// The trials of a study: the service chooses and sorts them, and gives as many as are on the screen. What is wanted is
-// in the address, so that it can be linked, and is there again after a look at a trial.
+// The trials of a study. The service filters and sorts them, and sends only those on the screen. Filter and order are in
+// the address, so that they can be linked, and are kept while a trial is shown.
 
 import { call, get, studyPath } from "./api.js";
 import { fill, h, onChange, setText, throttled } from "./dom.js";
@@ -40,7 +40,7 @@ export function openTrials(root, { name, here, study: first }) {
   });
   const count = h("p", { class: "muted", role: "status" });
   const heads = new Map(COLUMNS.map((column) => [column.key, head(column)]));
-  // The roles are said, since the cards take a table's meaning away.
+  // Explicit roles, since browsers drop them for a table laid out as cards.
   const body = h("tbody", { role: "rowgroup" });
   const grid = h(
     "table",
@@ -115,12 +115,12 @@ export function openTrials(root, { name, here, study: first }) {
   let asked = 0;
   let total = 0;
 
-  // The more there are, the more work it is to choose and to sort them.
+  // Filtering and sorting many trials takes longer.
   const follow = throttled(load, () => Math.max(2000, total / 5));
 
   async function load() {
     if (study.version === 0) {
-      // Nothing is stored yet, so there is nothing to ask for.
+      // Nothing is stored yet.
       draw({ trials: [], total: 0, states: {}, parameters: [] });
       return;
     }
@@ -129,13 +129,13 @@ export function openTrials(root, { name, here, study: first }) {
     try {
       const query = new URLSearchParams({ ...choice(), offset: SHOWN * (Number(wanted.page) - 1), limit: SHOWN });
       const found = await get(studyPath(name, `table?${query}`), { signal: controller.signal });
-      // An answer that was overtaken is of no use.
+      // Ignore the answer to an older request.
       if (mine !== asked) return;
       clearRefused({ where }, error);
       draw(found);
     } catch (problem) {
       if (problem.name === "AbortError" || mine !== asked) return;
-      version = null; // so that the next event tries again
+      version = null; // makes the next event try again
       showRefused(problem, { where }, error);
     }
   }
@@ -144,7 +144,7 @@ export function openTrials(root, { name, here, study: first }) {
     return { where: wanted.where, state: wanted.state, sort: wanted.sort, down: wanted.way === "down" };
   }
 
-  // Another choice begins at its first page.
+  // A new filter starts at the first page.
   function want(change) {
     wanted = { ...wanted, page: "1", ...change };
     history.replaceState(null, "", `${here}/trials${query()}`);
@@ -181,7 +181,7 @@ export function openTrials(root, { name, here, study: first }) {
     total = many;
     const start = SHOWN * (Number(wanted.page) - 1);
     if (trials.length === 0 && total > 0) {
-      // There were more when the address was made.
+      // The address is from a time with more trials.
       want({ page: String(Math.ceil(total / SHOWN)) });
       return;
     }
@@ -292,7 +292,7 @@ function ratio({ speed_up: value, confirmed }) {
   return confirmed ? factor(value) : looks(value);
 }
 
-// A bound is no value: the sign says on which side of it the value is.
+// A bound is not a value; the sign shows on which side of it the value is.
 function value(trial, metric) {
   if (trial.value !== null && trial.value !== undefined) return number(trial.value);
   if (trial.bound === null || trial.bound === undefined) return "";

@@ -36,7 +36,7 @@ export function winnerBox(name, here) {
         h("a", { href: `${here}/trials/${best.trial}` }, `Trial ${best.trial} and its runs`),
       );
     } catch (problem) {
-      // The trial's own page says what is wrong.
+      // The page of the trial shows the error.
       if (problem.name !== "AbortError") shown = null;
     }
   }

@@ -1,14 +1,14 @@
-"""How long a collective operation takes with a backend of torch.distributed: a line of JSON a size, and one at the end.
+"""Times a collective operation with a backend of torch.distributed: one JSON line per size, and one at the end.
 
     python3 backends.py gloo 2 allreduce SECONDS BYTES[,BYTES...]
 
-The figures are those of collectives.c: sizes mean the same, all ranks meet before each repetition, the slowest rank
-counts, and the median over the repetitions; every number of a result is compared with the right one before and after.
-Two things differ. torch sums in place: repetitions sum zeros, so that numbers do not grow. And its shares of a
-reduce_scatter are equal: a message has so many numbers more that they are.
+The figures are those of collectives.c: sizes mean the same, a barrier precedes each repetition, the slowest rank and
+the median repetition count, and every number of a result is checked before and after. Two things differ. torch sums
+in place, so repetitions sum zeros to keep numbers from growing. And its shares of a reduce_scatter are equal, so a
+message is padded.
 
-The ranks are processes of this machine. nccl gives each a GPU; that is written after torch's documentation, and has not
-been run by us. What is not measured goes over gloo.
+The ranks are processes of this machine. nccl gives each a GPU; that follows torch's documentation and is untested.
+Untimed messages go over gloo.
 """
 
 # ruff: noqa: T201, ANN401  a program of its own: it prints; torch has no types
@@ -36,12 +36,12 @@ USAGE = "usage: backends.py BACKEND RANKS COLLECTIVE SECONDS BYTES[,BYTES...]"
 
 
 def values(sender: int, first: int, count: int) -> Any:
-    """Return whole numbers that depend on who sends them and on where they stand, from place `first` on."""
+    """Return integers that depend on the sender and on their places, which begin at `first`."""
     return ((torch.arange(first, first + count) * 7 + sender * 31) % 101).to(torch.float32)
 
 
 class Operation:
-    """A collective operation of messages of `count` numbers: it is done, and its result is checked."""
+    """A collective operation on messages of `count` numbers, and the check of its result."""
 
     def __init__(self, collective: str, rank: int, ranks: int, count: int, device: Any) -> None:
         self._collective, self._rank, self._ranks = collective, rank, ranks
@@ -52,7 +52,7 @@ class Operation:
         self._to = torch.zeros(received.get(collective, count), device=device)
 
     def once(self) -> None:
-        """Do it."""
+        """Run the operation once."""
         match self._collective:
             case "allreduce":
                 dist.all_reduce(self._to)
@@ -70,7 +70,7 @@ class Operation:
                 dist.barrier()
 
     def wrong(self) -> int:
-        """Return how many numbers of a result are not the right ones; the buffers hold zeros afterwards."""
+        """Run the operation; return how many numbers of the result are wrong. The buffers then hold zeros."""
         self._from.copy_(values(self._rank, 0, len(self._from)))
         in_place = self._collective in {"allreduce", "reduce"} or (self._collective == "bcast" and self._rank == 0)
         self._to.copy_(values(self._rank, 0, len(self._to)) if in_place else torch.full((len(self._to),), -1.0))
@@ -81,7 +81,7 @@ class Operation:
         return found
 
     def _right(self) -> Any:
-        """Return what this rank must have; None where it has nothing to receive."""
+        """Return the right result of this rank; None if it receives nothing."""
         senders, count = range(self._ranks), self._count
         right = None
         match self._collective:
@@ -100,22 +100,22 @@ class Operation:
 
 
 class Ranks:
-    """What a rank knows of all of them; `control` is the group in which they agree."""
+    """The ranks, as one of them sees them; `control` is the group for untimed messages."""
 
     def __init__(self, rank: int, ranks: int, control: Any, device: Any) -> None:
         self._rank, self._ranks, self._control, self._device = rank, ranks, control, device
 
     def all_of(self, mine: Any) -> list[Any]:
-        """Return what each rank has."""
+        """Return the value of each rank."""
         found = [None] * self._ranks
         dist.all_gather_object(found, mine, group=self._control)
         return found
 
     def median(self, operation: Operation, budget_s: float) -> tuple[float, int]:
-        """Return the median of the slowest rank's times, in seconds, and of how many it is."""
+        """Return the median time of the slowest rank, in seconds, and the number of repetitions."""
         self._times(operation, WARM_UP)
         took = self._times(operation, LEAST)
-        # A repetition takes about as long again for its barrier. All know the same times, and so the same number.
+        # The barrier of a repetition takes about as long again. All ranks have the same times, so the same number.
         fit = int(0.5 * budget_s / max(statistics.median(took), 1e-7))
         if fit > LEAST:
             took += self._times(operation, min(fit, MOST) - LEAST)
@@ -135,7 +135,7 @@ class Ranks:
 
 @dataclass(frozen=True)
 class Asked:
-    """The command line, and where the ranks meet."""
+    """The command line, and the file by which the ranks connect."""
 
     backend: str
     ranks: int
@@ -146,7 +146,7 @@ class Asked:
 
 
 def work(rank: int, asked: Asked) -> None:
-    """Be one of the ranks; the first prints.
+    """Run one rank; the first one prints.
 
     Raises:
         SystemExit: a result was wrong.

@@ -1,7 +1,7 @@
-"""Activations, from the forward pass that computes them to the backward pass that needs them: what is done meanwhile.
+"""Storage of activations between the forward pass and the backward pass.
 
-`keep` keeps them. `recompute` keeps what goes into the parts of a network, and computes each part once more when its
-turn comes (Chen et al. 2016, arXiv:1604.06174). `host` keeps them in the host's memory: that is for GPUs.
+`keep` keeps them. `recompute` keeps only the inputs of the network's parts, and recomputes each part in the backward
+pass (Chen et al. 2016, arXiv:1604.06174). `host` moves them to the host's memory, for GPUs.
 """
 
 from collections.abc import Iterable, Iterator
@@ -14,13 +14,13 @@ from torch.utils.checkpoint import checkpoint
 
 
 def recompute(parts: Iterable[Any]) -> None:
-    """Let the parts of a network keep what goes in only, wherever a backward pass is to follow."""
+    """Let the parts of a network keep only their inputs if a backward pass follows."""
     for part in parts:
         part.forward = partial(_forward, part, part.forward)
 
 
-def kept(way: str, device: Any) -> AbstractContextManager[Any]:
-    """Return the context of a forward pass whose activations are kept that way."""
+def store_activations(way: str, device: Any) -> AbstractContextManager[Any]:
+    """Return the context in which a forward pass stores its activations."""
     if way != "host":
         return nullcontext()
     return torch.autograd.graph.save_on_cpu(pin_memory=device.type == "cuda")  # type: ignore[no-any-return]
@@ -39,7 +39,7 @@ def _contexts(part: Any) -> tuple[AbstractContextManager[None], AbstractContextM
 
 @contextmanager
 def _moving_nothing(part: Any) -> Iterator[None]:
-    """Let normalisations over batches leave their moving statistics: they have seen this batch before."""
+    """Keep batch normalisations from updating their moving statistics a second time for the same batch."""
     norms = [module for module in part.modules() if isinstance(module, torch.nn.modules.batchnorm._BatchNorm)]
     momenta = [norm.momentum for norm in norms]
     for norm in norms:

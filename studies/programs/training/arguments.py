@@ -1,4 +1,4 @@
-"""What the options of several programs have in common."""
+"""Options that several programs share."""
 
 import argparse
 from collections.abc import Callable
@@ -7,7 +7,7 @@ ACTIVATIONS = ("keep", "recompute", "host")
 
 
 def whole(least: int) -> Callable[[str], int]:
-    """Return a reader of whole numbers that are not less than `least`."""
+    """Return a parser of integers of at least `least`."""
 
     def read(text: str) -> int:
         if not text.isdecimal() or int(text) < least:
@@ -18,7 +18,9 @@ def whole(least: int) -> Callable[[str], int]:
 
 
 def add_memory_options(parser: argparse.ArgumentParser) -> None:
-    """Add what a training does where memory is the limit: see `microbatches` and `activations`."""
+    """Add the options that save memory: see `microbatches` and `activations`."""
     group = parser.add_argument_group("memory")
-    group.add_argument("--micro-batches", type=whole(1), default=1, help="parts of a batch that are learnt in turn")
-    group.add_argument("--activations", choices=ACTIVATIONS, default="keep", help="what is done until they are needed")
+    group.add_argument("--micro-batches", type=whole(1), default=1, help="parts in which a batch is computed")
+    group.add_argument(
+        "--activations", choices=ACTIVATIONS, default="keep", help="where they wait for the backward pass"
+    )

@@ -1,7 +1,7 @@
-"""Micro-batches: a batch in parts, whose gradients are added up before they are sent and used.
+"""Micro-batches: parts of a batch whose gradients are summed before they are sent and used.
 
-That takes the memory of a part. The mean gradient is that of the whole batch, but a normalisation over batches sees
-parts.
+This needs only the memory of one part. The mean gradient is that of the whole batch, but a normalisation over batches
+sees parts.
 """
 
 from collections.abc import Iterator
@@ -10,10 +10,10 @@ from typing import Any
 
 
 def micro_batches(model: Any, count: int, *tensors: Any) -> Iterator[tuple[Any, ...]]:
-    """Yield so many parts of a batch, the tensors of each and its share of the whole.
+    """Yield `count` parts of a batch: the tensors of each, and its share of the whole.
 
-    Who takes one does its forward and its backward pass before the next. A `model` of several processes sends gradients
-    with the last one.
+    The caller does the forward and backward pass of a part before it takes the next. A `model` of several processes
+    sends gradients only with the last part.
     """
     size = len(tensors[0])
     parts = list(zip(*(tensor.tensor_split(min(count, size)) for tensor in tensors), strict=True))

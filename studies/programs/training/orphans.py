@@ -1,4 +1,4 @@
-"""Processes end when the one that started them does, however that ended."""
+"""Ends processes when their parent ends, even if it was killed."""
 
 import multiprocessing
 import os
@@ -9,14 +9,15 @@ from pathlib import Path
 
 
 def end_with_parent(folder: Path | None = None) -> None:
-    """Let this process end when its parent does, and remove a folder that the parent would have removed."""
+    """End this process with its parent, and then remove a folder that the parent could not remove."""
     threading.Thread(target=_wait, args=(folder,), daemon=True).start()
 
 
 def end_loader_with_parent(number: int) -> None:
-    """Do so in a loader process, and on nothing else: torch looks every five seconds only, and ends on SIGTERM.
+    """End a loader process with its parent, but not on signals.
 
-    A signal may reach all processes of a job, and its last step still needs a batch.
+    torch checks the parent only every five seconds, and ends loaders on SIGTERM. A signal may reach all processes of a
+    job, whose last step still needs a batch.
     """
     del number
     for ignored in (signal.SIGTERM, signal.SIGINT):

@@ -1,4 +1,4 @@
-"""Processes that train one network: how they meet, and the network whose gradients are averaged over all of them."""
+"""Connects processes that train one network, and averages its gradients over them."""
 
 import datetime
 import warnings
@@ -10,7 +10,7 @@ from torch import distributed
 
 
 def join(meeting: Path, rank: int, ranks: int, device: Any, *, patience_s: float) -> None:
-    """Meet the other processes by a file, for NCCL between GPUs and gloo between CPUs."""
+    """Connect to the other processes through a file, by NCCL between GPUs and gloo between CPUs."""
     distributed.init_process_group(
         "nccl" if device.type == "cuda" else "gloo",
         store=distributed.FileStore(str(meeting), ranks),
@@ -21,9 +21,9 @@ def join(meeting: Path, rank: int, ranks: int, device: Any, *, patience_s: float
 
 
 def data_parallel(network: Any, device: Any, **options: Any) -> Any:
-    """Return torch's DistributedDataParallel of a network; running means over batches stay each process' own."""
+    """Return torch's DistributedDataParallel of a network; each process keeps its own running means of batches."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # the new name of broadcast_buffers is of torch 2.13
+        warnings.simplefilter("ignore", FutureWarning)  # torch 2.13 renamed broadcast_buffers
         return torch.nn.parallel.DistributedDataParallel(
             network,
             device_ids=[device.index] if device.type == "cuda" else None,

@@ -1,12 +1,12 @@
-"""How a training program and autotune talk: a program prints its progress, and goes on from its checkpoint.
+"""The protocol between a training program and autotune: progress on standard output, resumed from a checkpoint.
 
-Needs nothing but Python's standard library, so that it can be copied beside any training script:
+Needs only Python's standard library, so it can be copied beside any training script:
 
-- `AUTOTUNE_STEPS`: the step (epoch) after which to stop; the program's own number without it;
-- `AUTOTUNE_CHECKPOINT`: a folder that is kept between the runs of one trial; nothing is kept without it;
-- `AUTOTUNE_SEED`: a number for random numbers; the program's own without it;
+- `AUTOTUNE_STEPS`: the step (epoch) after which to stop; default: the program's own number;
+- `AUTOTUNE_CHECKPOINT`: a folder that persists between the runs of one trial; default: no checkpoints;
+- `AUTOTUNE_SEED`: the random seed; default: the program's own;
 - one line of JSON on standard output after each step: `{"step": 3, "val_auc": 0.51}`;
-- SIGTERM: write a checkpoint and end; a process that has not ended some seconds later is killed.
+- SIGTERM: write a checkpoint and exit; a process that is still running some seconds later is killed.
 """
 
 import contextlib
@@ -25,10 +25,10 @@ SEED = "AUTOTUNE_SEED"
 
 
 def last_step(own: int) -> int:
-    """Return the step after which to stop; `own` is the program's, when nobody asked for another.
+    """Return the step after which to stop: AUTOTUNE_STEPS, else `own`.
 
     Raises:
-        SystemExit: what was asked for is no positive number.
+        SystemExit: AUTOTUNE_STEPS is not a positive integer.
     """
     asked = os.environ.get(STEPS, str(own))
     if not asked.isdecimal() or int(asked) < 1:
@@ -37,10 +37,10 @@ def last_step(own: int) -> int:
 
 
 def seed(own: int) -> int:
-    """Return the number for random numbers; `own` is the program's, when nobody asked for another.
+    """Return the random seed: AUTOTUNE_SEED, else `own`.
 
     Raises:
-        SystemExit: what was asked for is no whole number of 0 or more.
+        SystemExit: AUTOTUNE_SEED is not an integer of 0 or more.
     """
     asked = os.environ.get(SEED, str(own))
     if not asked.isdecimal():
@@ -49,13 +49,13 @@ def seed(own: int) -> int:
 
 
 def report(step: int, **metrics: float) -> None:
-    """Print the progress line of a step. What is not a finite number is left out: JSON has no word for it."""
+    """Print the progress line of a step, without infinite and undefined values, which JSON does not have."""
     finite = {name: value for name, value in metrics.items() if math.isfinite(value)}
     print(json.dumps({"step": step, **finite}), flush=True)
 
 
 class StopRequest:
-    """Whether this process was asked to stop; from its making on SIGTERM only asks."""
+    """Whether SIGTERM asked this process to stop; creating it replaces the signal's default action."""
 
     def __init__(self) -> None:
         self.asked = False
@@ -67,25 +67,24 @@ class StopRequest:
 
 
 class Checkpoint:
-    """The file that a program goes on from: whole or not there, whatever is killed in the middle."""
+    """The file that a program resumes from; it is replaced atomically, so a killed process leaves no partial file."""
 
     def __init__(self, name: str = "checkpoint.pt") -> None:
         folder = os.environ.get(CHECKPOINT)
         self.path = Path(folder) / name if folder else None
 
     def exists(self) -> bool:
-        """Whether there is something to go on from."""
+        """Whether there is a checkpoint to resume from."""
         return self.path is not None and self.path.is_file()
 
     def write(self, save: Callable[[Path], None]) -> None:
-        """Let `save` write a file, then put it in the place of the old one.
+        """Let `save` write a file, and replace the old one with it.
 
-        A checkpoint that cannot be written (a full disk) is no reason to lose the training: it is said, and the older
-        one stays.
+        If that fails (a full disk), the older checkpoint stays, and training continues after a message.
         """
         if self.path is None:
             return
-        # Always the same name: what a killed process left half written is written over.
+        # Always the same name, so that the partial file of a killed process is overwritten.
         fresh = self.path.with_name(f"{self.path.name}.new")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -93,7 +92,7 @@ class Checkpoint:
             with fresh.open("rb") as file:
                 os.fsync(file.fileno())
             fresh.replace(self.path)
-        except (OSError, RuntimeError) as error:  # torch.save has the other one for a full disk
+        except (OSError, RuntimeError) as error:  # torch.save raises a RuntimeError for a full disk
             print(f"the checkpoint could not be written: {error}", file=sys.stderr)
-            with contextlib.suppress(OSError):  # whatever hindered the writing may hinder this, too
+            with contextlib.suppress(OSError):  # the cause may prevent this, too
                 fresh.unlink(missing_ok=True)

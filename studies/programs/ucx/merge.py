@@ -1,11 +1,11 @@
-"""A distributed merge of two tables over UCX: a program of its own, run by a Python that has ucxx and pandas or cudf.
+"""A distributed merge of two tables over UCX, run by a Python that has ucxx and pandas or cudf.
 
-Each of N workers holds a part of a left and of a right table. In every iteration all rows go to the worker that their
-key's hash says, over connections between all pairs of workers; then each merges what it has. It is what RAPIDS'
-benchmark cudf_merge does on GPUs, with pandas in host memory, too. Prints one JSON line an iteration and one at the
-end. The path with cudf follows that benchmark and has not been run by us.
+Each of N workers has a part of a left and of a right table. In every iteration each row goes to the worker given by its
+key's hash, over connections between all pairs of workers; then each worker merges its rows. This is RAPIDS' benchmark
+cudf_merge, which uses GPUs, extended to pandas in host memory. Prints one JSON line per iteration and one at the end.
+The path with cudf follows that benchmark and is untested.
 
-Imports nothing of this project: the interpreter is another one.
+Imports nothing of this project, since it runs in another interpreter.
 """
 
 import argparse
@@ -25,8 +25,8 @@ from typing import Any
 
 import numpy as np
 
-_MATCHING = 0.3  # of the right table's keys are in the left one
-_MULTIPLIERS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9)  # odd: nothing is lost modulo 2**64
+_MATCHING = 0.3  # share of the right table's keys that are in the left one
+_MULTIPLIERS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9)  # odd: one-to-one modulo 2**64
 _CHECKSUM_BITS = 52  # exact as a float
 
 
@@ -46,7 +46,7 @@ class Settings:
 class Frames:
     """The library that holds the tables: `arrays` is numpy or cupy, `tables` pandas or cudf.
 
-    `finish` returns when what was asked of the device is done.
+    `finish` waits for the device.
     """
 
     arrays: Any
@@ -56,7 +56,7 @@ class Frames:
 
 @dataclass(frozen=True)
 class Iteration:
-    """What one worker saw of one iteration; `rows` and `checksum` are those of its part of the merged table."""
+    """One worker's figures of one iteration; `rows` and `checksum` are of its part of the merged table."""
 
     bandwidth_bytes_per_s: float
     wall_s: float
@@ -66,7 +66,7 @@ class Iteration:
 
 @dataclass(frozen=True)
 class Peer:
-    """Another worker: the connection, and the tags of what is sent and received."""
+    """Another worker: the connection, and the tags for sending and receiving."""
 
     endpoint: Any
     sent: Any
@@ -82,7 +82,7 @@ class Peer:
 
 
 def frame_library(kind: str, rank: int) -> Frames:
-    """Import the library; with GPUs, each worker has one as long as there are enough."""
+    """Import the library; with GPUs, workers take them in turn."""
     if kind == "pandas":
         import pandas as pd
 
@@ -95,12 +95,12 @@ def frame_library(kind: str, rank: int) -> Frames:
 
 
 def left_keys(rank: int, rows: int) -> Any:
-    """Return the keys of a worker's left table: those of all workers together are 0, 1, 2, ..."""
+    """Return the keys of a worker's left table; all workers together have 0, 1, 2, ..."""
     return np.arange(rows * rank, rows * (rank + 1), dtype=np.int64)
 
 
 def right_keys(rank: int, rows: int, workers: int) -> Any:
-    """Return the keys of a worker's right table, some of each worker's left one and the others of none, shuffled."""
+    """Return the keys of a worker's right table: some from each left table, the others without a match, shuffled."""
     random = np.random.default_rng([42, rank])
     share = rows // workers
     hits = [
@@ -121,7 +121,7 @@ def matches_of_a_pair(rows: int, workers: int) -> int:
 
 
 def partition(frames: Frames, table: Any, workers: int) -> list[Any]:
-    """Return the rows for each worker, as arrays of two lines: keys and payloads."""
+    """Return the rows for each worker, as arrays with two rows: keys and payloads."""
     arrays = frames.arrays
     keys, payload = arrays.asarray(table["key"].values), arrays.asarray(table["payload"].values)
     hashed = (keys.view(np.uint64) * np.uint64(_MULTIPLIERS[0])) >> np.uint64(40)
@@ -144,14 +144,14 @@ def checksum(frames: Frames, merged: Any) -> int:
 
 
 async def send(peer: Peer, part: Any) -> None:
-    """Send how many rows there are, and the rows."""
+    """Send the number of rows, then the rows."""
     await peer.send(np.array([part.shape[1]], dtype=np.int64))
     if part.shape[1]:
         await peer.send(part)
 
 
 async def receive(frames: Frames, peer: Peer) -> Any:
-    """Receive what `send` sends."""
+    """Receive rows from a peer's `send`."""
     count = np.empty(1, dtype=np.int64)
     await peer.receive(count)
     part = frames.arrays.empty((2, int(count[0])), dtype=np.int64)
@@ -161,7 +161,7 @@ async def receive(frames: Frames, peer: Peer) -> Any:
 
 
 async def barrier(rank: int, peers: Mapping[int, Peer]) -> None:
-    """Return when all workers are here."""
+    """Wait for all workers."""
     if rank:
         await peers[0].send(np.zeros(1, np.uint8))
         await peers[0].receive(np.empty(1, np.uint8))
@@ -173,7 +173,7 @@ async def barrier(rank: int, peers: Mapping[int, Peer]) -> None:
 
 
 async def exchange(frames: Frames, rank: int, peers: Mapping[int, Peer], table: Any) -> tuple[Any, float]:
-    """Return this worker's rows of the whole table, and how fast others' were sent and received, in bytes a second."""
+    """Return this worker's rows of the whole table, and the rate of the exchange with others in bytes a second."""
     parts = partition(frames, table, len(peers) + 1)
     began = time.perf_counter()
     received = await asyncio.gather(
@@ -204,7 +204,7 @@ async def iterate(frames: Frames, rank: int, peers: Mapping[int, Peer], tables: 
 async def connect(rank: int, parent: Connection) -> dict[int, Peer]:
     """Connect this worker with all others, by addresses that the parent passes on.
 
-    Not by a listener: that would need TCP, so that shared memory alone could not be tried.
+    Not by a listener, which would need TCP: then shared memory alone could not be tuned.
     """
     import ucxx
     from ucxx.types import Tag
@@ -214,18 +214,18 @@ async def connect(rank: int, parent: Connection) -> dict[int, Peer]:
     peers = {}
     for other, address in enumerate(addresses):
         if other != rank:
-            # Shared memory cannot tell that a peer has died, so with error handling UCX would leave it out. A worker
-            # that dies ends the run anyway.
+            # No error handling: shared memory does not support it, so UCX would leave shared memory out. A worker that
+            # dies ends the run anyway.
             endpoint = await ucxx.create_endpoint_from_worker_address(
                 ucxx.get_ucx_address_from_buffer(address), endpoint_error_handling=False
             )
-            # What comes from a worker carries its number: a worker receives from all through one queue.
+            # Messages carry their sender's number, since a worker receives from all others through one queue.
             peers[other] = Peer(endpoint, Tag(rank), Tag(other))
     return peers
 
 
 async def work(rank: int, settings: Settings, parent: Connection) -> None:
-    """Be one worker."""
+    """Run one worker's iterations."""
     frames = frame_library(settings.frames, rank)
     peers = await connect(rank, parent)
     rows = settings.rows
@@ -247,7 +247,7 @@ def worker(rank: int, settings: Settings, parent: Connection) -> None:
     """Run one worker in this process."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     asyncio.run(work(rank, settings, parent))
-    # Closing connections needs the other side, and is not what is measured.
+    # Do not close the connections: that needs the other side, and is not measured.
     sys.stderr.flush()
     os._exit(0)
 
@@ -260,7 +260,7 @@ def _end_with_parent() -> None:
 
 
 def received_from(connections: Sequence[Connection], patience_s: float) -> list[Any]:
-    """Return one thing from each worker.
+    """Return one message from each worker.
 
     Raises:
         SystemExit: a worker has ended, or nothing came for too long.
@@ -290,10 +290,10 @@ def reported(seen: Sequence[Iteration], settings: Settings) -> dict[str, float]:
 
 
 def lead(settings: Settings, connections: Sequence[Connection]) -> None:
-    """Bring the workers together, then print what they report.
+    """Connect the workers, then print their figures.
 
     Raises:
-        SystemExit: an iteration gave a wrong table, or none.
+        SystemExit: an iteration gave no table or a wrong one.
     """
     addresses = received_from(connections, settings.patience_s)
     for connection in connections:
@@ -316,7 +316,7 @@ def lead(settings: Settings, connections: Sequence[Connection]) -> None:
 
 
 def main() -> None:
-    """Start the workers, and end with them."""
+    """Start the workers, lead them, and end with them."""
     parser = argparse.ArgumentParser(description="distributed merge of two tables over UCX")
     parser.add_argument("--frames", choices=("pandas", "cudf"), default="pandas")
     parser.add_argument("--rows", type=int, default=50_000, help="of each worker's left and right table")
@@ -333,7 +333,7 @@ def main() -> None:
         ours, theirs = context.Pipe()
         process = context.Process(target=worker, args=(rank, settings, theirs), daemon=True)
         process.start()
-        theirs.close()  # so that the end of the worker is the end of the connection
+        theirs.close()  # so that the connection closes when the worker ends
         connections.append(ours)
         processes.append(process)
     try:

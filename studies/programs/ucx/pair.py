@@ -1,6 +1,6 @@
-"""Two processes of ucx_perftest, and what they measure as JSON: a program of its own, which leaves neither running.
+"""Runs two processes of ucx_perftest, prints their figures as JSON, and leaves neither running.
 
-For each message size it starts a server, and a client that measures. Prints one JSON line an iteration (all sizes
+For each message size it starts a server, and a client that measures. Prints one JSON line per iteration (all sizes
 once) and one at the end.
 """
 
@@ -18,32 +18,32 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import IO
 
-_VOLUME_BYTES = 2**31  # of one measurement; small messages are limited by their number
+_VOLUME_BYTES = 2**31  # of one measurement; for small messages their number is the limit
 _MESSAGES = (100, 20_000)
-_ROUND_TRIPS = 2_000  # of a measurement of latency, where each message waits for the one before
-_START_S = 10.0  # a server that does not listen by then has not started
+_ROUND_TRIPS = 2_000  # of a latency measurement, in which each message waits for the one before
+_START_S = 10.0  # a server that does not listen by then has failed to start
 _PAUSE_S = 0.02
 _REFUSED = "Connection refused"
 _TAKEN = "Address already in use"
 _PORTS_TRIED = 3
-_OF_UCX = re.compile(r" UCX |\] +\|").search  # what it warns of, and its tables of protocols
+_OF_UCX = re.compile(r" UCX |\] +\|").search  # its warnings and tables of protocols
 
 
 class PairError(Exception):
-    """The two processes gave no measurement; the message is in their own words."""
+    """The two processes gave no measurement; the message is their output."""
 
 
 def messages(test: str, size_bytes: int) -> int:
-    """Return how many messages of a size are sent: some tenths of a second's worth."""
+    """Return the number of messages of a size, for some tenths of a second."""
     low, high = _MESSAGES
     return min(high if test.endswith("_bw") else _ROUND_TRIPS, max(low, _VOLUME_BYTES // size_bytes))
 
 
 def parse(text: str) -> dict[str, float]:
-    """Read the last line of `ucx_perftest -f -v` and the names of its columns, which stand above it.
+    """Read the last line of `ucx_perftest -f -v` by the column names above it.
 
     Raises:
-        PairError: there are none.
+        PairError: there are no figures.
     """
     lines = [line.split(",") for line in text.splitlines() if "," in line and " " not in line.strip()]
     names = next((line for line in lines if line[0] == "iterations"), None)
@@ -58,8 +58,8 @@ def parse(text: str) -> dict[str, float]:
 def figure(test: str, size_bytes: int, columns: Mapping[str, float]) -> float:
     """Return the bandwidth in bytes a second, or the latency in seconds.
 
-    The bandwidth is that of the message rate, for ucx_perftest prints its own in units of 2**20 bytes, called MB, with
-    two decimals: too few for small messages. The latency is the median, for the mean is that of the interruptions.
+    The bandwidth is computed from the message rate: ucx_perftest prints bandwidth in units of 2**20 bytes with two
+    decimals, too few for small messages. The latency is the median, since interruptions dominate the mean.
     """
     value = columns["overall_mr"] * size_bytes if test.endswith("_bw") else columns["50.0_percentile_lat"] * 1e-6
     if not 0 < value < math.inf:
@@ -68,7 +68,7 @@ def figure(test: str, size_bytes: int, columns: Mapping[str, float]) -> float:
 
 
 def free_port() -> int:
-    """Return a port that nobody listens on now."""
+    """Return a port that is free now."""
     with socket.socket() as found:
         found.bind(("", 0))
         port: int = found.getsockname()[1]
@@ -76,7 +76,7 @@ def free_port() -> int:
 
 
 def said(file: IO[str]) -> str:
-    """Return what has been written into the file so far."""
+    """Return the content of an open file so far."""
     file.seek(0)
     return file.read()
 
@@ -85,7 +85,7 @@ def run_client(argv: Sequence[str], server: "subprocess.Popen[str]", patience_s:
     """Run the client, again until the server listens; return its exit code and output.
 
     Raises:
-        PairError: it did not end.
+        PairError: the client did not end.
     """
     give_up_at = time.monotonic() + _START_S
     while True:
@@ -101,9 +101,10 @@ def run_client(argv: Sequence[str], server: "subprocess.Popen[str]", patience_s:
 
 
 def on_host(server: Sequence[str], argv: Sequence[str], patience_s: float) -> list[str]:
-    """Return the command that runs the server: on another host by the words `server`, ended there after `patience_s`.
+    """Return the command that runs the server, on another host if `server` names how to start it there.
 
-    What starts a command there (ssh) neither passes on our variables, nor ends it when it is ended itself.
+    ssh neither passes on our variables nor ends the remote command with itself, so both are part of the command:
+    the server ends after `patience_s`.
     """
     if not server:
         return list(argv)
@@ -115,7 +116,7 @@ def measure(given: argparse.Namespace, size_bytes: int) -> float:
     """Start a server and a client, and return the client's figure.
 
     Raises:
-        PairError: they gave none.
+        PairError: they gave no figure.
     """
     program, test, patience_s = given.program, given.test, given.patience_s
     name = {"am_bw": "ucp_am_bw", "am_lat": "ucp_am_lat"}.get(test, test)  # am_bw is a test of another layer
@@ -148,7 +149,7 @@ def measure(given: argparse.Namespace, size_bytes: int) -> float:
 
 
 def main() -> None:
-    """Measure all sizes again and again.
+    """Measure all sizes, again and again.
 
     Raises:
         SystemExit: there was no measurement.

@@ -1,4 +1,4 @@
-"""What a run goes on from."""
+"""The checkpoint of a run."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ _MUST_MATCH = ("model", "classes", "channels", "size", "samples", "seed", "batch
 class Saved:
     """The state after `step` steps, which took `trained_s`.
 
-    `network`, `optimizer`, `scaler` and `random` are torch's own states; `reported` is of the last report before.
+    `network`, `optimizer`, `scaler` and `random` are torch's own states; `reported` is the last report.
     """
 
     step: int
@@ -29,10 +29,10 @@ class Saved:
 
 
 def write(path: Path, saved: Saved, settings: Settings) -> None:
-    """Write a state, with the options that what goes on from it must have, too.
+    """Write a state, with the options that a resumed run must also have.
 
     Raises:
-        OSError: it could not be written. torch, left to open the file itself, would raise a RuntimeError.
+        OSError: the file could not be written. (If torch opened it, that would be a RuntimeError.)
     """
     state = {
         "step": saved.step,
@@ -55,7 +55,7 @@ def read(path: Path, settings: Settings) -> Saved:
     """Read a state.
 
     Raises:
-        ValueError: it is no such file, or one of a run with other options.
+        ValueError: the file is no checkpoint, or is from a run with other options.
     """
     hint = "use another folder in AUTOTUNE_CHECKPOINT, or remove the file"
     try:

@@ -1,8 +1,8 @@
 """Generated data: patches with several labels, and sequences with one.
 
-Patches have the shape of BigEarthNet's (Sumbul et al. 2019, arXiv:1902.06148): 12 bands, several of 19 classes each.
-Their content is generated, and is no remote sensing data. A sample is a function of the seed and its index, and a
-batch one of the seed and the step: any number of workers sees the same data in the same order.
+Patches have the shape of BigEarthNet's (Sumbul et al. 2019, arXiv:1902.06148): 12 bands, several of 19 classes each;
+their content is generated. A sample depends only on the seed and its index, a batch only on the seed and the step, so
+any number of workers sees the same data in the same order.
 """
 
 from collections.abc import Iterator
@@ -10,25 +10,25 @@ from typing import Any, Protocol
 
 import numpy as np
 
-_PRESENT = 5  # at most that many classes in a patch
-_WAVES = 4  # fewer than that many waves across a patch or along a sequence
+_PRESENT = 5  # most classes in a patch
+_WAVES = 4  # waves across a patch or along a sequence are fewer
 
 
 class Samples(Protocol):
-    """What torch's loader takes."""
+    """The interface of torch's loader."""
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return the number of samples."""
 
     def __getitem__(self, index: int) -> tuple[Any, Any]:
-        """Return the input and what is to be found in it."""
+        """Return an input and its label."""
 
 
 class Patches:
     """Patches (channels, size, size) of float32, each with a label (classes) of zeros and ones.
 
-    Each class has a spectrum and a wave length of its own. A patch is the sum of those of its classes, with a random
-    phase each, in noise of variance 1.
+    Each class has its own spectrum and wave length. A patch is the sum of the waves of its classes, each with a random
+    phase, plus noise of variance 1.
     """
 
     def __init__(self, seed: int, samples: int, size: int, channels: int, classes: int) -> None:
@@ -38,7 +38,7 @@ class Patches:
         self._seed, self._samples, self._size = seed, samples, size
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return the number of samples."""
         return self._samples
 
     def __getitem__(self, index: int) -> tuple[Any, Any]:
@@ -60,7 +60,7 @@ class Patches:
 class Sequences:
     """Sequences (size, channels) of float32, each of one class.
 
-    Each class has a frequency, and an amplitude in each channel; a sequence is that wave, with a random phase, in
+    Each class has a frequency, and an amplitude in each channel; a sequence is that wave with a random phase, plus
     noise of variance 1.
     """
 
@@ -71,7 +71,7 @@ class Sequences:
         self._seed, self._samples, self._size = seed, samples, size
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return the number of samples."""
         return self._samples
 
     def __getitem__(self, index: int) -> tuple[Any, Any]:
@@ -89,7 +89,7 @@ class Sequences:
 class Batches:
     """The indices of one worker's samples, for each step from `first` to before `end`; steps count from 0.
 
-    Each epoch has another order; what is left of it when no whole batch is there is not used.
+    Each epoch has another order; a last, incomplete batch is not used.
     """
 
     def __init__(self, seed: int, samples: int, batch_size: int, share: slice, steps: range) -> None:
@@ -97,7 +97,7 @@ class Batches:
         self._share, self._steps = share, steps
 
     def __iter__(self) -> Iterator[list[int]]:
-        """Go through the steps."""
+        """Yield the indices of each step."""
         epoch, order = -1, np.empty(0, np.int64)
         for step in self._steps:
             of_step, at = divmod(step, self._samples // self._batch_size)

@@ -1,4 +1,4 @@
-"""Why a worker could not go on, and the exit code that says so."""
+"""Why a worker failed, and the exit code for it."""
 
 import re
 from dataclasses import dataclass
@@ -15,19 +15,19 @@ _LONGEST = 2000  # characters of another library's message
 
 
 class DivergedError(ArithmeticError):
-    """The loss is no number any more."""
+    """The loss is infinite or undefined."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """How the program ends."""
+    """An exit code with its message."""
 
     exit_code: int
     message: str
 
 
 def failure_of(error: BaseException) -> Failure:
-    """Return what an error means: memory, divergence, a missing compiler, or something else."""
+    """Classify an error: memory, divergence, a missing compiler, or another one."""
     text = str(error)
     if isinstance(error, DivergedError):
         return Failure(DIVERGED, f"diverged: {text}")

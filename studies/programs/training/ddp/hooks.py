@@ -1,11 +1,12 @@
-"""What is done to gradients before they are sent: torch's communication hooks of DistributedDataParallel.
+"""Compression of gradients before they are sent, by torch's communication hooks of DistributedDataParallel.
 
-`fp16` and `bf16` round what is sent to 16 bits. `powersgd-R` sends two thin matrices of rank R in the place of each
-weight matrix's gradient, and adds what was lost to the next step's (Vogels et al. 2019, arXiv:1905.13727). That memory
-is each worker's own and in no checkpoint: a run that goes on from one begins without it.
+`fp16` and `bf16` round gradients to 16 bits. `powersgd-R` sends two thin matrices of rank R instead of each weight
+matrix's gradient, and adds the error to the next step's gradient (Vogels et al. 2019, arXiv:1905.13727). Each worker
+has its own error, which is not in the checkpoint: a resumed run starts without it.
 
-PowerSGD sends a bucket in three steps, each when the one before is done. Over gloo those of several buckets meet in
-another order on each worker: runs with 0.05 MiB were aborted, or waited for ever. With one bucket there is one order.
+PowerSGD sends a bucket in three dependent steps. Over gloo the steps of several buckets may run in another order on
+each
+worker: runs with buckets of 0.05 MiB aborted or hung. So PowerSGD needs a single bucket.
 """
 
 import math
@@ -16,7 +17,7 @@ from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_
 
 from .options import DEFAULT_BUCKET_MIB, POWER_SGD, Settings
 
-_EARLIEST = 2  # steps: torch builds the buckets anew after the first one
+_EARLIEST = 2  # steps: torch rebuilds the buckets after the first one
 
 
 def register(model: Any, settings: Settings) -> None:
@@ -39,12 +40,12 @@ def register(model: Any, settings: Settings) -> None:
                 f"--hook {settings.hook} is for one bucket between CPUs: give a --bucket-mib of "
                 f"{math.ceil(needed_mib)} or more, not {DEFAULT_BUCKET_MIB:g}, which begins with a smaller one"
             )
-        # Exact up to the end of the reports that do not count, so that those that count are all alike.
+        # Exact during the warm-up reports, so that all counted reports use the compression.
         exact = settings.report_every * settings.warm_up_reports
         state = powerSGD_hook.PowerSGDState(
             process_group=None,
             matrix_approximation_rank=POWER_SGD[settings.hook],
             start_powerSGD_iter=max(_EARLIEST, exact),
-            orthogonalization_epsilon=1e-8,  # a column of zeros, of units that are never active, divides by it
+            orthogonalization_epsilon=1e-8,  # avoids a division by zero for units that are never active
         )
         model.register_comm_hook(state, powerSGD_hook.powerSGD_hook)

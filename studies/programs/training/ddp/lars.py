@@ -1,9 +1,8 @@
-"""LARS: each layer has a rate of its own, in proportion to how large its weights are beside their gradient.
+"""LARS: each layer has its own rate, proportional to the ratio of its weights to their gradient.
 
 You, Gitman and Ginsburg 2017, arXiv:1708.03888, algorithm 1: with the rate r, momentum m, decay b and trust t, a weight
 tensor w of gradient g gets v = m v + r t |w| / (|g| + b |w|) (g + b w), and w = w - v. Biases and scales of
-normalisations, which have one dimension, are updated as by plain momentum without decay (as is usual, and as there is
-no layer of weights to measure).
+normalisations, which have one dimension, are updated by plain momentum without decay, as is usual.
 """
 
 from typing import Any
@@ -33,7 +32,7 @@ class Lars(torch.optim.Optimizer):  # type: ignore[misc]  # torch is of another 
         if weights.dim() > 1:
             decay = group["weight_decay"]
             size, slope = weights.norm(), update.norm() + decay * weights.norm()
-            # A layer of zeros, or without a gradient, has no measure: it is updated by the rate alone.
+            # For a layer of zeros, or without a gradient, the ratio is undefined: use the plain rate.
             local = torch.where((size > 0) & (slope > 0), TRUST * size / slope, 1.0)
             update = local * (update + decay * weights)
         state = self.state[weights]

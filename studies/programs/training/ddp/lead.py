@@ -1,4 +1,4 @@
-"""The leading process: starts the workers, prints what they report, says when it is enough."""
+"""The leading process: starts the workers, prints their reports, and decides when to stop."""
 
 import json
 import statistics
@@ -15,7 +15,7 @@ from .workers import WorkerError, Workers
 
 
 class Progress:
-    """What was reported so far, in this process and in those before it that wrote the checkpoint."""
+    """All reports so far, also those of the runs that wrote the checkpoint."""
 
     def __init__(self, settings: Settings, ready: Ready) -> None:
         self._settings, self._ready = settings, ready
@@ -42,9 +42,10 @@ class Progress:
         report(self._steps // self._settings.report_every, samples_per_s=speed, loss=loss)
 
     def result(self, ended: Sequence[Ended]) -> dict[str, object]:
-        """Return the figures of the run; null is what a run does not know that had nothing left to do.
+        """Return the figures of the run; they are null if nothing was left to train.
 
-        The first intervals do not count, unless there are no others. What each worker `ended` with is of all of it.
+        The first intervals do not count, unless there are no others. `ended` has each worker's figures of the whole
+        run.
         """
         counted = self._intervals[self._settings.warm_up_reports :] or self._intervals
         speeds = [samples_per_s(seen, self._settings.batch_size) for seen in counted]

@@ -1,4 +1,4 @@
-"""What the leading process and the workers tell each other, in messages and in shared memory."""
+"""Messages and shared memory between the leading process and the workers."""
 
 import ctypes
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from multiprocessing.sharedctypes import RawArray
 
 @dataclass(frozen=True)
 class Reported:
-    """What is known after a report: the mean loss, and the seconds of training until the target loss, once there."""
+    """The state after a report: the mean loss, and the seconds of training until the target loss, once reached."""
 
     loss: float | None = None
     time_to_target_s: float | None = None
@@ -15,7 +15,7 @@ class Reported:
 
 @dataclass(frozen=True)
 class Ready:
-    """A worker could start; what the checkpoint knows: steps done, seconds they took, the last report."""
+    """A worker has started. From the checkpoint: steps done, their seconds, the last report."""
 
     step: int
     trained_s: float
@@ -25,7 +25,7 @@ class Ready:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether to train for another interval, or is the training `complete`, and what is known so far."""
+    """Whether to train for another interval, whether the training is `complete`, and the last report."""
 
     go_on: bool
     complete: bool
@@ -34,7 +34,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Validated:
-    """What a worker found on its share of the samples that nobody trained with; it may have none."""
+    """A worker's result on its share of the validation samples, which may be empty."""
 
     samples: int
     loss_sum: float
@@ -43,28 +43,28 @@ class Validated:
 
 @dataclass(frozen=True)
 class Ended:
-    """A worker is through; only the first worker writes checkpoints, and only a complete training is validated."""
+    """A worker has ended; only the first one writes checkpoints, and only a complete training is validated."""
 
     checkpoint_s: float
     validated: Validated | None
 
 
 class Brake:
-    """How all workers end after the same step, without a message of their own to each other.
+    """Ends all workers after the same step, without messages between them.
 
-    The first worker decides before it begins a step, and says so in shared memory. No worker can finish that step's
-    all-reduce before the first one has taken part in it. So who looks after the step sees what was decided.
+    The first worker decides before it begins a step, and writes that to shared memory. No worker can finish the step's
+    all-reduce before the first one takes part in it, so every worker that reads after the step sees the decision.
     """
 
     def __init__(self) -> None:
         self._asked_decided = RawArray(ctypes.c_longlong, [0, -1])
 
     def ask(self) -> None:
-        """Ask for an end after the current step (the leading process)."""
+        """Request an end after the current step (the leading process)."""
         self._asked_decided[0] = 1
 
     def decide(self, step: int) -> None:
-        """Make this step the last one, if that was asked for (the first worker, before the step)."""
+        """Make this step the last one, if an end was requested (the first worker, before the step)."""
         if self._asked_decided[0]:
             self._asked_decided[1] = step
 
@@ -74,26 +74,26 @@ class Brake:
 
 
 class Pulse:
-    """How workers show between their messages, which may be hours apart, that they get on.
+    """Signs of life of workers, whose messages may be hours apart.
 
-    Each counts in shared memory what it did, in a place of its own.
+    Each worker has a counter in shared memory.
     """
 
     def __init__(self, workers: int) -> None:
         self._counts = RawArray(ctypes.c_longlong, workers)
 
     def beat(self, rank: int) -> None:
-        """Take note that this worker got on (that worker)."""
+        """Count a sign of life of a worker (that worker)."""
         self._counts[rank] += 1
 
     def counts(self) -> tuple[int, ...]:
-        """Return how often each worker got on (the leading process)."""
+        """Return the count of each worker (the leading process)."""
         return tuple(self._counts)
 
 
 @dataclass(frozen=True)
 class Shared:
-    """What all processes of a run have in shared memory."""
+    """Shared memory of all processes of a run."""
 
     brake: Brake
     pulse: Pulse

@@ -29,8 +29,8 @@ class Recurrent(nn.Module):  # type: ignore[misc]  # torch is of another interpr
 def small_cnn(channels: int, classes: int) -> Any:
     """Return three convolutions and two linear layers: (n, channels, h, w) to (n, classes).
 
-    Normalised over groups of channels (Wu and He 2018, arXiv:1803.08494) and not over batches, so that it learns the
-    same with any number of workers.
+    It normalises over groups of channels (Wu and He 2018, arXiv:1803.08494) and not over batches, so that the number
+    of workers does not change what it learns.
     """
     parts, at = [], channels
     for out in (32, 64, 128):
@@ -51,23 +51,23 @@ def network(model: str, channels: int, classes: int) -> Any:
 
 
 def parts_of(network: Any) -> list[Any]:
-    """Return the parts of a network of patches that nearly all of the activations are of."""
+    """Return the parts of a network of patches that produce nearly all activations."""
     return [part for part in network.children() if isinstance(part, nn.Sequential | Bottleneck)]
 
 
 def parameter_count(network: Any) -> int:
-    """Return how many numbers are trained."""
+    """Return the number of trained parameters."""
     return sum(parameter.numel() for parameter in network.parameters())
 
 
 def loss_of(settings: Settings, outputs: Any, labels: Any) -> Any:
-    """Return the mean cross entropy: of each class by itself for patches, as they have several."""
+    """Return the mean cross entropy, for patches of each class separately, since they have several."""
     if settings.model in PATCH_MODELS:
         return torch.nn.functional.binary_cross_entropy_with_logits(outputs.float(), labels)
     return torch.nn.functional.cross_entropy(outputs.float(), labels)
 
 
 def samples_of(settings: Settings) -> Samples:
-    """Return the data that the network is for."""
+    """Return the data for the network."""
     kind = Patches if settings.model in PATCH_MODELS else Sequences
     return kind(settings.seed, settings.samples, settings.size, settings.channels, settings.classes)

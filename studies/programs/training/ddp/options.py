@@ -9,10 +9,10 @@ from rate import SCALINGS
 
 PATCH_MODELS = ("small-cnn", "resnet50")
 SEQUENCE_MODELS = ("lstm", "gru")
-POWER_SGD = {"powersgd-1": 1, "powersgd-4": 4}  # the ranks of the matrices that are sent in a gradient's place
+POWER_SGD = {"powersgd-1": 1, "powersgd-4": 4}  # the ranks of the matrices sent instead of a gradient
 PRECISIONS = ("float32", "bfloat16", "float16")
 HOOKS = ("none", "fp16", "bf16", *POWER_SGD)
-DEFAULT_BUCKET_MIB = 25.0  # torch's; only with its default the first bucket is a smaller one, of 1 MiB
+DEFAULT_BUCKET_MIB = 25.0  # torch's; only with its default the first bucket has 1 MiB
 BASE_RATES = {"sgd": 0.02, "lars": 2.0}
 _RATES = ", ".join(f"{rate:g} of {name}" for name, rate in BASE_RATES.items())
 _BUCKET = "gradients that are reduced together; torch's default begins with 1 MiB, any other value does not"
@@ -58,12 +58,12 @@ class Settings:
 
     @property
     def base_rate(self) -> float:
-        """The learning rate for a batch of the reference's size."""
+        """The learning rate for the reference batch."""
         return BASE_RATES[self.optimizer] if self.learning_rate is None else self.learning_rate
 
     @property
     def local_batch(self) -> int:
-        """How many samples of each batch a worker has."""
+        """The number of samples of a batch per worker."""
         return self.batch_size // self.workers
 
 
@@ -71,7 +71,7 @@ def settings_of(arguments: Sequence[str]) -> Settings:
     """Read the command line.
 
     Raises:
-        SystemExit: with code 2; what was given cannot work, as a line on standard error says.
+        SystemExit: with code 2 and a message on standard error; the options are wrong.
     """
     parser = _parser()
     given = parser.parse_args(arguments)
@@ -105,43 +105,43 @@ def _parser() -> argparse.ArgumentParser:
         description="data-parallel training with torch's DistributedDataParallel",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-    what = parser.add_argument_group("what is trained")
+    what = parser.add_argument_group("model and data")
     what.add_argument("--model", choices=(*PATCH_MODELS, *SEQUENCE_MODELS), default="small-cnn")
     what.add_argument("--classes", type=whole(2), default=19)
     what.add_argument("--channels", type=whole(1), default=12, help="bands of a patch, features of a sequence")
     what.add_argument("--size", type=whole(8), default=32, help="edge of a patch in pixels, length of a sequence")
-    what.add_argument("--samples", type=whole(1), default=4096, help="how many there are to train on")
+    what.add_argument("--samples", type=whole(1), default=4096, help="number of training samples")
     what.add_argument("--seed", type=whole(0), default=1)
-    how = parser.add_argument_group("how")
+    how = parser.add_argument_group("training")
     how.add_argument("--workers", type=whole(1), default=2, help="processes")
-    how.add_argument("--threads", type=whole(1), default=1, help="of each worker")
-    how.add_argument("--loader-workers", type=whole(0), default=0, help="processes of each worker that make batches")
+    how.add_argument("--threads", type=whole(1), default=1, help="threads per worker")
+    how.add_argument("--loader-workers", type=whole(0), default=0, help="processes per worker that make batches")
     how.add_argument("--prefetch", type=whole(1), default=2, help="batches that each loader process makes ahead")
-    how.add_argument("--batch-size", type=whole(1), default=64, help="of all workers together")
+    how.add_argument("--batch-size", type=whole(1), default=64, help="samples per step, of all workers together")
     how.add_argument(
         "--optimizer", choices=tuple(BASE_RATES), default="sgd", help="with momentum; lars: rates by layer"
     )
     how.add_argument("--learning-rate", type=_number(0.0), help=f"for a batch of --reference-batch; unset: {_RATES}")
-    how.add_argument("--reference-batch", type=whole(1), default=32, help="the rate grows from here")
+    how.add_argument("--reference-batch", type=whole(1), default=32, help="batch from which the rate grows")
     how.add_argument("--rate-scaling", choices=SCALINGS, default="linear", help="how the rate grows with the batch")
-    how.add_argument("--warm-up-steps", type=whole(0), default=10, help="until the rate is that of the batch")
-    how.add_argument("--hook", choices=HOOKS, default="none", help="what is done to gradients before they are sent")
+    how.add_argument("--warm-up-steps", type=whole(0), default=10, help="steps until the full rate")
+    how.add_argument("--hook", choices=HOOKS, default="none", help="compression of gradients before they are sent")
     how.add_argument("--bucket-mib", type=_number(0.0), default=DEFAULT_BUCKET_MIB, help=_BUCKET)
     how.add_argument("--gradient-as-bucket-view", type=int, choices=(0, 1), default=0)
     how.add_argument("--static-graph", type=int, choices=(0, 1), default=0)
     how.add_argument("--precision", choices=PRECISIONS, default="float32", help="float16: with loss scaling")
     how.add_argument("--channels-last", type=int, choices=(0, 1), default=0)
-    how.add_argument("--pin-memory", type=int, choices=(0, 1), default=0, help="of batches, before a GPU gets them")
+    how.add_argument("--pin-memory", type=int, choices=(0, 1), default=0, help="pin the memory of batches for a GPU")
     how.add_argument("--compile", type=int, choices=(0, 1), default=0, help="with torch.compile; needs a C++ compiler")
     add_memory_options(parser)
-    end = parser.add_argument_group("how far")
-    end.add_argument("--reports", type=whole(1), default=10, help="after which to stop, without AUTOTUNE_STEPS")
-    end.add_argument("--report-every", type=whole(1), default=5, help="optimiser steps")
-    end.add_argument("--warm-up-reports", type=whole(0), default=1, help="the first ones do not count in the result")
-    end.add_argument("--target-loss", type=_number(0.0), default=None, help="stop when a report's mean loss is there")
-    end.add_argument("--validation-samples", type=whole(0), default=0, help="others than the training's, at the end")
+    end = parser.add_argument_group("end")
+    end.add_argument("--reports", type=whole(1), default=10, help="reports until the end, without AUTOTUNE_STEPS")
+    end.add_argument("--report-every", type=whole(1), default=5, help="optimiser steps per report")
+    end.add_argument("--warm-up-reports", type=whole(0), default=1, help="first reports, not part of the result")
+    end.add_argument("--target-loss", type=_number(0.0), default=None, help="stop when the mean loss reaches this")
+    end.add_argument("--validation-samples", type=whole(0), default=0, help="samples for a validation at the end")
     end.add_argument("--checkpoint-every", type=whole(0), default=0, help="optimiser steps; 0: only at the end")
-    end.add_argument("--patience-s", type=_number(0.0), default=300.0, help="give up without a sign of life for that")
+    end.add_argument("--patience-s", type=_number(0.0), default=300.0, help="longest silence of a worker")
     return parser
 
 

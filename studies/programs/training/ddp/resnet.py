@@ -1,8 +1,8 @@
 """ResNet-50 (He et al. 2015, arXiv:1512.03385, table 1 and figure 5, right).
 
 As in the paper, the first convolution of a stage halves the image. Weights start as in the paper; the scale of each
-block's last normalisation starts at zero (Goyal et al. 2017, arXiv:1706.02677, section 5.1), which training with large
-batches needs. Batches are normalised over each worker's share, as there.
+block's last normalisation starts at zero, as training with large batches needs (Goyal et al. 2017, arXiv:1706.02677,
+section 5.1). As there, batches are normalised over each worker's share.
 """
 
 from typing import Any

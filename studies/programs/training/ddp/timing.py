@@ -1,17 +1,17 @@
-"""Speed, and the efficiencies of the POP Centre of Excellence, from what each worker saw.
+"""Speed, and the efficiencies of the POP Centre of Excellence, from the workers' times.
 
 POP's model (pop-coe.eu, "POP Standard Metrics for Parallel Performance Analysis"): of all workers' useful computation
 time, load balance is mean / maximum, communication efficiency is maximum / run time, and parallel efficiency is their
-product, mean / run time. Useful here is what is left of a worker's wall time without
+product, mean / run time. Useful time is a worker's wall time minus
 
 - waiting for the next batch (with no loader processes: making it);
 - exposed communication: from its last gradient of a step to the end of the all-reduces, which includes waiting for
   slower workers (see `exposure`);
 - writing checkpoints (the first worker; the others wait for it in the next all-reduce).
 
-What is left are forward and backward pass, the optimiser's update, and moving data to the device. Communication that
-overlaps the backward pass is not seen. It may slow that down, in particular with no core to spare, and counts as
-computation then. So this is an upper bound of what a tracing tool would find.
+The rest is the forward and backward pass, the optimiser's update, and moving data to the device. Communication that
+overlaps the backward pass counts as computation, although it may slow it down, in particular without a spare core. So
+these efficiencies are upper bounds of those of a tracing tool.
 """
 
 import statistics
@@ -21,9 +21,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Interval:
-    """What one worker saw from one report to the next; `loss` is the mean over its samples.
+    """One worker's times from one report to the next; `loss` is the mean over its samples.
 
-    Of the time that was not useful it waited `data_s` for its batches, and `communicate_s` for the exposed reductions.
+    It waited `data_s` for batches, and `communicate_s` for exposed reductions.
     """
 
     step: int
@@ -44,15 +44,15 @@ class Efficiencies:
 
     @property
     def parallel_efficiency(self) -> float:
-        """How much of all workers' time was useful."""
+        """The useful share of all workers' time."""
         return self.load_balance * self.communication_efficiency
 
 
 @dataclass(frozen=True)
 class Phases:
-    """Where the time went: seconds, each the mean over workers.
+    """Seconds of each phase, as means over workers.
 
-    What is left of the wall time are checkpoints, and the interpreter between the phases.
+    The rest of the wall time is checkpoints, and the interpreter between the phases.
     """
 
     data_s: float
@@ -61,12 +61,12 @@ class Phases:
 
 
 def wall_s(seen: Sequence[Interval]) -> float:
-    """Return how long an interval took: until the slowest worker was through."""
+    """Return the seconds of an interval, until the slowest worker finished."""
     return max(one.wall_s for one in seen)
 
 
 def samples_per_s(seen: Sequence[Interval], batch_size: int) -> float:
-    """Return the speed of all workers together in one interval; `batch_size` is that of all together."""
+    """Return the speed of all workers together in one interval; `batch_size` is for all workers."""
     return seen[0].steps * batch_size / wall_s(seen)
 
 
@@ -76,20 +76,20 @@ def mean_loss(seen: Sequence[Interval]) -> float:
 
 
 def efficiencies(intervals: Sequence[Sequence[Interval]]) -> Efficiencies:
-    """Return the efficiencies over intervals, each of which has one entry per worker; there is at least one.
+    """Return the efficiencies over intervals, at least one, each with an entry per worker.
 
-    Without any useful time the workers are in balance, and the efficiency is 0.
+    Without any useful time the load balance is 1 and the efficiency 0.
     """
     useful = [sum(one.useful_s for one in of_worker) for of_worker in zip(*intervals, strict=True)]
     longest = max(useful)
     elapsed_s = sum(wall_s(seen) for seen in intervals)
-    # Rounding of sums may be all that is between a worker's useful and its wall time.
+    # A worker's useful time may equal its wall time up to the rounding of sums.
     balance = min(1.0, statistics.fmean(useful) / longest) if longest > 0 else 1.0
     return Efficiencies(balance, min(1.0, longest / elapsed_s) if longest > 0 else 0.0)
 
 
 def phases(intervals: Sequence[Sequence[Interval]]) -> Phases:
-    """Return the phases of all intervals together, each of which has one entry per worker; there is at least one."""
+    """Return the phases of all intervals, at least one, each with an entry per worker."""
 
     def mean_s(seconds: Callable[[Interval], float]) -> float:
         return sum(statistics.fmean(map(seconds, seen)) for seen in intervals)

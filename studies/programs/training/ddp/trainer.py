@@ -1,4 +1,4 @@
-"""Training, as one worker does it."""
+"""The training of one worker."""
 
 import math
 import multiprocessing
@@ -10,7 +10,7 @@ from typing import Any
 
 import protocol
 import torch
-from activations import kept, recompute
+from activations import recompute, store_activations
 from microbatches import micro_batches
 from orphans import end_loader_with_parent
 from parallel import data_parallel, join
@@ -33,8 +33,8 @@ _MOMENTUM, _WEIGHT_DECAY = 0.9, 1e-4  # of Goyal et al. 2017, section 5.1
 class Trainer:
     """One worker: its network, its share of the data, and the first one's checkpoints.
 
-    The running means of a normalisation over batches stay each worker's own (the first one's are in the checkpoint):
-    training does not use them, and sending them around would be communication inside the forward pass.
+    Each worker keeps its own running means of batch normalisations (the first one's are in the checkpoint): training
+    does not use them, and exchanging them would be communication inside the forward pass.
     """
 
     def __init__(self, rank: int, settings: Settings, shared: Shared, meeting: Path) -> None:
@@ -47,8 +47,8 @@ class Trainer:
         self._trained_s = saved.trained_s if saved else 0.0
         self._reported = saved.reported if saved else Reported()
         self._checkpoint_s = 0.0
-        # Before anything else: its processes are forked, and should not inherit connections or threads. They wait until
-        # the training begins: batches that were made before would count as made in no time.
+        # First, since loader processes are forked, and should not inherit connections or threads. They wait until the
+        # training begins: batches made before would seem to take no time.
         self._begun = multiprocessing.get_context("fork").Event()
         self._batches = _batches(rank, settings, self._step, self._begun)
         torch.manual_seed(settings.seed)
@@ -65,7 +65,7 @@ class Trainer:
         self._optimizer = optimizer(
             self._network.parameters(), lr=settings.base_rate, momentum=_MOMENTUM, weight_decay=_WEIGHT_DECAY
         )
-        # What is small in 16 bits would be nothing without it; a step whose gradients overflow is left out, on every
+        # Scaling keeps small gradients from vanishing in 16 bits. A step whose gradients overflow is skipped on every
         # worker, since all have the same sums.
         self._scaler = torch.amp.GradScaler(self._device.type, enabled=settings.precision == "float16")
         if saved:
@@ -73,14 +73,14 @@ class Trainer:
             self._optimizer.load_state_dict(saved.optimizer)
             self._scaler.load_state_dict(saved.scaler)
             torch.set_rng_state(saved.random)
-        # The gradients of a layer: a step may take minutes where a network is large and a core slow.
+        # A sign of life per layer, since a step of a large network may take minutes on a slow core.
         for parameter in self._network.parameters():
-            parameter.register_post_accumulate_grad_hook(self._get_on)
+            parameter.register_post_accumulate_grad_hook(self._beat)
         kind = DeviceExposure if on_gpus else HostExposure
         self._exposure: Exposure = kind(self._network.parameters())
         join(meeting, rank, settings.workers, self._device, patience_s=settings.patience_s)
-        # Inside, not around, DistributedDataParallel: torch.compile leaves functions of torch's own as they are, and a
-        # network of torch's own layers in such a wrapper would not be compiled at all. It is still split at buckets.
+        # Compile inside DistributedDataParallel, not around it: torch.compile does not enter torch's own functions, so
+        # a network of torch's layers in that wrapper would not be compiled at all. Buckets still split the graph.
         compiled = torch.compile(self._network, dynamic=False) if settings.compile else self._network
         self._model = data_parallel(
             compiled,
@@ -92,15 +92,15 @@ class Trainer:
         register(self._model, settings)
 
     def ready(self) -> Ready:
-        """Return where this worker is."""
+        """Return the state of this worker."""
         return Ready(self._step, self._trained_s, self._reported, parameter_count(self._network))
 
-    def take_note(self, reported: Reported) -> None:
-        """Keep what is known so far, for the checkpoint."""
+    def set_reported(self, reported: Reported) -> None:
+        """Keep the last report, for the checkpoint."""
         self._reported = reported
 
     def interval(self) -> Interval | None:
-        """Train until the next report is due; None when the brake ended it before."""
+        """Train until the next report is due; return None if the brake ended it before."""
         every = self._settings.report_every
         due = (self._step // every + 1) * every
         losses = []
@@ -131,14 +131,14 @@ class Trainer:
         return Interval(self._step, len(losses), wall_s, min(useful_s, wall_s), loss, data_s, communicate_s)
 
     def end(self, *, complete: bool) -> Ended:
-        """Write the last checkpoint; validate what is `complete`."""
+        """Write the last checkpoint, and validate a `complete` training."""
         self._begun.set()
         if self._step > self._saved_step:
             self._save()
-        return Ended(self._checkpoint_s, self._validated() if complete and self._settings.validation_samples else None)
+        return Ended(self._checkpoint_s, self._validate() if complete and self._settings.validation_samples else None)
 
-    def _validated(self) -> Validated:
-        """Look at this worker's share of the samples behind those that are trained with."""
+    def _validate(self) -> Validated:
+        """Validate on this worker's share of the samples after the training samples."""
         settings, began = self._settings, time.perf_counter()
         samples, first = samples_of(settings), settings.samples
         mine = range(first + self._rank, first + settings.validation_samples, settings.workers)
@@ -148,16 +148,16 @@ class Trainer:
             for at in range(0, len(mine), settings.local_batch):
                 chosen = mine[at : at + settings.local_batch]
                 inputs, labels = torch.utils.data.default_collate([samples[index] for index in chosen])
-                outputs = self._answer(self._network, inputs)
+                outputs = self._predict(self._network, inputs)
                 loss_sum += len(chosen) * float(loss_of(settings, outputs, labels.to(self._device)))
-                self._get_on()
+                self._beat()
         return Validated(len(mine), loss_sum, time.perf_counter() - began)
 
-    def _get_on(self, _parameter: Any = None) -> None:
+    def _beat(self, _parameter: Any = None) -> None:
         self._shared.pulse.beat(self._rank)
 
-    def _answer(self, network: Any, inputs: Any) -> Any:
-        """Return what a network says of a batch, in the precision that was asked for."""
+    def _predict(self, network: Any, inputs: Any) -> Any:
+        """Return the outputs of a network for a batch, in the requested precision."""
         settings = self._settings
         layout = self._layout if inputs.dim() == 4 else torch.preserve_format
         inputs = inputs.to(self._device, memory_format=layout, non_blocking=settings.pin_memory)
@@ -179,8 +179,8 @@ class Trainer:
         self._optimizer.zero_grad(set_to_none=True)
         mean = 0.0
         for part, truth, share in micro_batches(self._model, settings.micro_batches, inputs, labels):
-            with kept(settings.activations, self._device):
-                loss = loss_of(settings, self._answer(self._model, part), truth.to(self._device))
+            with store_activations(settings.activations, self._device):
+                loss = loss_of(settings, self._predict(self._model, part), truth.to(self._device))
             mean += share * float(loss.item())
             if not math.isfinite(mean):
                 raise DivergedError(f"the loss is {mean} in step {self._step + 1}: try a smaller --learning-rate")

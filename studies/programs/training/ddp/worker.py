@@ -1,4 +1,4 @@
-"""One worker's process. torch is imported in it only: the leading process starts at once without."""
+"""One worker's process. Only workers import torch, so that the leading process starts at once."""
 
 import os
 import signal
@@ -18,10 +18,10 @@ _LONGEST_FOLDER = 75
 
 
 def work(rank: int, settings: Settings, shared: Shared, parent: Connection, folder: Path) -> None:
-    """Train, interval by interval, as long as the leading process says so.
+    """Train interval by interval, until the leading process ends the training.
 
-    Only the leading process is to heed signals. They may reach all processes of a job: a worker that ends by itself
-    would take the checkpoint with it.
+    Only the leading process acts on signals, which may reach all processes of a job: a worker that ended by itself
+    would prevent the last checkpoint.
     """
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
@@ -31,7 +31,7 @@ def work(rank: int, settings: Settings, shared: Shared, parent: Connection, fold
         _train(rank, settings, shared, parent, folder)
     except (RuntimeError, MemoryError, ArithmeticError, ValueError, OSError) as error:
         parent.send(failure_of(error))
-    # Until this process is killed: if it ended, others would report a lost connection first.
+    # Wait to be killed: if this process ended, others would report a lost connection first.
     parent.recv()
     sys.stderr.flush()
     os._exit(0)
@@ -44,7 +44,7 @@ def _train(rank: int, settings: Settings, shared: Shared, parent: Connection, fo
     parent.send(trainer.ready())
     while True:
         verdict: Verdict = parent.recv()
-        trainer.take_note(verdict.reported)
+        trainer.set_reported(verdict.reported)
         interval = trainer.interval() if verdict.go_on else None
         if interval is None:
             break
@@ -53,9 +53,9 @@ def _train(rank: int, settings: Settings, shared: Shared, parent: Connection, fo
 
 
 def _keep_names_of_sockets_short() -> None:
-    """Choose another folder for them where TMPDIR is too long, as batch systems' may be.
+    """Use /tmp for sockets if TMPDIR is too long, as it may be in batch jobs.
 
-    A loader process would have no way to hand over its batches, and the training would wait for them for ever.
+    Otherwise loader processes could not pass on their batches, and the training would wait forever.
     """
     if len(os.fsencode(tempfile.gettempdir())) > _LONGEST_FOLDER:
         tempfile.tempdir = "/tmp"  # noqa: S108  what is made in it has a random name, for this user only

@@ -1,4 +1,4 @@
-"""The workers' processes, as the leading one sees them."""
+"""The workers' processes, from the side of the leading one."""
 
 import multiprocessing
 import tempfile
@@ -7,7 +7,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
-from processes import ending, stay_on_this_machine
+from processes import describe_exit, stay_on_this_machine
 from protocol import StopRequest
 
 from .failure import ERROR, Failure
@@ -15,12 +15,12 @@ from .messages import Shared
 from .options import Settings
 from .worker import work
 
-_LOOK_S = 0.1  # how often to look whether somebody asked to stop
-_CAUSE_S = 1.0  # that long after an error, a worker's death is its cause
+_LOOK_S = 0.1  # interval between checks for a request to stop
+_CAUSE_S = 1.0  # a worker that dies within this time of an error is its cause
 
 
 class WorkerError(Exception):
-    """A worker could not go on."""
+    """A worker failed."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.message)
@@ -28,19 +28,19 @@ class WorkerError(Exception):
 
 
 class Workers:
-    """All workers; whoever makes this must `end` it."""
+    """All workers; the caller must `end` them."""
 
     def __init__(self, settings: Settings, shared: Shared, stop: StopRequest) -> None:
         stay_on_this_machine()
         self._patience_s, self._shared, self._stop = settings.patience_s, shared, stop
-        self._folder = tempfile.TemporaryDirectory(prefix="ddp-")  # where the workers meet
+        self._folder = tempfile.TemporaryDirectory(prefix="ddp-")  # for the file through which workers connect
         self._connections: list[Connection] = []
         self._processes: list[Any] = []
         context = multiprocessing.get_context("spawn")
         for rank in range(settings.workers):
             ours, theirs = context.Pipe()
             arguments = (rank, settings, shared, theirs, Path(self._folder.name))
-            # Not a daemon in Python's sense, which could not have loader processes.
+            # Not a daemon: Python lets daemons have no loader processes.
             process = context.Process(target=work, args=arguments, name=f"ddp worker {rank}")
             process.start()
             theirs.close()
@@ -48,17 +48,17 @@ class Workers:
             self._processes.append(process)
 
     def collect(self, *, leave_when_asked: bool = False) -> list[Any]:
-        """Return one message of each worker; none when somebody asked to stop, and nothing would be lost by that.
+        """Return one message of each worker, or nothing after a request to stop, if `leave_when_asked`.
 
         Raises:
-            WorkerError: a worker failed or has ended, or none gave a sign of life for too long.
+            WorkerError: a worker failed or ended, or all were silent for too long.
         """
         found: dict[int, Any] = {}
         heard_s, counts = time.monotonic(), self._shared.pulse.counts()
         while len(found) < len(self._connections):
             waiting = [connection for rank, connection in enumerate(self._connections) if rank not in found]
             ready = wait([*waiting, *(process.sentinel for process in self._processes)], _LOOK_S)
-            self._raise_of_the_dead()
+            self._raise_for_dead_workers()
             for rank, connection in enumerate(self._connections):
                 if connection in ready:
                     found[rank] = self._received(connection)
@@ -75,7 +75,7 @@ class Workers:
         return [found[rank] for rank in range(len(self._connections))]
 
     def tell(self, message: object) -> None:
-        """Send all workers a message.
+        """Send a message to all workers.
 
         Raises:
             WorkerError: a worker has ended.
@@ -85,11 +85,11 @@ class Workers:
                 connection.send(message)
             except OSError:
                 self._processes[rank].join(_CAUSE_S)
-                self._raise_of_the_dead()
+                self._raise_for_dead_workers()
                 raise _error(f"worker {rank} cannot be reached") from None
 
     def end(self) -> None:
-        """Kill what is still running."""
+        """Kill the workers that still run."""
         for process in self._processes:
             process.kill()
         for process in self._processes:
@@ -100,25 +100,25 @@ class Workers:
         try:
             message = connection.recv()
         except EOFError:  # the process is about to end
-            self._raise_of_the_ending()
+            self._raise_for_ending_worker()
             raise _error("a worker has closed its connection") from None
         if isinstance(message, Failure):
             if message.exit_code == ERROR:
-                self._raise_of_the_ending()
+                self._raise_for_ending_worker()
             raise WorkerError(message)
         return message
 
-    def _raise_of_the_ending(self) -> None:
+    def _raise_for_ending_worker(self) -> None:
         ended = wait([process.sentinel for process in self._processes], _CAUSE_S)
         for process in self._processes:
             if process.sentinel in ended:
-                process.join(_CAUSE_S)  # it closes what is waited for before how it ended can be asked
-        self._raise_of_the_dead()
+                process.join(_CAUSE_S)  # its sentinel closes before its exit code is known
+        self._raise_for_dead_workers()
 
-    def _raise_of_the_dead(self) -> None:
+    def _raise_for_dead_workers(self) -> None:
         for rank, process in enumerate(self._processes):
             if process.exitcode is not None:
-                raise _error(f"worker {rank} (process {process.pid}) has {ending(process.exitcode)}")
+                raise _error(f"worker {rank} (process {process.pid}) has {describe_exit(process.exitcode)}")
 
 
 def _error(message: str) -> WorkerError:

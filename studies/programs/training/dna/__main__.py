@@ -1,4 +1,4 @@
-"""The command: read the options, start the other ranks, train, and say by the exit code how it ended (see `rank`)."""
+"""The command: read the options, start the other ranks, and train; `rank` has the exit codes."""
 
 import sys
 import traceback
@@ -9,7 +9,7 @@ from .settings import from_command_line
 
 
 def main() -> int:
-    """Run the program, and return its exit code."""
+    """Run the program; return its exit code."""
     settings = from_command_line(sys.argv[1:])
     if settings.ranks == 1:
         return run(settings)

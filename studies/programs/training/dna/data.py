@@ -1,4 +1,4 @@
-"""The windows to train on and to validate with: generated ones, or those of a folder."""
+"""The windows for training and validation: generated, or read from a folder."""
 
 import zlib
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class Windows(Protocol):
 
     @property
     def length(self) -> int:
-        """How many bases each has."""
+        """The number of bases of a window."""
 
     def batch(self, chosen: Any) -> tuple[Any, Any]:
         """Return float32 arrays of the chosen windows: (n, length, 5), and labels (n, length, 1)."""
@@ -29,7 +29,7 @@ class Windows(Protocol):
 
 @dataclass(frozen=True)
 class Splits:
-    """Both sets, and what they are, in words and numbers: to know a checkpoint of others."""
+    """Both sets, and their identity, by which a checkpoint of other data is recognised."""
 
     train: Windows
     validation: Windows
@@ -49,7 +49,7 @@ class Stored:
 
     @property
     def length(self) -> int:
-        """How many bases each has."""
+        """The number of bases of a window."""
         return int(self.inputs.shape[1])
 
     def batch(self, chosen: Any) -> tuple[Any, Any]:
@@ -65,7 +65,7 @@ class Stored:
 
 
 def load(settings: Settings) -> Splits:
-    """Return the windows that the settings speak of.
+    """Return the windows for the settings.
 
     Raises:
         RefusedError: a file is missing or has another shape, or no validation window has a site.
@@ -89,7 +89,7 @@ def _stored(folder: Path, settings: Settings) -> Splits:
     train = _read(folder, "train", settings.windows)
     validation = _read(folder, "validation", settings.validation_windows)
     sizes = f"{len(train)}+{len(validation)} windows of {train.inputs.shape[1]}"
-    # By what is in the files, not by where they are: a node may have a copy of its own.
+    # Identify files by content, not by path: a node may have its own copy.
     first = [part[:1].tobytes() for one in (train, validation) for part in (one.inputs, one.labels)]
     return Splits(train, validation, f"a folder, {sizes}, sum of the first ones {zlib.crc32(b''.join(first)):08x}")
 

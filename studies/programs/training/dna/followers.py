@@ -1,4 +1,4 @@
-"""The other ranks' processes, which the first rank starts: they do as it does, and end with it."""
+"""The processes of the other ranks, which the first rank starts and which end with it."""
 
 import multiprocessing
 import os
@@ -12,20 +12,20 @@ from pathlib import Path
 from typing import NoReturn
 
 from orphans import end_with_parent
-from processes import ending, stay_on_this_machine
+from processes import describe_exit, stay_on_this_machine
 
 from .settings import Settings
 
 FAILED = 1
 
 Run = Callable[[Settings, int, Path], int]
-"""Trains as one rank of those that meet by a file, and returns the exit code."""
+"""Trains as one rank, connected to the others through a file, and returns the exit code."""
 
 
 class Followers:
-    """The ranks from 1 on; whoever makes this must `end` it, in a process that does nothing else.
+    """The ranks from 1 on; the caller must `end` them, in a process that does nothing else.
 
-    A rank whose training has failed has said why. It ends the first one with its own exit code: that waits for its
+    A failed rank has printed its error. Its exit code also ends the first rank, which would otherwise wait for its
     gradients, between GPUs for minutes.
     """
 
@@ -44,11 +44,11 @@ class Followers:
         threading.Thread(target=self._watch, daemon=True).start()
 
     def end(self, exit_code: int) -> NoReturn:
-        """Kill them, and end this process: threads of gloo must not outlive the interpreter."""
+        """Kill the other ranks, and end this process at once: gloo's threads must not outlive the interpreter."""
         self._end(lambda: exit_code)
 
     def _end(self, exit_code: Callable[[], int]) -> NoReturn:
-        with self._ending:  # the first who comes says how
+        with self._ending:  # the first caller decides the exit code
             code = exit_code()
             for process in self._processes:
                 process.kill()
@@ -64,7 +64,7 @@ class Followers:
         self._end(self._failure)
 
     def _failure(self) -> int:
-        """Return the exit code of the rank that has failed; say what it could not say itself."""
+        """Return the exit code of the failed rank; print what it could not print itself."""
         ended = wait([process.sentinel for process in self._processes])
         rank, process = next(one for one in enumerate(self._processes, 1) if one[1].sentinel in ended)
         process.join()
@@ -72,12 +72,12 @@ class Followers:
         assert code is not None
         if code >= 0:
             return code
-        print(f"rank {rank} (process {process.pid}) has {ending(code)}", file=sys.stderr)
+        print(f"rank {rank} (process {process.pid}) has {describe_exit(code)}", file=sys.stderr)
         return FAILED
 
 
 def _follow(settings: Settings, run: Run, rank: int, meeting: Path) -> None:
-    """Be one of the other ranks. Only the first is to heed signals, which may reach all processes of a job."""
+    """Run one of the other ranks. Only the first one acts on signals, which may reach all processes of a job."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
     end_with_parent(meeting.parent)

@@ -1,7 +1,7 @@
-"""The ranks of a training: each learns from a share of every batch, and the gradients are averaged over all of them.
+"""The ranks of a training: each trains on a share of every batch, and gradients are averaged over all ranks.
 
-Windows are normalised over a rank's own share of a batch, as between the GPUs of the published training. Before a
-validation the moving statistics are averaged, so that every rank judges the same network.
+Windows are normalised over a rank's share of a batch, as between the GPUs of the published training. Before a
+validation the moving statistics are averaged, so that every rank validates the same network.
 """
 
 from dataclasses import dataclass
@@ -15,17 +15,17 @@ from torch import distributed
 
 @dataclass(frozen=True)
 class Group:
-    """This process among those that train together; alone unless told otherwise."""
+    """This process and the number of processes that train together; one by default."""
 
     rank: int = 0
     ranks: int = 1
 
     def share(self, count: int) -> Any:
-        """Return which of so many windows are this rank's: every one is some rank's, and nobody else's."""
+        """Return the indices of this rank's share of `count` windows; each window belongs to exactly one rank."""
         return np.arange(self.rank, count, self.ranks)
 
     def model(self, network: Any, device: Any) -> Any:
-        """Return what is to learn: a network whose gradients are averaged over the ranks."""
+        """Return the network to train, whose gradients are averaged over the ranks."""
         return network if self.ranks == 1 else data_parallel(network, device)
 
     def sum(self, values: Any, device: Any) -> Any:
@@ -37,7 +37,7 @@ class Group:
         return there.cpu().numpy()
 
     def average_statistics(self, network: Any) -> None:
-        """Give all ranks the mean of their moving statistics."""
+        """Set the moving statistics of all ranks to their mean."""
         if self.ranks == 1:
             return
         moving = [values for name, values in network.named_buffers() if "running_" in name]
@@ -49,13 +49,13 @@ class Group:
 
 
 class Answers:
-    """The logits and labels of windows, of which each rank knows some."""
+    """The logits and labels of windows; each rank has those of its share."""
 
     def __init__(self, windows: int, length: int) -> None:
         self._known = np.zeros((2, windows, length), dtype=np.float32)
 
     def put(self, places: Any, logits: Any, labels: Any) -> None:
-        """Take the answers of some windows, (n, length, 1) each."""
+        """Store the logits and labels of some windows, (n, length, 1) each."""
         self._known[0, places], self._known[1, places] = logits.cpu().numpy()[..., 0], labels[..., 0]
 
     def of_all(self, group: Group, device: Any) -> tuple[Any, Any]:

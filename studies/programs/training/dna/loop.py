@@ -1,7 +1,7 @@
-"""The training: epochs of batches, a validation after each, until there is nothing to gain or nobody wants more.
+"""The training: epochs of batches, each with a validation, until the last step, an early stop or a request to stop.
 
-Of several ranks each learns from its share of every batch. The first prints, decides and keeps checkpoints; the others
-go on until they are ended.
+Each rank trains on its share of every batch. The first one prints, decides and writes checkpoints; the others continue
+until they are killed.
 """
 
 import itertools
@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 import protocol
 import torch
-from activations import kept, recompute
+from activations import recompute, store_activations
 from microbatches import micro_batches
 from rate import scale_of, times_larger
 
@@ -28,14 +28,14 @@ from .settings import Settings
 
 
 class Stop(Protocol):
-    """Knows whether the training was asked to stop."""
+    """Whether the training was asked to stop."""
 
     asked: bool
 
 
 @dataclass(frozen=True)
 class Learner:
-    """What learns, on its device; `model` is the network whose gradients are those of all ranks."""
+    """The network, its optimiser and device; `model` is the network with gradients averaged over all ranks."""
 
     network: Any
     model: Any
@@ -45,17 +45,17 @@ class Learner:
     group: Group
 
     def logits(self, network: Any, inputs: Any) -> Any:
-        """Return the answer of the network, or of the model, to windows."""
+        """Return the outputs of the network, or of the model, for windows."""
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.settings.precision == "bfloat16"):
             found = network(inputs.to(self.device))
-        return found.float()  # the loss of rare sites needs the digits
+        return found.float()  # sites are rare, so the loss needs the precision
 
 
 def prepare(settings: Settings, group: Group) -> Any:
     """Set torch up, and return the device.
 
     Raises:
-        RefusedError: there is no such device, or not one for each rank.
+        RefusedError: the device is missing, or there are fewer GPUs than ranks.
     """
     if settings.device == "cuda" and not torch.cuda.is_available():
         raise RefusedError("--device cuda: torch finds no GPU here; use auto or cpu")
@@ -65,8 +65,8 @@ def prepare(settings: Settings, group: Group) -> Any:
         raise RefusedError(f"--ranks {group.ranks}: torch finds {found} GPUs here; use fewer, or --device cpu")
     torch.set_num_threads(settings.threads)
     _warm_up()
-    torch.set_flush_denormal(True)  # denormal numbers are slow, and nothing here needs them
-    torch.backends.cudnn.deterministic = True  # a training that was interrupted shall end as one that was not
+    torch.set_flush_denormal(True)  # denormal numbers are slow and not needed
+    torch.backends.cudnn.deterministic = True  # an interrupted training must give the same result
     if not on_gpu:
         return torch.device("cpu")
     torch.cuda.set_device(group.rank)
@@ -74,8 +74,8 @@ def prepare(settings: Settings, group: Group) -> Any:
 
 
 def _warm_up() -> None:
-    # Starts the threads and imports what the first optimizer imports (a second's worth). Both end hard, or with errors
-    # that say something else, when memory is short: this comes before there is a limit of it.
+    # Start the threads, and import what the first optimizer imports (a second). If memory is short, both crash or give
+    # misleading errors, so do this before the limit of memory is set.
     torch.ones(1 << 20).exp_()
     nothing = torch.nn.Parameter(torch.zeros(1))
     optimizer = torch.optim.Adam([nothing])
@@ -85,13 +85,13 @@ def _warm_up() -> None:
 
 
 def train(settings: Settings, device: Any, group: Group, stop: Stop, checkpoint: protocol.Checkpoint) -> None:
-    """Train up to the last step, an early stop or a request to stop, from the checkpoint on if there is one.
+    """Train to the last step, an early stop or a request to stop; resume from the checkpoint if there is one.
 
-    Ranks but the first never return.
+    Ranks other than the first never return.
 
     Raises:
-        RefusedError: the data or the checkpoint is not as it should be.
-        DivergedError: a loss is no finite number.
+        RefusedError: the data or the checkpoint is wrong.
+        DivergedError: a loss is infinite or undefined.
     """
     last = protocol.last_step(settings.epochs)
     splits = data.load(settings)
@@ -104,7 +104,7 @@ def train(settings: Settings, device: Any, group: Group, stop: Stop, checkpoint:
         for epoch in itertools.count(progress.epoch + 1):
             _epoch(learner, splits, epoch, stop)
     if progress.last and (progress.epoch >= last or progress.stale >= settings.patience):
-        _report(progress.last)  # nothing is left to do, but the caller gets the figures
+        _report(progress.last)  # nothing is left to train, but the caller needs the figures
     unwritten = None
     while progress.epoch < last and progress.stale < settings.patience:
         began_s = time.perf_counter()
@@ -113,17 +113,17 @@ def train(settings: Settings, device: Any, group: Group, stop: Stop, checkpoint:
             break
         progress = progress.after(figures, time.perf_counter() - began_s)
         _report(progress.last)
-        # Kept even when it is not written now: in the middle of the next epoch it is too late to make it.
+        # Take it even if it is not written now: in the middle of the next epoch the state is gone.
         unwritten = state.snapshot(learner.network, learner.optimizer, progress, identity)
         if progress.epoch % settings.checkpoint_every == 0:
             _write(checkpoint, unwritten)
             unwritten = None
     if unwritten is not None:
         _write(checkpoint, unwritten)
-    _say_end(settings, progress, last)
+    _print_end(settings, progress, last)
 
 
-def _say_end(settings: Settings, progress: Progress, last: int) -> None:
+def _print_end(settings: Settings, progress: Progress, last: int) -> None:
     if progress.best:
         print(json.dumps({"best": dict(progress.best)}), flush=True)
     if progress.stale >= settings.patience:
@@ -133,7 +133,7 @@ def _say_end(settings: Settings, progress: Progress, last: int) -> None:
 
 
 def _write(checkpoint: protocol.Checkpoint, content: bytes) -> None:
-    # Not torch.save: that has errors of its own for a full disk.
+    # Not torch.save, whose errors for a full disk differ.
     checkpoint.write(lambda path: path.write_bytes(content))
 
 
@@ -168,12 +168,12 @@ def _learner(settings: Settings, device: Any, group: Group, windows: int) -> Lea
 
 
 def _epoch(learner: Learner, splits: data.Splits, epoch: int, stop: Stop) -> dict[str, float] | None:
-    """Train on all windows once and validate; None when asked to stop before the end of it."""
+    """Train on all windows once and validate; return None if asked to stop before the end."""
     settings, group = learner.settings, learner.group
-    # The order is a matter of seed and epoch alone: whatever was interrupted before, it is the same.
+    # The order depends on seed and epoch alone, so that an interruption does not change it.
     order = np.random.default_rng([settings.seed, epoch]).permutation(len(splits.train))
     together = settings.batch_size * group.ranks
-    # Of the last windows the answers are kept, as they were while it learnt: as many as the validation has, or a batch.
+    # Keep the training outputs of the last windows: as many as there are validation windows, or a batch.
     kept_from = max(0, len(order) - len(splits.validation)) // together * together
     seen = Answers(len(order) - kept_from, splits.train.length)
     learner.network.train()
@@ -184,14 +184,14 @@ def _epoch(learner: Learner, splits: data.Splits, epoch: int, stop: Stop) -> dic
         chosen = order[begin : begin + together]
         mine = group.share(len(chosen))
         weight = len(mine) * group.ranks / len(chosen)
-        # Who has no window of a last, small batch takes part in its sum with one that does not count.
+        # A rank without a window of a small last batch takes part in its sum with one of weight 0.
         inputs, labels = splits.train.batch(chosen[mine] if len(mine) else chosen[:1])
-        loss, logits = _learned(learner, inputs, labels, weight, epoch)
+        loss, logits = _train_batch(learner, inputs, labels, weight, epoch)
         total += len(mine) * loss
         if len(mine) and begin >= kept_from:
             seen.put(begin - kept_from + mine, logits, labels)
     group.average_statistics(learner.network)
-    answers = _validated(learner, splits.validation, stop)
+    answers = _validate(learner, splits.validation, stop)
     if answers is None:
         return None
     judged, learnt = answers.of_all(group, learner.device), seen.of_all(group, learner.device)
@@ -201,36 +201,36 @@ def _epoch(learner: Learner, splits: data.Splits, epoch: int, stop: Stop) -> dic
     found = metrics.figures(*judged, settings.auc_thresholds)
     return {
         **found,
-        "val_loss": _finite("validation", found["val_loss"], epoch),
+        "val_loss": _require_finite("validation", found["val_loss"], epoch),
         "train_loss": float(train_loss),
-        **_trained(*learnt, settings.auc_thresholds),
+        **_train_figures(*learnt, settings.auc_thresholds),
     }
 
 
-def _trained(logits: Any, labels: Any, thresholds: int) -> dict[str, float]:
-    """Return the `val_auc` of what was trained with, as `train_auc`; nothing where no base of it has label 1."""
+def _train_figures(logits: Any, labels: Any, thresholds: int) -> dict[str, float]:
+    """Return `train_auc`, the area on training windows; nothing if none of their bases has label 1."""
     return {"train_auc": metrics.area(logits, labels, thresholds)} if labels.any() else {}
 
 
-def _learned(learner: Learner, inputs: Any, labels: Any, weight: float, epoch: int) -> tuple[float, Any]:
-    """Learn from one batch, whose gradients have this weight; return its mean loss, and the logits of before."""
+def _train_batch(learner: Learner, inputs: Any, labels: Any, weight: float, epoch: int) -> tuple[float, Any]:
+    """Train on one batch with gradients of this weight; return its mean loss, and the logits before the update."""
     settings, model = learner.settings, learner.model
     learner.optimizer.zero_grad(set_to_none=True)
     mean, answers = 0.0, []
     batch = torch.from_numpy(inputs), torch.from_numpy(labels)
     for part, truth, share in micro_batches(model, settings.micro_batches, *batch):
-        with kept(settings.activations, learner.device):
+        with store_activations(settings.activations, learner.device):
             logits = learner.logits(model, part)
             loss = torch.nn.functional.binary_cross_entropy_with_logits(logits, truth.to(learner.device))
         (weight * share * loss).backward()
         mean += share * float(loss.detach())
         answers.append(logits.detach())
     learner.optimizer.step()
-    return _finite("training", mean, epoch), torch.cat(answers)
+    return _require_finite("training", mean, epoch), torch.cat(answers)
 
 
-def _validated(learner: Learner, windows: data.Windows, stop: Stop) -> Answers | None:
-    """Return this rank's answers to its share of the windows."""
+def _validate(learner: Learner, windows: data.Windows, stop: Stop) -> Answers | None:
+    """Return the outputs for this rank's share of the windows."""
     learner.network.eval()
     mine, answers = learner.group.share(len(windows)), Answers(len(windows), windows.length)
     batch_size = learner.settings.batch_size
@@ -244,7 +244,7 @@ def _validated(learner: Learner, windows: data.Windows, stop: Stop) -> Answers |
     return answers
 
 
-def _finite(name: str, loss: float, epoch: int) -> float:
+def _require_finite(name: str, loss: float, epoch: int) -> float:
     if not math.isfinite(loss):
         raise DivergedError(f"the {name} loss is {loss} at step {epoch}")
     return loss

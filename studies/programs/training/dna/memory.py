@@ -1,10 +1,10 @@
-"""A limit of memory, and how running into it is known.
+"""A limit of memory, and the detection of exhausted memory.
 
-On a CPU it is RLIMIT_DATA (setrlimit(2)): Linux' limit of the private memory that a process may write to. It is a limit
-of all of it, that of the interpreter and of torch included (some 300 MB before the data), and of what is asked
-for, not of what was touched. Unlike RLIMIT_AS it leaves out the code of libraries and files that are mapped. It is set
-after torch was imported and its threads were started, as both end hard when memory is short. On a GPU it is the part
-of its memory that torch takes; the driver's own some hundred MB come on top.
+On a CPU it is RLIMIT_DATA (setrlimit(2)): Linux' limit of a process's private, writable memory. That includes the
+interpreter and torch (some 300 MB before the data), and counts allocated memory, touched or not. Unlike RLIMIT_AS it
+excludes the code of libraries and mapped files. It is set after torch is imported and its threads are started, since
+both crash if memory is short. On a GPU it is the share of its memory that torch may take; the driver needs some hundred
+MB more.
 """
 
 import os
@@ -17,7 +17,7 @@ import torch
 
 from .refusal import RefusedError
 
-# What torch and its libraries say, which have no exception of their own for it.
+# Messages of torch and its libraries, which have no exception for exhausted memory.
 SIGNS = (
     "can't allocate memory",
     "not enough memory",
@@ -31,21 +31,21 @@ SIGNS = (
 
 
 class Limit:
-    """A limit in force; `size_bytes` is it, or what there is on the device without one."""
+    """The limit in force; without one, `size_bytes` is the memory of the device."""
 
     def __init__(self, size_bytes: int, before: tuple[int, int] | None) -> None:
         self.size_bytes = size_bytes
         self._before = before
 
     def lift(self) -> None:
-        """Take the limit of a process away again."""
+        """Remove the limit of this process."""
         if self._before is not None:
             resource.setrlimit(resource.RLIMIT_DATA, self._before)
 
 
 @contextmanager
 def limited(device: Any, size_bytes: int | None) -> Iterator[Limit]:
-    """Limit the memory that a training on this device may use; None: no limit but that of the machine.
+    """Limit the memory of a training on this device; None: no limit but the machine's.
 
     Raises:
         RefusedError: this machine does not allow such a limit.
@@ -75,10 +75,10 @@ def _physical_bytes() -> int:
 
 
 def is_exhausted(error: BaseException) -> bool:
-    """Whether this is how memory that ran out looks."""
+    """Return whether an error means exhausted memory."""
     return isinstance(error, MemoryError | torch.OutOfMemoryError) or any(sign in str(error) for sign in SIGNS)
 
 
 def message(batch_size: int, size_bytes: int) -> str:
-    """Return what is said then."""
+    """Return the message for exhausted memory."""
     return f"out of memory: batch size {batch_size} needs more than {size_bytes} bytes"

@@ -1,6 +1,6 @@
 """Figures of a validation, from logits z and labels y (0 or 1), flat arrays over all bases of all windows.
 
-All are of the whole set at once. Keras' Dice is a mean over batches instead, and so depends on the batch size.
+All are computed over the whole set. Keras' Dice is a mean over batches, and so depends on the batch size.
 """
 
 from typing import Any
@@ -13,8 +13,8 @@ SMOOTH = 1.0
 def figures(logits: Any, labels: Any, thresholds: int = 0) -> dict[str, float]:
     """Return all figures by their names in the progress line.
 
-    `val_auc` is the `area`; `val_iou` the mean over both classes (what Keras' BinaryIoU does unless told otherwise),
-    `val_site_iou` that of the sites alone.
+    `val_auc` is the `area`; `val_iou` the mean over both classes (the default of Keras' BinaryIoU), `val_site_iou` that
+    of the sites alone.
     """
     probabilities = _probabilities(logits)
     background, sites = intersections_over_union(probabilities, labels)
@@ -63,9 +63,9 @@ def average_precision(scores: Any, labels: Any) -> float:
 def interpolated_auc(probabilities: Any, labels: Any, thresholds: int) -> float:
     """Return the area under the precision-recall curve through evenly spread thresholds.
 
-    Keras' AUC(curve="PR", num_thresholds=thresholds), which the competition used with 1001. Between thresholds true
-    positives go linearly with all positives: J. Davis and M. Goadrich, ICML 2006, 233. It cannot tell apart scores
-    below the first threshold, where almost all bases are.
+    This is Keras' AUC(curve="PR", num_thresholds=thresholds), which the competition used with 1001. Between thresholds
+    true positives are linear in all positives (J. Davis and M. Goadrich, ICML 2006, 233). It does not distinguish
+    scores below the first threshold, where almost all bases are.
 
     Raises:
         ValueError: fewer than two thresholds.
@@ -76,7 +76,7 @@ def interpolated_auc(probabilities: Any, labels: Any, thresholds: int) -> float:
     if not positives:
         return float("nan")
     edges = np.linspace(0.0, 1.0, thresholds)
-    edges[0], edges[-1] = -1e-7, 1 + 1e-7  # all are above the first, none above the last
+    edges[0], edges[-1] = -1e-7, 1 + 1e-7  # all scores are above the first, none above the last
     above = np.searchsorted(edges, probabilities, side="left") - 1  # the last threshold that p is greater than
     true = _at_least(above[labels > 0], thresholds)
     predicted = _at_least(above, thresholds)
@@ -88,7 +88,7 @@ def interpolated_auc(probabilities: Any, labels: Any, thresholds: int) -> float:
 
 
 def _at_least(above: Any, thresholds: int) -> Any:
-    """Return for each threshold how many scores are above it."""
+    """Return the number of scores above each threshold."""
     return np.cumsum(np.bincount(above, minlength=thresholds)[::-1])[::-1].astype(np.float64)
 
 
@@ -100,9 +100,9 @@ def dice(probabilities: Any, labels: Any) -> float:
 
 
 def intersections_over_union(probabilities: Any, labels: Any, threshold: float = 0.5) -> tuple[float, float]:
-    """Return |said and true| / |said or true| of the background and of the sites; nan where nobody speaks of it.
+    """Return |predicted and true| / |predicted or true| of the background and of the sites; nan if both are empty.
 
-    A base is said to be of a site from the threshold on.
+    Bases are predicted to be in a site from the threshold on.
     """
     said, true = probabilities >= threshold, labels > 0
     return _shared(~said, ~true), _shared(said, true)

@@ -1,4 +1,4 @@
-"""The sequences of the synthetic data. Bases are 0..3 in the order A, T, C, G: `base ^ 1` is what it pairs with."""
+"""The sequences of the synthetic data. Bases are 0..3 in the order A, T, C, G, so `base ^ 1` is the complement."""
 
 import numpy as np
 
@@ -14,8 +14,8 @@ CTCF = {
 }
 LENGTH = len(CTCF["A"])
 
-# How often a base follows another, in thousandths of all pairs: rounded values of a mammal's genome, the same on both
-# strands. CG is a quarter of what chance would give: A. Bird, Nucleic Acids Research 8 (1980), 1499.
+# Frequency of each base after another, in thousandths of all pairs: rounded values of a mammal's genome, the same on
+# both strands. CG is four times rarer than by chance: A. Bird, Nucleic Acids Research 8 (1980), 1499.
 PAIRS = {
     "A": {"A": 98, "T": 77, "C": 50, "G": 70},
     "T": {"A": 64, "T": 98, "C": 60, "G": 73},
@@ -28,7 +28,7 @@ Bases = np.ndarray[tuple[int, int], np.dtype[np.uint8]]
 
 
 def background(random: Random, windows: int, length: int) -> Bases:
-    """Return random sequences (windows, length) in which pairs are as frequent as `PAIRS` says."""
+    """Return random sequences (windows, length) with the frequencies of `PAIRS`."""
     pairs = np.array([[PAIRS[a][b] for b in BASES] for a in BASES], dtype=np.float64)
     follows = np.cumsum(pairs / pairs.sum(axis=1, keepdims=True), axis=1)[:, :3]
     start = np.cumsum(pairs.sum(axis=1) / pairs.sum())[:3]
@@ -40,7 +40,7 @@ def background(random: Random, windows: int, length: int) -> Bases:
 
 
 def motifs(random: Random, number: int) -> Bases:
-    """Return sequences (number, 19) as frequent as in CTCF's sites, half of them as the other strand reads them."""
+    """Return sequences (number, 19) with the frequencies of CTCF's sites, half of them from the other strand."""
     counts = np.array([CTCF[base] for base in BASES], dtype=np.float64).T
     below = np.cumsum(counts / counts.sum(axis=1, keepdims=True), axis=1)[:, :3]
     forward = _drawn(random, np.broadcast_to(below, (number, LENGTH, 3)))

@@ -1,9 +1,9 @@
 """The U-Net: five levels of convolutions down to windows of a 32nd of the length, and up again.
 
-A level is two times (convolution of 7 bases, ReLU, batch normalisation), in that order; on the way down it begins with
-max pooling of 2 and has 1.5 times the filters of the one above, on the way up with a transposed convolution of stride 2
-whose output is put beside what the way down had at this length. Source: H. Li and Y. Guan, Genome Research 31 (2021),
-721, with the input of five channels of the APAC HPC-AI competition of 2022.
+A level is twice (convolution of 7 bases, ReLU, batch normalisation). On the way down it begins with max pooling of 2
+and has 1.5 times the filters of the level above. On the way up it begins with a transposed convolution of stride 2,
+whose output is concatenated with the level of this length on the way down. Source: H. Li and Y. Guan, Genome Research
+31 (2021), 721, with the input of five channels of the APAC HPC-AI competition of 2022.
 """
 
 from collections.abc import Iterator
@@ -19,14 +19,14 @@ CHANNELS = 5
 
 @dataclass(frozen=True)
 class Shape:
-    """What a network is made from. Lengths must be a multiple of 2**depth."""
+    """The shape of a network. Lengths must be a multiple of 2**depth."""
 
     filters: int = 15
     factor: float = 1.5
     depth: int = 5
     kernel: int = 7
-    # Keras' default .99 (.01 in torch's terms) needs hundreds of batches until the moving statistics are those of the
-    # weights. Short trainings were then judged by nonsense: validation losses of 1e2 to 1e5.
+    # With Keras' default of .99 (.01 in torch's terms) the moving statistics need hundreds of batches to follow the
+    # weights, so that short trainings had meaningless validation losses of 1e2 to 1e5.
     momentum: float = 0.1
 
     @property
@@ -63,7 +63,7 @@ class UNet(nn.Module):  # type: ignore[misc]  # torch is untyped here
         self.apply(_initialise)
 
     def levels(self) -> Iterator[Any]:
-        """Yield the levels: nearly all of the activations are theirs."""
+        """Yield the levels, which have nearly all activations."""
         yield from (self.first, *self.descent, *self.ascent)
 
     def forward(self, windows: Any) -> Any:
@@ -97,7 +97,7 @@ def _initialise(module: Any) -> None:
 
 
 def parameter_counts(network: Any) -> tuple[int, int]:
-    """Return how many numbers are trained, and how many are moving statistics.
+    """Return the numbers of trained parameters and of moving statistics.
 
     Keras' "parameters" are both together, torch's are the first.
     """

@@ -1,4 +1,4 @@
-"""How far a training is: what its figures were, and whether it should go on."""
+"""The progress of a training: its figures, and when to stop."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -9,8 +9,8 @@ from typing import Any
 class Progress:
     """A training after `epoch` epochs.
 
-    `elapsed_s` is the time of all of them, in whatever runs they were; `stale` says how many epochs ago the validation
-    loss was smallest; `last` and `best` are figures (with `step`) of the last epoch and of that one.
+    `elapsed_s` is the time of all epochs, over all runs; `stale` is the number of epochs since the smallest validation
+    loss; `last` and `best` are the figures (with `step`) of the last epoch and of the one with that loss.
     """
 
     epoch: int = 0
@@ -28,5 +28,5 @@ class Progress:
         return Progress(epoch, elapsed_s, self.stale + 1, last, self.best)
 
     def as_plain(self) -> dict[str, Any]:
-        """Return numbers and dictionaries only: what a checkpoint may hold."""
+        """Return the progress as numbers and dictionaries, for a checkpoint."""
         return asdict(self)

@@ -1,6 +1,6 @@
 """One rank of a training, from its command line to its exit code.
 
-Exit codes: 0 trained, stopped early, or stopped on request; 2 something given is wrong; 3 the training diverged;
+Exit codes: 0 trained, stopped early, or stopped on request; 2 wrong options or data; 3 the training diverged;
 12 (ENOMEM) out of memory.
 """
 
@@ -17,26 +17,26 @@ from .refusal import DivergedError, RefusedError
 from .settings import Settings
 
 WRONG, DIVERGED, OUT_OF_MEMORY = 2, 3, 12
-_CAUSE_S = 2.0  # that long after an error between ranks, another one's may be its cause, and ends this process
-_PATIENCE_S = 600.0  # between two of a rank's sums; a validation is between them
+_CAUSE_S = 2.0  # time for another rank, whose error may have caused this one, to end this process
+_PATIENCE_S = 600.0  # between two sums of a rank; a validation may be between them
 
 
 class NeverAsked:
-    """What the other ranks know of requests to stop: only the first heeds them, and they end with it."""
+    """For the other ranks: only the first one acts on requests to stop, and they end with it."""
 
     asked = False
 
 
 def run(settings: Settings, rank: int = 0, meeting: Path | None = None) -> int:
-    """Train, with the other ranks that meet by that file, and return the exit code."""
+    """Train with the other ranks, connected through `meeting`; return the exit code."""
     stop = NeverAsked() if rank else protocol.StopRequest()
     try:
         return _train(settings, Group(rank, settings.ranks), meeting, stop)
     except RefusedError as error:
-        _say(str(error), rank)
+        _print_error(str(error), rank)
         return WRONG
     except DivergedError as error:
-        _say(f"diverged: {error}", rank)
+        _print_error(f"diverged: {error}", rank)
         return DIVERGED
 
 
@@ -52,13 +52,13 @@ def _train(settings: Settings, group: Group, meeting: Path | None, stop: loop.St
                 if group.ranks > 1:
                     time.sleep(_CAUSE_S)
                 raise
-            limit.lift()  # what follows needs some memory, too
-            _say(memory.message(settings.batch_size, limit.size_bytes), group.rank)
+            limit.lift()  # the message needs some memory, too
+            _print_error(memory.message(settings.batch_size, limit.size_bytes), group.rank)
             return OUT_OF_MEMORY
     return 0
 
 
-def _say(message: str, rank: int) -> None:
-    if rank:  # the first may have found the same, and ends this process then
+def _print_error(message: str, rank: int) -> None:
+    if rank:  # the first rank may have the same error, and then ends this process
         time.sleep(_CAUSE_S)
     print(message, file=sys.stderr)

@@ -1,9 +1,9 @@
-"""The endings that are no defect of the program."""
+"""Errors that are not defects of the program."""
 
 
 class RefusedError(Exception):
-    """Something that was given is wrong: an option, the data, the checkpoint. The message says what to do."""
+    """An option, the data or the checkpoint is wrong. The message says what to do."""
 
 
 class DivergedError(Exception):
-    """A loss is no finite number: these settings do not train."""
+    """A loss is infinite or undefined: these settings do not train."""

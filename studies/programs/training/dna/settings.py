@@ -10,12 +10,12 @@ from arguments import add_memory_options, whole
 from rate import SCALINGS
 
 SYNTHETIC = "synthetic"
-STRIDE = 32  # five times halved: the network needs lengths that are a multiple of it
+STRIDE = 32  # the network halves lengths five times, so they must be a multiple of this
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The command line; see `--help` for the meaning. `length`, `windows`: None means what the data has."""
+    """The command line; see `--help`. `length`, `windows`: None means the value of the data."""
 
     batch_size: int
     learning_rate: float
@@ -45,7 +45,7 @@ def from_command_line(arguments: Sequence[str]) -> Settings:
     """Read the options.
 
     Raises:
-        SystemExit: with code 2; an option is not understood, or its value is out of range.
+        SystemExit: with code 2; an option is unknown, or its value is out of range.
     """
     parser = _parser()
     given = Settings(**vars(parser.parse_args(arguments)))
@@ -64,20 +64,22 @@ def _parser() -> argparse.ArgumentParser:
         prog="dna", description="train a U-Net that finds CTCF sites base by base", allow_abbrev=False
     )
     training = parser.add_argument_group("training")
+    training.add_argument("--batch-size", type=whole(1), default=100, help="windows per rank; at most all are used")
+    training.add_argument("--learning-rate", type=_positive, default=0.001, help="rate of Adam, with one rank")
+    training.add_argument("--ranks", type=whole(1), default=1, help="processes, each with its own GPU if any")
     training.add_argument(
-        "--batch-size", type=whole(1), default=100, help="windows of each rank; more than there are means all"
+        "--rate-scaling", choices=SCALINGS, default="linear", help="how the rate grows with the ranks"
     )
-    training.add_argument("--learning-rate", type=_positive, default=0.001, help="of Adam, with one rank")
-    training.add_argument("--ranks", type=whole(1), default=1, help="processes, with a GPU each where there is one")
-    training.add_argument("--rate-scaling", choices=SCALINGS, default="linear", help="of the rate with the ranks")
-    training.add_argument("--epochs", type=whole(1), default=27, help="at most; AUTOTUNE_STEPS goes before it")
+    training.add_argument("--epochs", type=whole(1), default=27, help="most epochs, unless AUTOTUNE_STEPS is set")
     training.add_argument(
-        "--patience", type=whole(1), default=5, help="stop after that many epochs without a smaller validation loss"
+        "--patience", type=whole(1), default=5, help="epochs without a smaller validation loss until an early stop"
     )
-    training.add_argument("--seed", type=whole(0), default=protocol.seed(1), help="of the first weights and the order")
+    training.add_argument(
+        "--seed", type=whole(0), default=protocol.seed(1), help="seed of the first weights and the order"
+    )
     training.add_argument("--precision", choices=("float32", "bfloat16"), default="float32")
     network = parser.add_argument_group("network")
-    network.add_argument("--filters", type=whole(1), default=15, help="of the first level")
+    network.add_argument("--filters", type=whole(1), default=15, help="filters of the first level")
     network.add_argument(
         "--batch-norm-momentum",
         type=_share,
@@ -86,7 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     data = parser.add_argument_group("data")
     data.add_argument("--data", default=SYNTHETIC, help=f"{SYNTHETIC}, or a folder with train_x.npy and so on")
-    data.add_argument("--data-seed", type=whole(0), default=1, help="of the synthetic data")
+    data.add_argument("--data-seed", type=whole(0), default=1, help="seed of the synthetic data")
     data.add_argument("--length", type=_length, help="bases of a synthetic window [512]")
     data.add_argument("--windows", type=whole(1), help="for training [synthetic: 256; folder: all]")
     data.add_argument("--validation-windows", type=whole(1), help="[synthetic: 128; folder: all]")
@@ -94,17 +96,17 @@ def _parser() -> argparse.ArgumentParser:
         "--auc-thresholds",
         type=whole(0),
         default=0,
-        help="0: val_auc is the exact average precision; 1001: as Keras' AUC with that many thresholds",
+        help="0: val_auc is the exact average precision; 1001: Keras' AUC with 1001 thresholds",
     )
     add_memory_options(parser)
     machine = parser.add_argument_group("machine")
     machine.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
-    # More threads than idle cores made epochs three to ten times slower, so nobody gets them without asking.
+    # One by default: more threads than idle cores made epochs three to ten times slower.
     machine.add_argument("--threads", type=whole(1), default=1)
     machine.add_argument(
-        "--memory-limit-bytes", type=whole(1), help="of this process' data (CPU), or of what torch takes of the GPU"
+        "--memory-limit-bytes", type=whole(1), help="limit of this process' data (CPU), or of torch's GPU memory"
     )
-    machine.add_argument("--checkpoint-every", type=whole(1), default=1, help="epochs")
+    machine.add_argument("--checkpoint-every", type=whole(1), default=1, help="epochs between checkpoints")
     return parser
 
 

@@ -1,4 +1,4 @@
-"""What a checkpoint holds: the network, the optimizer, the random numbers, the progress, and of which training."""
+"""Checkpoints: network, optimizer, random numbers, progress, and the identity of the training."""
 
 import io
 import pickle
@@ -18,7 +18,7 @@ Identity = Mapping[str, str | int | float]
 
 
 def snapshot(network: Any, optimizer: Any, progress: Progress, identity: Identity) -> bytes:
-    """Return a checkpoint as it would be in a file."""
+    """Return the content of a checkpoint file."""
     random = {"cpu": torch.get_rng_state()}
     if torch.cuda.is_available():
         random["cuda"] = torch.cuda.get_rng_state()
@@ -36,21 +36,21 @@ def snapshot(network: Any, optimizer: Any, progress: Progress, identity: Identit
 
 
 def restore(path: Path, network: Any, optimizer: Any, identity: Identity) -> Progress:
-    """Put the training into the state of a checkpoint, and return its progress.
+    """Restore a training from a checkpoint, and return its progress.
 
     Raises:
-        RefusedError: the file is damaged, or of a training with other settings.
+        RefusedError: the file is damaged, or from a training with other settings.
     """
-    if not zipfile.is_zipfile(path):  # others torch reads in an older way, with errors of every kind
+    if not zipfile.is_zipfile(path):  # torch would read other files in an older format, with all kinds of errors
         raise RefusedError(
-            f"the checkpoint {path} cannot be read: it is no whole file of torch; delete it to begin anew"
+            f"the checkpoint {path} cannot be read: it is no whole file of torch; delete it to start again"
         )
     try:
         # Only tensors and plain values: a checkpoint cannot run anything.
         parts = torch.load(path, map_location="cpu", weights_only=True)
     except (OSError, EOFError, RuntimeError, ValueError, pickle.UnpicklingError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise RefusedError(f"the checkpoint {path} cannot be read: {reason}; delete it to begin anew") from error
+        raise RefusedError(f"the checkpoint {path} cannot be read: {reason}; delete it to start again") from error
     if not isinstance(parts, dict) or parts.get("format") != FORMAT:
         raise RefusedError(f"{path} is no checkpoint of this program; delete it, or give another AUTOTUNE_CHECKPOINT")
     others = _differences(parts["identity"], identity)

@@ -1,10 +1,10 @@
-"""Generated windows of DNA: something to tune on without a download.
+"""Generated windows of DNA, to tune without a download.
 
-A fair tuning target, and not a biological claim. The sequence is random with a realistic frequency of pairs of bases.
-Into it go sequences drawn from CTCF's position frequencies. The fifth channel is a *simulated* accessibility: peaks of
+The task is realistic to tune, but not biology. The sequence is random with realistic frequencies of pairs of bases, and
+contains motifs drawn from CTCF's position frequencies. The fifth channel is a *simulated* accessibility: peaks of
 random height and width, with noise. A motif is a site (label 1 over its 19 bases) only where the chromatin is open.
-Motifs in closed chromatin, and open chromatin without a motif, are decoys: neither channel is enough alone. Some motifs
-are weak and some peaks are low, so that nobody gets everything right.
+Motifs in closed chromatin, and open chromatin without a motif, are decoys: neither channel suffices alone. Some motifs
+are weak and some peaks low, so that no network is perfect.
 """
 
 from dataclasses import dataclass
@@ -14,15 +14,15 @@ import numpy as np
 
 from . import motif
 
-SLOT = 256  # bases in which at most one thing is planted
-# Of the slots have: a motif in a peak, a motif without, a peak without. Nearly half of the windows of two slots then
-# have a site, and three bases of two hundred are in one.
+SLOT = 256  # bases with at most one motif or peak
+# Shares of slots with a motif in a peak, a motif alone, a peak alone. Then nearly half of the windows of two slots have
+# a site, and three of two hundred bases are in one.
 SITES, LONE_MOTIFS, LONE_PEAKS = 0.25, 0.25, 0.2
-OPEN = 0.5  # of the height of a usual peak
+OPEN = 0.5  # share of the usual height of a peak from which chromatin is open
 CLOSED_SIGNAL = 0.2
-BIN = 8  # neighbouring bases share the noise, as they share reads
-AT_ONCE = 512  # windows are made in parts, so that there is no need for memory for all of them at once
-SPLITS = {"train": 0, "validation": 1}  # different streams of random numbers: no window is in both
+BIN = 8  # neighbouring bases with the same noise, since they share reads
+AT_ONCE = 512  # windows per part, to save memory
+SPLITS = {"train": 0, "validation": 1}  # different random streams, so that no window is in both
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,11 @@ class Generated:
 
     @property
     def length(self) -> int:
-        """How many bases each has."""
+        """The number of bases of a window."""
         return int(self.bases.shape[1])
 
     def batch(self, chosen: Any) -> tuple[Any, Any]:
-        """Return float32 arrays: what goes in (n, length, 5), and labels (n, length, 1)."""
+        """Return float32 arrays: inputs (n, length, 5), and labels (n, length, 1)."""
         bases = self.bases[chosen]
         inputs = np.empty((*bases.shape, 5), dtype=np.float32)
         inputs[..., :4] = np.eye(4, dtype=np.float32)[bases]
@@ -51,7 +51,7 @@ class Generated:
 
 
 def generate(split: str, windows: int, length: int, seed: int) -> Generated:
-    """Return the windows of a split ("train" or "validation"): always the same for a seed."""
+    """Return the windows of a split ("train" or "validation"); they depend only on the seed."""
     parts = [
         _part(np.random.default_rng([seed, SPLITS[split], begin]), min(AT_ONCE, windows - begin), length)
         for begin in range(0, windows, AT_ONCE)
@@ -80,7 +80,7 @@ def _part(random: motif.Random, windows: int, length: int) -> Generated:
 
 
 def _openness(random: motif.Random, near: Any, length: int) -> Any:
-    """Return how open bases are (windows, length): a bell near each of the places (windows, slots) that is >= 0."""
+    """Return the openness of bases (windows, length): a bell around each place (windows, slots) that is >= 0."""
     rows, columns = np.nonzero(near >= 0)
     centre = near[rows, columns] + random.normal(0.0, 15.0, len(rows))
     width = random.uniform(25.0, 60.0, len(rows))
