@@ -29,7 +29,7 @@ const VERBS = {
 
 const FROM_CATALOGUE = ["extend", "confirm", "ablate", "again"];
 
-/** The buttons of a study; `dialogs` must be added to the page, `deleting()` returns whether this page deletes the study. */
+/** The buttons of a study; `dialogs` must be added to the page, `deleting()` is true while this page deletes the study. */
 export function controls(name) {
   const error = errorLine();
   let study = null;

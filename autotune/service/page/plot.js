@@ -43,7 +43,7 @@ export function plotArea(title, open = () => {}) {
   };
 }
 
-/** A picture of a study. `update(version)` fetches it if the version differs; `brief` omits the description above it. */
+/** A picture of a study. `update(version)` fetches it if the version differs; `brief` omits the description. */
 export function pictureBox(study, picture, { brief = false } = {}) {
   const error = errorLine();
   const trials = `#/studies/${encodeURIComponent(study)}/trials`;
