@@ -5,7 +5,7 @@
 FOLDER is the developer's own, as for `benchmarks.search`. The default sampler searches every table from many seeds; at
 every fifth trial the prospect is compared with what the search gained in its next 20 trials. A configuration's value is
 the median of its recorded runs, so that nothing but the search's own doubt is measured here; what matters is a gain of
-1 %. Searches and looks are kept in --out: the same command goes on, --limit ends it after so many seconds.
+1 %. Searches and looks are kept in --out: the same command resumes, --limit ends it after so many seconds.
 
 The constant of `autotune.search.expected_gain` was fitted on the tables FITTED alone; the others check it.
 """

@@ -45,7 +45,7 @@ class Deadline:
     def over(self) -> UnfinishedError:
         """Return the error to raise when no further run may start."""
         end = datetime.fromtimestamp(self.ends_at).astimezone().strftime("%Y-%m-%d %H:%M %Z")
-        return UnfinishedError(f"the time given ends at {end}, too soon for another run; the same command goes on")
+        return UnfinishedError(f"the time given ends at {end}, too soon for another run; the same command resumes")
 
 
 def expected_s(limit_s: float | None, slowest_s: float | None) -> float | None:

@@ -15,7 +15,7 @@ from autotune.errors import CannotRunHereError, InterruptedSessionError, is_inte
 from autotune.files import replace_file
 
 TOKEN = "token"  # noqa: S105  a file's name
-RESUME_HINT = "every finished run is stored; the same command goes on"
+RESUME_HINT = "every finished run is stored; the same command resumes"
 _RAYS_TOKEN = "auth_token"  # noqa: S105
 _MODE = "RAY_AUTH_MODE"
 _PATH = "RAY_AUTH_TOKEN_PATH"

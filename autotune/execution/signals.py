@@ -47,7 +47,7 @@ class Pause:
     def over(self, *, jobs_stay: bool = False) -> PausedError:
         """Return the error to raise when all runs have ended; with `jobs_stay`, jobs remain in the queue."""
         left = "the jobs stay in the queue" if jobs_stay else "no run is in flight"
-        return PausedError(f"paused: every finished run is stored, {left}; the same command goes on")
+        return PausedError(f"paused: every finished run is stored, {left}; the same command resumes")
 
 
 @contextmanager

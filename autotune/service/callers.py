@@ -1,4 +1,4 @@
-"""Callers: the kinds of callers, each of which has limits of its own."""
+"""The kinds of callers, each with limits of its own."""
 
 from enum import Enum
 

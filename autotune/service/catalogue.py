@@ -59,7 +59,7 @@ class Catalogue:
         return name in self._files()
 
     def find(self, name: str) -> CatalogueStudy | None:
-        """Return the study of that name; None if there is none, or it has errors."""
+        """Return the study of that name; None if the catalogue has no such study, or it has errors."""
         file = self._files().get(name)
         try:
             return None if file is None else CatalogueStudy(name, file, studyfile.load(file))

@@ -14,7 +14,7 @@ from autotune.service.settings import Limits
 class OpenConnections:
     """The open connections of a service, by the kind of their caller.
 
-    A connection is anonymous until a request on it shows a right token. Where a kind has too many, its oldest is
+    A connection is anonymous until a request on it shows a right token. If a kind has too many, its oldest is
     closed: new callers get in, however many connections others hold. The user's own connections have no limit.
     """
 
@@ -95,7 +95,7 @@ class Connection(H11Protocol):
         """Set until when the next part of a request has to arrive."""
         state, limits = self.conn.their_state, self.open_connections.limits
         if state is h11.SEND_BODY:
-            # The limiter answers when a body is late; this deadline is for a body that nobody reads.
+            # The limiter answers when a body is late; this deadline is for a body that no handler reads.
             self._await(("body", self.cycle), limits.body_s + limits.headers_s)
         elif state is h11.IDLE and self.conn.trailing_data[0]:
             self._await(("headers", self.cycle), limits.headers_s)

@@ -58,7 +58,7 @@ class TopicFailures:
 
 
 MayFollow = Callable[[], Awaitable[bool]]
-"""Whether a follower may go on following: its token may have been removed."""
+"""Whether a follower may continue: its token may have been removed."""
 
 ReadNews = Callable[[Mapping[str, str]], Mapping[str, News]]
 """Takes the stamp of the last news of each topic, and returns the news of the topics that have newer ones."""

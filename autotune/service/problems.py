@@ -25,7 +25,8 @@ class Problem(BaseModel):
     title: str
     status: int
     detail: str
-    fields: dict[str, str] = Field(default_factory=dict, description="What is wrong with which field of the request.")
+    fields: dict[str, str] = Field(default_factory=dict, description="The fields of the request that are wrong, and
+        why.")
 
 
 class ProblemError(Exception):

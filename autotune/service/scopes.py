@@ -9,7 +9,7 @@ _ASKING = ("/ask", "/tell", "/renew", "/hints")
 
 
 class Scope(StrEnum):
-    """What a token is for; each scope includes those before it."""
+    """The rights of a token; each scope includes those before it."""
 
     LOOK = "look"
     ASK = "ask"

@@ -96,7 +96,7 @@ class StudySummaries:
         """Return the summary of a study, at `version` or later.
 
         Raises:
-            StorageError: there is none of that name, or the storage cannot be read.
+            StorageError: No study has that name, or the storage cannot be read.
         """
         return self._as_read(name, version)[1]
 
@@ -127,7 +127,7 @@ class StudySummaries:
         """Remove a study from the storage.
 
         Raises:
-            StorageError: there is none of that name, or the storage cannot be written.
+            StorageError: No study has that name, or the storage cannot be written.
         """
         self.stored.remove(name)
         with self._lock:
@@ -137,7 +137,7 @@ class StudySummaries:
         """Store the labels of a study.
 
         Raises:
-            StorageError: there is none of that name, or the storage cannot be written.
+            StorageError: No study has that name, or the storage cannot be written.
         """
         self.stored.note(name, labels)
         with self._lock:
@@ -179,7 +179,7 @@ class StudySummaries:
         """Estimate the cost of `trials` more trials of a study, `workers` at a time; None if too few were measured.
 
         Raises:
-            StorageError: there is none of that name, or the storage cannot be read.
+            StorageError: No study has that name, or the storage cannot be read.
         """
         _, summary = self._as_read(name, self.version(name) or 0)
         return estimate(summary, trials, workers)
@@ -188,14 +188,14 @@ class StudySummaries:
         return known_configuration(*self._as_read(name, version))
 
     def version(self, name: str) -> int | None:
-        """Return the version of a study; None if there is none."""
+        """Return the version of a study; None without such a study."""
         return self.versions().get(name)
 
     def charts(self, name: str) -> Mapping[str, Chart]:
         """Return the charts of a study, by name.
 
         Raises:
-            StorageError: there is none of that name, or the storage cannot be read.
+            StorageError: No study has that name, or the storage cannot be read.
         """
         version = self.version(name) or 0
         charts = in_order([*self._charts(name, version).values(), self._importance(name, version)])
@@ -207,7 +207,7 @@ class StudySummaries:
         return self._importance(name, version) if picture == IMPORTANCE else self._charts(name, version).get(picture)
 
     def get(self, name: str) -> Summary | None:
-        """Return the newest summary of a study; None if there is none."""
+        """Return the newest summary of a study; None without such a study."""
         version = self.version(name)
         if version is None:
             return None

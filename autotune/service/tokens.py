@@ -1,4 +1,4 @@
-"""Tokens: the token of the service's own user, made anew at each start, and those of others, kept as digests."""
+"""Tokens: that of the service's own user, new at each start, and those of other users, stored as digests."""
 
 import fcntl
 import hashlib
@@ -84,7 +84,7 @@ class Grant:
 class TokenBook:
     """The tokens of a service, in a file that only its user can read.
 
-    A token has 256 random bits: nobody guesses it, so a slow hash, as for passwords, would not make it safer.
+    A token has 256 random bits and cannot be guessed, so a slow hash, as for passwords, would not make it safer.
     """
 
     def __init__(self, path: Path) -> None:

@@ -40,7 +40,7 @@ def unix_socket(path: Path) -> Iterator[socket.socket]:
 
 
 def _remove_leftover(path: Path) -> None:
-    """Remove the socket of a service that was killed: nobody answers there."""
+    """Remove the socket of a service that was killed and answers no more."""
     with suppress(FileNotFoundError):
         if stat.S_ISSOCK(path.lstat().st_mode):
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:

@@ -127,7 +127,7 @@ def best_recorded(table: RecordedTable, limits: Limits) -> float | None:
 
 
 class SilentDisplay:
-    """A display that shows nothing: nobody reads the lines of hundreds of replayed trials."""
+    """A display that shows nothing, for the hundreds of trials of a replay."""
 
     def line(self, text: str) -> None:
         """Show nothing."""

@@ -14,7 +14,7 @@ from launchers import LineReader
 from objectives.base import Objective, Progress, ProgressReader
 
 MOST_SHOWN = 20
-"""The panel shows at most this many runs in flight, oldest first: nobody reads a thousand lines."""
+"""The panel shows at most this number of runs in flight, oldest first, so that it stays readable."""
 
 
 @dataclass

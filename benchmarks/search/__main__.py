@@ -46,7 +46,7 @@ def main() -> int:
     if not options.report_only:
         done = run(tasks, cells, Limits(options.cell_limit, options.limit))
         if done < len(tasks):
-            print(f"time is up: {len(tasks) - done} searches are left; the same command goes on")
+            print(f"time is up: {len(tasks) - done} searches are left; the same command resumes")
     selection = Selection(problems, {m.name: found.version for m, found in methods.items()}, options.seeds, budgets)
     found = rows(cells, selection)
     text = report(found, selection)

@@ -1,1 +1,1 @@
-"""What goes in and out of the service, as JSON."""
+"""The JSON values that the service reads and returns."""

@@ -13,7 +13,7 @@ export function extent(axis, values) {
   const places = [...values, ...(axis.ticks ?? []).map(([place]) => place)];
   const drawn = places.filter((value) => Number.isFinite(value) && (!axis.log || value > 0));
   if (drawn.length === 0) return axis.log ? [0.1, 10] : [0, 1];
-  // No spread of arguments, of which there may be many thousands.
+  // No spread of arguments: there may be many thousands.
   const low = drawn.reduce((least, value) => Math.min(least, value));
   const high = drawn.reduce((most, value) => Math.max(most, value));
   if (axis.log) {

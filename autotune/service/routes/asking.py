@@ -48,7 +48,8 @@ class Asked(BaseModel):
     lease: str
     trial: int
     run: int
-    series: str = Field(description="What the run is for: empty is tuning, others compare the winner and the default.")
+    series: str = Field(description="The purpose of the run: empty for tuning; others compare the winner and the
+        default.")
     configuration: Values
     cap: float | None
     expires_s: float = Field(description="In how many seconds the lease ends.")

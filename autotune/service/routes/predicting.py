@@ -94,7 +94,7 @@ class Predicted(BaseModel):
     doubts: list[str]
     reasons: list[tuple[str, float]]
     measured: list[MeasuredValue] = Field(
-        description="What was measured there, the best first; empty where nothing was."
+        description="The measurements of that machine, best first; empty without any."
     )
 
 

@@ -173,7 +173,7 @@ def test_a_session_is_paused_by_a_signal_and_the_same_command_goes_on(tmp_path):
         (tmp_path / "hold").unlink()
         said = session.stderr.read()
         assert session.wait() == ExitCode.PAUSED
-    assert "autotune: paused: every finished run is stored, no run is in flight; the same command goes on\n" in said
+    assert "autotune: paused: every finished run is stored, no run is in flight; the same command resumes\n" in said
     runs = json.loads(autotune(tmp_path, "trials", "mine", "--runs", "--json").stdout)
     finished = json.loads(autotune(tmp_path, "best", "mine", "--json").stdout)["trials"]
     assert f"{finished} of at most 100 trials are finished" in said
