@@ -130,7 +130,7 @@ function noVerdict({ state, ask_tell: askTell, trials, baseline, trouble, messag
   if (askTell) return "No verdict: the best so far was not compared with the default in fresh runs.";
   if (["paused", "stopped", "failed"].includes(state)) return "No verdict yet: resume the study, and it ends with one.";
   if (state === "idle" && !message)
-    return ["No verdict yet: the same ", h("code", {}, "autotune study"), " command goes on, and confirms the best."];
+    return ["No verdict yet: the same ", h("code", {}, "autotune study"), " command resumes, and confirms the best."];
   return "No verdict yet: when the budget is used, the best is compared with the default in fresh runs.";
 }
 

@@ -48,8 +48,7 @@ class Asked(BaseModel):
     lease: str
     trial: int
     run: int
-    series: str = Field(description="The purpose of the run: empty for tuning; others compare the winner and the
-        default.")
+    series: str = Field(description="The purpose: empty for tuning; others compare the winner and the default.")
     configuration: Values
     cap: float | None
     expires_s: float = Field(description="In how many seconds the lease ends.")

@@ -164,7 +164,7 @@ def test_what_the_command_line_works_on_is_not_offered_to_be_resumed(fake, new_p
     with fake.changed:
         study.message = ""
     expect(resume).to_have_attribute("aria-disabled", "false")
-    expect(page.get_by_role("region", name="Verdict")).to_contain_text("the same autotune study command goes on")
+    expect(page.get_by_role("region", name="Verdict")).to_contain_text("the same autotune study command resumes")
 
 
 def test_an_error_of_the_connection_goes_with_it(fake, new_page):
