@@ -25,8 +25,7 @@ class Problem(BaseModel):
     title: str
     status: int
     detail: str
-    fields: dict[str, str] = Field(default_factory=dict, description="The fields of the request that are wrong, and
-        why.")
+    fields: dict[str, str] = Field(default_factory=dict, description="The wrong fields of the request, and why.")
 
 
 class ProblemError(Exception):
