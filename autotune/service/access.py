@@ -51,7 +51,7 @@ class Refusal(NamedTuple):
 
 
 class AccessControl:
-    """Lets in requests with a token; refuses pages of other sites. Every answer has the security headers that browsers obey."""
+    """Lets in requests with a token and refuses pages of other sites; adds the security headers to every answer."""
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         """Stand before `app`."""
@@ -92,7 +92,7 @@ class AccessControl:
         await self._app(scope, receive, send_safely)
 
     def _forbidden(self, scope: Scope, headers: Headers) -> Refusal | None:
-        """Refuse requests that no caller may make: another host name, a change by another site, a change of a read-only service."""
+        """Refuse another host name, a change by another site, and a change of a read-only service."""
         host = headers.get("host", "").lower()
         local = {*_LOCAL_NAMES, self._settings.host.lower()}
         if self._settings.loopback and host.rpartition(":")[0] not in local and host not in local:
