@@ -1,12 +1,12 @@
-"""How quickly the service answers programs that ask and tell: quantiles, and CPU time a pair, by number of clients.
+"""Measure how quickly the service answers ask and tell: latency quantiles and CPU time per pair, by number of clients.
 
     python -m benchmarks.asktell [--clients 1,10,50,200] [--storage sqlite,postgresql] [--seconds 15] [--work 2]
-    python -m benchmarks.asktell --against FOLDER    # beside the checkout there, in turn
+    python -m benchmarks.asktell --against FOLDER    # alternate with the checkout in FOLDER
 
-A real service in a process of its own; the clients are one other process. Each asks, takes `--work` seconds (a half to
-one and a half times that) for the run, tells what came of it, and asks again; with `--work 0` the service is all that
-there is to wait for. Half as long as is measured goes by before. CPU time is that of the service with all its
-processes; a server of PostgreSQL is not counted. On a machine with other work CPU time is what can be compared.
+A real service runs in its own process, and one other process simulates all clients. Each client asks, sleeps 0.5 to 1.5
+times `--work` seconds in place of a run, tells the value, and asks again; with `--work 0` it only waits for the
+service. A warm-up of half of `--seconds` precedes the measurement. CPU time includes all processes of the service but
+not the PostgreSQL server. On a busy machine compare CPU times: latencies include the wait for a core.
 """
 
 import argparse
@@ -53,7 +53,7 @@ def value_of(configuration: dict[str, object], rng: random.Random) -> float:
 
 @dataclass
 class Measured:
-    """Seconds of each request that counts, by what was asked; the answers; CPU seconds meanwhile."""
+    """Requests in the measured time: seconds of each ask and tell, counts by HTTP status, CPU time of the service."""
 
     asks: list[float] = field(default_factory=list)
     tells: list[float] = field(default_factory=list)
@@ -76,7 +76,7 @@ def _quantiles(seconds: list[float]) -> str:
 
 
 class Program:
-    """A client on one connection: as little as speaks HTTP, since it shares the machine with what is measured."""
+    """A minimal HTTP client on one connection; a full one would take CPU time from the service that is measured."""
 
     def __init__(self, service: Service) -> None:
         self.port = service.port
@@ -101,7 +101,7 @@ class Program:
 
 
 async def ask_and_tell(service: Service, number: int, work_s: float, measured: Measured, counts_from: float) -> None:
-    """Ask and tell until the time that is measured is over."""
+    """Ask and tell until the measured time is over; requests that begin before `counts_from` are warm-up."""
     rng = random.Random(number)
     async with Program(service) as client:
         while time.monotonic() < counts_from + measured.seconds:
@@ -129,8 +129,8 @@ async def ask_and_tell(service: Service, number: int, work_s: float, measured: M
                 measured.tells.append(time.monotonic() - begun)
 
 
-async def crowd(service: Service, clients: int, seconds: float, work_s: float) -> Measured:
-    """Let so many programs ask and tell; what they do in half as long before does not count."""
+async def measure_clients(service: Service, clients: int, seconds: float, work_s: float) -> Measured:
+    """Run `clients` clients at once, and measure for `seconds` after a warm-up of half as long."""
     measured = Measured(seconds=seconds)
     counts_from = time.monotonic() + seconds / 2
     programs = [
@@ -156,7 +156,7 @@ def _cpu_s(service: Service) -> float:
 
 
 def measure(code: Path, storage: str, clients: int, options: argparse.Namespace) -> Measured:
-    """Start a service of the checkout at `code`, and let programs ask and tell."""
+    """Start a service from the checkout at `code`, and measure it."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="autotune-asktell-")))
         url = str(folder / "autotune.db")
@@ -171,7 +171,7 @@ def measure(code: Path, storage: str, clients: int, options: argparse.Namespace)
         try:
             with service.client() as client:
                 client.start("crowd", trials=100_000)
-            return asyncio.run(crowd(service, clients, options.seconds, options.work))
+            return asyncio.run(measure_clients(service, clients, options.seconds, options.work))
         finally:
             service.stop()
 
@@ -180,13 +180,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--clients", default="1,10,50,200")
     parser.add_argument("--storage", default="sqlite,postgresql")
-    parser.add_argument("--seconds", type=float, default=15.0, help="how long requests count")
-    parser.add_argument("--work", type=float, default=2.0, help="how long a run takes, in seconds")
+    parser.add_argument("--seconds", type=float, default=15.0, help="measured time")
+    parser.add_argument("--work", type=float, default=2.0, help="mean duration of a run in seconds")
     parser.add_argument("--sampler", default="autotune")
     parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("--against", type=Path, help="another checkout, measured in turn with this one")
+    parser.add_argument("--against", type=Path, help="another checkout to alternate with")
     options = parser.parse_args()
-    here = Path(__file__).parents[2]
+    here = Path(__file__).parents[1]
     checkouts = {"this": here} | ({"against": options.against.resolve()} if options.against else {})
     print(f"milliseconds at 50/90/99 %; runs take {options.work:g} s")
     for storage in options.storage.split(","):

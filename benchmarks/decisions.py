@@ -1,14 +1,18 @@
-"""Decision tables: how many right decisions by runs spent, against random runs, on tables that are known in full.
+"""Count right decisions in decision tables by runs spent, against random runs, on tables with known true times.
 
-    python benchmarks/decisions.py                    # synthetic tables that nothing was chosen on
+    python benchmarks/decisions.py                    # synthetic tables that were not used to choose the method
     python benchmarks/decisions.py --tables 8 --seeds 3 --choose
 
-A synthetic table has contexts (operation, ranks, size) and settings (algorithm, segment); the cost of each algorithm is
-that of Hockney's model, latency and bytes in other proportions, so that the best one changes with ranks and size; runs
-differ by 5 to 20 %. A method spends runs, then says for each cell what to use. "of the oracle" is the geometric mean
-over the cells of the true time of what it says over the least true time; "worst" is the greatest true time over the
-default's. What is said is the model's best `guess`; or only that of which it is `sure`, the default elsewhere; or the
-guesses that eight fresh `pairs` of runs bear out, each against the default, which take runs of their own.
+A synthetic table has contexts (operation, ranks, size) and settings (algorithm, segment). Each algorithm costs time by
+Hockney's model, with its own proportion of latency and bytes, so the best one changes with ranks and size; the noise of
+runs is 5 to 20 %. A method spends runs, then chooses a setting for each cell. "of the oracle" is the geometric mean
+over the cells of the chosen setting's true time over the least true time; "worst" is the greatest true time over the
+default's. The rules of choice:
+
+guess   the setting that the model expects to be best
+sure    the same where the model is sure, else the default
+pairs   the guess where eight fresh pairs of runs confirm it against the default, else the default; `fresh` counts
+        these runs
 """
 
 import argparse
@@ -38,12 +42,12 @@ CHOOSE, REPORT = 1000, 2000
 Key = tuple[Value, ...]
 
 Score = tuple[float, float, float, int]
-"""The share of right cells, the ratio to the oracle, the worst cell over the default, and fresh runs."""
+"""Share of right cells, ratio to the oracle, worst cell over the default, and number of fresh runs."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """The runs of every setting in every context, by the values of all parameters; `over` are the contexts."""
+    """Recorded runs and true time of every setting in every context; `over` names the parameters of the context."""
 
     space: Space
     over: tuple[str, ...]
@@ -84,7 +88,7 @@ def synthetic(seed: int) -> Table:
         operation, many, size, algorithm, segment = (configuration[one.name] for one in parameters)
         name = algorithm
         if algorithm == "fixed":
-            # The library's own decision: right at its ends, and wrong between.
+            # The library's own decision: right for the smallest and largest sizes, wrong between.
             low, high = fixed[operation, many]
             name = "binomial" if size < 2**low else "recursive" if size < 2**high else "ring"
         latency, bandwidth = shares[operation, name]
@@ -97,7 +101,7 @@ def synthetic(seed: int) -> Table:
 
 
 def _shape(name: str, ranks: int, size: int, segment: int) -> tuple[float, float]:
-    """Return how many messages follow one another, and how many bytes: Thakur, Rabenseifner & Gropp (2005)."""
+    """Return the number of consecutive messages and of bytes: Thakur, Rabenseifner & Gropp (2005)."""
     steps = log(ranks) / log(2)
     match name:
         case "linear":
@@ -114,8 +118,8 @@ def _shape(name: str, ranks: int, size: int, segment: int) -> tuple[float, float
             return ranks - 1 + count, size + (ranks - 1) * min(size, segment)
 
 
-def spend(table: Table, method: str, budgets: list[int], seed: int) -> dict[tuple[int, str], Score]:
-    """Spend runs; return how good the table is after each budget by each rule."""
+def evaluate(table: Table, method: str, budgets: list[int], seed: int) -> dict[tuple[int, str], Score]:
+    """Spend runs, and score the decisions of each rule after each budget."""
     sampler = DecisionSampler(table.space, table.over, seed=seed)
     rng = np.random.default_rng([seed, 99])
     draws = rng.permutation(table.space.all_indices())
@@ -128,12 +132,12 @@ def spend(table: Table, method: str, budgets: list[int], seed: int) -> dict[tupl
         rows = np.concatenate([rows, row])
         seen.append(Observation(float(rng.choice(values))))
         for rule in RULES if spent in budgets else ():
-            results[spent, rule] = judged(table, sampler, rows, seen, (seed, rule))
+            results[spent, rule] = score(table, sampler, rows, seen, (seed, rule))
     return results
 
 
-def judged(table: Table, sampler: DecisionSampler, rows: Rows, seen: list[Observation], how: tuple[int, str]) -> Score:
-    """Return how good the table is: a cell is right within 1 % of the best."""
+def score(table: Table, sampler: DecisionSampler, rows: Rows, seen: list[Observation], how: tuple[int, str]) -> Score:
+    """Score the decisions of one rule; a cell is right if its setting is within 1 % of the best."""
     seed, rule = how
     cell_model = fit_cell_model(sampler.grid, rows, seen, 1.0, Kernels(seed))
     if cell_model is None:
@@ -167,9 +171,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", type=int, default=3)
     parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--shares", default="0.02,0.05,0.1", help="of the runs that an exhaustive table takes")
+    parser.add_argument("--shares", default="0.02,0.05,0.1", help="budgets, as shares of an exhaustive table's runs")
     parser.add_argument("--methods", default="ours,random")
-    parser.add_argument("--choose", action="store_true", help="the tables that the method was chosen on")
+    parser.add_argument("--choose", action="store_true", help="use the tables that the method was chosen on")
     given = parser.parse_args()
     tables = [synthetic((CHOOSE if given.choose else REPORT) + number) for number in range(given.tables)]
     head = f"{'method':8} {'rule':6} {'runs':>6} {'share':>6} {'right':>7} {'of the oracle':>14} {'worst/default':>14}"
@@ -178,7 +182,7 @@ def main() -> None:
         found = defaultdict(list)
         for table, seed in product(tables, range(given.seeds)):
             budgets = {round(float(part) * len(table.runs)): part for part in given.shares.split(",")}
-            for (spent, rule), result in spend(table, method, list(budgets), seed).items():
+            for (spent, rule), result in evaluate(table, method, list(budgets), seed).items():
                 found[rule, budgets[spent]].append((spent, *result))
         for (rule, part), results in found.items():
             spent, right, ratio, worst, fresh = (np.array(column) for column in zip(*results, strict=True))

@@ -1,16 +1,16 @@
-"""The N-th system call fails: what is lost, doubled, left behind, or ends otherwise than without the fault.
+"""Let the N-th system call of a session fail; count values lost or doubled, and what is left or ends differently.
 
     python benchmarks/faults.py [--session local] [--fault crash] [--events 1000] [--seconds 600] [--json]
 
 Small sessions (`autotune study` on this machine, with a batch system, and with its storage in PostgreSQL; a client that
-asks and tells, and one of `autotune serve`) are run again and again, each with one fault at one system call: the
-process dies there, or the call fails, or the clock jumps. Then the same command is run once more, undisturbed, and
-everything is compared with a twin that was left alone. Without --events and --seconds every call of every session is
-struck, which takes hours. Files are in memory where there is room, unless TMPDIR says otherwise: the disk would take
-longer than all else. What went wrong is written to standard error, and is repeated by --session, --fault and --at.
+asks and tells, and one of `autotune serve`) run again and again, each with one fault at one system call: the process
+dies there, the call fails, or the clock jumps. Then the same command runs once more without a fault, and the outcome is
+compared with that of an undisturbed twin. Without --events and --seconds the benchmark covers every call of every
+session, which takes hours. Files are in memory if there is room and TMPDIR is not set, because the disk would take most
+of the time. Each harm is written to standard error; repeat it with --session, --fault and --at.
 
-On 24 November 2026 1,308 events were struck on a busy machine, in pieces of 225 s with seeds from 100 on; those of
-EMFILE and ENOMEM at every call of `local` and `batch` in turn are 394 of them, 270 are of a storage in PostgreSQL:
+On 24 November 2026, 1,308 events ran on a busy machine, in parts of 225 s with seeds from 100 on. Of these, 394 were
+EMFILE and ENOMEM at every call of `local` and `batch` in turn, and 270 had their storage in PostgreSQL:
 
     kind of event                events   lost  doubled   left  different  unsaid     3/n
     crash                           135      0        0      0          0       0    2.2%
@@ -23,13 +23,14 @@ EMFILE and ENOMEM at every call of `local` and `batch` in turn are 394 of them, 
     server restarted                 10      0        0      0          0       0   30.0%
     all                            1308      0        0      2          3       0    0.2%
 
-Two causes, both mended, and struck again without harm: the folder of a coordinator in which a full quota let no run be
-made stayed (left, twice), and a program or a start command that could not be opened for want of a descriptor became the
-study's identity, so that the same command was refused (different). 3/n is the bound where no event does harm.
+They had two causes. A coordinator that could not create a run because of a full quota left its folder (left, twice).
+And when no descriptor was free to open a program or a start command, that became part of the study's identity, so the
+same command was refused (different). Both are fixed, and the same events repeated without harm. 3/n is the upper bound
+of a rate when no event did harm.
 
-Before that 635 events had lost one run, left something four times, ended otherwise once and had no words ten times:
-leases and folders that stayed, files of the installation that a library could not read, writes of one byte that were
-cut, and a client that waited too long for a service without a disk.
+An earlier 635 events lost one run, left something four times, ended differently once, and failed without a message ten
+times. Their causes: leases and folders that stayed, files of the installation that a library could not read, short
+writes of one byte, and a client that waited too long for a service whose disk failed.
 """
 
 import argparse
@@ -62,7 +63,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--session", choices=Request.sessions, action="append")
     parser.add_argument("--fault", choices=Request.faults, action="append")
-    parser.add_argument("--at", type=int, help="only this call")
+    parser.add_argument("--at", type=int, help="number of the call to fail")
     parser.add_argument("--events", type=int)
     parser.add_argument("--seconds", type=float)
     parser.add_argument("--seed", type=int, default=0)
@@ -81,7 +82,7 @@ def main() -> None:
     began_s = time.monotonic()
     events: Counter[str] = Counter()
     harms: Counter[tuple[str, str]] = Counter()
-    # Whoever ends it sees what came of the events until then, also of one in the background.
+    # Print the events so far after Ctrl-C or kill. A shell starts background jobs with SIGINT ignored: restore it.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     with (

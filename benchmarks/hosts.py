@@ -1,12 +1,12 @@
-"""A command on emulated hosts: network namespaces of this machine, with a slow link between each and a switch.
+"""Run a command on emulated hosts: network namespaces on this machine, each linked to a switch at a limited rate.
 
     python -m benchmarks.hosts --rate 100mbit -- mpirun -np 2 hostname
     python -m benchmarks.hosts --hosts 4 --rate 1gbit -- autotune study collectives --set options.ranks=[4]
 
-The command runs on the first host. What it starts by Open MPI 4's mpirun goes to all of them, `--slots` ranks on each
-and more where more are asked for; so do the runs of a study that is started there. The hosts share this machine's cores
-and file system: what is emulated is the network alone, its rate in both directions, and with `--delay-us` how much
-longer a packet takes. The delay needs a kernel with netem. Needs root, iproute2 and util-linux; nothing is left behind.
+The command runs on the first host. Open MPI 4's mpirun, called by the command or by the runs of a study, distributes
+its ranks over all hosts: `--slots` on each, and more if it asks for more. The hosts share this machine's cores and file
+system. Only the network is emulated: its rate in both directions, and with `--delay-us` an additional delay, which
+needs a kernel with netem. Needs root, iproute2 and util-linux. Removes all namespaces at the end.
 """
 
 import argparse
@@ -23,28 +23,28 @@ from pathlib import Path
 
 _NETWORK = "10.77.0"
 _PATIENCE_S = 10.0
-# Packets that a link holds back, rather than losing them: TCP would measure its own retries.
+# A link queues packets instead of dropping them; otherwise the benchmark would measure retransmissions of TCP.
 _QUEUE_BYTES = 4 * 2**20
 _AT_ONCE_BYTES = 16 * 2**10
 PARAMETERS = "OMPI_MCA_mca_base_param_files"
 
 
 class EmulationError(Exception):
-    """There can be no such hosts here."""
+    """This machine cannot emulate the hosts."""
 
 
 @contextmanager
 def hosts(number: int, link: list[str], slots: int, folder: Path) -> Iterator[list[str]]:
-    """Make hosts, each with a link to a switch; give the words that start a command on the first of them.
+    """Create hosts, each linked to a switch; yield the command prefix that runs a program on the first one.
 
     Args:
-        number: How many hosts.
-        link: What `tc qdisc add dev DEVICE root` is told.
-        slots: How many ranks Open MPI gives a host before it goes to the next one.
-        folder: Where the files are that tell Open MPI of them.
+        number: Number of hosts.
+        link: Arguments of `tc qdisc add dev DEVICE root`.
+        slots: Ranks that Open MPI places on a host before it uses the next one.
+        folder: Folder for the configuration files of Open MPI.
 
     Raises:
-        EmulationError: a program is missing, this is not root, or the kernel has no such link.
+        EmulationError: a program is missing, the user is not root, or the kernel does not support the link.
     """
     missing = [program for program in ("ip", "tc", "unshare", "nsenter") if shutil.which(program) is None]
     if missing or os.geteuid() != 0:
@@ -64,13 +64,13 @@ def hosts(number: int, link: list[str], slots: int, folder: Path) -> Iterator[li
             _inside(host, "ip", "address", "add", f"{_NETWORK}.{place}/24", "dev", "eth0")
             for device in ("lo", "eth0"):
                 _inside(host, "ip", "link", "set", device, "up")
-            # Programs that ask for a way to anywhere are told of this one.
+            # Some programs look for a default route to find the network device.
             _inside(host, "ip", "route", "add", "default", "dev", "eth0")
             if link:
                 _inside(host, "tc", "qdisc", "add", "dev", "eth0", "root", *link)
                 _inside(switch, "tc", "qdisc", "add", "dev", f"to{place}", "root", *link)
         first, *_ = found.values()
-        parameters = _told_to_open_mpi(found, slots, folder)
+        parameters = _configure_open_mpi(found, slots, folder)
         yield [*_enter(first), "env", f"{PARAMETERS}={parameters}"]
     finally:
         for process in made:
@@ -78,7 +78,7 @@ def hosts(number: int, link: list[str], slots: int, folder: Path) -> Iterator[li
 
 
 def link_words(rate: str, delay_us: int) -> list[str]:
-    """Return what `tc` is told of a link: a queue that lets `rate` through, or that and a delay of each packet."""
+    """Return the arguments of `tc` for a link with this rate and delay: `tbf`, or `netem` if there is a delay."""
     if delay_us:
         return ["netem", "delay", f"{delay_us}us", *(["rate", rate] if rate else []), "limit", "100000"]
     if not rate:
@@ -87,7 +87,7 @@ def link_words(rate: str, delay_us: int) -> list[str]:
 
 
 def _namespace(made: list["subprocess.Popen[bytes]"]) -> int:
-    """Return the id of a process in namespaces of its own, which ends with this one."""
+    """Start a process in its own namespaces, which ends with this process; return its id."""
     process = subprocess.Popen(["unshare", "--net", "--uts", "cat"], stdin=subprocess.PIPE)
     made.append(process)
     ours, theirs = Path("/proc/self/ns/uts"), Path(f"/proc/{process.pid}/ns/uts")
@@ -115,22 +115,22 @@ def _inside(process: int, *argv: str) -> None:
         raise EmulationError(words + hint)
 
 
-def _told_to_open_mpi(found: dict[str, int], slots: int, folder: Path) -> Path:
-    """Write what Open MPI reads: its hosts, and a program in place of ssh; return the file that names them.
+def _configure_open_mpi(found: dict[str, int], slots: int, folder: Path) -> Path:
+    """Write Open MPI's hostfile and a substitute for ssh; return the parameter file that names both.
 
-    By a file, since what Open MPI is told of hosts by variables is not passed on to the runs of a study.
+    A parameter file, because a study does not pass Open MPI's environment variables about hosts to its runs.
     """
     listed, agent, parameters = folder / "hosts", folder / "agent", folder / "openmpi-mca-params.conf"
     listed.write_text("".join(f"{address} slots={slots}\n" for address in found))
     cases = "".join(f"{address}) process={process} ;;\n" for address, process in found.items())
-    # As ssh does: the words of the command line are joined and read by a shell.
+    # Like ssh: join the words of the command line, and let a shell parse them.
     agent.write_text(
         f'#!/bin/sh\ncase $1 in\n{cases}esac\nshift\nexec nsenter --target="$process" --net --uts sh -c "$*"\n'
     )
     agent.chmod(0o700)
-    told = {"plm_rsh_agent": agent, "orte_default_hostfile": listed, "orte_tmpdir_base": folder}
-    told |= dict.fromkeys(("btl_tcp_if_include", "oob_tcp_if_include"), Path("eth0"))
-    parameters.write_text("".join(f"{name} = {value}\n" for name, value in told.items()))
+    settings = {"plm_rsh_agent": agent, "orte_default_hostfile": listed, "orte_tmpdir_base": folder}
+    settings |= dict.fromkeys(("btl_tcp_if_include", "oob_tcp_if_include"), Path("eth0"))
+    parameters.write_text("".join(f"{name} = {value}\n" for name, value in settings.items()))
     return parameters
 
 
@@ -138,9 +138,11 @@ def main() -> int:
     """Run a command on emulated hosts; return its exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hosts", type=int, default=2)
-    parser.add_argument("--slots", type=int, default=1, help="ranks on a host before the next one gets any")
-    parser.add_argument("--rate", default="", help="of each link, as tc says it: 100mbit, 1gbit; no limit without")
-    parser.add_argument("--delay-us", type=int, default=0, help="of each packet, twice on its way")
+    parser.add_argument("--slots", type=int, default=1, help="ranks per host before the next host is used")
+    parser.add_argument(
+        "--rate", default="", help="rate of each link in tc's notation, e.g. 100mbit; default: no limit"
+    )
+    parser.add_argument("--delay-us", type=int, default=0, help="delay per link; a packet passes two links")
     parser.add_argument("command", nargs="+")
     given = parser.parse_args()
     link = link_words(given.rate, given.delay_us)
@@ -151,7 +153,7 @@ def main() -> int:
                 print(f"{given.hosts} emulated hosts on this machine, each link: {said}", file=sys.stderr)
                 return subprocess.run([*begin, *given.command], check=False).returncode
         except EmulationError as error:
-            print(f"no emulated hosts here: {error}", file=sys.stderr)
+            print(f"cannot emulate hosts: {error}", file=sys.stderr)
             return 2
 
 

@@ -1,15 +1,15 @@
-"""What stopping early saves, and what it costs: on recorded trainings.
+"""Measure what stopping trainings early saves and costs, on recorded learning curves.
 
     python benchmarks/hyperband.py record --python PYTHON-WITH-TORCH [--jobs 2] [--out benchmarks/data/dna_curves.csv]
     python benchmarks/hyperband.py replay [--table dna] [--seeds 20] [--trials 40] [--json]
     python benchmarks/hyperband.py regret [--table dna] [--seeds 20] [--first 0] [--trials 40] [--rules R,R]
 
 `record` trains every configuration of the space of `autotune study dna` to its last epoch; `small_trainings` records
-the other tables. `replay` lets the real runner, sampler and rules work on these curves, without training anything.
-"random" draws the same configurations under every rule (for a seed), so that a rule is compared with the full training
-of the same configurations; "autotune" lets the sampler learn from what a rule shows it. `regret` counts epochs until a
-value within 2 or 1 % of the best of all curves was seen, and how far the best seen is off after some epochs, and the
-winner at the end: of our rules, each seed from another default, and of Optuna's TPE and pruners.
+the other tables. `replay` runs the real runner, sampler and rules on these curves, without training. "random" draws the
+same configurations under every rule (for one seed), so a rule is compared with full trainings of the same
+configurations; "autotune" lets the sampler learn from the values that a rule lets it see. `regret` compares our rules
+(each seed with another default) with Optuna's TPE and pruners: epochs until a value within 2 or 1 % of the best of all
+curves, the distance of the best value from the optimum after some epochs, and that of the winner at the end.
 """
 
 import argparse
@@ -64,7 +64,7 @@ Key = tuple[float, ...]
 
 @dataclass(frozen=True)
 class Trainings:
-    """Every training of a space, to its last of `most` steps; `curves` are by the values of the parameters."""
+    """Every training of a space, with up to `most` steps; `curves` maps values of parameters to a learning curve."""
 
     space: Space
     curves: dict[Key, list[float]]
@@ -82,12 +82,12 @@ class Trainings:
         return min(values, key=self.metric.cost)
 
     def off(self, value: float) -> float:
-        """Return by what share a value is worse than the best of all."""
+        """Return the relative distance of a value from the best of all curves."""
         return abs(value / self.optimum - 1.0)
 
 
-def with_a_default(recorded: Trainings, seed: int) -> Trainings:
-    """Return the same with another default, drawn by `seed`: else studies hardly differ from seed to seed."""
+def with_random_default(recorded: Trainings, seed: int) -> Trainings:
+    """Replace the default by a random one; with a common default, studies hardly differ between seeds."""
     whole = sorted(key for key, curve in recorded.curves.items() if len(curve) == recorded.most)
     key = random.Random(seed).choice(whole)
     parameters = [
@@ -104,8 +104,8 @@ def trainings(table: str) -> Trainings:
     return Trainings(training.space, curves, training.metric, training.most)
 
 
-def trained(python: str, configuration: Configuration) -> list[tuple[int, float, float]]:
-    """Train to the end; return (epoch, val_auc, elapsed_s). A training that diverges ends before."""
+def train(python: str, configuration: Configuration) -> list[tuple[int, float, float]]:
+    """Train to the last epoch, or until it diverges; return (epoch, val_auc, elapsed_s) of each epoch."""
     options = [f"--{name.replace('_', '-')}={value}" for name, value in configuration.items()]
     command = [python, "-P", "-m", "dna", *options, f"--epochs={EPOCHS}", f"--patience={EPOCHS}"]
     environment = {**os.environ, "PYTHONPATH": str(PROGRAMS), "OMP_NUM_THREADS": "1"}
@@ -119,7 +119,7 @@ def record(python: str, jobs: int, out: Path) -> None:
     with out.open("w", newline="") as file, ThreadPoolExecutor(jobs) as pool:
         rows = csv.writer(file)
         rows.writerow(("batch_size", "learning_rate", "epoch", "val_auc", "elapsed_s"))
-        found = pool.map(lambda one: trained(python, one), configurations)
+        found = pool.map(lambda one: train(python, one), configurations)
         for configuration, curve in zip(configurations, found, strict=True):
             key = [f"{value:g}" for value in key_of(configuration)]
             rows.writerows((*key, epoch, f"{auc:.6g}", f"{s:.2f}") for epoch, auc, s in curve)
@@ -136,9 +136,14 @@ def read(path: Path) -> dict[Key, list[float]]:
 
 @dataclass(frozen=True)
 class Result:
-    """One study: epochs trained, and at most; the value of its winner at the end, and of the best that was drawn.
+    """The outcome of one study.
 
-    `seen` are the values of all epochs, in the order in which they were trained.
+    Attributes:
+        epochs: Number of epochs trained.
+        whole: Number of epochs that full trainings of the same configurations take.
+        value: Best value in the winner's whole curve.
+        best_drawn: Best value in the curves of all configurations drawn.
+        seen: Values of all epochs in the order of training.
     """
 
     epochs: int
@@ -148,19 +153,17 @@ class Result:
     seen: Sequence[float]
 
 
-def study(recorded: Trainings, rule: str, sampler: str, seed: int, trials: int) -> Result:
-    """Run one study on the curves. A training that diverged counts with what it had reached."""
+def run_study(recorded: Trainings, rule: str, sampler: str, seed: int, trials: int) -> Result:
+    """Run one study on the curves; a training that diverged counts with the values before that."""
     rules = training_study(trials, rule=rule, max_steps=recorded.most)
     seen: list[float] = []
 
-    def trained_to(configuration: Configuration, step: int) -> float:
+    def train_to(configuration: Configuration, step: int) -> float:
         seen.append(recorded.curve(configuration)[step - 1])
         return seen[-1]
 
     metric = recorded.metric
-    executor = TrainingExecutor(
-        trained_to, ends=lambda configuration: len(recorded.curve(configuration)), metric=metric
-    )
+    executor = TrainingExecutor(train_to, ends=lambda configuration: len(recorded.curve(configuration)), metric=metric)
     store = StudyStore.in_memory(definition(recorded.space, metrics=(metric,)))
     asker = Asker(store, ValidSetSampler(recorded.space, seed=seed, model=sampler == "autotune"))
     with tempfile.TemporaryDirectory() as folder:
@@ -179,8 +182,8 @@ def study(recorded: Trainings, rule: str, sampler: str, seed: int, trials: int) 
     )
 
 
-def peer(recorded: Trainings, pruner: optuna.pruners.BasePruner, seed: int, trials: int) -> list[float]:
-    """Return the values of all epochs that Optuna's TPE trains with one of its pruners."""
+def run_peer(recorded: Trainings, pruner: optuna.pruners.BasePruner, seed: int, trials: int) -> list[float]:
+    """Run a study of Optuna's TPE with one of its pruners; return the values of all epochs in order."""
     values = [sorted({key[place] for key in recorded.curves}) for place in range(len(recorded.space.parameters))]
     seen: list[float] = []
 
@@ -204,7 +207,7 @@ def peer(recorded: Trainings, pruner: optuna.pruners.BasePruner, seed: int, tria
 
 
 def regret(recorded: Trainings, seeds: Sequence[int], trials: int, rules: Sequence[str]) -> Iterator[str]:
-    """Yield a line for each way to search: what it had found after how many epochs."""
+    """Yield a line for each search method: epochs until it came close to the optimum."""
     pruners = {
         "hyperband": lambda: optuna.pruners.HyperbandPruner(min_resource=1, max_resource=recorded.most),
         "asha": optuna.pruners.SuccessiveHalvingPruner,
@@ -212,16 +215,16 @@ def regret(recorded: Trainings, seeds: Sequence[int], trials: int, rules: Sequen
         "none": optuna.pruners.NopPruner,
     }
     for rule in rules:
-        ours = [study(with_a_default(recorded, seed), rule, "autotune", seed, trials) for seed in seeds]
+        ours = [run_study(with_random_default(recorded, seed), rule, "autotune", seed, trials) for seed in seeds]
         won = statistics.median(recorded.off(one.value) for one in ours)
         yield f"autotune, {rule}: {regrets(recorded, [one.seen for one in ours])}, the winner {won:.2%} off"
     for name in [name for name in pruners if name in rules]:
-        theirs = [peer(recorded, pruners[name](), seed, trials) for seed in seeds]
+        theirs = [run_peer(recorded, pruners[name](), seed, trials) for seed in seeds]
         yield f"Optuna's TPE, {name}: {regrets(recorded, theirs)}"
 
 
 def regrets(recorded: Trainings, studies: Sequence[Sequence[float]]) -> str:
-    """Return the median and quartiles of epochs until a value is close to the optimum, and how far it is off before."""
+    """Describe, over studies, the epochs until a value close to the optimum, and the distance from it before."""
     parts = []
     for share in CLOSE:
         needed = sorted(epochs_until(recorded, share, seen) for seen in studies)
@@ -234,7 +237,7 @@ def regrets(recorded: Trainings, studies: Sequence[Sequence[float]]) -> str:
 
 
 def epochs_until(recorded: Trainings, share: float, seen: Sequence[float]) -> float:
-    """Return after how many epochs a value was that close to the best of all; infinity if none was."""
+    """Return the number of epochs until a value within `share` of the optimum; infinity if that never happened."""
     return next((float(epoch) for epoch, one in enumerate(seen, start=1) if recorded.off(one) <= share), inf)
 
 
@@ -255,7 +258,7 @@ def row(results: Sequence[Result], optimum: float) -> dict[str, float]:
 def replay(recorded: Trainings, seeds: int, trials: int) -> dict[str, dict[str, float]]:
     return {
         f"{rule}, {sampler}": row(
-            [study(recorded, rule, sampler, seed, trials) for seed in range(seeds)], recorded.optimum
+            [run_study(recorded, rule, sampler, seed, trials) for seed in range(seeds)], recorded.optimum
         )
         for sampler in ("random", "autotune")
         for rule in RULES
@@ -269,8 +272,8 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--out", type=Path, default=DATA)
     parser.add_argument("--table", choices=("dna", *small_trainings.TRAININGS), default="dna")
-    parser.add_argument("--first", type=int, default=0, help="the first of the seeds")
-    parser.add_argument("--rules", default=",".join(RULES), help="those of these that `regret` looks at")
+    parser.add_argument("--first", type=int, default=0, help="first seed")
+    parser.add_argument("--rules", default=",".join(RULES), help="rules that `regret` compares")
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--trials", type=int, default=40)
     parser.add_argument("--json", action="store_true")

@@ -1,6 +1,6 @@
-"""Measured spaces: what `trust.py` replays, and what `benchmarks.search` searches.
+"""Tables of measured spaces, which `trust.py` replays and `benchmarks.search` searches.
 
-The data are others' and stay outside of the project: `load_tables` reads a folder of the developer's.
+The data belong to their authors and are not part of this project: `load_tables` reads them from a folder of yours.
 """
 
 import csv
@@ -32,9 +32,9 @@ _LEAST_REPEATS = 5
 
 @dataclass(frozen=True)
 class MeasuredTable:
-    """A space and the times of every configuration of it that ran, in seconds; one without times fails.
+    """A space, with the run times of its configurations in seconds; a configuration without times failed.
 
-    `costs_s` is what an evaluation took in all (compiling, all runs), also of one that failed, where it is known.
+    `costs_s` has the whole time of an evaluation (compiling and all runs) where it was recorded, also for failures.
     """
 
     name: str
@@ -66,7 +66,7 @@ class MeasuredTable:
 
 
 def load_tables(folder: Path) -> Iterator[MeasuredTable]:
-    """Yield every table that is there whose configurations were run several times."""
+    """Yield every table in the folder whose configurations were run several times."""
     for cache in sorted((folder / "convolution").glob("*.json.gz")):
         yield _kernel_tuner_table(cache, cache.parent / "space.json")
     runs = folder / "qe" / "pwx_silicon.csv.gz"
@@ -75,7 +75,7 @@ def load_tables(folder: Path) -> Iterator[MeasuredTable]:
 
 
 def load_syr2k(folder: Path) -> Iterator[MeasuredTable]:
-    """Yield the loop nest `syr2k`, if it is there: every configuration once, with the clock at which it was done."""
+    """Yield the table of the loop nest `syr2k` if the folder has it; it has one run of each configuration."""
     path = folder / "syr2k" / "small.csv.gz"
     if not path.is_file():
         return
@@ -84,11 +84,11 @@ def load_syr2k(folder: Path) -> Iterator[MeasuredTable]:
     pragmas, tiles = ("p0", "p1", "p2"), ("p3", "p4", "p5")
     texts = {name: tuple(sorted({row[name].strip() for row in rows})) for name in pragmas}
     sizes = {name: tuple(sorted({int(row[name]) for row in rows})) for name in tiles}
-    # What is without tuning: no pragma, and tiles of the middle.
+    # The untuned program has no pragma and tiles of medium size.
     parameters: list[Parameter] = [Choice(name, values, default=values[0]) for name, values in texts.items()]
     parameters += [Integer(name, values, default=values[len(values) // 2]) for name, values in sizes.items()]
     keys = [frozenset([(n, row[n].strip()) for n in pragmas] + [(n, int(row[n])) for n in tiles]) for row in rows]
-    # `elapsed_sec` is the campaign's clock, `objective` the kernel's time.
+    # `elapsed_sec` is the campaign's clock at the end of an evaluation, `objective` the kernel's time.
     clock = [0.0, *(float(row["elapsed_sec"]) for row in rows)]
     times = {key: (float(row["objective"]),) for key, row in zip(keys, rows, strict=True)}
     costs = {key: after - before for key, (before, after) in zip(keys, pairwise(clock), strict=True)}
@@ -100,9 +100,9 @@ def _kernel_tuner_table(cache: Path, definition: Path) -> MeasuredTable:
     names = [parameter.name for parameter in stored.parameters]
     with gzip.open(cache, "rt", encoding="utf-8") as file:
         rows = {frozenset((name, row[name]) for name in names): row for row in json.load(file)["cache"].values()}
-    # Milliseconds become seconds: nobody caps a run of milliseconds.
+    # Read milliseconds as seconds, so that run times are in the range in which time limits matter.
     times = {key: tuple(row["times"]) for key, row in rows.items() if isinstance(row["time"], float)}
-    # These are true seconds: a kernel of milliseconds takes a second to compile.
+    # Costs are in real seconds, because compiling a kernel of some milliseconds takes about a second.
     costs = {key: (row["compile_time"] + row["benchmark_time"]) / 1e3 for key, row in rows.items()}
     return MeasuredTable(
         f"convolution {cache.name.split('.')[0]}", Space(stored.parameters, stored.constraints), times, costs
@@ -110,7 +110,7 @@ def _kernel_tuner_table(cache: Path, definition: Path) -> MeasuredTable:
 
 
 def _pwx_tables(path: Path) -> Iterator[MeasuredTable]:
-    """Yield a table for each build, workload and number of nodes with many settings, each of them repeated."""
+    """Yield a table for each build, workload and number of nodes that has enough settings with enough repeats."""
     with gzip.open(path, "rt", encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if row["done"] == "1" and row["wall_s"]]
     workloads: dict[tuple[str, ...], dict[Key, list[float]]] = defaultdict(lambda: defaultdict(list))
@@ -124,9 +124,9 @@ def _pwx_tables(path: Path) -> Iterator[MeasuredTable]:
 
 
 def _space_of(times: Mapping[Key, tuple[float, ...]]) -> Space:
-    """Return the space of exactly the settings that were measured.
+    """Return the space of exactly the measured settings.
 
-    The default is what pw.x does by itself with all ranks: as few pools and as small a grid as there is.
+    The default has the most ranks, then the fewest pools, then the smallest grid, as pw.x chooses without options.
     """
     settings = [dict(setting) for setting in times]
     default = min(settings, key=lambda setting: (-setting["mpi"], setting["npool"], setting["ndiag"]))
@@ -134,4 +134,6 @@ def _space_of(times: Mapping[Key, tuple[float, ...]]) -> Space:
     parameters = [Integer(name, values[name], default=default[name]) for name in _SETTINGS]
     varied = [name for name in _SETTINGS if len(values[name]) > 1]
     measured = (" and ".join(f"{name} == {setting[name]}" for name in varied) for setting in settings)
-    return Space(parameters, [Constraint("measured", f"({') or ('.join(measured)})", "nobody ran anything else")])
+    return Space(
+        parameters, [Constraint("measured", f"({') or ('.join(measured)})", "only these settings were measured")]
+    )

@@ -1,16 +1,17 @@
-"""A storage on a real NFS: which journal it has, what is said of it, and whether a study ends as on a local disk.
+"""Test a storage on a real NFS: its journal, the message about it, and whether studies end as on a local disk.
 
     apt-get install user-mode-linux nfs-kernel-server rpcbind kmod     # Debian
     python benchmarks/network_storage.py [--folder FOLDER]
 
-Linux's own server and client (NFS 4.2) run in a User-Mode Linux: a kernel that is a process of this machine, sees its
-files, and may change none but those of FOLDER. The programs are looked for in PATH, the kernel's modules beside it. The
-exit code is 1 if something is not as it should be.
+Linux's own NFS 4.2 server and client run in a User-Mode Linux: a kernel that is a process of this machine. It can read
+all files of this machine, but writes only to FOLDER. The programs must be in PATH, and the kernel's modules are found
+relative to `linux.uml`. The exit code is 1 if a check fails.
 
-So it was, on 23 November 2026 (Linux 6.1 in the guest): a rollback journal, said once; winner and verdict as on a local
-disk; a file with a log was converted. Nothing was lost while the server was away for a minute, and who reads on a mount
-of its own, which shares no cache with the study's, sees whole states that only grow. By hand: after six kills a study
-was completed, its file intact, and of two sessions, each on a mount of its own, one was refused.
+Result on 23 November 2026 (Linux 6.1 in the guest): all checks passed. The storage uses a rollback journal and says so
+once; winner and verdict are as on a local disk; a file with a write-ahead log is converted; nothing is lost while the
+server is away for a minute; and a reader on a second mount, which shares no cache with the first, sees only complete
+states that grow. By hand: a study that was killed six times was completed with its file intact, and of two sessions on
+different mounts one was refused.
 """
 
 import argparse
@@ -37,26 +38,26 @@ ROOT = Path(__file__).resolve().parents[1]
 STUDY = "replay"
 ASKED = "mine"
 ASKING = "--asking"
-SAID = "rollback journal"
-# In the guest, whose own files are in memory.
+MESSAGE = "rollback journal"
+# Paths in the guest, on a file system in memory.
 _EXPORT, _HERE, _THERE, _OUT = (Path("/srv", name) for name in ("export", "here", "there", "out"))
 _SERVER = ("rpc.nfsd", "-N", "3", "-G", "10", "-L", "10")
 _AWAY_S = 60.0
-# A run of a program that asks and tells, so that its study is not over before something happens.
+# Runs of the program that asks and tells are long enough for its study to outlast the disturbance.
 _RUN_S = 1.5
 _NEEDED = ("linux.uml", "modprobe", "rpcbind", "rpc.mountd", "exportfs", "rpc.nfsd")
 _POWER_OFF = 0x4321FEDC  # linux/reboot.h
 
 
 def main() -> int:
-    """Start the guest, and print what it found."""
+    """Run the guest, and print its results."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--folder", type=Path, help="what the guest writes; a temporary one by default")
+    parser.add_argument("--folder", type=Path, help="folder for the guest's files; default: a temporary one")
     given = parser.parse_args()
     if missing := [name for name in _NEEDED if shutil.which(name) is None]:
         sys.exit(f"{', '.join(missing)}: not in PATH; apt-get install user-mode-linux nfs-kernel-server rpcbind kmod")
     folder = (given.folder or Path(tempfile.mkdtemp(prefix="autotune-nfs-"))).absolute()
-    _modules(folder)
+    _link_modules(folder)
     out = folder / "out"
     out.mkdir(exist_ok=True)
     kernel = [
@@ -67,14 +68,14 @@ def main() -> int:
     ]
     with (folder / "kernel.log").open("w") as log:
         subprocess.run(kernel, stdin=subprocess.DEVNULL, stderr=log, stdout=log, check=False)
-    found = (out / "found").read_text() if (out / "found").exists() else "the guest did not begin\n"
+    found = (out / "found").read_text() if (out / "found").exists() else "the guest did not start\n"
     print(found, end="")
-    print(f"(what the guest said is in {folder})")
+    print(f"(logs of the guest: {folder})")
     return "WRONG" in found or not found.endswith("end\n")
 
 
-def _modules(folder: Path) -> None:
-    """Put the kernel's modules where modprobe looks for them."""
+def _link_modules(folder: Path) -> None:
+    """Link the kernel's modules to the place where modprobe looks for them."""
     beside = Path(shutil.which("linux.uml") or "").resolve().parents[1] / "lib" / "uml" / "modules"
     target = folder / "lib" / "modules"
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -82,13 +83,13 @@ def _modules(folder: Path) -> None:
         target.symlink_to(beside)
 
 
-def inside(folder: Path) -> None:
-    """Be the first process of the guest: make the mounts, try everything, and end the guest."""
+def run_guest(folder: Path) -> None:
+    """Act as the guest's init process: mount the file systems, run all checks, and power off."""
     try:
         _mount(folder)
         with (_OUT / "found").open("w", buffering=1) as found:
-            for what, is_so in _trials():
-                print(f"{'' if is_so else 'WRONG: '}{what}", file=found)
+            for what, is_right in _check_all():
+                print(f"{'' if is_right else 'WRONG: '}{what}", file=found)
             print("end", file=found)
     except Exception:
         traceback.print_exc()
@@ -107,7 +108,7 @@ def _mount(folder: Path) -> None:
     log = os.open(_OUT / "log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(log, 1)
     os.dup2(log, 2)
-    # Temporary files and locks are the guest's, and the paths of this machine stay what they are.
+    # Keep temporary files and locks in the guest; all other paths are those of this machine.
     os.environ |= {"TMPDIR": "/run", "XDG_RUNTIME_DIR": "/run", "HOME": "/run", "PYTHONDONTWRITEBYTECODE": "1"}
     os.environ |= {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     _do("mount", "-t", "tmpfs", "tmpfs", str(_EXPORT))
@@ -126,7 +127,7 @@ def _mount(folder: Path) -> None:
     _do(*_SERVER, "2")
     options = "vers=4.2,addr=127.0.0.1,clientaddr=127.0.0.1"
     _do("mount", "-i", "-t", "nfs4", "127.0.0.1:/", str(_HERE), "-o", options)
-    # A second machine, as far as the client's caches and locks go.
+    # Without a shared cache, this mount has its own caches and locks, like a second machine.
     _do("mount", "-i", "-t", "nfs4", "127.0.0.1:/", str(_THERE), "-o", f"{options},nosharecache")
     for line in Path("/proc/mounts").read_text().splitlines():
         if " nfs4 " in line:
@@ -137,70 +138,70 @@ def _do(*argv: str) -> None:
     subprocess.run(argv, check=True)
 
 
-def _trials() -> Iterator[tuple[str, bool]]:
-    """Yield what was found, and whether it should be so."""
-    yield from _alone()
-    yield from _converted()
-    yield from _away()
-    yield from _read_elsewhere()
+def _check_all() -> Iterator[tuple[str, bool]]:
+    """Run all checks; yield each finding, and whether it is right."""
+    yield from _check_undisturbed_study()
+    yield from _check_conversion()
+    yield from _check_server_outage()
+    yield from _check_reader_on_second_mount()
 
 
-def _alone() -> Iterator[tuple[str, bool]]:
+def _check_undisturbed_study() -> Iterator[tuple[str, bool]]:
     here, twin = _folder("alone"), Path("/run/twin")
     twin.mkdir()
     first, again, local = _tune(here, 12), _tune(here, 14), _tune(twin, 12)
     _tune(twin, 14)
     yield f"a study ended with {first.returncode}, its twin on a local disk with {local.returncode}", _is_well(first)
     yield (
-        f"it spoke of the journal: {SAID in first.stderr}, the next command: {SAID in again.stderr}",
-        (SAID in first.stderr and SAID not in again.stderr),
+        f"message about the journal: {MESSAGE in first.stderr}, from the next command: {MESSAGE in again.stderr}",
+        (MESSAGE in first.stderr and MESSAGE not in again.stderr),
     )
     yield f"journal and integrity: {_journal(here)}, twin {_journal(twin)}", _journal(here) == ("delete", "ok")
     beside = sorted(path.name for path in here.iterdir() if path.name.startswith("autotune.db-"))
-    yield f"left beside the file: {beside}", not beside
+    yield f"files left by SQLite: {beside}", not beside
     same = _best(here) == _best(twin) != ""
-    yield f"winner and verdict are the twin's: {same}", same
+    yield f"winner and verdict equal the twin's: {same}", same
 
 
-def _converted() -> Iterator[tuple[str, bool]]:
+def _check_conversion() -> Iterator[tuple[str, bool]]:
     here = _folder("log")
     with closing(sqlite3.connect("/run/twin/autotune.db")) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     shutil.copy("/run/twin/autotune.db", here)
     ended = _tune(here, 16)
     yield (
-        f"a file with a log is converted: {_journal(here)}, and it is said: {SAID in ended.stderr}",
-        (_is_well(ended) and _journal(here) == ("delete", "ok") and SAID in ended.stderr),
+        f"a file with a write-ahead log is converted: {_journal(here)}, with a message: {MESSAGE in ended.stderr}",
+        (_is_well(ended) and _journal(here) == ("delete", "ok") and MESSAGE in ended.stderr),
     )
 
 
-def _away() -> Iterator[tuple[str, bool]]:
-    """The server stops in the middle of a study, and comes back a minute later."""
+def _check_server_outage() -> Iterator[tuple[str, bool]]:
+    """Stop the server during a study, and restart it a minute later."""
     here, twin = _folder("away"), Path("/run/undisturbed")
     twin.mkdir()
     _begin(twin).wait()
     study = _begin(here)
-    known = _trials_known(here, at_least=3)
+    known = _wait_for_trials(here, at_least=3)
     _do("rpc.nfsd", "0")
     with suppress(subprocess.TimeoutExpired):
         study.wait(_AWAY_S)
     waited = study.poll() is None
     _do(*_SERVER, "2")
-    yield f"with {known} trials stored the server went away for {_AWAY_S:.0f} s, and the study waited: {waited}", waited
+    yield f"after {known} trials the server was away for {_AWAY_S:.0f} s, and the study waited: {waited}", waited
     study.wait()
     yield (
         f"it ended with {study.returncode}; journal and integrity: {_journal(here)}",
         (study.returncode == 0 and _journal(here) == ("delete", "ok")),
     )
     same = _best(here, ASKED) == _best(twin, ASKED) != ""
-    yield f"winner and verdict are those of a twin whose disk was always there: {same}", same
+    yield f"winner and verdict equal those of an undisturbed twin: {same}", same
 
 
-def _read_elsewhere() -> Iterator[tuple[str, bool]]:
-    """Another mount reads while a study is being made here."""
+def _check_reader_on_second_mount() -> Iterator[tuple[str, bool]]:
+    """Read on the second mount while a study runs on the first."""
     here, there = _folder("read"), _THERE / "read"
     study = _begin(here)
-    _trials_known(here, at_least=1)
+    _wait_for_trials(here, at_least=1)
     seen: list[int] = []
     failed = 0
     while study.poll() is None:
@@ -209,17 +210,17 @@ def _read_elsewhere() -> Iterator[tuple[str, bool]]:
         if not answer.returncode:
             seen.append(len(json.loads(answer.stdout)))
     grows = seen == sorted(seen) and len(set(seen)) > 1
-    yield f"read {len(seen)} times elsewhere meanwhile, {failed} times in vain; trials: {seen}", grows and not failed
+    yield f"{len(seen)} reads on the second mount, {failed} failed; trials seen: {seen}", grows and not failed
     same = _best(here, ASKED) == _best(there, ASKED) != ""
-    yield f"winner and verdict are the same there: {same}", same
+    yield f"winner and verdict are the same on both mounts: {same}", same
 
 
 def _begin(folder: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen((sys.executable, __file__, ASKING, str(folder)))
 
 
-def asking(folder: Path) -> None:
-    """Be a program that asks, works and tells until its study has its verdict."""
+def ask_and_tell(folder: Path) -> None:
+    """Ask, sleep in place of a run, and tell, until the study has its verdict."""
     with AskTell.open(external(), f"sqlite:///{folder / 'autotune.db'}") as study, suppress(FinishedError):
         while True:
             asked = study.ask(wait_s=60.0)
@@ -228,8 +229,8 @@ def asking(folder: Path) -> None:
                 study.tell(asked.lease, RunReport(value=seconds(asked.configuration)))
 
 
-def _trials_known(folder: Path, at_least: int) -> int:
-    """Wait until that many trials are stored; return how many there are."""
+def _wait_for_trials(folder: Path, at_least: int) -> int:
+    """Wait until at least that number of trials is stored; return the number stored."""
     while True:
         answer = _ask("trials", folder, ASKED)
         known = len(json.loads(answer.stdout)) if answer.returncode == 0 else 0
@@ -272,10 +273,10 @@ def _journal(folder: Path) -> tuple[str, str]:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == [ASKING]:
-        sys.exit(asking(Path(sys.argv[2])))
+        sys.exit(ask_and_tell(Path(sys.argv[2])))
     if os.getpid() == 1:
         os.environ["PATH"] = sys.argv[2]
         if sys.argv[3:]:
             os.environ["LD_LIBRARY_PATH"] = sys.argv[3]
-        inside(Path(sys.argv[1]))
+        run_guest(Path(sys.argv[1]))
     sys.exit(main())

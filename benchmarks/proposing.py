@@ -1,10 +1,10 @@
-"""How long a proposal takes: the default sampler beside Optuna's own, in one run.
+"""Measure the time of a proposal: the default sampler against Optuna's, in one run.
 
     python benchmarks/proposing.py [--trials 50,200,1000,5000] [--proposals 10] [--peers tpe,random] [--idle]
 
-The space is that of a tiled matrix product, about 10^5 valid configurations; the trials are told before, with values of
-a smooth function of the configuration and noise. `ours/peer` is the ratio of medians. Unless --idle, another process
-keeps a core busy meanwhile, as the program that is tuned does.
+The space is that of a tiled matrix product, with about 10^5 valid configurations. Each sampler first gets the same
+random trials, whose values are a smooth function of the configuration plus noise. `ours/peer` is the ratio of medians.
+Unless --idle is given, another process keeps a core busy, as a tuned program would.
 """
 
 import argparse
@@ -41,8 +41,8 @@ def value_of(configuration: dict[str, object], rng: np.random.Generator) -> floa
     return float(np.exp(0.1 * np.sum((np.array(numbers) - 4.0) ** 2) + 0.02 * rng.normal()))
 
 
-def told(trials: int, seed: int) -> list[optuna.trial.FrozenTrial]:
-    """Return so many random trials that ended."""
+def random_trials(trials: int, seed: int) -> list[optuna.trial.FrozenTrial]:
+    """Return completed trials of random configurations."""
     rng = np.random.default_rng(seed)
     study = optuna.create_study(sampler=sampler_of(SPACE, SamplerSection(name="random", seed=seed)))
     for _ in range(trials):
@@ -52,11 +52,11 @@ def told(trials: int, seed: int) -> list[optuna.trial.FrozenTrial]:
 
 
 def seconds_per_proposal(name: str, trials: list[optuna.trial.FrozenTrial], proposals: int) -> list[float]:
-    """Return the seconds that each of the next proposals takes."""
+    """Measure the time of each of the next proposals, in seconds."""
     study = optuna.create_study(sampler=sampler_of(SPACE, SamplerSection(name=name)))
     study.add_trials(trials)
     rng = np.random.default_rng(1)
-    study.tell(ask(study, SPACE), 1.0)  # what is computed once for a space
+    study.tell(ask(study, SPACE), 1.0)  # warm up: some results are computed once per space
     taken = []
     for _ in range(proposals):
         start = time.perf_counter()
@@ -84,7 +84,7 @@ def main() -> None:
     if not options.idle:
         other.start()
     for trials in map(int, options.trials.split(",")):
-        history = told(trials, seed=0)
+        history = random_trials(trials, seed=0)
         ours = seconds_per_proposal("autotune", history, options.proposals)
         words = [f"ours {median(ours) * 1e3:.0f} ms (to {max(ours) * 1e3:.0f}; quartiles {spread(ours)})"]
         for peer in options.peers.split(","):

@@ -1,11 +1,13 @@
-"""Record small trainings, every configuration of a space to its last step: curves for `benchmarks/hyperband.py`.
+"""Record learning curves of small trainings, for every configuration of a space, for `benchmarks/hyperband.py`.
 
     python -m benchmarks.small_trainings digits|boosting|sines FILE.csv [--jobs 2]
 
-`digits`: a network of scikit-learn learns its handwritten digits; the accuracy on a third of them after each epoch.
-`boosting`: XGBoost on Friedman's first function with noise; the error on other samples after each round. `sines`: a
-network with one to three layers learns a sum of sines; the error on other samples after each epoch. A step that came
-to no number ends a curve. A line of the table has the parameters, then the values joined by blanks.
+digits    a network of scikit-learn on its handwritten digits; test accuracy after each epoch
+boosting  XGBoost on Friedman's first function with noise; test error after each round
+sines     a network with one to three layers on a sum of sines; test error after each epoch
+
+A curve ends before the first value that is not finite. A line of the table has the parameters, then the values
+separated by blanks.
 """
 
 import argparse
@@ -47,7 +49,7 @@ def digits(given: Configuration) -> Iterator[float]:
 
 
 def boosting(given: Configuration) -> Iterator[float]:
-    """Yield the root of the mean square error after each round."""
+    """Yield the root mean square error after each round."""
     x, y = make_friedman1(2_000, noise=1.0, random_state=1)
     train, test = xgboost.DMatrix(x[:1000], y[:1000], nthread=1), xgboost.DMatrix(x[1000:], y[1000:], nthread=1)
     options = {**given, "max_depth": int(given["max_depth"]), "nthread": 1, "seed": 1}
@@ -60,7 +62,7 @@ def boosting(given: Configuration) -> Iterator[float]:
 
 
 def sines(given: Configuration) -> Iterator[float]:
-    """Yield the root of the mean square error after each epoch."""
+    """Yield the root mean square error after each epoch."""
     rng = np.random.default_rng(3)
     x = rng.uniform(-1.0, 1.0, (1_500, 4))
     y = np.sin(4.0 * x[:, 0]) + np.sin(3.0 * x[:, 1] * x[:, 2]) + 0.1 * rng.standard_normal(len(x))
@@ -79,7 +81,7 @@ def sines(given: Configuration) -> Iterator[float]:
 
 @dataclass(frozen=True)
 class Training:
-    """A training: its values after each step, what they are, the most steps, and its space."""
+    """A training: its learning curve, the metric of the curve, the largest number of steps, and its space."""
 
     curve: Callable[[Configuration], Iterator[float]]
     metric: Metric
@@ -133,26 +135,26 @@ TRAININGS = {
 
 
 def key_of(configuration: Configuration) -> tuple[float, ...]:
-    """Return the values of the parameters, to the digits that tables have."""
+    """Return the values of the parameters, rounded as in the tables."""
     return tuple(float(f"{float(value):.6g}") for value in configuration.values())
 
 
 def read(path: Path) -> dict[tuple[float, ...], list[float]]:
-    """Return the curves of a table by the values of the parameters."""
+    """Read a table; return its curves by the values of the parameters."""
     with path.open(newline="") as file:
         rows = [list(row.values()) for row in csv.DictReader(file)]
     return {tuple(map(float, row[:-1])): [float(value) for value in row[-1].split()] for row in rows}
 
 
-def curve(name: str, given: Configuration) -> list[float]:
-    """Train a configuration to its last step, or until it comes to no number."""
+def train(name: str, given: Configuration) -> list[float]:
+    """Train a configuration to its last step or until a value is not finite; return its learning curve."""
     training, values = TRAININGS[name], list[float]()
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore", ConvergenceWarning)
         try:
             values.extend(takewhile(isfinite, islice(training.curve(given), training.most)))
         except ValueError as error:
-            if "non-finite" not in str(error):  # scikit-learn's word for weights that are no numbers any more
+            if "non-finite" not in str(error):  # scikit-learn raises this when weights overflow
                 raise
     return values
 
@@ -164,7 +166,7 @@ def record(name: str, out: Path, jobs: int) -> None:
     with out.open("w", newline="") as file, ProcessPoolExecutor(jobs) as pool:
         rows = csv.writer(file)
         rows.writerow([*(parameter.name for parameter in space.parameters), "values"])
-        for one, values in zip(given, pool.map(curve, [name] * len(given), given), strict=True):
+        for one, values in zip(given, pool.map(train, [name] * len(given), given), strict=True):
             rows.writerow([*(f"{value:g}" for value in key_of(one)), " ".join(f"{value:.4g}" for value in values)])
 
 

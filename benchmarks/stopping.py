@@ -1,13 +1,14 @@
-"""When to stop, measured: how often a bound on the next trials' gain holds, how tight it is, and what the rule does.
+"""Test the stopping rule: how often its bound on the gain of further trials holds, how tight it is, when it stops.
 
     python -m benchmarks.stopping --data FOLDER --out results
 
-FOLDER is the developer's own, as for `benchmarks.search`. The default sampler searches every table from many seeds; at
-every fifth trial the prospect is compared with what the search gained in its next 20 trials. A configuration's value is
-the median of its recorded runs, so that nothing but the search's own doubt is measured here; what matters is a gain of
-1 %. Searches and looks are kept in --out: the same command resumes, --limit ends it after so many seconds.
+FOLDER has the same measured tables as for `benchmarks.search`. The default sampler searches every table from many
+seeds; at every fifth trial the expected gain is compared with the gain of the search in its next 20 trials. A
+configuration's value is the median of its recorded runs, so the only uncertainty is that of the search, not of runs.
+A gain of 1 % matters. Searches and looks are stored in --out, so the same command resumes after an interruption or
+--limit.
 
-The constant of `autotune.search.expected_gain` was fitted on the tables FITTED alone; the others check it.
+The constant of `autotune.search.expected_gain` was fitted on the tables FITTED; the other tables check it.
 """
 
 import argparse
@@ -41,13 +42,16 @@ _BUDGET = 200
 _FIRST, _EVERY = 20, 5
 _REPORTED = (20, 30, 50, 80, 120)
 _MATTERS = 0.01
-# What is gained beyond a bound by less than that is rounding.
+# A gain that exceeds its bound by less than this is a rounding error.
 _ROUNDING = 1e-4
 
 
 @dataclass(frozen=True)
 class Look:
-    """A prospect after `trials` of a search, and what came: relative gains; `gap` is best found / optimum - 1."""
+    """The bound on the gain after `trials` of a search, and the gain that followed (both relative).
+
+    `gap` and `last_gap` are best value / optimum - 1, after `trials` and after the whole search.
+    """
 
     space: str
     seed: int
@@ -81,14 +85,14 @@ class LookFile:
         return (cell.space, cell.seed, cell.version, doubt) in self._known
 
     def add(self, looks: Sequence[Look]) -> None:
-        """Append all looks at a search at once: there are never some of them."""
+        """Append all looks at a search in one write, so that the file never has only some of them."""
         self.looks += looks
         with self._path.open("a", encoding="utf-8") as file:
             file.writelines(json.dumps(asdict(look)) + "\n" for look in looks)
 
 
 def main() -> int:
-    """Search and look where that is missing, then report on all that is there."""
+    """Run the missing searches and looks, then report on all results."""
     options = _options()
     until_s = time.monotonic() + options.limit
     tables = [*load_tables(options.data), *load_syr2k(options.data)]
@@ -119,7 +123,7 @@ def main() -> int:
 
 
 def looks_at(problem: Problem, cell: Cell, seed: int, doubt: float) -> Iterator[Look]:
-    """Yield a look at every fifth trial of a search, while trials are left that can be compared with."""
+    """Yield a look at every fifth trial of a search that further trials follow."""
     sampler = ValidSetSampler(problem.space, seed=seed)
     rows = problem.rows[list(cell.places)]
     observations = [Observation(value=value) for value in cell.values]
@@ -136,7 +140,7 @@ def looks_at(problem: Problem, cell: Cell, seed: int, doubt: float) -> Iterator[
 
 
 def report(looks: Sequence[Look]) -> str:
-    """Return the tables: calibration by number of trials, and the rule by space."""
+    """Return the report: calibration by number of trials, and the outcome of the stopping rule by space."""
     lines = []
     for title, chosen in (("fitted", [k for k in looks if k.fitted]), ("checked", [k for k in looks if not k.fitted])):
         lines += ["", f"## {title}: calibration (target {0.9:.0%})", "", *_calibration(chosen)]
@@ -147,7 +151,7 @@ def report(looks: Sequence[Look]) -> str:
 def _calibration(looks: Sequence[Look]) -> Iterator[str]:
     yield "| trials | looks | held (95 % interval) | bound, median | gained, median | mean | bounds under 1 %: held |"
     yield "|---|---|---|---|---|---|---|"
-    # Small sets are soon measured whole: their bounds are trivially right.
+    # Leave out small spaces: they are soon measured completely, and then their bounds hold trivially.
     large = [look for look in looks if not look.space.startswith("pw.x")]
     for trials in (*_REPORTED, None):
         here = [look for look in large if trials is None or look.trials == trials]
@@ -183,7 +187,10 @@ def _searches(looks: Sequence[Look]) -> Iterator[list[Look]]:
 
 
 def _end(looks: Sequence[Look]) -> tuple[int, float, float]:
-    """Return after how many trials the rule stops, at two calm looks in a row, the gap there, and after all trials."""
+    """Return after how many trials the rule stops, the gap then, and the gap after all trials.
+
+    The rule stops after two looks in a row with a bound of 1 % or less.
+    """
     calm = (after for before, after in pairwise(looks) if max(before.bound, after.bound) <= _MATTERS)
     first = next(calm, None)
     last = looks[-1].last_gap
@@ -206,7 +213,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--data", type=Path, required=True, help="folder with the measured tables")
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--spaces", nargs="*", metavar="TEXT", help="only spaces whose name contains one of these")
-    parser.add_argument("--doubt", type=float, default=DOUBT, help="standard deviations are taken times that")
+    parser.add_argument("--doubt", type=float, default=DOUBT, help="factor on standard deviations")
     parser.add_argument("--out", type=Path, default=Path("stopping-results"), help="folder for the results")
     parser.add_argument("--limit", type=float, default=float("inf"), help="start nothing after this many seconds")
     return parser.parse_args()

@@ -1,11 +1,12 @@
-"""A watch, simulated: how often `autotune watch` raises a false alarm, and how soon it finds a loss of 5 %.
+"""Simulate `autotune watch`: the rate of false alarms, and how often it detects a loss of 5 %.
 
     python -m benchmarks.watch --seeds 2000
 
-A run's logarithm is normal with the given noise; a day moves both sides by its effect, their ratio by a fifth of it.
-The verdict has as many pairs as `autotune study` makes by default, a check as many as `autotune watch`. Without a loss
-20 checks follow. A loss is planted right after the verdict, after 5 checks or after 10, in the winner alone or in both
-sides, and five checks follow. `outliers` is the share of runs that take 30 % longer. A minute or two, on one core.
+The logarithm of a run time is normal with the given noise; each day shifts both sides by a random effect, and their
+ratio by a fifth of it. The verdict has the default number of pairs of `autotune study`, and a check that of `autotune
+watch`. False alarms are counted in 20 checks without a loss. A loss begins right after the verdict, after 5 checks or
+after 10, in the winner alone or in both sides, and has to be detected within five checks. `outliers` is the share of
+runs that take 30 % longer. Takes a minute or two on one core.
 """
 
 import argparse
@@ -29,20 +30,20 @@ LOSS, WITHIN, CHECKS = 0.05, 5, 20
 BEFORE = (0, 5, 10)
 _BOTH, _WINNER = (1.0, 1.0), (0.0, 1.0)
 
-# Logarithms of runs: [side, pair], with an axis of histories in front where there are several.
+# Logarithms of run times: [side, pair] or [history, side, pair].
 Runs = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Machine:
-    """How far runs, and days, differ: standard deviations; and the share of outliers."""
+    """Standard deviations of runs and of days (of logarithms), and the share of outliers."""
 
     noise: float
     day: float
     outliers: float = 0.0
 
     def pairs(self, rng: np.random.Generator, count: int, sizes: Sequence[int] = ()) -> Runs:
-        """Return pairs of one day."""
+        """Draw the pairs of one day."""
         day = rng.normal(0.0, self.day, (*sizes, 1, 1))
         of_ratio = rng.normal(0.0, self.day / 5, (*sizes, 1, 1)) * np.array([[0.0], [1.0]])
         shape = (*sizes, 2, count)
@@ -50,13 +51,13 @@ class Machine:
         return np.asarray(day + of_ratio + rng.normal(0.0, self.noise, shape) + late)
 
     def verdict(self, rng: np.random.Generator) -> Runs:
-        """Return the pairs of a verdict, as many as its precision needs."""
+        """Draw the pairs of a verdict until its precision is reached."""
         most = self.pairs(rng, SECTION.max_pairs)
         return most[:, : pairs_wanted(_pairs(most), SECTION, METRIC)]
 
 
 def alarms(history: Sequence[Runs]) -> NDArray[np.bool_]:
-    """Return, for each of many histories, whether the last of its checks raises an alarm."""
+    """Return for each history whether its last check raises an alarm."""
     found = []
     for quantity in Quantity:
         values = [runs[..., 0, :] - runs[..., 1, :] for runs in history]
@@ -71,8 +72,8 @@ def _pairs(runs: Runs) -> list[tuple[float, float]]:
     return list(zip(first, second, strict=True))
 
 
-def simulated(machine: Machine, seeds: int) -> dict[str, float]:
-    """Return the rates of alarms, in percent, and the mean number of pairs of a check."""
+def simulate(machine: Machine, seeds: int) -> dict[str, float]:
+    """Simulate histories; return the rates of alarms in percent, and the mean number of pairs of a check."""
     rng = np.random.default_rng(
         [seeds, *(round(1e4 * value) for value in (machine.noise, machine.day, machine.outliers))]
     )
@@ -87,7 +88,7 @@ def simulated(machine: Machine, seeds: int) -> dict[str, float]:
         for number in range(CHECKS):
             if number in BEFORE:
                 for name, sides in (("winner", _WINNER), ("both", _BOTH)):
-                    counts[f"{name} after {number}"] += _found(machine, rng, history, size, sides)
+                    counts[f"{name} after {number}"] += _count_detections(machine, rng, history, size, sides)
             history.append(machine.pairs(rng, size, (len(verdicts),)))
             raised = alarms(history)
             counts["false"] += float(raised.sum())
@@ -98,7 +99,7 @@ def simulated(machine: Machine, seeds: int) -> dict[str, float]:
     return rates | {"false": rates["false"] / CHECKS, "pairs": rates["pairs"] / 100.0}
 
 
-def _found(
+def _count_detections(
     machine: Machine, rng: np.random.Generator, before: Sequence[Runs], size: int, sides: tuple[float, float]
 ) -> int:
     history, found = list(before), np.zeros(len(before[0]), dtype=bool)
@@ -127,7 +128,7 @@ def main() -> None:
     for outliers in options.outliers:
         for noise in options.noise:
             for day in options.day:
-                rates = simulated(Machine(noise, day, outliers), options.seeds)
+                rates = simulate(Machine(noise, day, outliers), options.seeds)
                 figures = [f"{rates[name]:.2f}" if name == "false" else f"{rates[name]:.1f}" for name in columns]
                 print("|".join(["", f"{noise:.0%}", f"{day:.0%}", f"{outliers:.0%}", *figures, ""]), flush=True)
 

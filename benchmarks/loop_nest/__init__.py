@@ -1,1 +1,1 @@
-"""A tiled loop nest on eight machines: one processor under four instruction sets, other flags, and one or two cores."""
+"""A tiled loop nest on eight emulated machines: four instruction sets, other compiler flags, one or two cores."""

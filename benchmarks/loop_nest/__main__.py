@@ -1,10 +1,10 @@
-"""Measure the loop nest on all of its machines: about three minutes on two cores that do nothing else.
+"""Measure the loop nest on all of its machines; takes about three minutes on two idle cores.
 
     python -m benchmarks.loop_nest [OUT.csv.gz] [--passes 2] [--repeats 3]
 
-Each machine is `gcc` with other flags, pinned to one or two cores of this one; it needs a processor with AVX-512. Every
-configuration is run, in another random order in each pass; its time is the least of all. The table that ships was made
-on a virtual AMD EPYC (Zen 4) with gcc 12.2.
+A machine is emulated by flags of `gcc` and by pinning to one or two cores; this needs a processor with AVX-512. Each
+pass runs every configuration in another random order, and the least time of a configuration counts. The shipped table
+was recorded on a virtual AMD EPYC (Zen 4) with gcc 12.2.
 """
 
 import argparse
@@ -24,10 +24,10 @@ from spaces import Configuration
 _SOURCE = Path(__file__).parent / "matmul.c"
 
 
-def measured_us(
+def measure_us(
     machine: LoopMachine, program: Path, configurations: list[Configuration], repeats: int, seed: int
 ) -> np.ndarray:
-    """Return the least time of each configuration on a machine in one pass, in microseconds."""
+    """Measure the least time of each configuration on a machine in one pass, in microseconds."""
     order = np.random.default_rng(seed).permutation(len(configurations))
     names = [parameter.name for parameter in SPACE.parameters]
     lines = [" ".join(str(configurations[at][name]) for name in names) for at in order]
@@ -38,7 +38,7 @@ def measured_us(
         capture_output=True,
         text=True,
         check=True,
-        # Two threads on one core: who waits must not keep the other from working.
+        # With two threads on one core, a thread that spins at a barrier would keep the other from working.
         env={**os.environ, "OMP_WAIT_POLICY": "passive", "OMP_DYNAMIC": "false"},
         preexec_fn=lambda: os.sched_setaffinity(0, cores),
     ).stdout.split()
@@ -62,9 +62,7 @@ def main() -> None:
             program = Path(folder) / machine.name
             subprocess.run(["gcc", "-std=gnu11", "-fopenmp", *machine.flags, _SOURCE, "-o", program, "-lm"], check=True)
             started = time.perf_counter()
-            passes = [
-                measured_us(machine, program, configurations, given.repeats, seed) for seed in range(given.passes)
-            ]
+            passes = [measure_us(machine, program, configurations, given.repeats, seed) for seed in range(given.passes)]
             times_us[machine.name] = np.min(passes, axis=0).tolist()
             took_s, spread = time.perf_counter() - started, np.ptp(np.log(passes), axis=0)
             print(f"{machine.name:18} {took_s:5.1f} s; passes differ by {np.median(spread):.1%}", end="")

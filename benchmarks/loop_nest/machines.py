@@ -1,16 +1,16 @@
-"""The machines of the loop nest: what it is compiled with, and the cores that it gets."""
+"""The emulated machines of the loop nest: compiler flags and number of cores."""
 
 from dataclasses import dataclass
 
 from autotune.records.measurement import Facts
 
-# The vector registers that each instruction set has, in bits.
+# Width of the vector registers of each instruction set, in bits.
 _VECTOR_BITS = {"x86-64": 128, "x86-64-v2": 128, "x86-64-v3": 256, "x86-64-v4": 512}
 
 
 @dataclass(frozen=True)
 class LoopMachine:
-    """A processor that is pretended: its instruction set, how its compiler optimises, and its number of cores."""
+    """An emulated processor: its instruction set, optimisation level of the compiler, and number of cores."""
 
     isa: str
     optimisation: str

@@ -1,4 +1,4 @@
-"""The space of the loop nest, and the table of its times: a row a configuration, a column a machine."""
+"""The space of the loop nest, and its table of times with a row per configuration and a column per machine."""
 
 import csv
 import gzip
