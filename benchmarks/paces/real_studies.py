@@ -1,6 +1,6 @@
 """What real studies cost now and with an earlier version, in turns.
 
-    python -m benchmarks.paces.studies gromacs|lammps|qe [--before FOLDER] [--studies 2] [--trials 40] [--json]
+    python -m benchmarks.paces.real_studies gromacs|lammps|qe [--before FOLDER] [--studies 2] [--trials 40] [--json]
 
 The ready studies of these programs, with the same seed: with the version in FOLDER, a checkout, if one is given; and
 as they are. But for qe, runs take some seconds.

@@ -1,6 +1,6 @@
 """How a study begins, measured: core-seconds until a configuration within 5 % of the best has run.
 
-    python -m benchmarks.prediction.beginning [--seeds 2] [--trials 40] [--clusters gadi]
+    python -m benchmarks.prediction.search_start [--seeds 2] [--trials 40] [--clusters gadi]
 
 Clusters are simulated (`tests.support.simulated_clusters`): nobody has measured anything there, and the truth
 is another sum of costs than the performance model's, with other rates on each. The search knows what a study knows: the

@@ -1,6 +1,6 @@
 """Measure the time of a proposal: the default sampler against Optuna's, in one run.
 
-    python benchmarks/proposing.py [--trials 50,200,1000,5000] [--proposals 10] [--peers tpe,random] [--idle]
+    python benchmarks/proposal_time.py [--trials 50,200,1000,5000] [--proposals 10] [--peers tpe,random] [--idle]
 
 The space is that of a tiled matrix product, with about 10^5 valid configurations. Each sampler first gets the same
 random trials, whose values are a smooth function of the configuration plus noise. `ours/peer` is the ratio of medians.
