@@ -1,14 +1,14 @@
-"""Verdicts by duets against interleaved ones: width, false gains and cost, beside neighbours who use the cores.
+"""Compare verdicts by duets with interleaved ones beside other load on the cores: width, false gains and cost.
 
     python benchmarks/verdicts/duet.py [--studies 100] [--pairs 12] [--seed 0] [--only NAME]
     python benchmarks/verdicts/duet.py --real [--studies 6] [--load 0.5]
 
-Winner and default are compared in `--pairs` pairs, so in as much core time in each mode. They are equally fast in half
-of the studies, where every gain that is claimed is false; in the others the winner is 1.25 times as fast. Simulated
-studies have the real verdict, modes and judge of disturbed runs; runs and neighbours take simulated time. A neighbour
-may use both halves of the cores alike, or a half of his own choice; programs may slow each other, the default more than
-the winner. With `--real` single-core programs run on the cores of this machine, beside the neighbours of
-`real_neighbour.py`, and nothing else should run.
+Winner and default are compared in `--pairs` pairs, so every mode uses the same core time. In half of the studies both
+are equally fast, and every claimed gain is false; in the others the winner is 1.25 times as fast. Simulated studies use
+the real verdict, modes and detection of disturbed runs; runs and neighbours take simulated time. A neighbour uses both
+halves of the cores, or one of them. Programs in a duet may slow each other, the default more than the winner. With
+`--real`, single-core programs run on this machine beside the neighbours of `real_neighbour.py`; nothing else should run
+then.
 """
 
 import argparse
@@ -57,7 +57,7 @@ _NAMED = re.compile(r"(duet|verdict)-")
 
 @dataclass(frozen=True)
 class Setting:
-    """A neighbour, who is on both halves `alike`; runs in a duet take so many times as long: default, winner."""
+    """A neighbour, on both halves of the cores if `alike`; `contention` slows (default, winner) in a duet."""
 
     neighbour: Neighbour
     alike: bool = True
@@ -70,13 +70,13 @@ SETTINGS = {
     "short bursts, 1 in 2": Setting(Neighbour(0.5, 4.0, 4.0)),
     "always, half": Setting(Neighbour(0.5, inf, 0.0)),
     "bursts, on one half": Setting(Neighbour(0.5, 40.0, 40.0), alike=False),
-    "nobody, both slowed alike": Setting(Neighbour(0.0, 0.0, inf), contention=(1.3, 1.3)),
+    "nobody, both slowed equally": Setting(Neighbour(0.0, 0.0, inf), contention=(1.3, 1.3)),
     "nobody, default slowed": Setting(Neighbour(0.0, 0.0, inf), contention=(1.1, 1.0)),
 }
 
 
 class TwoHalves(SharedMachine):
-    """A machine of two cores beside neighbours; only while tuning is the winner faster, unless it has a `gain`."""
+    """A machine of two cores with neighbours. While tuning the winner is always faster; in the verdict by `gain`."""
 
     def __init__(self, setting: Setting, gain: float, seed: int) -> None:
         super().__init__(setting.neighbour, seed)
@@ -121,7 +121,7 @@ class Compared(Simulation):
 
 @dataclass(frozen=True)
 class Asked:
-    """What a verdict is asked for; `gain` is what there is to be found."""
+    """The settings of a verdict, and the true gain of the winner."""
 
     mode: VerdictMode
     noise: NoiseMode
@@ -131,7 +131,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Ended:
-    """What a study's verdict says, None where it was refused, and what the verdict cost."""
+    """The verdict of a study (None if it was refused) and its cost."""
 
     verdict: tuple[float, float, float] | None
     mode: str
@@ -139,7 +139,7 @@ class Ended:
     wall_s: float
 
 
-def ended(setting: Setting, asked: Asked, seed: int) -> Ended:
+def run_simulated(setting: Setting, asked: Asked, seed: int) -> Ended:
     """Tune on a quiet machine, then make the verdict beside the neighbour."""
     machine = TwoHalves(replace(setting, neighbour=SETTINGS["nobody"].neighbour), asked.gain, seed)
     section = VerdictSection(candidates=1, pairs=asked.pairs, max_pairs=asked.pairs, mode=asked.mode)
@@ -154,7 +154,7 @@ def ended(setting: Setting, asked: Asked, seed: int) -> Ended:
 
 
 def row(name: str, mode: str, noise: str, same: Sequence[Ended], faster: Sequence[Ended]) -> dict[str, str]:
-    """Return what is told of studies in one mode: those of equally fast configurations, and of a true gain."""
+    """Summarize the studies of one mode: `same` have equally fast configurations, `faster` a true gain."""
     told = [one.verdict for one in same if one.verdict is not None]
     right = [one.verdict for one in faster if one.verdict is not None]
     widths = [[(high / low) ** 0.5 - 1.0 for _, low, high in some] for some in (told, right)]
@@ -183,7 +183,7 @@ def simulated(options: argparse.Namespace) -> Iterator[dict[str, str]]:
             for mode in MODES:
                 asked = [Asked(mode, noise, gain, options.pairs) for gain in (1.0, GAIN)]
                 seeds = range(options.seed, options.seed + options.studies)
-                found = [[ended(setting, one, seed) for seed in seeds] for one in asked]
+                found = [[run_simulated(setting, one, seed) for seed in seeds] for one in asked]
                 yield row(name, mode, noise, *found)
 
 
@@ -197,8 +197,8 @@ print("seconds", time.monotonic() - begin)
 """
 
 
-def measured(kind: str, load: float, asked: Asked, seed: int) -> Ended:
-    """Run a study as a user does, beside a neighbour of this `kind` who works for the share `load` of the time."""
+def run_real(kind: str, load: float, asked: Asked, seed: int) -> Ended:
+    """Run a real study beside a neighbour of this `kind`, which works for the share `load` of the time."""
     with TemporaryDirectory() as scratch:
         folder = Path(scratch)
         (folder / "program.py").write_text(_PROGRAM, encoding="ascii")
@@ -240,23 +240,26 @@ mode = "{asked.noise}"
 
 
 def real(options: argparse.Namespace) -> Iterator[dict[str, str]]:
-    """Yield the rows of real studies; equally fast configurations whose second one does not look better say nothing."""
+    """Yield the rows of real studies.
+
+    A study of equally fast configurations has no verdict if tuning does not find the second one faster by chance.
+    """
     for kind in (options.only,) if options.only else ("nobody", "cpu"):
         for mode in MODES[:2]:
             asked = [Asked(mode, "accept", gain, options.pairs) for gain in (1.0, GAIN)]
             seeds = range(options.seed, options.seed + options.studies)
-            found = [[measured(kind, options.load, one, seed) for seed in seeds] for one in asked]
+            found = [[run_real(kind, options.load, one, seed) for seed in seeds] for one in asked]
             yield row(kind, mode, "accept", *found)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--studies", type=int, default=100, help="of each row, and as many with a true gain")
+    parser.add_argument("--studies", type=int, default=100, help="studies per row without a gain, and with one")
     parser.add_argument("--pairs", type=int, default=12)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", help="only the neighbours with this in their name")
+    parser.add_argument("--only", help="only neighbours whose name contains this text")
     parser.add_argument("--real", action="store_true", help="real programs on the cores of this machine")
-    parser.add_argument("--load", type=float, default=0.5, help="the share of the time in which a real neighbour works")
+    parser.add_argument("--load", type=float, default=0.5, help="share of the time in which a real neighbour works")
     options = parser.parse_args()
     print(f"autotune {__version__}, {options.studies} studies a row, {options.pairs} pairs, seed {options.seed}")
     for told in real(options) if options.real else simulated(options):

@@ -1,11 +1,12 @@
-"""Studies beside a neighbour who uses their cores: false gains, runs and wall time, with and without what is done.
+"""Simulate studies beside a neighbour on their cores, with and without detection of disturbed runs.
 
     python benchmarks/verdicts/neighbour.py [--studies 40] [--trials 20] [--seed 0] [--only NAME]
 
-The space's knobs change nothing (A/A), so every gain that is claimed is false. The runner, the judge of disturbed runs
-and the verdict are the real ones; runs and the neighbour take simulated time. While the neighbour works, runs go on at
-the rate that is left to them, or at its square for a program whose ranks wait for the slowest; what he took is measured
-with an error of a tenth. `accept` is what was done before disturbed runs were told apart.
+Prints false gains, refusals, and runs and wall time as ratios to a quiet machine. The parameters have no effect (A/A),
+so every claimed gain is false. The runner, the detection of disturbed runs and the verdict are the real ones; runs and
+the neighbour take simulated time. While the neighbour works, runs get the remaining share of the cores; a program whose
+ranks wait for the slowest one runs at the square of that rate. The neighbour's share is measured with an error of 10 %.
+The mode `accept` does not detect disturbed runs.
 """
 
 import argparse
@@ -44,7 +45,10 @@ _STEP_S = 1.0
 
 @dataclass(frozen=True)
 class Neighbour:
-    """Takes the share `level` of the cores for `on_s` on average, then leaves for `off_s`; runs suffer by `power`."""
+    """Another program: takes the share `level` of the cores for `on_s` on average, then pauses for `off_s`.
+
+    Runs proceed at the remaining share of the cores to the `power`.
+    """
 
     level: float
     on_s: float
@@ -52,7 +56,7 @@ class Neighbour:
     power: float = 1.0
 
     def levels(self, rng: np.random.Generator) -> Iterator[float]:
-        """Yield what he takes in each second."""
+        """Yield the share of the cores that it takes in each second."""
         while True:
             for level, mean_s in ((0.0, self.off_s), (self.level, self.on_s)):
                 left_s = mean_s if mean_s in {0.0, inf} else rng.exponential(mean_s)
@@ -95,7 +99,7 @@ class SharedMachine(SimulatedExecutor):
         ]
 
     def use(self) -> Use:
-        """What the neighbour uses now."""
+        """The present use of the cores by the neighbour."""
         return Use(self._level(self.clock()), "788 python")
 
     def pass_time(self, seconds: float) -> None:
@@ -112,7 +116,7 @@ class SharedMachine(SimulatedExecutor):
         return self.run_s(RUN_S, NOISE)
 
     def run_s(self, quiet_s: float, noise: float) -> float:
-        """Return how long a run takes that begins now, and would take so long alone."""
+        """Return the duration of a run that starts now and takes `quiet_s`, times noise, on a quiet machine."""
         left_s, now_s, taken_s = quiet_s * exp(noise * self._rng.standard_normal()), self.clock(), 0.0
         while True:
             level = self._level(now_s)
@@ -159,10 +163,10 @@ class Ended:
         return self.verdict is not None and self.verdict.significant(SECONDS)
 
 
-def ended(neighbour: Neighbour, mode: NoiseMode, trials: int, seed: int) -> Ended:
+def run_study(neighbour: Neighbour, mode: NoiseMode, trials: int, seed: int) -> Ended:
     machine = SharedMachine(neighbour, seed)
     study = Beside.of(SPACE, machine, study_file(trials=trials, seed=seed))
-    # One session tunes and confirms.
+    # Tuning and verdict share one session, and so one detection of disturbed runs.
     judge = Disturbances.of(NoiseSection(mode=mode), SECONDS, (), lambda _: None, expected_runs(study.study))
     study = replace(study, judge=judge)
     verdict, refused = None, False
@@ -176,10 +180,10 @@ def ended(neighbour: Neighbour, mode: NoiseMode, trials: int, seed: int) -> Ende
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--studies", type=int, default=40, help="simulated studies of each row")
+    parser.add_argument("--studies", type=int, default=40, help="simulated studies per row")
     parser.add_argument("--trials", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", help="only the neighbours with this in their name; and nobody, to compare with")
+    parser.add_argument("--only", help="only neighbours whose name contains this text")
     options = parser.parse_args()
     print(f"autotune {__version__}, {options.studies} studies of {options.trials} trials a row, seed {options.seed}")
     quiet: list[Ended] = []
@@ -189,7 +193,7 @@ def main() -> None:
         for mode in ("accept", "wait"):
             start = time.perf_counter()
             studies = [
-                ended(neighbour, mode, options.trials, options.seed + number) for number in range(options.studies)
+                run_study(neighbour, mode, options.trials, options.seed + number) for number in range(options.studies)
             ]
             quiet = quiet or studies
             print(
@@ -200,7 +204,7 @@ def main() -> None:
 
 
 def row(name: str, mode: str, studies: Sequence[Ended], quiet: Sequence[Ended]) -> dict[str, str]:
-    """Return what is told of studies beside a neighbour, against those beside nobody."""
+    """Summarize the studies beside a neighbour, with ratios to studies on a quiet machine."""
     widths = [(high / low) ** 0.5 - 1 for s in studies if s.verdict and s.verdict.known for _, low, high in [_of(s)]]
     return {
         "neighbour": name,

@@ -1,21 +1,22 @@
-"""How far a verdict holds on other nodes: recorded tuning runs on noisy cloud nodes, replayed by the real runner.
+"""Test how far a verdict holds on other nodes: the real runner replays recorded tuning runs on noisy cloud nodes.
 
     python benchmarks/verdicts/nodes.py --data FOLDER [--replays 200] [--nodes 3] [--seen 5]
 
-FOLDER has tables of `sample_configs/` of uw-mad-dash/TUNA, one a workload (`*.csv.gz`): columns method, run, order,
-configuration, worker, performance (0: it failed). Each replay takes one of the recorded runs of the method `TUNA`, of
-which a configuration is one value of one parameter: there is nothing to search by, so trials are in random order, and
-what is compared is who is chosen and what is told of it. A configuration was recorded on some of the workers only; a
-verdict over --nodes needs one that was recorded on so many. A record has one run of a configuration on a worker: who
-has seen all workers knows the mean over them. With --seen a study sees so many of the workers, drawn anew for each
-replay, and is judged by the mean over the others. Each row has, over the replays of a table:
+FOLDER has tables of `sample_configs/` of uw-mad-dash/TUNA, one per workload (`*.csv.gz`), with the columns method, run,
+order, configuration, worker, performance (0: it failed). Each replay takes one of the recorded runs of the method
+`TUNA`. A configuration is one value of one parameter, so a search has nothing to learn from: trials are in random
+order, and the comparison is about the choice of the winner and its reported value. A configuration was recorded on some
+of the workers, once on each; a verdict over --nodes needs a configuration that was recorded on at least that number.
+Without --seen, a study sees all workers and so knows the mean by which it is judged. With --seen N, it sees N random
+workers, other ones in each replay, and is judged by the mean over the others. A row has, over all replays of a table:
 
-overstates      how much better the winner's value as told is than its mean over the workers (0 where it failed);
-                `first` is that of the best first sample of each configuration, which is what a tuner tells that runs
-                everything once
-against theirs  the winner's mean over the workers, against that of the published method's choice: the best by its worst
-                worker among those on all workers whose values differ by less than 30 % of their mean. Above 0: better
-samples         how many runs were made, of those that the published method made
+overstates      by how much the winner's reported value exceeds its mean over the workers (a failure counts as 0);
+                `first` is the same for the best configuration by one random sample of each, as a tuner would report
+                that runs everything once
+against theirs  the winner's mean over the workers, relative to that of the published method's choice; above 0 is
+                better. That method takes the configurations on all workers whose values differ by less than 30 % of
+                their mean, and chooses the one with the best worst worker
+samples         number of runs, relative to those of the published method
 """
 
 import argparse
@@ -53,7 +54,7 @@ Values = Mapping[str, Sequence[float]]
 
 @dataclass(frozen=True)
 class Record:
-    """A recorded tuning run: its lines, and for each configuration its values; more is better if `sign` is 1."""
+    """A recorded tuning run: its rows, and the values of each configuration; larger is better if `sign` is 1."""
 
     name: str
     rows: Sequence[Mapping[str, str]]
@@ -62,7 +63,7 @@ class Record:
 
     @property
     def default(self) -> str:
-        """The configuration that came first."""
+        """The configuration of the first row."""
         return self.rows[0]["configuration"]
 
     def mean(self, configuration: str) -> float:
@@ -70,12 +71,12 @@ class Record:
         return fmean(self.values[configuration])
 
     def among(self, workers: Collection[str]) -> "Record":
-        """Return what was recorded on some workers; the default is run first."""
+        """Return the part that was recorded on some workers, with the default first."""
         rows = [row for row in self.rows if row["worker"] in workers]
         return _record(self.name, sorted(rows, key=lambda row: row["configuration"] != self.default), self.sign)
 
     def better(self, value: float, other: float) -> float:
-        """Return by how much a value is better than another, relatively."""
+        """Return by what share a value is better than another."""
         return value / other - 1.0 if self.sign > 0.0 else other / value - 1.0
 
     def published(self) -> str:
@@ -89,7 +90,7 @@ class Record:
         return max(stable, key=lambda name: stable[name])
 
     def first(self, seed: int) -> float:
-        """Return how much the best of one random sample of each configuration overstates its mean."""
+        """Return by how much one random sample of each configuration overstates the best one's mean."""
         rng = np.random.default_rng(seed)
         sample = {name: float(rng.choice(values)) for name, values in self.values.items()}
         best = max(sample, key=lambda name: self.sign * sample[name])
@@ -98,7 +99,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Replayed:
-    """What became of one replay."""
+    """The figures of one replay, as in the table."""
 
     overstates: float
     first: float
@@ -107,7 +108,7 @@ class Replayed:
 
 
 def records(folder: Path) -> dict[str, list[Record]]:
-    """Return the recorded runs of each table; what has a throughput is a database."""
+    """Read the recorded runs of each table; larger values are better for the databases, which have a throughput."""
     found = {}
     for path in sorted(folder.glob("*.csv.gz")):
         with gzip.open(path, "rt", encoding="utf-8") as file:
@@ -128,7 +129,7 @@ def _record(name: str, rows: Sequence[Mapping[str, str]], sign: float) -> Record
 
 
 def halves(record: Record, seed: int, seen: int | None) -> tuple[Record, Record]:
-    """Return what a study sees of a record, and what it is judged by."""
+    """Split a record into the part that the study sees and the part that judges it; without `seen` both are whole."""
     if seen is None:
         return record, record
     workers = sorted({row["worker"] for row in record.rows})
@@ -146,8 +147,8 @@ def _table(record: Record) -> str:
     return out.getvalue()
 
 
-def replayed(record: Record, seed: int, nodes: int, seen: int | None, folder: Path) -> Replayed | None:
-    """Replay a recorded run as a study; None if nothing beat its default, or nobody knows what that is worth."""
+def replay(record: Record, seed: int, nodes: int, seen: int | None, folder: Path) -> Replayed | None:
+    """Replay a recorded run as a study; None without a winner, or if the judging workers did not run the winner."""
     whole, (record, judge) = record, halves(record, seed, seen)
     table = folder / f"{record.name}.csv"
     table.write_text(_table(record), encoding="utf-8")
@@ -191,10 +192,10 @@ def replayed(record: Record, seed: int, nodes: int, seen: int | None, folder: Pa
 def main() -> None:
     """Replay and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, metavar="FOLDER", help="the recorded tables")
-    parser.add_argument("--replays", type=int, default=200, help="of all tables together (200)")
-    parser.add_argument("--nodes", type=int, default=3, help="for how many nodes a verdict speaks at least (3)")
-    parser.add_argument("--seen", type=int, help="so many workers are seen, and the others judge (all do both)")
+    parser.add_argument("--data", type=Path, required=True, metavar="FOLDER", help="folder of the recorded tables")
+    parser.add_argument("--replays", type=int, default=200, help="number of replays in all (200)")
+    parser.add_argument("--nodes", type=int, default=3, help="least number of nodes of a verdict (3)")
+    parser.add_argument("--seen", type=int, help="number of workers that a study sees (all); the others judge")
     options = parser.parse_args()
     tables = records(options.data)
     if not tables:
@@ -205,8 +206,7 @@ def main() -> None:
     for name, runs in tables.items():
         with TemporaryDirectory() as folder:
             of = [
-                replayed(runs[seed % len(runs)], seed, options.nodes, options.seen, Path(folder))
-                for seed in range(each)
+                replay(runs[seed % len(runs)], seed, options.nodes, options.seen, Path(folder)) for seed in range(each)
             ]
         known = [one for one in of if one is not None]
         everything += known

@@ -1,12 +1,13 @@
-"""Real studies beside a real neighbour: winners, widths, false gains and cost, with and without what is done about him.
+"""Run real studies beside a real neighbour, with and without detection of disturbed runs.
 
     python benchmarks/verdicts/real_neighbour.py [--studies 3] [--trials 8] [--only memory] [--noise wait] [--load 0.5]
         [--verdict duet]
 
-The program is a kernel in C that streams over an array for as many rounds as its two knobs say, so that the best
-configuration is known without measuring it; in A/A studies all have equally many. The neighbour is in another session,
-and in another cgroup where this user may make one: he computes, copies memory, or writes and reads a file that does not
-stay in the page cache, in bursts that take the share `--load` of the time, on each core. Nothing else should run then.
+Prints winners, widths of verdicts, false gains and cost. The program is a kernel in C that streams over an array; its
+two parameters set the number of rounds, so the best configuration is known in advance. In A/A studies all
+configurations have the same number of rounds. The neighbour runs on each core, in another session and, where this user
+may create one, another cgroup. It computes, copies memory, or writes and reads a file that does not stay in the page
+cache, in bursts that take the share `--load` of the time. Nothing else should run then.
 """
 
 import argparse
@@ -48,7 +49,7 @@ int main(int argc, char **argv) {
     return 0;
 }
 """
-# How many times as much as the default's each knob makes a run compute; a run has about a fifth of a second at best.
+# Work of a run relative to the default, by value of each parameter. The fastest run takes about a fifth of a second.
 _FACTORS = {"a": {1: 1.0, 2: 0.9, 3: 0.8, 4: 1.1}, "b": {1: 1.0, 2: 0.95, 3: 1.05}}
 _ROUNDS = 700
 _NEAR = 1.05
@@ -59,7 +60,7 @@ KINDS = ("nobody", "cpu", "memory", "page cache")
 
 
 def relative(a: int, b: int) -> float:
-    """Return how much a configuration computes, of what the default does."""
+    """Return the work of a configuration relative to the default's."""
     return _FACTORS["a"][a] * _FACTORS["b"][b]
 
 
@@ -67,7 +68,7 @@ BEST = min(relative(a, b) for a in _FACTORS["a"] for b in _FACTORS["b"])
 
 
 def load(kind: str, part: float, folder: Path) -> None:
-    """Be the neighbour on one core, as long as who started this lives."""
+    """Act as the neighbour on one core until the parent process ends."""
     block, file, parent = bytearray(64 * _MIB), folder / f"neighbour-{os.getpid()}", os.getppid()
     while os.getppid() == parent:
         until = time.monotonic() + _BURST_S * part
@@ -77,11 +78,11 @@ def load(kind: str, part: float, folder: Path) -> None:
             elif kind == "memory":
                 bytes(block)
             else:
-                _through_the_page_cache(file, block)
+                _write_and_read(file, block)
         time.sleep(_BURST_S * (1.0 - part))
 
 
-def _through_the_page_cache(file: Path, block: bytes | bytearray) -> None:
+def _write_and_read(file: Path, block: bytes | bytearray) -> None:
     with file.open("wb") as written:
         written.write(block)
         written.flush()
@@ -92,7 +93,7 @@ def _through_the_page_cache(file: Path, block: bytes | bytearray) -> None:
 
 @contextmanager
 def neighbour(kind: str, part: float, folder: Path) -> Iterator[None]:
-    """Have a neighbour on each core, in another session and, where that is allowed, in another cgroup."""
+    """Run a neighbour on each core, in another session and, where that is allowed, in another cgroup."""
     count = 0 if kind == "nobody" else len(os.sched_getaffinity(0))
     words = [sys.executable, __file__, "--be", kind, "--load", str(part), "--folder", str(folder)]
     started = [subprocess.Popen(words, start_new_session=True) for _ in range(count)]
@@ -127,7 +128,7 @@ class Ended:
 
 @dataclass(frozen=True)
 class Asked:
-    """What a study is told: its trials, what is done about disturbed runs, and how pairs are made."""
+    """The settings of a study: number of trials, mode for disturbed runs, and mode of the verdict."""
 
     trials: int
     noise: str
@@ -135,7 +136,7 @@ class Asked:
 
 
 def study(folder: Path, asked: Asked, seed: int, *, same: bool) -> Ended:
-    """Run a study in a folder of its own, as a user does."""
+    """Run a study in its own folder with the command of a user."""
     rounds = {
         name: {value: 1.0 if same else factor for value, factor in factors.items()}
         for name, factors in _FACTORS.items()
@@ -183,7 +184,7 @@ def _ended(summary: dict, runs: list, code: int, wall_s: float, *, same: bool) -
     verdict = summary.get("verdict") or {}
     interval = (verdict["low"], verdict["high"]) if code == 0 and verdict.get("low") else None
     significant = interval is not None and interval[0] > 1.0
-    # Without a gain that is sure, autotune says to keep the default.
+    # Without a significant gain, autotune recommends the default.
     used = summary["best"]["configuration"] if significant else {"a": 1, "b": 1}
     return Ended(
         same or relative(used["a"], used["b"]) <= _NEAR * BEST,
@@ -198,7 +199,7 @@ def _ended(summary: dict, runs: list, code: int, wall_s: float, *, same: bool) -
 
 
 def row(kind: str, asked: Asked, studies: Sequence[Ended], same: Sequence[Ended]) -> dict[str, str]:
-    """Return what is told of studies, and of those whose configurations are all the same."""
+    """Summarize studies; `same` are those whose configurations are equally fast (A/A)."""
     every, widths = [*studies, *same], [one.half_width for one in studies if one.half_width is not None]
     return {
         "neighbour": kind,
@@ -217,10 +218,10 @@ def row(kind: str, asked: Asked, studies: Sequence[Ended], same: Sequence[Ended]
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--studies", type=int, default=3, help="studies of each row, and as many A/A ones")
+    parser.add_argument("--studies", type=int, default=3, help="studies per row, and the same number of A/A studies")
     parser.add_argument("--trials", type=int, default=8)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--load", type=float, default=0.5, help="the share of the time in which he works")
+    parser.add_argument("--load", type=float, default=0.5, help="share of the time in which the neighbour works")
     parser.add_argument("--only", choices=KINDS, help="only this neighbour")
     parser.add_argument("--noise", choices=("accept", "wait"), help="only this mode")
     parser.add_argument("--verdict", choices=("interleaved", "duet"), default="interleaved", help="how pairs are made")
@@ -230,7 +231,7 @@ def main() -> None:
     if options.be:
         load(options.be, options.load, options.folder)
         return
-    # `timeout` ends what this has started, too.
+    # Exit normally on the signal of `timeout`, so that the neighbours are ended, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     for kind in [options.only] if options.only else KINDS:
         for noise in [options.noise] if options.noise else ("accept", "wait"):

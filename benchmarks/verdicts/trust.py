@@ -1,15 +1,15 @@
-"""How far results can be trusted, and what they cost: simulated studies by the real runner and the real verdict.
+"""Test how far results can be trusted, and what they cost, in simulated studies with the real runner and verdict.
 
     python benchmarks/verdicts/trust.py null planted coverage pairs replay [--studies 200] [--seed 0] [--data FOLDER]
 
-null      a space whose knobs change nothing (A/A): how often a gain, or a loss, is claimed all the same
-planted   one knob value, or a pair of them, makes the program 2, 5 or 20 % faster: how often that is found and claimed
-coverage  verdicts on known speed-ups: how often the interval holds the truth (--verdicts of each noise)
-pairs     the pairs of such verdicts alone, which is quick: false gains, coverage and cost of stopping when they do
+null      parameters without an effect (A/A): how often a gain or a loss is claimed nevertheless
+planted   one value, or a pair of values, makes the program 2, 5 or 20 % faster: how often that is found and claimed
+coverage  verdicts on known speed-ups: how often the interval contains the truth (--verdicts for each noise)
+pairs     the same for the comparison alone, which is quick: false gains, coverage and cost of the stopping rule
 replay    measured tables in FOLDER: simulated seconds of our racing and caps against five repeats of everything
 
-Runs take simulated time: nothing is measured here but our own decisions. --data is the developer's own folder with
-`convolution/*.json.gz` (Kernel Tuner caches) and `qe/pwx_silicon.csv.gz`.
+Runs take simulated time, so only autotune's decisions are tested. --data names a folder with `convolution/*.json.gz`
+(Kernel Tuner caches) and `qe/pwx_silicon.csv.gz`, which are not part of this project.
 """
 
 import argparse
@@ -52,7 +52,7 @@ from tests.support.simulated import (
 
 TRIALS = 50
 DEFAULT_S = 100.0
-# Sampler and rounds draw from (seed, number of the trial or round): noise must not follow them.
+# Sampler and rounds seed their generators with (seed, number of the trial or round); noise must be independent of them.
 _NOISE_STREAM = 10**6
 SPACE = Space([Integer.range(name, 1, 4, default=1) for name in ("a", "b", "c", "d")])
 RECORDINGS = {"recorded, busy": "pwx_repeats_busy.csv", "recorded, quiet": "pwx_repeats.csv"}
@@ -77,14 +77,14 @@ def noises() -> dict[str, Noise]:
 
 
 def noisy(noise: Noise, seed: int, quiet_s: Callable[[Configuration], float]) -> ValueOf:
-    """Return runs that take `quiet_s` times what the noise makes of it; the noise has a generator of its own."""
+    """Return a function that draws run times: `quiet_s` times noise, which has its own random generator."""
     factors = noise(np.random.default_rng([seed, _NOISE_STREAM]))
     return lambda configuration, _: quiet_s(configuration) * next(factors)
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What one simulated study ended with. `tuned` is the gain that tuning alone would have told."""
+    """The outcome of one simulated study; `tuned` is the gain that tuning alone, without a verdict, would report."""
 
     verdict: Verdict | None
     winner: Configuration | None
@@ -101,7 +101,7 @@ class Claim:
         return self.verdict is not None and self.verdict.known and self.verdict.interval(SECONDS)[2] < 1.0
 
 
-def claim(noise: Noise, seed: int, quiet_s: Callable[[Configuration], float]) -> Claim:
+def simulate_study(noise: Noise, seed: int, quiet_s: Callable[[Configuration], float]) -> Claim:
     executor = SimulatedExecutor(noisy(noise, seed, quiet_s), seed)
     store, verdict, _ = simulated_study(SPACE, executor, trials=TRIALS, seed=seed)
     trials = store.trials()
@@ -113,14 +113,16 @@ def claim(noise: Noise, seed: int, quiet_s: Callable[[Configuration], float]) ->
 
 def null(options: argparse.Namespace) -> Iterator[dict[str, str]]:
     for name, noise in chosen(noises(), options.noise).items():
-        claims = [claim(noise, options.seed + number, lambda _: DEFAULT_S) for number in range(options.studies)]
+        claims = [
+            simulate_study(noise, options.seed + number, lambda _: DEFAULT_S) for number in range(options.studies)
+        ]
         yield {
             "noise": f"{name} ({spread(noise, options.seed):.1%})",
             "studies": str(len(claims)),
             "gains claimed": share(sum(c.gain for c in claims), len(claims)),
             "losses found": share(sum(c.loss for c in claims), len(claims)),
             "no candidate": str(sum(c.verdict is None for c in claims)),
-            "gain that tuning alone told": f"{median(c.tuned for c in claims) - 1:.1%}",
+            "gain by tuning alone": f"{median(c.tuned for c in claims) - 1:.1%}",
             "runs per trial": f"{fmean(c.trial_runs for c in claims):.2f}",
             "pairs": f"{fmean(len(c.verdict.pairs) for c in claims if c.verdict):.1f}",
             "cost [runs]": f"{median(c.cost_s for c in claims) / DEFAULT_S:.0f}",
@@ -133,7 +135,7 @@ def planted(options: argparse.Namespace) -> Iterator[dict[str, str]]:
         def quiet_s(configuration: Configuration, wanted: Configuration = wanted, gain: float = gain) -> float:
             return DEFAULT_S / (1.0 + gain) if has(configuration, wanted) else DEFAULT_S
 
-        claims = [claim(normal, options.seed + number, quiet_s) for number in range(options.studies)]
+        claims = [simulate_study(normal, options.seed + number, quiet_s) for number in range(options.studies)]
         yield {
             "planted": where,
             "gain": f"{gain:.0%}",
@@ -154,7 +156,7 @@ def has(configuration: Configuration, wanted: Configuration) -> bool:
 def coverage(options: argparse.Namespace) -> Iterator[dict[str, str]]:
     for name, noise in chosen(noises(), options.noise).items():
         truths = np.random.default_rng(options.seed).uniform(0.95, 1.5, options.verdicts)
-        verdicts = [compared(noise, options.seed + number, float(truth)) for number, truth in enumerate(truths)]
+        verdicts = [simulate_verdict(noise, options.seed + number, float(truth)) for number, truth in enumerate(truths)]
         intervals = [verdict.interval(SECONDS) for verdict in verdicts]
         held = [low <= truth <= high for truth, (_, low, high) in zip(truths, intervals, strict=True)]
         above = [truth > high for truth, (_, _, high) in zip(truths, intervals, strict=True)]
@@ -173,7 +175,7 @@ def coverage(options: argparse.Namespace) -> Iterator[dict[str, str]]:
 
 def pairs(options: argparse.Namespace) -> Iterator[dict[str, str]]:
     for (name, noise), truth in product(chosen(noises(), options.noise).items(), TRUTHS):
-        told = [stopped(noise, options.seed + number, truth) for number in range(options.verdicts)]
+        told = [simulate_comparison(noise, options.seed + number, truth) for number in range(options.verdicts)]
         held = [low <= truth <= high for _, low, high in told]
         yield {
             "noise": name,
@@ -186,8 +188,8 @@ def pairs(options: argparse.Namespace) -> Iterator[dict[str, str]]:
         }
 
 
-def stopped(noise: Noise, seed: int, speed_up: float) -> tuple[int, float, float]:
-    """Return how many pairs a comparison makes, and the ends of its interval."""
+def simulate_comparison(noise: Noise, seed: int, speed_up: float) -> tuple[int, float, float]:
+    """Simulate the pairs of a comparison until it stops; return their number, and the ends of the interval."""
     rng = np.random.default_rng(seed)
     factors = noise(np.random.default_rng([seed, _NOISE_STREAM]))
     made: list[tuple[float, float]] = []
@@ -200,8 +202,8 @@ def stopped(noise: Noise, seed: int, speed_up: float) -> tuple[int, float, float
     return len(made), low, high
 
 
-def compared(noise: Noise, seed: int, speed_up: float) -> Verdict:
-    """Compare the default with a known winner, whose tuning is made up; the runs of the verdict are simulated."""
+def simulate_verdict(noise: Noise, seed: int, speed_up: float) -> Verdict:
+    """Simulate the verdict on a winner with a known speed-up, without any tuning."""
     default = SPACE.default()
     quiet_s = {True: DEFAULT_S, False: DEFAULT_S / speed_up}
     executor = SimulatedExecutor(noisy(noise, seed, lambda configuration: quiet_s[configuration == default]), seed)
@@ -226,7 +228,7 @@ def add_trial(asker: Asker, value_s: float) -> None:
 
 @dataclass(frozen=True)
 class Replayed:
-    """What a study of a measured table cost, in simulated seconds, and by how much its best is slower than the best."""
+    """Cost of a study of a measured table in simulated seconds, and its winner's excess over the table's best time."""
 
     tuning_s: float
     confirming_s: float
@@ -242,14 +244,14 @@ def replay(options: argparse.Namespace) -> Iterator[dict[str, str]]:
         if options.table and options.table not in table.name:
             continue
         for steps in (0, 10) if table.name.startswith("pw.x") else (0,):
-            yield replayed_row(table, steps, options)
+            yield replay_row(table, steps, options)
 
 
-def replayed_row(table: MeasuredTable, steps: int, options: argparse.Namespace) -> dict[str, str]:
+def replay_row(table: MeasuredTable, steps: int, options: argparse.Namespace) -> dict[str, str]:
     trials = min(TRIALS, table.space.size.value // 2)
     seeds = range(options.seed, options.seed + options.seeds)
-    ours = [replayed(table, seed, trials, RepeatsSection(), steps) for seed in seeds]
-    fixed = [replayed(table, seed, trials, FIXED, steps) for seed in seeds]
+    ours = [tune_table(table, seed, trials, RepeatsSection(), steps) for seed in seeds]
+    fixed = [tune_table(table, seed, trials, FIXED, steps) for seed in seeds]
     both = list(zip(ours, fixed, strict=True))
     return {
         "table": f"{table.name}, paced" if steps else table.name,
@@ -266,8 +268,8 @@ def replayed_row(table: MeasuredTable, steps: int, options: argparse.Namespace) 
     }
 
 
-def replayed(table: MeasuredTable, seed: int, trials: int, repeats: RepeatsSection, steps: int) -> Replayed:
-    """Tune a table; ours ends with a verdict, five repeats of everything with what looks best."""
+def tune_table(table: MeasuredTable, seed: int, trials: int, repeats: RepeatsSection, steps: int) -> Replayed:
+    """Tune a table. Our method ends with a verdict; five repeats of everything choose the best value."""
     executor = SimulatedExecutor(table.value_of, seed, steps=steps)
     simulation = Simulation.of(table.space, executor, study_file(trials=trials, seed=seed, repeats=repeats))
     simulation.tune()
@@ -320,13 +322,13 @@ def show(part: str, options: argparse.Namespace) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; all of them unless named")
-    parser.add_argument("--studies", type=int, default=200, help="simulated studies of each row of null and planted")
-    parser.add_argument("--verdicts", type=int, default=1_000, help="verdicts of each row of coverage and pairs")
-    parser.add_argument("--seeds", type=int, default=20, help="pairs of studies of each table of replay")
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; default: all")
+    parser.add_argument("--studies", type=int, default=200, help="studies per row of null and planted")
+    parser.add_argument("--verdicts", type=int, default=1_000, help="verdicts per row of coverage and pairs")
+    parser.add_argument("--seeds", type=int, default=20, help="pairs of studies per table of replay")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--noise", help="only the noises with this in their name")
-    parser.add_argument("--table", help="only the measured tables with this in their name")
+    parser.add_argument("--noise", help="only noises whose name contains this text")
+    parser.add_argument("--table", help="only tables whose name contains this text")
     parser.add_argument("--data", type=Path, help="folder of measured tables")
     options = parser.parse_args()
     unknown = [part for part in options.parts if part not in PARTS]
