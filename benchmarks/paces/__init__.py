@@ -1,1 +1,1 @@
-"""How programs pace: recorded block by block of their steps, and replayed."""
+"""Paces of programs (time per block of steps): recorded from real runs, and replayed in simulated studies."""

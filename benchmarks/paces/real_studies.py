@@ -1,11 +1,11 @@
-"""What real studies cost now and with an earlier version, in turns.
+"""Compare the cost of real studies with this version and with an earlier one, in turns.
 
     python -m benchmarks.paces.real_studies gromacs|lammps|qe [--before FOLDER] [--studies 2] [--trials 40] [--json]
 
-The ready studies of these programs, with the same seed: with the version in FOLDER, a checkout, if one is given; and
-as they are. But for qe, runs take some seconds.
-Core-seconds are elapsed seconds of runs times the cores that they have. `over the default` is what the verdict says.
-Nothing else should run on the machine. Needs gmx, lmp or pw.x (Debian: gromacs, lammps, quantum-espresso).
+Runs the shipped study of a program with the checkout in FOLDER, if one is given, and with this version, with the same
+seed. Runs take some seconds, except those of qe. Core-seconds are the elapsed seconds of runs times their number of
+cores; `over the default` is the speed-up of the verdict. Nothing else should run on the machine. Needs gmx, lmp or pw.x
+(Debian: gromacs, lammps, quantum-espresso).
 """
 
 import argparse
@@ -22,13 +22,13 @@ from typing import Any
 ROOT = Path(__file__).parent.parent.parent
 STEPS = {"gromacs": 750, "lammps": 500}
 AT_THE_END = ("select", "verdict", "duet")
-"""Series of runs that compare, after tuning."""
+"""Series of runs after tuning, which compare candidates."""
 _RUN = "    { line = \"run {steps}\", replaces = '^\\s*run\\s' },\n"
 
 
 @dataclass(frozen=True)
 class Way:
-    """A way to make a study: with the version in a folder and `options` that it has."""
+    """A version of autotune in a folder, and options of its `study` command."""
 
     name: str
     version: Path = ROOT
@@ -37,7 +37,7 @@ class Way:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a study cost, in core-seconds, and what its verdict says of the winner over the default."""
+    """The cost of a study in core-seconds, and its verdict on the winner over the default."""
 
     program: str
     seed: int
@@ -51,7 +51,7 @@ class Cost:
     winner: str
 
     def line(self) -> str:
-        """Return what a person reads."""
+        """Return the cost as a line of text."""
         return (
             f"{self.program}, seed {self.seed}, {self.way}: {self.runs} runs; "
             f"core-seconds: tuning {self.tuning_core_s:.0f}, all {self.all_core_s:.0f}; "
@@ -60,24 +60,24 @@ class Cost:
 
 
 def ways(before: Path | None) -> Iterator[Way]:
-    """Return the ways to make a study, in their order."""
+    """Yield the versions to compare, in the order of their studies."""
     if before is not None:
         yield Way("before", before.resolve(), options=())
     yield Way("now")
 
 
-def studied(program: str, seed: int, trials: int, way: Way) -> Cost:
-    """Run a study in a folder of its own, as a user does."""
+def run_study(program: str, seed: int, trials: int, way: Way) -> Cost:
+    """Run a study in its own folder with the command of a user."""
     with TemporaryDirectory(prefix="studies-") as name:
         settings = [word for setting in _settings(program, seed) for word in ("--set", setting)]
-        file = written(program, Path(name), way.version)
+        file = write_study(program, Path(name), way.version)
         study = ["study", file, "--trials", str(trials), "--quiet", *way.options, *settings]
         _autotune(study, way, name)
-        told = [
+        answers = [
             json.loads(_autotune([*words, "--json"], way, name))
             for words in (["best", program], ["trials", program, "--runs"])
         ]
-    return cost(program, seed, way.name, *told)
+    return cost(program, seed, way.name, *answers)
 
 
 def _autotune(words: Sequence[str], way: Way, folder: str) -> bytes:
@@ -92,8 +92,8 @@ def _settings(program: str, seed: int) -> Iterator[str]:
         yield f"space.derived.steps={STEPS[program]}"
 
 
-def written(program: str, folder: Path, version: Path) -> str:
-    """Return the study file of a version: the ready one, whose input says how many steps a run has."""
+def write_study(program: str, folder: Path, version: Path) -> str:
+    """Return the study file of a version; for LAMMPS, write a copy that sets the number of steps in the input."""
     ready = version / "studies" / f"{program}.toml"
     if program != "lammps":
         return str(ready)
@@ -104,7 +104,7 @@ def written(program: str, folder: Path, version: Path) -> str:
 
 
 def cost(program: str, seed: int, way: str, shown: dict[str, Any], runs: list[dict[str, Any]]) -> Cost:
-    """Return what a study cost whose `autotune best` and `autotune trials --runs` said this."""
+    """Return the cost of a study from the answers of `autotune best` and `autotune trials --runs`."""
     spent = [
         (run["series"], run["outcome"]["usage"]["elapsed_s"] * len(run["job"]["resources"]["cpus"])) for run in runs
     ]
@@ -126,15 +126,15 @@ def cost(program: str, seed: int, way: str, shown: dict[str, Any], runs: list[di
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("program", choices=(*STEPS, "qe"))
-    parser.add_argument("--before", type=Path, help="the folder of an earlier version")
+    parser.add_argument("--before", type=Path, help="checkout of an earlier version")
     parser.add_argument("--studies", type=int, default=2)
     parser.add_argument("--trials", type=int, default=40)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     for seed in range(options.studies):
         for way in ways(options.before):
-            told = studied(options.program, seed, options.trials, way)
-            print(json.dumps(asdict(told)) if options.json else told.line(), flush=True)
+            found = run_study(options.program, seed, options.trials, way)
+            print(json.dumps(asdict(found)) if options.json else found.line(), flush=True)
 
 
 if __name__ == "__main__":

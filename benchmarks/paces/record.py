@@ -1,10 +1,10 @@
-"""Record how programs pace: processor seconds after every block of steps, for each of some sixty configurations.
+"""Record the pace of a program: CPU seconds after every block of steps, for each of some sixty configurations.
 
     python -m benchmarks.paces.record lammps|gromacs|pwx FILE.csv [--core 0]
 
-One run of each configuration of a full grid, in random order. What is read at each line that tells a step is the
-processor time of the process, so that neighbours cost little but the caches they take; a run has one rank and one
-thread. Its last row has step -1: the run to its end. A configuration that fails is left out.
+Runs each configuration of a full grid once, in random order, with one rank and one thread. Each time the program prints
+a step, the CPU time of its process is recorded, so other programs affect the result only through shared caches. The
+last row of a run has step -1 and the time of the whole run. Configurations that fail are left out.
 `python -m benchmarks.paces.replay --recorded` replays studies on these tables. Needs lmp, gmx, or pw.x (Debian:
 lammps, gromacs, quantum-espresso).
 """
@@ -32,7 +32,7 @@ Values = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Command:
-    """What a run starts, with `environment` beside that of this process."""
+    """The command line of a run, and environment variables to add."""
 
     argv: Sequence[str]
     environment: Values
@@ -40,7 +40,14 @@ class Command:
 
 @dataclass(frozen=True)
 class Program:
-    """A program to record: its grid of `parameters`, what it prints after a block of steps, and how a run begins."""
+    """A program to record.
+
+    Attributes:
+        parameters: Values of each parameter of the grid.
+        step: Regular expression for a step in the output.
+        command: Prepares a run in its folder; returns its command.
+        prepare: Prepares the folder that holds all runs.
+    """
 
     parameters: Mapping[str, tuple[str, ...]]
     step: str
@@ -53,7 +60,7 @@ class Program:
 
 
 def lammps(values: Values, folder: Path) -> Command:
-    """Write the input of the melt with these settings."""
+    """Write the input of the melt for these values; return the command."""
     text = (INPUTS / "in.melt").read_text(encoding="utf-8")
     settings = f"neighbor {values['skin']} bin\nneigh_modify {values['renewal']} check yes\n"
     head = "" if values["suffix"] == "none" else f"suffix {values['suffix']}\n"
@@ -62,15 +69,15 @@ def lammps(values: Values, folder: Path) -> Command:
 
 
 def gromacs(values: Values, folder: Path) -> Command:
-    """Make a short run of the box of water that is beside the run's folder."""
+    """Copy the prepared input of the box of water; return the command of a short run."""
     shutil.copy(folder.parent / "topol.tpr", folder)
     argv = ["gmx", "mdrun", "-s", "topol.tpr", "-nsteps", str(GROMACS_STEPS), "-ntmpi", "1", "-ntomp", "1"]
     argv += ["-nstlist", values["nstlist"], "-pin", values["pin"], "-v", "-stepout", "50"]
     return Command(argv, {values["ewald"]: "1", "OMP_NUM_THREADS": "1"})
 
 
-def water(folder: Path) -> None:
-    """Make the run input of the box of water, as the shipped study does."""
+def prepare_water(folder: Path) -> None:
+    """Prepare the input of the box of water, as the shipped study does."""
     for name in ("water.mdp", "water.top"):
         shutil.copy(INPUTS / name, folder)
     box = ["-box", "3.72412", "3.72412", "3.72412"]
@@ -81,7 +88,7 @@ def water(folder: Path) -> None:
 
 
 def pwx(values: Values, folder: Path) -> Command:
-    """Write the input of titanium dioxide with these settings, but smaller: its iterations differ in number."""
+    """Write a smaller input of titanium dioxide for these values; the values change the number of iterations."""
     text = (INPUTS / "tio2.in").read_text(encoding="utf-8")
     solver, _, subspace = values["solver"].partition(" ")
     lines = [f"mixing_beta = {values['mixing_beta']}", f"mixing_mode = '{values['mixing_mode']}'"]
@@ -130,9 +137,9 @@ PROGRAMS = {
         },
         r"step (\d+),",
         gromacs,
-        water,
+        prepare_water,
     ),
-    # An iteration has ended when the next one begins.
+    # pw.x prints when an iteration begins, so the line marks the end of the one before.
     "pwx": Program(
         {
             "solver": ("david 2", "david 3", "david 4", "cg"),
@@ -146,9 +153,9 @@ PROGRAMS = {
 
 
 def run(command: Command, folder: Path, step: str, core: int) -> list[tuple[int, float]]:
-    """Return (steps, processor seconds so far) at each line that tells a step, and at the end as step -1.
+    """Run a command; return (steps, CPU seconds so far) at each printed step, and for the end as step -1.
 
-    Nothing if the run failed.
+    Returns an empty list if the run failed.
     """
     process = subprocess.Popen(
         ["taskset", "-c", str(core), *command.argv],
@@ -157,23 +164,23 @@ def run(command: Command, folder: Path, step: str, core: int) -> list[tuple[int,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
     )
-    told = _told(process, re.compile(step, re.MULTILINE))
-    found = [(steps, _seconds(process.pid)) for steps in told]
+    printed = _read_steps(process, re.compile(step, re.MULTILINE))
+    found = [(steps, _seconds(process.pid)) for steps in printed]
     _, status, usage = os.wait4(process.pid, 0)
     if status:
         return []
     return [*found, (-1, usage.ru_utime + usage.ru_stime)]
 
 
-def _told(process: subprocess.Popen[bytes], step: re.Pattern[str]) -> Iterator[int]:
-    """Yield the steps that a process tells, at once: what gmx prints has no end of line before the next."""
+def _read_steps(process: subprocess.Popen[bytes], step: re.Pattern[str]) -> Iterator[int]:
+    """Yield each step as soon as it is printed, before its line ends: gmx ends a line only with the next step."""
     assert process.stdout is not None
     text, newest = "", -1
     while data := os.read(process.stdout.fileno(), 65536):
         text = text[-200:] + data.decode(errors="replace")
-        for told in step.finditer(text):
-            if int(told[1]) > newest:
-                newest = int(told[1])
+        for match in step.finditer(text):
+            if int(match[1]) > newest:
+                newest = int(match[1])
                 yield newest
 
 

@@ -1,19 +1,20 @@
-"""Stopping runs by their pace: what a study costs where programs tell their steps, and how good its winner is.
+"""Test how stopping runs by their pace changes the cost of studies and the quality of their winners.
 
     python -m benchmarks.paces.replay [--recorded] [--seeds 20] [--first 0] [--trials 50] [--only NAME]
 
-The runner, the search and the races are the real ones; runs take simulated time. Most programs are made to mislead a
-pace: by a start that is slow or fast, by tuning themselves, by a number of steps that depends on the configuration, by
-a machine that drifts. "told" means that steps are read on the way, "silent" that they are not. `tuning` is the median
-of what a study takes until tuning ends, in runs of the default; in brackets the quartiles; `all` is that with the
-rounds and pairs at the end. The winner is the one that the study names, after these. It is wrong if it takes over 2 %
-longer than the best configuration that this study has proposed; over the best of the space it is the search's part,
-too. `held` counts the verdicts whose 95 % interval holds the true ratio of winner and default, and gains that are
-claimed of a winner that is no faster; `alike` is a space in which nothing is to be gained.
+The runner, the search and the races are the real ones; runs take simulated time. Most programs are designed to mislead
+a pace: by a slow or fast start, by tuning themselves, by a number of steps that depends on the configuration, or by a
+machine that drifts. In the program "alike" all configurations are equally fast. With --recorded, runs take the times of
+real programs (`benchmarks/data/README.md`) times twenty, so that fixed costs of short runs do not dominate.
 
-With `--recorded` runs take the time that real programs took (`benchmarks/data/README.md`), twenty times as long, so
-that what holds for runs of a second does not decide. `found` is what passed until the best was within 2 % of the best
-of the space, and stayed so.
+steps               "read": the study reads steps during a run; "silent": it does not
+found               cost until the best trial was within 2 % of the best of the space, and stayed so
+tuning              cost until tuning ended; costs are medians in runs of the default, quartiles in brackets
+all                 the same with the rounds and pairs after tuning
+wrong of proposed   winners that take over 2 % longer than the best configuration that their study proposed
+over best of space  winners that take over 2 % longer than the best of the space, which also depends on the search
+held, false gains   verdicts whose 95 % interval contains the true ratio of winner and default; and verdicts that claim
+                    a gain for a winner that is no faster
 """
 
 import argparse
@@ -43,9 +44,12 @@ LONGER = 20.0
 
 @dataclass(frozen=True)
 class Program:
-    """What a run of a configuration tells, as (steps, seconds), and how long it takes; infinity if it fails.
+    """A simulated program.
 
-    `drift` is how slow the machine is at a time.
+    Attributes:
+        tells: Returns the steps that a run prints, as (steps, seconds).
+        seconds: Returns the duration of a run; infinity if it fails.
+        drift: Returns the slowdown of the machine at a time in seconds.
     """
 
     space: Space
@@ -64,26 +68,26 @@ def pace(x: Configuration) -> float:
 
 
 def _tuned(x: Configuration, steps: int) -> float:
-    """A quarter of the configurations balance themselves in their first 1500 steps, twice as slow until then."""
+    """Return the time of a program that, for `d` up to 1, takes twice as long in the first 1500 steps."""
     slow = 2.0 if x["d"] <= 1 else 1.0
     return 0.3 + pace(x) * (min(steps, 1500) * slow + max(0, steps - 1500))
 
 
 def _fast(x: Configuration, steps: int) -> float:
-    """Caches that hold the first 1000 steps of some configurations."""
+    """Return the time of a program that, for `b` from 3 on, takes half as long in the first 1000 steps."""
     factor = 0.5 if x["b"] >= 3 else 1.0
     return 0.3 + pace(x) * (min(steps, 1000) * factor + max(0, steps - 1000))
 
 
 def _hidden(x: Configuration, steps: int) -> float:
-    """One value of one parameter hides the best behind a slow start; few configurations have it."""
+    """Return the time of a program whose fastest configurations (`c` = 0) have a slow start."""
     late = 1.5 if x["c"] == 0 else 0.0
     gain = 0.8 if x["c"] == 0 else 1.0
     return 0.3 + late + pace(x) * gain * steps
 
 
 def _iterations(x: Configuration) -> int:
-    """A run needs more steps with some configurations, as if by chance."""
+    """Return a number of steps that depends on the configuration in a seemingly random way."""
     chance = (int(x["a"]) * 7 + int(x["b"]) * 13 + int(x["c"]) * 29 + int(x["d"]) * 5) * 31 // 7
     return round(STEPS * (1.0 + 0.8 * (chance % 5) / 4.0))
 
@@ -93,7 +97,7 @@ def _program(
     drift: Callable[[float], float] = lambda _: 1.0,
     steps: Callable[[Configuration], int] = lambda _: STEPS,
 ) -> Program:
-    """Return a made-up program, which has run `until` some seconds at a step, and tells every 250th."""
+    """Return a program that prints every 250th step; `until` gives its time at a step."""
 
     def tells(x: Configuration) -> Curve:
         return tuple((step, until(x, step)) for step in range(BLOCK, steps(x) + 1, BLOCK))
@@ -114,20 +118,27 @@ PROGRAMS: dict[str, Program] = {
 
 
 def replayed(table: PaceTable) -> Program:
-    """Return a program that takes the time that was recorded, but longer."""
+    """Return a program that takes the recorded times, multiplied by LONGER."""
 
     def tells(x: Configuration) -> Curve:
-        return tuple((step, LONGER * seconds) for step, seconds in table.told(x)[:-1])
+        return tuple((step, LONGER * seconds) for step, seconds in table.curve(x)[:-1])
 
     return Program(table.space, tells, lambda x: LONGER * table.seconds(x))
 
 
 @dataclass(frozen=True)
 class Ended:
-    """What a study cost until tuning ended, and in `all`, in runs of the default, and how slow its winner is.
+    """The outcome of a study; costs are in runs of the default.
 
-    `found` is the cost until the best stayed within 2 % of the best of the space; None if it never did. The verdict's
-    interval `holds` the true ratio or not, None without a verdict; `false_gain` is one that is none.
+    Attributes:
+        cost: Cost until tuning ended.
+        all: Cost with the rounds and pairs after tuning.
+        found: Cost until the best trial stayed within 2 % of the best of the space; None if it never did.
+        beside_proposed: Time of the winner over that of the best proposed configuration.
+        beside_all: Time of the winner over that of the best of the space.
+        runs: Number of runs while tuning.
+        holds: Whether the verdict's interval contains the true ratio; None without a verdict.
+        false_gain: Whether the verdict claims a gain for a winner that is no faster.
     """
 
     cost: float
@@ -140,16 +151,18 @@ class Ended:
     false_gain: bool
 
 
-def study(program: Program, trials: int, seed: int, *, steps_told: bool) -> Ended:
-    """Tune a program; what a run prints on its way is read if `steps_told`."""
+def run_study(program: Program, trials: int, seed: int, *, reads_steps: bool) -> Ended:
+    """Tune a program, and make the verdict; runs print steps only if `reads_steps`."""
     executor: simulated_executor.SimulatedExecutor
 
     def draw(configuration: Configuration, rng: np.random.Generator, _worker: str) -> RecordedRun:
         factor = program.drift(executor.spent_s) * exp(NOISE * rng.standard_normal())
         seconds = program.seconds(configuration) * factor
         if seconds == inf:
-            return told(Outcome(failure=FailureKind.APPLICATION_ERROR, code="recorded", message="it had failed"))
-        points = program.tells(configuration) if steps_told else ()
+            return told(
+                Outcome(failure=FailureKind.APPLICATION_ERROR, code="recorded", message="the recorded run failed")
+            )
+        points = program.tells(configuration) if reads_steps else ()
         lines = tuple((at_s * factor, json.dumps({"step": step})) for step, at_s in points)
         return RecordedRun(seconds, (*lines, *told(seconds).lines))
 
@@ -183,7 +196,7 @@ def study(program: Program, trials: int, seed: int, *, steps_told: bool) -> Ende
 
 
 def found_after(runs: Sequence[Run], good: Collection[int]) -> float | None:
-    """Return the seconds of tuning until the trial with the best median was a `good` one, and stayed so."""
+    """Return the seconds of tuning until the trial with the best median was a `good` one for the rest of the study."""
     spent_s, since_s = 0.0, None
     values: dict[int, list[float]] = {}
     for run in runs:
@@ -218,14 +231,14 @@ def main() -> None:
     for name, program in programs.items():
         if chosen.only not in {None, name}:
             continue
-        for steps_told in (False, True):
+        for reads_steps in (False, True):
             seeds = range(chosen.first, chosen.first + chosen.seeds)
-            ended = [study(program, chosen.trials, seed, steps_told=steps_told) for seed in seeds]
-            print(f"{name:24} {'told' if steps_told else 'silent':6} {row(ended)}", flush=True)
+            ended = [run_study(program, chosen.trials, seed, reads_steps=reads_steps) for seed in seeds]
+            print(f"{name:24} {'read' if reads_steps else 'silent':6} {row(ended)}", flush=True)
 
 
 def row(ended: Sequence[Ended]) -> str:
-    """Return what studies of one kind have cost, and how good their winners are."""
+    """Summarize the costs of studies and the quality of their winners."""
     wrong = sum(one.beside_proposed > WRONG for one in ended)
     worst = max(one.beside_proposed for one in ended)
     over = sum(one.beside_all > WRONG for one in ended)

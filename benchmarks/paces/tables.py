@@ -1,4 +1,4 @@
-"""Recorded paces, to be replayed: what a run of a configuration tells and takes."""
+"""Tables of recorded paces: printed steps and duration of a run of each configuration."""
 
 import csv
 from collections.abc import Mapping, Sequence
@@ -14,9 +14,9 @@ Curve = tuple[tuple[int, float], ...]
 
 @dataclass(frozen=True)
 class PaceTable:
-    """A program that was recorded: its `space`, and (steps, seconds) of the runs of its configurations.
+    """A recorded program: its `space`, and (steps, seconds) of a run of each configuration.
 
-    A curve ends with the end of the run, under the last step that was told. What was not recorded had failed.
+    The last point of a curve is the end of the run, with the last printed step. Configurations that failed are missing.
     """
 
     space: Space
@@ -24,7 +24,7 @@ class PaceTable:
 
     @classmethod
     def read(cls, name: str, default: Mapping[str, str]) -> "PaceTable":
-        """Read the table of a program, whose default configuration is that."""
+        """Read the table of a program with this default configuration."""
         with (DATA / f"{name}_paces.csv").open(encoding="utf-8", newline="") as file:
             rows = list(csv.DictReader(file))
         found: dict[tuple[object, ...], list[tuple[int, float]]] = {}
@@ -39,18 +39,18 @@ class PaceTable:
         ]
         return cls(Space(parameters), {key: tuple(curve) for key, curve in found.items()})
 
-    def told(self, configuration: Configuration) -> Curve:
-        """Return what a run tells, and its end; nothing if it fails."""
+    def curve(self, configuration: Configuration) -> Curve:
+        """Return the curve of a run; an empty one if it failed."""
         return self.curves.get(tuple(configuration[parameter.name] for parameter in self.space.parameters), ())
 
     def seconds(self, configuration: Configuration) -> float:
-        """Return how long a run takes."""
-        told = self.told(configuration)
-        return told[-1][1] if told else float("inf")
+        """Return the duration of a run; infinity if it failed."""
+        curve = self.curve(configuration)
+        return curve[-1][1] if curve else float("inf")
 
 
 def _value(text: str) -> str | int:
-    """Return a number in hundredths, or a text."""
+    """Return a number in hundredths as an integer, or a text."""
     try:
         return round(100 * float(text))
     except ValueError:
@@ -64,7 +64,7 @@ def _parameter(name: str, values: Sequence[object], default: object) -> Choice |
 
 
 def tables() -> dict[str, PaceTable]:
-    """Return the recorded programs, with what they do when nobody tunes them."""
+    """Return the recorded programs with their untuned defaults."""
     return {
         "LAMMPS": PaceTable.read("lammps", {"skin": "0.3", "renewal": "delay 0 every 1", "suffix": "none"}),
         "GROMACS": PaceTable.read("gromacs", {"nstlist": "10", "ewald": "GMX_NBNXN_EWALD_TABLE", "pin": "off"}),
