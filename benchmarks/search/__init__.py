@@ -1,1 +1,1 @@
-"""The default sampler beside every serious peer, on measured tables: `python -m benchmarks.search --help`."""
+"""Compare the default sampler with its peers on measured tables: `python -m benchmarks.search --help`."""

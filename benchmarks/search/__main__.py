@@ -1,15 +1,15 @@
-"""The default sampler beside every serious peer, on measured tables.
+"""Compare the default sampler with its peers on measured tables.
 
     python -m venv peers && peers/bin/pip install torch==2.13.0
     peers/bin/pip install -r benchmarks/search-requirements.txt
     python -m benchmarks.search --data FOLDER --peers-env peers/bin/python --out results
 
-FOLDER is the developer's own, with `convolution/*.json.gz` (Kernel Tuner caches), `syr2k/small.csv.gz` and
-`qe/pwx_silicon.csv.gz`. A configuration's value is the median of its recorded runs; nothing is run but the searches.
-Results are appended to `results.jsonl` in --out, and a cell (space, method, version, seed) that is there is not run
-again: stop the command at any time, and call it again with more seeds, methods or spaces. A peer that none of the
-interpreters has is left out. Methods that need up to seconds for a proposal get at most 50 evaluations (--slow: all).
-Reports are `results.md`, `results.csv` (all figures) and `results.png`, over what was chosen and is there.
+FOLDER has `convolution/*.json.gz` (Kernel Tuner caches), `syr2k/small.csv.gz` and `qe/pwx_silicon.csv.gz`, which are
+not part of this project. A configuration's value is the median of its recorded runs, so no program runs. Results are
+appended to `results.jsonl` in --out, and each cell (space, method, version, seed) runs once: stop the command at any
+time, and repeat it with more seeds, methods or spaces. Peers that no interpreter has installed are left out. Methods
+that take up to seconds for a proposal get at most 50 evaluations (--slow: all). The reports `results.md`, `results.csv`
+(all figures) and `results.png` cover the stored results of the chosen spaces and methods.
 """
 
 import argparse
@@ -28,7 +28,7 @@ from benchmarks.search.summary import Selection, rows
 
 
 def main() -> int:
-    """Run what is missing, then report on all that is there."""
+    """Run the missing searches, then report on all stored results."""
     options = _options()
     problems = _problems(options.data, options.spaces)
     if not problems:
@@ -42,7 +42,7 @@ def main() -> int:
     budgets = sorted({int(budget) for budget in options.budget.split(",")})
     allowed = {method: method.budget(budgets[-1], slow=options.slow) for method in methods}
     tasks = list(open_tasks(problems, methods, options.seeds, allowed, cells))
-    print(f"{len(tasks)} searches to run, {sum(1 for _ in cells)} are there")
+    print(f"{len(tasks)} searches to run, {sum(1 for _ in cells)} stored")
     if not options.report_only:
         done = run(tasks, cells, Limits(options.cell_limit, options.limit))
         if done < len(tasks):
@@ -63,7 +63,9 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--data", type=Path, required=True, help="folder with the measured tables")
     parser.add_argument("--peers-env", nargs="*", default=[], metavar="PYTHON", help="interpreters that have peers")
-    parser.add_argument("--budget", default="10,20,50,100,200", help="numbers of evaluations; the largest is run")
+    parser.add_argument(
+        "--budget", default="10,20,50,100,200", help="numbers of evaluations to report on; searches run the largest"
+    )
     parser.add_argument("--seeds", type=int, default=30)
     parser.add_argument("--spaces", nargs="*", metavar="TEXT", help="only spaces whose name contains one of these")
     parser.add_argument("--methods", nargs="*", metavar="TEXT", help="only methods whose name begins with one of these")
@@ -72,7 +74,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--cell-limit", type=float, default=600.0, help="seconds after which one search is given up")
     parser.add_argument("--slow", action="store_true", help="give slow methods the largest budget, too")
     parser.add_argument("--again", action="store_true", help="run searches again that ended with an error")
-    parser.add_argument("--report-only", action="store_true", help="run nothing")
+    parser.add_argument("--report-only", action="store_true", help="run no searches")
     return parser.parse_args()
 
 
@@ -82,7 +84,7 @@ def _problems(folder: Path, chosen: Sequence[str] | None) -> list[Problem]:
 
 
 def _methods(chosen: Sequence[str] | None, pythons: Sequence[str]) -> dict[Method, Installed]:
-    """Return the methods that can run, and say which and in which versions."""
+    """Find the methods that can run, and print them with their versions."""
     wanted = [m for m in METHODS.values() if not chosen or any(m.name.startswith(text) for text in chosen)]
     found = {method: find(method, pythons) for method in wanted}
     for method, installed in found.items():

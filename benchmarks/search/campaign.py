@@ -1,4 +1,4 @@
-"""Running the cells that are not there yet, seed by seed, so that what there is after an interruption is balanced."""
+"""Run the missing cells seed by seed, so that an interruption leaves all methods with about equally many seeds."""
 
 import tempfile
 import time
@@ -27,13 +27,13 @@ class Task:
 
     @property
     def stream(self) -> int:
-        """What the method is given as its seed: on another space it must not draw the same, or errors add up."""
+        """The random seed of the method; it depends on the space, so that errors on spaces are independent."""
         return crc32(f"{self.problem.name} {self.seed}".encode()) >> 1
 
 
 @dataclass(frozen=True)
 class Limits:
-    """`cell_s` seconds end one search, `all_s` seconds the command, after the search that runs then."""
+    """Time limits: `cell_s` for one search, `all_s` for the command, which completes the current search."""
 
     cell_s: float
     all_s: float
@@ -55,7 +55,7 @@ def open_tasks(
 
 
 def run(tasks: Sequence[Task], cells: CellFile, limits: Limits) -> int:
-    """Run tasks until time is up; return how many were run."""
+    """Run tasks until time is up; return the number completed."""
     until_s = time.monotonic() + limits.all_s
     children: dict[tuple[str, str], Child] = {}
     files: dict[str, Path] = {}
@@ -89,7 +89,7 @@ def _run(task: Task, child: Child | None, file: Path, limit_s: float) -> Cell:
             "problem": str(file),
             "options": dict(task.method.options),
             "seed": task.stream,
-            # Some plan with their budget: none may plan for more than there is.
+            # Some methods plan with their budget, so it must not exceed the number of configurations.
             "budget": min(task.budget, task.problem.size),
         }
         ended = child.search(request, recording, limit_s)

@@ -1,4 +1,4 @@
-"""A cell of the comparison, one search of a method on a space from one seed; and the file that holds all of them."""
+"""Cells of the comparison (one search of a method on a space with one seed), and the file that stores them."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -16,11 +16,14 @@ INVALID = -1
 
 @dataclass(frozen=True)
 class Cell:
-    """What a search evaluated, in order, all (n,): `places` in the problem's rows (-1: it broke a constraint).
+    """The evaluations of one search, in order; arrays are (n,).
 
-    `values` has None for a failure; `overhead_s` is the time that the method took for the proposal; `ended` says why it
-    stopped: "budget", "space" (nothing is left), "method" (it stopped by itself), "repeats" (it proposed only what it
-    knew), "time" (it took too long) or "error: ...".
+    Attributes:
+        places: Rows of the problem; -1 for a configuration that broke a constraint.
+        values: Values; None for a failure.
+        overhead_s: Time of the method for each proposal.
+        ended: Why the search stopped: "budget", "space" (all configurations evaluated), "method" (by itself), "repeats"
+            (it proposed only known configurations), "time" (time limit) or "error: ...".
     """
 
     space: str
@@ -68,11 +71,11 @@ class CellFile:
         return cell is not None and (cell.budget >= budget or cell.ended == "space")
 
     def forget_broken(self) -> None:
-        """Take cells that ended with an error as not there."""
+        """Drop the cells that ended with an error, so that they run again."""
         self._cells = {key: cell for key, cell in self._cells.items() if not cell.broken}
 
     def add(self, cell: Cell) -> None:
-        """Append a cell; it takes the place of one of a smaller budget."""
+        """Append a cell; it replaces one with a smaller budget."""
         rounded = replace(
             cell,
             costs_s=[_rounded(cost) for cost in cell.costs_s],

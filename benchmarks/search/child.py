@@ -1,4 +1,4 @@
-"""A peer in an environment of its own: one child process for each of its scripts, which serves cell after cell."""
+"""Peers run in their own environment: one child process per script, which serves one cell after another."""
 
 import json
 import os
@@ -17,7 +17,7 @@ _START_S = 120.0
 
 
 class Child:
-    """A peer's process. It is started when it is first needed, and again after it was killed."""
+    """A peer's process, started at its first use, and again after it was killed."""
 
     def __init__(self, python: str, script: str) -> None:
         self._argv = [python, str(PEERS / script)]
@@ -30,7 +30,7 @@ class Child:
         self.close()
 
     def ready(self) -> bool:
-        """Start the process if there is none, and wait until it can serve: imports are not a method's overhead."""
+        """Start the process if needed, and wait until it is ready, so that imports do not count as overhead."""
         if self._process is not None:
             return True
         self._process = subprocess.Popen(
@@ -55,7 +55,7 @@ class Child:
                 self.close()
                 return "time" if time.monotonic() >= until_s else "error: the process ended"
             if "error" in message:
-                # What a library makes of the end of the budget is not its error.
+                # Ignore an error that a library raises because the budget is spent.
                 return recording.over or f"error: {message['error']}"
             if "done" in message:
                 return str(message["done"])
@@ -77,7 +77,7 @@ class Child:
         self._process.stdin.write(json.dumps(message).encode() + b"\n")
 
     def _receive(self, timeout_s: float) -> dict[str, Any] | None:
-        """Return the next message; None if there is none in time, or the process has ended."""
+        """Return the next message; None after `timeout_s`, or if the process has ended."""
         assert self._process is not None
         assert self._process.stdout is not None
         line = b""

@@ -1,4 +1,4 @@
-"""The methods by name: what runs them, with which options, and what they are."""
+"""The methods by name, with their scripts, options and packages."""
 
 import json
 import subprocess
@@ -10,7 +10,7 @@ from typing import Any
 
 from benchmarks.search.ours import InProcess, ours, own_version, random
 
-# What is slow is stopped here unless the command says otherwise (--slow).
+# Largest number of evaluations of a slow method, unless --slow is given.
 SLOW_BUDGET = 50
 
 _STRATEGIES = (
@@ -42,7 +42,7 @@ class Method:
     slow: bool = False
 
     def budget(self, largest: int, *, slow: bool) -> int:
-        """Return how many evaluations it gets of the largest budget asked for."""
+        """Return its number of evaluations, given the largest requested one."""
         return largest if slow or not self.slow else min(largest, SLOW_BUDGET)
 
 
@@ -87,7 +87,7 @@ METHODS: Mapping[str, Method] = MappingProxyType({method.name: method for method
 
 @dataclass(frozen=True)
 class Installed:
-    """Where a method is: the interpreter that has its package, and the version."""
+    """An installed method: the interpreter that has its package, and the version."""
 
     python: str
     version: str

@@ -17,7 +17,7 @@ from autotune.search.suggest import ask
 from benchmarks.search.problem import Problem
 from benchmarks.search.recording import BudgetSpentError, Recording
 
-# It tells what is expected of a search.
+# Files that do not affect proposals.
 _DECIDES_NOTHING = ("prospect.py",)
 
 InProcess = Callable[[Problem, Recording, int], str]
@@ -50,7 +50,7 @@ def random(problem: Problem, recording: Recording, seed: int) -> str:
 
 @cache
 def own_version() -> str:
-    """Return the version, with a digest of what decides proposals: another sampler is another method."""
+    """Return the version with a digest of the code that affects proposals, so that a changed sampler runs again."""
     package = Path(autotune.__file__).parent
     search = [file for file in sorted((package / "search").glob("*.py")) if file.name not in _DECIDES_NOTHING]
     files = [*search, *sorted((package.parent / "spaces").glob("*.py"))]

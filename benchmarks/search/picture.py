@@ -1,4 +1,4 @@
-"""The picture: mean gap over evaluations, a panel for each space."""
+"""The plot: mean gap over evaluations, with a panel per space."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence

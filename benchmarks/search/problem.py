@@ -1,4 +1,4 @@
-"""A search problem: a space as value indexes, and what every configuration of it gave and cost when it was measured."""
+"""A search problem: a space as value indexes, with the recorded value and cost of every configuration."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -17,11 +17,13 @@ from spaces import Choice, Space
 
 @dataclass(frozen=True)
 class Problem:
-    """What is searched: `rows` (n, p) are the valid configurations as places in the parameters' values.
+    """A search problem with n valid configurations of p parameters.
 
-    `values` (n,) is what is minimised, the median of the recorded runs, NaN where the configuration failed; `costs_s`
-    (n,) what an evaluation took, failures included; `invalid_cost_s` what is charged for a configuration that breaks a
-    constraint (only a method that proposes such ones pays it).
+    Attributes:
+        rows: The valid configurations as indexes of values, (n, p).
+        values: Median of the recorded runs, to be minimised, (n,); NaN where the configuration failed.
+        costs_s: Time of an evaluation, also of failures, (n,).
+        invalid_cost_s: Time charged to a method that proposes a configuration that breaks a constraint.
     """
 
     name: str
@@ -32,12 +34,12 @@ class Problem:
 
     @classmethod
     def of(cls, table: MeasuredTable) -> Self:
-        """Return the problem of finding the best of a table; a failure without a recorded cost costs the least one."""
+        """Return the problem of a table; a failure without a recorded cost gets the least cost of all."""
         rows = table.space.all_indices()
         keys = [frozenset(configuration.items()) for configuration in table.space.decode(rows)]
         times = [table.times_s.get(key, ()) for key in keys]
         values = np.array([median(found) if found else np.nan for found in times])
-        # Where nothing but the runs was recorded, an evaluation costs a run.
+        # If only runs were recorded, an evaluation costs one run.
         costs = np.array(
             [table.costs_s.get(key, median(found) if found else np.nan) for key, found in zip(keys, times, strict=True)]
         )
@@ -45,7 +47,7 @@ class Problem:
 
     @property
     def size(self) -> int:
-        """How many configurations are valid."""
+        """The number of valid configurations."""
         return len(self.rows)
 
     @cached_property
@@ -54,7 +56,7 @@ class Problem:
 
     @cached_property
     def worst(self) -> float:
-        """What a search that has only seen failures is said to have found."""
+        """The value credited to a search that has only seen failures."""
         return float(np.nanmax(self.values))
 
     @cached_property
@@ -68,7 +70,7 @@ class Problem:
         return {tuple(row): place for place, row in enumerate(self.rows.tolist())}
 
     def hand_out(self, folder: Path) -> Path:
-        """Write what a method may know (no value of any configuration) to a file, and return its path."""
+        """Write the problem without any values to a file for the methods; return its path."""
         path = folder / f"{self.name.replace('/', '_')}.json"
         path.write_text(json.dumps(self._known()), encoding="utf-8")
         return path

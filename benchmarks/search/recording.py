@@ -1,4 +1,4 @@
-"""What counts as an evaluation, the same for every method: a table answers, and every new configuration is counted."""
+"""Evaluations from a table, counted in the same way for every method: each new configuration counts once."""
 
 import time
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ class BudgetSpentError(Exception):
 
 
 class Recording:
-    """Answers from a table. A configuration that was evaluated before is answered again, and does not count again."""
+    """Answers evaluations from a table; a repeated configuration gets its answer again and is not counted."""
 
     def __init__(self, problem: Problem, budget: int) -> None:
         self.places: list[int] = []

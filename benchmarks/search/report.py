@@ -1,4 +1,4 @@
-"""Results as tables of Markdown, and as one CSV with everything."""
+"""Results as Markdown tables, and as one CSV file with all figures."""
 
 import csv
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ from benchmarks.search.summary import EXACT, Row, Selection, by_method, complete
 
 @dataclass(frozen=True)
 class Figure:
-    """What a table shows: `{budget}` in its title, a cell's text, and the number whose mean orders the methods."""
+    """A table's title (with `{budget}`), the text of a cell, and the number whose mean orders the methods."""
 
     title: str
     show: Callable[[Row], str]
@@ -23,7 +23,7 @@ class Figure:
 
 
 def _with_error(value: float, error: float, digits: int) -> str:
-    """Return a mean with its standard error; what was computed exactly has none."""
+    """Return a mean with its standard error, or alone if it was computed exactly."""
     return f"{value:.{digits}f}" + (f" ± {error:.{digits}f}" if error > 0 else "")
 
 

@@ -1,4 +1,4 @@
-"""What cells say, a row for each space, method and budget; random search's rows are computed."""
+"""Summaries of cells: a row for each space, method and budget. Rows of random search are computed exactly."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,13 +13,13 @@ from tests.support.search_scores import Baseline, RandomSearch, evaluations_to
 
 EXACT = "random (exact)"
 WITHIN = (0.05, 0.01)
-# An overhead is the mean over that many proposals before a budget.
+# The overhead at a budget is the mean over this number of proposals before it.
 _PROPOSALS = 10
 
 
 @dataclass(frozen=True)
 class Selection:
-    """What a report is about: `versions` are the installed ones, by method; other versions' cells are left out."""
+    """The scope of a report; `versions` has the installed version of each method, and other versions are left out."""
 
     problems: Sequence[Problem]
     versions: Mapping[str, str]

@@ -1,9 +1,9 @@
-"""The child's side: a problem from a file, evaluations over standard input and output, one JSON object a line.
+"""The child's side of the protocol: JSON objects, one per line, over standard input and output.
 
 The child writes `{"ready": true}` when it can serve. A request is
 `{"problem": path, "options": {...}, "seed": n, "budget": n}`. While it is served the child writes
 `{"ask": [places of values]}` and reads `{"value": number or null}` or `{"stop": reason}`; it ends with
-`{"done": reason}` or `{"error": text}`. Nothing here is of the project: this runs in the peers' environment.
+`{"done": reason}` or `{"error": text}`. This file imports nothing of the project: it runs in the peers' environment.
 """
 
 import contextlib
@@ -19,13 +19,13 @@ import numpy as np
 
 Row = tuple[int, ...]
 
-# A method that proposes only what it knows, or only what is invalid, would go on for ever.
+# Ends a method that proposes only known or only invalid configurations.
 _REPEATS = 2_000
 _REJECTIONS = 200
 
 
 class Stop(BaseException):
-    """The search is over. No library may take it for an error."""
+    """The search is over. A BaseException, so that no library handles it as an error."""
 
 
 class Problem:
@@ -124,7 +124,7 @@ def serve(search: Search) -> None:
                 search(oracle, request["options"], request["seed"], request["budget"])
             except Stop as stop:
                 write({"done": str(stop)})
-            except Exception as error:  # noqa: BLE001  the parent is told, and goes on with another cell
+            except Exception as error:  # noqa: BLE001  the parent reports it, and continues with the next cell
                 write({"error": f"{type(error).__name__}: {error}"})
             else:
                 write({"done": "method"})

@@ -1,4 +1,4 @@
-"""DeepHyper's centralised Bayesian optimisation (CBO), made valid: the nearest valid configuration is told instead."""
+"""DeepHyper's centralised Bayesian optimisation (CBO); a proposal is replaced by the nearest valid configuration."""
 
 import logging
 import tempfile

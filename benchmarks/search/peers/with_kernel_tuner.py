@@ -3,7 +3,7 @@
 Its simulation runner answers from a cache file; here it asks the parent instead, counts as its own does (a
 configuration counts once), and reports failures as its own do. Strategies have the hyperparameters that the release
 ships as defaults, and one that stops by itself before the budget is spent is started again with other random numbers.
-Two of them (diff_evo, bayes_opt) draw from generators that nobody can seed: they differ from call to call.
+Two of them (diff_evo, bayes_opt) draw from generators that cannot be seeded, so their results differ between calls.
 """
 
 import random

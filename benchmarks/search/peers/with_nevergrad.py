@@ -1,4 +1,4 @@
-"""Nevergrad's optimisers, made valid: the nearest valid configuration not evaluated yet is told instead."""
+"""Nevergrad's optimisers; a proposal is replaced by the nearest valid configuration not evaluated yet."""
 
 import warnings
 from typing import Any

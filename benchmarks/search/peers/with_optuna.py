@@ -1,8 +1,8 @@
-"""Optuna's samplers: made valid (`valid`), and as plain users have them (`reject`, `penalty`).
+"""Optuna's samplers with three ways to handle constraints.
 
-valid    the proposal becomes the nearest valid configuration not evaluated yet, and the sampler is told that one;
+valid    replace the proposal by the nearest valid configuration not evaluated yet, and tell the sampler that one;
          a failure counts as the worst value seen
-reject   ask until a configuration is valid; invalid and failed ones are told as failed, and invalid ones cost nothing
+reject   ask until a configuration is valid; tell invalid and failed ones as failed; invalid ones cost nothing
 penalty  an invalid configuration costs an evaluation; it and a failed one count as the worst value seen
 """
 
@@ -38,7 +38,7 @@ class Asked:
             self.study.tell(trial, value)
 
     def add(self, row: Row, value: float | None) -> None:
-        """Tell of a configuration that was not proposed."""
+        """Tell the sampler the value of a configuration that it did not propose."""
         if value is not None:
             params = dict(zip(self.oracle.problem.names, row, strict=True))
             self.study.add_trial(create_trial(params=params, distributions=self.distributions, value=value))

@@ -1,7 +1,7 @@
-"""SMAC3: its facade for hyperparameters (a random forest, expected improvement of the logarithm), made valid.
+"""SMAC3's facade for hyperparameters (a random forest, expected improvement of the logarithm).
 
-ConfigSpace has no rules of arithmetic, so the proposal becomes the nearest valid configuration not evaluated yet, and
-SMAC is told that one; a failure counts as the worst value seen.
+ConfigSpace has no arithmetic constraints, so a proposal is replaced by the nearest valid configuration not evaluated
+yet, and SMAC gets the value of that one. A failure counts as the worst value seen.
 """
 
 import logging
