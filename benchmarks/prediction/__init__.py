@@ -1,1 +1,1 @@
-"""How well is predicted where nothing, or little, has run, and what studies gain by it."""
+"""Test predictions for machines and workloads with few or no runs, and their benefit for studies."""

@@ -1,6 +1,6 @@
-"""Baselines: simpler ways to choose a configuration for a machine where nothing has run, to compare the model with.
+"""Baselines for the model: simpler ways to choose a configuration for a machine without any runs.
 
-Each returns scores, lower is better, of the candidates of a setting, from measurements elsewhere.
+Each returns scores of the candidates of a setting from measurements on other machines; lower is better.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,13 +20,13 @@ from spaces import Space
 from spaces.valid_set.valid_set import Indices
 
 Baseline = Callable[[Sequence[Measured], Space, Indices, Setting], FloatArray | None]
-"""Scores, (n,), of value indexes (n, p) in a setting; None where there is too little to predict from."""
+"""Returns scores, (n,), of value indexes (n, p) in a setting; None if there are too few measurements."""
 
 _TREES = 200
 
 
 def nearest_machine(known: Sequence[Measured], space: Space, rows: Indices, setting: Setting) -> FloatArray | None:
-    """Rank configurations as the nearest machine does."""
+    """Rank configurations by their values on the most similar machine."""
     elsewhere = sources(space, setting, known)
     if not elsewhere:
         return None

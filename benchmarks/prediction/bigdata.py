@@ -1,19 +1,19 @@
-"""How well the times of a size are predicted that was not measured: three kernels of big data at three sizes each.
+"""Test the prediction of times at a size that was not measured, with three big-data kernels at three sizes each.
 
     python -m benchmarks.prediction.bigdata
     python -m benchmarks.prediction.bigdata record [--table FILE] [--seconds 420] [--seed 0]  # nothing else should run
 
 One size is left out at a time: the middle one lies between the known ones, the others beyond them by a factor of two.
-Each kernel has a model of its own: ours (`autotune predict`, with the `[model]` of the study file), ours without the
-number of rows as a fact, and two log-linear ones. That "as in the talk" has the logarithms of size, ranks and threads
-("log(P) = architecture + size + workload + threads", with one architecture and one workload at a time), by least
-squares; the other has all parameters, shrunk. Errors are absolute differences of logarithms, in percent: the median
-over the configurations of a size, with the quartiles. `in intervals` is the share of times in ours of the `promised`
-share.
+Each kernel is predicted by ours (`autotune predict`, with the `[model]` of the study file), by ours without the number
+of rows as a fact, and by two log-linear models. "as in the talk" uses the logarithms of size, ranks and threads
+("log(P) = architecture + size + workload + threads", with one architecture and one workload at a time), fitted by least
+squares; the other uses all parameters, with shrunk weights. Errors are absolute differences of logarithms, in percent:
+the median over the configurations of a size, with the quartiles. `in intervals` is the share of times inside our
+intervals, which should equal the `promised` share.
 
-The table was recorded through the studies `bigdata-pca`, `bigdata-kmeans` and `bigdata-svm`: the default, and valid
-configurations at random with NumPy's own BLAS library, the same ones at each size, in random order, once and
-then again as far as the time goes. It needs what these studies need.
+`record` uses the studies `bigdata-pca`, `bigdata-kmeans` and `bigdata-svm`, and needs their programs. It runs the
+default and random valid configurations with NumPy's own BLAS library, the same ones at each size, in random order, once
+and then again while time is left.
 """
 
 import argparse
@@ -56,26 +56,26 @@ _BLAS = "numpy"
 _LIMIT_S = 60.0
 
 Known = Mapping[int, Sequence[Measured]]
-"""What was measured of a kernel, by the number of rows."""
+"""Measurements of a kernel by number of rows."""
 
 Predicted = Callable[[Known, int], FloatArray]
-"""Returns the logarithms of the times, (n,), of a number of rows, from those of the others."""
+"""Predicts the logarithms of the times, (n,), at a number of rows from the measurements at the other ones."""
 
 
 def study_of(kernel: str, rows: int) -> studyfile.StudyFile:
-    """Return the study of a kernel that ships, for so many rows."""
+    """Return the shipped study of a kernel with this number of rows."""
     return studyfile.load(studyfile.find(f"bigdata-{kernel}"), [f"space.derived.rows={rows}"])
 
 
 def drawn(space: Space, seed: int) -> list[Configuration]:
-    """Return the default and others of the space, each once."""
+    """Draw distinct configurations of the space; the first one is the default."""
     own = [one for one in space.sample(np.random.default_rng(seed), 5_000) if one["blas"] == _BLAS]
     unique = {tuple(sorted(one.items())): one for one in (space.default(), *own)}
     return list(unique.values())[:_CONFIGURATIONS]
 
 
 def record(table: Path, seconds: float, seed: int) -> None:
-    """Run all configurations once, and again as far as so many `seconds` go."""
+    """Run all configurations once, then repeat them until `seconds` have passed."""
     machine, launcher, order = this_machine(), local_launcher(), random.Random(seed)
     began_s = time.monotonic()
     with TemporaryDirectory() as name, table.open("w", newline="", encoding="utf-8") as file:
@@ -113,7 +113,7 @@ def record(table: Path, seconds: float, seed: int) -> None:
 
 
 def asked_of(kernel: str, rows: int, cores: int) -> Question:
-    """Return the question what a kernel takes on the machine of the table."""
+    """Return the question for the run times of a kernel on the machine of the table."""
     facts = {"cores": cores, "nodes": 1, "cores_per_node": cores, "sockets": 1, "threads_per_core": 1}
     with TemporaryDirectory() as folder:
         return question(study_of(kernel, rows), Target("the table's", facts), local_launcher(), Path(folder))
@@ -142,10 +142,10 @@ def _configuration(texts: Sequence[str]) -> Configuration:
 
 
 def fitted(asked: Mapping[int, Question], known: Known, out: int) -> RunTimes:
-    """Return the model of run times, which has not seen one of the sizes.
+    """Fit the model of run times to all sizes but one.
 
     Raises:
-        ValueError: too little was measured.
+        ValueError: there are too few measurements.
     """
     others = [row for rows, measured in known.items() if rows != out for row in measured]
     model = RunTimes.fit(others, asked[out].rules, asked[out].setting, asked[out].plan.shape)
@@ -155,12 +155,12 @@ def fitted(asked: Mapping[int, Question], known: Known, out: int) -> RunTimes:
 
 
 def ours(asked: Mapping[int, Question]) -> Predicted:
-    """Return what `autotune predict` says."""
+    """Return the predictions of `autotune predict`."""
     return lambda known, out: fitted(asked, known, out).estimate(DesignMatrix.measured(known[out])).mean
 
 
 def without_the_number(asked: Mapping[int, Question]) -> Predicted:
-    """Return what it says where sizes are names only."""
+    """Return its predictions without the number of rows as a fact."""
 
     def predicted(known: Known, out: int) -> FloatArray:
         bare = {rows: replace(one, setting=replace(one.setting, workload_facts={})) for rows, one in asked.items()}
@@ -191,7 +191,7 @@ def as_in_the_talk(known: Known, out: int) -> FloatArray:
 
 
 def with_all_parameters(known: Known, out: int) -> FloatArray:
-    """Fit a log-linear model of rows and of all parameters, with weights that are shrunk."""
+    """Fit a log-linear model of rows and all parameters, with shrunk weights."""
 
     def table(rows: Sequence[Measured]) -> Table:
         columns = DesignMatrix.measured(rows).named
@@ -210,7 +210,7 @@ def _logs(rows: Sequence[Measured]) -> FloatArray:
 
 
 def lines_of(table: Path) -> Iterator[str]:
-    """Yield the errors of each model at each size, and of all."""
+    """Yield the errors of each model at each size, and over all sizes."""
     with table.open(newline="", encoding="utf-8") as file:
         recorded = list(csv.DictReader(file))
     errors: dict[str, list[FloatArray]] = {}
@@ -246,7 +246,7 @@ def _spread(off: FloatArray) -> str:
 
 
 def main() -> None:
-    """Record a table, or say how well it is predicted."""
+    """Record a table, or print the errors of predictions on it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", nargs="?", choices=["record"])
     parser.add_argument("--table", type=Path, default=TABLE)

@@ -1,4 +1,4 @@
-"""Builds that differ as machines do: each predicted from the others, and what a warm start saves there.
+"""Predict each build of a program from the others, as if builds were machines, and measure what a warm start saves.
 
     python -m benchmarks.prediction.builds reference=reference.db prescott=prescott.db ... [--seeds 10]
 
@@ -34,7 +34,7 @@ NEAR = 1.05
 
 
 def load(name: str, path: str) -> tuple[Setting, Space, list[Measured], dict[str, list[float]]]:
-    """Return what a storage's study measured, as a machine called `name`, and the values of all of its runs."""
+    """Read a study from a storage: its measurements, as of a machine called `name`, and the values of all runs."""
     url = storage_url(path)
     (study,) = study_names(url)
     store = StudyStore.read(url, study)
@@ -50,7 +50,7 @@ def key(configuration: object) -> str:
 
 
 def searched(space: Space, values: dict[str, list[float]], seed: int, warm: tuple[list, object] | None) -> int:
-    """Return how many trials it takes until a configuration within 5 % of the best was tried."""
+    """Search; return the number of trials until a configuration within 5 % of the best was tried."""
     rng = np.random.default_rng(seed)
     best = min(median(runs) for runs in values.values())
     sampler = ValidSetSampler(space, seed=seed)

@@ -1,4 +1,4 @@
-"""Runs of pw.x that other people made, as measurements: a folder of the developer's, which does not ship."""
+"""Read published runs of pw.x as measurements, from a folder that is not part of this project."""
 
 import csv
 import gzip

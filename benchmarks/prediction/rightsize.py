@@ -1,4 +1,4 @@
-"""How many core-hours a right size takes beside the cheapest one.
+"""Compare the core-hours of the chosen job size with those of the cheapest one that meets a deadline.
 
     python -m benchmarks.prediction.rightsize --data FOLDER
 
@@ -147,13 +147,13 @@ def _most_cores(series: Series, _: float, rng: np.random.Generator) -> Choice:
 
 
 def _all_once(series: Series, deadline_s: float, rng: np.random.Generator) -> Choice:
-    """One run of every candidate: what no method that knows less can hope to do better than by chance."""
+    """Choose from one run of every candidate, a bound on methods that know less."""
     cores, times_s = series.candidates.cores, np.array([rng.choice(times) for times in series.runs])
     return _cheapest(times_s, times_s * cores, deadline_s), float(cores @ times_s)
 
 
 def _all_once_with_margin(series: Series, deadline_s: float, rng: np.random.Generator) -> Choice:
-    """The same with the margin that nine runs of ten need, by the spread of the runs of a series, which it is told."""
+    """Choose in the same way, with a margin for nine of ten runs; the spread of the series is given."""
     spread = np.median([np.std(np.log(times), ddof=1) for times in series.runs if len(times) > 1])
     return _all_once(series, deadline_s * float(np.exp(-_OF_TEN * spread)), rng)
 
@@ -177,7 +177,7 @@ WAYS: Mapping[str, Way] = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a case: core-hours over those of the cheapest, the share of runs in time, what was spent on it."""
+    """The outcome of a case: core-hours over those of the cheapest, share of runs in time, and cost of the probes."""
 
     ratio: float
     kept: float
@@ -185,7 +185,7 @@ class Outcome:
 
 
 def outcomes(every: Sequence[Series], way: Way, seed: int) -> list[Outcome]:
-    """Return what comes of a way to choose in all cases that have a feasible configuration."""
+    """Return the outcomes of a method in all cases that have a feasible configuration."""
     found = []
     for number, series in enumerate(every):
         medians = series.medians
@@ -202,7 +202,7 @@ def outcomes(every: Sequence[Series], way: Way, seed: int) -> list[Outcome]:
 
 
 def line(name: str, by_seed: Sequence[Sequence[Outcome]]) -> str:
-    """Return what came of a way to choose, with the spread over the seeds."""
+    """Return a line with the outcomes of a method, and their spread over the seeds."""
     within = [100.0 * np.mean([one.ratio <= _WITHIN for one in seed]) for seed in by_seed]
     kept = [100.0 * np.mean([one.kept for one in seed]) for seed in by_seed]
     both = [100.0 * np.mean([one.ratio <= _WITHIN and one.kept >= _KEPT for one in seed]) for seed in by_seed]

@@ -1,12 +1,12 @@
-"""How well run times are predicted where nothing, or little, has run.
+"""Test the prediction of run times for settings with few or no runs.
 
     python -m benchmarks.prediction.run_times --data FOLDER
 
 Runs of pw.x on two materials (a folder of the developer's, qe/) are held out by number of nodes, by build, by machine,
 by cut-off and by material, with 0, 1, 3 and 10 of them known after all; a table of Summit (ships with autotune) by
 random halves. Beside the model: Amdahl's law with a communication term, the seeds' log-linear model, a random forest
-and XGBoost, on parameters and facts without anything computed. What a choice loses is by setting: material, build,
-nodes.
+and XGBoost, on parameters and facts without derived columns. The loss of a choice is computed per setting (material,
+build, nodes).
 """
 
 import argparse
@@ -47,7 +47,7 @@ _LEAST_LEFT = 5
 
 @dataclass(frozen=True)
 class Said:
-    """What a model said of rows that were held out: logarithms, half widths, and the shares that it promised, (n,)."""
+    """Predictions of held-out rows: logarithms, half widths of intervals, and their promised shares, (n,)."""
 
     rows: list[Measured]
     mean: FloatArray
@@ -90,7 +90,7 @@ class Said:
 
 @dataclass(frozen=True)
 class Score:
-    """What a model scored on one group that was held out."""
+    """The score of a model on one held-out group."""
 
     error: float
     correlation: float
@@ -141,7 +141,7 @@ def _ours(train: list[Measured], asked: list[Measured], setting: Setting) -> Est
 
 
 def _manual(_: list[Measured], asked: list[Measured], setting: Setting) -> Estimate:
-    """The cost model without any measurement: what it knows in advance."""
+    """Predict by the cost model without any measurement."""
     return _ours([], asked, setting)
 
 
@@ -220,7 +220,7 @@ def held_out(rows: list[Measured], split: str, known: int, model: Model, seeds: 
 
 
 def _said(model: Model, train: list[Measured], asked: list[Measured]) -> Said:
-    """Return what a model says, asked of each build's commonest workload, and once of its others."""
+    """Predict each build's most frequent workload with one question, and its other workloads with another."""
     groups = defaultdict(list)
     for row in asked:
         build = SPLITS["build"](row.setting)
@@ -283,9 +283,11 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="folder with qe/pwx_silicon.csv.gz and qe/pwx_tas2.csv.gz")
     parser.add_argument("--only", nargs="*", choices=(*SPLITS, "summit", "speed"), help="some parts only")
     parser.add_argument("--materials", nargs="*", default=[*MATERIALS, "both"], help="silicon, tas2, both")
-    parser.add_argument("--known", nargs="*", type=int, default=list(_KNOWN), help="so many held-out runs known")
+    parser.add_argument(
+        "--known", nargs="*", type=int, default=list(_KNOWN), help="numbers of held-out runs that are known"
+    )
     parser.add_argument("--models", nargs="*", default=list(MODELS), choices=list(MODELS))
-    parser.add_argument("--seeds", type=int, default=3, help="draws of the known ones")
+    parser.add_argument("--seeds", type=int, default=3, help="random draws of the known runs")
     given = parser.parse_args()
     only = given.only or [*SPLITS, "summit", "speed"]
     if "summit" in only:

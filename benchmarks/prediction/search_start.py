@@ -1,12 +1,13 @@
-"""How a study begins, measured: core-seconds until a configuration within 5 % of the best has run.
+"""Measure the start of a search: core-seconds until a configuration within 5 % of the best has run.
 
     python -m benchmarks.prediction.search_start [--seeds 2] [--trials 40] [--clusters gadi]
 
-Clusters are simulated (`tests.support.simulated_clusters`): nobody has measured anything there, and the truth
-is another sum of costs than the performance model's, with other rates on each. The search knows what a study knows: the
-facts of the machine and of the workload. Beside it: the same search without that, with a guide that says the opposite
-of the performance model, and random trials. A run is stopped when it is a quarter slower than the best, and costs its
-cores for as long as it ran. A search that does not get there counts with what it had spent by then: too little.
+Clusters are simulated (`tests.support.simulated_clusters`). They start without measurements, and their true times are a
+sum of other costs than the performance model's, with other rates on each cluster. The search knows the facts of the
+machine and of the workload, as a study does. It is compared with the same search without a guide, with a guide that
+says the opposite of the performance model, and with random trials. A run is stopped when it takes a quarter longer than
+the best, and costs its core-seconds until then. A search that never gets within 5 % counts with all that it spent,
+which understates its cost.
 """
 
 import argparse
@@ -36,18 +37,18 @@ CAP = 1.25
 
 @dataclass(frozen=True)
 class Opposite:
-    """A guide that misleads: it calls the best of another one the worst."""
+    """A misleading guide, which reverses the order of another one."""
 
     other: PriorMean
 
     def fields(self, rows: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Return the fields of the other one turned round, (n, m)."""
+        """Return the fields of the other guide in reverse order, (n, m)."""
         return 3.0 - np.minimum(self.other.fields(rows), 3.0)
 
 
 @dataclass(frozen=True)
 class Ending:
-    """What a search spent until it was near the best, or until it was given up."""
+    """The cost of a search until it was near the best, or until its last trial."""
 
     core_s: float
     trials: int
@@ -86,7 +87,7 @@ METHODS: dict[str, Callable[[Cluster, int], ValidSetSampler]] = {
 
 
 def search(cluster: Cluster, sampler: ValidSetSampler, seed: int, trials: int) -> Ending:
-    """Propose and run one trial after the other."""
+    """Propose and run one trial after another."""
     rng = np.random.default_rng([seed, 1])
     rows = np.empty((0, len(cluster.space.parameters)), dtype=np.int32)
     seen: list[Observation] = []
@@ -109,8 +110,8 @@ def main() -> int:
     """Search every cluster by every method and print what each spent."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=2)
-    parser.add_argument("--trials", type=int, default=40, help="a search is given up after so many")
-    parser.add_argument("--clusters", default="", help="only those with this text in their name")
+    parser.add_argument("--trials", type=int, default=40, help="maximum number of trials of a search")
+    parser.add_argument("--clusters", default="", help="only clusters whose name contains this text")
     parser.add_argument("--methods", nargs="*", choices=METHODS, default=list(METHODS))
     options = parser.parse_args()
     ended: dict[str, list[Ending]] = {name: [] for name in options.methods}

@@ -1,4 +1,4 @@
-"""How well run times are predicted beyond what was measured, of programs that are not pw.x.
+"""Test the prediction of run times beyond the measured range, for programs other than pw.x.
 
     python -m benchmarks.prediction.shapes [--data FOLDER]
 
@@ -39,7 +39,7 @@ _THROUGHPUT = Metric("throughput_bytes_per_s", "B/s", "maximize", "rate")
 
 
 Split = tuple[list[Measured], list[Measured]]
-"""The runs that are known, and those that are predicted."""
+"""The known runs, and the runs to predict."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Problem:
 
 
 Model = Callable[[Problem, list[Measured], list[Measured]], FloatArray | None]
-"""Returns logarithms of the values that are predicted from known runs; None where it cannot."""
+"""Predicts logarithms of values from known runs; returns None if it cannot."""
 
 
 def _of(shape: Callable[[Problem], Shape | None]) -> Model:
@@ -114,7 +114,7 @@ def _boosted(_: Problem, known: list[Measured], asked: list[Measured]) -> FloatA
 
 
 def _without(problem: Problem, known: list[Measured], asked: list[Measured]) -> FloatArray | None:
-    """What the model says of a program whose costs nobody knows."""
+    """Predict by the model without the costs of the program."""
     unknown, wanted = (
         [replace(row, setting=replace(row.setting, program="unknown")) for row in rows] for rows in (known, asked)
     )
@@ -217,7 +217,7 @@ def _of_pwx(folder: Path) -> Iterator[Problem]:
 
 
 def _of_ucx() -> Iterator[Problem]:
-    """Yield the recorded runs of UCX, of which a few are known: ten draws of each number."""
+    """Yield the recorded runs of UCX with a few of them known: ten draws of each number of known runs."""
     rows = _ucx_runs()
     for few in (0, 5, 10):
         splits = []

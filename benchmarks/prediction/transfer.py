@@ -1,4 +1,4 @@
-"""Carrying measurements over to a machine that is not known: leave-one-machine-out on tables of one program.
+"""Test the transfer of measurements to an unknown machine: leave one machine out in tables of one program.
 
     python -m benchmarks.prediction.transfer [--data FOLDER] [--shares 1,0.33] [--seeds 3] [--no-search] [--budget 200]
 
@@ -159,7 +159,7 @@ def summary(seeds: Sequence[Reached]) -> None:
 
 
 def searched(machine: Machine, seed: int, budget: int, warm: Callable[[ValidSetSampler], None] | None) -> int | None:
-    """Return how many trials it takes to come within 5 % of the optimum; None if the budget is not enough."""
+    """Search; return the number of trials to within 5 % of the optimum, or None if the budget is not enough."""
     problem = machine.problem
     sampler = ValidSetSampler(problem.space, seed=seed)
     if warm is not None:

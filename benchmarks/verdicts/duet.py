@@ -70,8 +70,8 @@ SETTINGS = {
     "short bursts, 1 in 2": Setting(Neighbour(0.5, 4.0, 4.0)),
     "always, half": Setting(Neighbour(0.5, inf, 0.0)),
     "bursts, on one half": Setting(Neighbour(0.5, 40.0, 40.0), alike=False),
-    "nobody, both slowed equally": Setting(Neighbour(0.0, 0.0, inf), contention=(1.3, 1.3)),
-    "nobody, default slowed": Setting(Neighbour(0.0, 0.0, inf), contention=(1.1, 1.0)),
+    "both slowed equally": Setting(Neighbour(0.0, 0.0, inf), contention=(1.3, 1.3)),
+    "default slowed": Setting(Neighbour(0.0, 0.0, inf), contention=(1.1, 1.0)),
 }
 
 
