@@ -23,7 +23,7 @@ GRACE_S = 0.2
 
 @dataclass(frozen=True)
 class Kind:
-    """What differs from launcher to launcher, by nature.
+    """Properties in which launchers differ by design.
 
     Jobs of this machine end with the process that launched them, are kept to the cores that they are given, and what
     cannot be started is refused at once. A scheduler's jobs go on, have the cores that the scheduler gives them, and

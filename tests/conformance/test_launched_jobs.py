@@ -1,4 +1,4 @@
-"""What a job of every launcher has and is kept to: environment, input, signals, cores, usage, and how it is refused."""
+"""Jobs of every launcher: environment, input, signals, cores, reported usage, and refusals."""
 
 import os
 import subprocess
@@ -59,7 +59,7 @@ def test_a_job_keeps_to_its_cores(kind, launcher, folder, cpu):
     assert (folder / STDOUT).read_text() == f"{{{cpu}}}\nCpus_allowed_list:\t{cpu}\n"
 
 
-def test_a_job_tells_on_which_cores_of_which_node_it_was(launcher, folder):
+def test_a_job_reports_its_node_and_cores(launcher, folder):
     code = "import os; print(os.uname().nodename, os.cpu_count(), sorted(os.sched_getaffinity(0)))"
     affinity = run(launcher, Job(python(code), folder)).affinity
     assert affinity is not None
@@ -67,7 +67,7 @@ def test_a_job_tells_on_which_cores_of_which_node_it_was(launcher, folder):
     assert (folder / STDOUT).read_text() == found
 
 
-def test_cpu_time_is_that_of_the_whole_tree(launcher, folder):
+def test_cpu_time_includes_all_descendants(launcher, folder):
     burn = "import time\nwhile time.process_time() < 0.4: pass\n"
     code = f"import subprocess, sys\nsubprocess.run([sys.executable, '-S', '-c', {burn!r}], check=True)\n{burn}"
     usage = run(launcher, Job(python(code), folder)).usage
@@ -76,7 +76,7 @@ def test_cpu_time_is_that_of_the_whole_tree(launcher, folder):
 
 
 @pytest.mark.slow
-def test_memory_is_that_of_the_whole_tree(launcher, folder):
+def test_memory_includes_all_descendants(launcher, folder):
     hold = "import time; block = bytearray(b'x') * (80 * 2**20); print('ready', flush=True); time.sleep(1.5)"
     start = f"import subprocess, sys; child = subprocess.Popen([sys.executable, '-S', '-c', {hold!r}])"
     code = f"{start}\n{hold}; child.wait()"
@@ -92,7 +92,7 @@ NO_PROGRAMS = {
 }
 
 
-def test_what_cannot_be_started_is_said(kind, launcher, folder):
+def test_a_program_that_cannot_start_is_reported(kind, launcher, folder):
     places = in_folders(folder, map(str, range(len(NO_PROGRAMS))))
     for place in places:
         (place / "data").write_text("no program")
@@ -110,7 +110,7 @@ def test_what_cannot_be_started_is_said(kind, launcher, folder):
 
 
 @pytest.mark.parametrize(("argv", "says"), [((), "has no command"), (("echo", "zero\0byte"), "zero byte")])
-def test_what_is_no_command_is_refused(launcher, folder, argv, says):
+def test_an_invalid_command_is_refused(launcher, folder, argv, says):
     with pytest.raises(LaunchError, match=says):
         launcher.submit(Job(argv, folder))
 

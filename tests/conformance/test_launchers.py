@@ -1,4 +1,4 @@
-"""What every launcher must do, whatever starts its jobs: the behaviour that a user would miss.
+"""Behaviour that users expect from every launcher.
 
 Batch systems are stand-ins, which run their jobs for real, and a real Slurm and Grid Engine where they can be started.
 """
@@ -19,7 +19,7 @@ from tests.launchers.jobs import STUBBORN, in_folders, python, run_all, wait_for
 from tests.support.processes import left_in
 
 
-def test_the_exit_code_is_told(launcher, folder):
+def test_the_exit_code_is_reported(launcher, folder):
     codes = (0, 3, 255)
     places = in_folders(folder, map(str, codes))
     ended = run_all(launcher, [Job(("sh", "-c", f"exit {place.name}"), place) for place in places])
@@ -27,7 +27,7 @@ def test_the_exit_code_is_told(launcher, folder):
     assert tuple(status.exit_code for status in ended) == codes
 
 
-def test_a_signal_is_told_as_a_negative_exit_code(launcher, folder):
+def test_a_signal_is_reported_as_a_negative_exit_code(launcher, folder):
     status = run(launcher, Job(("sh", "-c", "kill -SEGV $$"), folder))
     assert (status.reason, status.exit_code) == (EndReason.EXITED, -signal.SIGSEGV)
 
@@ -38,7 +38,7 @@ def test_both_outputs_are_kept(launcher, folder):
     assert (folder / STDERR).read_text() == "err\n"
 
 
-def test_what_prepares_a_job_runs_before_it(launcher, folder):
+def test_preparation_runs_before_the_job(launcher, folder):
     assert run(launcher, Job(("rm", "made"), folder, prepare=(("touch", "made"),))).exit_code == 0
 
 
@@ -79,7 +79,7 @@ def test_a_part_that_fails_is_the_last(launcher, folder, text, code):
     assert read_status(job.parts[2].folder) is None
 
 
-def test_after_a_part_that_has_lost_none_runs_and_after_one_at_its_own_limit_the_next_does(launcher, folder):
+def test_parts_continue_after_a_time_limit_but_not_after_a_loss(launcher, folder):
     job = parts(folder, first="sleep 1000", second="sleep 1000", third="touch never")
     own, lost, third = job.parts
     own, lost = replace(own, time_limit_s=0.2, lost_after_s=500.0), replace(lost, time_limit_s=500.0, lost_after_s=0.2)
@@ -89,7 +89,7 @@ def test_after_a_part_that_has_lost_none_runs_and_after_one_at_its_own_limit_the
     assert read_status(third.folder) is None
 
 
-def test_cancelling_ends_the_part_that_runs_and_none_follows(launcher, folder):
+def test_cancelling_ends_the_running_part_and_skips_the_others(launcher, folder):
     job = parts(folder, first=f"exec {shlex.join(python(STUBBORN % 1000))}", second="touch never")
     job_id = launcher.submit(job)
     wait_for_output(job.parts[0])
@@ -191,7 +191,7 @@ def test_a_job_that_ends_leaves_no_process(launcher, folder):
     assert left_in(folder) == []
 
 
-def test_cancelling_ends_what_left_and_does_not_listen(launcher, folder):
+def test_cancelling_kills_detached_processes_that_ignore_signals(launcher, folder):
     job = Job(python(STUBBORN % 1000), folder)
     job_id = launcher.submit(job)
     wait_for_output(job)

@@ -1,4 +1,4 @@
-"""What every objective must do, whatever it runs."""
+"""Behaviour that every objective must have."""
 
 import contextlib
 import math

@@ -1,4 +1,4 @@
-"""Where a job starts: on the host that it is to start on, and on another one than those that are known."""
+"""Placement: a job starts on the requested host, or on a host other than the known ones."""
 
 import pytest
 
@@ -46,7 +46,7 @@ def test_all_hosts_are_found_one_after_the_other(cluster, tmp_path):
 
 
 @pytest.mark.full
-def test_on_a_real_slurm_a_job_starts_where_it_is_to_start(slurm, tmp_path):
+def test_on_a_real_slurm_a_job_starts_on_the_requested_host(slurm, tmp_path):
     launcher = BatchLauncher(BATCH_SYSTEMS["slurm"].scheduler, Site("slurm", queue="pair", poll_s=0.2))
     assert host_of(launcher, tmp_path / "on", Place(slurm.second)) == slurm.second
     assert host_of(launcher, tmp_path / "other", Place(avoid=(slurm.second,))) == slurm.host

@@ -1,4 +1,4 @@
-"""Every sampler proposes valid, new configurations, whatever becomes of them, and goes on after an interruption."""
+"""Every sampler proposes valid, new configurations, also after failures, and continues after an interruption."""
 
 from dataclasses import replace
 from importlib.util import find_spec
@@ -122,7 +122,7 @@ def test_every_proposal_is_valid_and_new_and_the_default_is_the_first(chosen, sp
 
 
 @pytest.mark.parametrize("space", [TINY, FREE], ids=["tiny", "free"])
-def test_the_whole_set_is_proposed_and_then_no_more(chosen, space):
+def test_every_configuration_is_proposed_and_then_no_more(chosen, space):
     study = studied(chosen, space)
     proposed = set()
     for number in range(space.size.value):
@@ -216,7 +216,7 @@ def test_a_trial_without_parameters_does_not_disturb(chosen):
     assert len({key(trial.params) for trial in study.trials if trial.params}) == 9
 
 
-def test_what_would_show_nothing_new_is_passed_over(chosen):
+def test_configurations_without_new_information_are_skipped(chosen):
     study = studied(chosen, MIXED)
     study.sampler.learn({}, lambda configuration: configuration.get("momentum") == 0.0)
     for _ in range(10):
@@ -227,7 +227,7 @@ def test_what_would_show_nothing_new_is_passed_over(chosen):
     assert MIXED.contains(ask(study, MIXED).params)
 
 
-def test_it_searches_where_every_trial_failed(chosen):
+def test_the_search_continues_if_every_trial_failed(chosen):
     study = studied(chosen, MIXED)
     for _ in range(8):
         end(study, ask(study, MIXED), "fail")
@@ -237,7 +237,7 @@ def test_it_searches_where_every_trial_failed(chosen):
 PREDICTED = [{**MIXED.default(), "batch": batch} for batch in (64, 128, 16, 8)]
 
 
-def test_what_was_predicted_comes_first_while_it_beats_the_default(chosen):
+def test_predictions_come_first_while_they_beat_the_default(chosen):
     study = studied(chosen, MIXED)
     study.sampler.start_with(PREDICTED)
     tried = []

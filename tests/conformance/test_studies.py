@@ -1,4 +1,4 @@
-"""What every study that ships must be."""
+"""Requirements for every shipped study."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ REPLAYS = sorted(name for name, study in STUDIES.items() if study.objective == R
 
 
 @pytest.mark.parametrize("name", sorted(STUDIES))
-def test_a_shipped_study_has_a_known_objective_and_says_what_it_is(name):
+def test_a_shipped_study_has_a_known_objective_and_a_description(name):
     study = STUDIES[name]
     assert study.name == name
     assert study.objective in OBJECTIVES

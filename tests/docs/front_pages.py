@@ -6,7 +6,7 @@ Their commands need another order, other options or another input than the playe
 from tests.docs.page import PAGES, Page
 
 FRONT = ("README.md", "docs/commands.md", "docs/quantum-espresso.md")
-"""What a newcomer reads first: the README, and the pages on the same study that it leads to."""
+"""The pages that a newcomer reads first: the README, and the pages about the same study that it links."""
 CLUSTERS = "docs/clusters.md"
 
 

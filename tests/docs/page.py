@@ -16,13 +16,13 @@ REASONS = ("needs a cluster", "needs root", "needs a server", "needs the network
 """Why a block may be exempt: `<!-- not run: REASON -->` before it."""
 
 SHELLS = ("sh", "console")
-# What a block that is only indented may begin with, for its lines to be commands.
+# First words by which an indented block without a fence is recognized as commands.
 _PROGRAMS = re.compile(
     r"\w+=\$\(|(?:[A-Z_]+=\S+ )*"
     r"(?:autotune|\./\S+|curl|optuna-dashboard|python3?|pip|createuser|createdb|sbatch|timeout|kill|chmod)\s"
 )
 _OURS = ("autotune", "cd")
-# What a study that ships needs.
+# The programs that a shipped study needs.
 _NEEDED = {"qe": "pw.x", "flags": "gcc", "collectives": "mpicc"}
 _NOT_RUN = re.compile(r"<!-- not run: (.+?) -->")
 _AFTER = re.compile(r"<!-- after: (.+?) -->")
@@ -126,7 +126,7 @@ class Page:
 
     @property
     def after(self) -> str | None:
-        """The page in whose folder this one goes on."""
+        """The page whose folder this page continues in."""
         found = _AFTER.search(self.text)
         return str((ROOT / self.name).parent.joinpath(found[1]).resolve().relative_to(ROOT)) if found else None
 

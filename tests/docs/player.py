@@ -29,7 +29,7 @@ _CURL = 'fail-with-body\nsilent\nshow-error\nnoproxy = "*"\n'
 _INSTALL = r"python -m pip install -e (\S+)"
 _PACKAGES = ".packages"
 _INSTALLED = f"python -m pip install --quiet --no-index --no-build-isolation --no-deps --target {_PACKAGES} --upgrade"
-# What only a shell understands.
+# Syntax that only a shell understands.
 _SHELL = re.compile(r"[&|<>;$`*?~(){}#\\]")
 _READY_S = 60.0
 _END_S = 60.0
@@ -57,7 +57,7 @@ class Player:
         (programs / ".curlrc").write_text(_CURL, encoding="utf-8")
         self.port = _free_port()
         self.said: dict[str, str] = {}
-        """What each command, and each block of Python, printed."""
+        """The output of each command and of each block of Python."""
 
     def play(self, page: Page) -> None:
         """Play the whole page; whatever it started in the background is ended."""

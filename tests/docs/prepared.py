@@ -1,4 +1,4 @@
-"""What pages take for granted: files and studies that their readers have."""
+"""Prepare the files and studies that a page expects its reader to have."""
 
 import json
 import re

@@ -73,7 +73,7 @@ API = {
     "autotune.search.kernel_tuner": ("AutotuneStrategy",),
     "spaces": ("Space", "space_from_tables", "parameters_from_tables", "constraints_from_tables"),
 }
-"""What may be called from Python; anything else may change without a word."""
+"""The public Python interface; anything else may change without notice."""
 _METHODS = {
     "Space": ("size", "default", "sample", "contains", "violations", "nearest", "neighbours", "encode", "to_dict"),
     "Client": (
@@ -103,7 +103,7 @@ def _table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
     )
 
 
-# An option of so many commands is described once.
+# An option that this number of commands share is described once.
 _SHARED_BY = 4
 
 

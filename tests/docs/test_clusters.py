@@ -1,4 +1,4 @@
-"""What the page on clusters says of site files is so."""
+"""The statements about site files on the page about clusters are true."""
 
 import re
 

@@ -10,7 +10,7 @@ WITH_EXAMPLES = [name for name in sorted(PAGES) if any(one.language == "pycon" f
 
 
 @pytest.mark.parametrize("name", WITH_EXAMPLES)
-def test_examples_give_what_the_page_says(name):
+def test_examples_print_the_output_on_the_page(name):
     runner, told = doctest.DocTestRunner(optionflags=doctest.REPORT_NDIFF), []
     names: dict[str, object] = {}
     for block in Page.read(name).blocks:

@@ -1,4 +1,4 @@
-"""What the pages on machines, replays, imported measurements and ask-and-tell show can be read, and is complete."""
+"""Examples on the pages about machines, replays, imported measurements and ask-and-tell are valid and complete."""
 
 import json
 import re

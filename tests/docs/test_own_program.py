@@ -1,4 +1,4 @@
-"""What the guide to one's own program says of what ships is true."""
+"""The guide to tuning your own program describes the shipped studies correctly."""
 
 import re
 import tomllib
@@ -9,7 +9,7 @@ from tests.docs.page import ROOT, Page
 GUIDE = Page.read("docs/own-program.md").text
 
 
-def test_the_guide_names_every_example_and_what_ships_is_there():
+def test_the_guide_names_every_example_and_its_files_exist():
     for name in ("stream", "flags", "hpl", "pgbench", "gromacs", "lammps", "fftw"):
         assert f"| `{name}` |" in GUIDE
         text = studyfile.catalogue()[name].read_text(encoding="utf-8")

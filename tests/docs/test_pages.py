@@ -85,7 +85,7 @@ def test_options_of_other_programs_are_named_somewhere():
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_what_does_not_run_says_why(name):
+def test_a_command_that_is_not_played_gives_its_reason(name):
     for command in Page.read(name).commands:
         assert command.exempt is None or command.exempt in REASONS, f"{name}:{command.place}: {command.exempt}"
 
@@ -97,7 +97,7 @@ def test_pages_with_tests_of_their_own_run_all_their_commands(name):
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_no_command_hides_in_what_looks_like_output(name):
+def test_no_command_hides_in_output(name):
     for block in Page.read(name).blocks:
         hidden = [line for line in block.lines if line.startswith(("autotune ", "./run "))]
         assert block.is_shell or block.language == "text" or not hidden, f"{name}:{block.place}: {hidden}"

@@ -61,7 +61,7 @@ def test_the_guide_to_ones_own_program_reads_a_figure_and_an_answer(played):
     assert "sum: 55" in said
 
 
-def test_what_the_page_on_the_service_asks_for_is_answered(played):
+def test_requests_on_the_page_about_the_service_are_answered(played):
     said = played("docs/service.md").said
     names = {study["name"] for study in json.loads(said["curl -H @$header 127.0.0.1:8642/studies"])}
     assert {"squeeze", "monday"} <= names
@@ -69,7 +69,7 @@ def test_what_the_page_on_the_service_asks_for_is_answered(played):
     assert "event: study\n" in said[follow]
 
 
-def test_what_the_page_on_ask_and_tell_asks_for_is_answered(played):
+def test_requests_on_the_page_about_ask_and_tell_are_answered(played):
     said = played("docs/ask-tell.md").said
     asked = json.loads(next(text for words, text in said.items() if "/ask " in words))
     example = json.loads(next(one for one in Page.read("docs/ask-tell.md").blocks if one.language == "json").text)

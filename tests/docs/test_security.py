@@ -27,7 +27,7 @@ Nothing is unpickled
 `autotune check --static` runs and imports nothing
     autotune/planning/test_check.py::test_a_file_of_others_is_read_without_running_or_importing_anything_of_it
 checks the hashes of what autotune itself needs
-    docs/test_security.py::test_what_is_installed_has_hashes
+    docs/test_security.py::test_installed_packages_have_hashes
 is that of one commit
     autotune/search/test_registry.py::test_a_sampler_of_optunahub_is_loaded_by_its_package
 Reports and the page escape what they show of a study
@@ -260,7 +260,7 @@ def test_a_study_does_not_import_from_its_folder(tmp_path):
     assert "-P" in words[: words.index("-m")] or "-I" in words[: words.index("-m")]
 
 
-def test_what_is_installed_has_hashes():
+def test_installed_packages_have_hashes():
     assert '--require-hashes -r "$root/$lock"' in (ROOT / "run").read_text(encoding="utf-8")
     for lock in ("run.lock", "test.lock", "bigdata.txt", "inference.txt", "ucx.txt"):
         text = (ROOT / "requirements" / lock).read_text(encoding="utf-8").replace("\\\n", " ")

@@ -99,7 +99,7 @@ def test_every_sentence_is_explained(function):
 
 
 @pytest.mark.parametrize("worth", Worth)
-def test_what_an_option_is_worth_is_explained(worth):
+def test_the_effect_of_an_option_is_explained(worth):
     assert f"`{worth.value}`" in TOLD
 
 
