@@ -107,7 +107,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    # Print the events so far after Ctrl-C or kill. A shell starts background jobs with SIGINT ignored: restore it.
+    # Print the events so far after Ctrl-C or kill. Scripts start background jobs with SIGINT ignored, so restore it.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     began_s = time.monotonic()

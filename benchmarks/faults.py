@@ -82,7 +82,7 @@ def main() -> None:
     began_s = time.monotonic()
     events: Counter[str] = Counter()
     harms: Counter[tuple[str, str]] = Counter()
-    # Print the events so far after Ctrl-C or kill. A shell starts background jobs with SIGINT ignored: restore it.
+    # Print the events so far after Ctrl-C or kill. Scripts start background jobs with SIGINT ignored, so restore it.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     with (

@@ -25,9 +25,9 @@ GRACE_S = 0.2
 class Kind:
     """Properties in which launchers differ by design.
 
-    Jobs of this machine end with the process that launched them, are kept to the cores that they are given, and what
-    cannot be started is refused at once. A scheduler's jobs go on, have the cores that the scheduler gives them, and
-    what cannot be started is found out on the node.
+    Local jobs end with the process that launched them and are bound to their cores, and a program that cannot start is
+    refused at once. Jobs of a scheduler outlive that process and run on the cores that the scheduler gives them, and a
+    program that cannot start fails on the node.
     """
 
     scheduler: str | None

@@ -110,8 +110,7 @@ CASES = {
     "replay": (_replay(), {}, '{"step": 1, "throughput_bytes_per_s": 2.5e8}\n'),
     "external": (_external(), {"np": 2}, '{"step": 1}\n{"time_s": 2.5}\n'),
 }
-# What is trained has no right answer, only a better or a worse one; of what was recorded, or made elsewhere, none is
-# known.
+# A training has no right answer, only better and worse ones; for recorded and external runs the right one is unknown.
 WITHOUT_ANSWER = {"training", "dna", "ddp", "replay", "external"}
 
 every_objective = pytest.mark.parametrize("name", sorted(OBJECTIVES))

@@ -41,7 +41,7 @@ def test_a_shipped_replay_is_ready_anywhere(name, tmp_path):
 def test_a_shipped_study_of_a_command_has_no_mistake(name):
     found = check(studyfile.catalogue()[name], (), this_machine(), local_launcher())
     assert [str(problem) for problem in found.mistakes] == []
-    # What this machine lacks is told; where nothing lacks, there is something to tune, and wrong results are noticed.
+    # `found.missing` lists what this machine lacks. If it is empty, the space is not trivial, and results are checked.
     if not found.missing:
         assert found.space.size.value >= STUDIES[name].budget.trials
         options = STUDIES[name].options

@@ -102,13 +102,13 @@ class Command:
 
     @property
     def program(self) -> str:
-        """What it starts; variables may be set before it."""
+        """The program that the command starts, after assignments of variables."""
         words = self.kept[1] if self.kept else self.words
         return next((word for word in words.split() if not _ASSIGNMENT.match(word)), "")
 
     @property
     def exit_code(self) -> int:
-        """What its comment says, else 0."""
+        """The exit code named in its comment, else 0."""
         found = _EXIT_CODE.search(self.line)
         return int(found[1]) if found else 0
 

@@ -23,9 +23,9 @@ _STUDY = r"((?:^|&& )(?:[A-Z_]+=\S+ )*(?:autotune|\./run) study \S+)"
 # A page says the port that the service has unless told otherwise; somebody may be using that.
 _PORT = "8642"
 _SERVE = r"(\bautotune serve\b)"
-# What an answer says is no error to curl unless it is told so.
+# With this configuration, curl fails if the server answers with an HTTP error.
 _CURL = 'fail-with-body\nsilent\nshow-error\nnoproxy = "*"\n'
-# What a page installs lies in a folder of its page, not in the environment of the tests; nothing is fetched.
+# Packages that a page installs go to a folder of the page, not to the environment of the tests; nothing is downloaded.
 _INSTALL = r"python -m pip install -e (\S+)"
 _PACKAGES = ".packages"
 _INSTALLED = f"python -m pip install --quiet --no-index --no-build-isolation --no-deps --target {_PACKAGES} --upgrade"
@@ -125,7 +125,7 @@ class Player:
                 start_new_session=True,
             )
         until = time.monotonic() + _READY_S
-        # Who works in the background says so when it is ready.
+        # A background command prints something when it is ready.
         while not log.stat().st_size and process.poll() is None and time.monotonic() < until:
             time.sleep(0.05)
         assert process.poll() is None, f"{where}\nended at once: {log.read_text(encoding='utf-8')}"
@@ -155,8 +155,8 @@ def _free_port() -> str:
 def shortened(line: str) -> str:
     """Return a command with less to do: about the root of the trials, few comparisons, two seeds of a replay.
 
-    More trials stay more trials, so that what goes on with a study still does. A study that names no number has eight
-    at most: a study file without one asks for fifty.
+    The root preserves the order of numbers of trials, so that a command that continues a study still adds trials. A
+    command without a number gets at most eight; the default of a study file is fifty.
     """
     line = re.sub(r"(autotune replay .*--seeds) \d+", r"\1 2", line)
     line = re.sub(r"(autotune confirm .*--max-pairs) \d+", r"\1 5", line)

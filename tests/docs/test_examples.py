@@ -16,7 +16,7 @@ def test_examples_print_the_output_on_the_page(name):
     for block in Page.read(name).blocks:
         if block.language == "pycon":
             parsed = doctest.DocTestParser().get_doctest(block.text, names, name, name, block.place)
-            # What one block defines is there in the next.
+            # Keep the names that a block defines for the next one.
             runner.run(parsed, out=told.append, clear_globs=False)
             names = parsed.globs
     assert runner.tries > 0

@@ -107,7 +107,7 @@ def _use(cpus: set[int]) -> None:
 
 
 class Files(LoadFileScheduling):
-    """Which tests go on side by side (`pytest -n 2`): those of different files.
+    """Run tests of different files side by side (`pytest -n 2`).
 
     The files that take all cores are one piece of work, the first. Beside it go files that take none; then those that
     take a core, as many at a time as there are cores, so that nobody waits. Slow ones come first: what is left at the

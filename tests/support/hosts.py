@@ -81,7 +81,7 @@ class Host:
         psutil.Process(self.init).kill()
 
     def cut_off(self) -> None:
-        """Take the host from the network; its processes go on."""
+        """Disconnect the host from the network; its processes continue."""
         _checked("nsenter", f"--target={self.init}", "--net", "ip", "link", "set", "eth0", "down")
 
 
@@ -124,7 +124,7 @@ class Hosts:
         on_host = ["nsenter", f"--target={init}", "--net", "ip"]
         _checked(*on_host, "address", "add", f"{address}/24", "dev", "eth0")
         _checked(*on_host, "link", "set", "eth0", "up")
-        # Programs that ask for a way to anywhere are told of this one.
+        # Some programs look for a default route to find the network device.
         _checked(*on_host, "route", "add", "default", "dev", "eth0")
         return Host(name, address, init, self._started)
 

@@ -1,4 +1,4 @@
-"""What lets a few runs settle a study: sections of its file, or options of its command."""
+"""Settings with which a few runs complete a study: sections of its file, or options of its command."""
 
 ONE_RUN = """
 [repeats]

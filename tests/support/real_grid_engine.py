@@ -142,7 +142,7 @@ class RealGridEngine:
         return {words[0]: words[4] for words in (line.split() for line in lines)}
 
     def stop_master(self) -> None:
-        """End the master; jobs go on."""
+        """Stop the master; jobs continue."""
         pid = self._pids["sge_qmaster"]
         os.kill(pid, signal.SIGTERM)
         wait_until(lambda: start_time(pid) is None, "sge_qmaster to end")

@@ -176,7 +176,7 @@ class RealSlurm:
         self.pids[daemon] = ask(self._keeper, [program, *argv], environment, self._folder / f"{daemon}.log")
 
     def stop(self, daemon: str, number: signal.Signals = signal.SIGTERM) -> None:
-        """End slurmctld or slurmd; jobs go on."""
+        """Stop slurmctld or slurmd; jobs continue."""
         pid = self.pids[daemon]
         os.kill(pid, number)
         wait_until(lambda: start_time(pid) is None, f"{daemon} to end")

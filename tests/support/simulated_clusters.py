@@ -1,4 +1,4 @@
-"""Simulated clusters: what pw.x would take on machines that nobody has measured.
+"""Simulated clusters: run times of pw.x on machines without measurements.
 
 The truth of a cluster is a sum of costs of its own, whose rates are drawn about what its description says: a computer's
 speed, memory, messages within and across nodes differ by factors from one build and machine to the next, and

@@ -1,4 +1,4 @@
-"""What a storage holds, row by row, and storages that another program or another version wrote."""
+"""Read the rows of a storage, and create storages as another program or another version writes them."""
 
 import optuna
 import sqlalchemy as sa

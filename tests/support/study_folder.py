@@ -42,7 +42,7 @@ class StudyFolder:
 
     @property
     def log(self) -> str:
-        """What all sessions printed."""
+        """The output of all sessions."""
         return (self.folder / "session.log").read_text()
 
     def table(self, *options: str) -> list[dict[str, object]]:

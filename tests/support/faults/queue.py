@@ -44,7 +44,7 @@ class RecordedJobs(State):
 
 
 def make(folder: Path) -> None:
-    """Make a scheduler without jobs, and its commands, which nobody starts."""
+    """Create a scheduler without jobs, and its commands, which are only imitated and never started."""
     for name in ("active", "ended", "scripts", "runners", "bin"):
         (folder / FOLDER / name).mkdir(parents=True)
     (folder / FOLDER / "slots").write_text("8")

@@ -47,7 +47,7 @@ class Service(Session):
         """Serve until the client has ended the service."""
         with elsewhere(), socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
-        # What runs in the background may have been told to ignore it.
+        # A background process may have been started with this signal ignored.
         signal.signal(signal.SIGINT, signal.default_int_handler)
         served = os.getpid()
         client = os.fork()

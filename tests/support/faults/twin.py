@@ -1,4 +1,4 @@
-"""What must hold after a fault: compared with what was acknowledged, and with a twin that was left alone."""
+"""Check a session after a fault against the acknowledged values and an undisturbed twin."""
 
 import json
 import re

@@ -11,7 +11,7 @@ OUTPUTS = "tests/objectives/outputs/*"
 
 Read = Callable[[bytes], object]
 Made = tuple[Read, tuple[type[BaseException], ...]]
-"""What reads the bytes, and the errors that are an answer."""
+"""The function that reads the bytes, and the exceptions that it may raise."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def _around() -> "TemporaryDirectory[str]":
 
 
 def folder() -> Path:
-    """Return an empty folder that is there until this process ends."""
+    """Return an empty folder that is removed when this process ends."""
     return Path(mkdtemp(dir=_around().name))
 
 

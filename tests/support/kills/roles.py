@@ -45,7 +45,7 @@ FATAL = frozenset({"coordinator", "gcs", "raylet"})
 
 
 def victim(role: str, coordinator: int) -> int | None:
-    """Return the process that plays a role in the session of a coordinator; None if there is none."""
+    """Return the process with this role in the session of a coordinator; None if no process has it."""
     if role == "coordinator":
         return coordinator
     if role.startswith(slurm.CONTROLLER):
