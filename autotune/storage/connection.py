@@ -46,7 +46,7 @@ def prepare_sqlite(url: str) -> None:
 
 @contextmanager
 def setup_lock(url: str) -> Iterator[None]:
-    """Let only one process create tables at a time: PostgreSQL fails for the second of two that create the same."""
+    """Let only one process create tables at a time: in PostgreSQL, one of two that create the same table would fail."""
     if not is_postgresql(url):
         yield
         return

@@ -148,7 +148,7 @@ class StudyStore:
     ) -> Iterator["StudyStore"]:
         """Provide a copy in memory, whose changes are written from time to time and when the context ends.
 
-        For replays: their runs take no time, so most of it would go into transactions. `throttle` gets the function
+        For replays: their runs take no time, so most of it would go into transactions. `paced` gets the function
         that writes, and returns the function to call after each run.
         """
 

@@ -69,7 +69,7 @@ def merge(sources: Sequence[str], target: str, say: Callable[[Merged], None], *,
         dry_run: Only report what would be done.
 
     Raises:
-        StorageError: A storage cannot be used, or a study continued in two of them.
+        StorageError: A storage cannot be used, or a study was continued in two of them.
         BusyError: Another process works on a study in the target.
     """
     path = sqlite_path(target)

@@ -96,7 +96,7 @@ def plan_merge(there: Sequence[StudyContents], others: Iterable[StudyContents], 
         source: The name of the source in messages.
 
     Raises:
-        StorageError: A study continued in both storages.
+        StorageError: A study was continued in both storages.
     """
     by_mark = {study.mark: study for study in there}
     by_name = {study.name: study for study in there}

@@ -36,7 +36,7 @@ def set_journal(connection: sqlite3.Connection, path: Path) -> None:
     """
     kind = shared_file_system(path)
     if kind is None:
-        # With the log, readers (list, show, a dashboard) and the coordinator do not block each other.
+        # With the log, readers (reports, the web page) and the coordinator do not block each other.
         connection.execute(f"PRAGMA journal_mode={_LOG}")
         return
     new = not path.stat().st_size
