@@ -152,7 +152,7 @@ def log_expected_improvement(mean: Array, deviation: Array, best: float) -> Arra
 
 
 def _best(evidence: TrainingData, chosen: NDArray[np.int64], mean: Array) -> float:
-    """Return the value to improve on: the best mean, (n,), of the `chosen` trials that have values and keep the limits.
+    """Return the value to improve on: the best `mean`, (n,), of `chosen` trials with values that keep the limits.
 
     While no trial keeps the limits, it is the worst mean: nearly all candidates then count as an improvement, and their
     chance to keep the limits decides.

@@ -18,13 +18,15 @@ from autotune.statistics.gaussian_process import JITTER, Array, Factor
 CROWD = 20
 """The least number of runs in flight for a plan; with fewer, each proposal gets a model of its own."""
 
-# A plan is valid until this fraction of the runs in flight, or of the runs that it was made from, has ended since.
+# A plan is valid until one in _OF_FLIGHTS of the runs in flight, or one in _OF_ENDED of the ended runs that it was made
+# from, has ended since.
 _OF_FLIGHTS = 10
 _OF_ENDED = 5
-# While requests wait, it is valid until this fraction of all results is new: fitting a model to many takes seconds.
+# While requests wait, it stays valid until one in this many results is new: fitting a model to many takes seconds.
 _OF_KNOWN = 50
-# A plan from another process stays in use while the next one is made, until this fraction of the runs in flight, or of
-# the runs that it was made from, has ended: a search with that many more workers would know as little.
+# A plan from another process stays in use while the next one is made, until one in _OF_FLIGHTS_MEANWHILE of the runs in
+# flight, or one in _OF_ENDED_MEANWHILE of the ended runs, has ended: a search with that many more workers would know as
+# little.
 _OF_FLIGHTS_MEANWHILE = 2
 _OF_ENDED_MEANWHILE = 10
 # The most promising candidates, and random others, since proposals may use up the region of the promising ones.
