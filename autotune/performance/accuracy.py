@@ -46,6 +46,7 @@ class Times:
         correlation: Spearman's rank correlation; NaN if either side is constant.
         covered: The share of values inside their intervals.
         width: The median factor from the middle of an interval to its end.
+        predicted: For each value: the measured value, the predicted one, and both ends of its interval.
     """
 
     error: float

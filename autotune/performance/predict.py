@@ -64,6 +64,7 @@ class Question:
         planned_with: Plans for another installation. On a machine that is only described, the installation follows
             from measurements there (`with_known_installation`).
         remarks: Sentences on assumptions, and on what is not predicted.
+        limits: The study's limits on metrics.
     """
 
     plan: Plan

@@ -44,6 +44,7 @@ class Validity:
     """Measurements of whether configurations of a space work.
 
     Attributes:
+        space: The space.
         failed: Value indexes (f, p) of configurations that failed in the setting itself or broke a limit.
         compared: (f, p), the parameters in which another configuration must be equal to have the same effect.
         kinds: How often each kind of failure occurred.

@@ -197,9 +197,13 @@ class _Fit:
 
     Attributes:
         logs: Logarithms of the terms, (n, p); -inf for terms that an observation does not contain.
+        y: Logarithms of the observed values, (n,).
+        weights: The weights of the observations, (n,).
+        noise: The scale of each observation's noise, (n,).
         rates: For each row and each of its groups, (n, g), the index of the group's first rate.
         levels: The indexes of each row's levels, (n, l).
         priors: Standard deviations of the parameters, (q,).
+        freedom: The degrees of freedom of the Student t likelihood.
     """
 
     logs: FloatArray

@@ -231,10 +231,10 @@ def _own_errors(
 
 @dataclass(frozen=True)
 class Predicted:
-    """The predictions of a blend's members for m cases, (m, k), and the draws of the member that states its
-    uncertainty.
+    """The predictions of a blend's members for m cases, (m, k).
 
-    `draws`, (draws, m), have mean 0 and are multiplied by the member's weight.
+    `draws`, (draws, m), are those of the member that states its uncertainty. They have mean 0 and are multiplied by the
+    member's weight.
     """
 
     blend: Blend

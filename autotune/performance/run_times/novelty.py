@@ -45,8 +45,8 @@ class Novelty:
 
     Attributes:
         respect: The respect; "" if nothing is new.
-        labels: Labels of the rows, (n,); rows with equal labels are hidden together.
         by: The respect of the labels: the same, or a finer one if that has fewer than two other labels.
+        labels: Labels of the rows, (n,); rows with equal labels are hidden together.
         label: The setting's own label.
         alike: The number of rows with the same machine, build, workload and nodes as the setting.
         others: The number of known machines, builds and so on; the least if the setting is new in several respects,
