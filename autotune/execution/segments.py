@@ -88,7 +88,7 @@ def best_until(curve: Curve, steps: int, metric: Metric) -> float | None:
 def read_lost_curve(path: Path, read: ProgressReader, metric: Metric) -> Curve:
     """Return the curve from the output of a run that was killed with its session.
 
-    Its checkpoint may be later, so that no other run repeats these steps.
+    Its checkpoint may be newer than these steps; the next run starts there and does not report them again.
     """
     try:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
