@@ -1,9 +1,9 @@
 """The parallel options of pw.x (Quantum ESPRESSO), from facts about the machine, the program and the workload.
 
 The default configuration is what users type: `mpirun -np CORES pw.x -inp FILE`, with all requested cores and everything
-else left to pw.x, except that it has the fewest pools with which pw.x runs. An option is a parameter only if the
-program has a choice, so that two configurations never mean the same run. But if pw.x chooses pools itself, its own
-choice is a value beside the others. See the user's guide of PWscf, "Parallelization".
+else left to pw.x. If pw.x would stop with that, the default has the fewest pools with which it runs. An option is a
+parameter only if the program has a choice, so that two configurations never mean the same run. But if pw.x chooses
+pools itself, its own choice is a value beside the others. See the user's guide of PWscf, "Parallelization".
 """
 
 import math
@@ -31,8 +31,8 @@ class QeFacts:
     Args:
         cores: Cores that one run may use, on all nodes.
         cores_per_node: Cores of a node; more ranks than that fill whole nodes.
-        max_ranks: The largest number of ranks; None for the number of cores.
         kpoints: The k-points after symmetry.
+        max_ranks: The largest number of ranks; None for the number of cores.
         bands: The bands of each k-point; None if unknown.
         planes: The planes of the FFT grid along its third axis, which the ranks of a pool share.
         chooses_layout: Whether pw.x chooses pools, task groups and `ndiag` itself by default (version 7.1 and later).

@@ -19,8 +19,9 @@ class DerivedValues:
     """The derived values of a space while it is parsed; each becomes known when everything that it mentions is.
 
     Attributes:
+        waiting: The texts of those that are not known yet.
         nodes: The known ones, in order of dependence.
-        waiting: The texts of the others.
+        problems: The mistakes found so far.
     """
 
     waiting: dict[str, str]

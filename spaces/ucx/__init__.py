@@ -1,1 +1,1 @@
-"""The variables of UCX as a space, from what the installed UCX says of itself."""
+"""The variables of UCX as a space, from the output of the installed UCX."""

@@ -1,8 +1,8 @@
 """Variables of UCX as a space, from the output of the installed UCX.
 
 Every parameter is a variable by its own name, with UCX's own words as values; unset is the default. Some are chosen by
-default (`ucx_picks`); a pattern can name any other. UCX silently accepts a misspelt variable, so names are checked
-against its own list.
+default (`spaces.ucx.picks`); a pattern can name any other. UCX silently accepts a misspelt variable, so names are
+checked against its own list.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -41,6 +41,8 @@ class Particles:
     """A group of parameters that can be sampled but not counted.
 
     Attributes:
+        order: The parameters, in the order of binding.
+        rules: The rules of the group.
         estimate: The estimated number of valid assignments.
         relative_error: Its standard error, relative to it.
         pool: Some valid assignments, as columns by position.

@@ -96,7 +96,7 @@ class ListedRule(ConstraintRule):
 
 @dataclass(frozen=True, eq=False)
 class ExistenceRule:
-    """A parameter has a value where its condition holds (unless it is `optional`), and none elsewhere.
+    """A parameter has a value where its condition holds (or, if `optional`, may be unset), and none elsewhere.
 
     The parameter is at `subject`. A condition that is unknown because a parameter has no value, or that cannot be
     computed, does not hold.
