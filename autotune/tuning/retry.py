@@ -10,7 +10,7 @@ from autotune.storage.amendment import Amendment
 from autotune.storage.study_store import StudyStore
 
 # The code of a run that worked, but whose trial starts over because another run of it failed.
-_TRIAL_RESTARTED = "begun-restarted"
+_TRIAL_RESTARTED = "trial-restarted"
 
 
 def retry_failed(store: StudyStore, *, everything: bool) -> None:

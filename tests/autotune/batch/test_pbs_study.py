@@ -199,7 +199,7 @@ def test_cancelling_stops_the_tuner_and_leaves_no_job(cluster, study):
     assert (cancelled.returncode, cancelled.stderr) == (0, "")
     assert "cancelled 2 jobs" in cancelled.stdout
     assert study.active() == set()
-    assert study.asked("cancel", "mine").stdout.startswith("had ended before: 1 job")
+    assert study.asked("cancel", "mine").stdout.startswith("already ended: 1 job")
     study.hold(None)
     study.run()
     study.check()

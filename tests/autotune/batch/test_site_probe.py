@@ -129,7 +129,7 @@ def test_a_pbs_is_asked_and_its_site_file_written(tmp_path):
 def test_a_file_that_is_there_is_not_replaced_and_no_job_submitted_for_it(tmp_path):
     (tmp_path / "site.toml").write_text("# mine\n")
     with FakeCluster("pbs") as cluster:
-        for target, words in (("site.toml", "site.toml is there"), ("no/site.toml", "there is no folder")):
+        for target, words in (("site.toml", "site.toml exists"), ("no/site.toml", "no folder")):
             ended = ask(tmp_path, "pbs", "--yes", "--write", target, PATH=cluster.path, HOME=str(tmp_path))
             assert (ended.returncode, words in ended.stderr) == (2, True)
         assert not list((cluster.bin.parent / "scripts").iterdir())

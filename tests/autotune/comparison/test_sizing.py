@@ -109,7 +109,7 @@ def test_energy_limits_use_metered_energy(store, tmp_path):
 
 @pytest.mark.slow
 def test_energy_limits_use_an_energy_metric(store, tmp_path):
-    with pytest.raises(CannotRunHereError, match="no metric of study 'paper' is an energy, with the unit J, kJ"):
+    with pytest.raises(CannotRunHereError, match="study 'paper' has no metric with the unit J, kJ"):
         sized(store, tmp_path, PaperExecutor(timed), Limits(energy_j=1e4))
 
     def drawing(configuration):

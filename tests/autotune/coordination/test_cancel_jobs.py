@@ -138,7 +138,7 @@ def test_what_became_of_each_job_is_told(command):
     told = command(DONE)
     assert told.stdout.splitlines() == [
         "cancelled 1 job: 1",
-        "had ended before: 2 jobs: 2, 3; the same study command collects them",
+        "already ended: 2 jobs: 2, 3; the same study command collects them",
     ]
     assert isinstance(told.exception, CannotRunHereError)
     assert told.exception.exit_code == 3

@@ -53,7 +53,7 @@ def test_a_study_is_deleted_with_its_runs_its_checkpoints_and_the_folder_around_
     (runs / RUNS_LOCK).touch()
     ended = run_on(study, "storage", "delete", "mine", "--yes")
     assert ended.exit_code == OK, ended.output
-    assert "study 'mine' is deleted, with 2 folders of runs" in ended.output
+    assert "deleted study 'mine' and 2 folders of runs" in ended.output
     assert not runs.exists()
     assert names(study) == ["other"]
     assert stored_study(study.url, "other").trials()[0].measured("time") == [4.0]

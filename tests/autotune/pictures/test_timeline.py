@@ -68,6 +68,6 @@ def test_it_is_drawn_and_many_runs_are_thinned(tmp_path):
     many = [run(k, k % 60, took(0.5), k % 40) for k in range(4000)]
     chart = timeline(NOTHING, many)
     assert sum(len(mark.y) for mark in chart.panels[0].marks) <= 1500
-    assert "the 24 busiest of 40 lanes" in chart.description
+    assert "The 24 busiest of 40 lanes" in chart.description
     save(chart, tmp_path / "timeline.png")
     assert (tmp_path / "timeline.png").stat().st_size > 1000

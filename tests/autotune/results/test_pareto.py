@@ -116,7 +116,7 @@ def test_a_stored_trade_off_of_one_name_is_read():
         ({"tradeoff": {"metric": "los"}}, "did you mean 'loss'"),
         ({"tradeoff": {"metric": ["loss", "wall_s"]}}, "the other metrics are loss, got 'wall_s'"),
         ({"tradeoff": {"metric": ["loss", "loss"]}}, "'loss' does 2 times"),
-        ({"tradeoff": {"metric": "loss"}, "stopping": {"max_steps": 3}}, "no place in a trade-off"),
+        ({"tradeoff": {"metric": "loss"}, "stopping": {"max_steps": 3}}, "excludes a trade-off"),
     ],
 )
 def test_what_does_not_go_together_is_said(sections, words):

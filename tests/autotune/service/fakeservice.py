@@ -178,7 +178,7 @@ def _chosen(trials, query):
     if "where" in query:
         wanted = re.fullmatch(r"(\w+) (=|>=) (\w+)", query["where"])
         if wanted is None:
-            raise ProblemError(422, f"where: {query['where']!r} is no comparison")
+            raise ProblemError(422, f"where: {query['where']!r} is not a comparison")
         name, sign, value = wanted.groups()
         compare = {"=": lambda one: str(one) == value, ">=": lambda one: one is not None and one >= float(value)}[sign]
         found = [one for one in found if compare((one["configuration"] | one)[name])]

@@ -58,13 +58,13 @@ def test_what_a_run_printed_is_shown_from_its_own_folder_only(settings, monkeypa
     (folder / STDOUT).write_text("line\n" * 10_000 + "the end\n")
     (folder / STDERR).symlink_to(secret)
     run = Run({}, 0, outcome=took(1.0), job={"folder": str(folder)})
-    monkeypatch.setattr(trials, "is_of", lambda path, usage: usage == run.outcome.usage)
+    monkeypatch.setattr(trials, "is_folder_of", lambda path, usage: usage == run.outcome.usage)
     printed = trials.printed(run)
     assert printed["stdout"].startswith("[...]\nline\n")
     assert printed["stdout"].endswith("the end\n")
     assert len(printed["stdout"]) < 20_000
     assert printed["stderr"] == ""
-    monkeypatch.setattr(trials, "is_of", lambda path, usage: False)
+    monkeypatch.setattr(trials, "is_folder_of", lambda path, usage: False)
     assert trials.printed(run) == {"stdout": "", "stderr": ""}
 
 

@@ -247,7 +247,7 @@ def test_who_follows_or_waits_is_let_go_when_the_service_ends(tmp_path):
     for thread in threads:
         thread.join(60)
     assert ends["ask"][0] == 503
-    assert b"can be told when it is open again" in ends["ask"][1]
+    assert b"report runs in flight when it is open again" in ends["ask"][1]
     assert followed[-1] == "open"
     assert "Traceback" not in service.log
     assert "ERROR" not in service.log

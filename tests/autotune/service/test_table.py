@@ -55,5 +55,5 @@ def test_the_file_has_every_trial_that_is_wanted(asked):
 def test_a_mistake_names_its_field(asked):
     refused = asked("table?where=np%20is%203")
     assert refused.status_code == 422
-    assert refused.json()["detail"].startswith("where: 'np is 3' is no comparison")
+    assert refused.json()["detail"].startswith("where: 'np is 3' is not a comparison")
     assert asked("table?sort=nothing").json()["detail"].startswith("sort: 'nothing' is neither")

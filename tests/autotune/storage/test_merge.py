@@ -264,4 +264,4 @@ def test_the_command(ada, bob, tmp_path, monkeypatch):
     assert [part["changed"] for part in found["storages"]] == [False, False]
     wrong = invoke("storage", "merge", "ada.db", "--into", "./ada.db")
     assert wrong.exit_code == 2
-    assert "name another one" in wrong.output
+    assert "name another target" in wrong.output

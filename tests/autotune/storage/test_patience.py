@@ -164,7 +164,7 @@ def test_what_a_server_has_committed_when_the_connection_is_cut_is_stored_once(p
         cut(lambda: store.set_attribute("verdict", {"winner": 0}))
     after = StudyStore.read(postgresql, "mine")
     assert (after.runs(), len(after.trials()), after.attribute("verdict")) == ([RUN, OTHER], 1, {"winner": 0})
-    assert [line.partition(" since")[0] for line in said[::2]] == ["the storage does not answer"] * 5
+    assert [line.partition(" since")[0] for line in said[::2]] == ["the storage has not answered"] * 5
 
 
 @pytest.mark.slow

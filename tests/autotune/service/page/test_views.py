@@ -131,7 +131,7 @@ def test_what_trials_are_wanted_is_in_the_address(fake, new_page):
     where.fill("blas = openblas-openmp")
     where.press("Enter")
     guard.expected.append("status of 422")
-    expect(page.get_by_role("alert").filter(has_text="is no comparison")).to_be_visible()
+    expect(page.get_by_role("alert").filter(has_text="is not a comparison")).to_be_visible()
     expect(where).to_have_attribute("aria-invalid", "true")
     where.fill("np >= 24")
     where.press("Enter")
