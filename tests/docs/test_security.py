@@ -154,7 +154,7 @@ NO_PROMISE = (
     *("their entry points add", "anybody who can", "`best --script` prints it", "see all measurements, commands"),
     *("a measured program", "it runs in no sandbox", "the holder of a token", "`look` reads", "`ask` also asks"),
     *("other users of the host", "other users of a Ray cluster", "everything in the studies that run there"),
-    *("Treat somebody else's", "`check`, `space`, `--dry-run` and predictions", "run the study file that is stored"),
+    *("Treat somebody else's", "`check`, `--dry-run` and predictions", "run the study file that is stored"),
     "Tokens for others",
     *("are in answers, job scripts and reports", "a process that has it", "is not used;", "Keep them in"),
     *("look before you publish", "travel unencrypted", "So does Ray's traffic between"),
