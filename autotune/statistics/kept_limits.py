@@ -1,8 +1,7 @@
 """Kept limits: which trials keep the limits of a study, and how certain that is.
 
 A trial is judged by the statistic of its runs, like its value. Once a comparison has run it again, only those fresh
-runs
-count: a trial that was chosen among many because it seemed to keep the limits looks better than it is.
+runs count: a trial that was chosen among many because it seemed to keep the limits looks better than it is.
 """
 
 from collections.abc import Iterable, Sequence

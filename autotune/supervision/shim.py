@@ -1,10 +1,9 @@
 """Run a study once and record how it ended: `python -I -S shim.py FOLDER`.
 
-It is started by path and imports only the standard library, so that it starts fast. It reads a JSON object from
-standard
-input: `command` (a list of words), `cwd`, `token` (unique to this start), `serial` and `deaths` (copied into its
-    files), `log_bytes`, and `descriptors` (the limit of open files). It goes to the background before the caller
-    continues, in a session of its own, so that neither the end of the caller nor that of its terminal ends it.
+It is started by path and imports only the standard library, so that it starts fast. From standard input it reads a
+JSON object: `command` (a list of words), `cwd`, `token` (unique to this start), `serial` and `deaths` (copied into its
+files), `log_bytes`, and `descriptors` (the limit of open files). It goes to the background before the caller continues,
+in a session of its own, so that neither the end of the caller nor that of its terminal ends it.
 
 It writes into the folder: `process.json` (the ids of both processes), `log.txt` and `log.1.txt` (their output, newer
 and older part), and at the end `end.json`. The study writes to the log directly: it does not need the shim.
