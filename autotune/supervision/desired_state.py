@@ -33,7 +33,7 @@ class Task(StrEnum):
 class Order(BaseModel):
     """A study of the catalogue, its options, and its desired state.
 
-    Options that are None are as in the study file.
+    An option that is None keeps the value of the study file.
 
     Attributes:
         study: Its name in the catalogue.

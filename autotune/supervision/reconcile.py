@@ -45,9 +45,9 @@ class ExitClass(Enum):
 
 
 GIVEN_UP_AFTER: Mapping[ExitClass, int] = {ExitClass.DIED: 5, ExitClass.AWAY: 30}
-"""After this many ends of a class in a row without a finished trial, the supervisor gives up.
+"""After this many ends of a class in a row without a finished trial, another start would end the same way.
 
-The upgrade of a database server takes half an hour at most.
+A storage gets more attempts, because the upgrade of a database server takes up to half an hour.
 """
 
 
