@@ -1,7 +1,8 @@
 """Ablation: measure each changed option of the winner, alone on the default and taken out of the winner.
 
 All variants run in interleaved rounds with the default and the winner. Options that the winner is no worse without are
-dropped. The simplified winner is then compared with both once more, since two options can each stand in for the other.
+dropped. The simplified winner is then compared with both once more, since the winner may need one of two dropped
+options.
 
 A point of a trade-off's front gets the same ablation in every metric of the trade-off; an option is dropped only if the
 point is no worse without it in any of them.

@@ -30,14 +30,14 @@ class Removable:
     Attributes:
         folders: The folders.
         size_bytes: Their total size.
+        kept: Number of further folders, which stay.
+        elsewhere: The place of the other storage that owns the folders; empty if this one does.
     """
 
     folders: tuple[Path, ...] = ()
     size_bytes: int = 0
     kept: int = 0
-    """Number of further folders, which stay."""
     elsewhere: str = ""
-    """The place of the other storage that owns the folders; empty if it is this one."""
 
 
 @contextmanager

@@ -1,9 +1,9 @@
 """Read the kept outputs of ended runs again, as the study file now says.
 
 So a change of how outputs are read needs no new runs. All changes are stored in one transaction, and reading twice
-gives the same result. If an output is gone, or its run was stopped early, the run keeps its old values. The exceptions
-are a change of the metric itself, and comparisons with another run that was read anew: such runs are set aside and made
-again, because values of two ways of reading must not be compared.
+gives the same result. If an output is gone, or its run was stopped early, the run keeps its old values. It is set aside
+and made again if the metric itself has changed, or if it is compared with a run that was read again, because values
+that were read in two ways must not be compared.
 """
 
 import json
@@ -42,7 +42,7 @@ class Rereading:
     """The result of reading runs again.
 
     Attributes:
-        changed: Names of what is read differently now.
+        changed: Names of the readings whose rules have changed.
         read: Runs that were read.
         other: Runs of these whose outcome changed.
         valid: Runs of these that have become valid.

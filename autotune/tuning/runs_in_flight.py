@@ -78,5 +78,5 @@ class RunsInFlight:
         self.busy.discard(run.task.key)
 
     def shown(self, why_waits: Callable[[str], str]) -> tuple[Running, ...]:
-        """Return the state of the runs that the panel shows; `why_waits` says of a run's name why it has not begun."""
+        """Return the state of the runs that the panel shows; `why_waits` maps a run's name to why it has not begun."""
         return tuple(followed.shown(why_waits) for followed in list(islice(self._in_flight.values(), MOST_SHOWN)))

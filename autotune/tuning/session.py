@@ -181,7 +181,7 @@ def watch_study(study: StudyFile, settings: SessionSettings, display: Display, p
 
     with open_study(study, settings, display, check, is_watched=True) as opened, open_run_manager(opened) as manager:
         watch = Watch.of(opened.store, study.repeats.statistic)
-        # A check differs from the verdict by what it ran with.
+        # Store with the runs of a check how its software and machine differ from those of the verdict.
         manager.session = {**manager.session, **differences(opened.store.definition, opened.prepared.definition)}
         watch.check(opened.store, manager, study, pairs or watch.pairs)
         return watch.finding()
