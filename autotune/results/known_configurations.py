@@ -39,8 +39,8 @@ class KnownConfiguration:
         trials: The number of settled trials of its study.
         runs: The number of complete runs of the configuration.
         when: When the newest of these runs began.
-        who: The user who made it.
-        host: The host of it.
+        who: The user who started that run; empty if not known.
+        host: The host of that run.
     """
 
     program: str

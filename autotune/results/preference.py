@@ -104,10 +104,10 @@ class Preference:
 
 
 def parse_weights(text: str, front: ParetoFront) -> tuple[float, ...]:
-    """Return the weights that a user states as METRIC=WEIGHT,..., so that they add up to 1; others are 0.
+    """Return the weights in METRIC=WEIGHT,..., scaled to add up to 1; a metric that is not named has weight 0.
 
     Raises:
-        AutotuneError: a metric is unknown or stands there twice, or a weight is no number from 0 up, or all are 0.
+        AutotuneError: A metric is unknown or given twice, a weight is not a number from 0 up, or all weights are 0.
     """
     known, weights = [metric.name for metric in front.metrics], dict[str, float]()
     for part in text.split(","):

@@ -62,14 +62,14 @@ class Connection(H11Protocol):
         self._deadline: asyncio.TimerHandle | None = None
 
     def admit(self, kind: CallerKind) -> None:
-        """Note what kind of caller has sent a request; the user's own connection stays that."""
+        """Count the connection as one of this kind of caller; one that was the user's own stays that."""
         if self.kind is not CallerKind.OWN:
             self.open_connections.move(self, kind)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Wait for the first request."""
         super().connection_made(transport)
-        # Not by the address of the other end, which is missing also where that has gone already.
+        # The address of the other end does not show it: it is also missing if the other end has closed already.
         self.is_unix = transport.get_extra_info("socket").family == socket.AF_UNIX
         self.open_connections.move(self, CallerKind.ANONYMOUS)
         self.app_state = {**self.app_state, "connection": self}

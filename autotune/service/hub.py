@@ -14,7 +14,7 @@ _TICK_S = 1.0
 _LEAST_S = 0.05
 _ALIVE_S = 8.0
 _ALIVE = b": alive\n\n"
-# A storage that takes long to read is read less often: for no more than this share of the time.
+# Reading the storage takes at most this share of the time: a slow storage is read less often.
 _SHARE = 0.25
 
 LIST = ""
@@ -45,7 +45,7 @@ class TopicFailures:
 
     @contextlib.contextmanager
     def contain(self, topic: str) -> Iterator[None]:
-        """Catch what goes wrong with a topic, which then has no news."""
+        """Catch and log the errors of a topic, which then has no news."""
         try:
             yield
             self._logged.pop(topic, None)

@@ -35,8 +35,8 @@ class Settings:
     """A service: where studies are kept (`url`), which may be started, and which clients may ask.
 
     `catalogue` is the folder of the study files that may be started, None for those that ship with autotune; `folder`
-    is for the service's own files. A `read_only` service changes nothing: not the storage, and no study. Whoever shows
-    the `start_token` is this user; without one, only the Unix socket is this user's way in.
+    is for the service's own files. A `read_only` service changes nothing: not the storage, and no study. A client
+    that sends the `start_token` has this user's rights; if it is None, this user gets in only by the Unix socket.
     """
 
     url: str

@@ -78,7 +78,7 @@ class StudySummaries:
 
     @contextmanager
     def _extend_if_slow(self, name: str) -> Iterator[None]:
-        """Serve a study's present version for longer if what is done here takes long."""
+        """Serve the present version of a study for longer if the code in this context takes long."""
         kept, begun = self._entry(name), monotonic()
         yield
         if (took_s := monotonic() - begun) > _LONG_S:

@@ -154,7 +154,7 @@ class TokenBook:
         return self._known
 
     def _read(self) -> str:
-        # A folder that others may write can have a file of theirs in it, with tokens of theirs.
+        # If other users can write to the folder, the file may be theirs, with tokens of their own.
         descriptor = os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         with os.fdopen(descriptor, encoding="utf-8") as file:
             if not is_only_ours(os.fstat(descriptor)):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _KEPT = 256
 _SHOWN = 100
-# Each question that waits for the one in work has one of the threads that all requests share, so few may wait.
+# A waiting question holds one of the threads that all requests share, so few may wait.
 _WAITING = 4
 _PATIENCE_S = 20.0
 
@@ -135,14 +135,14 @@ class Predictor:
             return self._answers[key]
 
     def _grounds(self, entry: CatalogueStudy) -> str:
-        """Return words that change when anything does that an answer rests on."""
+        """Return a text that changes with the measurements and files that an answer depends on."""
         measured = (sorted(self._stored.versions().items()), self._stored.imported_version())
-        # All machines: what was imported is of one of them.
+        # The files of all machines count, because imported measurements may come from any of them.
         return f"{measured} {[_changed_at(file) for file in (entry.file, *machine_files().values())]}"
 
     @contextmanager
     def _in_turn(self) -> Iterator[None]:
-        """Wait for the questions before, if they are few."""
+        """Wait for the earlier questions; refuse if many wait already."""
         if not self._places.acquire(blocking=False):
             raise ProblemError(503, f"{_WAITING} questions wait for a prediction already", retry_after_s=5)
         try:
