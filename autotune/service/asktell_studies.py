@@ -104,7 +104,7 @@ class AskTellStudies:
             return _state(self._set_desired_state(name, DesiredState.PAUSE, "pause", by))
 
     def stop(self, name: str, by: str) -> StudyState:
-        """Close a study. When it is open again, results of leased runs are accepted, and expired runs are made again."""
+        """Close a study. When it is open again, results of leased runs are accepted; expired ones are made again."""
         with self._lock_of(name):
             opened = self._set_desired_state(name, DesiredState.STOP, "stop", by)
             self._close_session(opened)
