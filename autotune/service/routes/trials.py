@@ -82,7 +82,7 @@ def routes(studies: Studies) -> APIRouter:
         "/studies/{name}/table.{form}", response_class=Response, responses=answers(404) | {200: {"content": _FILES}}
     )
     def save_table(name: StudyName, form: Literal["csv", "json"], choice: Chosen) -> Response:
-        """Send the chosen trials of a study as a file, with the columns of `autotune trials --csv`."""
+        """Send the chosen trials of a study as a file, with the columns of `autotune trials --format csv`."""
         summary = studies.summary(name)
         columns = trial_columns(summary.standings, summary.definition)
         rows = [json_value(row_of(trial, columns)) for trial in choice.trials(summary)]
