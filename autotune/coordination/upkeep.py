@@ -41,8 +41,10 @@ class Removable:
 
 
 @contextmanager
-def hold_unused(url: str, name: str, what: str) -> Iterator[StudyStore]:
+def hold_unused(url: str, name: str, what: str) -> Iterator[tuple[StudyStore, StudyLock]]:
     """Lock a study that no other process uses; `what` names the operation in messages.
+
+    Renew the lock after a question to the user: on a server it is lost after three minutes of sleep.
 
     Raises:
         BusyError: A process works on the study, or it has jobs in a queue.
@@ -53,7 +55,7 @@ def hold_unused(url: str, name: str, what: str) -> Iterator[StudyStore]:
     if holder is not None:
         msg = f"study {name!r} is being worked on by {holder}: stop that first, since only an idle study can be {what}"
         raise BusyError(msg)
-    with StudyLock.hold(url, name):
+    with StudyLock.hold(url, name) as lock:
         # Leases of programs that ask for runs have no job; they expire by themselves.
         leases = store.leases().all()
         jobs = sum(lease.job_id is not None and bool(lease.record.get("scheduler")) for lease in leases)
@@ -62,7 +64,7 @@ def hold_unused(url: str, name: str, what: str) -> Iterator[StudyStore]:
             cancel = f"use `autotune cancel {name}` first"
             msg = f"study {name!r} has {count} in a queue, so it cannot be {what}: {cancel}"
             raise BusyError(msg)
-        yield store
+        yield store, lock
 
 
 def find_removable(store: StudyStore, stays: Callable[[Path, Run], bool] = lambda _folder, _run: False) -> Removable:

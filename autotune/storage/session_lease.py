@@ -67,10 +67,11 @@ class SessionLease:
         """Do nothing: the row always names its holder."""
 
     def holder(self) -> Holder | None:
-        """Return the process that holds the study; None if it is free."""
+        """Return the process that holds the study; None if no session does, or its holder is silent for too long."""
         with storage_errors(self._url):
             row = self._row()
-        return None if row is None or self._has_ended(row.record) else _holder(row.record)
+        is_free = row is None or row.age_s >= SILENT_S or self._has_ended(row.record)
+        return None if is_free else _holder(row.record)
 
     def is_held_by(self, pid: int) -> bool:
         """Whether the holder is this process of this host."""
@@ -93,6 +94,15 @@ class SessionLease:
             self._lost = True
             self.check()
 
+    def renew(self) -> None:
+        """Renew the row now, for an action that must not happen after another session has taken the study.
+
+        Raises:
+            BusyError: Another session has taken the study over.
+        """
+        with storage_errors(self._url), self._engine.begin() as connection:
+            self.fence(connection)
+
     def check(self) -> None:
         """Check that this session still held the study at its last renewal.
 
@@ -106,7 +116,8 @@ class SessionLease:
             holder = self.holder()
         msg = (
             f"study {self._study!r} was taken over by {holder or 'another process'}: this session did not reach the "
-            f"storage for {SILENT_S / 60:.0f} minutes; everything that it stored is safe"
+            f"storage for {SILENT_S / 60:.0f} minutes; everything that it stored is safe, and the same command with "
+            "--wait or --take-over continues"
         )
         raise BusyError(msg)
 

@@ -45,6 +45,9 @@ class _Backend(Protocol):
     def fence(self, connection: "Connection") -> None:
         """Check inside a transaction that this session still holds the lock."""
 
+    def renew(self) -> None:
+        """Check now that this session still holds the lock."""
+
     def check(self) -> None:
         """Check that this session still holds the lock."""
 
@@ -93,6 +96,9 @@ class _FileBackend:
     def fence(self, connection: "Connection") -> None:
         """Do nothing: a process cannot lose a locked file."""
 
+    def renew(self) -> None:
+        """Do nothing: a process cannot lose a locked file."""
+
     def check(self) -> None:
         """Do nothing: a process cannot lose a locked file."""
 
@@ -104,6 +110,7 @@ class StudyLock:
         """Wrap a backend that this process has locked; use `acquire`."""
         self._backend = backend
         self.fence = backend.fence
+        self.renew = backend.renew
         self.check = backend.check
 
     @classmethod

@@ -232,7 +232,7 @@ def rename(
     if not re.fullmatch(NAME, new):
         msg = f"{new!r}: a study's name has letters, digits, '.', '_' and '-' only"
         raise typer.BadParameter(msg, param_hint="NEW")
-    with hold_unused(storage_url(storage), name, "renamed") as store:
+    with hold_unused(storage_url(storage), name, "renamed") as (store, _):
         folder = rename_study(store, new)
     where = f"; its runs are in {folder}" if folder else ""
     output().print(f"renamed study {name!r} to {new!r}{where}; resume it with --name {new}", markup=False)
@@ -285,8 +285,9 @@ def delete(name: StudyName, storage: Storage = DEFAULT_STORAGE, yes: YesOption =
     from autotune.coordination.upkeep import delete as delete_study
     from autotune.coordination.upkeep import hold_unused
 
-    with hold_unused(storage_url(storage), name, "deleted") as store:
+    with hold_unused(storage_url(storage), name, "deleted") as (store, lock):
         found = _ask_about_study("delete", store, yes=yes)
+        lock.renew()
         delete_study(store, found)
     output().print(f"deleted study {name!r} and {_folders_text(found)}", markup=False)
 
@@ -299,8 +300,9 @@ def reset(name: StudyName, storage: Storage = DEFAULT_STORAGE, yes: YesOption = 
     from autotune.coordination.upkeep import hold_unused
     from autotune.coordination.upkeep import reset as reset_study
 
-    with hold_unused(storage_url(storage), name, "reset") as store:
+    with hold_unused(storage_url(storage), name, "reset") as (store, lock):
         found = _ask_about_study("reset", store, yes=yes)
+        lock.renew()
         reset_study(store, found)
     output().print(f"removed all trials of study {name!r} and {_folders_text(found)}", markup=False)
 
@@ -334,10 +336,11 @@ def clean(
     cleaned: dict[str, dict[str, Any]] = {}
     for one in [name] if name is not None else [stored.name for stored in stored_studies(url)]:
         try:
-            with hold_unused(url, one, "cleaned") as store:
+            with hold_unused(url, one, "cleaned") as (store, lock):
                 found, age_s = _find_outdated(store, given_s, whole=whole)
                 if found.folders and not dry_run:
                     _ask(f"study {one!r}: remove {_folders_text(found)}?", yes=yes)
+                    lock.renew()
                     remove(found)
         except BusyError as error:
             if name is not None:

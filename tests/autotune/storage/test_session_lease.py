@@ -72,6 +72,7 @@ def test_a_process_of_another_host_is_dead_when_it_was_silent_for_three_minutes(
     with pytest.raises(BusyError, match=r"being worked on by process \d+ on elsewhere .*--take-over on elsewhere"):
         StudyLock.acquire(server.url, "mine")
     server.change(seconds=SILENT_S)
+    assert study_holder(server.url, "mine") is None
     slept = []
     lease = SessionLease(server.url, "mine", slept.append)
     assert lease.lock()
@@ -113,6 +114,7 @@ def test_who_was_taken_for_dead_stores_nothing_and_is_told_by_whom(server):
         lambda: store.add_runs([OTHER]),
         lambda: book.take({"00001-0": ({}, None)}),
         lambda: book.note_job("00000-0", "17"),
+        asleep.renew,
         asleep.check,
     ):
         with pytest.raises(BusyError, match=r"'mine' was taken over by process \d+ on .* reach the storage for 3 min"):
