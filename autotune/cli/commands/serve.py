@@ -87,13 +87,13 @@ def serve(
     with start_token(*at) as made, unix_socket(unix) if unix is not None else nullcontext() as private:
         settings = Settings(url, _folder(folder, url), catalogue, host, port, read_only=read_only, start_token=made)
         app = create_app(settings)
-        # Print a loopback address as a number: its name may resolve to ::1, where another user can use the same port.
-        address = _address(number if settings.loopback else host, port)
+        # The address is a number, as the token file is named: a name may resolve to ::1, where another user can listen.
+        address = _address(*at)
         if as_json:
             described = {"url": address, "token_file": str(start_token_file(*at)), "storage": shown(url)}
             print_json(described | {"folder": str(settings.folder), "read_only": read_only})
         else:
-            _print_start(address, settings)
+            _print_start(*at, settings)
         run(app, *filter(None, (listening, private)))
 
 
@@ -192,8 +192,12 @@ def _address(host: str, port: int) -> str:
 
 
 def _reachable(host: str) -> str:
-    """Return the address at which this host reaches a server that listens at `host`."""
-    return {"localhost": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  read, not set
+    """Return the number at which this host reaches a server that listens at `host`, as token files are named."""
+    known = {"localhost": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}.get(host)  # noqa: S104  read, not set
+    try:
+        return known or str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
+    except OSError:
+        return host
 
 
 def _page(address: str, token: str) -> str:
@@ -226,14 +230,15 @@ def _show_running(host: str, port: int, *, as_file: bool) -> None:
     typer.echo(start_token_file(host, port) if as_file else _page(address, made))
 
 
-def _print_start(address: str, settings: "Settings") -> None:
+def _print_start(host: str, port: int, settings: "Settings") -> None:
+    address = _address(host, port)
     output().print(f"autotune serves {shown(settings.url)} at {address}", markup=False)
     if sys.stdout.isatty() and settings.start_token:
         # Print the token on a terminal only: others may be able to read a file or a journal.
         typer.echo(f"open {_page(address, settings.start_token)}")
     else:
-        where = "" if _reachable(settings.host) == "127.0.0.1" else f" --host {settings.host}"
-        command = f"autotune serve --url{where} --port {settings.port}"
+        where = "" if host == "127.0.0.1" else f" --host {host}"
+        command = f"autotune serve --url{where} --port {port}"
         output().print(f"`{command}` prints the address with its token", markup=False)
     if settings.loopback:
         output().print(

@@ -96,7 +96,7 @@ class Service:
             assert line, self.log
             said += line
         described = json.loads(said)
-        self.url = described["url"].rstrip("/").replace("0.0.0.0", "127.0.0.1")
+        self.url = described["url"].rstrip("/")
         self.token_file = Path(described["token_file"])
         return self
 
