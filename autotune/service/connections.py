@@ -63,7 +63,8 @@ class Connection(H11Protocol):
 
     def admit(self, kind: CallerKind) -> None:
         """Count the connection as one of this kind of caller; one that was the user's own stays that."""
-        if self.kind is not CallerKind.OWN:
+        # The caller's token may have been looked up while the connection was closed, which then must not be counted.
+        if self.kind is not CallerKind.OWN and not self.transport.is_closing():
             self.open_connections.move(self, kind)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
