@@ -116,7 +116,10 @@ def check_exchangeable(store: "StudyStore") -> None:
         NothingWorkedError: The study has no runs.
     """
     if study_of(store.definition).stopping is not None:
-        msg = f"study {store.name!r} works in steps ([stopping]): its runs are parts of trainings; --csv prints them"
+        msg = (
+            f"study {store.name!r} works in steps ([stopping]): its runs are parts of trainings; "
+            f"`autotune trials {store.name} --runs --format csv` prints them"
+        )
         raise CannotRunHereError(msg)
     if not counting_runs(store):
         msg = f"study {store.name!r} has no run yet"

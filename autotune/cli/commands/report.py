@@ -139,9 +139,9 @@ def importance(name: StudyName, storage: Storage = DEFAULT_STORAGE, as_json: AsJ
         why = (
             "its trials do not compete"
             if summary.has_decision_table
-            else f"it takes {LEAST_VALUES} trials with a value"
+            else f"it takes {LEAST_VALUES} trials with a value, and a parameter that varies"
         )
-        msg = f"study {name!r} has no importance of parameters: {why}, and a parameter that varies"
+        msg = f"study {name!r} has no importance of parameters: {why}"
         raise NothingWorkedError(msg)
     if as_json:
         print_json(found.to_dict())

@@ -47,6 +47,9 @@ def trials(
     if form is not None and as_json:
         msg = f"{form} excludes --json: give one of the two"
         raise typer.BadParameter(msg, param_hint="--format")
+    if runs and form in {Format.KERNEL_TUNER, Format.T4}:
+        msg = f"{form} has all runs of each configuration already: leave --runs out"
+        raise typer.BadParameter(msg, param_hint="--runs")
     store = stored_study(storage_url(storage), name)
     match form:
         case Format.KERNEL_TUNER | Format.T4:
