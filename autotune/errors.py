@@ -25,7 +25,7 @@ class ExitCode(IntEnum):
 
 
 class AutotuneError(Exception):
-    """An error that the user can mend: the message says what was given, the rule, and what to do."""
+    """An error that the user can correct: the message says what was given, the rule, and what to do."""
 
     exit_code = ExitCode.USAGE
 
@@ -56,7 +56,7 @@ class CannotRunHereError(AutotuneError):
 
 
 class NoTimeError(CannotRunHereError):
-    """No run could end in the time that a session had: the same again would not end either."""
+    """No run ended within the time of the session, and none would if it were repeated: give it more time."""
 
 
 class NothingWorkedError(AutotuneError):
@@ -66,19 +66,19 @@ class NothingWorkedError(AutotuneError):
 
 
 class NothingFeasibleError(AutotuneError):
-    """No configuration was found that keeps the limits of the study."""
+    """No valid configuration keeps the limits of the study."""
 
     exit_code = ExitCode.NOTHING_FEASIBLE
 
 
 class StorageError(AutotuneError):
-    """The storage cannot be read or written, or holds something else than was expected."""
+    """The storage cannot be read or written, or its content is not as expected."""
 
     exit_code = ExitCode.STORAGE
 
 
 class DifferentStudyError(AutotuneError):
-    """The study that is stored under this name is about something else: the storage is well, and no waiting helps."""
+    """Another study is stored under this name, with another program, input or space: choose another name."""
 
     exit_code = ExitCode.STORAGE
 
@@ -92,13 +92,13 @@ class DifferentStudyError(AutotuneError):
 
 
 class BusyError(AutotuneError):
-    """Somebody else holds the study, or the cores."""
+    """Another process holds the study, or its cores."""
 
     exit_code = ExitCode.BUSY
 
 
 class UnfinishedError(AutotuneError):
-    """The time of the allocation is over before the study; the same command continues it."""
+    """The time of the allocation ended before the study; the same command continues it."""
 
     exit_code = ExitCode.UNFINISHED
 
@@ -110,7 +110,7 @@ class PausedError(AutotuneError):
 
 
 class InterruptedSessionError(AutotuneError):
-    """The system that makes the runs has ended, by no fault of the study; the same command continues it."""
+    """The system that makes the runs (Ray, the batch system) has ended; the same command continues the study."""
 
     exit_code = ExitCode.INTERRUPTED
 

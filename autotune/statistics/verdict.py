@@ -226,7 +226,7 @@ class Verdict(Stored):
         gave = f"{noisy} to say it to {enough:.1%}: {len(self.pairs)} pairs gave {reached:.1%}"
         if needed > _TOO_MANY:
             return f"{gave}, more than {_TOO_MANY} would be needed"
-        return f"{gave}, about {needed} would be needed (autotune confirm --max-pairs {needed})"
+        return f"{gave}, about {needed} would be needed (autotune confirm STUDY --max-pairs {needed})"
 
 
 def ratio_interval(pairs: Sequence[tuple[float, float]], metric: Metric, confidence: float) -> Interval:

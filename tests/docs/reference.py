@@ -54,7 +54,7 @@ _GENERATED = f"<!-- generated from the code by `{REGENERATE}`: do not edit -->\n
 # What no error class says.
 _OTHER_CODES = {
     ExitCode.OK: "Done.",
-    ExitCode.CHANGED: "A watch raises its hand: the winner no longer wins, or a run time has changed.",
+    ExitCode.CHANGED: "The winner that `watch` checked no longer wins, or a run time has changed.",
     ExitCode.INTERRUPTED: "Interrupted (Ctrl-C, `kill`, `--take-over`): every finished run is stored.",
 }
 
