@@ -62,6 +62,9 @@ def pilot(
     from autotune import studyfile
     from autotune.batch.pilot_job import submit_chain
 
+    if target == Path("-"):
+        msg = "the script submits itself again by its path, so it needs a file: give it a name"
+        raise typer.BadParameter(msg, param_hint="--output")
     options = _check_options(name, context.args, nodes)
     there = _SiteSettings.of(site, system, nodes, studyfile.read(studyfile.find(name)))
     # The job may start in another folder, so give a file by its absolute path; a shipped study is given by name.

@@ -79,3 +79,10 @@ def test_the_group_knows_its_commands_by_name():
 def test_the_help_of_the_sampler_names_every_sampler():
     (told,) = [option.help for option in StudyOptions.__annotations__["sampler"].__metadata__]
     assert f"{', '.join(studyfile.SAMPLERS)}, optuna:CLASS" in told
+
+
+@pytest.mark.parametrize("option", ["--runs", "--json"])
+def test_the_format_of_another_tuner_excludes_what_it_would_ignore(option):
+    refused = invoke("trials", "mine", "--format", "t4", option)
+    assert refused.exit_code == 2
+    assert "t4" in refused.output

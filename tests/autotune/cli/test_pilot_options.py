@@ -29,6 +29,11 @@ def refused(*options: str) -> str:
     return f"{ended.output} {ended.exception}"
 
 
+def test_the_script_needs_a_file_since_it_submits_itself_again():
+    assert "needs a file" in refused("--output", "-")
+    assert not Path("-").exists()
+
+
 def test_a_password_does_not_get_into_the_script(monkeypatch):
     said = refused("--storage", SECRET)
     assert "~/.pgpass" in said
