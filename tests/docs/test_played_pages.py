@@ -80,7 +80,7 @@ def test_requests_on_the_page_about_ask_and_tell_are_answered(played):
 def test_the_page_on_predictions_predicts(played):
     player = played("docs/prediction.md")
     assert json.loads(player.said["autotune predict qe --json"])["setting"]["program"] == "qe"
-    assert "there are" in player.said["autotune predict qe"]
+    assert "fitted on" in player.said["autotune predict qe"]
     assert "np=1200 npool=20" in player.said["autotune predict qe --facts ceria.toml --machine gadi --nodes 25"]
     two = player.said["autotune predict qe --facts ceria.toml --machine gadi --machine theta --nodes 25"]
     assert re.search(r"^gadi is \S+ times as fast as theta \(", two, re.MULTILINE)

@@ -228,7 +228,7 @@ def test_second_job_in_a_folder_does_not_spoil_the_first(launcher, folder):
     job_id = running(launcher, folder, ("sh", "-c", "echo ready; until [ -e go ]; do sleep 0.01; done; exit 3"))
     script = folder / ".autotune-job.sh"
     assert subprocess.run(["bash", script], check=False).returncode == 1
-    assert "another job is running in this folder" in (folder / QUEUE_LOG).read_text()
+    assert "another job has claimed this folder" in (folder / QUEUE_LOG).read_text()
     assert launcher.poll([job_id])[job_id].state is JobState.RUNNING
     (folder / "go").touch()
     assert wait_for_end(launcher, job_id).exit_code == 3

@@ -58,7 +58,7 @@ def told(drawn: float | Outcome, steps: int = 0) -> RecordedRun:
 
 def run_for(task: Task, elapsed_s: float, steps: int = 0) -> Outcome:
     """Return how a run ends that takes `elapsed_s` if nothing stops it."""
-    return simulated_executor.answered(task, told(elapsed_s, steps))
+    return simulated_executor.simulate_run(task, told(elapsed_s, steps))
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ def test_a_tuner_that_is_killed_finds_its_jobs_again(cluster, study, history):
     study.hold("0000[2-9]")
     wait_for(lambda: len(study.active()) == 2)
     second = study.start()
-    wait_for(lambda: study.log.count("goes on") == 3)
+    wait_for(lambda: study.log.count("resumes a job of an earlier session") == 3)
     study.hold(None)
     assert second.wait(PATIENCE_S) == 0, study.log
     study.check()
@@ -105,7 +105,7 @@ def test_a_tuner_that_is_killed_while_it_submits_once_more_finds_the_new_job(clu
     cluster.preempt(study.launches()[0][1])
     wait_for(lambda: first.poll() is not None)
     second = study.start()
-    wait_for(lambda: "goes on" in study.log)
+    wait_for(lambda: "resumes a job of an earlier session" in study.log)
     time.sleep(1.0)  # long enough to ask for the job, and to find that the old one has ended
     study.hold(None)
     assert second.wait(PATIENCE_S) == 0, study.log
@@ -189,7 +189,7 @@ def test_cancelling_stops_the_tuner_and_leaves_no_job(cluster, study):
     assert session.wait(PATIENCE_S) == 130
     assert (away.returncode, away.stdout) == (3, "")
     assert "cannot connect to server" in away.stderr
-    assert "use the same command again" in away.stderr
+    assert "repeat the command" in away.stderr
     assert len(study.active()) == 3
     # A job that has ended by itself is measured, not lost.
     study.hold("0000[2-9]")
@@ -242,7 +242,7 @@ def test_a_training_goes_on_from_where_it_was_taken_away_and_no_step_is_made_twi
     study.kill(first)
     # The job that resumes the training did not run the first steps.
     second = study.start()
-    wait_for(lambda: "goes on" in study.log)
+    wait_for(lambda: "resumes a job of an earlier session" in study.log)
     study.hold("2")
     wait_for(lambda: len(training.trained()) >= 9 + 3)
     left = study.active()

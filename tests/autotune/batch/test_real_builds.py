@@ -57,7 +57,7 @@ def test_the_script_of_the_build_that_won_runs_it(tmp_path, slurm, monkeypatch):
 
     said = run("study", "./builds.toml", "--trials", "2", "--launcher", "slurm", "--workers", "1")
     assert "verdict: 2.000 times as fast as the default configuration" in said
-    assert json.loads(run("best", "builds", "--json"))["configuration"] == {"software": "own"}
+    assert json.loads(run("best", "builds", "--json"))["to_use"]["configuration"] == {"software": "own"}
     run("best", "builds", "--script", "slurm", "--output", "job.sh")
     monkeypatch.chdir(tmp_path)
     submitted = slurm.call("sbatch", "--parsable", f"--output={tmp_path / 'job.out'}", "job.sh")

@@ -103,7 +103,7 @@ def test_a_tuner_that_is_killed_finds_its_jobs_again(slurm, study):
     left = {job for job, state in slurm.states().items() if state in {"RUNNING", "PENDING"}}
     assert left, "the jobs end with the tuner"
     second = study.start()
-    wait_for(lambda: "goes on" in study.log)
+    wait_for(lambda: "resumes a job of an earlier session" in study.log)
     study.hold.unlink()
     assert second.wait(300) == 0, study.log
     whole(study)

@@ -98,7 +98,7 @@ def test_several_objectives_and_values_that_are_no_ratio_are_refused():
     cost.tuning_options["objective_higher_is_better"] = [False, True]
     with pytest.raises(ValueError, match="one objective"):
         AutotuneStrategy()(cost, Searchspace())
-    with pytest.raises(ValueError, match="is positive"):
+    with pytest.raises(ValueError, match="must be positive"):
         AutotuneStrategy()(lambda_cost(-1.0), Searchspace())
 
 

@@ -104,7 +104,7 @@ def test_runs_that_need_more_than_half_of_the_cores_are_refused_before_anything_
     ended = autotune(folder, "study", "naps.toml", "--set", whole)
     assert ended.returncode == 3
     assert f"verdict.mode is 'duet', but a run needs {cores} cores" in ended.stderr
-    assert "use 'interleaved', or 'auto'" in " ".join(ended.stderr.split())
+    assert "use 'interleaved' or 'auto'" in " ".join(ended.stderr.split())
     checked = told(folder, "check", "naps.toml", "--set", whole)
     assert [problem["path"] for problem in checked["missing"]] == ["verdict.mode"]
     automatic = told(folder, "check", "naps.toml", "--set", whole, "--set", "verdict.mode=auto")

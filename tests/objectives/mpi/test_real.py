@@ -190,7 +190,7 @@ def test_the_numbers_of_algorithms_are_those_of_the_installed_open_mpi():
         text=True,
         check=True,
     ).stdout
-    known = openmpi.variables(text)
+    known = openmpi.parse_variables(text)
     for collective, names in ALGORITHMS.items():
         numbers = openmpi.algorithms(known, collective)
         assert numbers

@@ -34,7 +34,6 @@ def test_pictures_are_those_that_the_study_has(fake, new_page):
         "Progress",
         "Fresh pairs of runs",
         "What matters",
-        "Predicted over threads and npool",
         "Slices",
         "Parallel coordinates",
         "Ablation",
