@@ -119,13 +119,13 @@ def test_a_server_that_is_away_is_waited_for(cluster, study):
     session = study.start()
     wait_for(lambda: len(study.launches()) == 4)
     cluster.switch("away")
-    wait_for(lambda: "cannot be asked" in study.log)
+    wait_for(lambda: "the scheduler does not answer" in study.log)
     study.hold(None)
     wait_for(lambda: "does not take the job" in study.log)
     cluster.switch("away", None)
     assert session.wait(PATIENCE_S) == 0, study.log
     study.check()
-    assert study.log.count("cannot be asked") == 1
+    assert study.log.count("the scheduler does not answer") == 1
     assert study.log.count("does not take the job") == 1
 
 
