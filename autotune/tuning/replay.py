@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from autotune.display.console import Display
+from autotune.display.console import Display, NoDisplay
 from autotune.errors import AutotuneError
 from autotune.planning.prepare import Prepared
 from autotune.records.limit import Limits, breaches
@@ -126,22 +126,6 @@ def best_recorded(table: RecordedTable, limits: Limits) -> float | None:
     return table.best_of(lambda medians: not breaches(limits, medians))
 
 
-class SilentDisplay:
-    """A display that shows nothing, for the hundreds of trials of a replay."""
-
-    def line(self, text: str) -> None:
-        """Show nothing."""
-
-    def waits(self, text: str) -> None:
-        """Show nothing."""
-
-    def update(self, status: object) -> None:
-        """Show nothing."""
-
-    def close(self) -> None:
-        """Do nothing."""
-
-
 def _replay_seed(
     study: StudyFile, prepared: Prepared, budgets: Sequence[int], seed: int, display: Display
 ) -> Iterator[BudgetOutcome]:
@@ -151,7 +135,7 @@ def _replay_seed(
     limits = limits_in(study, prepared)
     store = StudyStore.in_memory(prepared.definition)
     asker = Asker(store, sampler_of(prepared.space, sampler))
-    with simulated_runs(plan, seeded, SilentDisplay()) as manager:
+    with simulated_runs(plan, seeded, NoDisplay()) as manager:
         TuningLoop(asker, manager, seeded).tune()
     display.line(f"seed {seed}: {len(store.trials())} trials replayed")
     runs = store.runs()

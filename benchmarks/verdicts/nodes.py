@@ -37,13 +37,13 @@ sys.path.insert(0, str(Path(__file__).parent.parent.parent))
 
 from autotune import studyfile
 from autotune.comparison.confirm import confirm
+from autotune.display.console import NoDisplay
 from autotune.machines.this_machine import this_machine
 from autotune.planning.prepare import prepare
 from autotune.search.asker import Asker
 from autotune.search.registry import sampler_of
 from autotune.storage.study_store import StudyStore
 from autotune.tuning.loop import TuningLoop
-from autotune.tuning.replay import SilentDisplay
 from autotune.tuning.simulated_runs import simulated_runs
 from launchers.local import local_launcher
 
@@ -171,7 +171,7 @@ def replay(record: Record, seed: int, nodes: int, seen: int | None, folder: Path
     }
     study = studyfile.parse(file, source=record.name)
     prepared = prepare(study, this_machine(), local_launcher(), folder)
-    store, display = StudyStore.in_memory(prepared.definition), SilentDisplay()
+    store, display = StudyStore.in_memory(prepared.definition), NoDisplay()
     with simulated_runs(prepared.plan, study, display) as manager:
         TuningLoop(Asker(store, sampler_of(prepared.space, study.sampler)), manager, study).tune()
         verdict = confirm(store, manager, study)
