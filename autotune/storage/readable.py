@@ -22,6 +22,9 @@ WARM_START = "warm start"
 READINGS = "readings"
 ACCEPTED = "accepted"
 
+CONCLUSIONS = (VERDICT, ABLATION, VERIFIED_INPUTS, OUTLOOK)
+"""The attributes that no longer hold once runs that count have changed."""
+
 HINT = "hint "
 """The prefix of the attributes that hold hints. Each hint has its own attribute, so that none is lost."""
 

@@ -25,7 +25,7 @@ from autotune.records.outcome import Outcome
 from autotune.records.series import Series, SeriesKind
 from autotune.records.study import STOPPED, Run, changed_readings
 from autotune.storage.amendment import Amendment
-from autotune.storage.readable import ABLATION, DEFINITION, OUTLOOK, READINGS, VERDICT, VERIFIED_INPUTS, check_same
+from autotune.storage.readable import CONCLUSIONS, DEFINITION, READINGS, check_same
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import StudyFile
 from launchers import EndReason
@@ -34,7 +34,6 @@ from objectives.base import Answer, Output, Plan
 
 # Runs on inputs of weight 0 are read by plans of their own, and their names contain the way of reading.
 _NOT_READ = frozenset({SeriesKind.WARM_UP, SeriesKind.WORKLOAD, SeriesKind.ASIDE})
-_CONCLUSIONS = (VERDICT, ABLATION, VERIFIED_INPUTS, OUTLOOK)
 
 
 @dataclass(frozen=True)
@@ -152,7 +151,7 @@ def reread(store: StudyStore, prepared: Prepared, *, always: bool = False) -> Re
         "invalid": found.invalid,
         "kept": found.kept,
     }
-    conclusions = dict.fromkeys(_CONCLUSIONS) if other or aside else {}
+    conclusions = dict.fromkeys(CONCLUSIONS) if other or aside else {}
     store.amend(
         Amendment(
             outcomes=other,

@@ -19,7 +19,7 @@ from autotune.records.series import Series, SeriesKind
 from autotune.records.study import Run
 from autotune.statistics.verdict import pace, shift
 from autotune.storage.amendment import Amendment
-from autotune.storage.readable import ABLATION, OUTLOOK, VERDICT, VERIFIED_INPUTS
+from autotune.storage.readable import CONCLUSIONS
 from autotune.storage.study_store import StudyStore
 from objectives.base import FailureKind, Metric
 from spaces import Configuration
@@ -27,7 +27,6 @@ from spaces import Configuration
 _KINDS = frozenset({SeriesKind.TUNING, SeriesKind.SELECT, SeriesKind.VERDICT})
 # The default needs this many values to show the pace. It has as many before any other trial runs.
 _LEAST_VALUES = 3
-_CONCLUSIONS = (VERDICT, ABLATION, VERIFIED_INPUTS, OUTLOOK)
 
 _Stretch = tuple[Series, int, str]
 
@@ -81,7 +80,7 @@ def set_unreliable_aside(store: StudyStore, say: Callable[[str], None]) -> bool:
             outcomes={key: runs[key].outcome.set_aside(reason.code, reason.message) for key, reason in again.items()},
             aside=list(again),
             reopened=sorted(reopened),
-            attributes=dict.fromkeys(_CONCLUSIONS),
+            attributes=dict.fromkeys(CONCLUSIONS),
         )
     )
     say(_sentence([(runs[key], reason) for key, reason in again.items()], len(reopened), len(trials)))
