@@ -350,7 +350,7 @@ class ComparisonRounds:
         again = self.manager.plan_retry(ended, outcome)
         if again is None:
             # Otherwise the next session would adopt this job and fail in the same way.
-            self.manager.registry.give_up(ended.name)
+            self.manager.registry.release(ended.name)
             msg = (
                 f"{self.phase} cannot continue: {outcome.message}\n"
                 f"{what_to_do(outcome)}, then use the same command again"

@@ -78,11 +78,3 @@ class RunRegistry:
         """Release the lease of a run that will not run again now."""
         if self.leases is not None:
             self.leases.release(name)
-
-    def give_up(self, name: str) -> None:
-        """Release the lease of a run that was tried too often, so that no session looks for its job.
-
-        Without jobs the lease stays, because it tells the next session which folder is left over.
-        """
-        if self.scheduler:
-            self.release(name)
