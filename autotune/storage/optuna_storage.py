@@ -43,7 +43,13 @@ def connect(url: str, *, read_only: bool = False) -> RDBStorage:
         finally:
             engine.dispose()
     is_current = check_optuna(url)
-    storage = _open_optuna(url, read_only=read_only, any_version=is_current, skip_tables=read_only)
+    address = readable_address(url) if read_only else writable_address(url)
+    storage = RDBStorage(
+        address.replace("{", "{{").replace("}", "}}"),  # Optuna calls `format` on it
+        engine_kwargs=engine_arguments(url, read_only=read_only),
+        skip_compatibility_check=is_current,
+        skip_table_creation=read_only,
+    )
     if sqlite_path(url) is not None:
         sqlalchemy.event.listen(storage.engine, "connect", make_read_only if read_only else _skip_syncs)
         storage.engine.dispose()  # connections that were opened before the listener
@@ -140,16 +146,3 @@ def _skip_syncs(connection: sqlite3.Connection, record: object) -> None:
     """
     del record
     connection.execute("PRAGMA synchronous=NORMAL")
-
-
-def _open_optuna(url: str, *, read_only: bool, any_version: bool, skip_tables: bool) -> RDBStorage:
-    address = readable_address(url) if read_only else writable_address(url)
-    # Optuna calls `format` on the address.
-    template = address.replace("{", "{{").replace("}", "}}")
-    arguments = engine_arguments(url, read_only=read_only)
-    return RDBStorage(
-        template,
-        engine_kwargs=arguments,
-        skip_compatibility_check=any_version,
-        skip_table_creation=skip_tables,
-    )
