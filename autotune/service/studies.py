@@ -204,7 +204,6 @@ class Studies:
 
     def charts(self, name: str) -> Mapping[str, Chart]:
         """Return the charts of a study, by name."""
-        self._snapshot_with(name)
         self.summary(name)
         return self._summaries.charts(name)
 
