@@ -99,7 +99,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.include_router(studies.routes(all_studies, catalogue, audit))
     app.include_router(results.routes(all_studies))
     app.include_router(trials.routes(all_studies))
-    app.include_router(hints.routes(all_studies, read_only=settings.read_only))
+    app.include_router(hints.routes(all_studies))
     app.include_router(live.routes(all_studies, hub))
     app.include_router(pictures.routes(all_studies))
     app.include_router(predicting.routes(predicting.Predictor(catalogue, settings.url, summaries.stored)))

@@ -15,7 +15,6 @@ from autotune.service.models.values import Given, Values
 from autotune.service.problems import ProblemError, answers
 from autotune.service.routes.studies import StudyName, by
 from autotune.service.studies import Studies
-from autotune.service.study_manager import READ_ONLY
 from autotune.storage.study_store import StudyStore
 from autotune.supervision import StateName
 from spaces import Space
@@ -59,7 +58,7 @@ class HintState(BaseModel):
     trial: int | None
 
 
-def routes(studies: Studies, *, read_only: bool) -> APIRouter:
+def routes(studies: Studies) -> APIRouter:
     """Return the routes."""
     router = APIRouter(prefix="/studies/{name}", tags=["hints"])
     turn = Lock()
@@ -88,8 +87,6 @@ def routes(studies: Studies, *, read_only: bool) -> APIRouter:
     @router.post("/hints", status_code=201, responses=answers(404, 409, 413, 415))
     def give(name: StudyName, new: NewHint, request: Request) -> HintState:
         """Propose a configuration. The results of earlier hints decide when it is tried, and whether."""
-        if read_only:
-            raise ProblemError(403, READ_ONLY)
         store = studies.store(name)
         _check_goes_on(name, studies.snapshot().state(name).state, store)
         violations = Space.from_dict(store.definition.space).violations(new.configuration)

@@ -22,6 +22,8 @@ CHANGES = (
     ("DELETE", "/studies/paper"),
     ("POST", "/studies/paper/ask"),
     ("POST", "/studies/paper/tell"),
+    ("POST", "/studies/paper/hints"),
+    ("PUT", "/studies/paper/labels"),
     ("PUT", "/anything"),
 )
 
