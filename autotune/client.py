@@ -185,7 +185,7 @@ class Client:
         return self._call("POST", _path(name, "stop"))
 
     def delete(self, name: str) -> None:
-        """Remove a study."""
+        """Delete a study that does not run, and the folders of its runs."""
         self._call("DELETE", _path(name))
 
     def label(self, name: str, tags: Sequence[str] = (), note: str = "", *, archived: bool = False) -> Json:

@@ -2,12 +2,12 @@
 
 import socket
 from collections.abc import Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
-from autotune.coordination.upkeep import hold_unused
+from autotune.coordination.upkeep import delete as delete_study
+from autotune.coordination.upkeep import find_removable, hold_unused
 from autotune.display.status_file import ENDED, STARTING
 from autotune.errors import BusyError, StorageError, StudyFileError
 from autotune.locks import find_local_holder
@@ -191,16 +191,21 @@ class Studies:
         return self.brief(name)
 
     def delete(self, name: str) -> None:
-        """Delete a study that does not run; the folders of its runs stay."""
+        """Delete a study that does not run, and the folders of its runs."""
         snapshot = self._snapshot_with(name)
         manager = self._manager_in(snapshot, name)
         if manager is not None:
             manager.release(name)
-        with hold_unused(self._summaries.stored.url, name, "deleted") if name in snapshot.versions else nullcontext():
+        if name not in snapshot.versions:
+            assert manager is not None
+            manager.forget(name)
+            return
+        with hold_unused(self._summaries.stored.url, name, "deleted") as (store, _):
+            found = find_removable(store)
             if manager is not None:
                 manager.forget(name)
-            if name in snapshot.versions:
-                self._summaries.remove(name)
+            delete_study(store, found)
+        self._summaries.forget(name)
 
     def charts(self, name: str) -> Mapping[str, Chart]:
         """Return the charts of a study, by name."""

@@ -123,13 +123,8 @@ class StudySummaries:
                 self._kept.popitem(last=False)
             return kept
 
-    def remove(self, name: str) -> None:
-        """Remove a study from the storage.
-
-        Raises:
-            StorageError: No study has that name, or the storage cannot be written.
-        """
-        self.stored.remove(name)
+    def forget(self, name: str) -> None:
+        """Read a study again before its summary is served: it has changed, or was deleted."""
         with self._lock:
             self._kept.pop(name, None)
 
@@ -140,8 +135,7 @@ class StudySummaries:
             StorageError: No study has that name, or the storage cannot be written.
         """
         self.stored.note(name, labels)
-        with self._lock:
-            self._kept.pop(name, None)
+        self.forget(name)
 
     def versions(self) -> Mapping[str, int]:
         """Return the versions of all studies, by name; a study that takes long to read may have an older one.

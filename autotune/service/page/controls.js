@@ -173,7 +173,7 @@ function confirmation(name, act) {
   function open(study) {
     setText(
       told,
-      `${study.trials} trials, with every run and its measurements, are taken out of the storage. That cannot be undone.`,
+      `${study.trials} trials are deleted, with their runs, measurements and run folders. That cannot be undone.`,
     );
     element.showModal();
   }

@@ -101,7 +101,7 @@ def _add_changes(router: APIRouter, studies: Studies, audit: AuditLog) -> None:
 
     @router.delete("/studies/{name}", status_code=204, responses=answers(404, 409))
     def delete_study(name: StudyName, request: Request) -> None:
-        """Delete a study that does not run. The folders of its runs stay."""
+        """Delete a study that does not run, and the folders of its runs."""
         with audit.order(by(request), "delete", name):
             studies.delete(name)
 

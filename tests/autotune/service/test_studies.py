@@ -21,6 +21,7 @@ from autotune.storage.study_store import StudyStore
 from autotune.supervision import NameTakenError, StudySupervisor
 from objectives.base import FailureKind
 from tests.autotune.service.serving import OUTSIDE, SLEEPY
+from tests.support.command_study import CommandStudy
 from tests.support.fakes import definition, failed, small_space, took
 from tests.support.stored import add_trial
 
@@ -59,6 +60,14 @@ def test_a_study_that_runs_from_a_command_line_is_not_thrown_away(studies, sqlit
     lock.release()
     studies.delete("mine")
     assert studies.briefs() == []
+
+
+def test_a_study_is_deleted_with_the_folders_of_its_runs(studies, tmp_path, sqlite):
+    folder = CommandStudy(tmp_path, url=sqlite).run(1, "time 4 DONE\n")
+    assert folder.is_dir()
+    studies.delete("mine")
+    assert studies.briefs() == []
+    assert not folder.parent.exists()
 
 
 def test_a_study_with_jobs_in_a_queue_is_not_thrown_away(studies, sqlite):
