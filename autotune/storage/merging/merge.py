@@ -6,7 +6,7 @@ works on the original.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -145,7 +145,7 @@ def _dry_run(
         steps = plan_merge(there, others, shown(source))
         theirs = _measured_runs(reader)
         new, better = _news(theirs, known)
-        say(Merged(shown(source), tuple(steps), len(new), len(better), _others(reader)))
+        say(Merged(shown(source), tuple(steps), len(new), len(better), _others(reader, others)))
         known = {**known, **{digest: theirs[digest] for digest in new | better}}
         by_name = {study.name: study for study in others}
         replaced = {step.target for step in steps if step.action is not Action.NOTHING}
@@ -156,13 +156,14 @@ def _dry_run(
 
 def _merge_storage(source: str, reader: Connection, writer: Connection) -> Merged:
     tables = _Tables.of(reader, writer)
-    steps = plan_merge(_contents(writer), _contents(reader), shown(source))
+    others = _contents(reader)
+    steps = plan_merge(_contents(writer), others, shown(source))
     for step in steps:
         if step.action is Action.UPDATE:
             tables.remove(step.target)
         if step.action is not Action.NOTHING:
             tables.copy(step.name, step.target)
-    return Merged(shown(source), tuple(steps), *_add_measurements(reader, writer), _others(reader))
+    return Merged(shown(source), tuple(steps), *_add_measurements(reader, writer), _others(reader, others))
 
 
 @contextmanager
@@ -216,14 +217,14 @@ def _run_id(record: Mapping[str, Any], trial: int | None, series: str, round_num
     return digest(*place, *(record.get(name) for name in ("started", "configuration", "block", "steps")))
 
 
-def _others(connection: Connection) -> tuple[str, ...]:
-    """Return the names of studies of other programs, or whose creation was interrupted."""
+def _others(connection: Connection, ours: Iterable[StudyContents]) -> tuple[str, ...]:
+    """Return the names of studies that are not `ours`: of other programs, or whose creation was interrupted."""
     if not sa.inspect(connection).has_table(_STUDIES):
         return ()
     names: sa.ScalarResult[str] = connection.scalars(
         sa.select(sa.column("study_name", sa.String)).select_from(sa.table(_STUDIES))
     )
-    return tuple(sorted({*map(str, names)} - {study.name for study in _contents(connection)}))
+    return tuple(sorted({*map(str, names)} - {study.name for study in ours}))
 
 
 def _measured_runs(connection: Connection) -> dict[str, int]:
