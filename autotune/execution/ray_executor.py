@@ -36,7 +36,7 @@ from autotune.errors import BusyError, CannotRunHereError, InterruptedSessionErr
 from autotune.execution.executor import Executor
 from autotune.execution.node_pool import Agent, Node, NodeFacts, NodePool, gpus_per_node, overdue
 from autotune.execution.ray_access import RESUME_HINT, first_sentence, ray_start_errors, this_process_with_token
-from autotune.execution.ray_node import answers
+from autotune.execution.ray_node import OBJECT_STORE_BYTES, answers
 from autotune.execution.signals import stop_at_sigterm
 from autotune.execution.task import Task, run_task
 from autotune.execution.user_folder import RAY_FOLDER, user_folder
@@ -47,8 +47,6 @@ from launchers import Launcher
 from launchers.local import end_with_this_process
 from objectives.base import FailureKind
 
-# Trials pass small values only; Ray's default is a third of the machine's memory.
-_OBJECT_STORE_BYTES = 80 * 2**20
 _NOT_NEEDED = ("start_log_monitor", "start_monitor", "start_api_server")
 _LOOK_S = 0.2
 _LOOK_EVERY_S = 2.0
@@ -387,7 +385,7 @@ def local_cluster(cores: int) -> Iterator[None]:
                     log_to_driver=False,
                     configure_logging=False,
                     logging_level=logging.ERROR,
-                    object_store_memory=_OBJECT_STORE_BYTES,
+                    object_store_memory=OBJECT_STORE_BYTES,
                     # A separate folder inside the private one, since Ray opens it to all users.
                     _temp_dir=str(folder / "r"),
                 )

@@ -37,7 +37,7 @@ _SETTINGS = {
     "RAY_worker_niceness": "0",
 }
 # Trials pass small values only; Ray's default is a third of the machine's memory.
-_OBJECT_STORE_BYTES = 80 * 2**20
+OBJECT_STORE_BYTES = 80 * 2**20
 _LOOK_S = 0.2
 _ASK_S = 2.0
 _ANSWER_S = 5.0
@@ -75,7 +75,7 @@ class RayNode:
             f"--node-ip-address={self.address}",
             f"--num-cpus={self.cpus}",
             *gpus,
-            f"--object-store-memory={_OBJECT_STORE_BYTES}",
+            f"--object-store-memory={OBJECT_STORE_BYTES}",
             *("--min-worker-port=0", "--max-worker-port=0", "--disable-usage-stats", "--block"),
         ]
 

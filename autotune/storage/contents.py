@@ -9,9 +9,8 @@ from sqlalchemy import Connection
 from autotune.storage.address import is_postgresql, sqlite_path
 from autotune.storage.connection import storage_errors, tables_engine
 from autotune.storage.optuna_storage import optuna_revision
+from autotune.storage.readable import DEFINITION
 from autotune.storage.schema import known_version
-
-_DEFINITION = "definition"
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,7 @@ def _ours(connection: Connection) -> int:
     if not sa.inspect(connection).has_table(name):
         return 0
     attributes = sa.table(name, sa.column("key"))
-    wanted = sa.select(sa.func.count()).select_from(attributes).where(attributes.c.key == _DEFINITION)
+    wanted = sa.select(sa.func.count()).select_from(attributes).where(attributes.c.key == DEFINITION)
     return int(connection.scalar(wanted) or 0)
 
 
