@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from autotune.errors import AutotuneError, BusyError, ExitCode, StorageError
+from autotune.errors import AutotuneError, BusyError, StorageError
 
 
 class UnknownStudyError(AutotuneError):
@@ -28,8 +28,6 @@ class NotAllowedError(BusyError):
 
 class BrokenOrderError(StorageError):
     """The file of an order is incomplete, belongs to another user, or is not an order."""
-
-    exit_code = ExitCode.STORAGE
 
 
 class NameTakenError(BusyError):
