@@ -47,7 +47,6 @@ class Opened:
 
     Attributes:
         study: The study file.
-        settings: The settings of the session.
         lock: The lock on the study.
         place: Where its runs are made.
         store: The stored study.
@@ -58,7 +57,6 @@ class Opened:
     """
 
     study: StudyFile
-    settings: SessionSettings
     lock: StudyLock
     place: RunPlace
     store: StudyStore
@@ -66,6 +64,11 @@ class Opened:
     facts: SessionFacts
     display: Display
     read_again: bool = False
+
+    @property
+    def settings(self) -> SessionSettings:
+        """The settings of the session, as its place completed them."""
+        return self.place.settings
 
 
 _EXTERNAL = (
@@ -143,7 +146,7 @@ def open_study(
         if external is not None:
             external.recall(store.runs(), standings_of(store, study.repeats.statistic))
         with store.memory_copy() if replay else nullcontext(store) as used:
-            yield Opened(study, settings, lock, place, used, prepared, facts, display, read_again)
+            yield Opened(study, lock, place, used, prepared, facts, display, read_again)
 
 
 def replace_study_without_results(url: str, name: str, definition: Definition, say: Callable[[str], None]) -> None:
