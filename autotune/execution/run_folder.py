@@ -93,7 +93,7 @@ def kept_output(folder: Path, usage: Usage, reads: Collection[str]) -> Output | 
         reads: The files that are read besides the printed output.
     """
     status = read_status(folder)
-    if status is None or not is_folder_of(folder, usage) or not (folder / STDOUT).is_file():
+    if status is None or status.usage != usage or not (folder / STDOUT).is_file():
         return None
     try:
         is_cut = any(_is_cut(folder, Path(name)) for name in (STDOUT, STDERR, *reads))
