@@ -12,7 +12,7 @@ from autotune.supervision.desired_state import DesiredState, Order
 from autotune.supervision.reconcile import Action, Decision, Ended, ObservedState, StateName, decide
 from autotune.supervision.study_folder import Process, StudyFolder
 
-LET_GO_S = 120.0
+STOP_TIMEOUT_S = 120.0
 """Seconds that a study may take to stop: its runs in flight get some of them, and storage may be slow."""
 
 _LONGEST_PAUSE_S = 60.0
@@ -95,7 +95,7 @@ def observe(folder: StudyFolder, memory: SupervisorMemory, now: float, pause_s: 
         status = folder.status()
         ended = folder.end(process)
         current = process.serial >= order.serial
-        died = current and (ended is None or ended.lets_go_on)
+        died = current and (ended is None or ended.can_resume)
         deaths = _deaths(process, status) if died else 0
         too_soon = died and now < memory.next_start(process, deaths, pause_s)
         reality = ObservedState(current=current, ended=ended, deaths=deaths, too_soon=too_soon, left=order.left)
@@ -126,7 +126,7 @@ def _alive(order: Order, process: Process, memory: SupervisorMemory, status: Map
         alive=True,
         waiting=_is_of(status, process) and status.get("phase") == WAITING,
         asked=memory.asked if memory.token == process.token else None,
-        overdue=order.wish is DesiredState.STOP and wished_s is not None and wished_s > LET_GO_S,
+        overdue=order.wish is DesiredState.STOP and wished_s is not None and wished_s > STOP_TIMEOUT_S,
         current=process.serial >= order.serial,
     )
 

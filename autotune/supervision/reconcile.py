@@ -85,7 +85,7 @@ class Ended:
         return ExitClass.FAILED if self.error else _FATES.get(self.code, ExitClass.DIED)
 
     @property
-    def lets_go_on(self) -> bool:
+    def can_resume(self) -> bool:
         """Whether another process can resume the study, now or later."""
         return self.fate in GIVEN_UP_AFTER
 

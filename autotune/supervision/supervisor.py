@@ -74,7 +74,7 @@ class StudySupervisor:
     """
 
     def __init__(
-        self, folder: Path, url: str, *, cwd: Path | None = None, habits: SupervisorSettings | None = None
+        self, folder: Path, url: str, *, cwd: Path | None = None, settings: SupervisorSettings | None = None
     ) -> None:
         """Lock the service folder, and create it if it is missing. Nothing is started before the first `tick`.
 
@@ -83,17 +83,17 @@ class StudySupervisor:
             url: The storage of its studies.
             cwd: The folder in which studies run, and keep their state if the storage is not a file; by default the
                 current one.
-            habits: The limits and the clock.
+            settings: The limits and the clock.
 
         Raises:
             BusyError: Another supervisor has the folder; the message names it.
             StorageError: The folder cannot be used.
         """
-        self._habits = habits or SupervisorSettings()
+        self._settings = settings or SupervisorSettings()
         self._folder = _prepare_folder(folder)
         self._lock_file: LockFile | None = _lock_folder(self._folder)
         sweep_discarded(self._folder / "studies")
-        self._starter = Starter(url, (cwd or Path.cwd()).resolve(), self._habits.log_bytes)
+        self._starter = Starter(url, (cwd or Path.cwd()).resolve(), self._settings.log_bytes)
         self._memories: dict[str, SupervisorMemory] = {}
         self._lock = threading.RLock()
 
@@ -207,7 +207,7 @@ class StudySupervisor:
         return self._memories.get(name) or SupervisorMemory()
 
     def _view(self, folder: StudyFolder) -> StudyView:
-        return observe(folder, self._memory(folder.path.name), self._habits.clock(), self._habits.pause_s)
+        return observe(folder, self._memory(folder.path.name), self._settings.clock(), self._settings.pause_s)
 
     def states(self) -> dict[str, StudyState]:
         """Return the states of all studies that were ordered here, by name in alphabetical order.
@@ -289,13 +289,13 @@ class StudySupervisor:
 
     def _reconcile(self, folder: StudyFolder) -> list[str]:
         """Bring one study to its desired state; return what was done, in words."""
-        name, now = folder.path.name, self._habits.clock()
+        name, now = folder.path.name, self._settings.clock()
         memory = self._memories.setdefault(name, SupervisorMemory())
         memory.note(folder.process(), now)
-        view = observe(folder, memory, now, self._habits.pause_s)
+        view = observe(folder, memory, now, self._settings.pause_s)
         action, process = view.decision.action, view.process
         if process is not None and not lives(process.warden):
-            bound_log(os.fspath(folder.path), self._habits.log_bytes)
+            bound_log(os.fspath(folder.path), self._settings.log_bytes)
         if action is Action.START:
             return self._start(folder, view, memory) if now >= memory.later else []
         if action is Action.NOTHING or process is None:
@@ -309,7 +309,7 @@ class StudySupervisor:
         try:
             self._starter.start(folder.path, view.order, view.reality.deaths)
         except StartError as error:
-            memory.trouble, memory.later = str(error), self._habits.clock() + self._habits.pause_s
+            memory.trouble, memory.later = str(error), self._settings.clock() + self._settings.pause_s
             return [f"study {name!r} cannot be started: {error}"]
         memory.trouble = ""
         return [f"study {name!r}: {Action.START.value}"]

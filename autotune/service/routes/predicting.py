@@ -161,14 +161,14 @@ class Predictor:
         from autotune.performance.measured_here import is_here  # noqa: PLC0415
         from autotune.performance.measurements.dataset import measurements  # noqa: PLC0415
         from autotune.performance.predict import for_problem, predict, restrict, with_known_installation  # noqa: PLC0415
-        from autotune.performance.predict import question as made_ready  # noqa: PLC0415
+        from autotune.performance.predict import question as question_about  # noqa: PLC0415
         from autotune.performance.recognition import unify_names  # noqa: PLC0415
         from launchers.local import local_launcher  # noqa: PLC0415
 
         target = _target(question)
         study = _of_input(entry.study, question.workload)
         with temporary_folder("predict") as scratch:
-            asked = made_ready(study, target, local_launcher(), scratch)
+            asked = question_about(study, target, local_launcher(), scratch)
             remarks: tuple[str, ...] = ()
             if isinstance(question.workload, dict) and question.workload:
                 asked = for_problem(asked, question.workload)
@@ -182,7 +182,7 @@ class Predictor:
         return _answer(entry.name, target, prediction, here, notes)
 
 
-def routes(oracle: Predictor) -> APIRouter:
+def routes(predictor: Predictor) -> APIRouter:
     """Return the routes."""
     router = APIRouter(tags=["predictions"])
 
@@ -198,7 +198,7 @@ def routes(oracle: Predictor) -> APIRouter:
     @router.post("/predict", responses=answers(404, 413, 415))
     def predict_best(question: Question) -> Predicted:
         """Predict the best configurations on a machine; nothing runs there."""
-        return oracle.answer(question)
+        return predictor.answer(question)
 
     return router
 

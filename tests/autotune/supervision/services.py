@@ -37,7 +37,7 @@ class Service:
 
     def open(self) -> StudySupervisor:
         """Return a new supervisor."""
-        return StudySupervisor(self.folder, self.url, cwd=self.cwd, habits=QUICK)
+        return StudySupervisor(self.folder, self.url, cwd=self.cwd, settings=QUICK)
 
     def order(self, name: str = "mine", does: str = "run", **more: object) -> Order:
         """Return an order for a study that does something."""
@@ -155,7 +155,7 @@ from tests.autotune.supervision.services import QUICK, played
 folder, url, cwd, plays = sys.argv[1:]
 if plays == "played":
     spawn.command = played
-supervisor = StudySupervisor(Path(folder), url, cwd=Path(cwd), habits=QUICK)
+supervisor = StudySupervisor(Path(folder), url, cwd=Path(cwd), settings=QUICK)
 for line in sys.stdin:
     verb, _, rest = line.strip().partition(" ")
     if verb == "submit":

@@ -10,7 +10,7 @@ import pytest
 from autotune.display.status_file import ENDED, StatusDisplay
 from autotune.machines.boot import Moment
 from autotune.supervision import DesiredState, Order, shim
-from autotune.supervision.observed_state import LET_GO_S, SupervisorMemory, observe
+from autotune.supervision.observed_state import STOP_TIMEOUT_S, SupervisorMemory, observe
 from autotune.supervision.reconcile import Action
 from autotune.supervision.study_folder import STATUS, StudyFolder
 from tests.support.fakes import ListDisplay
@@ -47,7 +47,7 @@ def test_a_study_has_its_time_to_stop_whatever_the_wall_clock_does(folder, since
     order = ordered(folder, DesiredState.STOP, since)
     started(folder, datetime.now(UTC))
     assert seen(folder).decision.action is Action.STOP
-    long_ago = replace(order.wished, since_boot_s=order.wished.since_boot_s - LET_GO_S - 1.0)
+    long_ago = replace(order.wished, since_boot_s=order.wished.since_boot_s - STOP_TIMEOUT_S - 1.0)
     folder.write_order(order.model_copy(update={"wished": long_ago}))
     assert seen(folder).decision.action is Action.KILL
     # Before this boot, by whatever clock.
