@@ -9,7 +9,7 @@ from autotune.pictures.costs_and_failures import failures, ledger
 from autotune.pictures.curves import curves
 from autotune.pictures.decisions import decisions
 from autotune.pictures.over_parameter import over
-from autotune.pictures.predictions import Measured, predicted, warm_start_prediction
+from autotune.pictures.predictions import warm_start_prediction
 from autotune.pictures.program_parts import parts
 from autotune.pictures.progress import progress
 from autotune.pictures.slices import parallel, slices
@@ -18,7 +18,6 @@ from autotune.pictures.uncertainty import disturbance, noise, pairs
 
 if TYPE_CHECKING:
     from autotune.decisions.table import DecisionTable
-    from autotune.performance.regression.prediction import Prediction
     from autotune.results.summary import Summary
     from autotune.scheduling.hyperband import Bracket
 
@@ -49,8 +48,6 @@ NAMES = (
 def charts_of(
     summary: "Summary",
     brackets: "Sequence[Bracket]" = (),
-    prediction: "Prediction | None" = None,
-    measured: Measured = (),
     table: "DecisionTable | None" = None,
 ) -> list[Chart]:
     """Return the charts of a study in the order of `NAMES`, without the importance, which takes half a second.
@@ -60,8 +57,6 @@ def charts_of(
     Args:
         summary: The study.
         brackets: The brackets of Hyperband (`autotune.scheduling.hyperband`).
-        prediction: A prediction to draw beside measured values; without it, the expectation of a warm start is drawn.
-        measured: Further measured values to draw beside the prediction.
         table: The decision table, if the study looks for one.
     """
     standings = summary.standings
@@ -74,7 +69,6 @@ def charts_of(
         curves(summary, brackets),
         ledger(summary.ledger),
         ablation(summary.ablation, standings.metric, summary.definition.metrics) if summary.ablation else None,
-        _predicted(summary, prediction, measured),
     ]
     return in_order(charts)
 
@@ -97,12 +91,5 @@ _PLAIN = (
     over,
     parallel,
     failures,
+    warm_start_prediction,
 )
-
-
-def _predicted(summary: "Summary", prediction: "Prediction | None", measured: Measured) -> Chart | None:
-    if prediction is None:
-        return warm_start_prediction(summary)
-    standings = summary.standings
-    own = [(trial.configuration, standings.value(trial)) for trial in standings.measured]
-    return predicted(prediction, [*measured, *own])

@@ -1,100 +1,18 @@
-"""The charts of predictions with their intervals, beside measured values."""
+"""The charts of predictions beside measured values: of a warm start, and of a test of the model."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from autotune.formatting import listed, quantity, shown
+from autotune.formatting import shown
 from autotune.pictures.chart import Axis, Cell, Chart, Line, Mark, Panel, Points, Role, Table
-from autotune.pictures.labels import axis_of, better, counted, is_wide
+from autotune.pictures.labels import is_wide
 from autotune.statistics.ratio_words import ratio_title
-from spaces import Configuration
 
 if TYPE_CHECKING:
-    from autotune.performance.regression.prediction import Interval, Prediction
     from autotune.results.summary import Summary
-
-Measured = Sequence[tuple[Configuration, float]]
-"""Configurations with their measured values, in the metric's unit."""
 
 Point = tuple[float, float, float, float]
 """A measured value, the predicted value, and the ends of its interval."""
-
-
-def predicted(prediction: "Prediction", measured: Measured = ()) -> Chart | None:
-    """Return the predicted values of the proposals and the default beside measured ones; None without predictions."""
-    rows = [("default", prediction.default, prediction.default_value)]
-    rows += [
-        (str(number), proposal.configuration, proposal.value)
-        for number, proposal in enumerate(prediction.proposals, start=1)
-    ]
-    known = [_measured_of(configuration, measured) for _, configuration, _ in rows]
-    if all(value is None for _, _, value in rows):
-        return None
-    metric = prediction.setting.metric
-    marks: list[Mark] = []
-    intervals = [(float(index), row) for index, row in enumerate(rows) if row[2] is not None]
-    marks.append(_predicted_points([(index, _words(row), row[2]) for index, row in intervals if row[2] is not None]))
-    there = [(float(index), value) for index, value in enumerate(known) if value is not None]
-    if there:
-        hover = tuple(f"measured: {quantity(value, metric)}\n{_words(rows[int(index)])}" for index, value in there)
-        x = tuple(value for _, value in there)
-        marks.append(Points(Role.MEASURED, "measured", x, tuple(index for index, _ in there), hover))
-    values = [end for _, _, value in rows if value for end in (value.low, value.high)] + [value for _, value in there]
-    ticks = tuple((float(index), name) for index, (name, *_) in enumerate(rows))
-    panel = Panel(axis_of(metric, values), Axis("proposal", ticks=ticks, reverse=True), tuple(marks))
-    cells = tuple(
-        (name, *_cells(value), None if actual is None else float(f"{actual:.6g}"), shown(configuration))
-        for (name, configuration, value), actual in zip(rows, known, strict=True)
-    )
-    unit = Axis(metric.name, metric.unit).text
-    columns = ("proposal", f"predicted {unit}", "from", "to", "measured", "configuration")
-    text = f"Predicted {metric.name} ({better(metric)}) on {prediction.setting.machine}, without any run: "
-    text += _first(rows) + _coverage(rows, known)
-    return Chart("predicted", "Predicted and measured", text, (panel,), Table(columns, cells))
-
-
-Row = tuple[str, Configuration, "Interval | None"]
-
-
-def _first(rows: Sequence[Row]) -> str:
-    parts = [f"{name} {value}" if name == "default" else f"proposal {name} {value}" for name, _, value in rows[:2]]
-    return f"{listed(parts)}."
-
-
-def _coverage(rows: Sequence[Row], known: Sequence[float | None]) -> str:
-    pairs = [(value, actual) for (_, _, value), actual in zip(rows, known, strict=True) if value and actual is not None]
-    if not pairs:
-        return " No proposal was measured."
-    held = sum(value.low <= actual <= value.high for value, actual in pairs)
-    return f" {counted(len(pairs), 'value')} measured: {held} in the interval."
-
-
-def _measured_of(configuration: Configuration, measured: Measured) -> float | None:
-    return next((value for other, value in measured if dict(other) == dict(configuration)), None)
-
-
-def _words(row: Row) -> str:
-    name, configuration, _ = row
-    return f"{'the default' if name == 'default' else f'proposal {name}'}\n{shown(configuration)}"
-
-
-def _cells(value: "Interval | None") -> tuple[Cell, Cell, Cell]:
-    if value is None:
-        return None, None, None
-    return float(f"{value.value:.6g}"), float(f"{value.low:.6g}"), float(f"{value.high:.6g}")
-
-
-def _predicted_points(intervals: "Sequence[tuple[float, str, Interval]]") -> Points:
-    return Points(
-        Role.PREDICTED,
-        "predicted",
-        tuple(value.value for _, _, value in intervals),
-        tuple(index for index, _, _ in intervals),
-        tuple(f"predicted: {value}\n{words}" for _, words, value in intervals),
-        low=tuple(value.low for _, _, value in intervals),
-        high=tuple(value.high for _, _, value in intervals),
-        sideways=True,
-    )
 
 
 def warm_start_prediction(summary: "Summary") -> Chart | None:

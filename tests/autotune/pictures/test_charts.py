@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autotune.comparison.findings import Ablation, OptionEffect
-from autotune.performance.regression.prediction import Interval, Prediction, Proposal
 from autotune.performance.warm_start import WarmStart
 from autotune.pictures import charts_of
 from autotune.pictures.ablation import ablation
@@ -14,7 +13,7 @@ from autotune.pictures.chart import Band, Bars, Chart, Line, Points, Role, Table
 from autotune.pictures.charts import NAMES
 from autotune.pictures.costs_and_failures import failures, ledger
 from autotune.pictures.curves import curves
-from autotune.pictures.predictions import predicted, warm_start_prediction
+from autotune.pictures.predictions import warm_start_prediction
 from autotune.pictures.progress import MOST, progress
 from autotune.pictures.slices import parallel, slices
 from autotune.pictures.tradeoff import tradeoff
@@ -211,18 +210,6 @@ def test_an_ablation_names_what_helps():
     assert bars(chart) == pytest.approx({"default": 3.0, "np=4": 2.0, "bind=yes": 3.0, "all 2: trial 1": 2.0})
     assert "Significantly better alone: np." in chart.description
     assert ablation(Ablation(1, 0.95, 6, effects), SECONDS) is None
-
-
-def test_predictions_lie_beside_what_was_measured():
-    about = type("About", (), {"metric": SECONDS, "machine": "there"})()
-    proposals = (Proposal({"np": 2}, Interval(1.0, 0.8, 1.2)), Proposal({"np": 4}))
-    found = Prediction(about, {"np": 8}, Interval(2.0, 1.5, 2.5), proposals)
-    chart = predicted(found, [({"np": 2}, 1.3), ({"np": 8}, 2.0)])
-    assert points(chart, Role.PREDICTED) == [(2.0, 0.0), (1.0, 1.0)]
-    assert points(chart, Role.MEASURED) == [(2.0, 0.0), (1.3, 1.0)]
-    assert "2 values measured: 1 in the interval" in chart.description
-    assert [row[-1] for row in chart.table.rows] == ["np=8", "np=2", "np=4"]
-    assert predicted(replace(found, default_value=None, proposals=(Proposal({"np": 4}),))) is None
 
 
 def test_a_warm_start_is_shown_with_what_came_of_it():
