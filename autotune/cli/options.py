@@ -92,7 +92,7 @@ StudyName = Annotated[
     str, typer.Argument(metavar="NAME", help="The study's name in the storage.", autocompletion=study_names)
 ]
 StudyNames = Annotated[
-    list[str], typer.Argument(metavar="NAME...", help="The studies' names in the storage.", autocompletion=study_names)
+    list[str], typer.Argument(metavar="NAME", help="The studies' names in the storage.", autocompletion=study_names)
 ]
 StudyArgument = Annotated[
     str,

@@ -151,9 +151,9 @@ def _command(name: str, command: Any, shared: list[tuple[str, str, str]]) -> str
     for parameter in command.params:
         if parameter.param_type_name != "argument":
             continue
-        label = parameter.metavar or parameter.name.upper()
-        label = label if "|" not in label else parameter.name.upper()
-        arguments.append(label if parameter.required or label.startswith("[") else f"[{label}]")
+        label = parameter.metavar
+        one = label if parameter.required else f"[{label}]"
+        arguments.append(one if parameter.nargs == 1 else f"{one}...")
         rows.append((f"`{label}`", parameter.help or "", _default_of(parameter)))
     options = _options(command)
     rows += [row for row in options if row not in shared]

@@ -96,7 +96,7 @@ def doctor(
 ) -> None:
     """List what is installed here, and what is missing.
 
-    With --launcher or --site it asks, submits a few jobs of a second each, and reports how the batch system works.
+    With --launcher or --site it asks, submits three small jobs, and reports how the batch system works.
     Exit code 3: a needed program is missing, or no job has run.
     """
     if launcher not in {None, LOCAL} or site is not None:

@@ -18,8 +18,8 @@ def import_(
     source_file: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[FILE|FOLDER]",
-            help="A CSV file, a mapping with rows, a Kernel Tuner cache, T4 results, or outputs of pw.x.",
+            metavar="PATH",
+            help="A CSV file, a mapping with rows, a Kernel Tuner cache, T4 results, or outputs of pw.x (file or folder).",
         ),
     ] = None,
     mapping: Annotated[

@@ -32,7 +32,7 @@ def init(
     context: typer.Context,
     file: Annotated[
         str | None,
-        typer.Argument(metavar="[FILE]", help=f"The file to write, {_DEFAULT} by default.", show_default=False),
+        typer.Argument(metavar="FILE", help=f"The file to write, {_DEFAULT} by default.", show_default=False),
     ] = None,
     target: Annotated[
         str | None,

@@ -19,7 +19,7 @@ _THIS = "this"
 
 
 def machine(
-    name: Annotated[str, typer.Argument(help="A machine (--list), a file, or `this`.")] = _THIS,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A machine (--list), a file, or `this`.")] = _THIS,
     measure: Annotated[bool, typer.Option("--measure", help="Measure this machine, and keep the figures.")] = False,
     list_all: Annotated[bool, typer.Option("--list", help="List the described machines.")] = False,
     file: Annotated[

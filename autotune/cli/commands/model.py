@@ -25,7 +25,7 @@ _BY: tuple["By", ...] = ("machine", "workload")
 def model(
     program: Annotated[
         str | None,
-        typer.Argument(metavar="[PROGRAM]", help="Test the model of this program. Default: list programs."),
+        typer.Argument(metavar="PROGRAM", help="Test the model of this program. Default: list programs."),
     ] = None,
     storage: Storage = DEFAULT_STORAGE,
     also: AlsoOption = None,

@@ -99,7 +99,8 @@ def serve(
 
 def token(
     name: Annotated[
-        str | None, typer.Argument(help="The name of the token's user. Without a name, the tokens are listed.")
+        str | None,
+        typer.Argument(metavar="NAME", help="The name of the token's user. Without a name, the tokens are listed."),
     ] = None,
     remove: Annotated[bool, typer.Option("--remove", help="Remove the token.")] = False,
     scope: Annotated[

@@ -310,7 +310,7 @@ def reset(name: StudyName, storage: Storage = DEFAULT_STORAGE, yes: YesOption = 
 def clean(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="[NAME]", help="The study's name. Default: all studies.", autocompletion=study_names),
+        typer.Argument(metavar="NAME", help="The study's name. Default: all studies.", autocompletion=study_names),
     ] = None,
     older_than: Annotated[
         str | None,
