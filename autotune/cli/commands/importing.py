@@ -19,7 +19,7 @@ def import_(
         Path | None,
         typer.Argument(
             metavar="PATH",
-            help="A CSV file, a mapping with rows, a Kernel Tuner cache, T4 results, or outputs of pw.x (file or folder).",
+            help="A CSV file, a mapping with rows, a Kernel Tuner cache, T4 results, or outputs of pw.x.",
         ),
     ] = None,
     mapping: Annotated[
