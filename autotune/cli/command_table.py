@@ -1,14 +1,9 @@
 """The table of commands: name, group, module and summary of each, so that help need not import the modules."""
 
-from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import Any
+from dataclasses import dataclass
 
 SESSION, LOOK, MEASURE = "A session", "Look at results", "Runs and jobs"
 PREDICT, SERVE, SET_UP = "Predict", "Serve", "Machine and storage"
-
-# `pilot` passes the options of `study` on, so it must not reject options that it does not know itself.
-_PASS_ON = MappingProxyType({"allow_extra_args": True, "ignore_unknown_options": True})
 
 
 @dataclass(frozen=True)
@@ -22,7 +17,6 @@ class CommandEntry:
         module: The module in `autotune.cli.commands`; empty for a group that only has `commands`.
         function: The function in the module that runs the command.
         command_class: A class in the module that replaces `TyperCommand`; None for the usual class.
-        settings: Its context settings.
         commands: The commands of a group.
     """
 
@@ -32,7 +26,6 @@ class CommandEntry:
     module: str = ""
     function: str = ""
     command_class: str | None = None
-    settings: MappingProxyType[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     commands: "tuple[CommandEntry, ...]" = ()
 
 
@@ -66,9 +59,7 @@ COMMANDS = (
     CommandEntry("sweep", MEASURE, "Measure the values of one or two parameters.", "sweep", "sweep"),
     CommandEntry("watch", MEASURE, "Check with a few runs that the winner still wins.", "watch", "watch"),
     CommandEntry("cancel", MEASURE, "Cancel a study's queued jobs, and stop its process.", "cancel", "cancel"),
-    CommandEntry(
-        "pilot", MEASURE, "Write a job script that tunes inside one job.", "pilot", "pilot", settings=_PASS_ON
-    ),
+    CommandEntry("pilot", MEASURE, "Write a job script that tunes inside one job.", "pilot", "pilot", "PassOptionsOn"),
     CommandEntry("predict", PREDICT, "Predict the best configurations; compare machines.", "predict", "predict"),
     CommandEntry(
         "rightsize", PREDICT, "Find nodes, ranks and threads for a deadline or a budget.", "rightsize", "rightsize"

@@ -1,9 +1,7 @@
 """The group of all commands, which imports a command's module only when the command is used."""
 
-from collections.abc import Callable, Iterator, Mapping
-from functools import wraps
+from collections.abc import Iterator, Mapping
 from importlib import import_module
-from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -79,38 +77,22 @@ class _Commands(Mapping[str, "Command"]):
 
 
 def _load(entry: CommandEntry) -> "Command":
-    one = typer.Typer(name=entry.name, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+    app = typer.Typer(name=entry.name, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
     module = import_module(f"autotune.cli.commands.{entry.module}") if entry.module else None
     if entry.commands:
         group = type("Group", (CommandGroup,), {"entries": entry.commands})
-        run = _unless_subcommand(getattr(module, entry.function)) if module is not None else _do_nothing
-        one.callback(
+        run = getattr(module, entry.function) if module is not None else _do_nothing
+        app.callback(
             cls=group,
             help=run.__doc__ or entry.summary,
             invoke_without_command=bool(module),
             no_args_is_help=not module,
         )(run)
-        return typer.main.get_group(one)
+        return typer.main.get_group(app)
     kind = TyperCommand if entry.command_class is None else getattr(module, entry.command_class)
-    settings = dict(entry.settings)
-    one.command(entry.name, cls=kind, context_settings=settings)(getattr(module, entry.function))
-    return typer.main.get_command(one)
+    app.command(entry.name, cls=kind)(getattr(module, entry.function))
+    return typer.main.get_command(app)
 
 
 def _do_nothing() -> None:
     pass
-
-
-def _unless_subcommand(function: Callable[..., None]) -> Callable[..., None]:
-    """Wrap a group's own function so that it does nothing if the command line names one of its commands."""
-
-    @wraps(function)
-    def run(context: typer.Context, **given: Any) -> None:  # noqa: ANN401  the values of the options
-        if context.invoked_subcommand is None:
-            function(**given)
-
-    declared = signature(function)
-    context = Parameter("context", Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
-    run.__signature__ = declared.replace(parameters=[context, *declared.parameters.values()])  # type: ignore[attr-defined]
-    run.__annotations__ = {"context": typer.Context, **function.__annotations__}
-    return run

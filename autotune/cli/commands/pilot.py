@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, Self
 
 import typer
+from typer.core import TyperCommand
 
 from autotune.batch.job_script import MODULES
 from autotune.batch.pilot_job import PilotJob, pilot_form, pilot_forms, pilot_script
@@ -24,6 +25,13 @@ from autotune.storage.address import shown
 
 # The batch system if neither --script nor --site names one.
 _USUAL = "slurm"
+
+
+class PassOptionsOn(TyperCommand):
+    """A command that accepts options of another command and keeps them in its context."""
+
+    allow_extra_args = True
+    ignore_unknown_options = True
 
 
 def pilot(

@@ -33,6 +33,7 @@ _ANSWERS_S = 10.0
 
 
 def serve(
+    context: typer.Context,
     host: Annotated[str, typer.Option("--host", help="Address to listen at.")] = "127.0.0.1",
     port: Annotated[
         int, typer.Option("--port", min=0, max=65535, help="Port to listen at; 0 takes any free port.")
@@ -63,6 +64,8 @@ def serve(
 
     Clients start and follow studies, predict, ask and tell. Ctrl-C ends the service and leaves the studies running.
     """
+    if context.invoked_subcommand is not None:
+        return
     if show_url or show_token_file:
         _show_running(_reachable(host), port, as_file=show_token_file)
         return
