@@ -334,12 +334,15 @@ def clean(
     url = storage_url(storage)
     given_s = None if older_than is None else duration_s(older_than, "--older-than")
     cleaned: dict[str, dict[str, Any]] = {}
+    declined: str | None = None
     for one in [name] if name is not None else [stored.name for stored in stored_studies(url)]:
         try:
             with hold_unused(url, one, "cleaned") as (store, lock):
                 found, age_s = _find_outdated(store, given_s, whole=whole)
                 if found.folders and not dry_run:
-                    _ask(f"study {one!r}: remove {_folders_text(found)}?", yes=yes)
+                    if not _agrees(f"study {one!r}: remove {_folders_text(found)}?", yes=yes):
+                        declined = one
+                        break
                     lock.renew()
                     remove(found)
         except BusyError as error:
@@ -359,6 +362,9 @@ def clean(
             output().print(_cleaned_text(one, found, left, dry_run=dry_run), markup=False)
     if as_json:
         print_json({"dry_run": dry_run, "studies": cleaned})
+    if declined is not None:
+        errors().print(f"stopped: study {declined!r} was not cleaned", markup=False)
+        raise typer.Exit(1)
 
 
 def _find_outdated(store: "StudyStore", given_s: float | None, *, whole: bool) -> "tuple[Removable, float]":
@@ -383,25 +389,24 @@ def _ask_about_study(what: str, store: "StudyStore", *, yes: bool) -> "Removable
 
     found = find_removable(store)
     about = f"{len(store.trials())} trials with {len(store.runs())} runs, and {_folders_text(found)}"
-    _ask(f"{what} study {store.name!r}: {about}?", yes=yes)
+    if not _agrees(f"{what} study {store.name!r}: {about}?", yes=yes):
+        errors().print("nothing was changed")
+        raise typer.Exit(1)
     return found
 
 
-def _ask(question: str, *, yes: bool) -> None:
-    """Ask the user to confirm what cannot be undone, unless `yes`.
+def _agrees(question: str, *, yes: bool) -> bool:
+    """Ask the user to confirm what cannot be undone, unless `yes`; return whether the user agrees.
 
     Raises:
         typer.BadParameter: There is no terminal to ask at.
-        typer.Exit: The user does not agree.
     """
     if yes:
-        return
+        return True
     if not sys.stdin.isatty():
         msg = "there is no terminal to ask at: repeat the command with --yes"
         raise typer.BadParameter(msg, param_hint="--yes")
-    if not typer.confirm(question, err=True):
-        errors().print("nothing was changed")
-        raise typer.Exit(1)
+    return typer.confirm(question, err=True)
 
 
 def _folders_text(found: "Removable") -> str:

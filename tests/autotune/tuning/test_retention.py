@@ -106,6 +106,19 @@ def test_nothing_goes_where_nobody_can_be_asked_or_the_user_says_no(study, monke
     assert folders(study) == ALL
 
 
+def test_what_was_cleaned_is_reported_if_the_user_says_no_to_a_later_study(study, monkeypatch):
+    other = CommandStudy(study.folder, "other")
+    for x, text in enumerate(["time 4 DONE\n", "time 5 DONE\n", "time 2 DONE\n"], start=1):
+        age(other.run(x, text), 40)
+    answers = {"mine": True, "other": False}
+    monkeypatch.setattr(storage_command, "sys", SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True)))
+    monkeypatch.setattr(storage_command.typer, "confirm", lambda question, **_: answers[question.split("'")[1]])
+    ended = invoke("storage", "clean", "--older-than", "30d", "--json", "--storage", study.url)
+    assert ended.exit_code == 1
+    assert list(json.loads(ended.stdout)["studies"]) == ["mine"]
+    assert "study 'other' was not cleaned" in ended.stderr
+
+
 def test_a_folder_that_is_another_runs_by_now_stays(study):
     status = study.folder / "autotune-runs" / "mine" / "00003" / STATUS_FILE
     status.write_text(json.dumps(json.loads(status.read_text()) | {"elapsed_s": 99.0}))
