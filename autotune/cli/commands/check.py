@@ -51,6 +51,9 @@ def check(
     if [run, static, space, configuration is not None].count(True) > 1:
         msg = "give one of --run, --static, --space and --configuration"
         raise typer.BadParameter(msg)
+    if wait and not run:
+        msg = "is for the cores that the run of --run uses: add --run, or leave it out"
+        raise typer.BadParameter(msg, param_hint="--wait")
     if space or configuration is not None:
         _show_space(name, changes, input_file, cores, configuration, as_json=as_json)
         return

@@ -181,6 +181,7 @@ def test_a_dry_run_with_another_sampler_shows_what_that_would_try(tmp_path, monk
         (["storage"], 2, "List, merge, rename"),
         (["check", "./mine.toml", "--configuration", "x"], 2, "not name=value"),
         (["check", "./mine.toml", "--space", "--run"], 2, "give one of"),
+        (["check", "./mine.toml", "--space", "--wait"], 2, "add --run"),
     ],
 )
 def test_mistakes_get_a_message_and_a_code_and_no_traceback(tuned, monkeypatch, words, code, said):
