@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 
 _NO_WIDTH = 1_000_000
+_MOST_OVER = 2
 
 
 def output() -> "Console":
@@ -157,6 +158,19 @@ def known_storages(storage: str, also: Sequence[str] = (), *, may_be_new: bool =
     if storage != DEFAULT_STORAGE:
         errors().print(f"no storage at {path} yet: predicting without it", markup=False)
     return urls[1:]
+
+
+def names_over(over: str) -> list[str]:
+    """Return the one or two parameters that `--over` names.
+
+    Raises:
+        typer.BadParameter: It names none, more than two, or the same twice.
+    """
+    names = [word.strip() for word in over.split(",") if word.strip()]
+    if not 1 <= len(dict.fromkeys(names)) == len(names) <= _MOST_OVER:
+        msg = f"{over!r}: give the name of one parameter, or of two with a comma between them"
+        raise typer.BadParameter(msg, param_hint="--over")
+    return names
 
 
 def duration_s(text: str, option: str) -> float:

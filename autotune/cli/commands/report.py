@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from autotune.cli.common import errors, output, print_json
+from autotune.cli.common import errors, names_over, output, print_json
 from autotune.cli.completion import reference_files
 from autotune.cli.options import DEFAULT_STORAGE, AsJson, Storage, StudyName, StudyNames, check_drawable
 from autotune.cli.tables import Column, fit_table
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from autotune.report import Report
 
 _OVER = "Draw over this parameter; a second one gives a line for each of its values."
-_MOST_OVER = 2
 
 
 class ReportFormat(StrEnum):
@@ -234,26 +233,13 @@ def _chart(name: str, storage: str, over: str | None, of: str | None) -> "tuple[
             msg = f"study {name!r} has too few measurements for a table yet"
             raise NothingWorkedError(msg)
         return chart, ["decisions"]
-    names = _names(over)
+    names = names_over(over)
     what = of or summary.standings.metric.name
     chart = draw_over(summary, what, *names)
     if chart is None:
         msg = f"study {name!r} has no valid trial with {what} and a value of {names[0]}"
         raise NothingWorkedError(msg)
     return chart, [what, *names]
-
-
-def _names(over: str) -> list[str]:
-    """Return the one or two parameters that `--over` names.
-
-    Raises:
-        typer.BadParameter: It names none, more than two, or the same twice.
-    """
-    names = [word.strip() for word in over.split(",") if word.strip()]
-    if not 1 <= len(dict.fromkeys(names)) == len(names) <= _MOST_OVER:
-        msg = f"{over!r}: give the name of one parameter, or of two with a comma between them"
-        raise typer.BadParameter(msg, param_hint="--over")
-    return names
 
 
 def _text(document: "Report", form: ReportFormat, drawn: dict[str, Path], target: Path | None) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from autotune.cli.common import output, print_json
+from autotune.cli.common import names_over, output, print_json
 from autotune.cli.completion import study_files, study_names
 from autotune.cli.notify import notify_at_end
 from autotune.cli.options import InputOption, PictureOption, with_options
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from autotune.results.summary import Summary
     from autotune.studyfile import StudyFile
     from spaces import Configuration, Space
-
-_MOST_SWEPT = 2
 
 
 def _complete_names(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -138,10 +136,7 @@ def _left_out(result: "Sweep") -> list[str]:
 
 
 def _parse_over(over: str, values: Sequence[str]) -> dict[str, list[str] | None]:
-    names = [name.strip() for name in over.split(",") if name.strip()]
-    if not 1 <= len(dict.fromkeys(names)) == len(names) <= _MOST_SWEPT:
-        msg = f"{over!r}: give the name of one parameter, or of two with a comma between them"
-        raise typer.BadParameter(msg, param_hint="--over")
+    names = names_over(over)
     if len(values) > len(names):
         msg = f"given {len(values)} times, but --over has {len(names)}; give the values of one parameter as 1,2,4"
         raise typer.BadParameter(msg, param_hint="--values")
