@@ -5,6 +5,7 @@ A completion must be quick and must not fail: it proposes nothing if a storage o
 
 from contextlib import suppress
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 
 import typer
@@ -26,18 +27,17 @@ def study_names(ctx: typer.Context, incomplete: str) -> list[str]:
 
 def study_files(incomplete: str) -> list[str]:
     """Return the shipped studies and the study files in the folder that begin with `incomplete`."""
-    return _files("", incomplete)
+    return _files(files("studies"), incomplete)
 
 
 def reference_files(incomplete: str) -> list[str]:
     """Return the shipped reference figures and the TOML files in the folder that begin with `incomplete`."""
-    return _files("references", incomplete)
+    return _files(files("studies") / "references", incomplete)
 
 
-def _files(shipped_in: str, incomplete: str) -> list[str]:
+def _files(shipped_in: Traversable, incomplete: str) -> list[str]:
     with suppress(Exception):
-        studies = files("studies") / shipped_in if shipped_in else files("studies")
-        shipped = sorted(entry.name.removesuffix(_TOML) for entry in studies.iterdir() if _is_toml(entry.name))
+        shipped = sorted(entry.name.removesuffix(_TOML) for entry in shipped_in.iterdir() if _is_toml(entry.name))
         folder, slash, _ = incomplete.rpartition("/")
         there = Path(folder + slash).expanduser().iterdir()
         own = sorted(f"{folder}{slash}{path.name}" for path in there if _is_toml(path.name) and path.is_file())
