@@ -161,14 +161,15 @@ def _print_trials(store: "ReadableStudy", *, as_json: bool, csv: bool) -> None:
     from autotune.results.trial_columns import row_of, trial_columns
 
     summary = summarise(store)
+    if not (as_json or csv):
+        _print_table(summary)
+        return
     columns = trial_columns(summary.standings, summary.definition)
     rows = [row_of(trial, columns) for trial in summary.trials]
     if as_json:
         print_json(rows)
-    elif csv:
-        typer.echo(as_csv(rows), nl=False)
     else:
-        _print_table(summary)
+        typer.echo(as_csv(rows), nl=False)
 
 
 def _print_table(summary: "Summary") -> None:
